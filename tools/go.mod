@@ -1,0 +1,3 @@
+module parley/tools
+
+go 1.26.0
