@@ -1,0 +1,103 @@
+// Package apierr is the one coded error type that reaches callers. Every layer may
+// return it; the ingress turns it into problem+json in one place and shows nothing
+// of any other error.
+package apierr
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code is a stable error code of the HTTP contract.
+type Code string
+
+// The codes of the contract.
+const (
+	InvalidRequest         Code = "invalid_request"
+	OrganizationRequired   Code = "organization_required"
+	ConflictingCredentials Code = "conflicting_credentials"
+	Unauthenticated        Code = "unauthenticated"
+	APIKeyRequired         Code = "api_key_required"
+	PermissionDenied       Code = "permission_denied"
+	CallerNotAllowed       Code = "caller_not_allowed"
+	DemoRestricted         Code = "demo_restricted"
+	ServerToServerOnly     Code = "server_to_server_only"
+	OrganizationMismatch   Code = "organization_mismatch"
+	NotFound               Code = "not_found"
+	MethodNotAllowed       Code = "method_not_allowed"
+	VersionConflict        Code = "version_conflict"
+	EmailTaken             Code = "email_taken"
+	LastOwner              Code = "last_owner"
+	LastOrganization       Code = "last_organization"
+	Erased                 Code = "erased"
+	PayloadTooLarge        Code = "payload_too_large"
+	UnsupportedMediaType   Code = "unsupported_media_type"
+	IdempotencyKeyReused   Code = "idempotency_key_reused"
+	RateLimited            Code = "rate_limited"
+	BudgetExceeded         Code = "budget_exceeded"
+	Internal               Code = "internal"
+	Overloaded             Code = "overloaded"
+	Unavailable            Code = "unavailable"
+)
+
+// Field is one thing wrong with one field of a request: its path, a code and words.
+type Field struct {
+	Field   string `json:"field"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Error is an error that a caller may see: the code, a sentence, the fields at fault and, when
+// waiting helps, for how long. Err is the cause; it is logged and never shown.
+type Error struct {
+	Code       Code
+	Detail     string
+	Fields     []Field
+	RetryAfter time.Duration
+	Err        error
+}
+
+// Error joins code, detail and cause, for logs.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("%s: %s", e.Code, e.Detail)
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Code, e.Detail, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New makes an error of a code with a sentence for the caller.
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Wrap is New with a cause that only the log shows.
+func Wrap(code Code, err error, format string, args ...any) *Error {
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...), Err: err}
+}
+
+// Invalid makes an invalid_request error about one field; code is a word such as "required" or "too_long".
+func Invalid(field, code, format string, args ...any) *Error {
+	f := Field{Field: field, Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: InvalidRequest, Detail: field + ": " + f.Message, Fields: []Field{f}}
+}
+
+// InvalidFields makes one invalid_request error of all fields, or nil of none.
+func InvalidFields(fields []Field) error {
+	if len(fields) == 0 {
+		return nil
+	}
+	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
+}
+
+// CodeOf gives the code of err: Internal when it carries none.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return Internal
+}

@@ -1,0 +1,100 @@
+// Package contract is what ingress and workers agree on: subjects, headers and the
+// messages between them. A job on the bus carries the run's id and what routing needs,
+// never the caller's text: the run's row in PostgreSQL is what a worker acts on.
+//
+//	jobs.<lane>.<shard>.<run_id>   stream JOBS, work queue: one doorbell for a dispatched run
+//	runs.done.<run_id>             core: the run is terminal; read its row
+//	runs.cancel.<run_id>           core: the run was cancelled; whoever carries it out stops
+//	<inbox>.<run_id>               core: the rendered terminal run, for the ingress that waits
+package contract
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// Lane separates work that people wait for from work that machines send by the thousand.
+type Lane string
+
+// The lanes; each has its own consumer and its own slots in a worker.
+const (
+	LaneChat       Lane = "chat"
+	LaneAutomation Lane = "automation"
+)
+
+// Lanes lists all lanes.
+var Lanes = []Lane{LaneChat, LaneAutomation}
+
+// Stream, subjects and headers of the bus.
+const (
+	StreamJobs    = "JOBS"
+	SubjectsJobs  = "jobs.>"
+	SubjectDone   = "runs.done."
+	SubjectCancel = "runs.cancel."
+
+	HeaderReplyTo     = "Parley-Reply-To"
+	HeaderTraceparent = "traceparent"
+)
+
+// Shards is into how many subjects a lane is split by organization, so that an operator can
+// give a part of the organizations consumers of their own without a change of subjects.
+const Shards = 8
+
+// Endpoint scopes idempotency keys: one key means one run per organization and endpoint.
+type Endpoint string
+
+// The endpoints that accept runs.
+const (
+	EndpointAutomation Endpoint = "run-automation"
+	EndpointChat       Endpoint = "chat"
+)
+
+// Job is a dispatched run: what publishing its doorbell needs.
+type Job struct {
+	RunID          string
+	OrganizationID string
+	Lane           Lane
+	Dedupe         string // see Dedupe
+	DispatchNo     int    // counts dispatches of this run, from 1
+	ReplyTo        string // inbox of the ingress that waits; may be empty
+	Traceparent    string // may be empty
+}
+
+// Subject is where the job's doorbell is published.
+func (j Job) Subject() string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(j.OrganizationID)) // a hash never fails
+	shard := strconv.Itoa(int(h.Sum32() % Shards))
+	return "jobs." + string(j.Lane) + "." + shard + "." + j.RunID
+}
+
+// MsgID is the job's Nats-Msg-Id: a second publication of one dispatch is dropped by the stream,
+// while a legitimate redispatch has another number and passes.
+func (j Job) MsgID() string { return j.Dedupe + ":" + strconv.Itoa(j.DispatchNo) }
+
+// LaneSubject is the filter of a lane's consumer.
+func LaneSubject(lane Lane) string { return "jobs." + string(lane) + ".>" }
+
+// RunIDOf gives the run id that ends a subject.
+func RunIDOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
+// Dedupe is the stable half of a job's message id: a hash of organization, endpoint and
+// idempotency key, or run id when there is no key. It never holds the key itself, so that
+// organizations cannot suppress each other's messages.
+func Dedupe(org string, endpoint Endpoint, keyOrRunID string) string {
+	sum := Hash(org, string(endpoint), keyOrRunID)
+	return base64.RawURLEncoding.EncodeToString(sum[:18])
+}
+
+// Hash is SHA-256 over parts, each closed by its length so that no two lists of parts collide.
+func Hash(parts ...string) []byte {
+	h := sha256.New()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(p))                                  // a hash never fails
+		_, _ = h.Write([]byte{0, byte(len(p)), byte(len(p) >> 8)}) // a hash never fails
+	}
+	return h.Sum(nil)
+}

@@ -1,0 +1,109 @@
+package domain
+
+// Agent is a configured agent of one organization.
+type Agent struct {
+	ID             string       `json:"id"`
+	OrganizationID string       `json:"-"`
+	Name           string       `json:"name"`
+	Description    string       `json:"description"`
+	SystemPrompt   string       `json:"systemPrompt"`
+	Model          string       `json:"model"`
+	Tools          Tools        `json:"tools"`
+	AllowedCallers []CallerKind `json:"allowedCallers"`
+	Widget         Widget       `json:"widget"`
+	Version        int          `json:"version"`
+	CreatedAt      Time         `json:"createdAt"`
+	UpdatedAt      Time         `json:"updatedAt"`
+}
+
+// Template is a predefined agent configuration that every organization and demo visitor may chat with.
+type Template struct {
+	ID                string   `json:"id"`
+	Name              string   `json:"name"`
+	Description       string   `json:"description"`
+	SystemPrompt      string   `json:"-"`
+	Model             string   `json:"-"`
+	Tools             Tools    `json:"tools"`
+	SuggestedMessages []string `json:"suggestedMessages"`
+}
+
+// Tools is an agent's tool set; a tool that was never named is absent.
+type Tools struct {
+	WebSearch     *Switch          `json:"webSearch,omitempty"`
+	CodeExecution *Switch          `json:"codeExecution,omitempty"`
+	Knowledge     *KnowledgeTool   `json:"knowledge,omitempty"`
+	HTTPRequest   *HTTPRequestTool `json:"httpRequest,omitempty"`
+	MCP           *MCPTool         `json:"mcp,omitempty"`
+	Voice         *VoiceTool       `json:"voice,omitempty"`
+}
+
+// Switch is a tool without options.
+type Switch struct {
+	Enabled bool `json:"enabled"`
+}
+
+// KnowledgeTool lets an agent search its organization's documents: all, or only those listed.
+type KnowledgeTool struct {
+	Enabled     bool     `json:"enabled"`
+	DocumentIDs []string `json:"documentIds,omitempty"`
+}
+
+// HTTPRequestTool lets an agent call listed HTTP endpoints.
+type HTTPRequestTool struct {
+	Enabled   bool       `json:"enabled"`
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+}
+
+// Endpoint is one HTTP endpoint an agent may call. Header values are secrets: stored sealed, shown as "***".
+type Endpoint struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Method      string            `json:"method"`
+	URL         string            `json:"url"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	InputSchema any               `json:"inputSchema,omitempty"`
+	SideEffect  SideEffect        `json:"sideEffect,omitempty"`
+}
+
+// SideEffect says what repeating a call would do.
+type SideEffect string
+
+// Side effects: none may be repeated freely, idempotent only with the same key, unsafe never by itself.
+const (
+	SideEffectNone       SideEffect = "none"
+	SideEffectIdempotent SideEffect = "idempotent"
+	SideEffectUnsafe     SideEffect = "unsafe"
+)
+
+// MCPTool lets an agent use the tools of remote MCP servers.
+type MCPTool struct {
+	Enabled bool        `json:"enabled"`
+	Servers []MCPServer `json:"servers,omitempty"`
+}
+
+// MCPServer is one remote MCP server. Header values are secrets, as an Endpoint's are.
+type MCPServer struct {
+	Name    string            `json:"name"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// VoiceTool lets people speak with an agent.
+type VoiceTool struct {
+	Enabled bool   `json:"enabled"`
+	Voice   string `json:"voice,omitempty"`
+}
+
+// Widget says whether and on which pages an agent's chat may be embedded.
+type Widget struct {
+	Enabled        bool     `json:"enabled"`
+	AllowedOrigins []string `json:"allowedOrigins"`
+}
+
+// Config is the part of an agent or template that a run uses, kept unchanged per version.
+type Config struct {
+	Name         string `json:"name"`
+	SystemPrompt string `json:"systemPrompt"`
+	Model        string `json:"model"`
+	Tools        Tools  `json:"tools"`
+}

@@ -1,0 +1,66 @@
+package domain
+
+// CallerKind says in which capacity a request runs an agent.
+type CallerKind string
+
+// The kinds of caller; an agent's allowedCallers lists the first two.
+const (
+	CallerUser   CallerKind = "user"
+	CallerSystem CallerKind = "system"
+	CallerDemo   CallerKind = "demo"
+)
+
+// Role is what a member may do in an organization.
+type Role string
+
+// Roles, from the least to the most.
+const (
+	RoleMember Role = "member"
+	RoleAdmin  Role = "admin"
+	RoleOwner  Role = "owner"
+)
+
+// AtLeast reports whether the role includes everything that want may do.
+func (r Role) AtLeast(want Role) bool { return r.rank() >= want.rank() }
+
+func (r Role) rank() int {
+	switch r {
+	case RoleOwner:
+		return 3
+	case RoleAdmin:
+		return 2
+	case RoleMember:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// DemoTenant is the value of x-tenant-id that enters demo mode.
+const DemoTenant = "tenant_demo"
+
+// DemoOrganization is the organization that demo runs are stored under; nobody is a member of it.
+const DemoOrganization = "org_00000000000000000000000000"
+
+// Caller is an authenticated caller, with the organization that the request acts in.
+type Caller struct {
+	Kind           CallerKind
+	OrganizationID string
+	UserID         string // empty for an organization's key and for demo callers
+	KeyID          string // empty unless an API key was used
+	DemoClient     string // the demo visitor's client address (/64 for IPv6), for demo callers only
+	Role           Role
+}
+
+// Principal names whom sessions and chat idempotency keys belong to: the key if one was used,
+// else the user, else the demo client.
+func (c Caller) Principal() string {
+	switch {
+	case c.KeyID != "":
+		return c.KeyID
+	case c.UserID != "":
+		return c.UserID
+	default:
+		return "demo:" + c.DemoClient
+	}
+}

@@ -1,0 +1,130 @@
+package domain
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// RunStatus is where a run stands.
+type RunStatus string
+
+// The states of a run; see the package's drawing.
+const (
+	RunQueued         RunStatus = "queued"
+	RunRunning        RunStatus = "running"
+	RunRequiresAction RunStatus = "requires_action"
+	RunCompleted      RunStatus = "completed"
+	RunFailed         RunStatus = "failed"
+	RunCancelled      RunStatus = "cancelled"
+	RunTimedOut       RunStatus = "timed_out"
+)
+
+// RunStatuses lists every state, for validation of filters.
+var RunStatuses = []RunStatus{
+	RunQueued, RunRunning, RunRequiresAction, RunCompleted, RunFailed, RunCancelled, RunTimedOut,
+}
+
+// Terminal reports whether a run in this state has ended for good.
+func (s RunStatus) Terminal() bool {
+	switch s {
+	case RunCompleted, RunFailed, RunCancelled, RunTimedOut:
+		return true
+	default:
+		return false
+	}
+}
+
+// Run is one execution of an agent or template; its JSON form is the contract's run object.
+type Run struct {
+	ID             string     `json:"id"`
+	Status         RunStatus  `json:"status"`
+	AgentID        *string    `json:"agentId"`
+	TemplateID     *string    `json:"templateId"`
+	SessionID      string     `json:"sessionId"`
+	Trigger        Trigger    `json:"trigger"`
+	Message        *string    `json:"message"`
+	Output         *Output    `json:"output"`
+	Citations      []Citation `json:"citations"`
+	ToolCalls      []ToolCall `json:"toolCalls"`
+	Usage          Usage      `json:"usage"`
+	Error          *RunError  `json:"error"`
+	OmittedTurns   int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit the model
+	Attempts       int        `json:"attempts"`
+	IdempotencyKey *string    `json:"idempotencyKey"`
+	CreatedAt      Time       `json:"createdAt"`
+	StartedAt      *Time      `json:"startedAt"`
+	FinishedAt     *Time      `json:"finishedAt"`
+	ExpiresAt      *Time      `json:"expiresAt"`
+}
+
+// Trigger says what started a run: a chat, or an automation with its caller-chosen name.
+type Trigger struct {
+	Type         string  `json:"type"`
+	AutomationID *string `json:"automationId"`
+}
+
+// TriggerChat is the trigger type of chat runs.
+const TriggerChat = "chat"
+
+// Output is the agent's answer.
+type Output struct {
+	Message string `json:"message"`
+}
+
+// Citation ties a place in the answer, in Unicode code points from startIndex up to endIndex, to the words that support it.
+type Citation struct {
+	ID         int     `json:"id"`
+	Type       string  `json:"type"`
+	Title      string  `json:"title"`
+	URL        string  `json:"url"`
+	CitedText  string  `json:"citedText"`
+	StartIndex int     `json:"startIndex"`
+	EndIndex   int     `json:"endIndex"`
+	DocumentID *string `json:"documentId"`
+	Page       *int    `json:"page"`
+}
+
+// ToolCall is one use of a tool in a run.
+type ToolCall struct {
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	Status     string          `json:"status"`
+	Input      json.RawMessage `json:"input"`
+	Output     json.RawMessage `json:"output"`
+	DurationMS int64           `json:"durationMs"`
+}
+
+// Usage counts what a run consumed: tokens, and cost in millionths of the price table's currency.
+type Usage struct {
+	InputTokens  int64  `json:"inputTokens"`
+	OutputTokens int64  `json:"outputTokens"`
+	CostMicros   int64  `json:"costMicros"`
+	Model        string `json:"model"`
+}
+
+// RunError says why a run failed, in words made for the caller.
+type RunError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Input is what a run was asked: the message, and further keys passed to the agent as data.
+type Input struct {
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Render gives the run object's bytes. A terminal run is rendered once and kept, so that every replay has the same bytes.
+func (r Run) Render() ([]byte, error) {
+	if r.Citations == nil {
+		r.Citations = []Citation{}
+	}
+	if r.ToolCalls == nil {
+		r.ToolCalls = []ToolCall{}
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("rendering run: %w", err)
+	}
+	return b, nil
+}

@@ -1,0 +1,55 @@
+package domain
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"time"
+)
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// Time is an instant that JSON shows as RFC 3339 in UTC with milliseconds.
+type Time struct{ time.Time }
+
+// At wraps an instant, cut to whole milliseconds in UTC so that what is stored equals what is shown.
+func At(t time.Time) Time { return Time{t.UTC().Truncate(time.Millisecond)} }
+
+// AtPtr is At for optional fields: nil for the zero instant.
+func AtPtr(t time.Time) *Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := At(t)
+	return &at
+}
+
+// MarshalJSON writes the instant as a quoted string in the layout 2006-01-02T15:04:05.000Z.
+func (t Time) MarshalJSON() ([]byte, error) {
+	b := make([]byte, 0, len(timeLayout)+2)
+	b = append(b, '"')
+	b = t.UTC().AppendFormat(b, timeLayout)
+	return append(b, '"'), nil
+}
+
+// UnmarshalJSON reads any RFC 3339 instant.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var inner time.Time
+	if err := inner.UnmarshalJSON(b); err != nil {
+		return fmt.Errorf("reading time: %w", err)
+	}
+	*t = At(inner)
+	return nil
+}
+
+// Scan reads a timestamptz column.
+func (t *Time) Scan(src any) error {
+	v, ok := src.(time.Time)
+	if !ok {
+		return fmt.Errorf("scanning time: got %T", src)
+	}
+	*t = At(v)
+	return nil
+}
+
+// Value stores the instant as timestamptz.
+func (t Time) Value() (driver.Value, error) { return t.Time, nil }

@@ -1,0 +1,7 @@
+// Package store is Parley's PostgreSQL access: one file per record, plain SQL through
+// sqlx and lib/pq. The organization is a parameter of everything that belongs to one.
+//
+// Writes run in explicit transactions: on a broken connection database/sql may run an
+// autocommit statement twice. Statements that many requests share take whole batches
+// (accept.go, claim.go, finish.go) and lock rows in the order of their ids.
+package store

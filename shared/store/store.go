@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/apierr"
+)
+
+// Store reads and writes the database. It is safe for concurrent use.
+type Store struct {
+	db *sqlx.DB
+
+	mu    sync.Mutex
+	stmts map[string]*sqlx.Stmt
+}
+
+// Open prepares a pool of at most conns connections to the PostgreSQL server at dsn, a URL or
+// keyword string of lib/pq. It does not connect: the first use does.
+func Open(dsn string, conns int) (*Store, error) {
+	connector, err := pq.NewConnector(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("reading database address: %w", err)
+	}
+	connector.Dialer(dialer{})
+	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return &Store{db: db, stmts: map[string]*sqlx.Stmt{}}, nil
+}
+
+// DB gives the pool, for migrations.
+func (s *Store) DB() *sql.DB { return s.db.DB }
+
+// Ping connects once.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.db.PingContext(ctx); err != nil {
+		return fmt.Errorf("reaching database: %w", err)
+	}
+	return nil
+}
+
+// Close ends all connections.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("closing database: %w", err)
+	}
+	return nil
+}
+
+// prepared gives the statement of a query, prepared once per process and connection: the batch
+// statements take longer to plan than to run.
+func (s *Store) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stmt, ok := s.stmts[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := s.db.PreparexContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("preparing statement: %w", err)
+	}
+	s.stmts[query] = stmt
+	return stmt, nil
+}
+
+// errCommitUnknown marks a transaction whose commit was sent and never answered.
+var errCommitUnknown = errors.New("commit was sent and not answered")
+
+// tx runs f in a READ COMMITTED transaction and again when PostgreSQL ended it for a deadlock.
+func (s *Store) tx(ctx context.Context, f func(*sqlx.Tx) error) error {
+	const tries = 5
+	for n := 1; ; n++ {
+		err := s.txOnce(ctx, f)
+		if n == tries || !hasCode(err, "40P01", "40001") {
+			return err
+		}
+	}
+}
+
+func (s *Store) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
+	tx, err := s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("beginning transaction: %w", err)
+	}
+	if err := f(tx); err != nil {
+		_ = tx.Rollback() // err says what went wrong; a failed rollback closes the connection
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		if isDisconnect(err) {
+			return errors.Join(errCommitUnknown, err)
+		}
+		return fmt.Errorf("committing: %w", err)
+	}
+	return nil
+}
+
+// hasCode reports whether err is a PostgreSQL error of one of the SQLSTATE codes.
+func hasCode(err error, codes ...string) bool {
+	var pqErr *pq.Error
+	if !errors.As(err, &pqErr) {
+		return false
+	}
+	for _, c := range codes {
+		if string(pqErr.Code) == c {
+			return true
+		}
+	}
+	return false
+}
+
+// violates reports whether err is a violation of the named unique constraint or index.
+func violates(err error, constraint string) bool {
+	var pqErr *pq.Error
+	return errors.As(err, &pqErr) && pqErr.Code == "23505" && pqErr.Constraint == constraint
+}
+
+// isDisconnect reports whether err means that the server did not answer, rather than that it refused.
+func isDisconnect(err error) bool {
+	var pqErr *pq.Error
+	if errors.As(err, &pqErr) {
+		class := pqErr.Code.Class()
+		return class == "08" || class == "57" || class == "53" // connection, operator, resources
+	}
+	var netErr *net.OpError
+	for _, gone := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return errors.As(err, &netErr)
+}
+
+// Unavailable turns an error of the store that means "not now" into the coded 503, and leaves others alone.
+func Unavailable(err error) error {
+	var coded *apierr.Error
+	if err == nil || errors.As(err, &coded) || !isDisconnect(err) {
+		return err
+	}
+	e := apierr.Wrap(apierr.Unavailable, err, "the service cannot reach its database; try again shortly")
+	e.RetryAfter = time.Second
+	return e
+}
+
+func notFound() error { return apierr.New(apierr.NotFound, "no such resource") }
+
+// dialer bounds connecting and keeps a dead peer from holding a connection for long.
+type dialer struct{}
+
+func (dialer) Dial(network, address string) (net.Conn, error) {
+	return dialer{}.DialContext(context.Background(), network, address)
+}
+
+func (dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return dialer{}.DialContext(ctx, network, address)
+}
+
+func (dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("dialing database: %w", err)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
+			_ = conn.Close() // the setting's error is the one to report
+			return nil, err
+		}
+	}
+	return conn, nil
+}
