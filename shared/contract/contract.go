@@ -14,19 +14,9 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+
+	"parley/shared/domain"
 )
-
-// Lane separates work that people wait for from work that machines send by the thousand.
-type Lane string
-
-// The lanes; each has its own consumer and its own slots in a worker.
-const (
-	LaneChat       Lane = "chat"
-	LaneAutomation Lane = "automation"
-)
-
-// Lanes lists all lanes.
-var Lanes = []Lane{LaneChat, LaneAutomation}
 
 // Stream, subjects and headers of the bus.
 const (
@@ -52,31 +42,20 @@ const (
 	EndpointChat       Endpoint = "chat"
 )
 
-// Job is a dispatched run: what publishing its doorbell needs.
-type Job struct {
-	RunID          string
-	OrganizationID string
-	Lane           Lane
-	Dedupe         string // see Dedupe
-	DispatchNo     int    // counts dispatches of this run, from 1
-	ReplyTo        string // inbox of the ingress that waits; may be empty
-	Traceparent    string // may be empty
-}
-
-// Subject is where the job's doorbell is published.
-func (j Job) Subject() string {
+// JobSubject is where a job's doorbell is published.
+func JobSubject(j domain.Job) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(j.OrganizationID)) // a hash never fails
 	shard := strconv.Itoa(int(h.Sum32() % Shards))
 	return "jobs." + string(j.Lane) + "." + shard + "." + j.RunID
 }
 
-// MsgID is the job's Nats-Msg-Id: a second publication of one dispatch is dropped by the stream,
+// MsgID is a job's Nats-Msg-Id: a second publication of one dispatch is dropped by the stream,
 // while a legitimate redispatch has another number and passes.
-func (j Job) MsgID() string { return j.Dedupe + ":" + strconv.Itoa(j.DispatchNo) }
+func MsgID(j domain.Job) string { return j.Dedupe + ":" + strconv.Itoa(j.DispatchNo) }
 
 // LaneSubject is the filter of a lane's consumer.
-func LaneSubject(lane Lane) string { return "jobs." + string(lane) + ".>" }
+func LaneSubject(lane domain.Lane) string { return "jobs." + string(lane) + ".>" }
 
 // RunIDOf gives the run id that ends a subject.
 func RunIDOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }

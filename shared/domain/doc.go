@@ -4,11 +4,11 @@
 //
 // A run moves through these states; the ones on the right are terminal and never change:
 //
-//	          ┌────────── worker lost, or a cause that a retry can cure
-//	          ▼         │
-//	       queued ──► running ──► completed | failed | cancelled | timed_out
-//	          │         ▲ │
-//	          │         │ ▼
-//	          │   requires_action
-//	          └──────────────────► cancelled | timed_out | failed
+//	   ┌────────── worker lost, or a cause that a retry can cure
+//	   ▼         │
+//	queued ──► running ──► completed | failed | cancelled | timed_out
+//	   │         ▲ │
+//	   │         │ ▼
+//	   │   requires_action
+//	   └──────────────────► cancelled | timed_out | failed
 package domain

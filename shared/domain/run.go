@@ -3,6 +3,7 @@ package domain
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // RunStatus is where a run stands.
@@ -127,4 +128,12 @@ func (r Run) Render() ([]byte, error) {
 		return nil, fmt.Errorf("rendering run: %w", err)
 	}
 	return b, nil
+}
+
+// End makes the run terminal as of finished; it expires a retention later, never when that is zero.
+func (r *Run) End(status RunStatus, cause *RunError, finished Time, retentionSeconds int64) {
+	r.Status, r.Error, r.FinishedAt = status, cause, &finished
+	if retentionSeconds > 0 {
+		r.ExpiresAt = AtPtr(finished.Add(time.Duration(retentionSeconds) * time.Second))
+	}
 }

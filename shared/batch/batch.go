@@ -1,0 +1,112 @@
+// Package batch groups concurrent calls into shared ones without a timer: while one
+// batch is being carried out the next gathers, so a single caller waits for nobody and
+// many callers share one round trip and one commit.
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrFull is returned when more calls wait than the group may hold.
+var ErrFull = errors.New("too many calls are waiting")
+
+// ErrStopped is returned for calls after the group's end.
+var ErrStopped = errors.New("batch group has ended")
+
+// Group gathers calls with a request of type Q and carries them out together, each answered by an A.
+type Group[Q, A any] struct {
+	do    func(context.Context, []Q) ([]A, error)
+	max   int
+	calls chan call[Q, A]
+	ended chan struct{}
+}
+
+type call[Q, A any] struct {
+	req    Q
+	answer chan result[A]
+}
+
+type result[A any] struct {
+	val A
+	err error
+}
+
+// New makes a group whose do is handed 1 to most requests and answers them in the same order; an
+// error of do is every caller's. At most waiting further calls are held; one more gets ErrFull.
+// do runs under the context given to Run, never under a caller's.
+func New[Q, A any](most, waiting int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
+	return &Group[Q, A]{do: do, max: most, calls: make(chan call[Q, A], waiting), ended: make(chan struct{})}
+}
+
+// Run carries out batches, one after the other, until ctx ends and the calls gathered by then are answered.
+func (g *Group[Q, A]) Run(ctx context.Context) {
+	defer close(g.ended)
+	work := context.WithoutCancel(ctx)
+	for {
+		select {
+		case first := <-g.calls:
+			g.flush(work, first)
+		case <-ctx.Done():
+			for {
+				select {
+				case first := <-g.calls:
+					g.flush(work, first)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// flush carries out one batch: the first call and whatever has gathered behind it.
+func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
+	calls := append(make([]call[Q, A], 0, min(g.max, len(g.calls)+1)), first)
+	for len(calls) < g.max && len(g.calls) > 0 {
+		calls = append(calls, <-g.calls)
+	}
+	reqs := make([]Q, len(calls))
+	for i := range calls {
+		reqs[i] = calls[i].req
+	}
+	answers, err := g.do(ctx, reqs)
+	if err == nil && len(answers) != len(calls) {
+		err = fmt.Errorf("batch of %d was given %d answers", len(calls), len(answers))
+	}
+	for i, c := range calls {
+		if err != nil {
+			c.answer <- result[A]{err: err}
+			continue
+		}
+		c.answer <- result[A]{val: answers[i]}
+	}
+}
+
+// Do hands in one request and waits for its answer. When ctx ends first its error is returned,
+// and the request is carried out all the same.
+func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
+	var none A
+	answer := make(chan result[A], 1)
+	select {
+	case g.calls <- call[Q, A]{req, answer}:
+	case <-g.ended:
+		return none, ErrStopped
+	default:
+		return none, ErrFull
+	}
+	select {
+	case r := <-answer:
+		return r.val, r.err
+	case <-ctx.Done():
+		return none, fmt.Errorf("waiting for batch: %w", ctx.Err())
+	case <-g.ended:
+		select { // the last batch may have answered just before the end
+		case r := <-answer:
+			return r.val, r.err
+		default:
+			return none, ErrStopped
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+const (
+	duplicatesWindow = 10 * time.Minute
+	maxStreamBytes   = 256 << 20 // some 700,000 doorbells; what does not fit waits as rows
+	ackWait          = 30 * time.Second
+	pendingDoorbells = 8192 // published and not yet acknowledged, per process
+)
+
+// Bus is a process's connection to NATS. It is safe for concurrent use.
+type Bus struct {
+	nc  *nats.Conn
+	js  jetstream.JetStream
+	log zerolog.Logger
+}
+
+// Options are the connection settings that Parley needs of nats.go, for whoever dials.
+func Options(name string, log zerolog.Logger) []nats.Option {
+	return []nats.Option{
+		nats.Name(name),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1), // the default gives up for good after 60 tries
+		nats.ReconnectWait(200 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
+		nats.ReconnectBufSize(-1), // no buffer: what it held would be published late
+		nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.Timeout(5 * time.Second),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn().Err(err).Msg("bus disconnected") }),
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info().Msg("bus reconnected") }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn().Err(err).Msg("bus error") }),
+	}
+}
+
+// Dial connects to the servers at url and goes on trying when none answers yet.
+func Dial(url, name string, log zerolog.Logger) (*Bus, error) {
+	nc, err := nats.Connect(url, Options(name, log)...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to bus: %w", err)
+	}
+	return New(nc, log)
+}
+
+// New uses a connection made with Options. Close closes it.
+func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
+	b := &Bus{nc: nc, log: log}
+	js, err := jetstream.New(nc,
+		jetstream.WithPublishAsyncMaxPending(pendingDoorbells),
+		jetstream.WithPublishAsyncTimeout(10*time.Second),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) {
+			log.Warn().Err(err).Str("run_id", contract.RunIDOf(m.Subject)).Msg("doorbell not stored; the sweeper will ring again")
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("opening JetStream: %w", err)
+	}
+	b.js = js
+	return b, nil
+}
+
+// Close ends the connection at once; what was published before is flushed.
+func (b *Bus) Close() {
+	_ = b.nc.FlushTimeout(time.Second) // a lost reply is no loss
+	b.nc.Close()
+}
+
+// Ping asks the server for an answer.
+func (b *Bus) Ping(ctx context.Context) error {
+	if err := b.nc.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("reaching bus: %w", err)
+	}
+	return nil
+}
+
+// EnsureStream creates the stream and its consumers where they are missing, and reports whether the stream was.
+func (b *Bus) EnsureStream(ctx context.Context) (created bool, err error) {
+	stream, err := b.js.Stream(ctx, contract.StreamJobs)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		created = true
+		stream, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy,
+			Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxStreamBytes, Duplicates: duplicatesWindow,
+		})
+	}
+	if err != nil {
+		return false, fmt.Errorf("opening stream: %w", err)
+	}
+	for _, lane := range domain.Lanes {
+		if err := ensureConsumer(ctx, stream, lane); err != nil {
+			return created, err
+		}
+	}
+	return created, nil
+}
+
+func ensureConsumer(ctx context.Context, stream jetstream.Stream, lane domain.Lane) error {
+	_, err := stream.Consumer(ctx, string(lane))
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		_, err = stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable: string(lane), FilterSubject: contract.LaneSubject(lane), AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: ackWait, MaxDeliver: -1, MaxAckPending: -1, // attempts are counted in PostgreSQL
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("opening consumer %s: %w", lane, err)
+	}
+	return nil
+}
+
+// Ring publishes the doorbells of dispatched runs without waiting for their acknowledgement.
+func (b *Bus) Ring(jobs ...domain.Job) {
+	for _, job := range jobs {
+		msg := &nats.Msg{Subject: contract.JobSubject(job), Header: nats.Header{
+			jetstream.MsgIDHeader: {contract.MsgID(job)},
+		}}
+		if job.ReplyTo != "" {
+			msg.Header[contract.HeaderReplyTo] = []string{job.ReplyTo}
+		}
+		if job.Traceparent != "" {
+			msg.Header[contract.HeaderTraceparent] = []string{job.Traceparent}
+		}
+		if _, err := b.js.PublishMsgAsync(msg, jetstream.WithStallWait(50*time.Millisecond)); err != nil {
+			b.log.Warn().Err(err).Str("run_id", job.RunID).Msg("doorbell not sent; the sweeper will ring again")
+		}
+	}
+}
+
+// Done tells that a run is terminal: its rendered object to the inbox of the ingress that waits, if
+// any, and a notice to whoever watches the run.
+func (b *Bus) Done(runID, replyTo string, result []byte) {
+	if replyTo != "" {
+		if int64(len(result)) > b.nc.MaxPayload() {
+			result = nil // too large for a message: the ingress reads the row
+		}
+		b.publish(replyTo+"."+runID, result)
+	}
+	b.publish(contract.SubjectDone+runID, nil)
+}
+
+// Cancelled tells whoever carries a run out to stop.
+func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
+
+func (b *Bus) publish(subject string, body []byte) {
+	if err := b.nc.Publish(subject, body); err != nil {
+		b.log.Debug().Err(err).Str("run_id", contract.RunIDOf(subject)).Msg("notice not sent; it will be polled for")
+	}
+}
+
+// NewInbox makes a subject prefix for replies that no other process has.
+func (b *Bus) NewInbox() string { return nats.NewInbox() }
+
+// OnReplies calls f with run id and rendered object of each reply to the inbox, from one goroutine.
+func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop func(), err error) {
+	return b.subscribe(inbox+".*", func(m *nats.Msg) { f(contract.RunIDOf(m.Subject), m.Data) })
+}
+
+// OnDone calls f once a notice that the run is terminal arrives. When it returns the server has the subscription.
+func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
+	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
+	if err != nil {
+		return nil, err
+	}
+	if err := b.nc.FlushWithContext(ctx); err != nil {
+		stop()
+		return nil, fmt.Errorf("subscribing: %w", err)
+	}
+	return stop, nil
+}
+
+// OnCancelled calls f with the id of each run that is cancelled anywhere.
+func (b *Bus) OnCancelled(f func(runID string)) (stop func(), err error) {
+	return b.subscribe(contract.SubjectCancel+"*", func(m *nats.Msg) { f(contract.RunIDOf(m.Subject)) })
+}
+
+func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
+	sub, err := b.nc.Subscribe(subject, f)
+	if err != nil {
+		return nil, fmt.Errorf("subscribing: %w", err)
+	}
+	_ = sub.SetPendingLimits(-1, -1)              // replies are bounded by the runs that wait
+	return func() { _ = sub.Unsubscribe() }, nil // fails only when the connection is closed
+}

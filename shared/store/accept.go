@@ -1,0 +1,362 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// NewRun is a run to accept. Its id is made before it is sent here, so that a lost commit can be looked up.
+type NewRun struct {
+	ID             string
+	OrganizationID string
+	AgentID        string // exactly one of AgentID and TemplateID is set
+	TemplateID     string
+	CallerKind     domain.CallerKind
+	Principal      string
+	SessionID      string
+	TriggerType    string
+	AutomationID   string // empty: none
+	IdempotencyKey string // empty: none, and then KeyHash is nil
+	KeyHash        []byte
+	Fingerprint    []byte
+	Input          []byte // JSON of domain.Input
+	Lane           domain.Lane
+	Dedupe         string
+	ReplyTo        string
+	Traceparent    string
+	Retention      time.Duration // 0: kept until its session is erased
+	Deadline       time.Duration // from acceptance
+}
+
+// Accepted is what became of a NewRun: a run of its own, or the one that already holds its key, or an error.
+type Accepted struct {
+	Run      StoredRun
+	Existing bool        // Run is the one that holds the key
+	Job      *domain.Job // Run is new and within its organization's window: ring for it now
+	Err      error
+}
+
+const acceptQuery = `
+WITH batch AS (
+  SELECT *, coalesce(agent_id, template_id) AS target_id FROM (
+    SELECT id, org_id, nullif(agent_id, '') AS agent_id, nullif(template_id, '') AS template_id, caller_kind, principal,
+      session_id, trigger_type, nullif(automation_id, '') AS automation_id, nullif(key, '') AS key,
+      nullif(key_hash, '') AS key_hash, nullif(fingerprint, '') AS fingerprint, input, lane, dedupe, reply_to, traceparent,
+      retention, deadline, n
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+      $10::text[], $11::bytea[], $12::bytea[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::int[], $19::int[])
+      WITH ORDINALITY AS u (id, org_id, agent_id, template_id, caller_kind, principal, session_id, trigger_type, automation_id,
+      key, key_hash, fingerprint, input, lane, dedupe, reply_to, traceparent, retention, deadline, n)) named
+), eligible AS (
+  SELECT b.*, coalesce(a.version, t.version) AS config_version
+  FROM batch b
+  LEFT JOIN agents a ON a.id = b.agent_id AND a.org_id = b.org_id AND a.deleted_at IS NULL AND b.caller_kind = ANY (a.allowed_callers)
+  LEFT JOIN templates t ON t.id = b.template_id
+  WHERE (a.id IS NOT NULL OR t.id IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM runs k WHERE k.idempotency_hash = b.key_hash)
+), session AS (
+  INSERT INTO sessions AS s (org_id, target_id, principal, session_id, last_seq)
+  SELECT org_id, target_id, principal, session_id, count(*) FROM eligible
+  GROUP BY org_id, target_id, principal, session_id ORDER BY org_id, target_id, principal, session_id
+  ON CONFLICT (org_id, target_id, principal, session_id) DO UPDATE SET last_seq = s.last_seq + excluded.last_seq
+  RETURNING s.ref, s.org_id, s.target_id, s.principal, s.session_id, s.last_seq
+), numbered AS (
+  SELECT e.*, s.ref, row_number() OVER (PARTITION BY s.ref ORDER BY e.n) AS turn,
+    s.last_seq - count(*) OVER (PARTITION BY s.ref) + row_number() OVER (PARTITION BY s.ref ORDER BY e.n) AS seq
+  FROM eligible e JOIN session s USING (org_id, target_id, principal, session_id)
+), head AS (
+  SELECT id, row_number() OVER (PARTITION BY org_id ORDER BY n) AS place FROM numbered
+  WHERE turn = 1 AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = numbered.ref)
+), used AS (
+  SELECT org_id, (SELECT count(*) FROM (SELECT 1 FROM open_runs d WHERE d.org_id = o.org_id AND d.dispatched LIMIT $20) counted) AS window_used
+  FROM (SELECT DISTINCT org_id FROM eligible) o
+), inserted AS (
+  INSERT INTO runs (id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, principal, caller_kind,
+    trigger_type, automation_id, idempotency_key, idempotency_hash, fingerprint, input, retention, sweep_after, created_at)
+  SELECT id, org_id, agent_id, template_id, config_version, ref, seq, session_id, principal, caller_kind, trigger_type,
+    automation_id, key, key_hash, fingerprint, input::json, retention,
+    CASE WHEN retention > 0 THEN now() + make_interval(secs => retention) END, date_trunc('milliseconds', clock_timestamp())
+  FROM numbered ORDER BY key_hash, id
+  ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING
+  RETURNING id, created_at
+)
+INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dispatched_at,
+  next_dispatch_at, dedupe, reply_to, traceparent, deadline)
+SELECT i.id, b.org_id, b.agent_id, b.ref, b.seq, b.lane, 'queued', d.now, d.now::int,
+  CASE WHEN d.now THEN clock_timestamp() END, CASE WHEN d.now THEN clock_timestamp() + $21::interval END,
+  b.dedupe, b.reply_to, b.traceparent, i.created_at + make_interval(secs => b.deadline)
+FROM inserted i JOIN numbered b ON b.id = i.id JOIN used u ON u.org_id = b.org_id LEFT JOIN head h ON h.id = i.id,
+  LATERAL (SELECT coalesce(u.window_used + h.place <= $20, false) AS now) d
+RETURNING run_id, dispatched, (SELECT created_at FROM inserted WHERE inserted.id = run_id)`
+
+// firstRing is how long a dispatched run may stay queued before the sweeper suspects that its doorbell was lost.
+const firstRing = "5 seconds"
+
+// Accept inserts the runs in one transaction, so that after it returns without an error each accepted
+// run is on disk. window is how many runs of an organization may be dispatched at a time. The answers
+// are in the order of rows; an answer's Err is about that row alone. A returned error means that none
+// of the runs exists, or (commit unanswered and not to be looked up) that it is not known.
+func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
+	out, err := s.acceptOnce(ctx, rows, window)
+	if err == nil {
+		return out, nil
+	}
+	if errors.Is(err, errCommitUnknown) {
+		return s.acceptedAfterAll(ctx, rows, err)
+	}
+	if len(rows) > 1 && isBadData(err) {
+		return s.acceptHalves(ctx, rows, window)
+	}
+	if len(rows) == 1 && isBadData(err) {
+		return []Accepted{{Err: fmt.Errorf("accepting run: %w", err)}}, nil
+	}
+	return nil, err
+}
+
+// acceptHalves finds a row that PostgreSQL rejects without failing its neighbours.
+func (s *Store) acceptHalves(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
+	mid := len(rows) / 2
+	first, err := s.Accept(ctx, rows[:mid], window)
+	if err != nil {
+		return nil, err
+	}
+	second, err := s.Accept(ctx, rows[mid:], window)
+	if err != nil {
+		for range rows[mid:] { // the first half is committed: only the second half has failed
+			second = append(second, Accepted{Err: err})
+		}
+	}
+	return append(first, second...), nil
+}
+
+// isBadData reports whether PostgreSQL refused a value (class 22) or a constraint did (class 23).
+func isBadData(err error) bool {
+	var pqErr *pq.Error
+	return errors.As(err, &pqErr) && (pqErr.Code.Class() == "22" || pqErr.Code.Class() == "23")
+}
+
+func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
+	insert, err := s.prepared(ctx, acceptQuery)
+	if err != nil {
+		return nil, err
+	}
+	byKey, err := s.prepared(ctx, runsByKeyQuery)
+	if err != nil {
+		return nil, err
+	}
+	unique, hashes := onePerKey(rows)
+	out := make([]Accepted, len(rows))
+	err = s.tx(ctx, func(tx *sqlx.Tx) error {
+		if err := releaseExpiredKeys(ctx, tx, hashes); err != nil {
+			return err
+		}
+		created, err := insertRuns(ctx, tx.StmtxContext(ctx, insert), unique, window)
+		if err != nil {
+			return err
+		}
+		losers := fillCreated(out, rows, created)
+		if len(losers) == 0 {
+			return nil
+		}
+		return explainLosers(ctx, tx, tx.StmtxContext(ctx, byKey), out, rows, losers)
+	})
+	return out, err
+}
+
+// onePerKey drops rows whose key an earlier row of the batch has: they become that row's attachers.
+func onePerKey(rows []NewRun) (unique []NewRun, hashes [][]byte) {
+	seen := make(map[string]bool, len(rows))
+	unique = make([]NewRun, 0, len(rows))
+	for _, r := range rows {
+		if r.KeyHash != nil {
+			if seen[string(r.KeyHash)] {
+				continue
+			}
+			seen[string(r.KeyHash)] = true
+			hashes = append(hashes, r.KeyHash)
+		}
+		unique = append(unique, r)
+	}
+	return unique, hashes
+}
+
+const releaseKeysQuery = `UPDATE runs SET idempotency_hash = NULL
+	WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp()`
+
+// releaseExpiredKeys frees the keys of runs whose retention has passed, for the runs that replace them.
+func releaseExpiredKeys(ctx context.Context, tx *sqlx.Tx, hashes [][]byte) error {
+	if len(hashes) == 0 {
+		return nil
+	}
+	var expired bool
+	err := tx.GetContext(ctx, &expired, `SELECT EXISTS (SELECT 1 FROM runs
+		WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp())`, pq.ByteaArray(hashes))
+	if err != nil {
+		return fmt.Errorf("looking for expired keys: %w", err)
+	}
+	if !expired {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, releaseKeysQuery, pq.ByteaArray(hashes)); err != nil {
+		return fmt.Errorf("releasing expired keys: %w", err)
+	}
+	return nil
+}
+
+type createdRow struct {
+	ID         string    `db:"run_id"`
+	Dispatched bool      `db:"dispatched"`
+	CreatedAt  time.Time `db:"created_at"`
+}
+
+func insertRuns(ctx context.Context, stmt *sqlx.Stmt, rows []NewRun, window int) (map[string]createdRow, error) {
+	text := func(f func(*NewRun) string) any { return pq.Array(column(rows, f)) }
+	hash := func(f func(*NewRun) []byte) any { return pq.ByteaArray(column(rows, f)) }
+	secs := func(f func(*NewRun) time.Duration) any {
+		return pq.Array(column(rows, func(r *NewRun) int64 { return int64(f(r) / time.Second) }))
+	}
+	var created []createdRow
+	err := stmt.SelectContext(ctx, &created,
+		text(func(r *NewRun) string { return r.ID }),
+		text(func(r *NewRun) string { return r.OrganizationID }),
+		text(func(r *NewRun) string { return r.AgentID }),
+		text(func(r *NewRun) string { return r.TemplateID }),
+		text(func(r *NewRun) string { return string(r.CallerKind) }),
+		text(func(r *NewRun) string { return r.Principal }),
+		text(func(r *NewRun) string { return r.SessionID }),
+		text(func(r *NewRun) string { return r.TriggerType }),
+		text(func(r *NewRun) string { return r.AutomationID }),
+		text(func(r *NewRun) string { return r.IdempotencyKey }),
+		hash(func(r *NewRun) []byte { return r.KeyHash }),
+		hash(func(r *NewRun) []byte { return r.Fingerprint }),
+		text(func(r *NewRun) string { return string(r.Input) }),
+		text(func(r *NewRun) string { return string(r.Lane) }),
+		text(func(r *NewRun) string { return r.Dedupe }),
+		text(func(r *NewRun) string { return r.ReplyTo }),
+		text(func(r *NewRun) string { return r.Traceparent }),
+		secs(func(r *NewRun) time.Duration { return r.Retention }),
+		secs(func(r *NewRun) time.Duration { return r.Deadline }),
+		window, firstRing)
+	if err != nil {
+		return nil, fmt.Errorf("inserting runs: %w", err)
+	}
+	byID := make(map[string]createdRow, len(created))
+	for _, c := range created {
+		byID[c.ID] = c
+	}
+	return byID, nil
+}
+
+// column gathers one field of many rows for unnest.
+func column[T, V any](rows []T, f func(*T) V) []V {
+	out := make([]V, len(rows))
+	for i := range rows {
+		out[i] = f(&rows[i])
+	}
+	return out
+}
+
+// fillCreated answers the rows that became runs and gives the places of those that did not.
+func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (losers []int) {
+	for i, r := range rows {
+		c, ok := created[r.ID]
+		if !ok {
+			losers = append(losers, i)
+			continue
+		}
+		out[i] = Accepted{Run: r.asStored(c.CreatedAt)}
+		if c.Dispatched {
+			out[i].Job = r.job()
+		}
+	}
+	return losers
+}
+
+func (r NewRun) job() *domain.Job {
+	return &domain.Job{RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe,
+		DispatchNo: 1, ReplyTo: r.ReplyTo, Traceparent: r.Traceparent}
+}
+
+func (r NewRun) asStored(created time.Time) StoredRun {
+	return StoredRun{
+		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,
+		Run: domain.Run{
+			ID: r.ID, Status: domain.RunQueued, AgentID: optional(r.AgentID), TemplateID: optional(r.TemplateID),
+			SessionID: r.SessionID, Trigger: domain.Trigger{Type: r.TriggerType, AutomationID: optional(r.AutomationID)},
+			IdempotencyKey: optional(r.IdempotencyKey), CreatedAt: domain.At(created),
+		},
+	}
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// explainLosers answers the rows that were not inserted. It runs as separate statements, whose snapshots
+// see the transaction that won the key: the inserting statement's does not.
+func explainLosers(ctx context.Context, tx *sqlx.Tx, byKey *sqlx.Stmt, out []Accepted, rows []NewRun, losers []int) error {
+	hashes := make([][]byte, len(losers))
+	agents := make([]string, len(losers))
+	for j, i := range losers {
+		hashes[j], agents[j] = rows[i].KeyHash, rows[i].AgentID
+	}
+	holders, err := selectByKey(ctx, byKey, hashes)
+	if err != nil {
+		return err
+	}
+	var present []struct {
+		ID             string `db:"id"`
+		OrganizationID string `db:"org_id"`
+	}
+	err = tx.SelectContext(ctx, &present, `SELECT id, org_id FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`, pq.Array(agents))
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("reading agents: %w", err)
+	}
+	owners := make(map[string]string, len(present))
+	for _, a := range present {
+		owners[a.ID] = a.OrganizationID
+	}
+	for j, i := range losers {
+		r := rows[i]
+		switch {
+		case holders[j] != nil && r.KeyHash != nil:
+			out[i] = Accepted{Run: *holders[j], Existing: true}
+		case r.AgentID != "" && owners[r.AgentID] == r.OrganizationID:
+			out[i] = Accepted{Err: apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", r.CallerKind)}
+		default:
+			out[i] = Accepted{Err: notFound()}
+		}
+	}
+	return nil
+}
+
+// acceptedAfterAll looks up what a transaction did whose commit was not answered.
+func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, cause error) ([]Accepted, error) {
+	ids := column(rows, func(r *NewRun) string { return r.ID })
+	var found []createdRow
+	err := s.db.SelectContext(ctx, &found, `SELECT r.id AS run_id, r.created_at, false AS dispatched FROM runs r WHERE r.id = ANY ($1)`, pq.Array(ids))
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	created := make(map[string]createdRow, len(found))
+	for _, c := range found {
+		created[c.ID] = c // not rung for: the sweeper does, if the window is free
+	}
+	out := make([]Accepted, len(rows))
+	for _, i := range fillCreated(out, rows, created) {
+		out[i] = Accepted{Err: cause}
+	}
+	return out, nil
+}

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// Lease is how long a claim or heartbeat keeps a run from other workers.
+const Lease = 30 * time.Second
+
+// Claimed is a run that a worker now carries out, under its fence.
+type Claimed struct {
+	RunID          string            `db:"run_id"`
+	OrganizationID string            `db:"org_id"`
+	AgentID        *string           `db:"agent_id"`
+	TemplateID     *string           `db:"template_id"`
+	ConfigVersion  int               `db:"config_version"`
+	SessionRef     int64             `db:"session_ref"`
+	Seq            int               `db:"seq"`
+	SessionID      string            `db:"session_id"`
+	TriggerType    string            `db:"trigger_type"`
+	AutomationID   *string           `db:"automation_id"`
+	IdempotencyKey *string           `db:"idempotency_key"`
+	RawInput       []byte            `db:"input"`
+	CallerKind     domain.CallerKind `db:"caller_kind"`
+	RetentionSecs  int64             `db:"retention"`
+	Fence          int64             `db:"fence"`
+	Attempts       int               `db:"attempts"`
+	Deaths         int               `db:"deaths"`
+	CallerAllowed  bool              `db:"caller_allowed"` // the agent is still there and allows this kind of caller
+	LastError      sql.Null[[]byte]  `db:"last_error"`
+	CreatedAt      time.Time         `db:"created_at"`
+	StartedAt      time.Time         `db:"started_at"`
+	Deadline       time.Time         `db:"deadline"`
+	Now            time.Time         `db:"db_now"` // the database's clock at the claim
+}
+
+// TargetID is the agent or template that the run is of.
+func (c Claimed) TargetID() string {
+	if c.AgentID != nil {
+		return *c.AgentID
+	}
+	return *c.TemplateID
+}
+
+// Input decodes what the run was asked.
+func (c Claimed) Input() (domain.Input, error) {
+	var in domain.Input
+	if err := json.Unmarshal(c.RawInput, &in); err != nil {
+		return in, fmt.Errorf("reading run input: %w", err)
+	}
+	return in, nil
+}
+
+// Run gives the run object as it stands at the claim.
+func (c Claimed) Run() domain.Run {
+	return domain.Run{
+		ID: c.RunID, Status: domain.RunRunning, AgentID: c.AgentID, TemplateID: c.TemplateID, SessionID: c.SessionID,
+		Trigger:  domain.Trigger{Type: c.TriggerType, AutomationID: c.AutomationID},
+		Attempts: c.Attempts, IdempotencyKey: c.IdempotencyKey,
+		CreatedAt: domain.At(c.CreatedAt), StartedAt: domain.AtPtr(c.StartedAt),
+	}
+}
+
+// Claim is the answer to one claim: the run, or why the doorbell is void.
+type Claim struct {
+	Run    *Claimed
+	Result []byte // the run has ended: its rendered object, for a reply that may have been lost
+	Ended  bool   // ended, or unknown here; otherwise it is leased or not its turn, and finishing what it waits for rings again
+}
+
+// A claim does not lock session rows. Acceptance numbers a session's runs in commit order, so whoever
+// sees a run sees all before it; a run whose predecessor ends meanwhile is rung for by that finish;
+// and the index open_runs_one_per_session refuses what would remain.
+const claimQuery = `
+WITH want AS (
+  SELECT run_id FROM open_runs WHERE run_id = ANY ($1) ORDER BY run_id FOR UPDATE
+), claimed AS (
+  UPDATE open_runs o SET status = 'running', dispatched = true, fence = o.fence + 1, attempts = o.attempts + 1,
+    deaths = o.deaths + (o.status = 'running')::int, lease_until = clock_timestamp() + $2::interval,
+    next_dispatch_at = NULL, not_before = NULL, started_at = coalesce(o.started_at, clock_timestamp())
+  FROM want
+  WHERE o.run_id = want.run_id AND o.deadline > clock_timestamp()
+    AND (o.status = 'queued' AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
+      OR o.status = 'running' AND o.lease_until < clock_timestamp())
+    AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
+  RETURNING o.*
+)
+SELECT c.run_id, c.org_id, r.agent_id, r.template_id, r.config_version, c.session_ref, c.seq, r.session_id, r.trigger_type,
+  r.automation_id, r.idempotency_key, r.input, r.caller_kind, r.retention, c.fence, c.attempts, c.deaths, c.last_error,
+  r.created_at, c.started_at, c.deadline, clock_timestamp() AS db_now,
+  r.agent_id IS NULL OR coalesce(a.deleted_at IS NULL AND r.caller_kind = ANY (a.allowed_callers), false) AS caller_allowed
+FROM claimed c JOIN runs r ON r.id = c.run_id LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id`
+
+// Claim takes those of the runs that may start now, in one transaction. The answers are in the order of runIDs.
+func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
+	stmt, err := s.prepared(ctx, claimQuery)
+	if err != nil {
+		return nil, err
+	}
+	var claimed []Claimed
+	err = s.tx(ctx, func(tx *sqlx.Tx) error {
+		claimed = claimed[:0]
+		err := tx.StmtxContext(ctx, stmt).SelectContext(ctx, &claimed, pq.Array(runIDs), interval(Lease))
+		if err != nil {
+			return fmt.Errorf("claiming runs: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Claim, len(runIDs))
+	byID := make(map[string]*Claimed, len(claimed))
+	for i := range claimed {
+		byID[claimed[i].RunID] = &claimed[i]
+	}
+	var void []string
+	for i, id := range runIDs {
+		if out[i].Run = byID[id]; out[i].Run == nil {
+			void = append(void, id)
+			continue
+		}
+		delete(byID, id) // a doorbell twice in one batch: the second is void
+	}
+	if len(void) == 0 {
+		return out, nil
+	}
+	return out, s.explainVoid(ctx, runIDs, out, void)
+}
+
+const voidQuery = `
+WITH undone AS (
+  UPDATE open_runs SET dispatched = false, next_dispatch_at = NULL
+  WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND status = 'queued' AND dispatched ORDER BY run_id FOR UPDATE)
+    AND status = 'queued'
+)
+SELECT r.id, r.status IS NOT NULL AS ended, r.result FROM runs r WHERE r.id = ANY ($1)`
+
+// explainVoid tells runs that have ended from those that must wait, and gives the places that the waiting
+// ones hold in their organization's window back: their doorbells are about to be acknowledged.
+func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, void []string) error {
+	var rows []struct {
+		ID     string         `db:"id"`
+		Ended  bool           `db:"ended"`
+		Result sql.NullString `db:"result"`
+	}
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, voidQuery, pq.Array(void))
+	})
+	if err != nil {
+		return fmt.Errorf("reading runs that cannot be claimed: %w", err)
+	}
+	found := make(map[string]int, len(rows))
+	for i, r := range rows {
+		found[r.ID] = i
+	}
+	for i, id := range runIDs {
+		if out[i].Run != nil {
+			continue
+		}
+		j, known := found[id]
+		out[i].Ended = !known || rows[j].Ended
+		if known && rows[j].Result.Valid {
+			out[i].Result = []byte(rows[j].Result.String)
+		}
+	}
+	return nil
+}
+
+// Held names a run and the fence under which a worker holds it.
+type Held struct {
+	RunID string
+	Fence int64
+}
+
+// Extend renews the leases of held runs and gives the set of those that are still held; a run that
+// is missing from it was taken away, and its worker must stop.
+func (s *Store) Extend(ctx context.Context, held []Held) (map[string]bool, error) {
+	var kept []string
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		kept = kept[:0]
+		return tx.SelectContext(ctx, &kept, `
+			WITH mine AS (
+			  SELECT o.run_id FROM open_runs o JOIN unnest($1::text[], $2::bigint[]) h (run_id, fence) USING (run_id, fence)
+			  WHERE o.status = 'running' ORDER BY o.run_id FOR UPDATE OF o
+			)
+			UPDATE open_runs o SET lease_until = clock_timestamp() + $3::interval FROM mine WHERE o.run_id = mine.run_id
+			RETURNING o.run_id`,
+			pq.Array(column(held, func(h *Held) string { return h.RunID })),
+			pq.Array(column(held, func(h *Held) int64 { return h.Fence })), interval(Lease))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("extending leases: %w", err)
+	}
+	out := make(map[string]bool, len(kept))
+	for _, id := range kept {
+		out[id] = true
+	}
+	return out, nil
+}
+
+// Config reads an agent's or template's configuration of a version; it never changes.
+func (s *Store) Config(ctx context.Context, targetID string, version int) (domain.Config, error) {
+	var raw []byte
+	var cfg domain.Config
+	err := s.db.GetContext(ctx, &raw, `SELECT config FROM agent_configs WHERE target_id = $1 AND version = $2`, targetID, version)
+	if err != nil {
+		return cfg, fmt.Errorf("reading agent configuration: %w", err)
+	}
+	if err := json.Unmarshal(raw, &cfg); err != nil {
+		return cfg, fmt.Errorf("reading agent configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// interval writes a duration as PostgreSQL reads it.
+func interval(d time.Duration) string { return fmt.Sprintf("%d milliseconds", d.Milliseconds()) }

@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// StoredRun is a run as the database has it.
+type StoredRun struct {
+	Run            domain.Run // without the answer when the run has ended: Result has it all
+	OrganizationID string
+	Principal      string
+	Fingerprint    []byte
+	Result         []byte // the rendered run object of an ended run, nil while it is open or when erased
+	Erased         bool
+}
+
+// Body gives the bytes that callers see: those kept at the end, or the run as it stands.
+func (r StoredRun) Body() ([]byte, error) {
+	if r.Result != nil {
+		return r.Result, nil
+	}
+	return r.Run.Render()
+}
+
+type runRow struct {
+	ID             string         `db:"id"`
+	OrganizationID string         `db:"org_id"`
+	AgentID        *string        `db:"agent_id"`
+	TemplateID     *string        `db:"template_id"`
+	SessionID      string         `db:"session_id"`
+	Principal      string         `db:"principal"`
+	TriggerType    string         `db:"trigger_type"`
+	AutomationID   *string        `db:"automation_id"`
+	IdempotencyKey *string        `db:"idempotency_key"`
+	Hash           []byte         `db:"idempotency_hash"`
+	Fingerprint    []byte         `db:"fingerprint"`
+	Status         string         `db:"status"`
+	Ended          bool           `db:"ended"`
+	Result         sql.NullString `db:"result"`
+	Attempts       int            `db:"attempts"`
+	CreatedAt      time.Time      `db:"created_at"`
+	StartedAt      sql.NullTime   `db:"started_at"`
+	FinishedAt     sql.NullTime   `db:"finished_at"`
+	ExpiresAt      sql.NullTime   `db:"expires_at"`
+}
+
+const runColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
+	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
+	r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
+	o.started_at, r.finished_at, r.expires_at`
+
+const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
+
+// An ended run is gone once its retention has passed, even before the sweeper removes the row.
+const runLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
+
+func (row runRow) stored() StoredRun {
+	out := StoredRun{
+		OrganizationID: row.OrganizationID,
+		Principal:      row.Principal,
+		Fingerprint:    row.Fingerprint,
+		Erased:         row.Ended && !row.Result.Valid,
+		Run: domain.Run{
+			ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID,
+			SessionID: row.SessionID, Trigger: domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID},
+			Attempts: row.Attempts, IdempotencyKey: row.IdempotencyKey, CreatedAt: domain.At(row.CreatedAt),
+			StartedAt: domain.AtPtr(row.StartedAt.Time), FinishedAt: domain.AtPtr(row.FinishedAt.Time),
+			ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
+		},
+	}
+	if row.Result.Valid {
+		out.Result = []byte(row.Result.String)
+	}
+	return out
+}
+
+// RunByID reads one run of an organization. A principal other than "" restricts it to that principal's.
+// A run that does not exist, has expired or belongs to others gives the coded not_found.
+func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (StoredRun, error) {
+	var row runRow
+	err := s.db.GetContext(ctx, &row, `SELECT `+runColumns+runFrom+
+		`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+runLive, runID, org, principal)
+	if errors.Is(err, sql.ErrNoRows) {
+		return StoredRun{}, notFound()
+	}
+	if err != nil {
+		return StoredRun{}, fmt.Errorf("reading run: %w", err)
+	}
+	return row.stored(), nil
+}
+
+// EndedRuns reads those of the runs that have ended, by id: what waiting requests poll for when a
+// reply was lost. The caller has established whose the runs are.
+func (s *Store) EndedRuns(ctx context.Context, runIDs []string) ([]StoredRun, error) {
+	var rows []runRow
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.id = ANY ($1) AND r.status IS NOT NULL`,
+		pq.Array(runIDs))
+	if err != nil {
+		return nil, fmt.Errorf("reading ended runs: %w", err)
+	}
+	return storedRuns(rows), nil
+}
+
+// RunFilter narrows a list of runs; zero fields do not narrow.
+type RunFilter struct {
+	Principal    string
+	AgentID      string
+	SessionID    string
+	AutomationID string
+	Status       domain.RunStatus
+	Before       string // only runs older than this run id
+}
+
+// ListRuns reads up to limit runs of an organization, newest first.
+func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]StoredRun, error) {
+	var rows []runRow
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.org_id = $1
+		AND ($2 = '' OR r.principal = $2) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
+		AND ($5 = '' OR r.automation_id = $5) AND ($6 = '' OR coalesce(r.status, o.status) = $6)
+		AND ($7 = '' OR r.id < $7) AND`+runLive+`ORDER BY r.id DESC LIMIT $8`,
+		org, f.Principal, f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing runs: %w", err)
+	}
+	return storedRuns(rows), nil
+}
+
+// RunsByKey reads the live runs that hold the idempotency hashes, in the order of hashes; a missing one is nil.
+func (s *Store) RunsByKey(ctx context.Context, hashes [][]byte) ([]*StoredRun, error) {
+	stmt, err := s.prepared(ctx, runsByKeyQuery)
+	if err != nil {
+		return nil, err
+	}
+	return selectByKey(ctx, stmt, hashes)
+}
+
+const runsByKeyQuery = `SELECT ` + runColumns + runFrom + `WHERE r.idempotency_hash = ANY ($1) AND` + runLive
+
+func selectByKey(ctx context.Context, stmt *sqlx.Stmt, hashes [][]byte) ([]*StoredRun, error) {
+	var rows []runRow
+	if err := stmt.SelectContext(ctx, &rows, pq.ByteaArray(hashes)); err != nil {
+		return nil, fmt.Errorf("reading runs by key: %w", err)
+	}
+	byHash := make(map[string]*StoredRun, len(rows))
+	for _, row := range rows {
+		run := row.stored()
+		byHash[string(row.Hash)] = &run
+	}
+	out := make([]*StoredRun, len(hashes))
+	for i, h := range hashes {
+		out[i] = byHash[string(h)]
+	}
+	return out, nil
+}
+
+func storedRuns(rows []runRow) []StoredRun {
+	out := make([]StoredRun, len(rows))
+	for i, row := range rows {
+		out[i] = row.stored()
+	}
+	return out
+}
+
+// Turn is one earlier run of a session as its history shows it.
+type Turn struct {
+	Seq     int    `db:"seq"`
+	Message string `db:"message"`
+	Answer  string `db:"answer"`
+}
+
+// History reads the newest completed turns of a session before seq, oldest first, at most limit.
+func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
+	var turns []Turn
+	err := s.db.SelectContext(ctx, &turns, `SELECT * FROM (
+		SELECT seq, input->>'message' AS message, answer FROM runs
+		WHERE org_id = $1 AND session_ref = $2 AND seq < $3 AND status = 'completed' AND answer IS NOT NULL
+		ORDER BY seq DESC LIMIT $4) newest ORDER BY seq`, org, sessionRef, seq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading session history: %w", err)
+	}
+	return turns, nil
+}

@@ -1,0 +1,284 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// MaxDeaths is how many attempts of a run may end in a worker's death before it is failed as poison.
+const MaxDeaths = 5
+
+// Ended is a run that was ended from outside its worker.
+type Ended struct {
+	RunID   string
+	ReplyTo string
+	Result  []byte
+}
+
+type openRow struct {
+	runRow
+	ReplyTo   string    `db:"reply_to"`
+	Fence     int64     `db:"fence"`
+	Retention int64     `db:"retention"`
+	LastError []byte    `db:"last_error"`
+	Now       time.Time `db:"db_now"`
+}
+
+const openSelect = `SELECT ` + runColumns + `, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
+	FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE `
+
+// verdict says how an open run ends.
+type verdict func(openRow) (domain.RunStatus, *domain.RunError)
+
+func as(status domain.RunStatus, cause *domain.RunError) verdict {
+	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
+}
+
+// end closes the open runs that where selects, under row locks: whatever worker holds one can write
+// nothing afterwards.
+func (s *Store) end(ctx context.Context, how verdict, where string, args ...any) ([]Ended, []domain.Job, error) {
+	var ended []Ended
+	var finished Finished
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		var rows []openRow
+		ended, finished = nil, Finished{}
+		if err := tx.SelectContext(ctx, &rows, openSelect+where, args...); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return nil
+		}
+		endings := make([]Ending, len(rows))
+		for i, row := range rows {
+			run := row.stored().Run
+			status, cause := how(row)
+			run.End(status, cause, domain.At(row.Now), row.Retention)
+			ending, err := NewEnding(row.Fence, run)
+			if err != nil {
+				return err
+			}
+			endings[i] = ending
+			ended = append(ended, Ended{RunID: run.ID, ReplyTo: row.ReplyTo, Result: ending.Result})
+		}
+		var err error
+		finished, err = s.finishTx(ctx, tx, endings)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("ending runs: %w", err)
+	}
+	return ended, finished.Jobs, nil
+}
+
+// Cancel ends an open run of an organization; a run that has ended is left as it is. A principal other
+// than "" restricts it to that principal's. The run as it then stands is returned.
+func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (StoredRun, []Ended, []domain.Job, error) {
+	ended, next, err := s.end(ctx, as(domain.RunCancelled, nil),
+		`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`, runID, org, principal)
+	if err != nil {
+		return StoredRun{}, nil, nil, err
+	}
+	run, err := s.RunByID(ctx, org, principal, runID)
+	return run, ended, next, err
+}
+
+// CancelQueued ends the queued runs of an agent that was deleted, up to limit of them.
+func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, []domain.Job, error) {
+	return s.end(ctx, as(domain.RunCancelled, nil),
+		`o.agent_id = $1 AND o.org_id = $2 AND o.status = 'queued' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
+}
+
+// EndOverdue times out open runs whose deadline has passed, up to limit of them. A run that a retryable
+// cause had put back fails with that cause.
+func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, []domain.Job, error) {
+	const late = `o.deadline <= clock_timestamp() AND o.status <> 'requires_action'`
+	return s.end(ctx, overdue, late+` ORDER BY o.run_id LIMIT $1 FOR UPDATE OF o SKIP LOCKED`, limit)
+}
+
+func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
+	var retry domain.RunError
+	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {
+		return domain.RunFailed, &retry
+	}
+	return domain.RunTimedOut, DeadlineExceeded
+}
+
+// DeadlineExceeded is the cause that timed-out runs carry.
+var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "the run did not finish before its deadline"}
+
+// WorkerLost is the cause that poison runs carry.
+var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the worker carrying out this run was lost too often"}
+
+// EndPoison fails queued runs that have cost MaxDeaths workers, up to limit of them.
+func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, []domain.Job, error) {
+	return s.end(ctx, as(domain.RunFailed, WorkerLost),
+		`o.status = 'queued' AND o.deaths >= $1 ORDER BY o.run_id LIMIT $2 FOR UPDATE OF o SKIP LOCKED`, MaxDeaths, limit)
+}
+
+// RequeueLost returns running runs whose lease has run out to the queue and counts the death of their
+// worker. The raised fence voids whatever that worker may still write.
+func (s *Store) RequeueLost(ctx context.Context, limit int) (int, error) {
+	var n int64
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
+			fence = fence + 1, deaths = deaths + 1
+			WHERE run_id IN (SELECT run_id FROM open_runs WHERE dispatched AND status = 'running' AND lease_until < clock_timestamp()
+				ORDER BY run_id LIMIT $1 FOR UPDATE SKIP LOCKED)`, limit)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("requeueing lost runs: %w", err)
+	}
+	return int(n), nil
+}
+
+// DispatchWaiting fills free places of organizations' windows with waiting runs, up to most per organization.
+func (s *Store) DispatchWaiting(ctx context.Context, window, most int) ([]domain.Job, error) {
+	var next []domain.Job
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		var free []struct {
+			OrganizationID string `db:"org_id"`
+			Places         int    `db:"places"`
+		}
+		// The recursion walks from one organization to the next along the index, however many runs each has waiting.
+		err := tx.SelectContext(ctx, &free, `
+			WITH RECURSIVE org AS (
+			  (SELECT org_id FROM open_runs WHERE status = 'queued' AND NOT dispatched ORDER BY org_id LIMIT 1)
+			  UNION ALL
+			  SELECT (SELECT o.org_id FROM open_runs o WHERE o.status = 'queued' AND NOT o.dispatched AND o.org_id > org.org_id ORDER BY o.org_id LIMIT 1)
+			  FROM org WHERE org.org_id IS NOT NULL
+			)
+			SELECT org_id, least($2, $1 - (SELECT count(*) FROM open_runs d WHERE d.org_id = org.org_id AND d.dispatched)) AS places
+			FROM org WHERE org_id IS NOT NULL`, window, most)
+		if err != nil {
+			return err
+		}
+		freed := map[string]int{}
+		for _, f := range free {
+			if f.Places > 0 {
+				freed[f.OrganizationID] = f.Places
+			}
+		}
+		next, err = s.handOver(ctx, tx, freed)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
+	}
+	return next, nil
+}
+
+// Overdue is a dispatched run that no worker has claimed in time.
+type Overdue struct {
+	Job          domain.Job
+	DispatchedAt time.Time
+}
+
+// OverdueJobs reads dispatched, unclaimed runs whose time to be rung for again has come.
+func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
+	var rows []struct {
+		jobRow
+		DispatchedAt time.Time `db:"dispatched_at"`
+	}
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+jobColumns+`, o.dispatched_at FROM open_runs o
+		WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp() ORDER BY o.run_id LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading overdue runs: %w", err)
+	}
+	out := make([]Overdue, len(rows))
+	for i, r := range rows {
+		out[i] = Overdue{Job: jobs([]jobRow{r.jobRow})[0], DispatchedAt: r.DispatchedAt}
+	}
+	return out, nil
+}
+
+// Redispatch raises the dispatch number of runs that are still unclaimed, doubles the time until the next
+// suspicion up to five minutes, and gives what is to be rung for. Runs in later keep their number: their
+// doorbell is in the stream still, and only the time of the next look moves.
+func (s *Store) Redispatch(ctx context.Context, again, later []string) ([]domain.Job, error) {
+	var rows []jobRow
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		if err := tx.SelectContext(ctx, &rows, `UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),
+			next_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')
+			WHERE o.run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)
+			RETURNING `+jobColumns, pq.Array(again), firstRing); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
+			WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
+			pq.Array(later), firstRing)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redispatching runs: %w", err)
+	}
+	return jobs(rows), nil
+}
+
+// RingAll makes every dispatched, unclaimed run due at once: the stream that held their doorbells is gone.
+func (s *Store) RingAll(ctx context.Context) error {
+	return s.tx(ctx, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp()
+			WHERE run_id IN (SELECT run_id FROM open_runs WHERE dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`)
+		if err != nil {
+			return fmt.Errorf("making runs due: %w", err)
+		}
+		return nil
+	})
+}
+
+// DeleteExpired removes up to limit runs whose session holds no run that lives on, with their journals, and
+// sessions left empty. It reports how many runs went.
+func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
+	var sessions []int64
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		sessions = sessions[:0]
+		err := tx.SelectContext(ctx, &sessions, `
+			WITH gone AS (
+			  SELECT r.id FROM runs r
+			  WHERE r.sweep_after <= clock_timestamp() AND r.expires_at <= clock_timestamp()
+			    AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.session_ref = r.session_ref AND (o.expires_at IS NULL OR o.expires_at > clock_timestamp()))
+			  ORDER BY r.sweep_after LIMIT $1 FOR UPDATE OF r SKIP LOCKED
+			), journal AS (
+			  DELETE FROM steps USING gone WHERE steps.run_id = gone.id
+			)
+			DELETE FROM runs r USING gone WHERE r.id = gone.id RETURNING r.session_ref`, limit)
+		if err != nil || len(sessions) == 0 {
+			return err
+		}
+		// Locked first: acceptance into such a session waits, or came first and is seen by the delete.
+		refs := pq.Array(sessions)
+		if _, err := tx.ExecContext(ctx, `SELECT 1 FROM sessions WHERE ref = ANY ($1) ORDER BY ref FOR UPDATE`, refs); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM sessions s WHERE s.ref = ANY ($1)
+			AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref)`, refs)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("deleting expired runs: %w", err)
+	}
+	return len(sessions), nil
+}
+
+// Backlog counts the runs that wait to be started, up to most.
+func (s *Store) Backlog(ctx context.Context, most int) (int, error) {
+	var n int
+	err := s.db.GetContext(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM open_runs WHERE status = 'queued' LIMIT $1) counted`, most)
+	if err != nil {
+		return 0, fmt.Errorf("counting backlog: %w", err)
+	}
+	return n, nil
+}
