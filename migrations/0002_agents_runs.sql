@@ -41,13 +41,13 @@ CREATE TABLE agent_configs (
 -- locks this row, so that the numbers are in commit order.
 CREATE TABLE sessions (
   ref         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  key         bytea NOT NULL UNIQUE, -- a hash over organization, target, principal and session_id
   org_id      text COLLATE "C" NOT NULL,
   target_id   text COLLATE "C" NOT NULL,
   principal   text COLLATE "C" NOT NULL,
   session_id  text COLLATE "C" NOT NULL, -- the client's name of it
   last_seq    int NOT NULL,
-  created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
-  UNIQUE (org_id, target_id, principal, session_id)
+  created_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
 -- What was asked, and once it has ended, what came of it. While a run is open its state is in

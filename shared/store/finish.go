@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -27,8 +28,9 @@ func NewEnding(fence int64, run domain.Run) (Ending, error) {
 
 // Finished tells which endings were saved and which runs are to be rung for now.
 type Finished struct {
-	Saved map[string]bool // by run id; a run that is missing was taken from its worker, and nothing was written
-	Jobs  []domain.Job
+	Saved    map[string]bool  // by run id; a run in neither map was taken from its worker, and nothing was written
+	Rejected map[string]error // endings that PostgreSQL will never store
+	Jobs     []domain.Job
 }
 
 // The open row goes and the run's row gets its ending, or neither: the fence decides.
@@ -60,7 +62,29 @@ func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) 
 		out, err = s.finishTx(ctx, tx, endings)
 		return err
 	})
-	return out, err
+	if !isBadData(err) {
+		return out, err
+	}
+	if len(endings) == 1 {
+		return Finished{Rejected: map[string]error{endings[0].Run.ID: err}}, nil
+	}
+	return s.finishHalves(ctx, endings)
+}
+
+// finishHalves finds an ending that PostgreSQL rejects without failing its neighbours. Saving an ending
+// again after a failure is harmless: its open row is gone.
+func (s *Store) finishHalves(ctx context.Context, endings []Ending) (Finished, error) {
+	out := Finished{Saved: map[string]bool{}, Rejected: map[string]error{}}
+	for _, half := range [][]Ending{endings[:len(endings)/2], endings[len(endings)/2:]} {
+		part, err := s.Finish(ctx, half)
+		if err != nil {
+			return out, err
+		}
+		maps.Copy(out.Saved, part.Saved)
+		maps.Copy(out.Rejected, part.Rejected)
+		out.Jobs = append(out.Jobs, part.Jobs...)
+	}
+	return out, nil
 }
 
 func (s *Store) finishTx(ctx context.Context, tx *sqlx.Tx, endings []Ending) (Finished, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -28,7 +29,12 @@ type Store struct {
 // Open prepares a pool of at most conns connections to the PostgreSQL server at dsn, a URL or
 // keyword string of lib/pq. It does not connect: the first use does.
 func Open(dsn string, conns int) (*Store, error) {
-	connector, err := pq.NewConnector(dsn)
+	cfg, err := pq.NewConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("reading database address: %w", err)
+	}
+	cfg.Runtime = withDefaults(cfg.Runtime)
+	connector, err := pq.NewConnectorConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
@@ -37,6 +43,27 @@ func Open(dsn string, conns int) (*Store, error) {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return &Store{db: db, stmts: map[string]*sqlx.Stmt{}}, nil
+}
+
+// sessionSettings are run-time parameters of each connection, unless the address sets them itself.
+var sessionSettings = map[string]string{
+	"application_name": "parley",
+	// A statement or an open transaction that hangs must not keep its locks for ever.
+	"statement_timeout":                   "30000",
+	"lock_timeout":                        "10000",
+	"idle_in_transaction_session_timeout": "10000",
+	// The batch statements are prepared while tables may be empty, when a sequential scan looks cheapest,
+	// and live on as the tables grow. Every query here has its index, so the planner is told to use it,
+	// to plan once, and not to spend longer on compiling a plan than on running it.
+	"enable_seqscan":  "off",
+	"plan_cache_mode": "force_generic_plan",
+	"jit":             "off",
+}
+
+func withDefaults(set map[string]string) map[string]string {
+	out := maps.Clone(sessionSettings)
+	maps.Copy(out, set)
+	return out
 }
 
 // DB gives the pool, for migrations.

@@ -123,14 +123,16 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, []domain.Job
 }
 
 // RequeueLost returns running runs whose lease has run out to the queue and counts the death of their
-// worker. The raised fence voids whatever that worker may still write.
+// worker. The raised fence voids whatever that worker may still write. For one lease after a start of the
+// server none is lost: its outage kept living workers from renewing theirs.
 func (s *Store) RequeueLost(ctx context.Context, limit int) (int, error) {
 	var n int64
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
 			fence = fence + 1, deaths = deaths + 1
 			WHERE run_id IN (SELECT run_id FROM open_runs WHERE dispatched AND status = 'running' AND lease_until < clock_timestamp()
-				ORDER BY run_id LIMIT $1 FOR UPDATE SKIP LOCKED)`, limit)
+				  AND pg_postmaster_start_time() < clock_timestamp() - $2::interval
+				ORDER BY run_id LIMIT $1 FOR UPDATE SKIP LOCKED)`, limit, interval(Lease))
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,107 @@
+// Package config holds Parley's settings. Each binary embeds the groups it needs in its one
+// configuration struct; kong reads them from flags and from the environment under the same names
+// (--database-url, DATABASE_URL). docs/settings.md is the table of all of them.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Servers are the addresses of the servers that Parley runs on.
+type Servers struct {
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a postgres:// URL."`
+	NATSURL     string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs joined by commas."`
+}
+
+// Require reports which address is missing, for processes that start no servers of their own.
+func (s Servers) Require() error {
+	if s.DatabaseURL == "" {
+		return errors.New("DATABASE_URL is not set: the address of a PostgreSQL server is needed")
+	}
+	if s.NATSURL == "" {
+		return errors.New("NATS_URL is not set: the address of a NATS server with JetStream is needed")
+	}
+	return nil
+}
+
+// Logging is how a process logs.
+type Logging struct {
+	LogLevel  string `name:"log-level" env:"LOG_LEVEL" default:"info" enum:"trace,debug,info,warn,error" help:"Least level that is logged: ${enum}."`
+	LogFormat string `name:"log-format" env:"LOG_FORMAT" default:"" enum:",console,json" help:"console or json; by default console on a terminal, else json."`
+}
+
+// Runs are the settings that ingress and workers must agree on.
+type Runs struct {
+	OrgDispatchWindow int `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"64" help:"Runs of one organization that are dispatched at a time; the rest wait their turn."`
+}
+
+// Check reports the first setting that makes no sense.
+func (r Runs) Check() error {
+	if r.OrgDispatchWindow < 1 {
+		return fmt.Errorf("ORG_DISPATCH_WINDOW must be at least 1, not %d", r.OrgDispatchWindow)
+	}
+	return nil
+}
+
+// Ingress are the settings of the HTTP edge.
+type Ingress struct {
+	Host             string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
+	Port             int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
+	PublicURL        string        `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach this service at, when it is not http://HOST:PORT."`
+	TrustedProxies   []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is believed."`
+	LimitDemo        int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests a minute of one demo client."`
+	LimitUser        int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
+	LimitSystem      int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"6000" help:"Automation requests a minute of one organization."`
+	RunDeadline      time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
+	WaitDefault      time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
+	RetentionDefault time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
+	BacklogMax       int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
+	SecretsKey       string        `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets; older keys may follow, joined by commas."`
+}
+
+// Check reports the first setting that makes no sense.
+func (i Ingress) Check() error {
+	switch {
+	case i.Port < 0 || i.Port > 65535:
+		return fmt.Errorf("PORT must be between 0 and 65535, not %d", i.Port)
+	case i.LimitDemo < 1 || i.LimitDemo >= i.LimitUser || i.LimitUser >= i.LimitSystem:
+		return fmt.Errorf("limits must rise from demo to user to system: LIMIT_DEMO=%d, LIMIT_USER=%d, LIMIT_SYSTEM=%d", i.LimitDemo, i.LimitUser, i.LimitSystem)
+	case i.RunDeadline < time.Second:
+		return fmt.Errorf("RUN_DEADLINE must be at least 1s, not %s", i.RunDeadline)
+	case i.WaitDefault < 0 || i.WaitDefault > 55*time.Second:
+		return fmt.Errorf("WAIT_DEFAULT must be between 0 and 55s, not %s", i.WaitDefault)
+	case i.RetentionDefault < 24*time.Hour:
+		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys hold for a day", i.RetentionDefault)
+	case i.BacklogMax < 1:
+		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
+	}
+	for _, p := range i.TrustedProxies {
+		if _, err := netip.ParsePrefix(p); err != nil {
+			return fmt.Errorf("TRUSTED_PROXIES names a network that is none: %q", p)
+		}
+	}
+	if i.PublicURL != "" && !strings.HasPrefix(i.PublicURL, "http://") && !strings.HasPrefix(i.PublicURL, "https://") {
+		return fmt.Errorf("PUBLIC_URL must begin with http:// or https://, not %q", i.PublicURL)
+	}
+	return nil
+}
+
+// Workers are the settings of what happens behind the bus.
+type Workers struct {
+	WorkerConcurrency int    `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs carried out at a time in each lane; 0: 64 for each core."`
+	OpenAIAPIKey      string `name:"openai-api-key" env:"OPENAI_API_KEY" help:"Key for OpenAI or a compatible service."`
+	OpenAIBaseURL     string `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"Address of an OpenAI-compatible service, up to and with /v1."`
+	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Model of agents that name none, as provider/model."`
+}
+
+// Check reports the first setting that makes no sense.
+func (w Workers) Check() error {
+	if w.WorkerConcurrency < 0 {
+		return fmt.Errorf("WORKER_CONCURRENCY must not be negative: %d", w.WorkerConcurrency)
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+// Package telemetry makes a process's logger.
+package telemetry
+
+import (
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/config"
+)
+
+// Logger makes the logger that a process's settings ask for, on standard error.
+func Logger(cfg config.Logging, service string) zerolog.Logger {
+	level, err := zerolog.ParseLevel(cfg.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel // kong has checked the name; this is for callers that set none
+	}
+	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
+	log := zerolog.New(os.Stderr)
+	if cfg.LogFormat == "console" || cfg.LogFormat == "" && isTerminal(os.Stderr) {
+		log = log.Output(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly})
+	}
+	return log.Level(level).With().Timestamp().Str("service", service).Logger()
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,63 @@
+// Command worker is the production main of Parley's workers: it takes the roles it is given
+// against a NATS and a PostgreSQL server that are already there.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"parley/shared/bus"
+	"parley/shared/config"
+	"parley/shared/lifecycle"
+	"parley/shared/store"
+	"parley/shared/telemetry"
+	"parley/workers"
+)
+
+// databaseConns bounds one worker's connections: claims, results, heartbeats and the sweeper share
+// statements, so a few carry many runs.
+const databaseConns = 12
+
+type flags struct {
+	config.Servers
+	config.Logging
+	config.Runs
+	config.Workers
+	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,sweep" help:"Parts of the work to take on: agent, tool, sweep."`
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Name("worker"), kong.Description("Carries out Parley's runs."))
+	ctx, stop := lifecycle.Context(context.Background())
+	defer stop()
+	if err := run(ctx, f); err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1) //nolint:gocritic // the process ends: there is nothing left to give back
+	}
+}
+
+func run(ctx context.Context, f flags) error {
+	if err := f.Require(); err != nil {
+		return err
+	}
+	log := telemetry.Logger(f.Logging, "worker")
+	st, err := store.Open(f.DatabaseURL, databaseConns)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }() // the process ends
+	b, err := bus.Dial(f.NATSURL, "parley-worker", log)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	w, err := workers.New(workers.Config{Runs: f.Runs, Workers: f.Workers, Roles: f.Roles}, workers.Deps{Store: st, Bus: b, Log: log})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}

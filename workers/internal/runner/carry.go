@@ -1,0 +1,190 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/agentloop"
+)
+
+// attempt is one try at a run by this worker.
+type attempt struct {
+	claim   store.Claimed
+	replyTo string
+	claimed time.Time // when, by this process's monotonic clock, the database's clock showed claim.Now
+	log     zerolog.Logger
+}
+
+// now is the database's time.
+func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)) }
+
+func (a *attempt) held() store.Held { return store.Held{RunID: a.claim.RunID, Fence: a.claim.Fence} }
+
+// carry follows one doorbell to its end. ctx ends only when the worker gives up waiting for its runs.
+func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
+	claim, err := r.claims.Do(ctx, d.RunID)
+	if err != nil {
+		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim; giving the doorbell back")
+		d.Nak(jitter(time.Second))
+		return
+	}
+	if claim.Run == nil {
+		if claim.Ended {
+			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)
+		}
+		d.Ack()
+		return
+	}
+	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, claimed: time.Now(), log: r.log.With().
+		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
+	r.settle(ctx, a, d)
+	d.Ack()
+}
+
+// settle works on a claimed run until its end, its return to the queue or its loss is written.
+func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
+	tryCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	h := &holding{Held: a.held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.claimed.Add(store.Lease)}
+	r.held.add(h)
+	defer r.held.remove(h) // not before the result is saved: the heartbeat keeps the lease meanwhile
+
+	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)), context.DeadlineExceeded)
+	out, err := r.try(deadlineCtx, a)
+	stop()
+	switch cause := context.Cause(deadlineCtx); {
+	case err == nil:
+		r.finish(ctx, a, out, domain.RunCompleted, nil)
+	case errors.Is(cause, errTaken), errors.Is(err, errTaken):
+		a.log.Info().Msg("run was cancelled or taken over; attempt dropped")
+	case errors.Is(cause, errDraining), errors.Is(cause, errLease):
+		r.putBack(ctx, a, 0, nil)
+	case errors.Is(cause, context.DeadlineExceeded):
+		r.finish(ctx, a, out, domain.RunTimedOut, store.DeadlineExceeded)
+	default:
+		r.fail(ctx, a, out, err)
+	}
+}
+
+// fail ends a run for good, or puts it back when trying again may help and there is time for it.
+func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
+	public := &domain.RunError{Code: "internal", Message: "the run failed inside the service"}
+	var failure *agentloop.Error
+	if errors.As(err, &failure) {
+		public = &domain.RunError{Code: failure.Code, Message: failure.Message}
+	}
+	a.log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
+	if failure != nil && failure.Retryable {
+		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
+		if a.now().Add(wait).Before(a.claim.Deadline) {
+			r.putBack(ctx, a, wait, public)
+			return
+		}
+	}
+	r.finish(ctx, a, out, domain.RunFailed, public)
+}
+
+// backoff doubles from one second to a minute, with jitter.
+func backoff(attempts int) time.Duration {
+	return jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
+}
+
+// jitter spreads d by a quarter either way, so that what failed together is not tried again together.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
+}
+
+// putBack returns the run to the queue; a nil cause is the worker's own. While the database cannot be
+// asked it goes on trying: until it is told, nobody but the lease's end would start the run again.
+func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
+	r.persist(ctx, a, "putting run back", func(ctx context.Context) error {
+		kept, next, err := r.runs.PutBack(ctx, a.held(), wait, cause)
+		if err == nil && !kept {
+			a.log.Info().Msg("run was taken over before it could be put back")
+		}
+		r.bus.Ring(next...)
+		return err
+	})
+}
+
+// finish saves the run's end, then tells whoever waits.
+func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
+	ending, err := a.ending(out, status, cause)
+	if err != nil {
+		a.log.Error().Err(err).Msg("result cannot be rendered")
+		r.finishEmpty(ctx, a)
+		return
+	}
+	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
+		saved, err := r.finishes.Do(ctx, ending)
+		switch {
+		case err != nil:
+			return err
+		case saved.err != nil:
+			a.log.Error().Err(saved.err).Msg("the database rejects this result")
+			r.finishEmpty(ctx, a)
+		case saved.ok:
+			r.bus.Done(a.claim.RunID, a.replyTo, ending.Result)
+			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run ended")
+		default:
+			a.log.Info().Msg("run was cancelled or taken over; result dropped")
+		}
+		return nil
+	})
+}
+
+// finishEmpty fails a run whose result can be rendered or stored in no way.
+func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
+	r.finish(ctx, a, agentloop.Output{}, domain.RunFailed, &domain.RunError{Code: "internal", Message: "the run's result could not be stored"})
+}
+
+// persist repeats a write that the database could not be asked for. The fence makes it harmless however late.
+func (r *Runner) persist(ctx context.Context, a *attempt, what string, write func(context.Context) error) {
+	for n := 1; ; n++ {
+		err := write(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		a.log.Warn().Err(err).Msg(what + " failed; trying again")
+		sleep(ctx, min(backoff(n), 5*time.Second))
+	}
+}
+
+// saving is what became of an ending: stored, or lost to another worker, or refused with err.
+type saving struct {
+	ok  bool
+	err error
+}
+
+// saveAll is one batch of results; it rings for the runs that take the places of those that ended.
+func (r *Runner) saveAll(ctx context.Context, endings []store.Ending) ([]saving, error) {
+	finished, err := r.runs.Finish(ctx, endings)
+	if err != nil {
+		return nil, err
+	}
+	r.bus.Ring(finished.Jobs...)
+	out := make([]saving, len(endings))
+	for i := range endings {
+		id := endings[i].Run.ID
+		out[i] = saving{ok: finished.Saved[id], err: finished.Rejected[id]}
+	}
+	return out, nil
+}
+
+// ending makes the terminal run of what the loop gave.
+func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (store.Ending, error) {
+	run := a.claim.Run()
+	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
+	if status == domain.RunCompleted {
+		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
+	}
+	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
+	return store.NewEnding(a.claim.Fence, run)
+}

@@ -1,0 +1,123 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/shared/store"
+)
+
+// Why an attempt was cancelled.
+var (
+	errTaken    = errors.New("the run was taken from this worker")
+	errLease    = errors.New("the lease ran out while the database was out of reach")
+	errDraining = errors.New("the worker is stopping")
+)
+
+const heartbeatEvery = 10 * time.Second
+
+// holding is one run in this worker's hands.
+type holding struct {
+	store.Held
+	cancel     context.CancelCauseFunc
+	inProgress func()
+	leaseUntil time.Time // by this process's monotonic clock
+}
+
+// held is what this worker holds, kept alive by heartbeats that all runs share.
+type held struct {
+	mu   sync.Mutex
+	runs map[string]*holding
+}
+
+func (h *held) add(run *holding) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.runs[run.RunID] = run
+}
+
+// remove forgets a run, unless a later claim of it by this worker has taken the place.
+func (h *held) remove(run *holding) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.runs[run.RunID] == run {
+		delete(h.runs, run.RunID)
+	}
+}
+
+// cancel ends the attempt at a run, if it is held here.
+func (h *held) cancel(runID string, cause error) {
+	h.mu.Lock()
+	run := h.runs[runID]
+	h.mu.Unlock()
+	if run != nil {
+		run.cancel(cause)
+	}
+}
+
+func (h *held) cancelAll(cause error) {
+	for _, run := range h.all() {
+		run.cancel(cause)
+	}
+}
+
+func (h *held) all() []*holding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Values(h.runs))
+}
+
+func (h *held) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.runs)
+}
+
+// beat renews all leases in one statement. A run that is no longer held is cancelled at once; when the
+// database cannot be asked, only once its lease is over by the local clock: a restart of PostgreSQL must
+// not end every model call.
+func (r *Runner) beat(ctx context.Context) {
+	runs := r.held.all()
+	if len(runs) == 0 {
+		return
+	}
+	asked := time.Now()
+	ids := make([]store.Held, len(runs))
+	for i, run := range runs {
+		ids[i] = run.Held
+	}
+	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
+	defer cancel()
+	kept, err := r.runs.Extend(ctx, ids)
+	if err != nil {
+		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed; trying again")
+	}
+	for _, run := range runs {
+		switch {
+		case err != nil && time.Now().After(run.leaseUntil):
+			run.cancel(errLease)
+		case err == nil && !kept[run.RunID]:
+			run.cancel(errTaken)
+		case err == nil:
+			run.leaseUntil = asked.Add(store.Lease)
+			run.inProgress()
+		}
+	}
+}
+
+func (r *Runner) heartbeat(ctx context.Context) {
+	ticker := time.NewTicker(heartbeatEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			r.beat(ctx)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/batch"
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/agentloop"
+	"parley/workers/internal/llm"
+)
+
+const (
+	fetchWait = time.Second // how long a pull stays open; a worker that stops waits for its end
+	fetchMax  = 128
+	batchMax  = 256
+	drainTime = 20 * time.Second // for runs in hand to finish before they are put back
+	giveUp    = 4 * time.Second  // for putting back what did not
+)
+
+// Runs is where runs are claimed, held and ended.
+type Runs interface {
+	Claim(ctx context.Context, runIDs []string) ([]store.Claim, error)
+	Extend(ctx context.Context, held []store.Held) (map[string]bool, error)
+	Finish(ctx context.Context, endings []store.Ending) (store.Finished, error)
+	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (bool, []domain.Job, error)
+}
+
+// Records is what an attempt reads, and the journal it writes.
+type Records interface {
+	Config(ctx context.Context, targetID string, version int) (domain.Config, error)
+	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]store.Turn, error)
+	Steps(ctx context.Context, runID string) ([][]byte, error)
+	Journal(ctx context.Context, held store.Held, first int, steps [][]byte) (bool, error)
+}
+
+// Bus rings, is rung and tells.
+type Bus interface {
+	Lane(lane domain.Lane) *bus.Lane
+	Ring(jobs ...domain.Job)
+	Done(runID, replyTo string, result []byte)
+	OnCancelled(f func(runID string)) (stop func(), err error)
+}
+
+// Config are a runner's settings.
+type Config struct {
+	Concurrency int // runs carried out at a time, in each lane
+}
+
+// Runner carries out runs. Make it with New and start it with Run.
+type Runner struct {
+	cfg      Config
+	runs     Runs
+	records  Records
+	bus      Bus
+	models   *llm.Registry
+	loop     *agentloop.Loop
+	log      zerolog.Logger
+	claims   *batch.Group[string, store.Claim]
+	finishes *batch.Group[store.Ending, saving]
+	held     *held
+	configs  *configs
+}
+
+// New makes a runner that finds agents' models in models.
+func New(cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, log zerolog.Logger) *Runner {
+	r := &Runner{cfg: cfg, runs: runs, records: records, bus: b, models: models, log: log,
+		loop:    agentloop.New(agentloop.Config{}),
+		held:    &held{runs: map[string]*holding{}},
+		configs: &configs{records: records, rows: map[configKey]domain.Config{}},
+	}
+	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
+	r.claims = batch.New(batchMax, waiting, runs.Claim)
+	r.finishes = batch.New(batchMax, waiting, r.saveAll)
+	return r
+}
+
+// Run carries out runs until ctx ends; then it fetches no more, lets those in hand finish for a while and
+// puts the rest back for other workers.
+func (r *Runner) Run(ctx context.Context) error {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	stopCancelled, err := r.bus.OnCancelled(func(runID string) { r.held.cancel(runID, errTaken) })
+	if err != nil {
+		return fmt.Errorf("receiving cancellations: %w", err)
+	}
+	defer stopCancelled()
+
+	var groups sync.WaitGroup
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.heartbeat} {
+		groups.Go(func() { run(work) })
+	}
+	var lanes, attempts sync.WaitGroup
+	for _, lane := range domain.Lanes {
+		lanes.Go(func() { r.serve(ctx, work, lane, &attempts) })
+	}
+	r.log.Info().Int("concurrency", r.cfg.Concurrency).Msg("agent worker ready")
+	lanes.Wait()
+	r.drain(&attempts)
+	stop()
+	groups.Wait()
+	return nil
+}
+
+// drain waits for the attempts in hand, and past drainTime has them put back.
+func (r *Runner) drain(attempts *sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() { attempts.Wait(); close(done) }()
+	if within(drainTime, done) {
+		return
+	}
+	r.held.cancelAll(errDraining)
+	if !within(giveUp, done) {
+		r.log.Warn().Int("runs", r.held.count()).Msg("runs were still in hand when the worker stopped; their leases will run out")
+	}
+}
+
+// within reports whether done was closed before d had passed.
+func within(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// serve pulls a lane's doorbells, never more than it has free slots for, until ctx ends.
+func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sync.WaitGroup) {
+	doorbells := r.bus.Lane(lane)
+	slots := make(chan struct{}, r.cfg.Concurrency)
+	for {
+		free := acquire(ctx, slots)
+		if free == 0 {
+			return
+		}
+		err := doorbells.Fetch(ctx, free, fetchWait, func(d *bus.Doorbell) {
+			free--
+			attempts.Go(func() {
+				defer func() { <-slots }()
+				r.carry(work, d)
+			})
+		})
+		for ; free > 0; free-- {
+			<-slots
+		}
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs; trying again")
+			sleep(ctx, time.Second)
+		}
+	}
+}
+
+// acquire takes the slots that are free, at least one, up to fetchMax; zero once ctx has ended.
+func acquire(ctx context.Context, slots chan struct{}) int {
+	if ctx.Err() != nil {
+		return 0
+	}
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	n := 1
+	for n < fetchMax {
+		select {
+		case slots <- struct{}{}:
+			n++
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,179 @@
+// Package sweep finds what was lost on the way: doorbells that no worker heard, runs whose
+// worker died, deadlines that passed, and results whose retention is over.
+//
+// Any number of workers may sweep: rows are locked with SKIP LOCKED, and a redispatch
+// that two of them make is refused at the claim.
+package sweep
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+const (
+	every         = time.Second
+	expireEvery   = 10 * time.Second
+	batchMax      = 500  // rows ended or requeued in one transaction
+	redispatchMax = 1000 // doorbells rung again in one sweep
+	dispatchMax   = 64   // waiting runs dispatched per organization in one sweep
+)
+
+// Sweeper repairs once a second.
+type Sweeper struct {
+	window int
+	store  *store.Store
+	bus    *bus.Bus
+	log    zerolog.Logger
+	failed bool // the last sweep failed: said once, not each second
+}
+
+// New makes a sweeper; window is how many runs of one organization may be dispatched at a time.
+func New(window int, st *store.Store, b *bus.Bus, log zerolog.Logger) *Sweeper {
+	return &Sweeper{window: window, store: st, bus: b, log: log}
+}
+
+// Run sweeps until ctx ends.
+func (s *Sweeper) Run(ctx context.Context) error {
+	s.log.Info().Msg("sweeper ready")
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	var expired time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		err := s.sweep(ctx)
+		if time.Since(expired) >= expireEvery {
+			expired = time.Now()
+			err = errors.Join(err, s.expire(ctx))
+		}
+		s.report(ctx, err)
+	}
+}
+
+func (s *Sweeper) report(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil && !s.failed {
+		s.log.Warn().Err(err).Msg("sweep failed; trying again each second")
+	}
+	if err == nil && s.failed {
+		s.log.Info().Msg("sweeping again")
+	}
+	s.failed = err != nil
+}
+
+// sweep makes one round; each part is tried whatever became of the ones before.
+func (s *Sweeper) sweep(ctx context.Context) error {
+	var errs []error
+	for _, part := range []func(context.Context) error{s.endRuns, s.requeueLost, s.dispatchWaiting, s.ringAgain} {
+		errs = append(errs, part(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// endRuns ends what has passed its deadline or cost too many workers.
+func (s *Sweeper) endRuns(ctx context.Context) error {
+	for _, end := range []func(context.Context, int) ([]store.Ended, []domain.Job, error){s.store.EndOverdue, s.store.EndPoison} {
+		ended, next, err := end(ctx, batchMax)
+		if err != nil {
+			return err
+		}
+		for _, e := range ended {
+			s.log.Warn().Str("run_id", e.RunID).Msg("run ended by the sweeper")
+			s.bus.Cancelled(e.RunID)
+			s.bus.Done(e.RunID, e.ReplyTo, e.Result)
+		}
+		s.bus.Ring(next...)
+	}
+	return nil
+}
+
+func (s *Sweeper) requeueLost(ctx context.Context) error {
+	n, err := s.store.RequeueLost(ctx, batchMax)
+	if n > 0 {
+		s.log.Warn().Int("runs", n).Msg("leases ran out; runs requeued")
+	}
+	return err
+}
+
+func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
+	next, err := s.store.DispatchWaiting(ctx, s.window, dispatchMax)
+	s.bus.Ring(next...)
+	return err
+}
+
+// ringAgain rings for dispatched runs that were not claimed in time, unless the stream shows that their
+// doorbells are still on the way.
+func (s *Sweeper) ringAgain(ctx context.Context) error {
+	created, err := s.bus.EnsureStream(ctx)
+	if err != nil {
+		return err
+	}
+	if created {
+		s.log.Warn().Msg("the job stream was missing; ringing for all dispatched runs")
+		if err := s.store.RingAll(ctx); err != nil {
+			return err
+		}
+	}
+	overdue, err := s.store.OverdueJobs(ctx, redispatchMax)
+	if err != nil || len(overdue) == 0 {
+		return err
+	}
+	again, later, err := s.split(ctx, overdue)
+	if err != nil {
+		return err
+	}
+	next, err := s.store.Redispatch(ctx, again, later)
+	if len(next) > 0 {
+		s.log.Warn().Int("runs", len(next)).Msg("doorbells were not heard; ringing again")
+	}
+	s.bus.Ring(next...)
+	return err
+}
+
+// split tells the doorbells that must be lost from those that have not had their turn: while the oldest
+// undelivered one of a lane is older than a run's own, the run's may still come.
+func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, later []string, err error) {
+	type state struct {
+		oldest time.Time
+		any    bool
+	}
+	lanes := map[domain.Lane]state{}
+	for _, lane := range domain.Lanes {
+		oldest, any, err := s.bus.OldestUndelivered(ctx, lane)
+		if err != nil {
+			return nil, nil, err
+		}
+		lanes[lane] = state{oldest, any}
+	}
+	for _, o := range overdue {
+		lane := lanes[o.Job.Lane]
+		if lane.any && lane.oldest.Before(o.DispatchedAt) {
+			later = append(later, o.Job.RunID)
+			continue
+		}
+		again = append(again, o.Job.RunID)
+	}
+	return again, later, nil
+}
+
+// expire removes what retention no longer keeps, a batch at a time until none is left.
+func (s *Sweeper) expire(ctx context.Context) error {
+	for {
+		n, err := s.store.DeleteExpired(ctx, batchMax)
+		if err != nil || n < batchMax {
+			return err
+		}
+	}
+}
