@@ -1,5 +1,7 @@
 package domain
 
+import "strings"
+
 // User is a person with an account.
 type User struct {
 	ID        string `json:"id"`
@@ -40,4 +42,10 @@ type APIKey struct {
 	CreatedAt  Time     `json:"createdAt"`
 	ExpiresAt  *Time    `json:"expiresAt"`
 	LastUsedAt *Time    `json:"lastUsedAt"`
+}
+
+// KeyPrefix is the part of the key with this id that is no secret: "ak_" and the id's own characters.
+func KeyPrefix(keyID string) string {
+	_, public, _ := strings.Cut(keyID, "_")
+	return "ak_" + public
 }

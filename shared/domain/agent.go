@@ -25,6 +25,7 @@ type Template struct {
 	Model             string   `json:"-"`
 	Tools             Tools    `json:"tools"`
 	SuggestedMessages []string `json:"suggestedMessages"`
+	Version           int      `json:"-"`
 }
 
 // Tools is an agent's tool set; a tool that was never named is absent.

@@ -48,6 +48,7 @@ type Caller struct {
 	OrganizationID string
 	UserID         string // empty for an organization's key and for demo callers
 	KeyID          string // empty unless an API key was used
+	Credential     string // what limits per credential count by: the key's id, or a name of the login session
 	DemoClient     string // the demo visitor's client address (/64 for IPv6), for demo callers only
 	Role           Role
 }

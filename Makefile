@@ -1,0 +1,114 @@
+# The commands of this repository: `make help`.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# The modules of go.work: `make test` covers them in one go, lint and modules take them one by one.
+MODULES := $(shell sed -nE 's,^(use)?[[:space:]]*\./([^[:space:]]+).*,\2,p' go.work)
+
+export PATH := $(PATH):/usr/local/go/bin
+# No commit is stamped into binaries: in a clone that belongs to somebody else git refuses, and the build with it.
+export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(shell PATH="$$PATH:/usr/local/go/bin" go env GOFLAGS 2>/dev/null)) -buildvcs=false)
+# Tests that kill a real nats-server start this one.
+export PARLEY_NATS_SERVER := $(CURDIR)/bin/nats-server
+
+# What a caller may set.
+ARGS ?=# arguments of run and bench
+RACE ?=# 1: tests under the race detector
+PACKAGES ?= $(MODULES:%=./%/...)
+FIX ?=# 1: lint mends what it can
+TESTFLAGS ?=# further flags of go test, such as -run TestName
+FORMAT ?= pkgname
+
+race := $(filter-out 0 no,$(RACE))
+# -count=1: tests of real processes are run, not remembered.
+gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- $(if $(race),-race) -count=1 -timeout 20m
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: run
+run: ## Start Parley here, setting the machine up first (ARGS="--port 9000")
+	@scripts/setup
+	@scripts/build.sh parley ./deploy/standalone/cmd/parley
+	@exec bin/parley up $(ARGS)
+
+.PHONY: build
+build: ## Build bin/parley, bin/ingress and bin/worker
+	@scripts/build.sh parley ./deploy/standalone/cmd/parley
+	@scripts/build.sh ingress ./ingress/cmd/ingress
+	@scripts/build.sh worker ./workers/cmd/worker
+
+.PHONY: test
+test: ## Run every test (RACE=1, PACKAGES=./shared/..., TESTFLAGS="-run TestName")
+	@scripts/setup $(if $(race),race,test)
+	@$(MAKE) -s bin/gotestsum bin/nats-server
+	@$(gotest) $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: test-containers
+test-containers: ## Run the shared module's tests against PostgreSQL and NATS in containers
+	@$(MAKE) -s bin/gotestsum bin/nats-server
+	@PARLEY_TEST_CONTAINERS=1 $(gotest) $(TESTFLAGS) ./shared/...
+
+.PHONY: e2e
+e2e: ## Run the end-to-end tests: real processes, real clients
+	@scripts/setup test
+	@$(MAKE) -s bin/gotestsum bin/nats-server
+	@$(gotest) $(TESTFLAGS) ./scripts/e2e/...
+
+.PHONY: chaos
+chaos: ## Run those end-to-end tests that kill processes
+	@scripts/setup test
+	@$(MAKE) -s bin/gotestsum bin/nats-server
+	@$(gotest) $(TESTFLAGS) -run Chaos ./scripts/e2e/...
+
+.PHONY: bench
+bench: ## Measure runs a second and latency beside the floor (ARGS)
+	@scripts/setup
+	@$(MAKE) -s bin/nats-server
+	@exec go run ./scripts/bench $(ARGS)
+
+.PHONY: lint
+lint: ## golangci-lint, gofumpt, file lengths, shell syntax (FIX=1 mends what it can)
+	@$(MAKE) -s bin/golangci-lint bin/gofumpt
+	@$(if $(filter-out 0 no,$(FIX)),FIX=1) scripts/lint.sh $(MODULES)
+
+.PHONY: fmt
+fmt: ## Format all Go files with gofumpt
+	@$(MAKE) -s bin/gofumpt
+	@bin/gofumpt -w $(MODULES)
+
+.PHONY: modules
+modules: ## Build and vet each module by itself, and check its go.mod
+	@scripts/modules.sh $(MODULES)
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what the code calls
+	@$(MAKE) -s bin/govulncheck
+	@for module in $(MODULES); do echo "vuln $$module" && (cd $$module && "$(CURDIR)/bin/govulncheck" ./...) || exit 1; done
+
+.PHONY: generate
+generate: ## Run go generate in every module
+	@for module in $(MODULES); do echo "generate $$module" && (cd $$module && go generate ./...) || exit 1; done
+
+.PHONY: verify
+verify: ## What CI checks: lint, modules, test
+	@$(MAKE) lint
+	@$(MAKE) modules
+	@$(MAKE) test
+
+.PHONY: clean
+clean: ## Remove bin
+	rm -rf bin
+
+# Tools are built from their own modules, and again when their versions change.
+bin/nats-server: tools/go.mod
+	@scripts/build.sh nats-server github.com/nats-io/nats-server/v2 tools
+bin/gotestsum: tools/go.mod
+	@scripts/build.sh gotestsum gotest.tools/gotestsum tools
+bin/gofumpt: tools/go.mod
+	@scripts/build.sh gofumpt mvdan.cc/gofumpt tools
+bin/govulncheck: tools/go.mod
+	@scripts/build.sh govulncheck golang.org/x/vuln/cmd/govulncheck tools
+bin/golangci-lint: tools/lint/go.mod
+	@scripts/build.sh golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint tools/lint

@@ -1,0 +1,31 @@
+// Command parley is Parley in one binary: everything in one process with `parley up`, or the
+// parts against servers of your own with `parley serve`.
+//
+// It exits with 0 after a clean stop, 1 after a failure and 80 when its arguments are wrong.
+package main
+
+import (
+	"context"
+
+	"github.com/alecthomas/kong"
+
+	"parley/deploy/standalone/internal/standalone"
+	"parley/shared/lifecycle"
+)
+
+type commands struct {
+	Up      standalone.Up      `cmd:"" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name others."`
+	Serve   standalone.Serve   `cmd:"" help:"Start some parts of the service against the servers at DATABASE_URL and NATS_URL."`
+	Migrate standalone.Migrate `cmd:"" help:"Bring the database at DATABASE_URL to this release's schema and templates."`
+	Reset   standalone.Reset   `cmd:"" help:"Delete DATA_DIR with everything in it, after asking."`
+}
+
+func main() {
+	var c commands
+	k := kong.Parse(&c, kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.UsageOnError())
+	ctx, stop := lifecycle.Context(context.Background())
+	k.BindTo(ctx, (*context.Context)(nil))
+	err := k.Run()
+	stop()
+	k.FatalIfErrorf(err)
+}

@@ -1,0 +1,86 @@
+package standalone
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const portsToTry = 20
+
+// listen binds host and port, or the next free port behind a busy one. busy describes the owner of the
+// wanted port when it was taken, in words for the banner.
+func listen(ctx context.Context, host string, port int) (listener net.Listener, busy string, err error) {
+	var lc net.ListenConfig
+	for n := range portsToTry {
+		listener, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port+n)))
+		if err == nil {
+			return listener, busy, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || port == 0 || port+n >= 65535 {
+			break
+		}
+		if busy == "" {
+			busy = fmt.Sprintf("port %d is taken by %s", port, portOwner(port))
+		}
+	}
+	return nil, busy, fmt.Errorf("listening on %s from port %d: %w", host, port, err)
+}
+
+// portOwner names the process that listens on a TCP port, as far as the system tells.
+func portOwner(port int) string {
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		for _, inode := range listeners(table, port) {
+			if owner := processWithSocket(inode); owner != "" {
+				return owner
+			}
+		}
+	}
+	return "another process"
+}
+
+// listeners gives the socket inodes that listen on port in one of the kernel's tables.
+func listeners(table string, port int) (inodes []string) {
+	f, err := os.Open(table)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }() // read only
+	const stateListen = "0A"
+	suffix := fmt.Sprintf(":%04X", port)
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		field := strings.Fields(lines.Text())
+		if len(field) > 9 && strings.HasSuffix(field[1], suffix) && field[3] == stateListen {
+			inodes = append(inodes, field[9])
+		}
+	}
+	return inodes
+}
+
+func processWithSocket(inode string) string {
+	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		return ""
+	}
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err != nil || target != "socket:["+inode+"]" {
+			continue
+		}
+		pid := strings.Split(link, "/")[2]
+		name, err := os.ReadFile(filepath.Join("/proc", pid, "comm"))
+		if err != nil {
+			return "process " + pid
+		}
+		return fmt.Sprintf("%s (pid %s)", strings.TrimSpace(string(name)), pid)
+	}
+	return ""
+}

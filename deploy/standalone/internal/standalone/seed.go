@@ -1,0 +1,225 @@
+package standalone
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+const (
+	ownerEmail    = "owner@parley.local"
+	loginLinkLife = 24 * time.Hour
+	seedTimeout   = 20 * time.Second
+)
+
+// credentials is what credentials.json holds: what a script needs to use the service that was started.
+type credentials struct {
+	BaseURL        string `json:"baseUrl"`
+	APIKey         string `json:"apiKey"`
+	OrganizationID string `json:"organizationId"`
+	AgentID        string `json:"agentId"`
+	LoginURL       string `json:"loginUrl"`
+}
+
+// seeder gives a new service an organization, an API key, agents and a first run, through the service's
+// own HTTP API, and every start a login link.
+type seeder struct {
+	store     *store.Store
+	baseURL   string
+	publicURL string // for the login link; empty: baseURL
+	file      string
+}
+
+// seed makes what is missing and writes credentials.json.
+func (s seeder) seed(ctx context.Context) (credentials, error) {
+	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
+	defer cancel()
+	creds, err := s.known(ctx)
+	if err != nil {
+		return creds, err
+	}
+	if creds.APIKey == "" {
+		if creds, err = s.first(ctx); err != nil {
+			return creds, fmt.Errorf("seeding: %w", err)
+		}
+	}
+	creds.BaseURL = s.baseURL
+	if s.publicURL != "" {
+		creds.BaseURL = s.publicURL
+	}
+	if creds.LoginURL, err = s.loginURL(ctx, creds.BaseURL); err != nil {
+		return creds, err
+	}
+	return creds, s.write(creds)
+}
+
+// known reads the credentials of an earlier start, and forgets them when their key is not valid on this
+// database, as after a change of DATABASE_URL.
+func (s seeder) known(ctx context.Context) (credentials, error) {
+	raw, err := os.ReadFile(s.file)
+	if errors.Is(err, os.ErrNotExist) {
+		return credentials{}, nil
+	}
+	if err != nil {
+		return credentials{}, fmt.Errorf("reading credentials: %w", err)
+	}
+	var creds credentials
+	if err := json.Unmarshal(raw, &creds); err != nil {
+		return credentials{}, fmt.Errorf("reading %s: %w; delete the file to have a new one made", s.file, err)
+	}
+	err = s.call(ctx, http.MethodGet, "/api/agents?id="+creds.AgentID, header{"x-api-key", creds.APIKey}, nil, nil)
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return credentials{}, nil
+	}
+	return creds, err
+}
+
+// first makes the owner's account with its organization, a key, two agents and a run to look at.
+func (s seeder) first(ctx context.Context) (credentials, error) {
+	var account struct {
+		Token        string `json:"token"`
+		Organization struct {
+			ID string `json:"id"`
+		} `json:"organization"`
+	}
+	user := map[string]any{"email": ownerEmail, "password": rand.Text(), "name": "Owner"}
+	err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account)
+	var refused *refusal
+	if errors.As(err, &refused) && refused.code == "email_taken" {
+		return credentials{}, fmt.Errorf("%s exists in this database, but its API key is not in %s: put the file back, or use another database", ownerEmail, s.file)
+	}
+	if err != nil {
+		return credentials{}, err
+	}
+	var key struct {
+		Key string `json:"key"`
+	}
+	bearer := header{"Authorization", "Bearer " + account.Token}
+	if err := s.call(ctx, http.MethodPost, "/api/keys", bearer, map[string]any{"name": "first key", "scope": "organization"}, &key); err != nil {
+		return credentials{}, err
+	}
+	agentID, err := s.agents(ctx, header{"x-api-key", key.Key})
+	return credentials{APIKey: key.Key, OrganizationID: account.Organization.ID, AgentID: agentID}, err
+}
+
+// agents makes the demo agent and an echo agent, and has the demo agent answer once.
+func (s seeder) agents(ctx context.Context, key header) (string, error) {
+	on := map[string]any{"enabled": true}
+	both := []string{"user", "system"}
+	demo := map[string]any{
+		"name": "Demo agent", "description": "Answers chats and automations; change it or make your own.",
+		"systemPrompt": "You are a helpful agent. Answer briefly and cite your sources.", "allowedCallers": both,
+		"tools": map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on},
+	}
+	echo := map[string]any{
+		"name": "Echo agent", "description": "Repeats each message: for tests and benchmarks.",
+		"systemPrompt": "Repeat the message.", "model": "offline/echo", "allowedCallers": both,
+	}
+	var made struct {
+		ID string `json:"id"`
+	}
+	for _, agent := range []map[string]any{echo, demo} {
+		if err := s.call(ctx, http.MethodPost, "/api/agents", key, agent, &made); err != nil {
+			return "", err
+		}
+	}
+	run := map[string]any{"target": made.ID, "input": map[string]any{"message": "What is 6 times 7?"}, "idempotencyKey": "first-run"}
+	return made.ID, s.call(ctx, http.MethodPost, "/api/internal/run-automation", key, run, nil)
+}
+
+// loginURL makes a link that logs the owner in, once.
+func (s seeder) loginURL(ctx context.Context, base string) (string, error) {
+	owner, _, err := s.store.UserByEmail(ctx, ownerEmail)
+	if err != nil {
+		return "", fmt.Errorf("reading owner: %w", err)
+	}
+	token := secrets.NewLinkToken()
+	if err := s.store.CreateLoginLink(ctx, owner.ID, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
+		return "", err
+	}
+	return base + "/login?token=" + token, nil
+}
+
+// write replaces credentials.json in one step.
+func (s seeder) write(creds credentials) error {
+	raw, err := json.MarshalIndent(creds, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding credentials: %w", err)
+	}
+	next := s.file + ".new"
+	if err := os.WriteFile(next, append(raw, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing credentials: %w", err)
+	}
+	if err := os.Rename(next, s.file); err != nil {
+		return fmt.Errorf("writing credentials: %w", err)
+	}
+	return nil
+}
+
+type header struct{ name, value string }
+
+// refusal is an answer of the service that says no.
+type refusal struct {
+	status int
+	code   string
+	detail string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.status, r.code, r.detail) }
+
+// call sends a JSON request to the service and decodes its answer.
+func (s seeder) call(ctx context.Context, method, path string, auth header, body, into any) error {
+	var payload io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encoding request: %w", err)
+		}
+		payload = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.baseURL+path, payload)
+	if err != nil {
+		return fmt.Errorf("making request: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if auth.name != "" {
+		req.Header.Set(auth.name, auth.value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("calling %s: %w", path, err)
+	}
+	defer func() { _ = res.Body.Close() }() // read to its end below
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return fmt.Errorf("reading answer of %s: %w", path, err)
+	}
+	if res.StatusCode >= http.StatusBadRequest {
+		var problem struct {
+			Code   string `json:"code"`
+			Detail string `json:"detail"`
+		}
+		_ = json.Unmarshal(raw, &problem) // an answer that is no problem document still has its status
+		return &refusal{status: res.StatusCode, code: problem.Code, detail: problem.Detail}
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("decoding answer of %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress"
+	"parley/shared/bus"
+	"parley/shared/config"
+	"parley/shared/lifecycle"
+	"parley/shared/store"
+	"parley/shared/telemetry"
+	"parley/workers"
+)
+
+const roleIngress = "ingress"
+
+// Serve runs some parts of the service against servers that are already there.
+type Serve struct {
+	config.Servers
+	config.Logging
+	config.Runs
+	config.Ingress
+	config.Workers
+	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,sweep" help:"Parts to run: ingress, agent, tool, sweep."`
+}
+
+// Run serves until ctx ends.
+func (s *Serve) Run(ctx context.Context) error {
+	if err := s.Require(); err != nil {
+		return err
+	}
+	log := telemetry.Logger(s.Logging, "parley")
+	st, err := store.Open(s.DatabaseURL, databaseConns)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }() // the process ends
+	b, err := bus.Dial(s.NATSURL, "parley", log)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	var group lifecycle.Group
+	group.StopTimeout = 3 * stopTime
+	if err := s.add(&group, st, b, log); err != nil {
+		return err
+	}
+	return group.Run(ctx)
+}
+
+// add puts the workers' roles, then the ingress, into the group: the ingress stops first.
+func (s *Serve) add(group *lifecycle.Group, st *store.Store, b *bus.Bus, log zerolog.Logger) error {
+	var roles []workers.Role
+	for _, role := range s.Roles {
+		if role == roleIngress {
+			continue
+		}
+		roles = append(roles, workers.Role(role))
+	}
+	if len(s.Roles) == 0 {
+		return fmt.Errorf("ROLES names no role")
+	}
+	if len(roles) > 0 {
+		w, err := workers.New(workers.Config{Runs: s.Runs, Workers: s.Workers, Roles: roles}, workers.Deps{Store: st, Bus: b, Log: log})
+		if err != nil {
+			return err
+		}
+		group.Add("workers", w.Run)
+	}
+	if slices.Contains(s.Roles, roleIngress) {
+		in, err := ingress.New(ingress.Config{Runs: s.Runs, Ingress: s.Ingress}, ingress.Deps{Store: st, Bus: b, Log: log})
+		if err != nil {
+			return err
+		}
+		group.Add("ingress", in.Run)
+	}
+	return nil
+}
+
+// Migrate brings a database to this release's schema.
+type Migrate struct {
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"PostgreSQL to migrate, as a postgres:// URL."`
+}
+
+// Run migrates and stores the templates.
+func (m *Migrate) Run(ctx context.Context) error {
+	st, err := store.Open(m.DatabaseURL, 2)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }() // the process ends
+	if err := prepare(ctx, st); err != nil {
+		return err
+	}
+	fmt.Println("the database is up to date")
+	return nil
+}

@@ -1,0 +1,106 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/migrations"
+	"parley/shared/bus"
+	"parley/shared/bus/embedded"
+	"parley/shared/config"
+	"parley/shared/lifecycle"
+	"parley/shared/store"
+	"parley/shared/store/pgserver"
+	"parley/shared/templates"
+)
+
+const (
+	databaseName  = "parley"
+	databaseConns = 24
+	stopTime      = 20 * time.Second
+)
+
+// servers are the database and the bus that one process works with.
+type servers struct {
+	store *store.Store
+	bus   *bus.Bus
+}
+
+// startServers starts what the settings name no address of, under dir, connects to both, and adds them to
+// the group, which stops them after everything that is added later.
+func startServers(ctx context.Context, cfg config.Servers, dir string, log zerolog.Logger, group *lifecycle.Group) (servers, error) {
+	dsn := cfg.DatabaseURL
+	if dsn == "" {
+		pg, err := pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(dir, "postgres"), Log: log})
+		if err != nil {
+			return servers{}, fmt.Errorf("starting PostgreSQL: %w", err)
+		}
+		group.Add("postgres", lifecycle.Hold(pg.Done(), pg.Stop, stopTime))
+		if err := pg.CreateDatabase(ctx, databaseName); err != nil {
+			return servers{}, fmt.Errorf("making database: %w", err)
+		}
+		dsn = pg.DSN(databaseName)
+	}
+	b, err := connectBus(cfg.NATSURL, dir, log, group)
+	if err != nil {
+		return servers{}, err
+	}
+	st, err := store.Open(dsn, databaseConns)
+	if err != nil {
+		return servers{}, err
+	}
+	group.Add("connections", func(ctx context.Context) error {
+		<-ctx.Done()
+		b.Close()
+		return st.Close()
+	})
+	return servers{store: st, bus: b}, prepare(ctx, st)
+}
+
+func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*bus.Bus, error) {
+	if url != "" {
+		return bus.Dial(url, "parley", log)
+	}
+	nats, err := embedded.Start(embedded.Config{Dir: filepath.Join(dir, "nats"), Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("starting NATS: %w", err)
+	}
+	group.Add("nats", lifecycle.Hold(nil, nats.Stop, stopTime))
+	nc, err := nats.Conn(bus.Options("parley", log)...)
+	if err != nil {
+		return nil, err
+	}
+	return bus.New(nc, log)
+}
+
+// prepare brings the schema and the templates up to this release.
+func prepare(ctx context.Context, st *store.Store) error {
+	if err := migrations.Up(ctx, st.DB()); err != nil {
+		return err
+	}
+	if err := st.SyncTemplates(ctx, templates.All()); err != nil {
+		return fmt.Errorf("storing templates: %w", err)
+	}
+	return nil
+}
+
+// lockData makes the data directory and keeps other processes out of it.
+func lockData(dir string) (*lifecycle.Lock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making data directory: %w", err)
+	}
+	lock, err := lifecycle.LockFile(filepath.Join(dir, "parley.lock"))
+	if err != nil {
+		return nil, fmt.Errorf("another parley may be running on %s: %w", dir, err)
+	}
+	return lock, nil
+}
+
+// errNoData is said when there is nothing to reset.
+var errNoData = errors.New("there is no such data directory")

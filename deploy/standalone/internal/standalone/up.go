@@ -1,0 +1,113 @@
+package standalone
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"crypto/rand"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress"
+	"parley/shared/config"
+	"parley/shared/lifecycle"
+	"parley/shared/telemetry"
+	"parley/workers"
+)
+
+// Up runs everything in one process.
+type Up struct {
+	config.Servers
+	config.Logging
+	config.Runs
+	config.Ingress
+	config.Workers
+	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where PostgreSQL, the job stream and credentials.json are kept."`
+}
+
+// Run starts the service, prints the banner once it answers, and serves until ctx ends.
+func (u *Up) Run(ctx context.Context) (err error) {
+	dir, err := filepath.Abs(u.DataDir)
+	if err != nil {
+		return fmt.Errorf("finding data directory: %w", err)
+	}
+	lock, err := lockData(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if u.SecretsKey == "" {
+		if u.SecretsKey, err = secretsKey(filepath.Join(dir, "secrets.key")); err != nil {
+			return err
+		}
+	}
+	listener, busy, err := listen(ctx, u.Host, u.Port)
+	if err != nil {
+		return err
+	}
+	log := telemetry.Logger(u.Logging, "parley")
+	group := &lifecycle.Group{StopTimeout: 3 * stopTime}
+	b, err := u.assemble(ctx, dir, listener, log, group)
+	if err != nil {
+		// What was started stops as after a signal.
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		return errors.Join(err, group.Run(ended))
+	}
+	b.busy = busy
+	group.Add("banner", func(ctx context.Context) error {
+		if err := b.present(ctx); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	})
+	return group.Run(ctx)
+}
+
+// assemble adds servers, workers and ingress to the group, and gives the banner to print when they run.
+func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, log zerolog.Logger, group *lifecycle.Group) (*banner, error) {
+	srv, err := startServers(ctx, u.Servers, dir, log, group)
+	if err != nil {
+		return nil, err
+	}
+	w, err := workers.New(workers.Config{Runs: u.Runs, Workers: u.Workers, Roles: workers.Roles}, workers.Deps{Store: srv.store, Bus: srv.bus, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	group.Add("workers", w.Run)
+	in, err := ingress.New(ingress.Config{Runs: u.Runs, Ingress: u.Ingress},
+		ingress.Deps{Store: srv.store, Bus: srv.bus, Log: log, Listener: listener})
+	if err != nil {
+		return nil, err
+	}
+	group.Add("ingress", in.Run)
+	return &banner{
+		seeds: seeder{store: srv.store, baseURL: "http://" + listener.Addr().String(), publicURL: u.PublicURL, file: filepath.Join(dir, "credentials.json")},
+		model: w.DefaultModel(), dataDir: dir, began: time.Now(),
+	}, nil
+}
+
+// secretsKey reads the key that encrypts stored secrets, made on the first start.
+func secretsKey(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		return string(raw), nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("reading secrets key: %w", err)
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	text := base64.StdEncoding.EncodeToString(key)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("writing secrets key: %w", err)
+	}
+	return text, nil
+}

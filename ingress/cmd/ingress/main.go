@@ -1,0 +1,61 @@
+// Command ingress is the production main of Parley's HTTP edge, against a NATS and a
+// PostgreSQL server that are already there.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"parley/ingress"
+	"parley/shared/bus"
+	"parley/shared/config"
+	"parley/shared/lifecycle"
+	"parley/shared/store"
+	"parley/shared/telemetry"
+)
+
+// databaseConns bounds one ingress's connections: accepting and looking up runs share statements.
+const databaseConns = 16
+
+type flags struct {
+	config.Servers
+	config.Logging
+	config.Runs
+	config.Ingress
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Name("ingress"), kong.Description("Parley's HTTP edge."))
+	ctx, stop := lifecycle.Context(context.Background())
+	defer stop()
+	if err := run(ctx, f); err != nil {
+		fmt.Fprintln(os.Stderr, "ingress:", err)
+		os.Exit(1) //nolint:gocritic // the process ends: there is nothing left to give back
+	}
+}
+
+func run(ctx context.Context, f flags) error {
+	if err := f.Require(); err != nil {
+		return err
+	}
+	log := telemetry.Logger(f.Logging, "ingress")
+	st, err := store.Open(f.DatabaseURL, databaseConns)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }() // the process ends
+	b, err := bus.Dial(f.NATSURL, "parley-ingress", log)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	in, err := ingress.New(ingress.Config{Runs: f.Runs, Ingress: f.Ingress}, ingress.Deps{Store: st, Bus: b, Log: log})
+	if err != nil {
+		return err
+	}
+	return in.Run(ctx)
+}

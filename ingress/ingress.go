@@ -1,0 +1,136 @@
+// Package ingress is Parley's HTTP edge: it authenticates and checks requests, accepts runs
+// and awaits their results. It knows nothing of workers. New and Run are its only exported API.
+package ingress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi"
+	"parley/shared/bus"
+	"parley/shared/config"
+	"parley/shared/lifecycle"
+	"parley/shared/store"
+)
+
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 32 << 10
+	drainTimeout  = 25 * time.Second
+	// A response is written within this time after the longest wait.
+	writeTimeout = 90 * time.Second
+)
+
+// Config are the settings of the HTTP edge.
+type Config struct {
+	config.Runs
+	config.Ingress
+}
+
+// Deps are what the HTTP edge works with. The caller closes them after Run.
+type Deps struct {
+	Store *store.Store
+	Bus   *bus.Bus
+	Log   zerolog.Logger
+	// Listener takes the place of one on Host and Port, when the caller has bound it already.
+	Listener net.Listener
+}
+
+// Ingress is one HTTP edge.
+type Ingress struct {
+	cfg      Config
+	deps     Deps
+	dispatch *dispatch.Dispatcher
+	api      *httpapi.API
+}
+
+// New checks the settings.
+func New(cfg Config, deps Deps) (*Ingress, error) {
+	if err := cfg.Runs.Check(); err != nil {
+		return nil, err
+	}
+	if err := cfg.Ingress.Check(); err != nil {
+		return nil, err
+	}
+	d := dispatch.New(dispatch.Config{Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax}, deps.Store, deps.Bus, deps.Log)
+	api, err := httpapi.New(cfg.Ingress, httpapi.Deps{Store: deps.Store, Bus: deps.Bus, Dispatch: d, Log: deps.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &Ingress{cfg: cfg, deps: deps, dispatch: d, api: api}, nil
+}
+
+// Run listens and serves until ctx ends: then it is not ready, requests that wait are answered with
+// their runs as they stand, and what is in hand is finished.
+func (i *Ingress) Run(ctx context.Context) error {
+	listener, err := i.listen(ctx)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler:           i.api.Handler(),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+	}
+	i.ensureStream(ctx)
+
+	var group lifecycle.Group
+	group.Add("dispatch", i.dispatch.Run)
+	group.Add("credentials", i.api.Run)
+	group.Add("http", func(ctx context.Context) error { return i.serve(ctx, server, listener) })
+	i.deps.Log.Info().Str("address", listener.Addr().String()).Msg("ingress ready")
+	return group.Run(ctx)
+}
+
+func (i *Ingress) listen(ctx context.Context) (net.Listener, error) {
+	if i.deps.Listener != nil {
+		return i.deps.Listener, nil
+	}
+	address := net.JoinHostPort(i.cfg.Host, strconv.Itoa(i.cfg.Port))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", address, err)
+	}
+	return listener, nil
+}
+
+// ensureStream makes the job stream on a fresh NATS server, so that the first run need not wait for a
+// worker to do it. When the server cannot be reached yet, workers do.
+func (i *Ingress) ensureStream(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
+	defer cancel()
+	if _, err := i.deps.Bus.EnsureStream(ctx); err != nil {
+		i.deps.Log.Warn().Err(err).Msg("cannot prepare the job stream yet")
+	}
+}
+
+func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.Listener) error {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serving HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	i.api.Drain()
+	i.dispatch.Drain()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil {
+		return errors.Join(fmt.Errorf("draining HTTP: %w", err), server.Close())
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/apierr"
+	"parley/shared/batch"
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+const (
+	batchMax      = 256
+	acceptWaiting = 8192 // requests that may wait to be accepted before new ones are refused
+	acceptTimeout = 10 * time.Second
+	backlogEvery  = time.Second
+)
+
+// Config are the limits of accepting runs.
+type Config struct {
+	Window     int // dispatched runs of one organization at a time
+	BacklogMax int // queued runs of all organizations before new ones are refused
+}
+
+// Dispatcher accepts runs and awaits their results. It is safe for concurrent use once Run was started.
+type Dispatcher struct {
+	cfg     Config
+	store   *store.Store
+	bus     *bus.Bus
+	log     zerolog.Logger
+	inbox   string
+	lookups *batch.Group[[]byte, *store.StoredRun]
+	accepts *batch.Group[store.NewRun, store.Accepted]
+	waiting *waiters
+	full    atomic.Bool
+	drained chan struct{}
+	drains  atomic.Bool
+}
+
+// New makes a dispatcher; nothing is accepted before Run.
+func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
+	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{})}
+	d.waiting = newWaiters(st, b, log)
+	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup)
+	d.accepts = batch.New(batchMax, acceptWaiting, d.accept)
+	return d
+}
+
+// Run serves until ctx ends; requests that are being accepted by then are answered.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	stop, err := d.bus.OnReplies(d.inbox, d.waiting.reply)
+	if err != nil {
+		return fmt.Errorf("receiving replies: %w", err)
+	}
+	defer stop()
+	ended := make(chan struct{}, 3)
+	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.waiting.poll} {
+		go func() {
+			run(ctx)
+			ended <- struct{}{}
+		}()
+	}
+	d.watchBacklog(ctx)
+	for range cap(ended) {
+		<-ended
+	}
+	return nil
+}
+
+// Drain ends all waits: their requests are answered with the runs as they stand.
+func (d *Dispatcher) Drain() {
+	if d.drains.CompareAndSwap(false, true) {
+		close(d.drained)
+	}
+}
+
+// watchBacklog refuses new runs while too many wait. A count that fails changes nothing.
+func (d *Dispatcher) watchBacklog(ctx context.Context) {
+	ticker := time.NewTicker(backlogEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			n, err := d.store.Backlog(ctx, d.cfg.BacklogMax)
+			if err == nil {
+				d.full.Store(n >= d.cfg.BacklogMax)
+			}
+		}
+	}
+}
+
+// ByKey gives the live run that holds an idempotency hash, or nil.
+func (d *Dispatcher) ByKey(ctx context.Context, hash []byte) (*store.StoredRun, error) {
+	run, err := d.lookups.Do(ctx, hash)
+	return run, refusal(err)
+}
+
+func (d *Dispatcher) lookup(ctx context.Context, hashes [][]byte) ([]*store.StoredRun, error) {
+	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
+	defer cancel()
+	return d.store.RunsByKey(ctx, hashes)
+}
+
+// Submitted is a run that was accepted, or the one that held its key already.
+type Submitted struct {
+	Run      store.StoredRun
+	Existing bool
+	wait     *wait
+}
+
+// Submit accepts a run and rings for it. Release must be called on what it returns.
+func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, error) {
+	if d.full.Load() {
+		return nil, overloaded(nil)
+	}
+	run.ReplyTo = d.inbox
+	w := d.waiting.add(run.ID) // before the run exists: its reply may come before this call returns
+	accepted, err := d.accepts.Do(ctx, run)
+	if err == nil {
+		err = accepted.Err
+	}
+	if err != nil {
+		d.waiting.remove(w)
+		return nil, refusal(err)
+	}
+	if accepted.Existing {
+		d.waiting.remove(w)
+		return &Submitted{Run: accepted.Run, Existing: true}, nil
+	}
+	return &Submitted{Run: accepted.Run, wait: w}, nil
+}
+
+// accept inserts a batch and rings for what may start. It runs outside of any request: a client that
+// goes away ends nothing.
+func (d *Dispatcher) accept(ctx context.Context, rows []store.NewRun) ([]store.Accepted, error) {
+	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
+	defer cancel()
+	accepted, err := d.store.Accept(ctx, rows, d.cfg.Window)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range accepted {
+		if a.Job != nil {
+			d.bus.Ring(*a.Job)
+		}
+	}
+	return accepted, nil
+}
+
+// Release forgets a submitted run's waiter.
+func (d *Dispatcher) Release(s *Submitted) {
+	if s.wait != nil {
+		d.waiting.remove(s.wait)
+	}
+}
+
+// Result is how a wait ended: the run object of a run that has ended, or not yet.
+type Result struct {
+	Ended  bool
+	Erased bool
+	Body   []byte
+}
+
+// Await waits up to limit for the run's end; a result that has not Ended is no error.
+func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duration) (Result, error) {
+	if s.Run.Erased || s.Run.Result != nil {
+		return Result{Ended: true, Erased: s.Run.Erased, Body: s.Run.Result}, nil
+	}
+	if limit <= 0 {
+		return Result{}, nil
+	}
+	if s.wait == nil {
+		w, err := d.waiting.attach(ctx, s.Run.Run.ID)
+		if err != nil {
+			return Result{}, refusal(err)
+		}
+		s.wait = w
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case r := <-s.wait.result:
+		return r, nil
+	case <-timer.C:
+		return Result{}, nil
+	case <-d.drained:
+		return Result{}, nil
+	case <-ctx.Done():
+		return Result{}, fmt.Errorf("waiting for run: %w", ctx.Err())
+	}
+}
+
+// Attach is a Submitted for a run that was read from the store.
+func Attach(run store.StoredRun) *Submitted { return &Submitted{Run: run, Existing: true} }
+
+// Cancel ends an open run and tells its worker and whoever waits. A run that has ended is left as it is.
+func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (store.StoredRun, error) {
+	run, ended, next, err := d.store.Cancel(ctx, org, principal, runID)
+	d.tell(ended, next)
+	return run, refusal(err)
+}
+
+// CancelQueued ends all queued runs of an agent.
+func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) error {
+	for {
+		ended, next, err := d.store.CancelQueued(ctx, org, agentID, batchMax)
+		if err != nil {
+			return refusal(err)
+		}
+		d.tell(ended, next)
+		if len(ended) == 0 {
+			return nil
+		}
+	}
+}
+
+func (d *Dispatcher) tell(ended []store.Ended, next []domain.Job) {
+	for _, e := range ended {
+		d.bus.Cancelled(e.RunID)
+		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
+	}
+	d.bus.Ring(next...)
+}
+
+// refusal turns the errors of a full or unreachable service into coded ones.
+func refusal(err error) error {
+	if errors.Is(err, batch.ErrFull) {
+		return overloaded(err)
+	}
+	if errors.Is(err, batch.ErrStopped) {
+		e := apierr.Wrap(apierr.Unavailable, err, "the service is stopping; try again")
+		e.RetryAfter = time.Second
+		return e
+	}
+	return store.Unavailable(err)
+}
+
+func overloaded(cause error) error {
+	e := apierr.Wrap(apierr.Overloaded, cause, "too many runs are waiting; try again shortly")
+	e.RetryAfter = 2 * time.Second
+	return e
+}

@@ -1,0 +1,190 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/store"
+)
+
+const (
+	pollEvery = 2 * time.Second
+	pollMax   = 1000 // runs asked for in one statement
+)
+
+// waiters are the requests of this process that wait for runs, by run.
+type waiters struct {
+	store *store.Store
+	bus   *bus.Bus
+	log   zerolog.Logger
+
+	mu   sync.Mutex
+	runs map[string]*watched
+	due  map[string]bool // runs to be read now
+	wake chan struct{}
+}
+
+// watched is a run that at least one request waits for.
+type watched struct {
+	since time.Time
+	waits map[*wait]struct{}
+	stop  func() // ends the subscription to its done notice, when there is one
+}
+
+// wait is one request's wait; result is buffered, so that who answers never blocks.
+type wait struct {
+	runID  string
+	result chan Result
+}
+
+func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
+	return &waiters{store: st, bus: b, log: log, runs: map[string]*watched{}, due: map[string]bool{}, wake: make(chan struct{}, 1)}
+}
+
+func (ws *waiters) add(runID string) *wait {
+	w := &wait{runID: runID, result: make(chan Result, 1)}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	run := ws.runs[runID]
+	if run == nil {
+		run = &watched{since: time.Now(), waits: map[*wait]struct{}{}}
+		ws.runs[runID] = run
+	}
+	run.waits[w] = struct{}{}
+	return w
+}
+
+// attach waits for a run that somebody else accepted: first the subscription, then a look at the row, so
+// that an end between the two is not missed.
+func (ws *waiters) attach(ctx context.Context, runID string) (*wait, error) {
+	w := ws.add(runID)
+	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
+	if err != nil {
+		ws.log.Debug().Err(err).Str("run_id", runID).Msg("no done notices; polling")
+	} else {
+		ws.keepStop(runID, stop)
+	}
+	ws.look(runID)
+	return w, nil
+}
+
+// keepStop keeps one subscription per run and ends the ones that are too many.
+func (ws *waiters) keepStop(runID string, stop func()) {
+	ws.mu.Lock()
+	run := ws.runs[runID]
+	if run != nil && run.stop == nil {
+		run.stop, stop = stop, nil
+	}
+	ws.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+func (ws *waiters) remove(w *wait) {
+	ws.mu.Lock()
+	run := ws.runs[w.runID]
+	var stop func()
+	if run != nil {
+		delete(run.waits, w)
+		if len(run.waits) == 0 {
+			delete(ws.runs, w.runID)
+			stop = run.stop
+		}
+	}
+	ws.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+// reply answers the waits of a run with its rendered object; an empty one did not fit a message.
+func (ws *waiters) reply(runID string, body []byte) {
+	if len(body) == 0 {
+		ws.look(runID)
+		return
+	}
+	ws.resolve(runID, Result{Ended: true, Body: body})
+}
+
+func (ws *waiters) resolve(runID string, r Result) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	run := ws.runs[runID]
+	if run == nil {
+		return
+	}
+	for w := range run.waits {
+		select {
+		case w.result <- r:
+		default: // answered before
+		}
+	}
+}
+
+// look asks the poll to read a run now.
+func (ws *waiters) look(runID string) {
+	ws.mu.Lock()
+	ws.due[runID] = true
+	ws.mu.Unlock()
+	select {
+	case ws.wake <- struct{}{}:
+	default: // it will look anyhow
+	}
+}
+
+// poll reads the runs that are due, and every few seconds all that have been waited for a while.
+func (ws *waiters) poll(ctx context.Context) {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ws.wake:
+			ws.read(ctx, ws.takeDue(false))
+		case <-ticker.C:
+			ws.read(ctx, ws.takeDue(true))
+		}
+	}
+}
+
+func (ws *waiters) takeDue(all bool) []string {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	var ids []string
+	for id := range ws.due {
+		if ws.runs[id] != nil {
+			ids = append(ids, id)
+		}
+	}
+	if all {
+		old := time.Now().Add(-pollEvery)
+		for id, run := range ws.runs {
+			if !ws.due[id] && run.since.Before(old) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	clear(ws.due)
+	return ids
+}
+
+func (ws *waiters) read(ctx context.Context, ids []string) {
+	for len(ids) > 0 {
+		n := min(len(ids), pollMax)
+		runs, err := ws.store.EndedRuns(ctx, ids[:n])
+		if err != nil {
+			ws.log.Warn().Err(err).Msg("reading awaited runs; trying again")
+			return // the next tick asks for all of them again
+		}
+		for _, r := range runs {
+			ws.resolve(r.Run.ID, Result{Ended: true, Erased: r.Erased, Body: r.Result})
+		}
+		ids = ids[n:]
+	}
+}

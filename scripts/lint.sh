@@ -1,0 +1,42 @@
+#!/bin/sh
+# scripts/lint.sh MODULE...: golangci-lint module by module, gofumpt, the caps on file lengths, shell syntax.
+# With FIX=1 golangci-lint and gofumpt first mend what they can. Everything is checked even when something failed; the
+# exit code tells whether anything did.
+set -u
+cd "${0%/*}/.." || exit 1
+top=$PWD status=0
+
+fail() {
+	printf 'lint: %s\n' "$*" >&2
+	status=1
+}
+
+for module in "$@"; do
+	if [ -z "$(find "$module" -name '*.go' -print | head -n 1)" ]; then
+		echo "lint $module: no Go files"
+		continue
+	fi
+	echo "lint $module"
+	(cd "$module" && "$top/bin/golangci-lint" run --config "$top/.golangci.yml" ${FIX:+--fix} ./...) || fail "golangci-lint: $module"
+done
+
+[ -z "${FIX:-}" ] || bin/gofumpt -w "$@"
+unformatted=$(bin/gofumpt -l "$@") || fail 'gofumpt could not read everything'
+[ -z "$unformatted" ] || fail "not formatted (make fmt mends it):
+$unformatted"
+
+# Caps of docs/architecture.md: 500 lines a file, 800 a test.
+long=$(find "$@" -name '*.go' -exec wc -l {} \; |
+	awk '{ cap = ($2 ~ /_test\.go$/) ? 800 : 500; if ($1 > cap) printf "%s: %d lines, cap %d\n", $2, $1, cap }')
+[ -z "$long" ] || fail "too long:
+$long"
+
+for script in scripts/setup .ci/run $(find scripts deploy -name '*.sh' -print); do
+	case $(head -n 1 "$script") in
+	*bash*) bash -n "$script" || fail "shell syntax: $script" ;;
+	*) sh -n "$script" || fail "shell syntax: $script" ;;
+	esac
+done
+
+[ "$status" = 0 ] && echo 'lint: clean'
+exit "$status"

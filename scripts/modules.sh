@@ -1,0 +1,32 @@
+#!/bin/sh
+# scripts/modules.sh MODULE...: each module must build, vet and be tidy by itself, without go.work: that is what keeps the
+# import walls and each go.mod true. Every module is checked even when one failed.
+set -u
+cd "${0%/*}/.." || exit 1
+export GOWORK=off
+status=0
+
+# check runs a command in the module and says which one failed.
+check() {
+	"$@" || {
+		printf 'modules: %s: %s\n' "$module" "$*" >&2
+		status=1
+	}
+}
+
+for module in "$@"; do
+	if [ -z "$(find "$module" -name '*.go' -print | head -n 1)" ]; then
+		echo "module $module: no Go files"
+		continue
+	fi
+	echo "module $module"
+	cd "$module" || exit 1
+	check go build -o /dev/null ./... # without -o a lone main package would leave its binary here
+	check go vet ./...
+	check go mod verify
+	check go mod tidy -diff
+	cd - >/dev/null || exit 1
+done
+
+[ "$status" = 0 ] && echo 'modules: each stands by itself'
+exit "$status"

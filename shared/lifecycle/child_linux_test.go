@@ -1,0 +1,39 @@
+package lifecycle
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestChildDiesWithItsParent(t *testing.T) {
+	t.Parallel()
+	p := start(t, "parent")
+	pid, err := strconv.Atoi(p.line(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+	over := time.After(10 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for alive(pid) {
+		select {
+		case <-tick.C:
+		case <-over:
+			t.Fatalf("process %d outlived its parent", pid)
+		}
+	}
+}
+
+// alive is false for a process that is gone or only waits to be reaped by init.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}

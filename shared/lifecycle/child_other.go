@@ -1,0 +1,7 @@
+//go:build !linux
+
+package lifecycle
+
+import "syscall"
+
+func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}

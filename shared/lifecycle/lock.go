@@ -1,0 +1,66 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Lock is a lock file that this process holds; the kernel lets go of it when the last
+// process that has it open ends, however that happens.
+type Lock struct{ file *os.File }
+
+// LockFile takes the lock at path without waiting and writes this process's id into it.
+// While another process holds it the error is ErrLocked and names that process.
+func LockFile(path string) (*Lock, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening lock: %w", err)
+	}
+	if err := flock(file); err != nil {
+		err = describe(file, path, err)
+		file.Close()
+		return nil, err
+	}
+	if err := file.Truncate(0); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("emptying lock: %w", err)
+	}
+	if _, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("writing lock: %w", err)
+	}
+	return &Lock{file: file}, nil
+}
+
+func flock(file *os.File) error {
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func describe(file *os.File, path string, err error) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("locking %s: %w", path, err)
+	}
+	owner, readErr := io.ReadAll(io.LimitReader(file, 32))
+	if pid := strings.TrimSpace(string(owner)); readErr == nil && pid != "" {
+		return fmt.Errorf("%s: %w (process %s)", path, ErrLocked, pid)
+	}
+	return fmt.Errorf("%s: %w", path, ErrLocked)
+}
+
+// File is the open lock file: a child process that inherits it holds the lock as well,
+// until both have closed it.
+func (l *Lock) File() *os.File { return l.file }
+
+// Unlock closes the lock file. The file stays: removing it would let two processes lock
+// two files of one name.
+func (l *Lock) Unlock() error { return l.file.Close() }

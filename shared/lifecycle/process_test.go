@@ -1,0 +1,229 @@
+package lifecycle
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The tests of signals, locks and deaths need processes of their own: this test binary,
+// started again with roleKey naming what it shall be.
+const roleKey = "LIFECYCLE_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleKey) {
+	case "":
+		os.Exit(m.Run())
+	case "obedient": // ends at the first signal
+		ctx, cancel := Context(context.Background())
+		defer cancel()
+		fmt.Println("ready")
+		<-ctx.Done()
+		fmt.Println(context.Cause(ctx))
+	case "stubborn": // hears the first signal and goes on
+		ctx, cancel := Context(context.Background())
+		defer cancel()
+		fmt.Println("ready")
+		<-ctx.Done()
+		fmt.Println("stopping")
+		select {}
+	case "released": // gives the signals back
+		_, cancel := Context(context.Background())
+		cancel()
+		fmt.Println("ready")
+		select {}
+	case "locker":
+		lock, err := LockFile(os.Args[1])
+		fmt.Println("ready")
+		fmt.Println(err)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = lock
+	case "parent": // has a child of its own
+		child, err := StartChild(exec.CommandContext(context.Background(), "sleep", "600"), syscall.SIGKILL)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(child.PID())
+		select {}
+	}
+}
+
+// process is this test binary in another role.
+type process struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+	stdin io.WriteCloser
+}
+
+func start(t *testing.T, role string, args ...string) process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), roleKey+"="+role)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return process{Cmd: cmd, lines: bufio.NewScanner(stdout), stdin: stdin}
+}
+
+func (p process) line(t *testing.T) string {
+	t.Helper()
+	if !p.lines.Scan() {
+		t.Fatalf("no more output: %v", p.lines.Err())
+	}
+	return p.lines.Text()
+}
+
+func TestContextHearsSignals(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "obedient")
+			p.line(t)
+			if err := p.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.line(t); got != "received "+signal.String() {
+				t.Fatalf("cause %q", got)
+			}
+			if err := p.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	p := start(t, "stubborn")
+	p.line(t)
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.line(t)
+	if err := p.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := p.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Fatalf("ended with %v", err)
+	}
+}
+
+func TestReleasedSignalsKill(t *testing.T) {
+	t.Parallel()
+	p := start(t, "released")
+	p.line(t)
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := p.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Fatalf("ended with %v", err)
+	}
+}
+
+func TestLockFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	owner := start(t, "locker", path)
+	owner.line(t)
+	if got := owner.line(t); got != "<nil>" {
+		t.Fatalf("first lock: %s", got)
+	}
+	_, err := LockFile(path)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(owner.Process.Pid)) {
+		t.Fatalf("second lock: %v", err)
+	}
+	if err := owner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = owner.Wait()
+	lock, err := LockFile(path)
+	if err != nil {
+		t.Fatalf("lock of a dead process: %v", err)
+	}
+	if _, err := LockFile(path); !errors.Is(err, ErrLocked) {
+		t.Fatalf("lock taken twice in one process: %v", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := LockFile(path)
+	if err != nil {
+		t.Fatalf("lock after unlock: %v", err)
+	}
+	if err := again.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, err := LockFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sleep", "600")
+	cmd.ExtraFiles = []*os.File{lock.File()}
+	child, err := StartChild(cmd, syscall.SIGKILL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LockFile(path); !errors.Is(err, ErrLocked) {
+		t.Fatalf("lock although the child has it: %v", err)
+	}
+	if child.Ended() || child.Err() != nil {
+		t.Fatal("ended before its time")
+	}
+	if err := child.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-child.Done()
+	if err := child.Signal(syscall.SIGTERM); err != nil {
+		t.Fatalf("signalling the dead: %v", err)
+	}
+	if !child.Ended() || child.Err() == nil {
+		t.Fatalf("ended by a signal, but says %v", child.Err())
+	}
+	last, err := LockFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := last.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStartChildReportsAMissingProgram(t *testing.T) {
+	t.Parallel()
+	if _, err := StartChild(exec.CommandContext(t.Context(), "/no/such/program"), syscall.SIGKILL); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("error %v", err)
+	}
+}

@@ -1,0 +1,46 @@
+package lifecycle
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Context returns a context that the first SIGINT or SIGTERM ends, with a *SignalError
+// as its cause; a second signal ends the process at once with status 128 + its number.
+// The returned function gives the signals back their default meaning.
+func Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	released := make(chan struct{})
+	go watch(signals, released, cancel)
+	return ctx, func() {
+		signal.Stop(signals)
+		select {
+		case <-released:
+		default:
+			close(released)
+		}
+		cancel(context.Canceled)
+	}
+}
+
+func watch(signals <-chan os.Signal, released <-chan struct{}, cancel context.CancelCauseFunc) {
+	select {
+	case received := <-signals:
+		cancel(&SignalError{Signal: received})
+	case <-released:
+		return
+	}
+	select {
+	case received := <-signals:
+		status := 1
+		if number, ok := received.(syscall.Signal); ok {
+			status = 128 + int(number)
+		}
+		os.Exit(status) //nolint:revive // deep-exit: that is what a second signal asks for
+	case <-released:
+	}
+}

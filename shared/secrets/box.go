@@ -1,0 +1,99 @@
+package secrets
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrSealed is returned for a value that none of the keys opens in its place.
+var ErrSealed = errors.New("sealed value cannot be opened")
+
+const (
+	version = "v1."
+	keySize = 32 // AES-256
+)
+
+// Box seals values with its first key and opens those sealed with any of its keys.
+type Box struct {
+	sealing string // id of the first key
+	keys    map[string]cipher.AEAD
+}
+
+// NewBox reads the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several with commas
+// between. New values are sealed with the first, so that a key is rotated by putting a new one before it.
+func NewBox(setting string) (*Box, error) {
+	b := &Box{keys: map[string]cipher.AEAD{}}
+	for n, text := range strings.Split(setting, ",") {
+		key, err := readKey(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("reading secrets key %d: %w", n+1, err)
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, fmt.Errorf("preparing secrets key %d: %w", n+1, err)
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, fmt.Errorf("preparing secrets key %d: %w", n+1, err)
+		}
+		sum := sha256.Sum256(append([]byte("parley key id:"), key...))
+		keyID := hex.EncodeToString(sum[:4])
+		if n == 0 {
+			b.sealing = keyID
+		}
+		b.keys[keyID] = aead
+	}
+	return b, nil
+}
+
+func readKey(text string) ([]byte, error) {
+	if len(text) == hex.EncodedLen(keySize) {
+		if key, err := hex.DecodeString(text); err == nil {
+			return key, nil
+		}
+	}
+	plain := strings.TrimRight(text, "=")
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if key, err := encoding.DecodeString(plain); err == nil && len(key) == keySize {
+			return key, nil
+		}
+	}
+	return nil, fmt.Errorf("it is not %d bytes in base64 or hex", keySize) // and is never shown
+}
+
+// Seal encrypts plaintext for the place that associated names; the same place must be named to open it.
+func (b *Box) Seal(plaintext, associated string) string {
+	sealed := b.keys[b.sealing].Seal(nil, nil, []byte(plaintext), []byte(associated))
+	return version + b.sealing + "." + base64.RawURLEncoding.EncodeToString(sealed)
+}
+
+// Open decrypts a sealed value in its place. ErrSealed: it was changed, is of another place, or its
+// key is not among the box's.
+func (b *Box) Open(sealed, associated string) (string, error) {
+	rest, ok := strings.CutPrefix(sealed, version)
+	keyID, text, found := strings.Cut(rest, ".")
+	aead := b.keys[keyID]
+	if !ok || !found || aead == nil {
+		return "", ErrSealed
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return "", ErrSealed
+	}
+	plain, err := aead.Open(nil, nil, raw, []byte(associated))
+	if err != nil {
+		return "", ErrSealed
+	}
+	return string(plain), nil
+}
+
+// AgentHeaders names the place of an agent's header secrets, for Seal and Open.
+func AgentHeaders(organizationID, agentID string) string {
+	return "agent headers|" + organizationID + "|" + agentID
+}

@@ -1,0 +1,107 @@
+package secrets
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"hash/crc32"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+const (
+	secretLen   = 32 // 190 bits
+	checksumLen = 6  // base62 digits that hold 32 bits
+	publicLen   = 26
+	keyStart    = "ak_"
+	keyLen      = len(keyStart) + publicLen + 1 + secretLen + checksumLen
+
+	sessionStart = "ps_"
+	linkStart    = "pl_"
+	tokenLen     = len(sessionStart) + secretLen
+)
+
+// APIKey is a new API key: Key is shown once, the rest is stored.
+type APIKey struct {
+	ID       string // key_…
+	Key      string // ak_…
+	Hash     []byte // SHA-256 of Key
+	LastFour string
+}
+
+// NewAPIKey makes an API key.
+func NewAPIKey() APIKey {
+	keyID := id.New(id.Key)
+	body := domain.KeyPrefix(keyID) + "_" + randomText(secretLen)
+	key := body + checksum(body)
+	return APIKey{ID: keyID, Key: key, Hash: Hash(key), LastFour: key[len(key)-4:]}
+}
+
+// APIKeyID gives the id of a well-formed API key; false when its form or checksum is wrong.
+func APIKeyID(key string) (string, bool) {
+	if len(key) != keyLen || !strings.HasPrefix(key, keyStart) {
+		return "", false
+	}
+	body, sum := key[:keyLen-checksumLen], key[keyLen-checksumLen:]
+	if checksum(body) != sum {
+		return "", false
+	}
+	keyID := id.Key + "_" + key[len(keyStart):len(keyStart)+publicLen]
+	return keyID, key[len(keyStart)+publicLen] == '_' && id.Valid(id.Key, keyID)
+}
+
+// IsAPIKey reports whether a bearer value means to be an API key.
+func IsAPIKey(s string) bool { return strings.HasPrefix(s, keyStart) }
+
+// NewSessionToken makes the token of a login session, "ps_" and 190 random bits.
+func NewSessionToken() string { return sessionStart + randomText(secretLen) }
+
+// IsSessionToken reports whether s has the form of a login session's token.
+func IsSessionToken(s string) bool { return isToken(s, sessionStart) }
+
+// NewLinkToken makes the token of a one-time login link, "pl_" and 190 random bits.
+func NewLinkToken() string { return linkStart + randomText(secretLen) }
+
+// IsLinkToken reports whether s has the form of a login link's token.
+func IsLinkToken(s string) bool { return isToken(s, linkStart) }
+
+func isToken(s, start string) bool {
+	return len(s) == tokenLen && strings.HasPrefix(s, start) && strings.Trim(s[len(start):], base62) == ""
+}
+
+// Hash is the SHA-256 that is stored instead of a credential.
+func Hash(credential string) []byte {
+	sum := sha256.Sum256([]byte(credential))
+	return sum[:]
+}
+
+// randomText gives n random base62 characters, each equally likely.
+func randomText(n int) string {
+	const fair = 256 / len(base62) * len(base62) // bytes from here on would favour the first characters
+	out := make([]byte, 0, n)
+	var buf [64]byte
+	for {
+		_, _ = rand.Read(buf[:]) // never fails: the runtime ends the process first
+		for _, b := range buf {
+			if int(b) >= fair {
+				continue
+			}
+			if out = append(out, base62[int(b)%len(base62)]); len(out) == n {
+				return string(out)
+			}
+		}
+	}
+}
+
+func checksum(body string) string {
+	sum := crc32.ChecksumIEEE([]byte(body))
+	var out [checksumLen]byte
+	for i := checksumLen - 1; i >= 0; i-- {
+		out[i] = base62[sum%uint32(len(base62))]
+		sum /= uint32(len(base62))
+	}
+	return string(out[:])
+}

@@ -1,0 +1,124 @@
+package pgserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// oldestMajor is the oldest major version whose SQL the migrations may use.
+const oldestMajor = 14
+
+// installCommand is what ErrNotInstalled tells people to run.
+const installCommand = "apt-get install -y postgresql"
+
+// places are where distributions keep the server's programs, which they leave out of PATH.
+var places = []string{
+	"/usr/lib/postgresql/*/bin",
+	"/usr/pgsql-*/bin",
+	"/usr/libexec/postgresql*",
+	"/opt/homebrew/opt/postgresql*/bin",
+	"/usr/local/opt/postgresql*/bin",
+}
+
+// Binaries are the server programs of one PostgreSQL installation.
+type Binaries struct {
+	Postgres string // path of postgres
+	Initdb   string // path of initdb
+	Version  string // as in "15.18"
+	Major    int    // as in 15
+}
+
+// Find returns the server in PATH, or else the newest one where distributions put it.
+// Without one the error is ErrNotInstalled and names the command that installs it.
+func Find(ctx context.Context) (Binaries, error) {
+	return find(ctx, os.Getenv("PATH"), places, 0)
+}
+
+// find looks for the given major version; 0 takes any.
+func find(ctx context.Context, path string, globs []string, major int) (Binaries, error) {
+	all := candidates(ctx, path, globs)
+	for _, found := range all {
+		if found.Major == major || major == 0 && found.Major >= oldestMajor {
+			return found, nil
+		}
+	}
+	var versions []string
+	for _, found := range all {
+		versions = append(versions, found.Version)
+	}
+	return Binaries{}, notInstalled(versions, major)
+}
+
+func notInstalled(versions []string, major int) error {
+	have := "none is installed"
+	if len(versions) > 0 {
+		have = "installed: " + strings.Join(versions, ", ")
+	}
+	if major != 0 {
+		return fmt.Errorf("%w: the data was made by version %d, %s; install that version (on Debian and Ubuntu: %s-%d)",
+			ErrNotInstalled, major, have, installCommand, major)
+	}
+	return fmt.Errorf("%w: version %d or newer is needed, %s; install it (on Debian and Ubuntu: %s)",
+		ErrNotInstalled, oldestMajor, have, installCommand)
+}
+
+// candidates lists installations: those of PATH in its order, then the others, newest first.
+func candidates(ctx context.Context, path string, globs []string) []Binaries {
+	var inPath, elsewhere []Binaries
+	for _, dir := range filepath.SplitList(path) {
+		if found, ok := inspect(ctx, dir); ok {
+			inPath = append(inPath, found)
+		}
+	}
+	for _, glob := range globs {
+		dirs, err := filepath.Glob(glob)
+		if err != nil {
+			continue // a malformed pattern, and all of them are constants
+		}
+		for _, dir := range dirs {
+			if found, ok := inspect(ctx, dir); ok {
+				elsewhere = append(elsewhere, found)
+			}
+		}
+	}
+	slices.SortStableFunc(elsewhere, func(a, b Binaries) int { return cmp.Compare(b.Major, a.Major) })
+	return append(inPath, elsewhere...)
+}
+
+var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
+
+// inspect reads the version of the server in dir; false when there is none that runs.
+func inspect(ctx context.Context, dir string) (Binaries, bool) {
+	if dir == "" {
+		return Binaries{}, false
+	}
+	found := Binaries{Postgres: filepath.Join(dir, "postgres"), Initdb: filepath.Join(dir, "initdb")}
+	for _, program := range []string{found.Postgres, found.Initdb} {
+		info, err := os.Stat(program)
+		if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+			return Binaries{}, false
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	output, err := exec.CommandContext(ctx, found.Postgres, "--version").Output()
+	if err != nil {
+		return Binaries{}, false
+	}
+	match := versionPattern.FindSubmatch(output)
+	if match == nil {
+		return Binaries{}, false
+	}
+	found.Version = string(match[1])
+	found.Major, err = strconv.Atoi(string(match[2]))
+	return found, err == nil
+}

@@ -1,0 +1,170 @@
+package pgserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"parley/shared/lifecycle"
+)
+
+// Names below Config.Dir.
+const (
+	dataDir    = "data"
+	newDataDir = "data.new"
+)
+
+// User is the superuser of every private server.
+const User = "parley"
+
+// cluster is a data directory together with who serves it and with what.
+type cluster struct {
+	data     string
+	binaries Binaries
+	account  account
+}
+
+// openCluster finds the cluster in dir, or makes one.
+func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
+	data := filepath.Join(dir, dataDir)
+	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
+	if errors.Is(err, os.ErrNotExist) {
+		return makeCluster(ctx, dir, durable, lock)
+	}
+	if err != nil {
+		return cluster{}, fmt.Errorf("reading data version: %w", err)
+	}
+	major, err := strconv.Atoi(strings.TrimSpace(string(version)))
+	if err != nil {
+		return cluster{}, fmt.Errorf("reading data version: %w", err)
+	}
+	binaries, err := find(ctx, os.Getenv("PATH"), places, major)
+	if err != nil {
+		return cluster{}, err
+	}
+	owner, err := accountOf(data)
+	if err != nil {
+		return cluster{}, err
+	}
+	if err := owner.own(data); err != nil {
+		return cluster{}, err
+	}
+	return cluster{data: data, binaries: binaries, account: owner}, nil
+}
+
+// makeCluster runs initdb beside the final place and moves the result there: a data
+// directory that exists is a whole one.
+func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
+	binaries, err := Find(ctx)
+	if err != nil {
+		return cluster{}, err
+	}
+	owner, err := chooseAccount()
+	if err != nil {
+		return cluster{}, err
+	}
+	made := cluster{data: filepath.Join(dir, newDataDir), binaries: binaries, account: owner}
+	if err := os.RemoveAll(made.data); err != nil {
+		return cluster{}, fmt.Errorf("removing unfinished data directory: %w", err)
+	}
+	if err := os.Mkdir(made.data, 0o700); err != nil {
+		return cluster{}, fmt.Errorf("making data directory: %w", err)
+	}
+	if err := owner.own(made.data); err != nil {
+		return cluster{}, err
+	}
+	if err := made.initialize(ctx, durable, lock); err != nil {
+		return cluster{}, err
+	}
+	final := filepath.Join(dir, dataDir)
+	// Fails if the final place exists and is not empty: nothing there is overwritten.
+	if err := os.Rename(made.data, final); err != nil {
+		return cluster{}, fmt.Errorf("moving data directory to its place: %w", err)
+	}
+	if err := syncDir(dir); err != nil {
+		return cluster{}, err
+	}
+	made.data = final
+	return made, nil
+}
+
+func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.Lock) error {
+	args := []string{
+		"--username=" + User, "--encoding=UTF8", "--locale=" + locale, "--data-checksums",
+		// The socket's directory is closed to others, TCP is not.
+		"--auth-local=trust", "--auth-host=scram-sha-256",
+	}
+	if !durable {
+		args = append(args, "--no-sync")
+	}
+	var output bytes.Buffer
+	cmd, data, err := c.command(ctx, c.binaries.Initdb, args, lock)
+	if err != nil {
+		return err
+	}
+	defer data.Close()
+	cmd.Stdout, cmd.Stderr = &output, &output
+	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	if err != nil {
+		return fmt.Errorf("starting initdb: %w", err)
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		// It leads a session: the servers that it runs go with it.
+		_ = syscall.Kill(-child.PID(), syscall.SIGKILL)
+		<-child.Done()
+		return fmt.Errorf("making database cluster: %w", context.Cause(ctx))
+	}
+	if err := child.Err(); err != nil {
+		return fmt.Errorf("making database cluster: %w: %s", err, bytes.TrimSpace(output.Bytes()))
+	}
+	return nil
+}
+
+// command prepares a server program: under the cluster's account, in "/", which every
+// account can enter, with the data directory and the lock as its third and fourth
+// descriptor. The caller closes the returned directory once the program has started.
+func (c cluster) command(ctx context.Context, program string, args []string, lock *lifecycle.Lock) (*exec.Cmd, *os.File, error) {
+	data, err := os.Open(c.data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening data directory: %w", err)
+	}
+	path := c.data
+	if c.account.switched && inheritedData != "" {
+		path = inheritedData
+	}
+	// What ends it is said by the caller, and is not always a kill at once.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append([]string{"-D", path}, args...)...)
+	cmd.Dir = "/"
+	cmd.ExtraFiles = []*os.File{data, lock.File()}
+	cmd.SysProcAttr = c.account.processAttributes()
+	// Nothing else of the environment: it holds keys, which the account could read, and
+	// PG… variables, which would change what the programs do.
+	cmd.Env = []string{"LC_ALL=C"}
+	for _, key := range []string{"PATH", "LD_LIBRARY_PATH"} {
+		if value, set := os.LookupEnv(key); set {
+			cmd.Env = append(cmd.Env, key+"="+value)
+		}
+	}
+	return cmd, data, nil
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("opening directory: %w", err)
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("syncing directory: %w", err)
+	}
+	return nil
+}

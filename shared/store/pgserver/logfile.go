@@ -1,0 +1,78 @@
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// logLimit bounds server.log, and with the one before the two of them; bytes.
+const logLimit = 4 << 20
+
+// tailLimit is how much of the log an error quotes; bytes.
+const tailLimit = 2 << 10
+
+// logFile is what PostgreSQL's processes write to by themselves: no pipe that would fill
+// up and stop them when this process is stopped or gone.
+type logFile struct {
+	file  *os.File
+	began int64 // where this run's part starts
+}
+
+func openLog(dir string) (*logFile, error) {
+	// Appending, so that after a cut the writers go on at the new end.
+	file, err := os.OpenFile(filepath.Join(dir, "server.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening server log: %w", err)
+	}
+	log := &logFile{file: file}
+	if err := log.bound(); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if log.began, err = file.Seek(0, io.SeekEnd); err != nil {
+		return nil, errors.Join(fmt.Errorf("measuring server log: %w", err), file.Close())
+	}
+	return log, nil
+}
+
+// bound moves the log's end to server.log.1 and empties it when it is over its limit.
+// Lines written between the two are lost.
+func (l *logFile) bound() error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return fmt.Errorf("measuring server log: %w", err)
+	}
+	if info.Size() <= logLimit {
+		return nil
+	}
+	before, err := os.OpenFile(l.file.Name()+".1", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening previous server log: %w", err)
+	}
+	_, err = io.Copy(before, io.NewSectionReader(l.file, info.Size()-logLimit, logLimit))
+	if err = errors.Join(err, before.Close()); err != nil {
+		return fmt.Errorf("keeping previous server log: %w", err)
+	}
+	if err := l.file.Truncate(0); err != nil {
+		return fmt.Errorf("emptying server log: %w", err)
+	}
+	l.began = 0
+	return nil
+}
+
+// tail is the end of what this run has written.
+func (l *logFile) tail() string {
+	info, err := l.file.Stat()
+	if err != nil {
+		return ""
+	}
+	from := max(l.began, info.Size()-tailLimit)
+	content, err := io.ReadAll(io.NewSectionReader(l.file, from, tailLimit))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}

@@ -1,0 +1,197 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley/shared/lifecycle"
+)
+
+// ending is a way to end a server, with the time it gets.
+type ending struct {
+	signal   syscall.Signal
+	patience time.Duration
+}
+
+// endings go from the kindest on.
+var endings = []ending{
+	{syscall.SIGINT, 15 * time.Second}, // fast: transactions are rolled back, a checkpoint is written
+	{syscall.SIGQUIT, 5 * time.Second}, // immediate: the next start recovers from the log
+	{syscall.SIGKILL, 5 * time.Second},
+}
+
+// pollInterval is short beside what a start takes, and long beside what a poll takes.
+const pollInterval = 5 * time.Millisecond
+
+// clusterName tells this data directory's processes from all others of the machine: no
+// two live directories share device and inode, and a copied one has an inode of its own.
+func clusterName(data string) (string, error) {
+	info, err := os.Stat(data)
+	if err != nil {
+		return "", fmt.Errorf("reading data directory: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errors.New("reading data directory: no inode")
+	}
+	return fmt.Sprintf("parley-%x-%016x", stat.Dev, stat.Ino), nil
+}
+
+// takeOver ends what a killed run has left in dir and returns the lock that the next
+// server shall inherit.
+func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
+	data := filepath.Join(dir, dataDir)
+	var lock *lifecycle.Lock
+	free := func() (bool, error) {
+		var err error
+		if lock == nil {
+			lock, err = lifecycle.LockFile(filepath.Join(dir, "server.lock"))
+		}
+		if err != nil {
+			if errors.Is(err, lifecycle.ErrLocked) {
+				err = nil
+			}
+			return false, err
+		}
+		return orphanPostmaster(data) == 0, nil
+	}
+	for _, way := range ways {
+		done, err := free()
+		if err == nil && !done {
+			signalOrphans(data, way.signal, warn)
+			done, err = poll(ctx, way.patience, free)
+		}
+		if done && err == nil {
+			err = forget(data)
+		}
+		if err != nil {
+			if lock != nil {
+				err = errors.Join(err, lock.Unlock())
+			}
+			return nil, err
+		}
+		if done {
+			return lock, nil
+		}
+	}
+	if lock != nil {
+		return nil, errors.Join(fmt.Errorf("%w: process %d cannot be ended", ErrInUse, orphanPostmaster(data)), lock.Unlock())
+	}
+	return nil, fmt.Errorf("%w: a PostgreSQL that cannot be found holds %s", ErrInUse, filepath.Join(dir, "server.lock"))
+}
+
+// poll asks until the answer is yes, the patience is over or the context ended.
+func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		if yes, err := done(); yes || err != nil {
+			return yes, err
+		}
+		select {
+		case <-tick.C:
+		case <-over.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, fmt.Errorf("waiting for PostgreSQL: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// signalOrphans sends a signal to the recorded postmaster, which passes it on. SIGKILL it
+// cannot pass on, and when it is gone nobody does: then every process gets its own, and a
+// backend takes SIGINT for the end of a statement, not of itself.
+func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.Signal)) {
+	name, err := clusterName(data)
+	if err != nil {
+		return // no data directory, hence nothing that serves it
+	}
+	pids := []int{orphanPostmaster(data)}
+	if pids[0] == 0 || signal == syscall.SIGKILL {
+		pids = processIDs()
+		if signal == syscall.SIGINT {
+			signal = syscall.SIGQUIT
+		}
+	}
+	var signalled []int
+	for _, pid := range pids {
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			continue
+		}
+		// Looked at after it was opened: the signal cannot reach a later owner of the id.
+		if serves(pid, name) && process.Signal(signal) == nil {
+			signalled = append(signalled, pid)
+		}
+	}
+	if len(signalled) > 0 {
+		warn(signalled, signal)
+	}
+}
+
+// orphanPostmaster is the recorded postmaster if it still lives and serves data, else 0.
+func orphanPostmaster(data string) int {
+	pid := recordedPostmaster(data).pid
+	name, err := clusterName(data)
+	if pid == 0 || err != nil || !serves(pid, name) {
+		return 0
+	}
+	return pid
+}
+
+// serves tells whether the process is a PostgreSQL that was started under this name.
+func serves(pid int, name string) bool {
+	line := commandLine(pid)
+	program, _, _ := strings.Cut(line, " -D ")
+	postmaster := filepath.Base(program) == "postgres"
+	backend := strings.HasPrefix(line, "postgres: ") // a title, which begins with the name
+	return (postmaster || backend) && strings.Contains(line, name)
+}
+
+// postmaster is what PostgreSQL writes about itself into postmaster.pid.
+type postmaster struct {
+	pid    int
+	status string // "ready" once connections are accepted
+}
+
+func recordedPostmaster(data string) postmaster {
+	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		return postmaster{}
+	}
+	lines := strings.Split(string(content), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(lines[0]))
+	if err != nil || pid <= 1 {
+		return postmaster{}
+	}
+	recorded := postmaster{pid: pid}
+	if len(lines) > 7 {
+		recorded.status = strings.TrimSpace(lines[7])
+	}
+	return recorded
+}
+
+// forget removes the records of a server that is certainly gone. PostgreSQL does so itself
+// unless the recorded id belongs to some other process of the same user by now: then it
+// would refuse to start, for good.
+func forget(data string) error {
+	stale, err := filepath.Glob(filepath.Join(data, ".s.PGSQL.*"))
+	if err != nil {
+		return fmt.Errorf("listing old sockets: %w", err)
+	}
+	for _, path := range append(stale, filepath.Join(data, "postmaster.pid")) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing old record: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+//go:build !linux
+
+package pgserver
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+const locale = "en_US.UTF-8"
+
+// inheritedData is empty: data/ is named by its path, which the account must reach.
+const inheritedData = ""
+
+// commandLine is the process's arguments, joined by spaces; empty when it is gone.
+func commandLine(pid int) string {
+	output, err := exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// processIDs lists all processes of the machine.
+func processIDs() []int {
+	output, err := exec.Command("ps", "-axo", "pid=").Output()
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for field := range strings.FieldsSeq(string(output)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,265 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/lifecycle"
+)
+
+// logCheck is how often the size of the server's log is looked at.
+const logCheck = time.Minute
+
+// Config says where and how a private PostgreSQL runs.
+type Config struct {
+	// Dir is the server's own directory, made when missing (0700).
+	Dir string
+	// Log hears of starts, stops and orphans; what PostgreSQL says goes to Dir/server.log.
+	Log zerolog.Logger
+	// Settings are PostgreSQL's, by name; they override this package's defaults, which
+	// keep what was committed. fsync=off also makes a new cluster without syncing it.
+	Settings map[string]string
+	// Port makes the server listen on 127.0.0.1 as well, with a generated password;
+	// 0 is the unix socket only.
+	Port int
+}
+
+// Server is a running PostgreSQL.
+type Server struct {
+	config      Config
+	cluster     cluster
+	supervision *lifecycle.Lock
+	log         *logFile
+	record      string // of the short socket directory
+	socket      string // directory in which clients find the socket
+	password    string // with Port only
+	child       *lifecycle.Child
+
+	stopping atomic.Bool
+	done     chan struct{}
+	err      error // set before done is closed
+}
+
+// Start ends what a killed run has left in the directory, makes the cluster if there is
+// none, and returns once the server accepts connections: about 0.1 s, with a new cluster
+// about 1 s. ctx bounds the start alone, the server lives until Stop; when this process
+// dies before that, the system tells the server to stop (Linux), and the next Start makes
+// sure of it.
+func Start(ctx context.Context, config Config) (*Server, error) {
+	dir, err := filepath.Abs(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("naming PostgreSQL directory: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making PostgreSQL directory: %w", err)
+	}
+	config.Dir = dir
+	supervision, err := lifecycle.LockFile(filepath.Join(dir, "supervisor.lock"))
+	if errors.Is(err, lifecycle.ErrLocked) {
+		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking PostgreSQL directory: %w", err)
+	}
+	server := &Server{
+		config: config, supervision: supervision,
+		record: filepath.Join(dir, "socket"), done: make(chan struct{}),
+	}
+	began := time.Now()
+	if err := server.start(ctx); err != nil {
+		return nil, errors.Join(err, server.release())
+	}
+	config.Log.Debug().Int("pid", server.PID()).Str("version", server.cluster.binaries.Version).
+		Str("dir", dir).Dur("took", time.Since(began)).Msg("PostgreSQL started")
+	return server, nil
+}
+
+func (s *Server) start(ctx context.Context) (err error) {
+	lock, err := takeOver(ctx, s.config.Dir, endings, func(pids []int, signal syscall.Signal) {
+		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("ending the PostgreSQL of a run that was killed")
+	})
+	if err != nil {
+		return err
+	}
+	// From the start on it is PostgreSQL's: held here as well it would say nothing.
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	s.cluster, err = openCluster(ctx, s.config.Dir, s.config.Settings["fsync"] != "off", lock)
+	if err != nil {
+		return err
+	}
+	if s.log, err = openLog(s.config.Dir); err != nil {
+		return err
+	}
+	if s.socket, err = makeShortcut(s.cluster.data, s.record, s.port()); err != nil {
+		return err
+	}
+	if err := s.launch(ctx, lock); err != nil {
+		return err
+	}
+	err = s.awaitReady(ctx)
+	if err == nil && s.config.Port > 0 {
+		err = s.setPassword(ctx)
+	}
+	if err != nil {
+		s.end(ctx)
+		return err
+	}
+	go s.watch()
+	return nil
+}
+
+// launch starts the postmaster.
+func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
+	name, err := clusterName(s.cluster.data)
+	if err != nil {
+		return err
+	}
+	cmd, data, err := s.cluster.command(ctx, s.cluster.binaries.Postgres, arguments(s.config.Settings, s.config.Port, name), lock)
+	if err != nil {
+		return err
+	}
+	defer data.Close()
+	cmd.Stdout, cmd.Stderr = s.log.file, s.log.file
+	// A fast shutdown if this process dies: the data is left as after a Stop.
+	if s.child, err = lifecycle.StartChild(cmd, syscall.SIGINT); err != nil {
+		return fmt.Errorf("starting PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// awaitReady waits as long as recovery takes, for its time cannot be known.
+func (s *Server) awaitReady(ctx context.Context) error {
+	for {
+		ready, err := poll(ctx, time.Second, func() (bool, error) {
+			if s.child.Ended() {
+				return false, fmt.Errorf("PostgreSQL ended while starting: %w: %s", s.child.Err(), s.log.tail())
+			}
+			recorded := recordedPostmaster(s.cluster.data)
+			return recorded.pid == s.child.PID() && recorded.status == "ready", nil
+		})
+		if err != nil {
+			return err
+		}
+		if ready {
+			return s.ping(ctx)
+		}
+		s.config.Log.Debug().Int("pid", s.PID()).Msg("waiting for PostgreSQL, which may be recovering")
+	}
+}
+
+// watch bounds the log until the postmaster ends, then lets go of everything.
+func (s *Server) watch() {
+	tick := time.NewTicker(logCheck)
+	defer tick.Stop()
+	for !s.child.Ended() {
+		select {
+		case <-tick.C:
+			if err := s.log.bound(); err != nil {
+				s.config.Log.Warn().Err(err).Msg("bounding PostgreSQL's log")
+			}
+		case <-s.child.Done():
+		}
+	}
+	if !s.stopping.Load() {
+		s.err = fmt.Errorf("%w: %w: %s", ErrDied, s.child.Err(), s.log.tail())
+	}
+	s.err = errors.Join(s.err, s.release())
+	close(s.done)
+}
+
+// release gives back what this process holds; the server has ended.
+func (s *Server) release() error {
+	err := removeShortcut(s.record)
+	if s.log != nil {
+		err = errors.Join(err, s.log.file.Close())
+	}
+	return errors.Join(err, s.supervision.Unlock())
+}
+
+// Stop ends the server by a fast shutdown: open transactions are rolled back. When ctx
+// ends, or after 15 s, harder ways follow; that is an error although nothing committed is
+// lost. Stopping again waits for the same end.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stopping.Store(true)
+	used := s.end(ctx)
+	<-s.done
+	if used != 0 && used != syscall.SIGINT {
+		return errors.Join(fmt.Errorf("PostgreSQL had to be ended by %s, its next start recovers", used), s.err)
+	}
+	return s.err
+}
+
+// end signals until the postmaster is gone and returns the last signal that was needed.
+func (s *Server) end(ctx context.Context) (used syscall.Signal) {
+	for _, way := range endings {
+		if s.child.Ended() {
+			return used
+		}
+		used = way.signal
+		if err := s.child.Signal(used); err != nil {
+			s.config.Log.Warn().Err(err).Str("signal", used.String()).Msg("signalling PostgreSQL")
+		}
+		patience := ctx
+		if used != syscall.SIGINT {
+			patience = context.WithoutCancel(ctx) // what is left is short, and must be done
+		}
+		// An error says that ctx ended: the next signal follows at once.
+		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })
+	}
+	<-s.child.Done() // nothing survives SIGKILL but a process in the kernel, which must be waited for
+	return used
+}
+
+// PID is the postmaster's process id.
+func (s *Server) PID() int { return s.child.PID() }
+
+// Done is closed when the server has ended, by Stop or by itself.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err is nil while the server runs and after a clean Stop; ErrDied with the end of the
+// server's log when it ended by itself.
+func (s *Server) Err() error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// DSN is the connection URL of a database, as its superuser; over TCP, with a password
+// in it, when the server has a port, else over the socket.
+func (s *Server) DSN(database string) string {
+	if s.config.Port == 0 {
+		return s.socketDSN(database)
+	}
+	dsn := url.URL{
+		Scheme: "postgres", User: url.UserPassword(User, s.password),
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.config.Port)), Path: "/" + database, RawQuery: "sslmode=disable",
+	}
+	return dsn.String()
+}
+
+func (s *Server) socketDSN(database string) string {
+	query := url.Values{"host": {s.socket}, "port": {strconv.Itoa(s.port())}, "sslmode": {"disable"}}
+	dsn := url.URL{Scheme: "postgres", User: url.User(User), Path: "/" + database, RawQuery: query.Encode()}
+	return dsn.String()
+}
+
+func (s *Server) port() int {
+	if s.config.Port > 0 {
+		return s.config.Port
+	}
+	return socketPort
+}

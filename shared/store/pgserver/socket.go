@@ -1,0 +1,77 @@
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// socketPort names the socket's file when there is no TCP port.
+const socketPort = 5432
+
+// longestSocket is the longest path of a unix socket, in bytes, that all systems take.
+const longestSocket = 103
+
+const shortcutPrefix = "parley-pg-"
+
+// makeShortcut returns a directory through which clients reach the socket in data. That is
+// data itself, unless the path is too long for a socket address: then it is a link to it
+// below the system's temporary directory, recorded in record. The server needs none, it
+// names the socket relative to its working directory.
+func makeShortcut(data, record string, port int) (string, error) {
+	if err := removeShortcut(record); err != nil {
+		return "", err
+	}
+	if len(filepath.Join(data, socketName(port))) <= longestSocket {
+		return data, nil
+	}
+	dir, err := os.MkdirTemp("", shortcutPrefix) // 0700: nobody else may put a link there
+	if err != nil {
+		return "", fmt.Errorf("making short socket directory: %w", err)
+	}
+	link := filepath.Join(dir, "s")
+	if len(filepath.Join(link, socketName(port))) > longestSocket {
+		return "", errors.Join(
+			fmt.Errorf("%s and the temporary directory %s are too long for a socket's address: set TMPDIR to a shorter one", data, os.TempDir()),
+			os.Remove(dir))
+	}
+	// Recorded before it is used: a run that is killed leaves nothing unknown.
+	if err := os.WriteFile(record, []byte(link+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("recording short socket directory: %w", errors.Join(err, os.Remove(dir)))
+	}
+	if err := os.Symlink(data, link); err != nil {
+		return "", fmt.Errorf("linking short socket directory: %w", errors.Join(err, removeShortcut(record)))
+	}
+	return link, nil
+}
+
+// removeShortcut removes what record names, and record. Only an empty directory and a
+// link go, whatever the record says.
+func removeShortcut(record string) error {
+	content, err := os.ReadFile(record)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading record of short socket directory: %w", err)
+	}
+	link := strings.TrimSpace(string(content))
+	info, err := os.Lstat(link)
+	if err == nil && info.Mode()&os.ModeSymlink != 0 {
+		err = os.Remove(link)
+	}
+	if dir := filepath.Dir(link); strings.HasPrefix(filepath.Base(dir), shortcutPrefix) && (err == nil || errors.Is(err, os.ErrNotExist)) {
+		err = os.Remove(dir)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing short socket directory: %w", err)
+	}
+	if err := os.Remove(record); err != nil {
+		return fmt.Errorf("removing record of short socket directory: %w", err)
+	}
+	return nil
+}
+
+func socketName(port int) string { return fmt.Sprintf(".s.PGSQL.%d", port) }

@@ -1,0 +1,380 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// bench is an organization with an agent, and short ways to move its runs.
+type bench struct {
+	*testing.T
+	s     *store.Store
+	org   string
+	agent string
+}
+
+const wideWindow = 1000
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	s := open(t)
+	account, _ := signUp(t, s, "ada@example.com")
+	agent, err := s.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
+		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
+	})
+	if err != nil {
+		t.Fatalf("creating agent: %v", err)
+	}
+	return &bench{T: t, s: s, org: account.Organization.ID, agent: agent.ID}
+}
+
+// run makes a run with a key and a session; empty ones mean none, and a session of its own.
+func (b *bench) run(key, session string) store.NewRun {
+	r := store.NewRun{
+		ID: id.New(id.Run), OrganizationID: b.org, AgentID: b.agent, CallerKind: domain.CallerSystem, Principal: "system",
+		SessionID: session, TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation,
+		Retention: time.Hour, Deadline: time.Minute, IdempotencyKey: key,
+	}
+	if session == "" {
+		r.SessionID = r.ID
+	}
+	if key != "" {
+		r.KeyHash = contract.Hash(b.org, key)
+	}
+	r.SessionKey = contract.Hash(b.org, b.agent, r.SessionID)
+	r.Dedupe = contract.Dedupe(b.org, contract.EndpointAutomation, r.ID)
+	return r
+}
+
+func (b *bench) accept(window int, rows ...store.NewRun) []store.Accepted {
+	b.Helper()
+	out, err := b.s.Accept(b.Context(), rows, window)
+	if err != nil {
+		b.Fatalf("accepting: %v", err)
+	}
+	return out
+}
+
+func (b *bench) claim(runID string) store.Claim {
+	b.Helper()
+	claims, err := b.s.Claim(b.Context(), []string{runID})
+	if err != nil {
+		b.Fatalf("claiming: %v", err)
+	}
+	return claims[0]
+}
+
+func (b *bench) mustClaim(runID string) *store.Claimed {
+	b.Helper()
+	c := b.claim(runID)
+	if c.Run == nil {
+		b.Fatalf("run %s cannot be claimed: %+v", runID, c)
+	}
+	return c.Run
+}
+
+func (b *bench) finish(c *store.Claimed, answer string) store.Finished {
+	b.Helper()
+	run := c.Run()
+	run.Message, run.Output = &answer, &domain.Output{Message: answer}
+	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
+	ending, err := store.NewEnding(c.Fence, run)
+	if err != nil {
+		b.Fatalf("rendering: %v", err)
+	}
+	out, err := b.s.Finish(b.Context(), []store.Ending{ending})
+	if err != nil {
+		b.Fatalf("finishing: %v", err)
+	}
+	return out
+}
+
+func (b *bench) exec(query string, args ...any) {
+	b.Helper()
+	if _, err := b.s.DB().ExecContext(b.Context(), query, args...); err != nil {
+		b.Fatalf("%s: %v", query, err)
+	}
+}
+
+func ids(jobs []domain.Job) []string {
+	out := make([]string, len(jobs))
+	for i, j := range jobs {
+		out[i] = j.RunID
+	}
+	return out
+}
+
+func wantIDs(t *testing.T, what string, got []domain.Job, want ...string) {
+	t.Helper()
+	if fmt.Sprint(ids(got)) != fmt.Sprint(want) {
+		t.Errorf("%s: got %v, want %v", what, ids(got), want)
+	}
+}
+
+func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var mu sync.Mutex
+	created, runs := 0, map[string]bool{}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			rows := make([]store.NewRun, 25)
+			for i := range rows {
+				rows[i] = b.run("the-key", "")
+			}
+			out, err := b.s.Accept(b.Context(), rows, wideWindow)
+			if err != nil {
+				t.Errorf("accepting: %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, a := range out {
+				runs[a.Run.Run.ID] = true
+				if a.Err != nil || a.Run.Run.ID == "" {
+					t.Errorf("answer %+v", a)
+				}
+				if !a.Existing {
+					created++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if created != 1 || len(runs) != 1 {
+		t.Errorf("%d runs were created, %d are named; want one", created, len(runs))
+	}
+}
+
+func TestAcceptReplacesAKeyWhoseRunHasExpired(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first := b.accept(wideWindow, b.run("k", ""))[0].Run.Run.ID
+	b.finish(b.mustClaim(first), "old")
+	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 second'`)
+	second := b.accept(wideWindow, b.run("k", ""))[0]
+	if second.Existing || second.Run.Run.ID == first {
+		t.Errorf("an expired run still holds its key: %+v", second)
+	}
+	_, err := b.s.RunByID(t.Context(), b.org, "", first)
+	wantCode(t, err, apierr.NotFound)
+}
+
+func TestAcceptAnswersEachRowForItself(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	missing, user, bad, good := b.run("", ""), b.run("", ""), b.run("", ""), b.run("", "")
+	missing.AgentID = id.New(id.Agent)
+	user.CallerKind = domain.CallerUser
+	bad.SessionID = "a\x00b"
+	out := b.accept(wideWindow, missing, user, bad, good)
+	wantCode(t, out[0].Err, apierr.NotFound)
+	wantCode(t, out[1].Err, apierr.CallerNotAllowed)
+	if out[2].Err == nil {
+		t.Error("a text that PostgreSQL cannot store was accepted")
+	}
+	if out[3].Err != nil || out[3].Job == nil {
+		t.Errorf("the good row fell with its neighbours: %+v", out[3])
+	}
+}
+
+func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const window = 2
+	var runs []string
+	dispatched := 0
+	for _, a := range b.accept(window, b.run("", ""), b.run("", ""), b.run("", ""), b.run("", "")) {
+		runs = append(runs, a.Run.Run.ID)
+		if a.Job != nil {
+			dispatched++
+		}
+	}
+	if dispatched != window {
+		t.Fatalf("%d runs were dispatched, want %d", dispatched, window)
+	}
+	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
+		t.Error("a full window dispatched one more")
+	}
+	wantIDs(t, "after the first finish", b.finish(b.mustClaim(runs[0]), "x").Jobs, runs[2])
+	wantIDs(t, "after the second finish", b.finish(b.mustClaim(runs[1]), "x").Jobs, runs[3])
+	next, err := b.s.DispatchWaiting(t.Context(), window, 64)
+	if err != nil || len(next) != 0 {
+		t.Errorf("the sweeper overfilled a full window: %v, %v", ids(next), err)
+	}
+	next, err = b.s.DispatchWaiting(t.Context(), window+1, 64)
+	if err != nil || len(next) != 1 {
+		t.Errorf("the sweeper left a free place: %v, %v", ids(next), err)
+	}
+}
+
+func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	out := b.accept(wideWindow, b.run("", "s"), b.run("", "s"))
+	third := b.accept(wideWindow, b.run("", "s"))[0]
+	first, second := out[0].Run.Run.ID, out[1].Run.Run.ID
+	if out[0].Job == nil || out[1].Job != nil || third.Job != nil {
+		t.Error("only the head of a session is to be dispatched")
+	}
+	if c := b.claim(second); c.Run != nil || c.Ended {
+		t.Errorf("a run was claimed before its turn: %+v", c)
+	}
+	c := b.mustClaim(first)
+	if again := b.claim(first); again.Run != nil || again.Ended {
+		t.Errorf("a leased run was claimed again: %+v", again)
+	}
+	wantIDs(t, "successor", b.finish(c, "one").Jobs, second)
+	c = b.mustClaim(second)
+	turns, err := b.s.History(t.Context(), b.org, c.SessionRef, c.Seq, 10)
+	if err != nil || len(turns) != 1 || turns[0].Answer != "one" || turns[0].Message != "hi" {
+		t.Errorf("history %+v, %v", turns, err)
+	}
+	if done := b.claim(first); !done.Ended || len(done.Result) == 0 {
+		t.Errorf("a doorbell of an ended run gives its result for the lost reply: %+v", done)
+	}
+}
+
+func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
+	old := b.mustClaim(runID)
+	held := store.Held{RunID: runID, Fence: old.Fence}
+	if ok, err := b.s.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !ok {
+		t.Fatalf("journal: %v, %v", ok, err)
+	}
+	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
+	taken := b.mustClaim(runID)
+	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {
+		t.Errorf("second claim %+v", taken)
+	}
+	if kept, err := b.s.Extend(ctx, []store.Held{held}); err != nil || kept[runID] {
+		t.Errorf("the old worker extended: %v, %v", kept, err)
+	}
+	if ok, err := b.s.Journal(ctx, held, 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
+		t.Errorf("the old worker wrote a step: %v, %v", ok, err)
+	}
+	if ok, _, err := b.s.PutBack(ctx, held, 0, nil); err != nil || ok {
+		t.Errorf("the old worker put the run back: %v, %v", ok, err)
+	}
+	if f := b.finish(old, "old"); f.Saved[runID] {
+		t.Error("the old worker finished the run")
+	}
+	if f := b.finish(taken, "new"); !f.Saved[runID] {
+		t.Error("the new worker could not finish")
+	}
+	run, err := b.s.RunByID(ctx, b.org, "", runID)
+	if err != nil || run.Run.Status != domain.RunCompleted || run.Run.Attempts != 2 {
+		t.Errorf("run %+v, %v", run.Run, err)
+	}
+	if steps, err := b.s.Steps(ctx, runID); err != nil || len(steps) != 1 {
+		t.Errorf("steps %s, %v", steps, err)
+	}
+}
+
+func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	var runs []string
+	for _, a := range b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""), b.run("", "")) {
+		runs = append(runs, a.Run.Run.ID)
+	}
+	poison, late, retried, slow := runs[0], runs[1], runs[2], runs[3]
+
+	b.mustClaim(poison)
+	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, deaths = $1 WHERE run_id = $2`, store.MaxDeaths, poison)
+	ended, _, err := b.s.EndPoison(ctx, 10)
+	if err != nil || len(ended) != 1 || ended[0].RunID != poison {
+		t.Errorf("poison: %+v, %v", ended, err)
+	}
+
+	c := b.mustClaim(retried)
+	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
+	if ok, _, err := b.s.PutBack(ctx, store.Held{RunID: retried, Fence: c.Fence}, time.Hour, cause); err != nil || !ok {
+		t.Fatalf("putting back: %v, %v", ok, err)
+	}
+	if again := b.claim(retried); again.Run != nil {
+		t.Error("a run was claimed during its backoff")
+	}
+	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() WHERE run_id = ANY (ARRAY[$1, $2])`, late, retried)
+	if _, _, err := b.s.EndOverdue(ctx, 10); err != nil {
+		t.Fatal(err)
+	}
+	for runID, want := range map[string]domain.RunStatus{poison: domain.RunFailed, late: domain.RunTimedOut, retried: domain.RunFailed, slow: domain.RunQueued} {
+		run, err := b.s.RunByID(ctx, b.org, "", runID)
+		if err != nil || run.Run.Status != want {
+			t.Errorf("run is %s, want %s (%v): %s", run.Run.Status, want, err, run.Result)
+		}
+	}
+
+	b.exec(`UPDATE open_runs SET next_dispatch_at = clock_timestamp()`)
+	overdue, err := b.s.OverdueJobs(ctx, 10)
+	if err != nil || len(overdue) != 1 || overdue[0].Job.RunID != slow {
+		t.Fatalf("overdue %+v, %v", overdue, err)
+	}
+	again, err := b.s.Redispatch(ctx, []string{slow}, nil)
+	if err != nil || len(again) != 1 || again[0].DispatchNo != 2 {
+		t.Errorf("redispatched %+v, %v", again, err)
+	}
+}
+
+func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	runID := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
+	second := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
+	c := b.mustClaim(runID)
+	_, _, _, err := b.s.Cancel(ctx, "org_other", "", runID)
+	wantCode(t, err, apierr.NotFound)
+	run, ended, next, err := b.s.Cancel(ctx, b.org, "", runID)
+	if err != nil || run.Run.Status != domain.RunCancelled || len(ended) != 1 {
+		t.Fatalf("cancel: %+v, %v, %v", run.Run, ended, err)
+	}
+	wantIDs(t, "successor of a cancelled run", next, second)
+	if b.finish(c, "late").Saved[runID] {
+		t.Error("a cancelled run was finished")
+	}
+	again, ended, _, err := b.s.Cancel(ctx, b.org, "", runID)
+	if err != nil || len(ended) != 0 || string(again.Result) != string(run.Result) {
+		t.Errorf("cancelling again changed something: %v, %v", ended, err)
+	}
+}
+
+func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	out := b.accept(wideWindow, b.run("", "s"), b.run("", "s"), b.run("", ""))
+	for _, a := range out {
+		b.finish(b.mustClaim(a.Run.Run.ID), "x")
+	}
+	expire := func(runID string) {
+		b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s', sweep_after = clock_timestamp() - interval '1 s' WHERE id = $1`, runID)
+	}
+	expire(out[0].Run.Run.ID)
+	expire(out[2].Run.Run.ID)
+	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 1 {
+		t.Errorf("deleted %d, %v; want the lone run only", n, err)
+	}
+	expire(out[1].Run.Run.ID)
+	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 2 {
+		t.Errorf("deleted %d, %v; want both of the session", n, err)
+	}
+	var left int
+	if err := b.s.DB().QueryRowContext(ctx, `SELECT count(*) FROM sessions`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d sessions are left, %v", left, err)
+	}
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// NewUser is a user to create. An empty PasswordHash makes one who logs in by links only.
+type NewUser struct {
+	Email        string
+	Name         string
+	PasswordHash string
+}
+
+type userRow struct {
+	ID           string      `db:"id"`
+	Email        string      `db:"email"`
+	Name         string      `db:"name"`
+	PasswordHash string      `db:"password_hash"`
+	CreatedAt    domain.Time `db:"created_at"`
+}
+
+func (row userRow) user() domain.User {
+	return domain.User{ID: row.ID, Email: row.Email, Name: row.Name, CreatedAt: row.CreatedAt}
+}
+
+const userColumns = `id, email, name, password_hash, created_at`
+
+// CreateUser stores a user without an organization: the first login makes one. An address that has
+// an account already, whatever its case, is email_taken.
+func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) {
+	var user domain.User
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		var err error
+		user, err = createUser(ctx, tx, u)
+		return err
+	})
+	return user, err
+}
+
+func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error) {
+	var row userRow
+	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash) VALUES ($1, $2, $3, $4)
+		RETURNING `+userColumns, id.New(id.User), u.Email, u.Name, u.PasswordHash)
+	if violates(err, "users_email") {
+		return domain.User{}, apierr.New(apierr.EmailTaken, "this email address already has an account")
+	}
+	if err != nil {
+		return domain.User{}, fmt.Errorf("creating user: %w", err)
+	}
+	return row.user(), nil
+}
+
+// User gives a user by id; not_found when there is none.
+func (s *Store) User(ctx context.Context, userID string) (domain.User, error) {
+	var row userRow
+	err := s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE id = $1`, userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.User{}, notFound()
+	}
+	if err != nil {
+		return domain.User{}, fmt.Errorf("reading user: %w", err)
+	}
+	return row.user(), nil
+}
+
+// UserByEmail gives a user and the hash of their password by email address in any case; not_found
+// when there is none.
+func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, string, error) {
+	var row userRow
+	err := s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)`, email)
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.User{}, "", notFound()
+	}
+	if err != nil {
+		return domain.User{}, "", fmt.Errorf("reading user: %w", err)
+	}
+	return row.user(), row.PasswordHash, nil
+}

@@ -1,0 +1,134 @@
+package testkit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/lifecycle"
+)
+
+// buildWithin bounds a build; the first one on a machine compiles everything.
+const buildWithin = 15 * time.Minute
+
+// builds keeps one build for each program of this test process.
+var builds sync.Map // of directory and package to func() (string, error)
+
+// BuildBinary builds the Go main in a directory - absolute, or relative to the root of the
+// repository as in "ingress/cmd/ingress" - and returns the path of the program. It is built
+// once, into a cache that all test processes share, and with the race detector if the test
+// has it.
+func BuildBinary(t testing.TB, dir string) string {
+	t.Helper()
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(Root(t), dir)
+	}
+	return build(t, dir, ".", raceEnabled)
+}
+
+// Root is the repository's directory, the one with go.work, above the test's.
+func Root(t testing.TB) string {
+	t.Helper()
+	root, err := repositoryRoot()
+	if err != nil {
+		t.Fatalf("testkit: %v", err)
+	}
+	return root
+}
+
+func repositoryRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding repository: %w", err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("finding repository: no go.work above the test")
+		}
+	}
+}
+
+func build(t testing.TB, dir, pkg string, race bool, env ...string) string {
+	t.Helper()
+	once := sync.OnceValues(func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), buildWithin)
+		defer cancel()
+		return compile(ctx, dir, pkg, race, env)
+	})
+	known, _ := builds.LoadOrStore(dir+" "+pkg, once)
+	path, err := known.(func() (string, error))()
+	if err != nil {
+		t.Fatalf("testkit: building %s in %s: %v", pkg, dir, err)
+	}
+	return path
+}
+
+// compile writes the program into a directory made from what it is built from. go build
+// leaves a program that is up to date as it is.
+func compile(ctx context.Context, dir, pkg string, race bool, env []string) (path string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir() // no home: a cache that lives as long as the machine
+	}
+	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %t", dir, pkg, race))
+	target := filepath.Join(cache, "parley-test", hex.EncodeToString(key[:8]))
+	if err := os.MkdirAll(target, 0o700); err != nil {
+		return "", fmt.Errorf("making cache: %w", err)
+	}
+	lock, err := awaitLock(ctx, filepath.Join(target, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	path = filepath.Join(target, programName(dir, pkg))
+	args := []string{"build", "-buildvcs=false", "-o", path}
+	if race {
+		args = append(args, "-race")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return path, nil
+}
+
+// programName is the package's last element that is no version, as go build would have it.
+func programName(dir, pkg string) string {
+	if pkg == "." {
+		return filepath.Base(dir)
+	}
+	if name := filepath.Base(pkg); len(name) > 2 {
+		return name
+	}
+	return filepath.Base(filepath.Dir(pkg))
+}
+
+// awaitLock waits for a lock that another process holds.
+func awaitLock(ctx context.Context, path string) (*lifecycle.Lock, error) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		lock, err := lifecycle.LockFile(path)
+		if !errors.Is(err, lifecycle.ErrLocked) {
+			return lock, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for lock: %w: %w", context.Cause(ctx), err)
+		}
+	}
+}

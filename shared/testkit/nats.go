@@ -1,0 +1,128 @@
+package testkit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus/embedded"
+	"parley/shared/contract"
+	"parley/shared/lifecycle"
+)
+
+// sharedWithin is how long a test waits for the others that use the one shared server.
+const sharedWithin = 10 * time.Minute
+
+// NATS returns the URL of a NATS server with JetStream, on loopback, for this test alone:
+// a server of its own, or the shared one as long as the test lasts, without streams of
+// Parley's in it.
+func NATS(t testing.TB) string {
+	t.Helper()
+	if url := os.Getenv("TEST_NATS_URL"); url != "" {
+		return borrow(t, url)
+	}
+	if useContainers() {
+		url, err := testContainer()
+		if err != nil {
+			t.Fatalf("testkit: NATS: %v", err)
+		}
+		return borrow(t, url)
+	}
+	server, err := embedded.Start(embedded.Config{Dir: tempDir(t, "nats"), Port: embedded.RandomPort, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatalf("testkit: NATS: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := server.Stop(ctx); err != nil {
+			t.Errorf("testkit: %v", err)
+		}
+	})
+	return server.URL()
+}
+
+var testContainer = sync.OnceValues(func() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
+	defer cancel()
+	return natsContainer(ctx)
+})
+
+func useContainers() bool {
+	value := os.Getenv("PARLEY_TEST_CONTAINERS")
+	return value != "" && value != "0"
+}
+
+// borrowers are the tests that have a shared server, by its URL: one that asks twice
+// gets the same one.
+var borrowers = struct {
+	sync.Mutex
+	byURL map[string]testing.TB
+}{byURL: map[string]testing.TB{}}
+
+// borrow gives the shared server to one test of the machine at a time.
+func borrow(t testing.TB, url string) string {
+	t.Helper()
+	borrowers.Lock()
+	again := borrowers.byURL[url] == t
+	borrowers.Unlock()
+	if again {
+		return url
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), sharedWithin)
+	defer cancel()
+	key := sha256.Sum256([]byte(url))
+	lock, err := awaitLock(ctx, filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8])))
+	if err != nil {
+		t.Fatalf("testkit: waiting for the shared NATS server: %v", err)
+	}
+	borrowers.Lock()
+	borrowers.byURL[url] = t
+	borrowers.Unlock()
+	t.Cleanup(func() { giveBack(t, url, lock) })
+	if err := removeStreams(ctx, url); err != nil {
+		t.Fatalf("testkit: emptying the shared NATS server: %v", err)
+	}
+	return url
+}
+
+func giveBack(t testing.TB, url string, lock *lifecycle.Lock) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	err := removeStreams(ctx, url)
+	borrowers.Lock()
+	delete(borrowers.byURL, url)
+	borrowers.Unlock()
+	if err := errors.Join(err, lock.Unlock()); err != nil {
+		t.Errorf("testkit: giving back the shared NATS server: %v", err)
+	}
+}
+
+// removeStreams deletes the streams that are Parley's; the server may have others.
+func removeStreams(ctx context.Context, url string) error {
+	nc, err := nats.Connect(url, nats.Timeout(10*time.Second))
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("opening JetStream: %w", err)
+	}
+	if err := js.DeleteStream(ctx, contract.StreamJobs); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("deleting stream: %w", err)
+	}
+	return nil
+}

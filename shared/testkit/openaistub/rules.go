@@ -1,0 +1,83 @@
+package openaistub
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// byRule gives the answer that the directives of a prompt ask for, the nth time that it is sent.
+func byRule(req Request, nth int) Reply {
+	reply, tool, rest := parseDirectives(req.Prompt(), nth)
+	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == "tool" {
+		last := req.Messages[n-1]
+		return Reply{Text: "tool " + calledName(req, last.ToolCallID) + " said: " + last.Content}
+	}
+	reply.Text = "echo: " + rest
+	if tool != "" {
+		reply.Text = ""
+		reply.ToolCalls = []ToolCall{{ID: "call_" + tool, Name: tool, Arguments: queryArguments(rest)}}
+	}
+	return reply
+}
+
+// parseDirectives takes the directives off the front of a prompt; what is no directive is the rest.
+func parseDirectives(prompt string, nth int) (reply Reply, tool, rest string) {
+	rest = prompt
+	for {
+		head, tail, found := strings.Cut(rest, ":")
+		word, value, spaced := strings.Cut(head, " ")
+		if !found || !spaced {
+			return reply, tool, rest
+		}
+		switch word {
+		case "sleep":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return reply, tool, rest
+			}
+			reply.Delay += d
+		case "fault":
+			mode, param, times := parseFault(value)
+			if times == 0 || nth <= times {
+				reply.Fault, reply.Param = mode, param
+			}
+		case "tool":
+			tool = value
+		default:
+			return reply, tool, rest
+		}
+		rest = strings.TrimPrefix(tail, " ")
+	}
+}
+
+// parseFault reads mode[=parameter][*times]; times 0 means always.
+func parseFault(s string) (mode, param string, times int) {
+	s, count, counted := strings.Cut(s, "*")
+	if n, err := strconv.Atoi(count); counted && err == nil {
+		times = n
+	}
+	mode, param, _ = strings.Cut(s, "=")
+	return mode, param, times
+}
+
+func calledName(req Request, id string) string {
+	for _, v := range slices.Backward(req.Messages) {
+		for _, c := range v.ToolCalls {
+			if c.ID == id {
+				return c.Name
+			}
+		}
+	}
+	return "?"
+}
+
+func queryArguments(query string) string {
+	b, err := json.Marshal(map[string]string{"query": query})
+	if err != nil { // a string always marshals
+		return "{}"
+	}
+	return string(b)
+}

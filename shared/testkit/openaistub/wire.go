@@ -1,0 +1,173 @@
+package openaistub
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// created is the fixed Unix time in every answer: equal requests get equal bytes.
+const created = 1_750_000_000
+
+const completionID = "chatcmpl-stub"
+
+type chunk struct {
+	ID      string   `json:"id"`
+	Object  string   `json:"object"`
+	Created int64    `json:"created"`
+	Model   string   `json:"model"`
+	Choices []choice `json:"choices"`
+	Usage   *usage   `json:"usage"`
+}
+
+type choice struct {
+	Index        int      `json:"index"`
+	Delta        *content `json:"delta,omitempty"`
+	Message      *content `json:"message,omitempty"`
+	FinishReason *string  `json:"finish_reason"`
+}
+
+type content struct {
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	ToolCalls []wireCall `json:"tool_calls,omitempty"`
+}
+
+type wireCall struct {
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Function wireFunction `json:"function"`
+}
+
+type wireFunction struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+// countUsage counts whitespace-separated words, the stub's tokens.
+func countUsage(req Request, reply Reply) *usage {
+	if reply.Fault == "nousage" {
+		return nil
+	}
+	u := &usage{Completion: len(strings.Fields(reply.Text))}
+	for _, m := range req.Messages {
+		u.Prompt += len(strings.Fields(m.Content))
+	}
+	for _, c := range reply.ToolCalls {
+		u.Completion += 1 + len(strings.Fields(c.Arguments))
+	}
+	u.Total = u.Prompt + u.Completion
+	return u
+}
+
+// stream writes chunks as server-sent events, each flushed by itself.
+type stream struct {
+	w     http.ResponseWriter
+	flush func() error
+	model string
+}
+
+func newStream(w http.ResponseWriter, req Request) *stream {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	return &stream{w: w, flush: http.NewResponseController(w).Flush, model: req.Model}
+}
+
+func (s *stream) raw(data string) {
+	// A client that left shows as an error here and as a done context where it matters.
+	_, _ = fmt.Fprintf(s.w, "data: %s\n\n", data)
+	_ = s.flush()
+}
+
+func (s *stream) send(c chunk) {
+	c.ID, c.Object, c.Created, c.Model = completionID, "chat.completion.chunk", created, s.model
+	if c.Choices == nil {
+		c.Choices = []choice{}
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic(fmt.Sprintf("encoding chunk: %v", err)) // its types cannot fail to encode
+	}
+	s.raw(string(b))
+}
+
+func (s *stream) delta(d content) { s.send(chunk{Choices: []choice{{Delta: &d}}}) }
+
+func (s *stream) start() {
+	empty := ""
+	s.delta(content{Role: "assistant", Content: &empty})
+}
+
+func (s *stream) text(text string) { s.delta(content{Content: &text}) }
+
+// call streams a tool call as OpenAI does: name first, then pieces of the arguments; cut > 0 stops after so many bytes of them.
+func (s *stream) call(index int, call ToolCall, cut int) {
+	first := wireCall{Index: &index, ID: call.ID, Type: "function", Function: wireFunction{Name: call.Name}}
+	s.delta(content{ToolCalls: []wireCall{first}})
+	args := call.Arguments
+	if cut > 0 {
+		args = args[:min(cut, len(args))]
+	}
+	for len(args) > 0 {
+		n := pieceLength(args)
+		s.delta(content{ToolCalls: []wireCall{{Index: &index, Function: wireFunction{Arguments: args[:n]}}}})
+		args = args[n:]
+	}
+}
+
+// pieceLength gives how much of a text makes the next piece: about six bytes, whole characters only.
+func pieceLength(text string) int {
+	n := min(6, len(text))
+	for n < len(text) && !utf8.RuneStart(text[n]) {
+		n++
+	}
+	return n
+}
+
+func (s *stream) finish(reason string, req Request, reply Reply) {
+	s.send(chunk{Choices: []choice{{Delta: &content{}, FinishReason: &reason}}})
+	if u := countUsage(req, reply); u != nil {
+		s.send(chunk{Usage: u})
+	}
+	s.raw("[DONE]")
+}
+
+func writeWhole(w http.ResponseWriter, req Request, reply Reply) {
+	reason := "stop"
+	message := &content{Role: "assistant", Content: &reply.Text}
+	for _, c := range reply.ToolCalls {
+		reason = "tool_calls"
+		message.ToolCalls = append(message.ToolCalls, wireCall{
+			ID: c.ID, Type: "function", Function: wireFunction{Name: c.Name, Arguments: c.Arguments},
+		})
+	}
+	writeJSON(w, http.StatusOK, chunk{
+		ID: completionID, Object: "chat.completion", Created: created, Model: req.Model,
+		Choices: []choice{{Message: message, FinishReason: &reason}}, Usage: countUsage(req, reply),
+	})
+}
+
+func writeError(w http.ResponseWriter, status int, kind, code, message string) {
+	writeJSON(w, status, map[string]any{
+		"error": map[string]any{"message": message, "type": kind, "param": nil, "code": code},
+	})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encoding answer: %v", err)) // its types cannot fail to encode
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(b)
+}

@@ -1,0 +1,59 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"parley/shared/lifecycle"
+)
+
+// Ports below those that systems give to outgoing connections (from 32768 on): a server
+// that is killed finds its port free when it comes back.
+const (
+	firstPort = 20000
+	portCount = 4000
+)
+
+// FreePort is a loopback port that nobody listens on, and that no other test of this user
+// is given before this one has ended.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatalf("testkit: making directory of ports: %v", err)
+	}
+	start := rand.N(portCount) //nolint:gosec // G404: no secret, only a place to begin
+	for i := range portCount {
+		port := firstPort + (start+i)%portCount
+		lock, err := lifecycle.LockFile(filepath.Join(dir, strconv.Itoa(port)))
+		if errors.Is(err, lifecycle.ErrLocked) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("testkit: reserving port: %v", err)
+		}
+		if listenable(t, port) {
+			t.Cleanup(func() { _ = lock.Unlock() })
+			return port
+		}
+		_ = lock.Unlock()
+	}
+	t.Fatalf("testkit: no free port from %d to %d", firstPort, firstPort+portCount-1)
+	return 0
+}
+
+func listenable(t testing.TB, port int) bool {
+	t.Helper()
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		return false
+	}
+	return listener.Close() == nil
+}

@@ -1,0 +1,131 @@
+package testkit
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+	"github.com/rs/zerolog"
+
+	"parley/shared/store/pgserver"
+)
+
+// setUpWithin bounds the making of a server and its template.
+const setUpWithin = 5 * time.Minute
+
+// Postgres returns the connection URL of a database of this test's own, with Parley's
+// schema and nothing in it, as a superuser. It is dropped at the test's end, whoever is
+// still connected.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	server, err := testDatabases()
+	if err != nil {
+		t.Fatalf("testkit: PostgreSQL: %v", err)
+	}
+	name := "test_" + strings.ToLower(rand.Text())
+	if err := server.clone(t.Context(), name); err != nil {
+		t.Fatalf("testkit: making database: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := server.drop(ctx, name); err != nil {
+			t.Errorf("testkit: dropping database: %v", err)
+		}
+	})
+	return server.dsn(name)
+}
+
+// databases is a server on which tests get databases.
+type databases struct {
+	dsn      func(database string) string
+	admin    *sql.DB // on the server's maintenance database
+	template string
+}
+
+// testDatabases is set up at first use, once for the test process.
+var testDatabases = sync.OnceValues(func() (*databases, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
+	defer cancel()
+	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
+		return newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
+	}
+	if useContainers() {
+		dsn, err := postgresContainer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
+	}
+	server, err := privatePostgres(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newDatabases(ctx, server.DSN("postgres"), server.DSN)
+})
+
+// privatePostgres runs until this process ends: it is told then, and the reaper makes sure.
+func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
+	own, err := mine()
+	if err != nil {
+		return nil, err
+	}
+	return pgserver.Start(ctx, pgserver.Config{
+		Dir: filepath.Join(own.dir, "postgres"),
+		Log: zerolog.Nop(),
+		// Nothing here must outlive the machine, and many tests run at once.
+		Settings: map[string]string{
+			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
+			"max_connections": "400", "shared_buffers": "64MB",
+		},
+	})
+}
+
+func newDatabases(ctx context.Context, dsn string, of func(string) string) (*databases, error) {
+	admin, err := sql.Open("postgres", dsn)
+	if err != nil {
+		return nil, fmt.Errorf("opening connection: %w", err)
+	}
+	admin.SetMaxOpenConns(4)
+	admin.SetMaxIdleConns(1)
+	made := &databases{dsn: of, admin: admin}
+	if err := made.makeTemplate(ctx); err != nil {
+		return nil, errors.Join(err, admin.Close())
+	}
+	return made, nil
+}
+
+func (d *databases) clone(ctx context.Context, name string) error {
+	_, err := d.admin.ExecContext(ctx, "CREATE DATABASE "+pq.QuoteIdentifier(name)+" TEMPLATE "+pq.QuoteIdentifier(d.template))
+	return err
+}
+
+func (d *databases) drop(ctx context.Context, name string) error {
+	_, err := d.admin.ExecContext(ctx, "DROP DATABASE IF EXISTS "+pq.QuoteIdentifier(name)+" WITH (FORCE)")
+	return err
+}
+
+// withDatabase is the connection URL, or the list of keywords, of another database on the
+// same server.
+func withDatabase(dsn, name string) string {
+	scheme, rest, isURL := strings.Cut(dsn, "://")
+	if !isURL {
+		return dsn + " dbname=" + name // the last one counts
+	}
+	rest, query, hasQuery := strings.Cut(rest, "?")
+	host, _, _ := strings.Cut(rest, "/")
+	dsn = scheme + "://" + host + "/" + name
+	if hasQuery {
+		dsn += "?" + query
+	}
+	return dsn
+}

@@ -1,0 +1,252 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/shared/lifecycle"
+)
+
+const (
+	// pollInterval is how often a process is asked whether it is ready.
+	pollInterval = 10 * time.Millisecond
+	// defaultReadyWithin is long, for machines are slow that run many tests at once.
+	defaultReadyWithin = 60 * time.Second
+	// logShown is how much of a process's output a failed test shows; bytes.
+	logShown = 64 << 10
+)
+
+// Command says what to start and how it is known to be ready.
+type Command struct {
+	Name string   // in messages and of the log file; the program's name when empty
+	Path string   // of the program, as from BuildBinary
+	Args []string // after the program's name
+	Env  []string // as in "KEY=value", beside this process's environment
+	Dir  string   // to start in; this process's when empty
+
+	// ReadyLine is a piece of a line that the process writes once it is ready.
+	ReadyLine string
+	// ReadyURL answers GET with 200 once the process is ready, as in http://127.0.0.1:8080/readyz.
+	ReadyURL string
+	// ReadyWithin is how long that may take; 60 s when 0.
+	ReadyWithin time.Duration
+}
+
+// Process is a real process that a test has started; its methods are for the test's own
+// goroutine, for they fail the test.
+type Process struct {
+	t       testing.TB
+	command Command
+	mark    string
+	logPath string
+	logFrom int64 // where the output of the present start begins
+	child   *lifecycle.Child
+}
+
+var processes atomic.Int64
+
+// StartProcess starts the command and returns when it is ready. It is killed at the end of
+// the test, with all that it started, and what it wrote is shown if the test failed.
+func StartProcess(t testing.TB, command Command) *Process {
+	t.Helper()
+	own, err := mine()
+	if err != nil {
+		t.Fatalf("testkit: %v", err)
+	}
+	if command.Name == "" {
+		command.Name = filepath.Base(command.Path)
+	}
+	p := &Process{
+		t: t, command: command,
+		mark:    own.mark + "-" + strconv.FormatInt(processes.Add(1), 10),
+		logPath: filepath.Join(tempDir(t, command.Name), "output"),
+	}
+	t.Cleanup(p.cleanUp)
+	p.start()
+	return p
+}
+
+func (p *Process) start() {
+	p.t.Helper()
+	log, err := os.OpenFile(p.logPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		p.t.Fatalf("testkit: opening output of %s: %v", p.command.Name, err)
+	}
+	defer log.Close()
+	if p.logFrom, err = log.Seek(0, 2); err != nil {
+		p.t.Fatalf("testkit: measuring output of %s: %v", p.command.Name, err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), p.command.Path, p.command.Args...)
+	cmd.Env = append(append(os.Environ(), p.command.Env...), p.mark)
+	cmd.Dir = p.command.Dir
+	// A file, not a pipe: the process can write whatever becomes of this one.
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
+		p.t.Fatalf("testkit: starting %s: %v", p.command.Name, err)
+	}
+	p.awaitReady()
+}
+
+func (p *Process) awaitReady() {
+	p.t.Helper()
+	within := p.command.ReadyWithin
+	if within == 0 {
+		within = defaultReadyWithin
+	}
+	ready := await(p.t, within, func() bool { return p.child.Ended() || p.ready() })
+	if p.child.Ended() {
+		p.t.Fatalf("testkit: %s ended while starting: %v", p.command.Name, p.child.Err())
+	}
+	if !ready {
+		p.t.Fatalf("testkit: %s is not ready after %s", p.command.Name, within)
+	}
+}
+
+func (p *Process) ready() bool {
+	if line := p.command.ReadyLine; line != "" && !bytes.Contains(p.output(), []byte(line)) {
+		return false
+	}
+	return p.command.ReadyURL == "" || answers(p.t.Context(), p.command.ReadyURL)
+}
+
+// answers tells whether a GET gives 200.
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// await polls until done says yes; false when the time or the test is over before.
+func await(t testing.TB, within time.Duration, done func() bool) bool {
+	t.Helper()
+	over := time.NewTimer(within)
+	defer over.Stop()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-over.C:
+			return false
+		case <-t.Context().Done():
+			return false
+		}
+	}
+	return true
+}
+
+// output is what the process has written since its present start.
+func (p *Process) output() []byte {
+	content, err := os.ReadFile(p.logPath)
+	if err != nil || int64(len(content)) < p.logFrom {
+		return nil
+	}
+	return content[p.logFrom:]
+}
+
+// Output is all that the process has written, over all its starts.
+func (p *Process) Output() string {
+	content, err := os.ReadFile(p.logPath)
+	if err != nil {
+		return ""
+	}
+	return string(content)
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.child.PID() }
+
+// Done is closed when the process has ended; a Restart makes another.
+func (p *Process) Done() <-chan struct{} { return p.child.Done() }
+
+// Kill9 ends the process as a crash would, and returns when it is gone; what it has
+// started itself goes on.
+func (p *Process) Kill9() {
+	p.t.Helper()
+	p.signal(syscall.SIGKILL)
+	<-p.child.Done()
+}
+
+// Stop freezes the process until Cont.
+func (p *Process) Stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+}
+
+// Cont lets a frozen process go on.
+func (p *Process) Cont() {
+	p.t.Helper()
+	p.signal(syscall.SIGCONT)
+}
+
+// Term asks the process to end; Wait tells how it did.
+func (p *Process) Term() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+}
+
+// Wait waits for the end of the process: nil when its status was 0. A process that does
+// not end in time fails the test.
+func (p *Process) Wait(within time.Duration) error {
+	p.t.Helper()
+	over := time.NewTimer(within)
+	defer over.Stop()
+	select {
+	case <-p.child.Done():
+		return p.child.Err()
+	case <-over.C:
+		p.t.Fatalf("testkit: %s has not ended after %s", p.command.Name, within)
+		return nil
+	}
+}
+
+// Restart starts the same command again and returns when it is ready; the process must
+// have ended.
+func (p *Process) Restart() {
+	p.t.Helper()
+	if !p.child.Ended() {
+		p.t.Fatalf("testkit: restarting %s, which still runs", p.command.Name)
+	}
+	p.start()
+}
+
+func (p *Process) signal(signal syscall.Signal) {
+	p.t.Helper()
+	if err := p.child.Signal(signal); err != nil {
+		p.t.Fatalf("testkit: sending %s to %s: %v", signal, p.command.Name, err)
+	}
+}
+
+func (p *Process) cleanUp() {
+	if p.child != nil && !p.child.Ended() {
+		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // it leads its group, and is not waited for yet
+		<-p.child.Done()
+	}
+	killMarked(p.mark)
+	if p.t.Failed() {
+		output := []byte(p.Output())
+		if cut := len(output) - logShown; cut > 0 {
+			output = append([]byte("…"), output[cut:]...)
+		}
+		p.t.Logf("output of %s:\n%s", p.command.Name, output)
+	}
+}

@@ -1,0 +1,107 @@
+package testkit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// markKey is the environment variable by which the processes of a test process are known.
+const markKey = "PARLEY_TEST_RUN"
+
+// reaperScript waits until the test process is gone - then nobody has the other end of its
+// input any more - and clears up. $1 is the directory, $2 the mark.
+const reaperScript = `
+cat >/dev/null
+for record in "$1"/*/data/postmaster.pid; do
+	[ -f "$record" ] && kill -QUIT "$(head -n 1 "$record")"
+done
+for environment in /proc/[0-9]*/environ; do
+	if grep -q "$2" "$environment"; then
+		pid=${environment%/environ}
+		kill -KILL "${pid#/proc/}"
+	fi
+done
+for container in "$1"/containers/*; do
+	[ -f "$container" ] && docker rm -f -v "${container##*/}"
+done
+tries=0
+while [ -e "$1" ] && [ $tries -lt 100 ]; do
+	set -- "$1" "$2" "$1"/*/data/postmaster.pid
+	if [ ! -e "$3" ] || [ $tries -ge 50 ]; then
+		rm -rf -- "$1"
+	fi
+	[ ! -e "$1" ] || sleep 0.1
+	tries=$((tries + 1))
+done
+`
+
+// belongings are what this test process has made.
+type belongings struct {
+	dir  string // everything lies below
+	mark string // "key=value" of the environment of its processes
+	pipe *os.File
+}
+
+// mine is made at first use.
+var mine = sync.OnceValues(newBelongings)
+
+func newBelongings() (*belongings, error) {
+	dir, err := os.MkdirTemp("", "parley-test-")
+	if err != nil {
+		return nil, fmt.Errorf("making temporary directory: %w", err)
+	}
+	made := &belongings{dir: dir, mark: markKey + "=" + rand.Text()}
+	if err := made.watch(); err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	return made, nil
+}
+
+// watch starts the shell that clears up. It is in a session of its own, so that what ends
+// the test process does not end it too.
+func (b *belongings) watch() error {
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("making pipe: %w", err)
+	}
+	defer reads.Close()
+	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
+	cmd.Stdin = reads
+	cmd.Dir = "/"
+	// Without a mark that this process may carry itself, whose reaper would end this one.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("starting reaper: %w", err), writes.Close())
+	}
+	b.pipe = writes // stays open until this process ends
+	return cmd.Process.Release()
+}
+
+// tempDir is a directory of this test's own, which is gone even if the test is killed.
+func tempDir(t testing.TB, name string) string {
+	t.Helper()
+	own, err := mine()
+	if err != nil {
+		t.Fatalf("testkit: %v", err)
+	}
+	dir, err := os.MkdirTemp(own.dir, name+"-")
+	if err != nil {
+		t.Fatalf("testkit: making temporary directory: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("testkit: removing temporary directory: %v", err)
+		}
+	})
+	return dir
+}

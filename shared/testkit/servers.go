@@ -1,0 +1,127 @@
+package testkit
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/store/pgserver"
+)
+
+// serverPatience bounds the start and the stop of a server that a test kills.
+const serverPatience = 2 * time.Minute
+
+// parleyDatabase is what PostgresProcess has migrated.
+const parleyDatabase = "parley"
+
+// PostgresServer is a PostgreSQL for a test to kill; unlike that of Postgres it syncs
+// what is committed. Its methods are for the test's own goroutine.
+type PostgresServer struct {
+	t      testing.TB
+	config pgserver.Config
+	server *pgserver.Server
+}
+
+// PostgresProcess starts a PostgreSQL of this test's own on a loopback port, with a
+// migrated database.
+func PostgresProcess(t testing.TB) *PostgresServer {
+	t.Helper()
+	p := &PostgresServer{t: t, config: pgserver.Config{
+		Dir: tempDir(t, "postgres"), Port: FreePort(t), Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel),
+	}}
+	t.Cleanup(func() {
+		if p.server != nil {
+			_ = p.server.Stop(context.WithoutCancel(t.Context())) // it may have been killed
+		}
+	})
+	p.Restart()
+	ctx, cancel := context.WithTimeout(t.Context(), serverPatience)
+	defer cancel()
+	if err := p.server.CreateDatabase(ctx, parleyDatabase); err != nil {
+		t.Fatalf("testkit: %v", err)
+	}
+	if err := migrateDatabase(ctx, p.DSN()); err != nil {
+		t.Fatalf("testkit: %v", err)
+	}
+	return p
+}
+
+// DSN is the URL of the migrated database; it stays the same over restarts.
+func (p *PostgresServer) DSN() string { return p.server.DSN(parleyDatabase) }
+
+// PID is the postmaster's process id.
+func (p *PostgresServer) PID() int { return p.server.PID() }
+
+// Kill9 ends the server as a crash would.
+func (p *PostgresServer) Kill9() {
+	p.t.Helper()
+	if err := syscall.Kill(p.server.PID(), syscall.SIGKILL); err != nil {
+		p.t.Fatalf("testkit: killing PostgreSQL: %v", err)
+	}
+	<-p.server.Done()
+}
+
+// Term shuts the server down in order.
+func (p *PostgresServer) Term() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), serverPatience)
+	defer cancel()
+	if err := p.server.Stop(ctx); err != nil {
+		p.t.Fatalf("testkit: %v", err)
+	}
+}
+
+// Restart starts the server again, on the same port and data, after Kill9 or Term.
+func (p *PostgresServer) Restart() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), serverPatience)
+	defer cancel()
+	server, err := pgserver.Start(ctx, p.config)
+	if err != nil {
+		p.t.Fatalf("testkit: starting PostgreSQL: %v", err)
+	}
+	p.server = server
+}
+
+// NATSServer is a nats-server for a test to kill: Kill9, then Restart.
+type NATSServer struct {
+	*Process
+
+	// URL stays the same over restarts.
+	URL string
+}
+
+// NATSProcess starts a real nats-server with JetStream in dir - one of this test's own
+// when empty - on a loopback port. The program is the one that PARLEY_NATS_SERVER names,
+// or it is built.
+func NATSProcess(t testing.TB, dir string) *NATSServer {
+	t.Helper()
+	if dir == "" {
+		dir = tempDir(t, "jetstream")
+	}
+	port := strconv.Itoa(FreePort(t))
+	process := StartProcess(t, Command{
+		Name: "nats-server", Path: natsServer(t),
+		Args:      []string{"--addr", "127.0.0.1", "--port", port, "--jetstream", "--store_dir", dir},
+		ReadyLine: "Server is ready",
+	})
+	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}
+}
+
+func natsServer(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("PARLEY_NATS_SERVER")
+	if path == "" {
+		// From the module of tools, which stands outside of go.work.
+		return build(t, Root(t)+"/tools", "github.com/nats-io/nats-server/v2", false, "GOWORK=off")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("testkit: PARLEY_NATS_SERVER: %v", err)
+	}
+	return path
+}

@@ -1,0 +1,103 @@
+package testkit
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lib/pq"
+
+	"parley/migrations"
+)
+
+// templateLock keeps test processes that share a server from making the template at once,
+// and from creating the server's roles at once.
+const templateLock = 0x7061726c // "parl"
+
+// makeTemplate migrates a database once; copies of it are what tests get. On a server that
+// test processes share, it stays there for the next ones with the same migrations.
+func (d *databases) makeTemplate(ctx context.Context) (err error) {
+	version, err := schemaVersion()
+	if err != nil {
+		return err
+	}
+	d.template = "parley_template_" + version
+	conn, err := d.admin.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
+		return fmt.Errorf("locking template: %w", err)
+	}
+	defer func() {
+		_, unlockErr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", templateLock)
+		err = errors.Join(err, unlockErr)
+	}()
+	var exists bool
+	if err := conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", d.template).Scan(&exists); err != nil {
+		return fmt.Errorf("looking for template: %w", err)
+	}
+	if exists {
+		return nil
+	}
+	return d.migrate(ctx, conn)
+}
+
+// migrate works under another name until all is done: a template that exists is a whole one.
+func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
+	draft := d.template + "_draft"
+	for _, statement := range []string{
+		"DROP DATABASE IF EXISTS " + pq.QuoteIdentifier(draft) + " WITH (FORCE)",
+		"CREATE DATABASE " + pq.QuoteIdentifier(draft),
+	} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("preparing template: %w", err)
+		}
+	}
+	if err := migrateDatabase(ctx, d.dsn(draft)); err != nil {
+		return err
+	}
+	rename := "ALTER DATABASE " + pq.QuoteIdentifier(draft) + " RENAME TO " + pq.QuoteIdentifier(d.template)
+	if _, err := conn.ExecContext(ctx, rename); err != nil {
+		return fmt.Errorf("naming template: %w", err)
+	}
+	return nil
+}
+
+// migrateDatabase brings a database to Parley's newest schema.
+func migrateDatabase(ctx context.Context, dsn string) (err error) {
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		return fmt.Errorf("opening database: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return migrations.Up(ctx, db)
+}
+
+// schemaVersion is a digest of the migrations, which lie in the repository above the test.
+func schemaVersion() (string, error) {
+	root, err := repositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "migrations", "*.sql"))
+	if err != nil || len(files) == 0 {
+		return "", fmt.Errorf("finding migrations: %d files: %w", len(files), err)
+	}
+	digest := sha256.New()
+	for _, path := range files {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("reading migration: %w", err)
+		}
+		fmt.Fprintln(digest, filepath.Base(path), len(content))
+		digest.Write(content)
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:8]), nil
+}

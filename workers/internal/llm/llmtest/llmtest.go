@@ -1,0 +1,200 @@
+package llmtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/workers/internal/llm"
+)
+
+// promptly is how soon a cancelled call has to return on the slowest machine.
+const promptly = 5 * time.Second
+
+// Subject is an implementation under test.
+type Subject struct {
+	// New makes a model that answers any question with some text and no tool calls.
+	New func(t *testing.T) llm.Model
+	// Deterministic promises the same answer for the same request.
+	Deterministic bool
+	// NewSlow makes one that emits something and then waits until it is cancelled; nil if the model never waits.
+	NewSlow func(t *testing.T) llm.Model
+}
+
+// Run checks a subject against the rules of [llm.Model].
+func Run(t *testing.T, s Subject) {
+	t.Helper()
+	t.Run("deltas put together are the text", s.deltas)
+	t.Run("info and usage", s.infoAndUsage)
+	t.Run("a done context ends the call", s.doneContext)
+	t.Run("cancelling while streaming", s.cancelStreaming)
+	t.Run("cancelling while waiting", s.cancelWaiting)
+	t.Run("the same request twice", s.deterministic)
+	t.Run("many calls at once", s.concurrent)
+	t.Run("the request is left as it was", s.requestUntouched)
+}
+
+// Request gives a prompt with history, tool results and data: all that a model must be able to read.
+func Request() llm.Request {
+	return llm.Request{
+		System: "You answer briefly.",
+		Messages: []llm.Message{
+			{Role: llm.RoleUser, Text: "What is the height of the tower?"},
+			{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{
+				{ID: "c1", Name: "webSearch", Arguments: []byte(`{"query":"tower height"}`)},
+				{ID: "c2", Name: "webSearch", Malformed: `{"query":`},
+			}},
+			{Role: llm.RoleTool, Result: &llm.ToolResult{CallID: "c1", Name: "webSearch", Output: []byte(`"330 m"`)}},
+			{Role: llm.RoleTool, Result: &llm.ToolResult{CallID: "c2", Name: "webSearch", Output: []byte(`"bad"`), Failed: true}},
+			{Role: llm.RoleAssistant, Text: "It is 330 m high."},
+			{Role: llm.RoleUser, Text: "Thank you. And in feet?", Data: []byte(`{"unit":"feet"}`)},
+		},
+	}
+}
+
+type outcome struct {
+	res    llm.Response
+	err    error
+	deltas []string
+}
+
+func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
+	var out outcome
+	out.res, out.err = m.Stream(ctx, Request(), func(d llm.Delta) {
+		out.deltas = append(out.deltas, d.Text)
+		if each != nil {
+			each(len(out.deltas))
+		}
+	})
+	return out
+}
+
+func (s Subject) deltas(t *testing.T) {
+	t.Parallel()
+	out := call(t.Context(), s.New(t), nil)
+	if out.err != nil {
+		t.Fatal(out.err)
+	}
+	if out.res.Text == "" || strings.Join(out.deltas, "") != out.res.Text {
+		t.Errorf("deltas %q, text %q", out.deltas, out.res.Text)
+	}
+	for _, d := range out.deltas {
+		if d == "" {
+			t.Error("an empty delta")
+		}
+	}
+}
+
+func (s Subject) infoAndUsage(t *testing.T) {
+	t.Parallel()
+	m := s.New(t)
+	out := call(t.Context(), m, nil)
+	info, u := m.Info(), out.res.Usage
+	if info.Name == "" || info.ContextTokens <= 0 || out.res.Model != info.Name {
+		t.Errorf("info %+v, response of %q", info, out.res.Model)
+	}
+	if u.InputTokens < 0 || u.OutputTokens < 0 {
+		t.Errorf("usage %+v", u)
+	}
+	if out.res.StopReason != llm.StopEnd {
+		t.Errorf("stop reason %q", out.res.StopReason)
+	}
+}
+
+func (s Subject) doneContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if out := call(ctx, s.New(t), nil); !errors.Is(out.err, context.Canceled) || len(out.deltas) > 0 {
+		t.Errorf("got %v after %d deltas", out.err, len(out.deltas))
+	}
+}
+
+func (s Subject) cancelStreaming(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := call(ctx, s.New(t), func(int) { cancel() })
+	// An answer that was complete by then may still be given; a part of one may not.
+	if out.err == nil && strings.Join(out.deltas, "") != out.res.Text {
+		t.Errorf("part of an answer: %q of %q", out.deltas, out.res.Text)
+	}
+	if out.err != nil && !errors.Is(out.err, context.Canceled) {
+		t.Errorf("got %v", out.err)
+	}
+}
+
+func (s Subject) cancelWaiting(t *testing.T) {
+	t.Parallel()
+	if s.NewSlow == nil {
+		return // this model never waits, so there is nothing to interrupt
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	cause := errors.New("lease lost")
+	began := time.Now()
+	out := call(ctx, s.NewSlow(t), func(int) { cancel(cause) })
+	if !errors.Is(out.err, context.Canceled) {
+		t.Errorf("got %v", out.err)
+	}
+	if took := time.Since(began); took > promptly {
+		t.Errorf("took %v", took)
+	}
+}
+
+func (s Subject) deterministic(t *testing.T) {
+	t.Parallel()
+	if !s.Deterministic {
+		return // promised by some models only
+	}
+	m := s.New(t)
+	first, second := call(t.Context(), m, nil), call(t.Context(), m, nil)
+	if fmt.Sprint(first) != fmt.Sprint(second) {
+		t.Errorf("first %+v, then %+v", first, second)
+	}
+}
+
+func (s Subject) concurrent(t *testing.T) {
+	t.Parallel()
+	m := s.New(t)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if out := call(t.Context(), m, nil); out.err != nil || strings.Join(out.deltas, "") != out.res.Text {
+				t.Errorf("got %+v", out)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func (s Subject) requestUntouched(t *testing.T) {
+	t.Parallel()
+	req := Request()
+	if _, err := s.New(t).Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
+		t.Fatal(err)
+	}
+	if render(req) != render(Request()) {
+		t.Error("the request was changed")
+	}
+}
+
+// render writes out all that a request points to.
+func render(req llm.Request) string {
+	var b strings.Builder
+	for _, m := range req.Messages {
+		fmt.Fprintf(&b, "%s %q %s", m.Role, m.Text, m.Data)
+		for _, c := range m.ToolCalls {
+			fmt.Fprintf(&b, " %+v", c)
+		}
+		if m.Result != nil {
+			fmt.Fprintf(&b, " %+v", *m.Result)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,222 @@
+package offline
+
+import (
+	"errors"
+	"math/big"
+	"regexp"
+	"strings"
+)
+
+// Bounds that keep a calculation small, whatever is asked.
+const (
+	maxExponent   = 256
+	maxExpression = 200
+	maxBits       = 4096
+	maxDepth      = 50
+)
+
+var (
+	errNoNumber = errors.New("not a calculation")
+	errZero     = errors.New("division by zero")
+	errTooLarge = errors.New("too large")
+
+	// A calculation: numbers and brackets with an operator between at least two of them.
+	calculation = regexp.MustCompile(`[-(\s]*\d[\d.()\s+*/^×÷−-]*[+*/^×÷−-][\d.()\s+*/^×÷−-]*\d[)\s]*`)
+	// A sign that means a calculation wherever it stands. A bare - or / does not: dates, phone
+	// numbers, ranges and 24/7 have them, so they count between spaces or in a message of their own.
+	certain = regexp.MustCompile(`[+*×÷^]|\s[-−/]\s`)
+	date    = regexp.MustCompile(`^\d+([-/.])\d+[-/.]\d+$`)
+	leadIn  = regexp.MustCompile(`(?i)^(?:please\s+)?(?:what(?:'s|\s+is)|how much is|calculate|compute|evaluate)\s+`)
+
+	spelled = []struct {
+		words *regexp.Regexp
+		sign  string
+	}{
+		{regexp.MustCompile(`(?i)(\d)\s+plus\s+(\d)`), "$1 + $2"},
+		{regexp.MustCompile(`(?i)(\d)\s+minus\s+(\d)`), "$1 - $2"},
+		{regexp.MustCompile(`(?i)(\d)\s+(?:times|multiplied by|x)\s+(\d)`), "$1 * $2"},
+		{regexp.MustCompile(`(?i)(\d)\s+divided by\s+(\d)`), "$1 / $2"},
+		{regexp.MustCompile(`(?i)(\d)\s+to the power of\s+(\d)`), "$1 ^ $2"},
+	}
+	thousands = regexp.MustCompile(`\d{1,3}(?:,\d{3})+\b`)
+	signs     = strings.NewReplacer("×", "*", "÷", "/", "−", "-")
+)
+
+// findExpression gives the calculation in a text in the signs + - * / ^ ( ), if there is one that can be carried out.
+func findExpression(text string) (string, bool) {
+	for _, s := range spelled {
+		text = s.words.ReplaceAllString(text, s.sign)
+		text = s.words.ReplaceAllString(text, s.sign) // "1 plus 2 plus 3" overlaps
+	}
+	text = thousands.ReplaceAllStringFunc(text, func(n string) string { return strings.ReplaceAll(n, ",", "") })
+	found := strings.TrimSpace(calculation.FindString(text))
+	if found == "" || len(found) > maxExpression {
+		return "", false
+	}
+	alone := strings.Trim(leadIn.ReplaceAllString(strings.TrimSpace(text), ""), " =?.\n\t") == found
+	if !certain.MatchString(found) && (!alone || date.MatchString(found)) {
+		return "", false
+	}
+	expression := signs.Replace(found)
+	if _, err := evaluate(expression); errors.Is(err, errNoNumber) {
+		return "", false
+	}
+	return expression, true
+}
+
+// calculate gives the value of an expression as text, and whether it is exact; else it has ten digits behind the point.
+func calculate(expression string) (value string, exact bool, err error) {
+	v, err := evaluate(expression)
+	if err != nil {
+		return "", false, err
+	}
+	if v.IsInt() {
+		return v.Num().String(), true, nil
+	}
+	value = strings.TrimSuffix(strings.TrimRight(v.FloatString(10), "0"), ".")
+	back, _ := new(big.Rat).SetString(value)
+	return value, back != nil && back.Cmp(v) == 0, nil
+}
+
+func evaluate(expression string) (*big.Rat, error) {
+	p := &parser{rest: expression}
+	v, err := p.sum()
+	if err != nil {
+		return nil, err
+	}
+	if p.peek() != 0 {
+		return nil, errNoNumber
+	}
+	return v, nil
+}
+
+// parser reads sums of products of powers of numbers, in exact fractions.
+type parser struct {
+	rest  string
+	depth int
+}
+
+// peek skips space and gives the next sign, 0 at the end.
+func (p *parser) peek() byte {
+	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
+	if p.rest == "" {
+		return 0
+	}
+	return p.rest[0]
+}
+
+func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
+
+func (p *parser) product() (*big.Rat, error) { return p.chain("*/", p.signed) }
+
+// chain reads operands joined by operators of one rank, from left to right.
+func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big.Rat, error) {
+	v, err := operand()
+	if err != nil {
+		return nil, err
+	}
+	for op := p.peek(); op != 0 && strings.IndexByte(operators, op) >= 0; op = p.peek() {
+		p.rest = p.rest[1:]
+		next, err := operand()
+		if err != nil {
+			return nil, err
+		}
+		if v, err = apply(op, v, next); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
+	v := new(big.Rat)
+	switch {
+	case op == '/' && b.Sign() == 0:
+		return nil, errZero
+	case op == '/':
+		v.Quo(a, b)
+	case op == '*':
+		v.Mul(a, b)
+	case op == '+':
+		v.Add(a, b)
+	default:
+		v.Sub(a, b)
+	}
+	if v.Num().BitLen() > maxBits || v.Denom().BitLen() > maxBits {
+		return nil, errTooLarge
+	}
+	return v, nil
+}
+
+// signed reads an optional minus, which binds less than a power: -2^2 is -4.
+func (p *parser) signed() (*big.Rat, error) {
+	if p.peek() != '-' {
+		return p.power()
+	}
+	p.rest = p.rest[1:]
+	if p.depth++; p.depth > maxDepth {
+		return nil, errNoNumber
+	}
+	v, err := p.signed()
+	if err != nil {
+		return nil, err
+	}
+	return v.Neg(v), nil
+}
+
+func (p *parser) power() (*big.Rat, error) {
+	base, err := p.number()
+	if err != nil || p.peek() != '^' {
+		return base, err
+	}
+	p.rest = p.rest[1:]
+	exponent, err := p.signed()
+	if err != nil {
+		return nil, err
+	}
+	if !exponent.IsInt() || exponent.Num().CmpAbs(big.NewInt(maxExponent)) > 0 {
+		return nil, errTooLarge
+	}
+	n := exponent.Num().Int64()
+	if n < 0 {
+		if base.Sign() == 0 {
+			return nil, errZero
+		}
+		base, n = new(big.Rat).Inv(base), -n
+	}
+	v := big.NewRat(1, 1)
+	for range n {
+		if v, err = apply('*', v, base); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func (p *parser) number() (*big.Rat, error) {
+	if p.peek() == '(' {
+		if p.depth++; p.depth > maxDepth {
+			return nil, errNoNumber
+		}
+		p.rest = p.rest[1:]
+		v, err := p.sum()
+		if err != nil {
+			return nil, err
+		}
+		if p.peek() != ')' {
+			return nil, errNoNumber
+		}
+		p.rest = p.rest[1:]
+		return v, nil
+	}
+	end := strings.IndexFunc(p.rest, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
+	if end < 0 {
+		end = len(p.rest)
+	}
+	v, ok := new(big.Rat).SetString(p.rest[:end])
+	if !ok {
+		return nil, errNoNumber
+	}
+	p.rest = p.rest[end:]
+	return v, nil
+}

@@ -1,0 +1,23 @@
+// Package offline holds the models that need no provider and no key, so that the whole
+// service can be used, tested and benched without one.
+//
+//   - "offline" follows fixed rules and says so in the first answer of a session. It
+//     knows no language and no facts. It asks for the tools that fit and answers from
+//     their results:
+//
+//     user message ─┬─ names an endpoint ───────► that tool ─────────┐
+//     .             ├─ code block, arithmetic ──► codeExecution ─────┤
+//     .             ├─ question ────────────────► knowledge, webSearch┤
+//     .             └─ no tool fits ──────────────────────────────────┴─► answer
+//
+//     Tools are asked for once a message, all at the same time. Without tools it does
+//     simple arithmetic, finds what was said earlier in the session, looks for the
+//     answer among its instructions and the data sent along, and otherwise says that it
+//     cannot answer.
+//
+//   - "offline/echo" answers "echo: " and the message, exactly and at once.
+//
+// Both give the same answer to the same request. Their token is a whitespace-separated
+// word: of the whole prompt and the answer for "offline", of the message and the answer
+// for "offline/echo", which reads nothing else.
+package offline

@@ -1,0 +1,103 @@
+package offline
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"parley/workers/internal/llm"
+)
+
+var (
+	// "my name is Ada", "the code word is heron": what a session may be asked about later.
+	stated  = regexp.MustCompile(`(?i)\b(my|our|the)\s+([\pL][\pL\pN '-]{0,40}?)\s+(?:is|are|was)\s+([^.!?\n]{1,120})`)
+	recalls = regexp.MustCompile(`(?i)\b(?:what|who|where|when|which)(?:'s|\s+is|\s+are|\s+was|\s+were)\s+(?:my|our|the|your)\s+([\pL][\pL\pN '-]{0,40}?)\s*\??\s*$`)
+	quotes  = regexp.MustCompile(`(?i)\bwhat\s+(?:did|have|had)\s+i\s+(?:just\s+|first\s+)?(?:say|said|ask|asked|tell|told|write|written)\b`)
+	kept    = regexp.MustCompile(`(?i)\b(?:remember|recall)\b(?:\s+that)?\s+(.{2,200})`)
+	reminds = regexp.MustCompile(`(?i)\b(?:what\b.*\bremember|do you remember|can you recall)\b`)
+)
+
+// remembers reports whether the session itself answers the message, so that no tool needs to.
+func (p prompt) remembers() bool {
+	asks := quotes.MatchString(p.message) || recalls.MatchString(p.message) || reminds.MatchString(p.message)
+	return asks && p.fromMemory() != ""
+}
+
+// fromMemory answers from what was said in the session, or notes what is being said.
+func (p prompt) fromMemory() string {
+	switch {
+	case quotes.MatchString(p.message):
+		return p.quoteEarlier()
+	case recalls.MatchString(p.message):
+		return p.recallStated(recalls.FindStringSubmatch(p.message)[1])
+	case reminds.MatchString(p.message):
+		return p.recallKept()
+	case isQuestion(p.message):
+		return ""
+	}
+	if m := stated.FindStringSubmatch(p.message); m != nil {
+		return fmt.Sprintf("Noted: %s %s is %s.", yours(m[1]), m[2], strings.TrimSpace(m[3]))
+	}
+	if m := kept.FindStringSubmatch(p.message); m != nil {
+		return fmt.Sprintf("Noted: “%s”.", excerpt(m[1], quotedText))
+	}
+	return ""
+}
+
+// quoteEarlier gives the caller's message before this one, or the first one if that is asked for.
+func (p prompt) quoteEarlier() string {
+	first := mentions(p.message, "first")
+	said := ""
+	for _, m := range p.earlier {
+		if m.Role == llm.RoleUser && (said == "" || !first) {
+			said = m.Text
+		}
+	}
+	switch {
+	case said == "":
+		return "This is the first message of yours that I can see in this session."
+	case first:
+		return fmt.Sprintf("The first message of yours that I can see was: “%s”.", excerpt(said, quotedText))
+	default:
+		return fmt.Sprintf("Before this you wrote: “%s”.", excerpt(said, quotedText))
+	}
+}
+
+// recallStated gives what the session last said of a subject; "" lets other rules look for it.
+func (p prompt) recallStated(subject string) string {
+	for _, v := range slices.Backward(p.earlier) {
+		if v.Role != llm.RoleUser {
+			continue
+		}
+		statements := stated.FindAllStringSubmatch(v.Text, -1)
+		for _, statement := range slices.Backward(statements) {
+			if m := statement; strings.EqualFold(m[2], subject) {
+				return fmt.Sprintf("You said that %s %s is %s.", yours(m[1]), m[2], strings.TrimSpace(m[3]))
+			}
+		}
+	}
+	return ""
+}
+
+func (p prompt) recallKept() string {
+	for _, v := range slices.Backward(p.earlier) {
+		if v.Role != llm.RoleUser || reminds.MatchString(v.Text) {
+			continue
+		}
+		if m := kept.FindStringSubmatch(v.Text); m != nil {
+			return fmt.Sprintf("You asked me to remember: “%s”.", excerpt(m[1], quotedText))
+		}
+	}
+	return "I see nothing in this session that I was asked to remember."
+}
+
+// yours turns the speaker's word for a thing into the listener's.
+func yours(word string) string {
+	switch strings.ToLower(word) {
+	case "my", "our":
+		return "your"
+	default:
+		return "the"
+	}
+}

@@ -1,0 +1,217 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/workers/internal/llm"
+)
+
+// contextTokens is what the offline models claim to be able to read; nothing in them depends on it.
+const contextTokens = 100_000
+
+// notice opens the first answer of a session.
+const notice = "(Offline model: fixed rules, no language model.)\n\n"
+
+// Provider makes the offline models: "" is offline itself, "echo" the echo.
+type Provider struct{}
+
+// Model gives the model of a name, or an error of llm.KindUnknownModel.
+func (Provider) Model(name string) (llm.Model, error) {
+	switch name {
+	case "":
+		return Model{}, nil
+	case "echo":
+		return Echo{}, nil
+	default:
+		return nil, llm.UnknownModel("offline/" + name)
+	}
+}
+
+// Echo answers "echo: " and the last user message in one piece; its token is a word of the message and of the answer.
+type Echo struct{}
+
+// Info names the model "offline/echo".
+func (Echo) Info() llm.Info { return llm.Info{Name: "offline/echo", ContextTokens: contextTokens} }
+
+// Stream answers at once; see [llm.Model].
+func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return llm.Response{}, fmt.Errorf("echoing: %w", err)
+	}
+	message := ""
+	if i := lastUser(req.Messages); i >= 0 {
+		message = req.Messages[i].Text
+	}
+	text := "echo: " + message
+	emit(llm.Delta{Text: text})
+	words := countWords(message)
+	return llm.Response{
+		Text: text, Model: "offline/echo", StopReason: llm.StopEnd,
+		Usage: llm.Usage{InputTokens: words, OutputTokens: words + 1},
+	}, nil
+}
+
+// Model is the offline model.
+type Model struct{}
+
+// Info names the model "offline".
+func (Model) Info() llm.Info { return llm.Info{Name: "offline", ContextTokens: contextTokens} }
+
+// Stream asks for tools or answers, by rule; see [llm.Model].
+func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return llm.Response{}, fmt.Errorf("answering offline: %w", err)
+	}
+	p := read(req)
+	res := llm.Response{Model: "offline", StopReason: llm.StopEnd, Usage: llm.Usage{InputTokens: promptWords(req)}}
+	if len(p.results) == 0 && !p.remembers() {
+		res.ToolCalls = plan(req.Tools, p.message)
+	}
+	if len(res.ToolCalls) > 0 {
+		for i := range res.ToolCalls {
+			res.ToolCalls[i].ID = "call_" + strconv.Itoa(i+1)
+			res.Usage.OutputTokens += 1 + countWords(string(res.ToolCalls[i].Arguments))
+		}
+		res.StopReason = llm.StopToolCalls
+		return res, nil
+	}
+	res.Text = p.answer()
+	if req.SessionStart {
+		res.Text = notice + res.Text
+	}
+	res.Usage.OutputTokens = countWords(res.Text)
+	return res, emitWords(ctx, res.Text, emit)
+}
+
+// prompt is a request taken apart.
+type prompt struct {
+	system  string
+	earlier []llm.Message // before the message to answer
+	message string
+	data    []byte
+	results []llm.ToolResult // of tools asked for because of the message
+}
+
+func read(req llm.Request) prompt {
+	p := prompt{system: req.System}
+	i := lastUser(req.Messages)
+	if i < 0 {
+		return p
+	}
+	p.earlier, p.message, p.data = req.Messages[:i], req.Messages[i].Text, req.Messages[i].Data
+	for _, m := range req.Messages[i+1:] {
+		if m.Result != nil {
+			p.results = append(p.results, *m.Result)
+		}
+	}
+	return p
+}
+
+func lastUser(messages []llm.Message) int {
+	for i, message := range slices.Backward(messages) {
+		if message.Role == llm.RoleUser {
+			return i
+		}
+	}
+	return -1
+}
+
+// emitWords streams a text word by word, each with the space that follows it.
+func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
+	for text != "" {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("answering offline: %w", err)
+		}
+		n := wordLength(text)
+		emit(llm.Delta{Text: text[:n]})
+		text = text[n:]
+	}
+	return nil
+}
+
+// wordLength gives the bytes of the space and word that a text begins with, up to the next word.
+func wordLength(text string) int {
+	inWord := false
+	afterWord := false
+	for i, r := range text {
+		space := unicode.IsSpace(r)
+		switch {
+		case !space && afterWord:
+			return i
+		case !space:
+			inWord = true
+		case inWord:
+			afterWord = true
+		}
+	}
+	return len(text)
+}
+
+func promptWords(req llm.Request) int64 {
+	n := countWords(req.System)
+	for _, m := range req.Messages {
+		n += countWords(m.Text) + countWords(string(m.Data))
+		for _, c := range m.ToolCalls {
+			n += 1 + countWords(string(c.Arguments))
+		}
+		if m.Result != nil {
+			n += countWords(string(m.Result.Output))
+			for _, s := range m.Result.Sources {
+				n += countWords(s.CitedText)
+			}
+		}
+	}
+	return n
+}
+
+// countWords counts whitespace-separated words without making any.
+func countWords(s string) int64 {
+	var n int64
+	inWord := false
+	for i := 0; i < len(s); {
+		r, size := rune(s[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRuneInString(s[i:])
+		}
+		i += size
+		space := unicode.IsSpace(r)
+		if !space && !inWord {
+			n++
+		}
+		inWord = !space
+	}
+	return n
+}
+
+// words gives the lower-case words of a text that carry meaning.
+func words(text string) []string {
+	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	kept := fields[:0]
+	for _, f := range fields {
+		if !stopWords[f] {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+var stopWords = setOf(`a about all am an and any are as at be been but by can could did do does for from get give
+ had has have he her his how i if in into is it its me my no not of on or our please s she should so some t tell
+ than that the their them then there these they this to us was we were what when where which who whom why will
+ with would you your`)
+
+func setOf(list string) map[string]bool {
+	set := make(map[string]bool)
+	for f := range strings.FieldsSeq(list) {
+		set[f] = true
+	}
+	return set
+}

@@ -1,0 +1,142 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+
+	"parley/workers/internal/llm"
+)
+
+// maxToolCalls bounds the calls of one answer; no model asks for nearly as many.
+const maxToolCalls = 128
+
+// accumulator puts decoded chunks together. openai-go has one too, but it refuses streams
+// whose chunks differ in id, merges parallel calls of servers that number them all 0, and
+// hands out unfinished calls.
+type accumulator struct {
+	text   strings.Builder
+	calls  []partialCall
+	finish string
+	usage  llm.Usage
+	said   bool // the provider said the usage
+}
+
+type partialCall struct {
+	index    int64
+	id, name string
+	args     strings.Builder
+}
+
+// add takes one chunk in and emits its text; choices other than the first are not ours (n is 1).
+func (a *accumulator) add(chunk sdk.ChatCompletionChunk, emit func(llm.Delta)) error {
+	if chunk.JSON.Usage.Valid() {
+		a.said = true
+		a.usage.InputTokens = max(chunk.Usage.PromptTokens, 0)
+		a.usage.OutputTokens = max(chunk.Usage.CompletionTokens, 0)
+	}
+	for i := range chunk.Choices {
+		choice := &chunk.Choices[i]
+		if choice.Index != 0 {
+			continue
+		}
+		a.addText(choice.Delta.Content, emit)
+		a.addText(choice.Delta.Refusal, emit) // a refusal is the answer, in the model's words
+		for j := range choice.Delta.ToolCalls {
+			if err := a.addCall(&choice.Delta.ToolCalls[j]); err != nil {
+				return err
+			}
+		}
+		if choice.FinishReason != "" {
+			a.finish = choice.FinishReason
+		}
+	}
+	return nil
+}
+
+func (a *accumulator) addText(text string, emit func(llm.Delta)) {
+	if text = llm.CleanText(text); text != "" {
+		a.text.WriteString(text)
+		emit(llm.Delta{Text: text})
+	}
+}
+
+func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) error {
+	call := a.call(d.Index, d.ID)
+	if call == nil {
+		if len(a.calls) >= maxToolCalls {
+			return llm.NewError(llm.KindBadResponse, errors.New("too many tool calls in one answer"))
+		}
+		a.calls = append(a.calls, partialCall{index: d.Index})
+		call = &a.calls[len(a.calls)-1]
+	}
+	if call.id == "" {
+		call.id = d.ID
+	}
+	if call.name != d.Function.Name { // some servers repeat the name in every chunk
+		call.name += d.Function.Name
+	}
+	call.args.WriteString(d.Function.Arguments)
+	return nil
+}
+
+// call finds the newest call that a piece belongs to; another id at the same index is another call.
+func (a *accumulator) call(index int64, id string) *partialCall {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		c := &a.calls[i]
+		if c.index != index {
+			continue
+		}
+		if id == "" || c.id == "" || c.id == id {
+			return c
+		}
+		return nil
+	}
+	return nil
+}
+
+// response gives the complete answer; it is called once a finish_reason has come.
+func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
+	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
+	switch {
+	case a.finish == "content_filter":
+		return llm.Response{}, llm.NewError(llm.KindFiltered, nil)
+	case a.finish == "length" && len(a.calls) > 0:
+		e := llm.NewError(llm.KindTruncated, errors.New("output limit inside a tool call"))
+		e.Retryable = false // the same limit would cut it again
+		e.Message = "The model reached its output limit in the middle of a tool call."
+		return llm.Response{}, e
+	case a.finish == "length":
+		r.StopReason = llm.StopLength
+	case len(a.calls) > 0:
+		r.StopReason = llm.StopToolCalls
+	}
+	for i := range a.calls {
+		c := &a.calls[i]
+		if c.name == "" {
+			return llm.Response{}, llm.NewError(llm.KindBadResponse, errors.New("tool call without a name"))
+		}
+		r.ToolCalls = append(r.ToolCalls, llm.NewToolCall(llm.CleanText(c.id), llm.CleanText(c.name), c.args.String()))
+	}
+	r.Usage = a.usage
+	if !a.said {
+		r.Usage = estimate(req, &r)
+	}
+	return r, nil
+}
+
+// estimate stands in for the usage of servers that report none, so that caps on tokens still hold.
+func estimate(req llm.Request, r *llm.Response) llm.Usage {
+	in := len(req.System)
+	for _, m := range req.Messages {
+		in += m.Size()
+	}
+	for _, t := range req.Tools {
+		in += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	out := llm.Message{Text: r.Text, ToolCalls: r.ToolCalls}.Size()
+	return llm.Usage{
+		InputTokens: int64(llm.EstimateTokens(in)), OutputTokens: int64(llm.EstimateTokens(out)), Estimated: true,
+	}
+}

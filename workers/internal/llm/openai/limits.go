@@ -1,0 +1,104 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"net/http/httptrace"
+	"time"
+)
+
+// Limits bound the parts of a call; a zero field means its default.
+type Limits struct {
+	Connect    time.Duration // to a connection, TLS included: 5 s
+	FirstToken time.Duration // from the start to the first chunk: 30 s
+	IdleChunk  time.Duration // between chunks: 30 s
+	Total      time.Duration // from the start to the end: 120 s
+}
+
+// afterFinish is how long a complete answer's usage may still be waited for.
+const afterFinish = 2 * time.Second
+
+func (l Limits) withDefaults() Limits {
+	set := func(d *time.Duration, value time.Duration) {
+		if *d <= 0 {
+			*d = value
+		}
+	}
+	set(&l.Connect, 5*time.Second)
+	set(&l.FirstToken, 30*time.Second)
+	set(&l.IdleChunk, 30*time.Second)
+	set(&l.Total, 120*time.Second)
+	return l
+}
+
+// The limits, as causes of a cancelled request.
+var (
+	errConnect    = errors.New("no connection within the limit")
+	errFirstToken = errors.New("no first chunk within the limit")
+	errIdle       = errors.New("no further chunk within the limit")
+	errTotal      = errors.New("not complete within the limit")
+)
+
+// watch cancels one request when one of its limits runs out. Its timers are the
+// runtime's own: no goroutine waits, however many requests are open.
+type watch struct {
+	cancel  context.CancelCauseFunc
+	limits  Limits
+	connect *time.Timer
+	total   *time.Timer
+	chunk   *time.Timer
+	first   bool
+}
+
+// startWatch starts the clocks and gives the context to make the request with.
+func startWatch(parent context.Context, limits Limits) (context.Context, *watch) {
+	w := &watch{limits: limits, first: true}
+	ctx, cancel := context.WithCancelCause(parent)
+	w.cancel = cancel
+	after := func(d time.Duration, cause error) *time.Timer {
+		return time.AfterFunc(d, func() { cancel(cause) })
+	}
+	w.connect = after(limits.Connect, errConnect)
+	w.total = after(limits.Total, errTotal)
+	w.chunk = after(limits.FirstToken, errFirstToken)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { w.connect.Stop() },
+	}), w
+}
+
+// pause stops the clock on chunks when one has arrived; the first one is then past.
+func (w *watch) pause() {
+	w.chunk.Stop()
+	if w.first {
+		w.first = false
+		w.chunk = time.AfterFunc(w.limits.IdleChunk, func() { w.cancel(errIdle) })
+		w.chunk.Stop()
+	}
+}
+
+// resume starts the clock on the next chunk; before the first one it is already running.
+func (w *watch) resume() {
+	if !w.first {
+		w.chunk.Reset(w.limits.IdleChunk)
+	}
+}
+
+// finishing shortens the wait for what follows a complete answer.
+func (w *watch) finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
+
+// limitOf gives the limit that ended the request of a context, nil if none did.
+func limitOf(ctx context.Context) error {
+	for _, limit := range []error{errConnect, errFirstToken, errIdle, errTotal} {
+		if errors.Is(context.Cause(ctx), limit) {
+			return limit
+		}
+	}
+	return nil
+}
+
+func (w *watch) stop() {
+	w.connect.Stop()
+	w.total.Stop()
+	w.chunk.Stop()
+	w.cancel(nil)
+}

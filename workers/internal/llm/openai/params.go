@@ -1,0 +1,99 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"parley/workers/internal/llm"
+)
+
+// newParams turns a request into Chat Completions parameters. Only OpenAI itself is sent
+// max_completion_tokens, which its newer models insist on and many other servers do not know.
+func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
+	p := sdk.ChatCompletionNewParams{
+		Model:         model,
+		Messages:      make([]sdk.ChatCompletionMessageParamUnion, 0, len(req.Messages)+1),
+		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	}
+	if req.System != "" {
+		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
+	}
+	for _, m := range req.Messages {
+		message, err := newMessage(m)
+		if err != nil {
+			return p, err
+		}
+		p.Messages = append(p.Messages, message)
+	}
+	for _, spec := range req.Tools {
+		tool, err := newTool(spec)
+		if err != nil {
+			return p, err
+		}
+		p.Tools = append(p.Tools, tool)
+	}
+	switch {
+	case req.MaxTokens <= 0:
+	case official:
+		p.MaxCompletionTokens = param.NewOpt(req.MaxTokens)
+	default:
+		p.MaxTokens = param.NewOpt(req.MaxTokens)
+	}
+	return p, nil
+}
+
+func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
+	switch {
+	case m.Role == llm.RoleUser:
+		return sdk.UserMessage(llm.RenderUser(m)), nil
+	case m.Role == llm.RoleTool && m.Result != nil:
+		return sdk.ToolMessage(llm.RenderToolResult(*m.Result), m.Result.CallID), nil
+	case m.Role == llm.RoleAssistant:
+		return newAssistantMessage(m), nil
+	default:
+		return sdk.ChatCompletionMessageParamUnion{}, fmt.Errorf("rendering message: role %q", m.Role)
+	}
+}
+
+func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
+	var a sdk.ChatCompletionAssistantMessageParam
+	if m.Text != "" || len(m.ToolCalls) == 0 {
+		a.Content.OfString = param.NewOpt(m.Text)
+	}
+	for _, call := range m.ToolCalls {
+		args := string(call.Arguments)
+		if args == "" {
+			args = "{}" // servers parse what they are sent back, so malformed arguments stay here
+		}
+		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+				ID:       call.ID,
+				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: args},
+			},
+		})
+	}
+	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
+}
+
+func newTool(spec llm.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
+	f := shared.FunctionDefinitionParam{Name: spec.Name}
+	if spec.Description != "" {
+		f.Description = param.NewOpt(spec.Description)
+	}
+	if len(spec.Schema) > 0 {
+		// Raw values keep the schema's numbers and inner order as they were written.
+		var schema map[string]json.RawMessage
+		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
+			return sdk.ChatCompletionToolUnionParam{}, fmt.Errorf("reading schema of tool %s: %w", spec.Name, err)
+		}
+		f.Parameters = make(shared.FunctionParameters, len(schema))
+		for k, v := range schema {
+			f.Parameters[k] = v
+		}
+	}
+	return sdk.ChatCompletionFunctionTool(f), nil
+}

@@ -1,0 +1,67 @@
+package llm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxModelName bounds, in bytes, the model names agents may use.
+const maxModelName = 200
+
+// Provider makes models by the name that follows "provider/"; the empty name is the provider's plain one.
+type Provider interface {
+	Model(name string) (Model, error)
+}
+
+// Registry finds the model an agent names; safe for concurrent use once made.
+type Registry struct {
+	fallback  string
+	providers map[string]Provider
+	known     map[string]bool
+}
+
+// NewRegistry makes a registry over providers by name. fallback is the model of agents that name
+// none, and must resolve; known lists providers that exist but may be absent here.
+func NewRegistry(fallback string, providers map[string]Provider, known ...string) (*Registry, error) {
+	r := &Registry{fallback: fallback, providers: providers, known: make(map[string]bool, len(known))}
+	for _, name := range known {
+		r.known[name] = true
+	}
+	if _, err := r.Resolve(fallback); err != nil {
+		return nil, fmt.Errorf("resolving default model %q: %w", fallback, err)
+	}
+	return r, nil
+}
+
+// Default gives the full name of the model used by agents that name none.
+func (r *Registry) Default() string { return r.fallback }
+
+// Resolve finds a model by an agent's model string, "provider/model" or empty for the default.
+// An unknown one is an *Error of KindUnknownModel, a provider not set up KindNotConfigured; neither is retryable.
+func (r *Registry) Resolve(model string) (Model, error) {
+	if model == "" {
+		model = r.fallback
+	}
+	if len(model) > maxModelName {
+		return nil, NewError(KindUnknownModel, nil)
+	}
+	provider, name, _ := strings.Cut(model, "/")
+	p, ok := r.providers[provider]
+	switch {
+	case ok:
+		return p.Model(name)
+	case r.known[provider]:
+		e := NewError(KindNotConfigured, nil)
+		e.Message = fmt.Sprintf("The model provider %q is not configured on this service.", provider)
+		return nil, e
+	default:
+		return nil, UnknownModel(model)
+	}
+}
+
+// UnknownModel is the error for a model name that means nothing here.
+func UnknownModel(model string) *Error {
+	e := NewError(KindUnknownModel, nil)
+	e.Message = fmt.Sprintf("There is no model %q.", cut(model, maxModelName))
+	return e
+}

@@ -1,0 +1,97 @@
+package scripted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"parley/workers/internal/llm"
+)
+
+// ErrOver says that more calls were made than the script has.
+var ErrOver = errors.New("the script is over")
+
+// Call is what one call of the model does.
+type Call struct {
+	Deltas    []string // emitted in order; together the text
+	ToolCalls []llm.ToolCall
+	Usage     llm.Usage
+	Stop      llm.StopReason // empty: by whether there are tool calls
+	Err       error          // returned after the deltas, instead of an answer
+	Hang      bool           // after the deltas, wait until the context is done
+}
+
+// Model plays its calls in order and then fails with ErrOver; safe for concurrent use.
+type Model struct {
+	name     string
+	mu       sync.Mutex
+	calls    []Call
+	requests []llm.Request
+	last     bool
+}
+
+// New makes a model that plays these calls.
+func New(name string, calls ...Call) *Model { return &Model{name: name, calls: calls} }
+
+// Forever makes a model that does the same at every call.
+func Forever(name string, call Call) *Model {
+	return &Model{name: name, calls: []Call{call}, last: true}
+}
+
+// Info names the model; its context is 100,000 tokens.
+func (m *Model) Info() llm.Info { return llm.Info{Name: m.name, ContextTokens: 100_000} }
+
+// Requests gives every request so far, in order.
+func (m *Model) Requests() []llm.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.requests)
+}
+
+// Stream plays the next call; see [llm.Model].
+func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return llm.Response{}, fmt.Errorf("playing script: %w", err)
+	}
+	call, err := m.next(req)
+	if err != nil {
+		return llm.Response{}, err
+	}
+	res := llm.Response{ToolCalls: slices.Clone(call.ToolCalls), Usage: call.Usage, Model: m.name, StopReason: call.Stop}
+	for _, text := range call.Deltas {
+		if err := ctx.Err(); err != nil {
+			return llm.Response{}, fmt.Errorf("playing script: %w", err)
+		}
+		res.Text += text
+		emit(llm.Delta{Text: text})
+	}
+	switch {
+	case call.Hang:
+		<-ctx.Done()
+		return llm.Response{}, fmt.Errorf("playing script: %w", ctx.Err())
+	case call.Err != nil:
+		return llm.Response{}, call.Err
+	case res.StopReason == "" && len(res.ToolCalls) > 0:
+		res.StopReason = llm.StopToolCalls
+	case res.StopReason == "":
+		res.StopReason = llm.StopEnd
+	}
+	return res, nil
+}
+
+func (m *Model) next(req llm.Request) (Call, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	req.Messages = slices.Clone(req.Messages)
+	m.requests = append(m.requests, req)
+	if len(m.calls) == 0 {
+		return Call{}, ErrOver
+	}
+	call := m.calls[0]
+	if !m.last {
+		m.calls = m.calls[1:]
+	}
+	return call, nil
+}
