@@ -8,16 +8,22 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi"
+	"parley/ingress/internal/ratelimit"
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/lifecycle"
+	"parley/shared/secrets"
 	"parley/shared/store"
 )
 
@@ -42,6 +48,8 @@ type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
 	Log   zerolog.Logger
+	// Metrics is what /metrics shows beside the requests' own; nil for none.
+	Metrics *prometheus.Registry
 	// Listener takes the place of one on Host and Port, when the caller has bound it already.
 	Listener net.Listener
 }
@@ -51,10 +59,12 @@ type Ingress struct {
 	cfg      Config
 	deps     Deps
 	dispatch *dispatch.Dispatcher
-	api      *httpapi.API
+	auth     *auth.Resolver
+	handler  http.Handler
+	draining atomic.Bool
 }
 
-// New checks the settings.
+// New checks the settings and builds the edge.
 func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := cfg.Runs.Check(); err != nil {
 		return nil, err
@@ -62,12 +72,32 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := cfg.Ingress.Check(); err != nil {
 		return nil, err
 	}
-	d := dispatch.New(dispatch.Config{Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax}, deps.Store, deps.Bus, deps.Log)
-	api, err := httpapi.New(cfg.Ingress, httpapi.Deps{Store: deps.Store, Bus: deps.Bus, Dispatch: d, Log: deps.Log})
+	box, err := secrets.NewBox(cfg.SecretsKey)
+	if err != nil {
+		return nil, fmt.Errorf("SECRETS_KEY is needed (openssl rand -base64 32 makes one): %w", err)
+	}
+	proxies := make(auth.Proxies, len(cfg.TrustedProxies))
+	for n, network := range cfg.TrustedProxies {
+		if proxies[n], err = netip.ParsePrefix(network); err != nil {
+			return nil, fmt.Errorf("reading TRUSTED_PROXIES: %w", err)
+		}
+	}
+	limits, err := ratelimit.New(deps.Store, ratelimit.Settings{Demo: cfg.LimitDemo, User: cfg.LimitUser, System: cfg.LimitSystem})
+	if err != nil {
+		return nil, fmt.Errorf("setting up limits: %w", err)
+	}
+	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, proxies)}
+	i.dispatch = dispatch.New(dispatch.Config{Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax}, deps.Store, deps.Bus, deps.Log)
+	i.handler, err = httpapi.New(httpapi.Deps{
+		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch, Log: deps.Log, Metrics: deps.Metrics,
+		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "nats": deps.Bus.Ping},
+		Draining: i.draining.Load, Proxies: proxies, PublicURL: cfg.PublicURL,
+		RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Ingress{cfg: cfg, deps: deps, dispatch: d, api: api}, nil
+	return i, nil
 }
 
 // Run listens and serves until ctx ends: then it is not ready, requests that wait are answered with
@@ -78,7 +108,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 		return err
 	}
 	server := &http.Server{
-		Handler:           i.api.Handler(),
+		Handler:           i.handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       bodyTimeout,
 		WriteTimeout:      writeTimeout,
@@ -89,7 +119,10 @@ func (i *Ingress) Run(ctx context.Context) error {
 
 	var group lifecycle.Group
 	group.Add("dispatch", i.dispatch.Run)
-	group.Add("credentials", i.api.Run)
+	group.Add("credentials", func(ctx context.Context) error {
+		i.auth.Run(ctx)
+		return nil
+	})
 	group.Add("http", func(ctx context.Context) error { return i.serve(ctx, server, listener) })
 	i.deps.Log.Info().Str("address", listener.Addr().String()).Msg("ingress ready")
 	return group.Run(ctx)
@@ -125,7 +158,7 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 		return fmt.Errorf("serving HTTP: %w", err)
 	case <-ctx.Done():
 	}
-	i.api.Drain()
+	i.draining.Store(true)
 	i.dispatch.Drain()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"parley/shared/bus"
@@ -48,6 +49,8 @@ type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
 	Log   zerolog.Logger
+	// Metrics is where the process's metrics are shown; nil for nowhere.
+	Metrics *prometheus.Registry
 }
 
 // Workers is a worker process's part of the service.
@@ -55,6 +58,7 @@ type Workers struct {
 	cfg    Config
 	deps   Deps
 	models *llm.Registry
+	runner *runner.Runner
 }
 
 // New checks the settings.
@@ -79,7 +83,14 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
 	}
-	return &Workers{cfg: cfg, deps: deps, models: models}, nil
+	if deps.Metrics == nil {
+		deps.Metrics = prometheus.NewRegistry()
+	}
+	agent, err := runner.New(runner.Config{Concurrency: cfg.WorkerConcurrency}, deps.Store, deps.Store, deps.Bus, models, deps.Metrics, deps.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &Workers{cfg: cfg, deps: deps, models: models, runner: agent}, nil
 }
 
 // DefaultModel is what agents that name no model run on.
@@ -91,7 +102,7 @@ func (w *Workers) Run(ctx context.Context) error {
 	for _, role := range w.cfg.Roles {
 		switch role {
 		case RoleAgent:
-			group.Add("agent", runner.New(runner.Config{Concurrency: w.cfg.WorkerConcurrency}, w.deps.Store, w.deps.Store, w.deps.Bus, w.models, w.deps.Log).Run)
+			group.Add("agent", w.runner.Run)
 		case RoleSweep:
 			group.Add("sweep", sweep.New(w.cfg.OrgDispatchWindow, w.deps.Store, w.deps.Bus, w.deps.Log).Run)
 		case RoleTool:

@@ -18,6 +18,7 @@ const (
 	duplicatesWindow = 10 * time.Minute
 	maxStreamBytes   = 256 << 20 // some 700,000 doorbells; what does not fit waits as rows
 	ackWait          = 30 * time.Second
+	flushTimeout     = 2 * time.Second
 	pendingDoorbells = 8192 // published and not yet acknowledged, per process
 )
 
@@ -73,16 +74,23 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 
 // Close ends the connection at once; what was published before is flushed.
 func (b *Bus) Close() {
-	_ = b.nc.FlushTimeout(time.Second) // a lost reply is no loss
+	_ = b.nc.FlushTimeout(flushTimeout) // a lost reply is no loss
 	b.nc.Close()
 }
 
 // Ping asks the server for an answer.
 func (b *Bus) Ping(ctx context.Context) error {
-	if err := b.nc.FlushWithContext(ctx); err != nil {
+	if err := b.flush(ctx); err != nil {
 		return fmt.Errorf("reaching bus: %w", err)
 	}
 	return nil
+}
+
+// flush waits until the server has seen what was sent, for a limited time: nats.go insists on one.
+func (b *Bus) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	return b.nc.FlushWithContext(ctx)
 }
 
 // EnsureStream creates the stream and its consumers where they are missing, and reports whether the stream was.
@@ -173,7 +181,7 @@ func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), 
 	if err != nil {
 		return nil, err
 	}
-	if err := b.nc.FlushWithContext(ctx); err != nil {
+	if err := b.flush(ctx); err != nil {
 		stop()
 		return nil, fmt.Errorf("subscribing: %w", err)
 	}
@@ -190,6 +198,6 @@ func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1)              // replies are bounded by the runs that wait
+	_ = sub.SetPendingLimits(-1, -1)             // replies are bounded by the runs that wait
 	return func() { _ = sub.Unsubscribe() }, nil // fails only when the connection is closed
 }

@@ -80,6 +80,7 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 	if errors.As(err, &failure) {
 		public = &domain.RunError{Code: failure.Code, Message: failure.Message}
 	}
+	r.metrics.failed.WithLabelValues(public.Code).Inc()
 	a.log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
 	if failure != nil && failure.Retryable {
 		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
@@ -132,6 +133,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 			r.finishEmpty(ctx, a)
 		case saved.ok:
 			r.bus.Done(a.claim.RunID, a.replyTo, ending.Result)
+			r.metrics.end(ending.Run)
 			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run ended")
 		default:
 			a.log.Info().Msg("run was cancelled or taken over; result dropped")

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"parley/shared/batch"
@@ -66,10 +67,11 @@ type Runner struct {
 	finishes *batch.Group[store.Ending, saving]
 	held     *held
 	configs  *configs
+	metrics  *metrics
 }
 
-// New makes a runner that finds agents' models in models.
-func New(cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, log zerolog.Logger) *Runner {
+// New makes a runner that finds agents' models in models and shows its metrics in registry.
+func New(cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, registry prometheus.Registerer, log zerolog.Logger) (*Runner, error) {
 	r := &Runner{cfg: cfg, runs: runs, records: records, bus: b, models: models, log: log,
 		loop:    agentloop.New(agentloop.Config{}),
 		held:    &held{runs: map[string]*holding{}},
@@ -78,7 +80,9 @@ func New(cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, lo
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
 	r.claims = batch.New(batchMax, waiting, runs.Claim)
 	r.finishes = batch.New(batchMax, waiting, r.saveAll)
-	return r
+	var err error
+	r.metrics, err = newMetrics(registry, r.held.count)
+	return r, err
 }
 
 // Run carries out runs until ctx ends; then it fetches no more, lets those in hand finish for a while and

@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -10,8 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"crypto/rand"
-
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"parley/ingress"
@@ -77,13 +77,14 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 	if err != nil {
 		return nil, err
 	}
-	w, err := workers.New(workers.Config{Runs: u.Runs, Workers: u.Workers, Roles: workers.Roles}, workers.Deps{Store: srv.store, Bus: srv.bus, Log: log})
+	metrics := prometheus.NewRegistry()
+	w, err := workers.New(workers.Config{Runs: u.Runs, Workers: u.Workers, Roles: workers.Roles}, workers.Deps{Store: srv.store, Bus: srv.bus, Log: log, Metrics: metrics})
 	if err != nil {
 		return nil, err
 	}
 	group.Add("workers", w.Run)
 	in, err := ingress.New(ingress.Config{Runs: u.Runs, Ingress: u.Ingress},
-		ingress.Deps{Store: srv.store, Bus: srv.bus, Log: log, Listener: listener})
+		ingress.Deps{Store: srv.store, Bus: srv.bus, Log: log, Metrics: metrics, Listener: listener})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,158 @@
+package bus_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/testkit"
+)
+
+func dial(t *testing.T, url string) *bus.Bus {
+	t.Helper()
+	b, err := bus.Dial(url, "test", zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+func job(runID string, dispatch int) domain.Job {
+	return domain.Job{RunID: runID, OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d-" + runID, DispatchNo: dispatch, ReplyTo: "_INBOX.x"}
+}
+
+// fetch gathers what a lane delivers within a second, up to most.
+func fetch(t *testing.T, lane *bus.Lane, most int) []*bus.Doorbell {
+	t.Helper()
+	var got []*bus.Doorbell
+	if err := lane.Fetch(t.Context(), most, time.Second, func(d *bus.Doorbell) { got = append(got, d) }); err != nil {
+		t.Fatalf("fetching: %v", err)
+	}
+	return got
+}
+
+func TestADispatchRingsOnceAndARedispatchRingsAgain(t *testing.T) {
+	t.Parallel()
+	b := dial(t, testkit.NATS(t))
+	if created, err := b.EnsureStream(t.Context()); err != nil || !created {
+		t.Fatalf("stream created: %v, %v", created, err)
+	}
+	if created, err := b.EnsureStream(t.Context()); err != nil || created {
+		t.Fatalf("stream created again: %v, %v", created, err)
+	}
+	b.Ring(job("run_1", 1), job("run_1", 1), job("run_2", 1), job("run_1", 2))
+	lane := b.Lane(domain.LaneChat)
+	got := fetch(t, lane, 4)
+	if len(got) != 3 {
+		t.Fatalf("%d doorbells, want 3", len(got))
+	}
+	if got[0].RunID != "run_1" || got[1].RunID != "run_2" || got[2].RunID != "run_1" || got[0].ReplyTo != "_INBOX.x" {
+		t.Errorf("doorbells %+v", got)
+	}
+	got[0].Ack()
+	got[1].Nak(0)
+	if again := fetch(t, lane, 1); len(again) != 1 || again[0].RunID != "run_2" {
+		t.Errorf("after nak: %+v", again)
+	}
+	if other := fetch(t, b.Lane(domain.LaneAutomation), 1); len(other) != 0 {
+		t.Errorf("another lane heard %+v", other)
+	}
+}
+
+func TestOldestUndeliveredIsWhatNoWorkerHasSeen(t *testing.T) {
+	t.Parallel()
+	b := dial(t, testkit.NATS(t))
+	if _, err := b.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, any, err := b.OldestUndelivered(t.Context(), domain.LaneChat); err != nil || any {
+		t.Errorf("an empty stream has an undelivered doorbell: %v", err)
+	}
+	before := time.Now().Add(-time.Second)
+	b.Ring(job("run_1", 1), job("run_2", 1))
+	first := fetch(t, b.Lane(domain.LaneChat), 1)
+	oldest, any, err := b.OldestUndelivered(t.Context(), domain.LaneChat)
+	if len(first) != 1 || err != nil || !any || oldest.Before(before) {
+		t.Errorf("oldest %v, %v, %v", oldest, any, err)
+	}
+	fetch(t, b.Lane(domain.LaneChat), 1)
+	if _, any, err = b.OldestUndelivered(t.Context(), domain.LaneChat); err != nil || any {
+		t.Errorf("delivered doorbells count as undelivered: %v", err)
+	}
+}
+
+func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	b := dial(t, url)
+	lane := b.Lane(domain.LaneChat)
+	fetch(t, lane, 1)
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := nc.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(contract.StreamJobs); err != nil {
+		t.Fatal(err)
+	}
+	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.Doorbell) {}) // may fail once; the next one opens everything anew
+	if err := lane.Fetch(t.Context(), 1, time.Second, func(*bus.Doorbell) {}); err != nil {
+		t.Fatalf("fetching after the stream was deleted: %v", err)
+	}
+	b.Ring(job("run_1", 1))
+	if got := fetch(t, lane, 1); len(got) != 1 {
+		t.Errorf("%d doorbells, want 1", len(got))
+	}
+}
+
+func TestNoticesReachWhoeverWaits(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	worker, ingress := dial(t, url), dial(t, url)
+	replies, done, cancelled := make(chan string, 4), make(chan struct{}, 4), make(chan string, 4)
+	inbox := ingress.NewInbox()
+	if _, err := ingress.OnReplies(inbox, func(runID string, body []byte) { replies <- runID + "=" + string(body) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.OnCancelled(func(runID string) { cancelled <- runID }); err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := ingress.OnDone(t.Context(), "run_1", func() { done <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker.Done("run_1", inbox, []byte("result"))
+	ingress.Cancelled("run_2")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 3 {
+		select {
+		case got := <-replies:
+			if got != "run_1=result" {
+				t.Errorf("reply %s", got)
+			}
+		case <-done:
+		case got := <-cancelled:
+			if got != "run_2" {
+				t.Errorf("cancelled %s", got)
+			}
+		case <-ctx.Done():
+			t.Fatal("a notice did not arrive")
+		}
+	}
+	stop()
+}

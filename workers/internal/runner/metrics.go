@@ -1,0 +1,53 @@
+package runner
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/shared/domain"
+)
+
+// metrics are what operators see of a worker's runs.
+type metrics struct {
+	ended  *prometheus.CounterVec
+	failed *prometheus.CounterVec
+	wait   prometheus.Histogram
+	total  prometheus.Histogram
+}
+
+func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
+	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
+	m := &metrics{
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_runs_ended_total", Help: "Runs ended by this process, by final status.",
+		}, []string{"status"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_attempts_failed_total", Help: "Attempts that failed, by error code.",
+		}, []string{"code"}),
+		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_run_wait_seconds", Help: "Time from a run's acceptance to its first start.", Buckets: seconds,
+		}),
+		total: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_run_seconds", Help: "Time from a run's acceptance to its end.", Buckets: seconds,
+		}),
+	}
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_runs_in_hand", Help: "Runs that this process carries out now.",
+	}, func() float64 { return float64(inHand()) })
+	for _, c := range []prometheus.Collector{m.ended, m.failed, m.wait, m.total, held} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// end counts a saved run.
+func (m *metrics) end(run domain.Run) {
+	m.ended.WithLabelValues(string(run.Status)).Inc()
+	if run.StartedAt != nil && run.Attempts == 1 {
+		m.wait.Observe(run.StartedAt.Sub(run.CreatedAt.Time).Seconds())
+	}
+	m.total.Observe(run.FinishedAt.Sub(run.CreatedAt.Time).Seconds())
+}

@@ -1,0 +1,179 @@
+package workers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/config"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+	"parley/shared/testkit/openaistub"
+	"parley/workers"
+)
+
+// rig is a database, a bus, a worker on both, and an organization to run for.
+type rig struct {
+	*testing.T
+	store *store.Store
+	bus   *bus.Bus
+	org   string
+	inbox string
+
+	mu      sync.Mutex
+	replies map[string]chan domain.Run
+}
+
+func newRig(t *testing.T, cfg config.Workers) *rig {
+	t.Helper()
+	st, err := store.Open(testkit.Postgres(t), 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
+	b, err := bus.Dial(testkit.NATS(t), "test", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com", Name: "a"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{T: t, store: st, bus: b, org: account.Organization.ID, inbox: b.NewInbox(), replies: map[string]chan domain.Run{}}
+	stop, err := b.OnReplies(r.inbox, r.reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	w, err := workers.New(workers.Config{Runs: config.Runs{OrgDispatchWindow: 4}, Workers: cfg, Roles: workers.Roles}, workers.Deps{Store: st, Bus: b, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("workers ended with %v", err)
+		}
+	})
+	return r
+}
+
+func (r *rig) reply(runID string, body []byte) {
+	var run domain.Run
+	if err := json.Unmarshal(body, &run); err != nil {
+		r.Errorf("reply %q: %v", body, err)
+	}
+	r.await(runID) <- run
+}
+
+func (r *rig) await(runID string) chan domain.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.replies[runID] == nil {
+		r.replies[runID] = make(chan domain.Run, 8)
+	}
+	return r.replies[runID]
+}
+
+func (r *rig) agent(model string) string {
+	r.Helper()
+	a, err := r.store.CreateAgent(r.Context(), r.org, domain.Agent{ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: model,
+		AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return a.ID
+}
+
+// start accepts a run as an ingress does, and rings for it.
+func (r *rig) start(agent, session, message string) string {
+	r.Helper()
+	input, err := json.Marshal(domain.Input{Message: message})
+	if err != nil {
+		r.Fatal(err)
+	}
+	run := store.NewRun{ID: id.New(id.Run), OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
+		SessionID: session, SessionKey: contract.Hash(agent, session), TriggerType: "api", Input: input, Lane: domain.LaneAutomation,
+		ReplyTo: r.inbox, Retention: time.Hour, Deadline: time.Minute}
+	run.Dedupe = contract.Dedupe(r.org, contract.EndpointAutomation, run.ID)
+	out, err := r.store.Accept(r.Context(), []store.NewRun{run}, 4)
+	if err != nil || out[0].Err != nil {
+		r.Fatalf("accepting: %v, %v", err, out)
+	}
+	if out[0].Job != nil {
+		r.bus.Ring(*out[0].Job)
+	}
+	return run.ID
+}
+
+func (r *rig) result(runID string) domain.Run {
+	r.Helper()
+	select {
+	case run := <-r.await(runID):
+		return run
+	case <-time.After(30 * time.Second):
+		r.Fatalf("no reply for %s", runID)
+		return domain.Run{}
+	}
+}
+
+func TestWorkersAnswerManyRunsThroughANarrowWindow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config.Workers{})
+	agent := r.agent("offline/echo")
+	var runs []string
+	for i := range 100 {
+		runs = append(runs, r.start(agent, fmt.Sprint("s", i), fmt.Sprint("hello ", i)))
+	}
+	for i, runID := range runs {
+		run := r.result(runID)
+		if run.Status != domain.RunCompleted || run.Message == nil || *run.Message != fmt.Sprint("echo: hello ", i) || run.Attempts != 1 {
+			t.Errorf("run %+v", run)
+		}
+	}
+}
+
+func TestWorkersGiveASessionItsHistoryInOrder(t *testing.T) {
+	t.Parallel()
+	stub := openaistub.New()
+	server := httptest.NewServer(stub)
+	t.Cleanup(server.Close)
+	r := newRig(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
+	agent := r.agent("openai/test")
+	var runs []string
+	for i := range 5 {
+		runs = append(runs, r.start(agent, "s", fmt.Sprint("message ", i)))
+	}
+	var last domain.Time
+	for _, runID := range runs {
+		run := r.result(runID)
+		if run.Status != domain.RunCompleted || run.StartedAt.Before(last.Time) {
+			t.Errorf("run %s started %v, its predecessor ended %v", run.Status, run.StartedAt, last)
+		}
+		last = *run.FinishedAt
+	}
+}
+
+func TestWorkersSayWhyARunFailed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config.Workers{})
+	run := r.result(r.start(r.agent("openai/none"), "s", "hi"))
+	if run.Status != domain.RunFailed || run.Error == nil || run.Error.Code != "model_not_available" || run.Message != nil {
+		t.Errorf("run %+v, error %+v", run, run.Error)
+	}
+}
