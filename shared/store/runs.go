@@ -23,6 +23,9 @@ type StoredRun struct {
 	Erased         bool
 }
 
+// Target is the agent or template that the run is of.
+func (r StoredRun) Target() string { return deref(r.Run.AgentID) + deref(r.Run.TemplateID) }
+
 // Body gives the bytes that callers see: those kept at the end, or the run as it stands.
 func (r StoredRun) Body() ([]byte, error) {
 	if r.Result != nil {

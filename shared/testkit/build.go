@@ -20,26 +20,29 @@ import (
 const buildWithin = 15 * time.Minute
 
 // builds keeps one build for each program of this test process.
-var builds sync.Map // of directory and package to func() (string, error)
+var builds sync.Map // of directory and package to builder
+
+// builder builds at its first call and gives the same program at the others.
+type builder func() (string, error)
 
 // BuildBinary builds the Go main in a directory - absolute, or relative to the root of the
 // repository as in "ingress/cmd/ingress" - and returns the path of the program. It is built
 // once, into a cache that all test processes share, and with the race detector if the test
 // has it.
-func BuildBinary(t testing.TB, dir string) string {
-	t.Helper()
+func BuildBinary(tb testing.TB, dir string) string {
+	tb.Helper()
 	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(Root(t), dir)
+		dir = filepath.Join(Root(tb), dir)
 	}
-	return build(t, dir, ".", raceEnabled)
+	return build(tb, dir, ".", raceEnabled)
 }
 
 // Root is the repository's directory, the one with go.work, above the test's.
-func Root(t testing.TB) string {
-	t.Helper()
+func Root(tb testing.TB) string {
+	tb.Helper()
 	root, err := repositoryRoot()
 	if err != nil {
-		t.Fatalf("testkit: %v", err)
+		tb.Fatalf("testkit: %v", err)
 	}
 	return root
 }
@@ -59,17 +62,18 @@ func repositoryRoot() (string, error) {
 	}
 }
 
-func build(t testing.TB, dir, pkg string, race bool, env ...string) string {
-	t.Helper()
-	once := sync.OnceValues(func() (string, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), buildWithin)
+func build(tb testing.TB, dir, pkg string, race bool, env ...string) string { //nolint:unparam // race is true under the detector
+	tb.Helper()
+	var once builder = sync.OnceValues(func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), buildWithin)
 		defer cancel()
 		return compile(ctx, dir, pkg, race, env)
 	})
 	known, _ := builds.LoadOrStore(dir+" "+pkg, once)
-	path, err := known.(func() (string, error))()
+	once, _ = known.(builder)
+	path, err := once()
 	if err != nil {
-		t.Fatalf("testkit: building %s in %s: %v", pkg, dir, err)
+		tb.Fatalf("testkit: building %s in %s: %v", pkg, dir, err)
 	}
 	return path
 }
@@ -81,7 +85,7 @@ func compile(ctx context.Context, dir, pkg string, race bool, env []string) (pat
 	if err != nil {
 		cache = os.TempDir() // no home: a cache that lives as long as the machine
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %t", dir, pkg, race))
+	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %tb", dir, pkg, race))
 	target := filepath.Join(cache, "parley-test", hex.EncodeToString(key[:8]))
 	if err := os.MkdirAll(target, 0o700); err != nil {
 		return "", fmt.Errorf("making cache: %w", err)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -93,10 +94,10 @@ func TestPostgresIsEachTestsOwn(t *testing.T) {
 	}
 }
 
-func TestPostgresIsDroppedUnderItsUsers(t *testing.T) {
+func TestPostgresIsDroppedUnderItsUsers(t *testing.T) { //nolint:tparallel // looks at what its subtest left
 	t.Parallel()
 	var dsn string
-	t.Run("user", func(t *testing.T) { //nolint:paralleltest // the rest looks at what it left
+	t.Run("user", func(t *testing.T) {
 		dsn = Postgres(t)
 		db, err := sql.Open("postgres", dsn)
 		if err != nil {
@@ -149,11 +150,14 @@ func openJetStream(t *testing.T, url string) jetstream.JetStream {
 func TestBorrowedNATS(t *testing.T) {
 	t.Parallel()
 	own := NATS(t)
+	t.Cleanup(func() { _ = os.Remove(borrowPath(own)) })
 	for range 3 {
 		t.Run("one", func(t *testing.T) {
 			t.Parallel()
-			if borrow(t, own) != own || borrow(t, own) != own {
-				t.Fatal("another server")
+			for range 2 {
+				if borrow(t, own) != own {
+					t.Fatal("another server")
+				}
 			}
 			js := openJetStream(t, own)
 			for name, found := range map[string]error{contract.StreamJobs: jetstream.ErrStreamNotFound, "OTHERS": nil} {
@@ -265,7 +269,7 @@ func (s *stage) Fatalf(format string, values ...any) {
 }
 
 // play runs f and its cleanups and returns what it said.
-func play(t *testing.T, f func(t testing.TB)) string {
+func play(t *testing.T, f func(s *stage)) string {
 	t.Helper()
 	s := &stage{TB: t}
 	func() {
@@ -276,8 +280,8 @@ func play(t *testing.T, f func(t testing.TB)) string {
 		}()
 		f(s)
 	}()
-	for i := len(s.cleanups) - 1; i >= 0; i-- {
-		s.cleanups[i]()
+	for _, cleanup := range slices.Backward(s.cleanups) {
+		cleanup()
 	}
 	return s.said.String()
 }
@@ -286,27 +290,27 @@ func TestFailuresAreExplained(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		run  func(t testing.TB)
+		run  func(s *stage)
 		says []string
 	}{
-		{"no program", func(t testing.TB) { StartProcess(t, Command{Path: "/no/such/program"}) }, []string{"starting program", "no such file"}},
-		{"ends at once", func(t testing.TB) {
+		{"no program", func(s *stage) { StartProcess(s, Command{Path: "/no/such/program"}) }, []string{"starting program", "no such file"}},
+		{"ends at once", func(s *stage) {
 			command := self("failing")
 			command.Name, command.ReadyLine = "worker", "ready"
-			StartProcess(t, command)
+			StartProcess(s, command)
 		}, []string{"worker ended while starting: exit status 2", "output of worker:\nno such file: /etc/parley"}},
-		{"never ready", func(t testing.TB) {
+		{"never ready", func(s *stage) {
 			command := self("family")
 			command.ReadyLine, command.ReadyWithin = "ready", 200*time.Millisecond
-			StartProcess(t, command)
+			StartProcess(s, command)
 		}, []string{"not ready after 200ms", "child"}},
-		{"restarted alive", func(t testing.TB) { StartProcess(t, Command{Path: "sleep", Args: []string{"600"}}).Restart() }, []string{"still runs"}},
-		{"no such package", func(t testing.TB) { BuildBinary(t, "shared/nothing") }, []string{"building", "shared/nothing"}},
-		{"failed later", func(t testing.TB) {
+		{"restarted alive", func(s *stage) { StartProcess(s, Command{Path: "sleep", Args: []string{"600"}}).Restart() }, []string{"still runs"}},
+		{"no such package", func(s *stage) { BuildBinary(s, "shared/nothing") }, []string{"building", "shared/nothing"}},
+		{"failed later", func(s *stage) {
 			command := self("family")
 			command.ReadyLine = "child"
-			StartProcess(t, command)
-			t.Errorf("wrong answer")
+			StartProcess(s, command)
+			s.Errorf("wrong answer")
 		}, []string{"wrong answer", "child"}},
 	}
 	for _, test := range tests {
@@ -322,10 +326,10 @@ func TestFailuresAreExplained(t *testing.T) {
 	}
 }
 
-func TestNothingOutlivesItsTest(t *testing.T) {
+func TestNothingOutlivesItsTest(t *testing.T) { //nolint:tparallel // looks at what its subtest left
 	t.Parallel()
 	var parent, child int
-	t.Run("run", func(t *testing.T) { //nolint:paralleltest // the rest looks at what it left
+	t.Run("run", func(t *testing.T) {
 		command := self("family")
 		command.ReadyLine = "child"
 		p := StartProcess(t, command)
@@ -448,10 +452,5 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 }
 
 func anyRunning(pids []int) bool {
-	for _, pid := range pids {
-		if running(pid) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pids, running)
 }

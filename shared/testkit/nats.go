@@ -27,27 +27,27 @@ const sharedWithin = 10 * time.Minute
 // NATS returns the URL of a NATS server with JetStream, on loopback, for this test alone:
 // a server of its own, or the shared one as long as the test lasts, without streams of
 // Parley's in it.
-func NATS(t testing.TB) string {
-	t.Helper()
+func NATS(tb testing.TB) string {
+	tb.Helper()
 	if url := os.Getenv("TEST_NATS_URL"); url != "" {
-		return borrow(t, url)
+		return borrow(tb, url)
 	}
 	if useContainers() {
 		url, err := testContainer()
 		if err != nil {
-			t.Fatalf("testkit: NATS: %v", err)
+			tb.Fatalf("testkit: NATS: %v", err)
 		}
-		return borrow(t, url)
+		return borrow(tb, url)
 	}
-	server, err := embedded.Start(embedded.Config{Dir: tempDir(t, "nats"), Port: embedded.RandomPort, Log: zerolog.Nop()})
+	server, err := embedded.Start(embedded.Config{Dir: tempDir(tb, "nats"), Port: embedded.RandomPort, Log: zerolog.Nop()})
 	if err != nil {
-		t.Fatalf("testkit: NATS: %v", err)
+		tb.Fatalf("testkit: NATS: %v", err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
 		if err := server.Stop(ctx); err != nil {
-			t.Errorf("testkit: %v", err)
+			tb.Errorf("testkit: %v", err)
 		}
 	})
 	return server.URL()
@@ -72,41 +72,46 @@ var borrowers = struct {
 }{byURL: map[string]testing.TB{}}
 
 // borrow gives the shared server to one test of the machine at a time.
-func borrow(t testing.TB, url string) string {
-	t.Helper()
+func borrow(tb testing.TB, url string) string {
+	tb.Helper()
 	borrowers.Lock()
-	again := borrowers.byURL[url] == t
+	again := borrowers.byURL[url] == tb
 	borrowers.Unlock()
 	if again {
 		return url
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), sharedWithin)
+	ctx, cancel := context.WithTimeout(tb.Context(), sharedWithin)
 	defer cancel()
-	key := sha256.Sum256([]byte(url))
-	lock, err := awaitLock(ctx, filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8])))
+	lock, err := awaitLock(ctx, borrowPath(url))
 	if err != nil {
-		t.Fatalf("testkit: waiting for the shared NATS server: %v", err)
+		tb.Fatalf("testkit: waiting for the shared NATS server: %v", err)
 	}
 	borrowers.Lock()
-	borrowers.byURL[url] = t
+	borrowers.byURL[url] = tb
 	borrowers.Unlock()
-	t.Cleanup(func() { giveBack(t, url, lock) })
+	tb.Cleanup(func() { giveBack(tb, url, lock) })
 	if err := removeStreams(ctx, url); err != nil {
-		t.Fatalf("testkit: emptying the shared NATS server: %v", err)
+		tb.Fatalf("testkit: emptying the shared NATS server: %v", err)
 	}
 	return url
 }
 
-func giveBack(t testing.TB, url string, lock *lifecycle.Lock) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+// borrowPath is the lock file of a shared server, the same for all test processes.
+func borrowPath(url string) string {
+	key := sha256.Sum256([]byte(url))
+	return filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8]))
+}
+
+func giveBack(tb testing.TB, url string, lock *lifecycle.Lock) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 	defer cancel()
 	err := removeStreams(ctx, url)
 	borrowers.Lock()
 	delete(borrowers.byURL, url)
 	borrowers.Unlock()
 	if err := errors.Join(err, lock.Unlock()); err != nil {
-		t.Errorf("testkit: giving back the shared NATS server: %v", err)
+		tb.Errorf("testkit: giving back the shared NATS server: %v", err)
 	}
 }
 

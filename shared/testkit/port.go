@@ -22,11 +22,11 @@ const (
 
 // FreePort is a loopback port that nobody listens on, and that no other test of this user
 // is given before this one has ended.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-ports-%d", os.Getuid()))
+func FreePort(tb testing.TB) int {
+	tb.Helper()
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-ports-%d", os.Getuid())) //nolint:usetesting // all tests' place
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatalf("testkit: making directory of ports: %v", err)
+		tb.Fatalf("testkit: making directory of ports: %v", err)
 	}
 	start := rand.N(portCount) //nolint:gosec // G404: no secret, only a place to begin
 	for i := range portCount {
@@ -36,22 +36,22 @@ func FreePort(t testing.TB) int {
 			continue
 		}
 		if err != nil {
-			t.Fatalf("testkit: reserving port: %v", err)
+			tb.Fatalf("testkit: reserving port: %v", err)
 		}
-		if listenable(t, port) {
-			t.Cleanup(func() { _ = lock.Unlock() })
+		if listenable(tb, port) {
+			tb.Cleanup(func() { _ = lock.Unlock() })
 			return port
 		}
 		_ = lock.Unlock()
 	}
-	t.Fatalf("testkit: no free port from %d to %d", firstPort, firstPort+portCount-1)
+	tb.Fatalf("testkit: no free port from %d to %d", firstPort, firstPort+portCount-1)
 	return 0
 }
 
-func listenable(t testing.TB, port int) bool {
-	t.Helper()
+func listenable(tb testing.TB, port int) bool {
+	tb.Helper()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
 	if err != nil {
 		return false
 	}

@@ -25,21 +25,21 @@ const setUpWithin = 5 * time.Minute
 // Postgres returns the connection URL of a database of this test's own, with Parley's
 // schema and nothing in it, as a superuser. It is dropped at the test's end, whoever is
 // still connected.
-func Postgres(t testing.TB) string {
-	t.Helper()
+func Postgres(tb testing.TB) string {
+	tb.Helper()
 	server, err := testDatabases()
 	if err != nil {
-		t.Fatalf("testkit: PostgreSQL: %v", err)
+		tb.Fatalf("testkit: PostgreSQL: %v", err)
 	}
 	name := "test_" + strings.ToLower(rand.Text())
-	if err := server.clone(t.Context(), name); err != nil {
-		t.Fatalf("testkit: making database: %v", err)
+	if err := server.clone(tb.Context(), name); err != nil {
+		tb.Fatalf("testkit: making database: %v", err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
 		if err := server.drop(ctx, name); err != nil {
-			t.Errorf("testkit: dropping database: %v", err)
+			tb.Errorf("testkit: dropping database: %v", err)
 		}
 	})
 	return server.dsn(name)

@@ -44,7 +44,7 @@ type Command struct {
 // Process is a real process that a test has started; its methods are for the test's own
 // goroutine, for they fail the test.
 type Process struct {
-	t       testing.TB
+	tb      testing.TB
 	command Command
 	mark    string
 	logPath string
@@ -56,59 +56,59 @@ var processes atomic.Int64
 
 // StartProcess starts the command and returns when it is ready. It is killed at the end of
 // the test, with all that it started, and what it wrote is shown if the test failed.
-func StartProcess(t testing.TB, command Command) *Process {
-	t.Helper()
+func StartProcess(tb testing.TB, command Command) *Process {
+	tb.Helper()
 	own, err := mine()
 	if err != nil {
-		t.Fatalf("testkit: %v", err)
+		tb.Fatalf("testkit: %v", err)
 	}
 	if command.Name == "" {
 		command.Name = filepath.Base(command.Path)
 	}
 	p := &Process{
-		t: t, command: command,
+		tb: tb, command: command,
 		mark:    own.mark + "-" + strconv.FormatInt(processes.Add(1), 10),
-		logPath: filepath.Join(tempDir(t, command.Name), "output"),
+		logPath: filepath.Join(tempDir(tb, command.Name), "output"),
 	}
-	t.Cleanup(p.cleanUp)
+	tb.Cleanup(p.cleanUp)
 	p.start()
 	return p
 }
 
 func (p *Process) start() {
-	p.t.Helper()
+	p.tb.Helper()
 	log, err := os.OpenFile(p.logPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		p.t.Fatalf("testkit: opening output of %s: %v", p.command.Name, err)
+		p.tb.Fatalf("testkit: opening output of %s: %v", p.command.Name, err)
 	}
 	defer log.Close()
 	if p.logFrom, err = log.Seek(0, 2); err != nil {
-		p.t.Fatalf("testkit: measuring output of %s: %v", p.command.Name, err)
+		p.tb.Fatalf("testkit: measuring output of %s: %v", p.command.Name, err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), p.command.Path, p.command.Args...)
+	cmd := exec.CommandContext(context.WithoutCancel(p.tb.Context()), p.command.Path, p.command.Args...)
 	cmd.Env = append(append(os.Environ(), p.command.Env...), p.mark)
 	cmd.Dir = p.command.Dir
 	// A file, not a pipe: the process can write whatever becomes of this one.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
-		p.t.Fatalf("testkit: starting %s: %v", p.command.Name, err)
+		p.tb.Fatalf("testkit: starting %s: %v", p.command.Name, err)
 	}
 	p.awaitReady()
 }
 
 func (p *Process) awaitReady() {
-	p.t.Helper()
+	p.tb.Helper()
 	within := p.command.ReadyWithin
 	if within == 0 {
 		within = defaultReadyWithin
 	}
-	ready := await(p.t, within, func() bool { return p.child.Ended() || p.ready() })
+	ready := await(p.tb, within, func() bool { return p.child.Ended() || p.ready() })
 	if p.child.Ended() {
-		p.t.Fatalf("testkit: %s ended while starting: %v", p.command.Name, p.child.Err())
+		p.tb.Fatalf("testkit: %s ended while starting: %v", p.command.Name, p.child.Err())
 	}
 	if !ready {
-		p.t.Fatalf("testkit: %s is not ready after %s", p.command.Name, within)
+		p.tb.Fatalf("testkit: %s is not ready after %s", p.command.Name, within)
 	}
 }
 
@@ -116,7 +116,7 @@ func (p *Process) ready() bool {
 	if line := p.command.ReadyLine; line != "" && !bytes.Contains(p.output(), []byte(line)) {
 		return false
 	}
-	return p.command.ReadyURL == "" || answers(p.t.Context(), p.command.ReadyURL)
+	return p.command.ReadyURL == "" || answers(p.tb.Context(), p.command.ReadyURL)
 }
 
 // answers tells whether a GET gives 200.
@@ -136,8 +136,8 @@ func answers(ctx context.Context, url string) bool {
 }
 
 // await polls until done says yes; false when the time or the test is over before.
-func await(t testing.TB, within time.Duration, done func() bool) bool {
-	t.Helper()
+func await(tb testing.TB, within time.Duration, done func() bool) bool {
+	tb.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
 	tick := time.NewTicker(pollInterval)
@@ -147,7 +147,7 @@ func await(t testing.TB, within time.Duration, done func() bool) bool {
 		case <-tick.C:
 		case <-over.C:
 			return false
-		case <-t.Context().Done():
+		case <-tb.Context().Done():
 			return false
 		}
 	}
@@ -181,40 +181,40 @@ func (p *Process) Done() <-chan struct{} { return p.child.Done() }
 // Kill9 ends the process as a crash would, and returns when it is gone; what it has
 // started itself goes on.
 func (p *Process) Kill9() {
-	p.t.Helper()
+	p.tb.Helper()
 	p.signal(syscall.SIGKILL)
 	<-p.child.Done()
 }
 
 // Stop freezes the process until Cont.
 func (p *Process) Stop() {
-	p.t.Helper()
+	p.tb.Helper()
 	p.signal(syscall.SIGSTOP)
 }
 
 // Cont lets a frozen process go on.
 func (p *Process) Cont() {
-	p.t.Helper()
+	p.tb.Helper()
 	p.signal(syscall.SIGCONT)
 }
 
 // Term asks the process to end; Wait tells how it did.
 func (p *Process) Term() {
-	p.t.Helper()
+	p.tb.Helper()
 	p.signal(syscall.SIGTERM)
 }
 
 // Wait waits for the end of the process: nil when its status was 0. A process that does
 // not end in time fails the test.
 func (p *Process) Wait(within time.Duration) error {
-	p.t.Helper()
+	p.tb.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
 	select {
 	case <-p.child.Done():
 		return p.child.Err()
 	case <-over.C:
-		p.t.Fatalf("testkit: %s has not ended after %s", p.command.Name, within)
+		p.tb.Fatalf("testkit: %s has not ended after %s", p.command.Name, within)
 		return nil
 	}
 }
@@ -222,17 +222,17 @@ func (p *Process) Wait(within time.Duration) error {
 // Restart starts the same command again and returns when it is ready; the process must
 // have ended.
 func (p *Process) Restart() {
-	p.t.Helper()
+	p.tb.Helper()
 	if !p.child.Ended() {
-		p.t.Fatalf("testkit: restarting %s, which still runs", p.command.Name)
+		p.tb.Fatalf("testkit: restarting %s, which still runs", p.command.Name)
 	}
 	p.start()
 }
 
 func (p *Process) signal(signal syscall.Signal) {
-	p.t.Helper()
+	p.tb.Helper()
 	if err := p.child.Signal(signal); err != nil {
-		p.t.Fatalf("testkit: sending %s to %s: %v", signal, p.command.Name, err)
+		p.tb.Fatalf("testkit: sending %s to %s: %v", signal, p.command.Name, err)
 	}
 }
 
@@ -242,11 +242,11 @@ func (p *Process) cleanUp() {
 		<-p.child.Done()
 	}
 	killMarked(p.mark)
-	if p.t.Failed() {
+	if p.tb.Failed() {
 		output := []byte(p.Output())
 		if cut := len(output) - logShown; cut > 0 {
 			output = append([]byte("…"), output[cut:]...)
 		}
-		p.t.Logf("output of %s:\n%s", p.command.Name, output)
+		p.tb.Logf("output of %s:\n%s", p.command.Name, output)
 	}
 }

@@ -41,15 +41,15 @@ const (
 type link struct{ client, target net.Conn }
 
 // Proxy starts a proxy to target, a host and port as in "127.0.0.1:4222", until the test ends.
-func Proxy(t testing.TB, target string) *FaultProxy {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+func Proxy(tb testing.TB, target string) *FaultProxy {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatalf("testkit: starting proxy: %v", err)
+		tb.Fatalf("testkit: starting proxy: %v", err)
 	}
 	p := &FaultProxy{target: target, listener: listener, changed: make(chan struct{}), links: map[*link]struct{}{}}
-	p.group.Go(func() { p.accept(context.WithoutCancel(t.Context())) })
-	t.Cleanup(p.close)
+	p.group.Go(func() { p.accept(context.WithoutCancel(tb.Context())) })
+	tb.Cleanup(p.close)
 	return p
 }
 

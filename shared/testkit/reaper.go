@@ -88,19 +88,19 @@ func (b *belongings) watch() error {
 }
 
 // tempDir is a directory of this test's own, which is gone even if the test is killed.
-func tempDir(t testing.TB, name string) string {
-	t.Helper()
+func tempDir(tb testing.TB, name string) string {
+	tb.Helper()
 	own, err := mine()
 	if err != nil {
-		t.Fatalf("testkit: %v", err)
+		tb.Fatalf("testkit: %v", err)
 	}
-	dir, err := os.MkdirTemp(own.dir, name+"-")
+	dir, err := os.MkdirTemp(own.dir, name+"-") //nolint:usetesting // below what the reaper removes
 	if err != nil {
-		t.Fatalf("testkit: making temporary directory: %v", err)
+		tb.Fatalf("testkit: making temporary directory: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
-			t.Errorf("testkit: removing temporary directory: %v", err)
+			tb.Errorf("testkit: removing temporary directory: %v", err)
 		}
 	})
 	return dir

@@ -22,31 +22,31 @@ const parleyDatabase = "parley"
 // PostgresServer is a PostgreSQL for a test to kill; unlike that of Postgres it syncs
 // what is committed. Its methods are for the test's own goroutine.
 type PostgresServer struct {
-	t      testing.TB
+	tb     testing.TB
 	config pgserver.Config
 	server *pgserver.Server
 }
 
 // PostgresProcess starts a PostgreSQL of this test's own on a loopback port, with a
 // migrated database.
-func PostgresProcess(t testing.TB) *PostgresServer {
-	t.Helper()
-	p := &PostgresServer{t: t, config: pgserver.Config{
-		Dir: tempDir(t, "postgres"), Port: FreePort(t), Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel),
+func PostgresProcess(tb testing.TB) *PostgresServer {
+	tb.Helper()
+	p := &PostgresServer{tb: tb, config: pgserver.Config{
+		Dir: tempDir(tb, "postgres"), Port: FreePort(tb), Log: zerolog.New(zerolog.NewTestWriter(tb)).Level(zerolog.WarnLevel),
 	}}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if p.server != nil {
-			_ = p.server.Stop(context.WithoutCancel(t.Context())) // it may have been killed
+			_ = p.server.Stop(context.WithoutCancel(tb.Context())) // it may have been killed
 		}
 	})
 	p.Restart()
-	ctx, cancel := context.WithTimeout(t.Context(), serverPatience)
+	ctx, cancel := context.WithTimeout(tb.Context(), serverPatience)
 	defer cancel()
 	if err := p.server.CreateDatabase(ctx, parleyDatabase); err != nil {
-		t.Fatalf("testkit: %v", err)
+		tb.Fatalf("testkit: %v", err)
 	}
 	if err := migrateDatabase(ctx, p.DSN()); err != nil {
-		t.Fatalf("testkit: %v", err)
+		tb.Fatalf("testkit: %v", err)
 	}
 	return p
 }
@@ -59,31 +59,31 @@ func (p *PostgresServer) PID() int { return p.server.PID() }
 
 // Kill9 ends the server as a crash would.
 func (p *PostgresServer) Kill9() {
-	p.t.Helper()
+	p.tb.Helper()
 	if err := syscall.Kill(p.server.PID(), syscall.SIGKILL); err != nil {
-		p.t.Fatalf("testkit: killing PostgreSQL: %v", err)
+		p.tb.Fatalf("testkit: killing PostgreSQL: %v", err)
 	}
 	<-p.server.Done()
 }
 
 // Term shuts the server down in order.
 func (p *PostgresServer) Term() {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), serverPatience)
+	p.tb.Helper()
+	ctx, cancel := context.WithTimeout(p.tb.Context(), serverPatience)
 	defer cancel()
 	if err := p.server.Stop(ctx); err != nil {
-		p.t.Fatalf("testkit: %v", err)
+		p.tb.Fatalf("testkit: %v", err)
 	}
 }
 
 // Restart starts the server again, on the same port and data, after Kill9 or Term.
 func (p *PostgresServer) Restart() {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), serverPatience)
+	p.tb.Helper()
+	ctx, cancel := context.WithTimeout(p.tb.Context(), serverPatience)
 	defer cancel()
 	server, err := pgserver.Start(ctx, p.config)
 	if err != nil {
-		p.t.Fatalf("testkit: starting PostgreSQL: %v", err)
+		p.tb.Fatalf("testkit: starting PostgreSQL: %v", err)
 	}
 	p.server = server
 }
@@ -99,29 +99,29 @@ type NATSServer struct {
 // NATSProcess starts a real nats-server with JetStream in dir - one of this test's own
 // when empty - on a loopback port. The program is the one that PARLEY_NATS_SERVER names,
 // or it is built.
-func NATSProcess(t testing.TB, dir string) *NATSServer {
-	t.Helper()
+func NATSProcess(tb testing.TB, dir string) *NATSServer {
+	tb.Helper()
 	if dir == "" {
-		dir = tempDir(t, "jetstream")
+		dir = tempDir(tb, "jetstream")
 	}
-	port := strconv.Itoa(FreePort(t))
-	process := StartProcess(t, Command{
-		Name: "nats-server", Path: natsServer(t),
+	port := strconv.Itoa(FreePort(tb))
+	process := StartProcess(tb, Command{
+		Name: "nats-server", Path: natsServer(tb),
 		Args:      []string{"--addr", "127.0.0.1", "--port", port, "--jetstream", "--store_dir", dir},
 		ReadyLine: "Server is ready",
 	})
 	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}
 }
 
-func natsServer(t testing.TB) string {
-	t.Helper()
+func natsServer(tb testing.TB) string {
+	tb.Helper()
 	path := os.Getenv("PARLEY_NATS_SERVER")
 	if path == "" {
 		// From the module of tools, which stands outside of go.work.
-		return build(t, Root(t)+"/tools", "github.com/nats-io/nats-server/v2", false, "GOWORK=off")
+		return build(tb, Root(tb)+"/tools", "github.com/nats-io/nats-server/v2", false, "GOWORK=off")
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("testkit: PARLEY_NATS_SERVER: %v", err)
+		tb.Fatalf("testkit: PARLEY_NATS_SERVER: %v", err)
 	}
 	return path
 }

@@ -63,7 +63,7 @@ func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 	if err := migrateDatabase(ctx, d.dsn(draft)); err != nil {
 		return err
 	}
-	rename := "ALTER DATABASE " + pq.QuoteIdentifier(draft) + " RENAME TO " + pq.QuoteIdentifier(d.template)
+	rename := fmt.Sprintf("ALTER DATABASE %s RENAME TO %s", pq.QuoteIdentifier(draft), pq.QuoteIdentifier(d.template))
 	if _, err := conn.ExecContext(ctx, rename); err != nil {
 		return fmt.Errorf("naming template: %w", err)
 	}

@@ -33,6 +33,7 @@ type Up struct {
 
 // Run starts the service, prints the banner once it answers, and serves until ctx ends.
 func (u *Up) Run(ctx context.Context) (err error) {
+	began := time.Now()
 	dir, err := filepath.Abs(u.DataDir)
 	if err != nil {
 		return fmt.Errorf("finding data directory: %w", err)
@@ -60,7 +61,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		cancel()
 		return errors.Join(err, group.Run(ended))
 	}
-	b.busy = busy
+	b.busy, b.began = busy, began
 	group.Add("banner", func(ctx context.Context) error {
 		if err := b.present(ctx); err != nil {
 			return err
@@ -91,7 +92,7 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 	group.Add("ingress", in.Run)
 	return &banner{
 		seeds: seeder{store: srv.store, baseURL: "http://" + listener.Addr().String(), publicURL: u.PublicURL, file: filepath.Join(dir, "credentials.json")},
-		model: w.DefaultModel(), dataDir: dir, began: time.Now(),
+		model: w.DefaultModel(), dataDir: dir,
 	}, nil
 }
 

@@ -1,0 +1,137 @@
+package auth
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+)
+
+func TestClientAddr(t *testing.T) {
+	t.Parallel()
+	proxies := Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	for name, c := range map[string]struct {
+		remote    string
+		forwarded []string
+		want      string
+		client    string
+	}{
+		"direct":                     {"192.0.2.1:99", nil, "192.0.2.1", "192.0.2.1"},
+		"direct, made-up header":     {"192.0.2.1:99", []string{"198.51.100.7"}, "192.0.2.1", "192.0.2.1"},
+		"one proxy":                  {"10.0.0.1:99", []string{"198.51.100.7"}, "198.51.100.7", "198.51.100.7"},
+		"two proxies":                {"10.0.0.1:99", []string{"198.51.100.7, 10.0.0.2"}, "198.51.100.7", "198.51.100.7"},
+		"client lies":                {"10.0.0.1:99", []string{"203.0.113.9, 198.51.100.7"}, "198.51.100.7", "198.51.100.7"},
+		"two headers":                {"10.0.0.1:99", []string{"203.0.113.9", "198.51.100.7"}, "198.51.100.7", "198.51.100.7"},
+		"proxy says nothing":         {"10.0.0.1:99", nil, "10.0.0.1", "10.0.0.1"},
+		"nonsense":                   {"10.0.0.1:99", []string{"198.51.100.7, what"}, "10.0.0.1", "10.0.0.1"},
+		"with port":                  {"10.0.0.1:99", []string{"198.51.100.7:1234"}, "198.51.100.7", "198.51.100.7"},
+		"IPv6":                       {"[2001:db8:1:2:3::1]:99", nil, "2001:db8:1:2:3::1", "2001:db8:1:2::/64"},
+		"IPv6 behind proxy":          {"[fd00::1]:99", []string{"[2001:db8:1:2:3::1]:99"}, "2001:db8:1:2:3::1", "2001:db8:1:2::/64"},
+		"IPv4 in IPv6":               {"[::ffff:192.0.2.1]:99", nil, "192.0.2.1", "192.0.2.1"},
+		"link-local with its zone":   {"[fe80::1%eth0]:99", nil, "fe80::1", "fe80::/64"},
+		"everybody is a proxy":       {"10.0.0.1:99", []string{"10.0.0.3, 10.0.0.2"}, "10.0.0.3", "10.0.0.3"},
+		"unix socket":                {"@", nil, "invalid IP", "local"},
+		"IPv4 in IPv6, proxy's hint": {"10.0.0.1:99", []string{"::ffff:198.51.100.7"}, "198.51.100.7", "198.51.100.7"},
+	} {
+		req := &http.Request{RemoteAddr: c.remote, Header: http.Header{}}
+		for _, v := range c.forwarded {
+			req.Header.Add("X-Forwarded-For", v)
+		}
+		if got := proxies.ClientAddr(req); got.String() != c.want || clientName(got) != c.client {
+			t.Errorf("%s: %s counted as %s; want %s and %s", name, got, clientName(got), c.want, c.client)
+		}
+	}
+}
+
+func TestSecure(t *testing.T) {
+	t.Parallel()
+	proxies := Proxies{netip.MustParsePrefix("10.0.0.0/8")}
+	req := func(remote, proto string, over *tls.ConnectionState) *http.Request {
+		return &http.Request{RemoteAddr: remote, TLS: over, Header: http.Header{"X-Forwarded-Proto": {proto}}}
+	}
+	for name, c := range map[string]struct {
+		req  *http.Request
+		want bool
+	}{
+		"plain":          {req("192.0.2.1:9", "http", nil), false},
+		"TLS":            {req("192.0.2.1:9", "http", &tls.ConnectionState{}), true},
+		"proxy says so":  {req("10.0.0.1:9", "https", nil), true},
+		"client says so": {req("192.0.2.1:9", "https", nil), false},
+	} {
+		if got := proxies.Secure(c.req); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestCookie(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	SetCookie(w, "ps_x", time.Now().Add(SessionLife), true)
+	ClearCookie(w, false)
+	got := w.Result().Header["Set-Cookie"]
+	for _, part := range []string{CookieName + "=ps_x", "HttpOnly", "SameSite=Lax", "Secure", "Path=/", "Max-Age=2592000"} {
+		if !strings.Contains(got[0], part) {
+			t.Errorf("%s lacks %s", got[0], part)
+		}
+	}
+	if strings.Contains(got[1], "Secure") || !strings.Contains(got[1], "Max-Age=0") {
+		t.Errorf("clearing: %s", got[1])
+	}
+}
+
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	p, err := NewPasswords()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := p.Hash(t.Context(), "correct horse")
+	if err != nil || !strings.HasPrefix(hash, "$argon2id$") {
+		t.Fatalf("hash %q, %v", hash, err)
+	}
+	for name, c := range map[string]struct {
+		password, hash string
+		want           bool
+	}{
+		"right":         {"correct horse", hash, true},
+		"wrong":         {"correct horses", hash, false},
+		"no account":    {"correct horse", "", false},
+		"the dummy one": {"no password is this one", "", false},
+	} {
+		if got, err := p.Matches(t.Context(), c.password, c.hash); err != nil || got != c.want {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestPasswordsAreBounded(t *testing.T) {
+	t.Parallel()
+	p := &Passwords{slots: make(chan struct{}, 1)}
+	p.slots <- struct{}{}
+	p.waiting.Store(passwordWaiters)
+	if _, err := p.enter(t.Context()); apierr.CodeOf(err) != apierr.Overloaded {
+		t.Errorf("beyond the queue: %v", err)
+	}
+	if got := p.waiting.Load(); got != passwordWaiters {
+		t.Errorf("%d waiters are counted", got)
+	}
+	p.waiting.Store(0)
+	done := make(chan error)
+	go func() {
+		leave, err := p.enter(t.Context())
+		if err == nil {
+			leave()
+		}
+		done <- err
+	}()
+	<-p.slots // whoever was in leaves
+	if err := <-done; err != nil {
+		t.Errorf("waiting: %v", err)
+	}
+}

@@ -1,0 +1,35 @@
+package auth
+
+import (
+	"net/http"
+	"time"
+)
+
+// SessionLife is how long a login session lasts.
+const SessionLife = 30 * 24 * time.Hour
+
+// SetCookie gives the browser its session token.
+func SetCookie(w http.ResponseWriter, token string, expires time.Time, secure bool) {
+	http.SetCookie(w, sessionCookie(token, expires, int(SessionLife/time.Second), secure))
+}
+
+// ClearCookie takes the session token from the browser.
+func ClearCookie(w http.ResponseWriter, secure bool) {
+	http.SetCookie(w, sessionCookie("", time.Unix(1, 0), -1, secure))
+}
+
+func sessionCookie(token string, expires time.Time, maxAge int, secure bool) *http.Cookie {
+	return &http.Cookie{
+		Name: CookieName, Value: token, Path: "/", Expires: expires, MaxAge: maxAge,
+		HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// CookieToken gives the token in a request's session cookie, "" when there is none to speak of.
+func CookieToken(req *http.Request) string {
+	token, err := cookieToken(req)
+	if err != nil {
+		return ""
+	}
+	return token
+}

@@ -1,0 +1,159 @@
+package auth
+
+import (
+	"net/http"
+	"strings"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+)
+
+// Via says how a request showed its credential.
+type Via string
+
+// The ways to show a credential.
+const (
+	ViaNothing Via = ""
+	ViaCookie  Via = "cookie"
+	ViaBearer  Via = "bearer"
+	ViaKey     Via = "key"
+)
+
+// CookieName is the name of the session cookie.
+const CookieName = "parley_session"
+
+// The headers that say who calls, in the form that net/http keeps them in.
+const (
+	headerKey           = "X-Api-Key"
+	headerAuthorization = "Authorization"
+	headerOrganization  = "X-Organization-Id"
+	headerTenant        = "X-Tenant-Id"
+)
+
+// presented is what a request shows: at most one credential, and what it says about organization
+// and demo mode. Nothing of it is believed yet.
+type presented struct {
+	via   Via
+	token string
+	org   string
+	demo  bool
+}
+
+// read takes the credentials off a request, the cookie only when cookies count. Whatever is malformed
+// is an error, never "nothing shown".
+func read(req *http.Request, cookies bool) (presented, error) {
+	var p presented
+	tenant, err := single(req, headerTenant, "x-tenant-id")
+	if err != nil {
+		return p, err
+	}
+	if tenant != "" && tenant != domain.DemoTenant {
+		return p, apierr.Invalid("x-tenant-id", "invalid_value", "the only tenant that can be named is %s", domain.DemoTenant)
+	}
+	p.demo = tenant != ""
+	if p.org, err = single(req, headerOrganization, "x-organization-id"); err != nil {
+		return p, err
+	}
+	key, err := single(req, headerKey, "x-api-key")
+	if err != nil {
+		return p, err
+	}
+	if _, both := req.Header[headerAuthorization]; both && key != "" {
+		return p, apierr.New(apierr.ConflictingCredentials, "send either x-api-key or authorization, not both")
+	}
+	bearer, err := bearerToken(req)
+	if err != nil {
+		return p, err
+	}
+	switch {
+	case key != "":
+		p.via, p.token = ViaKey, key
+	case secrets.IsAPIKey(bearer):
+		p.via, p.token = ViaKey, bearer
+	case bearer != "":
+		p.via, p.token = ViaBearer, bearer
+	case cookies:
+		p.token, err = cookieToken(req)
+		if p.token != "" {
+			p.via = ViaCookie
+		}
+	}
+	return p, err
+}
+
+// single gives a header that may come once, "" when it is absent. Empty, doubled, comma-joined and
+// spaced values are refused: two proxies might read them in two ways.
+func single(req *http.Request, header, field string) (string, error) {
+	values, present := req.Header[header]
+	switch {
+	case !present:
+		return "", nil
+	case len(values) != 1:
+		return "", apierr.Invalid(field, "duplicate", "the header may be sent only once")
+	case values[0] == "":
+		return "", apierr.Invalid(field, "required", "the header is empty")
+	case !isVisible(values[0]) || strings.ContainsRune(values[0], ','):
+		return "", apierr.Invalid(field, "invalid_value", "the header must hold one value without spaces or commas")
+	}
+	return values[0], nil
+}
+
+// isVisible reports whether s consists of printable ASCII without spaces.
+func isVisible(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func bearerToken(req *http.Request) (string, error) {
+	const field = "authorization"
+	values, present := req.Header[headerAuthorization]
+	if !present {
+		return "", nil
+	}
+	if len(values) != 1 {
+		return "", apierr.Invalid(field, "duplicate", "the header may be sent only once")
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if scheme == "" {
+		return "", apierr.Invalid(field, "required", "the header is empty")
+	}
+	if strings.ContainsRune(values[0], ',') || !isVisible(token) {
+		return "", apierr.Invalid(field, "invalid_value", "the header must be \"Bearer\", one space and one token")
+	}
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", apierr.New(apierr.Unauthenticated, "the only authorization scheme here is Bearer")
+	}
+	if token == "" {
+		return "", apierr.Invalid(field, "required", "the token is empty")
+	}
+	return token, nil
+}
+
+func cookieToken(req *http.Request) (string, error) {
+	cookies := req.CookiesNamed(CookieName)
+	switch {
+	case len(cookies) == 0:
+		return "", nil
+	case len(cookies) > 1:
+		return "", apierr.Invalid("cookie", "duplicate", "the session cookie may be sent only once")
+	case cookies[0].Value == "":
+		return "", apierr.Invalid("cookie", "required", "the session cookie is empty")
+	}
+	return cookies[0].Value, nil
+}
+
+// SaysDemo reports whether a request carries the demo header, well-formed or not: each such request
+// counts against the demo limit.
+func SaysDemo(req *http.Request) bool {
+	for _, value := range req.Header[headerTenant] {
+		if strings.Contains(value, domain.DemoTenant) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package auth
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are believed.
+type Proxies []netip.Prefix
+
+func (p Proxies) trust(addr netip.Addr) bool {
+	for _, prefix := range p {
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+func peer(req *http.Request) netip.Addr {
+	at, err := netip.ParseAddrPort(req.RemoteAddr)
+	if err != nil {
+		return netip.Addr{} // a unix socket
+	}
+	return at.Addr().Unmap().WithZone("")
+}
+
+// ClientAddr gives the address of the client: the last one that no trusted proxy has, read from the
+// right, for whatever stands further left the client may have made up.
+func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
+	addr := peer(req)
+	if !p.trust(addr) {
+		return addr
+	}
+	hops := strings.Split(strings.Join(req.Header["X-Forwarded-For"], ","), ",")
+	for i := len(hops) - 1; i >= 0 && p.trust(addr); i-- {
+		hop, ok := parseHop(strings.TrimSpace(hops[i]))
+		if !ok {
+			return addr
+		}
+		addr = hop
+	}
+	return addr
+}
+
+// parseHop reads an address as proxies write it, with or without a port.
+func parseHop(s string) (netip.Addr, bool) {
+	addr, err := netip.ParseAddr(strings.Trim(s, "[]"))
+	if err != nil {
+		at, err := netip.ParseAddrPort(s)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		addr = at.Addr()
+	}
+	return addr.Unmap().WithZone(""), true
+}
+
+// Secure reports whether the client reached the service, or the proxy before it, over TLS.
+func (p Proxies) Secure(req *http.Request) bool {
+	if req.TLS != nil {
+		return true
+	}
+	proto := req.Header["X-Forwarded-Proto"]
+	return len(proto) == 1 && strings.EqualFold(proto[0], "https") && p.trust(peer(req))
+}
+
+// clientName is what clients are counted by: an IPv6 network of 64 bits is one client, for a single
+// customer usually has all of it.
+func clientName(addr netip.Addr) string {
+	if !addr.IsValid() {
+		return "local"
+	}
+	if addr.Is4() {
+		return addr.String()
+	}
+	network, err := addr.Prefix(64)
+	if err != nil {
+		return addr.String()
+	}
+	return network.String()
+}

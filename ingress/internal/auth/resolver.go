@@ -1,0 +1,234 @@
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// Need says which callers an endpoint lets in.
+type Need int
+
+// The needs of endpoints.
+const (
+	NeedUser   Need = iota // a person or a key
+	NeedDemo               // the same, or a demo visitor
+	NeedPublic             // anybody, but no broken credential
+	NeedNobody             // credentials are not looked at: signing up and logging in
+	NeedKey                // an API key, and no browser: the caller is a system
+)
+
+// Lookup reads credentials; the store does.
+type Lookup interface {
+	KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*store.Credential, error)
+	LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*store.Credential, error)
+	TouchKeys(ctx context.Context, used map[string]time.Time) error
+}
+
+// Resolver tells who calls. Its Run must be running for it to answer.
+type Resolver struct {
+	proxies Proxies
+	now     func() time.Time
+	keys    *cache[string]
+	logins  *cache[[32]byte]
+	touches *touches
+}
+
+// New makes a resolver that reads credentials from l and believes forwarded addresses from proxies only.
+func New(l Lookup, proxies Proxies) *Resolver {
+	r := &Resolver{proxies: proxies, now: time.Now}
+	now := func() time.Time { return r.now() }
+	r.keys = newCache(now, l.KeyCredentials, func(keyID string) string { return keyID })
+	r.logins = newCache(now, func(ctx context.Context, hashes [][32]byte) (map[string]*store.Credential, error) {
+		list := make([][]byte, len(hashes))
+		for i := range hashes {
+			list[i] = hashes[i][:]
+		}
+		return l.LoginCredentials(ctx, list)
+	}, func(hash [32]byte) string { return string(hash[:]) })
+	r.touches = newTouches(l.TouchKeys)
+	return r
+}
+
+// Run reads credentials and writes down the use of keys until ctx ends.
+func (r *Resolver) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { r.keys.group.Run(ctx) })
+	wg.Go(func() { r.logins.group.Run(ctx) })
+	wg.Go(func() { r.touches.run(ctx) })
+	wg.Wait()
+}
+
+// Identity is who calls: Caller as the service sees them, Via how they showed it, Token the login
+// session's token (empty for keys), and Organizations where their credential is good, oldest first.
+type Identity struct {
+	Caller        domain.Caller
+	Via           Via
+	Token         string
+	Organizations []store.Standing
+}
+
+// Resolve tells who sends req to an endpoint of that need. Its errors are coded.
+func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
+	if need == NeedKey && fromBrowser(req) {
+		return Identity{}, apierr.New(apierr.ServerToServerOnly, "this endpoint must not be called from a browser")
+	}
+	p, err := read(req, need != NeedNobody)
+	if err != nil {
+		return Identity{}, err
+	}
+	switch {
+	case need == NeedNobody && !p.demo:
+		return Identity{}, nil
+	case need == NeedNobody:
+		return Identity{}, DemoRestricted()
+	case p.via == ViaNothing && p.demo:
+		return r.demo(req, need)
+	case p.via == ViaNothing:
+		return nobody(need)
+	case need == NeedKey && p.via != ViaKey:
+		return Identity{}, keyRequired()
+	}
+	return r.known(req.Context(), p, need)
+}
+
+// fromBrowser reports whether a browser says that it sends the request; servers have no reason to.
+func fromBrowser(req *http.Request) bool {
+	_, origin := req.Header["Origin"]
+	_, fetch := req.Header["Sec-Fetch-Site"]
+	return origin || fetch
+}
+
+func keyRequired() error {
+	return apierr.New(apierr.APIKeyRequired, "this endpoint takes an API key in the header x-api-key and nothing else")
+}
+
+func nobody(need Need) (Identity, error) {
+	switch need {
+	case NeedPublic:
+		return Identity{}, nil
+	case NeedKey:
+		return Identity{}, keyRequired()
+	default:
+		return Identity{}, apierr.New(apierr.Unauthenticated, "send an API key in x-api-key or log in")
+	}
+}
+
+func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
+	if need != NeedDemo && need != NeedPublic {
+		return Identity{}, DemoRestricted()
+	}
+	return Identity{Caller: domain.Caller{
+		Kind:           domain.CallerDemo,
+		OrganizationID: domain.DemoOrganization,
+		DemoClient:     r.DemoClient(req),
+	}}, nil
+}
+
+// DemoRestricted is the refusal of whatever is not open to demo visitors.
+func DemoRestricted() error {
+	return apierr.New(apierr.DemoRestricted, "demo mode may list templates and chat with them, nothing else")
+}
+
+// known checks a shown credential and chooses the organization.
+func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity, error) {
+	cred, err := r.credential(ctx, p)
+	if err != nil {
+		return Identity{}, err
+	}
+	ident := Identity{Via: p.via, Organizations: cred.Memberships}
+	ident.Caller = domain.Caller{Kind: domain.CallerUser, UserID: cred.UserID, KeyID: cred.KeyID}
+	if need == NeedKey {
+		ident.Caller.Kind = domain.CallerSystem
+	}
+	ident.Caller.Credential = cred.Label
+	if p.via != ViaKey {
+		ident.Token = p.token
+	}
+	standing, err := organization(cred, p)
+	if err != nil && need != NeedPublic { // what is public needs no organization
+		return Identity{}, err
+	}
+	ident.Caller.OrganizationID, ident.Caller.Role = standing.OrganizationID, standing.Role
+	return ident, nil
+}
+
+// credential finds what was shown; unauthenticated when it is unknown, revoked or over.
+func (r *Resolver) credential(ctx context.Context, p presented) (*store.Credential, error) {
+	var cred *store.Credential
+	var err error
+	if p.via == ViaKey {
+		keyID, ok := secrets.APIKeyID(p.token)
+		if !ok {
+			return nil, unauthenticated("the API key is malformed")
+		}
+		cred, err = r.keys.get(ctx, keyID, r.now())
+	} else {
+		if !secrets.IsSessionToken(p.token) {
+			return nil, unauthenticated("the session token is malformed")
+		}
+		cred, err = r.logins.get(ctx, hashed(p.token), r.now())
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := hashed(p.token)
+	if cred == nil || subtle.ConstantTimeCompare(cred.SecretHash, sum[:]) != 1 {
+		return nil, unauthenticated("the credential is unknown, was revoked or has ended")
+	}
+	now := r.now()
+	if !cred.ExpiresAt.IsZero() && !now.Before(cred.ExpiresAt) {
+		return nil, unauthenticated("the credential has expired")
+	}
+	if p.via == ViaKey {
+		r.touches.note(cred.KeyID, now)
+	}
+	return cred, nil
+}
+
+func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
+
+// organization chooses where a request acts: an organization's key in its own, a user's key where
+// the header says, a login session there too or else in the oldest membership.
+func organization(cred *store.Credential, p presented) (store.Standing, error) {
+	if cred.OrganizationID != "" {
+		if p.org != "" && p.org != cred.OrganizationID {
+			return store.Standing{}, apierr.New(apierr.OrganizationMismatch, "the API key belongs to another organization than x-organization-id names")
+		}
+		return store.Standing{OrganizationID: cred.OrganizationID, Role: domain.RoleAdmin}, nil
+	}
+	if p.org == "" {
+		if p.via == ViaKey {
+			return store.Standing{}, apierr.New(apierr.OrganizationRequired, "a user's API key needs the header x-organization-id")
+		}
+		if len(cred.Memberships) > 0 {
+			return cred.Memberships[0], nil
+		}
+	}
+	for _, m := range cred.Memberships {
+		if m.OrganizationID == p.org {
+			return m, nil
+		}
+	}
+	return store.Standing{}, apierr.New(apierr.PermissionDenied, "you are not a member of this organization")
+}
+
+// DemoClient names the demo visitor behind a request: the client's address, its /64 for IPv6.
+func (r *Resolver) DemoClient(req *http.Request) string { return clientName(r.proxies.ClientAddr(req)) }
+
+// ClientAddr gives the address of the client behind a request.
+func (r *Resolver) ClientAddr(req *http.Request) netip.Addr { return r.proxies.ClientAddr(req) }
+
+// ForgetKey drops what is remembered of a key, so that its revocation holds here at once.
+func (r *Resolver) ForgetKey(keyID string) { r.keys.forget(keyID) }
+
+// ForgetToken drops what is remembered of a login session's token.
+func (r *Resolver) ForgetToken(token string) { r.logins.forget(hashed(token)) }

@@ -1,0 +1,347 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// fakeLookup holds credentials in memory and counts reads.
+type fakeLookup struct {
+	mu      sync.Mutex
+	keys    map[string]*store.Credential
+	logins  map[string]*store.Credential
+	reads   int
+	touched map[string]time.Time
+	err     error
+}
+
+func (f *fakeLookup) KeyCredentials(_ context.Context, ids []string) (map[string]*store.Credential, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	out := map[string]*store.Credential{}
+	for _, keyID := range ids {
+		if c := f.keys[keyID]; c != nil {
+			out[keyID] = c
+		}
+	}
+	return out, f.err
+}
+
+func (f *fakeLookup) LoginCredentials(_ context.Context, hashes [][]byte) (map[string]*store.Credential, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	out := map[string]*store.Credential{}
+	for _, hash := range hashes {
+		if c := f.logins[string(hash)]; c != nil {
+			out[string(hash)] = c
+		}
+	}
+	return out, f.err
+}
+
+func (f *fakeLookup) TouchKeys(_ context.Context, used map[string]time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.touched = used
+	return f.err
+}
+
+// world is a resolver with one credential of each kind.
+type world struct {
+	*Resolver
+	lookup                        *fakeLookup
+	orgKey, userKey, old, session string
+	lapsed                        string
+	org, first, second, foreign   string
+	user                          string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		lookup: &fakeLookup{keys: map[string]*store.Credential{}, logins: map[string]*store.Credential{}},
+		org:    id.New(id.Organization), first: id.New(id.Organization), second: id.New(id.Organization),
+		foreign: id.New(id.Organization), user: id.New(id.User),
+	}
+	standings := []store.Standing{{OrganizationID: w.first, Role: domain.RoleOwner}, {OrganizationID: w.second, Role: domain.RoleMember}}
+	w.orgKey = w.addKey(store.Credential{OrganizationID: w.org})
+	w.userKey = w.addKey(store.Credential{UserID: w.user, Memberships: standings})
+	w.old = w.addKey(store.Credential{OrganizationID: w.org, ExpiresAt: time.Now().Add(-time.Second)})
+	w.session = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(time.Hour)})
+	w.lapsed = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(-time.Second)})
+	w.Resolver = New(w.lookup, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); w.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return w
+}
+
+func (w *world) addKey(c store.Credential) string {
+	k := secrets.NewAPIKey()
+	c.KeyID, c.Label, c.SecretHash = k.ID, k.ID, k.Hash
+	w.lookup.keys[k.ID] = &c
+	return k.Key
+}
+
+func (w *world) addLogin(c store.Credential) string {
+	token := secrets.NewSessionToken()
+	c.SecretHash, c.Label = secrets.Hash(token), "login_x"
+	w.lookup.logins[string(c.SecretHash)] = &c
+	return token
+}
+
+func request(headers ...string) *http.Request {
+	req := httptest.NewRequest(http.MethodPost, "/api/agents", nil)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	return req
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	unknownKey, unknownToken := secrets.NewAPIKey().Key, secrets.NewSessionToken()
+	cookie := func(token string) string { return CookieName + "=" + token }
+	const ok = apierr.Code("")
+	const key, bearer, org, tenant, jar = "x-api-key", "authorization", "x-organization-id", "x-tenant-id", "cookie"
+	for name, c := range map[string]struct {
+		need    Need
+		headers []string
+		code    apierr.Code
+		org     string
+		role    domain.Role
+		kind    domain.CallerKind
+	}{
+		"nothing":                       {NeedUser, nil, apierr.Unauthenticated, "", "", ""},
+		"nothing, public":               {NeedPublic, nil, ok, "", "", ""},
+		"organization's key":            {NeedUser, []string{key, w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
+		"organization's key as bearer":  {NeedUser, []string{bearer, "Bearer " + w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
+		"its own organization":          {NeedUser, []string{key, w.orgKey, org, w.org}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
+		"a foreign organization":        {NeedUser, []string{key, w.orgKey, org, w.first}, apierr.OrganizationMismatch, "", "", ""},
+		"user's key":                    {NeedUser, []string{key, w.userKey, org, w.second}, ok, w.second, domain.RoleMember, domain.CallerUser},
+		"user's key without":            {NeedUser, []string{key, w.userKey}, apierr.OrganizationRequired, "", "", ""},
+		"user's key without, public":    {NeedPublic, []string{key, w.userKey}, ok, "", "", domain.CallerUser},
+		"user's key elsewhere":          {NeedUser, []string{key, w.userKey, org, w.foreign}, apierr.PermissionDenied, "", "", ""},
+		"bearer":                        {NeedUser, []string{bearer, "bearer " + w.session}, ok, w.first, domain.RoleOwner, domain.CallerUser},
+		"bearer, second organization":   {NeedUser, []string{bearer, "Bearer " + w.session, org, w.second}, ok, w.second, domain.RoleMember, domain.CallerUser},
+		"bearer, foreign organization":  {NeedUser, []string{bearer, "Bearer " + w.session, org, w.foreign}, apierr.PermissionDenied, "", "", ""},
+		"bearer, malformed org":         {NeedUser, []string{bearer, "Bearer " + w.session, org, "nonsense"}, apierr.PermissionDenied, "", "", ""},
+		"cookie":                        {NeedUser, []string{jar, cookie(w.session)}, ok, w.first, domain.RoleOwner, domain.CallerUser},
+		"key beats cookie":              {NeedUser, []string{jar, cookie(w.session), key, w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
+		"broken key, good cookie":       {NeedUser, []string{jar, cookie(w.session), key, unknownKey}, apierr.Unauthenticated, "", "", ""},
+		"broken cookie, good key":       {NeedUser, []string{jar, cookie("x"), key, w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
+		"key and bearer":                {NeedUser, []string{key, w.orgKey, bearer, "Bearer " + w.session}, apierr.ConflictingCredentials, "", "", ""},
+		"key twice the same way":        {NeedUser, []string{key, w.orgKey, key, w.orgKey}, apierr.InvalidRequest, "", "", ""},
+		"key in both":                   {NeedUser, []string{key, w.orgKey, bearer, "Bearer " + w.orgKey}, apierr.ConflictingCredentials, "", "", ""},
+		"joined keys":                   {NeedUser, []string{key, w.orgKey + "," + w.orgKey}, apierr.InvalidRequest, "", "", ""},
+		"empty key":                     {NeedUser, []string{key, ""}, apierr.InvalidRequest, "", "", ""},
+		"spaced key":                    {NeedUser, []string{key, w.orgKey + " x"}, apierr.InvalidRequest, "", "", ""},
+		"empty key, good cookie":        {NeedUser, []string{key, "", jar, cookie(w.session)}, apierr.InvalidRequest, "", "", ""},
+		"two bearers":                   {NeedUser, []string{bearer, "Bearer " + w.session, bearer, "Bearer " + w.session}, apierr.InvalidRequest, "", "", ""},
+		"joined bearers":                {NeedUser, []string{bearer, "Bearer " + w.session + ", Bearer x"}, apierr.InvalidRequest, "", "", ""},
+		"empty bearer":                  {NeedUser, []string{bearer, "Bearer"}, apierr.InvalidRequest, "", "", ""},
+		"empty authorization":           {NeedUser, []string{bearer, ""}, apierr.InvalidRequest, "", "", ""},
+		"basic":                         {NeedUser, []string{bearer, "Basic YTpi"}, apierr.Unauthenticated, "", "", ""},
+		"basic, public":                 {NeedPublic, []string{bearer, "Basic YTpi"}, apierr.Unauthenticated, "", "", ""},
+		"unknown bearer":                {NeedUser, []string{bearer, "Bearer " + unknownToken}, apierr.Unauthenticated, "", "", ""},
+		"widget token":                  {NeedUser, []string{bearer, "Bearer wt_abc"}, apierr.Unauthenticated, "", "", ""},
+		"unknown key":                   {NeedPublic, []string{key, unknownKey}, apierr.Unauthenticated, "", "", ""},
+		"key with wrong checksum":       {NeedUser, []string{key, w.orgKey[:len(w.orgKey)-1] + "~"}, apierr.Unauthenticated, "", "", ""},
+		"expired key":                   {NeedUser, []string{key, w.old}, apierr.Unauthenticated, "", "", ""},
+		"expired session":               {NeedUser, []string{jar, cookie(w.lapsed)}, apierr.Unauthenticated, "", "", ""},
+		"two cookies":                   {NeedUser, []string{jar, cookie(w.session) + "; " + cookie(w.session)}, apierr.InvalidRequest, "", "", ""},
+		"empty cookie":                  {NeedUser, []string{jar, cookie("")}, apierr.InvalidRequest, "", "", ""},
+		"two organizations":             {NeedUser, []string{key, w.orgKey, org, w.org, org, w.org}, apierr.InvalidRequest, "", "", ""},
+		"empty organization":            {NeedUser, []string{key, w.orgKey, org, ""}, apierr.InvalidRequest, "", "", ""},
+		"demo on chat":                  {NeedDemo, []string{tenant, domain.DemoTenant}, ok, domain.DemoOrganization, "", domain.CallerDemo},
+		"demo on templates":             {NeedPublic, []string{tenant, domain.DemoTenant}, ok, domain.DemoOrganization, "", domain.CallerDemo},
+		"demo elsewhere":                {NeedUser, []string{tenant, domain.DemoTenant}, apierr.DemoRestricted, "", "", ""},
+		"demo on login":                 {NeedNobody, []string{tenant, domain.DemoTenant}, apierr.DemoRestricted, "", "", ""},
+		"demo on run-automation":        {NeedKey, []string{tenant, domain.DemoTenant}, apierr.DemoRestricted, "", "", ""},
+		"demo and key":                  {NeedUser, []string{tenant, domain.DemoTenant, key, w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
+		"demo and broken key":           {NeedDemo, []string{tenant, domain.DemoTenant, key, unknownKey}, apierr.Unauthenticated, "", "", ""},
+		"another tenant":                {NeedPublic, []string{tenant, "tenant_x"}, apierr.InvalidRequest, "", "", ""},
+		"empty tenant":                  {NeedPublic, []string{tenant, ""}, apierr.InvalidRequest, "", "", ""},
+		"two tenants":                   {NeedDemo, []string{tenant, domain.DemoTenant, tenant, domain.DemoTenant}, apierr.InvalidRequest, "", "", ""},
+		"another tenant and key":        {NeedUser, []string{tenant, "tenant_x", key, w.orgKey}, apierr.InvalidRequest, "", "", ""},
+		"login with a stale cookie":     {NeedNobody, []string{jar, cookie(w.lapsed)}, ok, "", "", ""},
+		"login with two cookies":        {NeedNobody, []string{jar, cookie("a") + "; " + cookie("b")}, ok, "", "", ""},
+		"run-automation by key":         {NeedKey, []string{key, w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerSystem},
+		"run-automation by bearer key":  {NeedKey, []string{bearer, "Bearer " + w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerSystem},
+		"run-automation by user's key":  {NeedKey, []string{key, w.userKey, org, w.second}, ok, w.second, domain.RoleMember, domain.CallerSystem},
+		"run-automation by cookie":      {NeedKey, []string{jar, cookie(w.session)}, apierr.APIKeyRequired, "", "", ""},
+		"run-automation by bearer":      {NeedKey, []string{bearer, "Bearer " + w.session}, apierr.APIKeyRequired, "", "", ""},
+		"run-automation by nobody":      {NeedKey, nil, apierr.APIKeyRequired, "", "", ""},
+		"run-automation by unknown key": {NeedKey, []string{key, unknownKey}, apierr.Unauthenticated, "", "", ""},
+		"run-automation from a page":    {NeedKey, []string{key, w.orgKey, "origin", "https://example.com"}, apierr.ServerToServerOnly, "", "", ""},
+		"run-automation from a tab":     {NeedKey, []string{key, w.orgKey, "sec-fetch-site", "none"}, apierr.ServerToServerOnly, "", "", ""},
+		"run-automation, empty origin":  {NeedKey, []string{key, w.orgKey, "origin", ""}, apierr.ServerToServerOnly, "", "", ""},
+	} {
+		got, err := w.Resolve(request(c.headers...), c.need)
+		code := ok
+		if err != nil {
+			code = apierr.CodeOf(err)
+		}
+		caller := got.Caller
+		if code != c.code || caller.OrganizationID != c.org || caller.Role != c.role || caller.Kind != c.kind {
+			t.Errorf("%s: %+v, %v; want code %q, %q as %q %q", name, caller, err, c.code, c.org, c.kind, c.role)
+		}
+	}
+}
+
+func TestResolveNamesTheCredential(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got, err := w.Resolve(request("cookie", CookieName+"="+w.session), NeedUser)
+	if err != nil || got.Via != ViaCookie || got.Token != w.session || got.Caller.UserID != w.user ||
+		got.Caller.Credential != "login_x" || len(got.Organizations) != 2 {
+		t.Errorf("cookie: %+v, %v", got, err)
+	}
+	got, err = w.Resolve(request("x-api-key", w.orgKey), NeedUser)
+	if err != nil || got.Via != ViaKey || got.Token != "" || got.Caller.UserID != "" || got.Caller.KeyID == "" ||
+		got.Caller.Credential != got.Caller.KeyID || got.Caller.Principal() != got.Caller.KeyID {
+		t.Errorf("key: %+v, %v", got, err)
+	}
+}
+
+func TestRevocationHoldsWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clock := time.Now()
+	w.now = func() time.Time { return clock }
+	resolve := func() error {
+		_, err := w.Resolve(request("x-api-key", w.orgKey), NeedUser)
+		return err
+	}
+	for range 100 {
+		if err := resolve(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.lookup.reads != 1 {
+		t.Errorf("%d reads for 100 requests", w.lookup.reads)
+	}
+	keyID, _ := secrets.APIKeyID(w.orgKey)
+	w.lookup.mu.Lock()
+	delete(w.lookup.keys, keyID) // as another ingress does
+	w.lookup.mu.Unlock()
+	clock = clock.Add(5 * time.Second)
+	if apierr.CodeOf(resolve()) != apierr.Unauthenticated {
+		t.Error("revoked key works after 5 s")
+	}
+}
+
+func TestForgetting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	keyID, _ := secrets.APIKeyID(w.orgKey)
+	for _, c := range []struct {
+		req    *http.Request
+		revoke func()
+	}{
+		{request("x-api-key", w.orgKey), func() { delete(w.lookup.keys, keyID); w.ForgetKey(keyID) }},
+		{request("authorization", "Bearer "+w.session), func() { clear(w.lookup.logins); w.ForgetToken(w.session) }},
+	} {
+		if _, err := w.Resolve(c.req, NeedUser); err != nil {
+			t.Error(err)
+		}
+		c.revoke()
+		if _, err := w.Resolve(c.req, NeedUser); apierr.CodeOf(err) != apierr.Unauthenticated {
+			t.Errorf("forgotten credential: %v", err)
+		}
+	}
+}
+
+func TestDatabaseAwayIsUnavailable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.lookup.err = context.DeadlineExceeded
+	var coded *apierr.Error
+	_, err := w.Resolve(request("x-api-key", w.orgKey), NeedUser)
+	if !errors.As(err, &coded) || coded.Code != apierr.Unavailable || coded.RetryAfter < time.Second {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUseOfKeysIsNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clock := time.Now()
+	w.now = func() time.Time { return clock }
+	keyID, _ := secrets.APIKeyID(w.orgKey)
+	use := func() map[string]time.Time {
+		if _, err := w.Resolve(request("x-api-key", w.orgKey), NeedUser); err != nil {
+			t.Fatal(err)
+		}
+		w.touches.mu.Lock()
+		defer w.touches.mu.Unlock()
+		used := w.touches.pending
+		w.touches.pending = map[string]time.Time{}
+		return used
+	}
+	if used := use(); !used[keyID].Equal(clock) {
+		t.Errorf("first use noted as %v", used)
+	}
+	if used := use(); len(used) != 0 {
+		t.Errorf("second use within a minute noted as %v", used)
+	}
+	clock = clock.Add(time.Minute)
+	if used := use(); len(used) != 1 {
+		t.Errorf("use a minute later noted as %v", used)
+	}
+	w.touches.note("key_x", clock)
+	w.touches.flush(t.Context())
+	w.lookup.mu.Lock()
+	defer w.lookup.mu.Unlock()
+	if !w.lookup.touched["key_x"].Equal(clock) {
+		t.Errorf("written %v", w.lookup.touched)
+	}
+}
+
+func TestCacheStaysSmall(t *testing.T) {
+	t.Parallel()
+	clock := time.Now()
+	c := newCache(func() time.Time { return clock }, (&fakeLookup{}).KeyCredentials, func(s string) string { return s })
+	for n := range cacheSize + 50 {
+		c.entries[id.New(id.Key)] = entry{until: clock.Add(time.Duration(n) * time.Nanosecond)}
+	}
+	c.put([]string{"key_x"}, []entry{{until: clock.Add(time.Minute)}})
+	if n := len(c.entries); n > cacheSize {
+		t.Errorf("%d entries", n)
+	}
+	if _, ok := c.entries["key_x"]; !ok {
+		t.Error("the newest entry was dropped")
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	lookup := &fakeLookup{keys: map[string]*store.Credential{}}
+	k := secrets.NewAPIKey()
+	lookup.keys[k.ID] = &store.Credential{KeyID: k.ID, Label: k.ID, OrganizationID: "org_x", SecretHash: k.Hash}
+	r := New(lookup, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go r.Run(ctx)
+	req := request("x-api-key", k.Key)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Resolve(req, NeedKey); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

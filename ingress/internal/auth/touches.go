@@ -1,0 +1,78 @@
+package auth
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	touchEvery = time.Minute // of one key
+	touchPause = time.Second // gathers the keys of many requests in one write
+	touchTime  = 3 * time.Second
+	touchSize  = 100_000
+)
+
+// touches writes down when keys were used, off the path of requests: it is a nicety, and lost when
+// the database is away.
+type touches struct {
+	write func(context.Context, map[string]time.Time) error
+	wake  chan struct{}
+
+	mu      sync.Mutex
+	last    map[string]time.Time
+	pending map[string]time.Time
+}
+
+func newTouches(write func(context.Context, map[string]time.Time) error) *touches {
+	return &touches{
+		write: write, wake: make(chan struct{}, 1),
+		last: map[string]time.Time{}, pending: map[string]time.Time{},
+	}
+}
+
+func (t *touches) note(keyID string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.last[keyID]) < touchEvery {
+		return
+	}
+	if len(t.last) >= touchSize {
+		clear(t.last) // the price is one more write for each
+	}
+	t.last[keyID], t.pending[keyID] = now, now
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes what was noted, until ctx ends and the rest is written.
+func (t *touches) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			t.flush(context.WithoutCancel(ctx))
+			return
+		case <-t.wake:
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(touchPause):
+			t.flush(ctx)
+		}
+	}
+}
+
+func (t *touches) flush(ctx context.Context) {
+	t.mu.Lock()
+	used := t.pending
+	t.pending = map[string]time.Time{}
+	t.mu.Unlock()
+	if len(used) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, touchTime)
+	defer cancel()
+	_ = t.write(ctx, used) // the next use of each key, a minute later, writes it again
+}

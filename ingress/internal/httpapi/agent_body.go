@@ -1,0 +1,155 @@
+package httpapi
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/shared/domain"
+)
+
+// Bounds of an agent's fields, in characters and entries.
+const (
+	promptMost      = 32_000
+	descriptionMost = 2_000
+	originsMost     = 50
+)
+
+// modelName is what model names look like, such as openai/gpt-5-mini; empty is the service's default.
+var modelName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199})?$`)
+
+// agentFields are the fields of an agent that callers set. Each may be left out.
+type agentFields struct {
+	Name           optional[string]              `json:"name"`
+	Description    optional[string]              `json:"description"`
+	SystemPrompt   optional[string]              `json:"systemPrompt"`
+	Model          optional[string]              `json:"model"`
+	Tools          optional[toolsBody]           `json:"tools"`
+	AllowedCallers optional[[]domain.CallerKind] `json:"allowedCallers"`
+	Widget         optional[widgetBody]          `json:"widget"`
+}
+
+type createAgentBody struct {
+	agentFields
+	TemplateID optional[string] `json:"templateId"`
+}
+
+// updateAgentBody takes back what reading an agent gave. A version makes the update conditional; what
+// else only the service sets changes nothing.
+type updateAgentBody struct {
+	agentFields
+	ID        optional[string] `json:"id"`
+	Version   optional[int]    `json:"version"`
+	CreatedAt optional[string] `json:"createdAt"`
+	UpdatedAt optional[string] `json:"updatedAt"`
+}
+
+type widgetBody struct {
+	Enabled        optional[bool]     `json:"enabled"`
+	AllowedOrigins optional[[]string] `json:"allowedOrigins"`
+}
+
+func (b *createAgentBody) check(p *problems) {
+	b.agentFields.check(p)
+	if b.TemplateID.Set {
+		return // which brings a name and a system prompt
+	}
+	if !b.Name.Set {
+		p.add("name", codeRequired, "is required")
+	}
+	if !b.SystemPrompt.Set {
+		p.add("systemPrompt", codeRequired, "is required")
+	}
+}
+
+func (b *updateAgentBody) check(p *problems) {
+	b.agentFields.check(p)
+	if b.Version.Set && b.Version.Value < 1 {
+		p.add("version", codeInvalidValue, "must be 1 or more")
+	}
+}
+
+// check finds what is wrong with fields by themselves, whatever the agent was before.
+func (f *agentFields) check(p *problems) {
+	if f.Name.Set {
+		p.text("name", f.Name.Value, 1, nameMost)
+	}
+	if f.Description.Set {
+		p.text("description", f.Description.Value, 0, descriptionMost)
+	}
+	if f.SystemPrompt.Set {
+		p.text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)
+	}
+	if f.Model.Set && !modelName.MatchString(f.Model.Value) {
+		p.add("model", codeInvalidValue, "must be a model's name, such as openai/gpt-5-mini")
+	}
+	if f.Tools.Set {
+		f.Tools.Value.check(p)
+	}
+	if f.AllowedCallers.Set {
+		checkCallers(p, f.AllowedCallers.Value)
+	}
+	checkOrigins(p, f.Widget.Value.AllowedOrigins.Value)
+}
+
+func checkCallers(p *problems, callers []domain.CallerKind) {
+	if len(callers) == 0 {
+		p.add("allowedCallers", codeTooShort, "must not be empty")
+	}
+	for i, kind := range callers {
+		at := element("allowedCallers", i)
+		switch {
+		case kind != domain.CallerUser && kind != domain.CallerSystem:
+			p.add(at, codeInvalidValue, "must be user or system")
+		case slices.Contains(callers[:i], kind):
+			p.add(at, codeDuplicate, "is given twice")
+		}
+		if i > 4 {
+			return // no list of two words is this long
+		}
+	}
+}
+
+func checkOrigins(p *problems, origins []string) {
+	const path = "widget.allowedOrigins"
+	p.count(path, len(origins), originsMost)
+	for i, origin := range origins {
+		at := element(path, i)
+		switch {
+		case !isOrigin(origin):
+			p.add(at, codeInvalidValue, "must be a scheme and host in lower case, such as https://www.example.com")
+		case slices.Contains(origins[:i], origin):
+			p.add(at, codeDuplicate, "is given twice")
+		}
+	}
+}
+
+// isOrigin reports whether s is an origin exactly as browsers send it.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || len(s) > 255 {
+		return false
+	}
+	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme] // browsers leave it out
+	return s == u.Scheme+"://"+u.Host && s == strings.ToLower(s) && u.Port() != standard && !strings.HasSuffix(s, ":")
+}
+
+// element names one entry of a list in problems.
+func element(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// apply changes an agent to what the fields say. What only makes sense with what the agent was before
+// is checked here. New secrets go through seal.
+func (f *agentFields) apply(a *domain.Agent, seal func(string) string, p *problems) {
+	a.Name = f.Name.or(a.Name)
+	a.Description = f.Description.or(a.Description)
+	a.SystemPrompt = f.SystemPrompt.or(a.SystemPrompt)
+	a.Model = f.Model.or(a.Model)
+	a.AllowedCallers = f.AllowedCallers.or(a.AllowedCallers)
+	if f.Tools.Set {
+		f.Tools.Value.apply(&a.Tools, seal, p)
+	}
+	a.Widget.Enabled = f.Widget.Value.Enabled.or(a.Widget.Enabled)
+	a.Widget.AllowedOrigins = f.Widget.Value.AllowedOrigins.or(a.Widget.AllowedOrigins)
+}

@@ -1,0 +1,212 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+)
+
+const (
+	searchMost = 120
+	cancelTime = 10 * time.Second
+)
+
+// getAgents is GET /api/agents: the organization's agents, newest first, or with ?id= one of them.
+func (a *api) getAgents(c *gin.Context) {
+	agentID, one, err := idOf(c, id.Agent)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if one {
+		a.getAgent(c, agentID)
+		return
+	}
+	p, err := pageOf(c, id.Agent)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	found := &problems{}
+	q, _ := single(c, "q", found)
+	found.text("q", q, 0, searchMost)
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	agents, err := a.Store.Agents(c.Request.Context(), caller(c).OrganizationID, q, p.after, p.limit+1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	for i := range agents {
+		agents[i] = a.shown(agents[i])
+	}
+	writeJSON(c, http.StatusOK, listOf(agents, p, func(a domain.Agent) string { return a.ID }))
+}
+
+func (a *api) getAgent(c *gin.Context, agentID string) {
+	about(c, agentID, "", "")
+	agent, err := a.Store.Agent(c.Request.Context(), caller(c).OrganizationID, agentID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, a.shown(agent))
+}
+
+// createAgent is POST /api/agents: an agent from scratch, or from a template and what differs from it.
+func (a *api) createAgent(c *gin.Context) {
+	for _, name := range []string{"id", "template"} { // somebody forgot the action
+		if _, given := query(c)[name]; given {
+			fail(c, apierr.Invalid("action", codeRequired, "a query with %s needs an action, such as chat", name))
+			return
+		}
+	}
+	body, found, err := collect[createAgentBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	agent, err := a.newAgent(c.Request.Context(), caller(c).OrganizationID, body, found)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	about(c, agent.ID, "", "")
+	writeJSON(c, http.StatusCreated, a.shown(agent))
+}
+
+func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, found *problems) (domain.Agent, error) {
+	agent := domain.Agent{
+		ID: id.New(id.Agent), AllowedCallers: []domain.CallerKind{domain.CallerUser},
+		Widget: domain.Widget{AllowedOrigins: []string{}},
+	}
+	if body.TemplateID.Set {
+		if err := found.err(); err != nil { // what is wrong by itself, before what depends on the template
+			return agent, err
+		}
+		if !id.Valid(id.Template, body.TemplateID.Value) {
+			return agent, apierr.New(apierr.NotFound, "no such resource")
+		}
+		t, err := a.Store.Template(ctx, body.TemplateID.Value)
+		if err != nil {
+			return agent, err
+		}
+		agent.Name, agent.Description, agent.SystemPrompt, agent.Model, agent.Tools = t.Name, t.Description, t.SystemPrompt, t.Model, t.Tools
+	}
+	body.apply(&agent, a.sealer(org, agent.ID), found)
+	if err := found.err(); err != nil {
+		return agent, err
+	}
+	return a.Store.CreateAgent(ctx, org, agent)
+}
+
+// updateAgent is PUT /api/agents?id=: fields left out keep their value.
+func (a *api) updateAgent(c *gin.Context) {
+	agentID, err := requiredID(c, id.Agent)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	about(c, agentID, "", "")
+	body, err := bind[updateAgentBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	org := caller(c).OrganizationID
+	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.or(0), func(agent *domain.Agent) error {
+		found := &problems{}
+		if body.ID.Set && body.ID.Value != agentID {
+			found.add("id", codeInvalidValue, "must be the id that the query names")
+		}
+		if body.Model.Set && body.Model.Value == a.DefaultModel && agent.Model == "" {
+			body.Model.Set = false // sent back as it was shown: the agent goes on with whatever the default is
+		}
+		body.apply(agent, a.sealer(org, agentID), found)
+		return found.err()
+	})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, a.shown(agent))
+}
+
+// deleteAgent is DELETE /api/agents?id=: its queued runs are cancelled, its finished ones stay.
+func (a *api) deleteAgent(c *gin.Context) {
+	agentID, err := requiredID(c, id.Agent)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	about(c, agentID, "", "")
+	// Once it has begun it is carried through, whether or not the caller waits for it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTime)
+	defer cancel()
+	if err := a.dropAgent(ctx, caller(c).OrganizationID, agentID); err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, deleted(agentID))
+}
+
+// dropAgent cancels what is queued before and after the deletion: before, so that nothing is lost when
+// cancelling fails and the caller tries again; after, for what was accepted in between.
+func (a *api) dropAgent(ctx context.Context, org, agentID string) error {
+	if _, err := a.Store.Agent(ctx, org, agentID); err != nil {
+		return err
+	}
+	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {
+		return fmt.Errorf("cancelling queued runs: %w", err)
+	}
+	if err := a.Store.DeleteAgent(ctx, org, agentID); err != nil {
+		return err
+	}
+	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {
+		return fmt.Errorf("cancelling queued runs: %w", err)
+	}
+	return nil
+}
+
+// sealer seals the header secrets of one agent.
+func (a *api) sealer(org, agentID string) func(string) string {
+	place := secrets.AgentHeaders(org, agentID)
+	return func(secret string) string { return a.Secrets.Seal(secret, place) }
+}
+
+// shown is an agent as callers see it: secrets hidden, lists never null, and the default model by name.
+func (a *api) shown(agent domain.Agent) domain.Agent {
+	if agent.Model == "" {
+		agent.Model = a.DefaultModel
+	}
+	if agent.Widget.AllowedOrigins == nil {
+		agent.Widget.AllowedOrigins = []string{}
+	}
+	if t := agent.Tools.HTTPRequest; t != nil {
+		for i := range t.Endpoints {
+			hide(t.Endpoints[i].Headers)
+		}
+	}
+	if t := agent.Tools.MCP; t != nil {
+		for i := range t.Servers {
+			hide(t.Servers[i].Headers)
+		}
+	}
+	return agent
+}
+
+func hide(headers map[string]string) {
+	for name := range headers {
+		headers[name] = hidden
+	}
+}

@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// RunCanceller cancels the runs of an agent that nobody has begun.
+type RunCanceller interface {
+	CancelQueued(ctx context.Context, organizationID, agentID string) error
+}
+
+// Deps is what the HTTP face needs of the rest of the ingress.
+type Deps struct {
+	Store    *store.Store
+	Auth     *auth.Resolver
+	Limits   *ratelimit.Limits
+	Secrets  *secrets.Box
+	Runs     RunCanceller
+	Dispatch *dispatch.Dispatcher
+	Log      zerolog.Logger
+	Metrics  *prometheus.Registry // whose metrics /metrics shows; the requests' own are added
+
+	Checks   map[string]func(context.Context) error // what /readyz asks
+	Draining func() bool                            // true from the moment the ingress begins to stop
+
+	Proxies      auth.Proxies // believed about the client's address and scheme
+	PublicURL    string       // where browsers reach the service, such as https://parley.example.com
+	DefaultModel string       // shown for agents that name none
+
+	RunDeadline      time.Duration // from acceptance
+	WaitDefault      time.Duration // for a run's end; the most that a request may ask for
+	RetentionDefault time.Duration // of an automation's result
+}
+
+// api carries out requests; its methods are the handlers.
+type api struct {
+	Deps
+	passwords *auth.Passwords
+	logins    loginLimits
+	origins   *http.CrossOriginProtection
+	templates templateList
+	https     bool // browsers come by TLS, whatever the last hop is
+}
+
+// New builds the handler of all routes.
+func New(deps Deps) (http.Handler, error) {
+	a, err := newAPI(deps)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(deps.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return a.engine(m), nil
+}
+
+func newAPI(deps Deps) (*api, error) {
+	passwords, err := auth.NewPasswords()
+	if err != nil {
+		return nil, fmt.Errorf("building HTTP face: %w", err)
+	}
+	a := &api{
+		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
+	}
+	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
+	if a.PublicURL != "" {
+		public, err := url.Parse(a.PublicURL)
+		if err != nil {
+			return nil, fmt.Errorf("reading public address: %w", err)
+		}
+		if err := a.origins.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
+			return nil, fmt.Errorf("reading public address: %w", err)
+		}
+		a.https = public.Scheme == "https"
+	}
+	return a, nil
+}
+
+// secure reports whether cookies of this request's browser may be sent over TLS only.
+func (a *api) secure(c *gin.Context) bool { return a.https || a.Proxies.Secure(c.Request) }

@@ -1,0 +1,101 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+)
+
+const (
+	maxBody  = 256 << 10 // bytes of JSON that are accepted
+	maxReuse = 64 << 10  // buffers that grew beyond are not kept
+)
+
+// checked is a body that has rules beyond its shape: check adds what is wrong to p.
+type checked interface{ check(p *problems) }
+
+// bind reads a request's JSON body strictly and checks it. Its error tells of everything wrong with it.
+func bind[T any](c *gin.Context) (T, error) {
+	body, found, err := collect[T](c)
+	if err == nil {
+		err = found.err()
+	}
+	return body, err
+}
+
+// collect is bind for handlers that have more to check: problems are handed on, and the error says that
+// there is no body to check.
+func collect[T any](c *gin.Context) (T, *problems, error) {
+	var body T
+	buf := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buf.Cap() <= maxReuse {
+			buf.Reset()
+			buffers.Put(buf)
+		}
+	}()
+	if err := readBody(c, buf); err != nil {
+		return body, nil, err
+	}
+	found := &problems{}
+	if !decodeStrict(buf.Bytes(), &body, found) {
+		return body, nil, found.err()
+	}
+	if b, ok := any(&body).(checked); ok {
+		b.check(found)
+	}
+	return body, found, nil
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func readBody(c *gin.Context, buf *bytes.Buffer) error {
+	req := c.Request
+	if req.ContentLength == 0 {
+		return apierr.Invalid(bodyPath, codeRequired, "a JSON body is required")
+	}
+	if !isJSON(req.Header) {
+		return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: application/json")
+	}
+	if req.ContentLength > maxBody {
+		return tooLarge()
+	}
+	_, err := buf.ReadFrom(http.MaxBytesReader(c.Writer, req.Body, maxBody))
+	var tooMuch *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooMuch):
+		return tooLarge()
+	case err != nil:
+		return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+	}
+	return nil
+}
+
+func tooLarge() error {
+	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", maxBody)
+}
+
+// isJSON reports whether a body says of itself that it is JSON in UTF-8, and not compressed.
+func isJSON(header http.Header) bool {
+	values := header["Content-Type"]
+	if len(values) != 1 || len(header["Content-Encoding"]) > 0 {
+		return false
+	}
+	if values[0] == contentJSON {
+		return true
+	}
+	media, parameters, err := mime.ParseMediaType(values[0])
+	if err != nil || media != contentJSON {
+		return false
+	}
+	charset, given := parameters["charset"]
+	return !given || strings.EqualFold(charset, "utf-8")
+}

@@ -1,0 +1,14 @@
+// Package httpapi is the HTTP face of the service: router.go holds the whole route
+// table, and each endpoint has a file that binds, validates, calls and renders.
+//
+// A request passes these stations, and any of them may answer with problem+json:
+//
+//	observe ──► gate ────────────────────────────────────────────► handler
+//	request id, who calls? (auth), demo limit, cross-origin        bind (strict JSON)
+//	log, metrics, writes, query, role, rate limit                  call, writeJSON
+//	panics
+//
+// Handlers return errors to one place, fail, which shows callers coded errors and
+// nothing of any other. What a request is about (caller, ids for the log) is kept in
+// its state.
+package httpapi

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// gate lets through to a route's handler whoever the route is for.
+func (a *api) gate(r route) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := a.admit(c, r); err != nil {
+			fail(c, err)
+			return
+		}
+		r.handle(c)
+	}
+}
+
+func (a *api) admit(c *gin.Context, r route) error {
+	ident, err := a.Auth.Resolve(c.Request, r.need)
+	if auth.SaysDemo(c.Request) && (err != nil || ident.Caller.Kind == domain.CallerDemo) {
+		// Every request with the demo header counts, whatever comes of it, unless a good credential stands in.
+		if err := a.countDemo(c); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	st := stateOf(c)
+	st.ident = ident
+	if ident.Via == auth.ViaNothing || ident.Via == auth.ViaCookie {
+		if err := a.origins.Check(c.Request); err != nil {
+			return apierr.Wrap(apierr.PermissionDenied, err, "a page of another origin may not send this request")
+		}
+	}
+	if st.query, err = readQuery(c.Request.URL.RawQuery); err != nil {
+		return err
+	}
+	return a.mayUse(c, r)
+}
+
+// mayUse checks what a known caller may do at a route, and how often.
+func (a *api) mayUse(c *gin.Context, r route) error {
+	who := caller(c)
+	switch {
+	case who.Kind == domain.CallerDemo:
+		// The demo may chat with templates; whether exactly one target is named is the handler's matter.
+		if r.need == auth.NeedDemo && (len(query(c)["template"]) == 0 || len(query(c)["id"]) > 0) {
+			return auth.DemoRestricted()
+		}
+		return nil
+	case who.Kind == "":
+		return nil // anonymous, on a public route
+	case r.role != "" && !who.Role.AtLeast(r.role):
+		return apierr.New(apierr.PermissionDenied, "this takes the role %s", r.role)
+	case r.late:
+		return nil
+	}
+	return a.spend(c)
+}
+
+// readQuery reads a query and refuses what is not text, so that no handler has to.
+func readQuery(raw string) (url.Values, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, apierr.Invalid("query", codeInvalidValue, "the query is malformed")
+	}
+	for name, list := range values {
+		for _, value := range list {
+			if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+				return nil, apierr.Invalid(strings.ToValidUTF8(name, "\uFFFD"), codeInvalidValue, "must be UTF-8 without U+0000")
+			}
+		}
+	}
+	return values, nil
+}
+
+// spend counts the request against its caller's limit and says on the response where that stands. A
+// demo caller's request was counted at the gate.
+func (a *api) spend(c *gin.Context) error {
+	who := caller(c)
+	if who.Kind == domain.CallerDemo {
+		return nil
+	}
+	d, err := a.Limits.Check(c.Request.Context(), who)
+	if err != nil {
+		return fmt.Errorf("checking limit: %w", err)
+	}
+	return limited(c, d)
+}
+
+func (a *api) countDemo(c *gin.Context) error {
+	d, err := a.Limits.Demo(c.Request.Context(), a.Auth.DemoClient(c.Request))
+	if err != nil {
+		return fmt.Errorf("checking demo limit: %w", err)
+	}
+	return limited(c, d)
+}
+
+// limited writes a decision's headers, and is the refusal when it is one.
+func limited(c *gin.Context, d ratelimit.Decision) error {
+	header := c.Writer.Header()
+	header.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", d.Tier, d.Limit, int(ratelimit.Window.Seconds())))
+	header.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", d.Tier, d.Remaining, wholeSeconds(d.Reset)))
+	if d.Allowed {
+		return nil
+	}
+	return rateLimited(d.RetryAfter, fmt.Sprintf("the limit of %d requests a minute is reached", d.Limit))
+}
+
+func rateLimited(wait time.Duration, detail string) error {
+	e := apierr.New(apierr.RateLimited, "%s", detail)
+	e.RetryAfter = wait
+	return e
+}
+
+// wholeSeconds rounds up, to 1 at least: whoever waits that long waits long enough.
+func wholeSeconds(d time.Duration) int {
+	return max(1, int((d+time.Second-1)/time.Second))
+}

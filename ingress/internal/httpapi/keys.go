@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// listKeys is GET /api/keys: the caller's own keys, and for admins their organization's.
+func (a *api) listKeys(c *gin.Context) {
+	p, err := pageOf(c, id.Key)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	who := caller(c)
+	filter := store.KeyFilter{UserID: who.UserID, After: p.after}
+	if who.Role.AtLeast(domain.RoleAdmin) {
+		filter.OrganizationID = who.OrganizationID
+	}
+	keys, err := a.Store.Keys(c.Request.Context(), filter, p.limit+1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, listOf(keys, p, func(k domain.APIKey) string { return k.ID }))
+}
+
+type keyBody struct {
+	Name      string          `json:"name" need:"yes"`
+	Scope     domain.KeyScope `json:"scope" need:"yes"`
+	ExpiresAt *string         `json:"expiresAt"`
+	expires   *domain.Time
+}
+
+func (b *keyBody) check(p *problems) {
+	p.text("name", b.Name, 1, nameMost)
+	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {
+		p.add("scope", codeInvalidValue, "must be %s or %s", domain.KeyScopeOrganization, domain.KeyScopeUser)
+	}
+	if b.ExpiresAt == nil {
+		return
+	}
+	at, err := time.Parse(time.RFC3339, *b.ExpiresAt)
+	if err != nil {
+		p.add("expiresAt", codeInvalidValue, "must be an instant such as 2030-01-31T12:00:00Z")
+		return
+	}
+	if !at.After(time.Now()) {
+		p.add("expiresAt", codeInvalidValue, "must be in the future")
+	}
+	b.expires = domain.AtPtr(at)
+}
+
+// newKeyView is a key with what is shown once.
+type newKeyView struct {
+	domain.APIKey
+	Key string `json:"key"`
+}
+
+// createKey is POST /api/keys: an organization's key, by its admins, or one of the caller's own.
+func (a *api) createKey(c *gin.Context) {
+	body, err := bind[keyBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	who := caller(c)
+	if body.Scope == domain.KeyScopeOrganization && !who.Role.AtLeast(domain.RoleAdmin) {
+		fail(c, apierr.New(apierr.PermissionDenied, "only an admin may make an organization's key"))
+		return
+	}
+	if body.Scope == domain.KeyScopeUser && who.UserID == "" {
+		fail(c, apierr.New(apierr.PermissionDenied, "an organization's key belongs to no user whose key it could make"))
+		return
+	}
+	k := secrets.NewAPIKey()
+	stored, err := a.Store.CreateKey(c.Request.Context(), store.NewKey{
+		ID: k.ID, Scope: body.Scope, OrganizationID: who.OrganizationID, UserID: who.UserID,
+		Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
+	})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
+}
+
+// revokeKey is DELETE /api/keys?id=: on this ingress it holds at once, on others within 5 s.
+func (a *api) revokeKey(c *gin.Context) {
+	keyID, err := requiredID(c, id.Key)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	who := caller(c)
+	err = a.Store.RevokeKey(c.Request.Context(), who.OrganizationID, who.UserID, who.Role.AtLeast(domain.RoleAdmin), keyID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	a.Auth.ForgetKey(keyID)
+	writeJSON(c, http.StatusOK, deleted(keyID))
+}

@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics counts requests by route, method and status: few values each, whatever callers send.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	show     gin.HandlerFunc
+}
+
+func newMetrics(registry *prometheus.Registry) (*metrics, error) {
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+	}
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_http_requests_total", Help: "Requests answered.",
+		}, []string{"route", "method", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "parley_http_request_seconds", Help: "Time from a request's headers to the end of its response.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"route", "method"}),
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	m.show = gin.WrapH(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return m, nil
+}
+
+func (m *metrics) count(c *gin.Context, took time.Duration) {
+	route, method := c.FullPath(), c.Request.Method
+	if route == "" { // as many paths and methods as callers like to invent
+		route, method = "none", "any"
+	}
+	m.requests.WithLabelValues(route, method, strconv.Itoa(c.Writer.Status())).Inc()
+	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
+}

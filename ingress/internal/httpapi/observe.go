@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/rs/zerolog"
+
+	"parley/shared/apierr"
+)
+
+const (
+	headerRequestID = "X-Request-Id"
+	maxLoggedPath   = 200 // bytes
+)
+
+// observe surrounds every request: it names it, catches what goes wrong in it, counts it and logs it.
+func (a *api) observe(m *metrics) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		began := time.Now()
+		st := stateOf(c)
+		st.requestID = requestIDOf(c.Request)
+		st.traceparent = traceparentOf(c.Request)
+		header := c.Writer.Header()
+		header.Set(headerRequestID, st.requestID)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+		defer func() {
+			took := time.Since(began)
+			m.count(c, took)
+			a.log(c, st, took)
+		}()
+		defer catch(c)
+		c.Next()
+	}
+}
+
+// catch turns a panic into a 500 that tells nothing. One behind a begun response cannot be answered:
+// the connection ends, so that nobody takes half a response for a whole one.
+func catch(c *gin.Context) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler)
+	}
+	begun := c.Writer.Written()
+	fail(c, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
+	if begun {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// requestIDOf keeps the caller's request id if it is 1 to 128 visible ASCII characters, else makes one.
+func requestIDOf(req *http.Request) string {
+	given := req.Header[headerRequestID]
+	if len(given) == 1 && len(given[0]) >= 1 && len(given[0]) <= 128 && isVisible(given[0]) {
+		return given[0]
+	}
+	return rand.Text()
+}
+
+func isVisible(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
+// traceparentOf gives a well-formed W3C traceparent of version 00: 00-<32 hex>-<16 hex>-<2 hex>.
+func traceparentOf(req *http.Request) string {
+	given := req.Header["Traceparent"]
+	if len(given) != 1 || len(given[0]) != 55 {
+		return ""
+	}
+	parts := strings.Split(given[0], "-")
+	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 {
+		return ""
+	}
+	for _, part := range parts[1:] {
+		if strings.Trim(part, "0123456789abcdef") != "" {
+			return ""
+		}
+	}
+	if strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
+		return ""
+	}
+	return given[0]
+}
+
+// log writes one line a request, with fixed keys. It holds no header, no query and no body, and of an
+// error that the caller was told of only the code and the cause: those others may hold secrets. Health
+// checks are of interest only when they fail.
+func (a *api) log(c *gin.Context, st *state, took time.Duration) {
+	status := c.Writer.Status()
+	level := zerolog.InfoLevel
+	switch {
+	case status >= http.StatusInternalServerError:
+		level = zerolog.ErrorLevel
+	case isOperational(c.FullPath()):
+		level = zerolog.DebugLevel
+	}
+	path := c.Request.URL.Path
+	e := a.Log.WithLevel(level).Str("request_id", st.requestID).Str("method", c.Request.Method).
+		Str("path", path[:min(len(path), maxLoggedPath)]).Int("status", status).
+		Int("bytes", max(0, c.Writer.Size())).Dur("took_ms", took)
+	for _, id := range [...][2]string{
+		{"org_id", st.ident.Caller.OrganizationID}, {"agent_id", st.agentID},
+		{"run_id", st.runID}, {"session_id", st.sessionID},
+	} {
+		if id[1] != "" {
+			e = e.Str(id[0], id[1])
+		}
+	}
+	var coded *apierr.Error
+	if errors.As(st.err, &coded) {
+		e = e.Str("code", string(coded.Code)).AnErr("error", coded.Err)
+	} else {
+		e = e.AnErr("error", st.err)
+	}
+	e.Msg("request")
+}
+
+func isOperational(path string) bool {
+	return path == "/healthz" || path == "/readyz" || path == "/metrics"
+}

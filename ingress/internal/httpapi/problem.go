@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/store"
+)
+
+// problem is an error as RFC 9457 shows it.
+type problem struct {
+	Type      string         `json:"type"`
+	Title     string         `json:"title"`
+	Status    int            `json:"status"`
+	Detail    string         `json:"detail"`
+	Instance  string         `json:"instance"`
+	Code      apierr.Code    `json:"code"`
+	RequestID string         `json:"requestId"`
+	Retryable bool           `json:"retryable"`
+	Errors    []apierr.Field `json:"errors"`
+}
+
+// kinds says of each code its status and title, and whether the same request may succeed later.
+var kinds = map[apierr.Code]struct {
+	status    int
+	title     string
+	retryable bool
+}{
+	apierr.InvalidRequest:         {http.StatusBadRequest, "Invalid request", false},
+	apierr.OrganizationRequired:   {http.StatusBadRequest, "Organization required", false},
+	apierr.ConflictingCredentials: {http.StatusBadRequest, "Conflicting credentials", false},
+	apierr.Unauthenticated:        {http.StatusUnauthorized, "Not authenticated", false},
+	apierr.APIKeyRequired:         {http.StatusUnauthorized, "API key required", false},
+	apierr.PermissionDenied:       {http.StatusForbidden, "Permission denied", false},
+	apierr.CallerNotAllowed:       {http.StatusForbidden, "Caller not allowed", false},
+	apierr.DemoRestricted:         {http.StatusForbidden, "Not available in demo mode", false},
+	apierr.ServerToServerOnly:     {http.StatusForbidden, "Server to server only", false},
+	apierr.OrganizationMismatch:   {http.StatusForbidden, "Organization mismatch", false},
+	apierr.NotFound:               {http.StatusNotFound, "Not found", false},
+	apierr.MethodNotAllowed:       {http.StatusMethodNotAllowed, "Method not allowed", false},
+	apierr.VersionConflict:        {http.StatusConflict, "Version conflict", false},
+	apierr.EmailTaken:             {http.StatusConflict, "Email address taken", false},
+	apierr.LastOwner:              {http.StatusConflict, "Last owner", false},
+	apierr.LastOrganization:       {http.StatusConflict, "Last organization", false},
+	apierr.Erased:                 {http.StatusGone, "Erased", false},
+	apierr.PayloadTooLarge:        {http.StatusRequestEntityTooLarge, "Payload too large", false},
+	apierr.UnsupportedMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", false},
+	apierr.IdempotencyKeyReused:   {http.StatusUnprocessableEntity, "Idempotency key reused", false},
+	apierr.RateLimited:            {http.StatusTooManyRequests, "Rate limited", true},
+	apierr.BudgetExceeded:         {http.StatusTooManyRequests, "Budget exceeded", true},
+	apierr.Internal:               {http.StatusInternalServerError, "Internal error", false},
+	apierr.Overloaded:             {http.StatusServiceUnavailable, "Overloaded", true},
+	apierr.Unavailable:            {http.StatusServiceUnavailable, "Unavailable", true},
+}
+
+// fail answers a request with an error: a coded one as it is, a database that is away as unavailable,
+// and any other as internal, of which only the log tells more. Nothing after it may write.
+func fail(c *gin.Context, err error) {
+	c.Abort()
+	stateOf(c).err = err
+	if c.Writer.Written() {
+		return
+	}
+	coded := toCoded(c, err)
+	kind, known := kinds[coded.Code]
+	if !known {
+		coded = internal()
+		kind = kinds[apierr.Internal]
+	}
+	if kind.status == http.StatusTooManyRequests || kind.status == http.StatusServiceUnavailable {
+		c.Header("Retry-After", strconv.Itoa(wholeSeconds(coded.RetryAfter)))
+	}
+	if kind.status == http.StatusUnauthorized {
+		c.Header("WWW-Authenticate", `Bearer realm="parley"`)
+	}
+	fields := coded.Fields
+	if fields == nil {
+		fields = []apierr.Field{}
+	}
+	body, err := json.Marshal(problem{
+		Type: "/docs/errors#" + string(coded.Code), Title: kind.title, Status: kind.status, Detail: coded.Detail,
+		Instance: c.Request.URL.EscapedPath(), Code: coded.Code, RequestID: requestID(c), Retryable: kind.retryable, Errors: fields,
+	})
+	if err != nil {
+		c.Status(http.StatusInternalServerError) // strings and numbers always have a JSON form
+		return
+	}
+	c.Data(kind.status, "application/problem+json", body)
+}
+
+func toCoded(c *gin.Context, err error) *apierr.Error {
+	var coded *apierr.Error
+	if errors.As(err, &coded) || errors.As(store.Unavailable(err), &coded) {
+		return coded
+	}
+	if errors.Is(err, context.Canceled) && c.Request.Context().Err() != nil {
+		gone := apierr.New(apierr.Unavailable, "the request was given up") // nobody is left to read it
+		gone.RetryAfter = time.Second
+		return gone
+	}
+	return internal()
+}
+
+func internal() *apierr.Error {
+	return apierr.New(apierr.Internal, "something went wrong in the service; the request id finds it in the log")
+}

@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/apierr"
+)
+
+// Codes of what can be wrong with a field.
+const (
+	codeRequired     = "required"
+	codeUnknown      = "unknown_field"
+	codeDuplicate    = "duplicate"
+	codeInvalidType  = "invalid_type"
+	codeInvalidValue = "invalid_value"
+	codeInvalidJSON  = "invalid_json"
+	codeTooLong      = "too_long"
+	codeTooShort     = "too_short"
+	codeTooDeep      = "too_deep"
+)
+
+// maxProblems bounds an answer: whoever sends a thousand wrong fields learns of the first ones.
+const maxProblems = 32
+
+// problems collects what is wrong with a request, so that a caller learns of all of it at once.
+type problems struct{ list []apierr.Field }
+
+// add notes what is wrong with a field, unless something is known to be wrong with it or with what it
+// is in: one mistake is reported once.
+func (p *problems) add(field, code, format string, args ...any) {
+	if len(p.list) >= maxProblems || p.has(field) {
+		return
+	}
+	p.list = append(p.list, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) has(field string) bool {
+	for _, known := range p.list {
+		rest, within := strings.CutPrefix(field, known.Field)
+		if within && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
+}
+
+// text checks that a text has between least and most characters, in Unicode code points.
+func (p *problems) text(field, value string, least, most int) {
+	n := utf8.RuneCountInString(value)
+	switch {
+	case n < least && n == 0:
+		p.add(field, codeTooShort, "must not be empty")
+	case n < least:
+		p.add(field, codeTooShort, "must have at least %d characters", least)
+	case n > most:
+		p.add(field, codeTooLong, "must have at most %d characters, not %d", most, n)
+	}
+}
+
+// count checks that a list has at most that many entries.
+func (p *problems) count(field string, n, most int) {
+	if n > most {
+		p.add(field, codeTooLong, "must have at most %d entries, not %d", most, n)
+	}
+}
+
+// err makes one error of all problems, nil when there are none.
+func (p *problems) err() error { return apierr.InvalidFields(p.list) }

@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// route is one line of the route table.
+type route struct {
+	method string
+	path   string
+	action string      // the query's action that it is for; "" is none, "*" any or none
+	need   auth.Need   // who may come at all
+	role   domain.Role // the least that a member must be
+	late   bool        // the handler counts the request against its limit itself, after looking for a replay
+	handle gin.HandlerFunc
+}
+
+// routes is everything under /api.
+func (a *api) routes() []route {
+	const member, admin = domain.RoleMember, domain.RoleAdmin
+	return []route{
+		{"POST", "/api/auth/signup", "", auth.NeedNobody, "", false, a.signup},
+		{"POST", "/api/auth/login", "", auth.NeedNobody, "", false, a.login},
+		{"POST", "/api/auth/logout", "", auth.NeedUser, member, false, a.logout},
+		{"GET", "/api/auth/session", "", auth.NeedUser, member, false, a.session},
+
+		{"GET", "/api/keys", "", auth.NeedUser, member, false, a.listKeys},
+		{"POST", "/api/keys", "", auth.NeedUser, member, false, a.createKey},
+		{"DELETE", "/api/keys", "", auth.NeedUser, member, false, a.revokeKey},
+
+		{"GET", "/api/agents/templates", "", auth.NeedPublic, "", false, a.listTemplates},
+		{"GET", "/api/agents", "", auth.NeedUser, member, false, a.getAgents},
+		{"POST", "/api/agents", "", auth.NeedUser, admin, false, a.createAgent},
+		{"POST", "/api/agents", "chat", auth.NeedDemo, member, true, a.chat},
+		{"PUT", "/api/agents", "", auth.NeedUser, admin, false, a.updateAgent},
+		{"DELETE", "/api/agents", "", auth.NeedUser, admin, false, a.deleteAgent},
+
+		{"GET", "/api/runs", "", auth.NeedUser, member, false, a.getRuns},
+		{"POST", "/api/runs", "*", auth.NeedUser, member, false, a.postRuns},
+		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, a.runAutomation},
+	}
+}
+
+// pages is everything else: no gate stands before these.
+func (a *api) pages(m *metrics) []route {
+	return []route{
+		{method: "GET", path: "/healthz", handle: healthz},
+		{method: "HEAD", path: "/healthz", handle: healthz},
+		{method: "GET", path: "/readyz", handle: a.readyz},
+		{method: "HEAD", path: "/readyz", handle: a.readyz},
+		{method: "GET", path: "/metrics", handle: m.show},
+		{method: "GET", path: "/", handle: toDashboard},
+		{method: "GET", path: "/login", handle: a.loginPage},
+		{method: "GET", path: "/dashboard", handle: a.dashboardPage},
+		{method: "GET", path: "/assets/style.css", handle: styleSheet},
+	}
+}
+
+// engine builds the router from the tables.
+func (a *api) engine(m *metrics) *gin.Engine {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	e.HandleMethodNotAllowed = true
+	e.RedirectTrailingSlash = false
+	e.ContextWithFallback = false
+	// Addresses behind proxies are auth's matter: gin itself believes nobody.
+	if err := e.SetTrustedProxies(nil); err != nil {
+		panic(err) // an empty list is always well-formed
+	}
+	e.Use(a.observe(m))
+	e.NoRoute(a.stray(apierr.New(apierr.NotFound, "no such resource")))
+	e.NoMethod(a.stray(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
+	for _, r := range a.pages(m) {
+		e.Handle(r.method, r.path, r.handle)
+	}
+	for _, group := range grouped(a.routes()) {
+		e.Handle(group[0].method, group[0].path, a.byAction(group))
+	}
+	return e
+}
+
+// grouped gathers the routes of one method and path, in the table's order.
+func grouped(routes []route) [][]route {
+	var out [][]route
+	at := map[string]int{}
+	for _, r := range routes {
+		name := r.method + " " + r.path
+		i, known := at[name]
+		if !known {
+			i = len(out)
+			at[name] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], r)
+	}
+	return out
+}
+
+// byAction chooses among the routes of one method and path by the query's action. The group's first
+// route stands for none.
+func (a *api) byAction(group []route) gin.HandlerFunc {
+	first := a.gate(group[0])
+	if len(group) == 1 {
+		return first
+	}
+	actions := map[string]gin.HandlerFunc{}
+	for _, r := range group[1:] {
+		actions[r.action] = a.gate(r)
+	}
+	unknown := group[0]
+	unknown.role = domain.RoleMember
+	unknown.handle = func(c *gin.Context) {
+		fail(c, apierr.Invalid("action", codeInvalidValue, "must be one of the actions of this resource, once"))
+	}
+	refuse := a.gate(unknown)
+	return func(c *gin.Context) {
+		values := c.QueryArray("action")
+		if len(values) == 0 {
+			first(c)
+			return
+		}
+		if handle := actions[values[0]]; handle != nil && len(values) == 1 {
+			handle(c)
+			return
+		}
+		refuse(c)
+	}
+}
+
+// stray answers requests that no route takes. Those with the demo header count all the same.
+func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if auth.SaysDemo(c.Request) {
+			if err := a.countDemo(c); err != nil {
+				fail(c, err)
+				return
+			}
+		}
+		fail(c, answer)
+	}
+}
+
+func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, "/dashboard") }

@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"regexp"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+const (
+	messageMax     = 32_000 // characters
+	sessionIDMax   = 128
+	automationMax  = 128
+	keyMax         = 255
+	ttlOverrideMax = 2_592_000 // seconds: 30 days
+	systemOwner    = "system"  // principal of automation sessions: they are the organization's, whichever key triggers
+)
+
+var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+
+// automationBody is what run-automation is sent.
+type automationBody struct {
+	Target         string                     `json:"target" need:"yes"`
+	Input          map[string]json.RawMessage `json:"input" need:"yes"`
+	IdempotencyKey optional[string]           `json:"idempotencyKey"`
+	TTLOverride    optional[int64]            `json:"ttlOverride"`
+	SessionID      optional[string]           `json:"sessionId"`
+}
+
+// runAutomation runs an agent as a system caller.
+func (a *api) runAutomation(c *gin.Context) {
+	body, found, err := collect[automationBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	s := submission{
+		endpoint: contract.EndpointAutomation, lane: domain.LaneAutomation, caller: caller(c), principal: systemOwner,
+		agentID: body.Target, key: idempotencyKey(found, c, body.IdempotencyKey), sessionID: body.SessionID.Value,
+		retention: retention(found, body.TTLOverride, a.RetentionDefault),
+	}
+	s.message, s.data = automationInput(found, body.Input)
+	s.triggerType, s.automationID = trigger(found, c)
+	if body.SessionID.Set {
+		checkSession(found, body.SessionID.Value)
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	a.submit(c, s)
+}
+
+// automationInput takes message out of input; what else input has is passed to the agent as data.
+func automationInput(found *problems, input map[string]json.RawMessage) (message string, data json.RawMessage) {
+	raw, ok := input["message"]
+	switch {
+	case !ok:
+		found.add("input.message", codeRequired, "input.message is required")
+	case json.Unmarshal(raw, &message) != nil || string(raw) == "null":
+		found.add("input.message", codeInvalidType, "input.message must be a string")
+	default:
+		checkMessage(found, "input.message", message)
+	}
+	delete(input, "message")
+	if len(input) == 0 {
+		return message, nil
+	}
+	data, err := json.Marshal(input)
+	if err != nil {
+		found.add("input", codeInvalidValue, "input cannot be read")
+	}
+	return message, data
+}
+
+func checkMessage(found *problems, field, message string) { found.text(field, message, 1, messageMax) }
+
+// idempotencyKey reads the key from the body or the header; both may come, if they are the same.
+func idempotencyKey(found *problems, c *gin.Context, inBody optional[string]) string {
+	headers := c.Request.Header.Values("Idempotency-Key")
+	if len(headers) > 1 {
+		found.add("Idempotency-Key", codeDuplicate, "the header was sent more than once")
+		return ""
+	}
+	if inBody.Set {
+		checkKey(found, "idempotencyKey", inBody.Value)
+		if len(headers) == 1 && headers[0] != inBody.Value {
+			found.add("Idempotency-Key", "conflict", "header and body name different keys")
+		}
+		return inBody.Value
+	}
+	if len(headers) == 0 {
+		return ""
+	}
+	checkKey(found, "Idempotency-Key", headers[0])
+	return headers[0]
+}
+
+func checkKey(found *problems, field, key string) {
+	found.text(field, key, 1, keyMax)
+	if !printable(key) {
+		found.add(field, codeInvalidValue, "must be printable")
+	}
+}
+
+func checkSession(found *problems, sessionID string) {
+	found.text("sessionId", sessionID, 1, sessionIDMax)
+}
+
+// retention is how long a result is kept: the default, or longer by ttlOverride in whole seconds.
+func retention(found *problems, override optional[int64], standard time.Duration) time.Duration {
+	if !override.Set {
+		return standard
+	}
+	if override.Value < 1 || override.Value > ttlOverrideMax {
+		found.add("ttlOverride", codeInvalidValue, "must be a whole number of seconds from 1 to %d", ttlOverrideMax)
+		return standard
+	}
+	return max(standard, time.Duration(override.Value)*time.Second)
+}
+
+// trigger reads what kind of trigger calls, and the caller's name for the automation.
+func trigger(found *problems, c *gin.Context) (kind, automation string) {
+	kind = "api"
+	if values := c.Request.Header.Values("x-trigger-type"); len(values) > 0 {
+		kind = values[0]
+		if len(values) > 1 || !triggerTypes.MatchString(kind) {
+			found.add("x-trigger-type", codeInvalidValue, "must be 1 to 32 of a-z, 0-9, _ and -, beginning with a letter")
+		}
+	}
+	values := c.Request.Header.Values("x-automation-id")
+	if len(values) == 0 {
+		return kind, ""
+	}
+	automation = values[0]
+	n := utf8.RuneCountInString(automation)
+	if len(values) > 1 || n < 1 || n > automationMax || !printable(automation) {
+		found.add("x-automation-id", codeInvalidValue, "must be 1 to %d printable characters", automationMax)
+	}
+	return kind, automation
+}
+
+func printable(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}

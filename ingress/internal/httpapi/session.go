@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/domain"
+)
+
+// callerView is a caller as they may see themselves.
+type callerView struct {
+	Kind           domain.CallerKind `json:"kind"`
+	UserID         string            `json:"userId,omitempty"`
+	KeyID          string            `json:"keyId,omitempty"`
+	OrganizationID string            `json:"organizationId"`
+	Role           domain.Role       `json:"role"`
+}
+
+type sessionView struct {
+	Caller        callerView          `json:"caller"`
+	User          *domain.User        `json:"user,omitempty"`
+	Organization  domain.Organization `json:"organization"`
+	Organizations []domain.Membership `json:"organizations"`
+}
+
+// session is GET /api/auth/session: who the service takes the caller for, and where they may act.
+func (a *api) session(c *gin.Context) {
+	view, err := a.sessionOf(c.Request.Context(), caller(c))
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, view)
+}
+
+func (a *api) sessionOf(ctx context.Context, who domain.Caller) (sessionView, error) {
+	view := sessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
+	var err error
+	if view.Organization, err = a.Store.Organization(ctx, who.OrganizationID); err != nil {
+		return view, err
+	}
+	if who.UserID == "" { // an organization's key is good there and nowhere else
+		view.Organizations = []domain.Membership{{Organization: view.Organization, Role: who.Role}}
+		return view, nil
+	}
+	user, err := a.Store.User(ctx, who.UserID)
+	if err != nil {
+		return view, err
+	}
+	view.User = &user
+	view.Organizations, err = a.Store.Memberships(ctx, who.UserID)
+	return view, err
+}

@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"net/url"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/shared/domain"
+)
+
+// state is what is known of a request while it is carried out.
+type state struct {
+	requestID   string
+	traceparent string
+	ident       auth.Identity
+	query       url.Values
+	agentID     string // these are for the log
+	runID       string
+	sessionID   string
+	err         error // what fail was given
+}
+
+const stateKey = "parley"
+
+func stateOf(c *gin.Context) *state {
+	if st, ok := c.Get(stateKey); ok {
+		return st.(*state)
+	}
+	st := &state{}
+	c.Set(stateKey, st)
+	return st
+}
+
+// requestID gives the id of the request, which its response carries.
+func requestID(c *gin.Context) string { return stateOf(c).requestID }
+
+// traceparent gives the request's W3C trace context, "" when it has none or a malformed one.
+func traceparent(c *gin.Context) string { return stateOf(c).traceparent }
+
+// identity gives who calls and how they showed it.
+func identity(c *gin.Context) auth.Identity { return stateOf(c).ident }
+
+// caller gives who calls.
+func caller(c *gin.Context) domain.Caller { return stateOf(c).ident.Caller }
+
+// query gives the parameters of the query; behind the gate all of them are UTF-8 without U+0000.
+func query(c *gin.Context) url.Values { return stateOf(c).query }
+
+// about notes what a request is about, for the log; empty ids change nothing.
+func about(c *gin.Context, agentID, runID, sessionID string) {
+	st := stateOf(c)
+	for _, id := range []struct {
+		to   *string
+		from string
+	}{{&st.agentID, agentID}, {&st.runID, runID}, {&st.sessionID, sessionID}} {
+		if id.from != "" {
+			*id.to = id.from
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package httpapi
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/apierr"
+)
+
+const (
+	maxDepth = 32
+	bodyPath = "body" // names the whole body in problems
+)
+
+// decodeStrict reads one JSON value into dst, a pointer, and adds to found everything wrong with it:
+// unknown and repeated names, wrong types, missing fields, U+0000. Names match by exact case. What
+// is no JSON at all ends the reading; ok is false then. src may be changed.
+func decodeStrict(src []byte, dst any, found *problems) (ok bool) {
+	if !utf8.Valid(src) {
+		found.add(bodyPath, codeInvalidJSON, "must be UTF-8")
+		return false
+	}
+	d := decoder{src: src, found: found}
+	target := reflect.ValueOf(dst).Elem()
+	err := d.value(shapeOf(target.Type()), target)
+	if err == nil {
+		if d.space(); d.pos < len(d.src) {
+			err = d.syntax("there is more after the end of the value")
+		}
+	}
+	if err != nil {
+		found.list = append(found.list, *err)
+	}
+	return err == nil
+}
+
+// decoder walks through src once. Its methods return what ends the walk and add the rest to found.
+type decoder struct {
+	src   []byte
+	pos   int
+	depth int
+	path  []byte // of the value being read
+	buf   []byte // of the last string with escapes
+	found *problems
+}
+
+func (d *decoder) syntax(what string) *apierr.Field {
+	return &apierr.Field{Field: bodyPath, Code: codeInvalidJSON, Message: "not JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
+}
+
+func (d *decoder) add(code, format string, args ...any) {
+	at := string(d.path)
+	if at == "" {
+		at = bodyPath
+	}
+	d.found.add(at, code, format, args...)
+}
+
+// enter names a member of the value being read, and leave goes back to it.
+func (d *decoder) enter(name string) (back int) {
+	back = len(d.path)
+	if back > 0 {
+		d.path = append(d.path, '.')
+	}
+	if len(name) > 64 {
+		name = strings.ToValidUTF8(name[:64], "") + "…"
+	}
+	d.path = append(d.path, name...)
+	return back
+}
+
+func (d *decoder) enterIndex(i int) (back int) {
+	back = len(d.path)
+	d.path = append(d.path, '[')
+	d.path = strconv.AppendInt(d.path, int64(i), 10)
+	d.path = append(d.path, ']')
+	return back
+}
+
+func (d *decoder) leave(back int) { d.path = d.path[:back] }
+
+func (d *decoder) space() {
+	for d.pos < len(d.src) {
+		switch d.src[d.pos] {
+		case ' ', '\t', '\n', '\r':
+			d.pos++
+		default:
+			return
+		}
+	}
+}
+
+// peek gives the first byte of the next token, 0 at the end.
+func (d *decoder) peek() byte {
+	if d.space(); d.pos < len(d.src) {
+		return d.src[d.pos]
+	}
+	return 0
+}
+
+// value reads one value of shape s into dst.
+func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field {
+	first := d.peek()
+	switch {
+	case s.kind == ofOptional:
+		dst.Field(0).SetBool(true)
+		return d.value(s.elem, dst.Field(1))
+	case s.kind == ofPointer && first == 'n':
+		return d.literal("null")
+	case s.kind == ofPointer:
+		dst.Set(reflect.New(s.typ.Elem()))
+		return d.value(s.elem, dst.Elem())
+	case s.kind == ofRaw:
+		start := d.pos
+		if err := d.skip(); err != nil {
+			return err
+		}
+		dst.SetBytes(append([]byte(nil), d.src[start:d.pos]...))
+		return nil
+	case s.kind == ofString && first == '"':
+		text, err := d.text()
+		dst.SetString(string(text))
+		return err
+	case s.kind == ofBool && (first == 't' || first == 'f'):
+		dst.SetBool(first == 't')
+		return d.skip()
+	case s.kind == ofInt && (first == '-' || isDigit(first)):
+		return d.integer(dst)
+	case s.kind == ofStruct && first == '{':
+		return d.structure(s, dst)
+	case s.kind == ofMap && first == '{':
+		return d.mapping(s, dst)
+	case s.kind == ofList && first == '[':
+		return d.list(s, dst)
+	}
+	return d.wrong(s)
+}
+
+// wrong passes over a value of another type; what is wrong inside it does not matter then.
+func (d *decoder) wrong(s *shape) *apierr.Field {
+	before := len(d.found.list)
+	if err := d.skip(); err != nil {
+		return err
+	}
+	d.found.list = d.found.list[:before]
+	d.add(codeInvalidType, "must be %s", wants[s.kind])
+	return nil
+}
+
+// integer reads a number without a fraction, however it is written: some senders know 3600.0 only.
+func (d *decoder) integer(dst reflect.Value) *apierr.Field {
+	text, err := d.number()
+	if err != nil {
+		return err
+	}
+	n, parseErr := strconv.ParseInt(string(text), 10, 64)
+	if parseErr != nil {
+		f, floatErr := strconv.ParseFloat(string(text), 64)
+		if floatErr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+			d.add(codeInvalidType, "must be %s", wants[ofInt])
+			return nil
+		}
+		n = int64(f)
+	}
+	dst.SetInt(n)
+	return nil
+}
+
+func (d *decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
+	if err := d.down(); err != nil {
+		return err
+	}
+	var seen uint64
+	for first := true; ; first = false {
+		name, more, err := d.member(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if err := d.structMember(s, dst, name, &seen); err != nil {
+			return err
+		}
+	}
+	for i := range s.fields {
+		if f := &s.fields[i]; f.required && seen&(1<<i) == 0 {
+			back := d.enter(f.name)
+			d.add(codeRequired, "is required")
+			d.leave(back)
+		}
+	}
+	return nil
+}
+
+func (d *decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *uint64) *apierr.Field {
+	at := slices.IndexFunc(s.fields, func(f field) bool { return f.name == string(name) })
+	if at < 0 {
+		return d.unknownMember(s, string(name))
+	}
+	f := &s.fields[at]
+	back := d.enter(f.name)
+	defer d.leave(back)
+	if *seen&(1<<at) != 0 {
+		d.add(codeDuplicate, "is given twice")
+		return d.skip()
+	}
+	*seen |= 1 << at
+	return d.value(f.shape, dst.FieldByIndex(f.index))
+}
+
+func (d *decoder) unknownMember(s *shape, name string) *apierr.Field {
+	back := d.enter(name)
+	defer d.leave(back)
+	like := slices.IndexFunc(s.fields, func(f field) bool { return strings.EqualFold(f.name, name) })
+	if like < 0 {
+		d.add(codeUnknown, "is not known here")
+	} else {
+		d.add(codeUnknown, "is not known here: names match by exact case, and this one is %s", s.fields[like].name)
+	}
+	return d.skip()
+}
+
+func (d *decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
+	if err := d.down(); err != nil {
+		return err
+	}
+	dst.Set(reflect.MakeMap(s.typ))
+	for first := true; ; first = false {
+		raw, more, err := d.member(first)
+		if err != nil || !more {
+			return err
+		}
+		name := string(raw)
+		back := d.enter(name)
+		key, elem := reflect.ValueOf(name), reflect.New(s.elem.typ).Elem()
+		if dst.MapIndex(key).IsValid() {
+			d.add(codeDuplicate, "is given twice")
+		}
+		if err := d.value(s.elem, elem); err != nil {
+			return err
+		}
+		dst.SetMapIndex(key, elem)
+		d.leave(back)
+	}
+}
+
+func (d *decoder) list(s *shape, dst reflect.Value) *apierr.Field {
+	if err := d.down(); err != nil {
+		return err
+	}
+	dst.Set(reflect.MakeSlice(s.typ, 0, 4))
+	for i := 0; ; i++ {
+		more, err := d.element(i == 0)
+		if err != nil || !more {
+			return err
+		}
+		back := d.enterIndex(i)
+		elem := reflect.New(s.elem.typ).Elem()
+		if err := d.value(s.elem, elem); err != nil {
+			return err
+		}
+		dst.Set(reflect.Append(dst, elem))
+		d.leave(back)
+	}
+}

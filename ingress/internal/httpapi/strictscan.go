@@ -1,0 +1,288 @@
+package httpapi
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"parley/shared/apierr"
+)
+
+// The grammar of RFC 8259, below what types ask for. Everything here checks as it goes.
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// down opens an object or list; member and element close it.
+func (d *decoder) down() *apierr.Field {
+	d.pos++
+	d.depth++
+	if d.depth > maxDepth {
+		return &apierr.Field{Field: bodyPath, Code: codeTooDeep, Message: "is nested more than 32 levels deep"}
+	}
+	return nil
+}
+
+// member reads up to a member's value and gives its name; more is false at the object's end. The
+// name holds until the next string is read.
+func (d *decoder) member(first bool) (name []byte, more bool, err *apierr.Field) {
+	c := d.peek()
+	if c == '}' {
+		d.pos++
+		d.depth--
+		return nil, false, nil
+	}
+	if !first {
+		if c != ',' {
+			return nil, false, d.syntax("a comma or the end of the object is missing")
+		}
+		d.pos++
+		c = d.peek()
+	}
+	if c != '"' {
+		return nil, false, d.syntax("a name in quotes is missing")
+	}
+	if name, err = d.text(); err != nil {
+		return nil, false, err
+	}
+	if d.peek() != ':' {
+		return nil, false, d.syntax("a colon is missing")
+	}
+	d.pos++
+	return name, true, nil
+}
+
+// element goes to a list's next value; more is false at the list's end.
+func (d *decoder) element(first bool) (more bool, err *apierr.Field) {
+	c := d.peek()
+	switch {
+	case c == ']':
+		d.pos++
+		d.depth--
+		return false, nil
+	case first:
+		return true, nil
+	case c != ',':
+		return false, d.syntax("a comma or the end of the list is missing")
+	}
+	d.pos++
+	if d.peek() == ']' {
+		return false, d.syntax("a comma before the end of a list")
+	}
+	return true, nil
+}
+
+// skip reads one value of any type for its faults only.
+func (d *decoder) skip() *apierr.Field {
+	switch c := d.peek(); {
+	case c == '"':
+		_, err := d.text()
+		return err
+	case c == '{':
+		return d.skipObject()
+	case c == '[':
+		return d.skipList()
+	case c == 't':
+		return d.literal("true")
+	case c == 'f':
+		return d.literal("false")
+	case c == 'n':
+		return d.literal("null")
+	case c == '-' || isDigit(c):
+		_, err := d.number()
+		return err
+	case d.pos >= len(d.src):
+		return d.syntax("it ends too early")
+	default:
+		return d.syntax("a value is missing")
+	}
+}
+
+func (d *decoder) skipObject() *apierr.Field {
+	if err := d.down(); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for first := true; ; first = false {
+		raw, more, err := d.member(first)
+		if err != nil || !more {
+			return err
+		}
+		name := string(raw)
+		back := d.enter(name)
+		if seen[name] {
+			d.add(codeDuplicate, "is given twice")
+		}
+		seen[name] = true
+		if err := d.skip(); err != nil {
+			return err
+		}
+		d.leave(back)
+	}
+}
+
+func (d *decoder) skipList() *apierr.Field {
+	if err := d.down(); err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		more, err := d.element(i == 0)
+		if err != nil || !more {
+			return err
+		}
+		back := d.enterIndex(i)
+		if err := d.skip(); err != nil {
+			return err
+		}
+		d.leave(back)
+	}
+}
+
+func (d *decoder) literal(word string) *apierr.Field {
+	end := d.pos + len(word)
+	if end > len(d.src) || string(d.src[d.pos:end]) != word {
+		return d.syntax("an unknown word")
+	}
+	d.pos = end
+	return nil
+}
+
+// number reads a number and gives its text.
+func (d *decoder) number() ([]byte, *apierr.Field) {
+	start := d.pos
+	if d.at('-') {
+		d.pos++
+	}
+	if d.at('0') {
+		d.pos++
+	} else if !d.digits() {
+		return nil, d.syntax("a digit is missing")
+	}
+	if d.at('.') {
+		d.pos++
+		if !d.digits() {
+			return nil, d.syntax("a digit is missing")
+		}
+	}
+	if d.at('e') || d.at('E') {
+		d.pos++
+		if d.at('+') || d.at('-') {
+			d.pos++
+		}
+		if !d.digits() {
+			return nil, d.syntax("a digit is missing")
+		}
+	}
+	return d.src[start:d.pos], nil
+}
+
+func (d *decoder) at(c byte) bool { return d.pos < len(d.src) && d.src[d.pos] == c }
+
+// digits passes over digits and reports whether there were any.
+func (d *decoder) digits() bool {
+	start := d.pos
+	for d.pos < len(d.src) && isDigit(d.src[d.pos]) {
+		d.pos++
+	}
+	return d.pos > start
+}
+
+// text reads a string and gives its content, which holds until the next one is read.
+func (d *decoder) text() ([]byte, *apierr.Field) {
+	d.pos++
+	start := d.pos
+	for ; d.pos < len(d.src); d.pos++ {
+		switch c := d.src[d.pos]; {
+		case c == '"':
+			d.pos++
+			return d.src[start : d.pos-1], nil
+		case c == '\\':
+			return d.escapedText(start)
+		case c < ' ':
+			return nil, d.syntax("a control character in a string")
+		}
+	}
+	return nil, d.syntax("a string does not end")
+}
+
+// escapedText goes on with a string from its first backslash.
+func (d *decoder) escapedText(start int) ([]byte, *apierr.Field) {
+	d.buf = append(d.buf[:0], d.src[start:d.pos]...)
+	for d.pos < len(d.src) {
+		c := d.src[d.pos]
+		switch {
+		case c == '"':
+			d.pos++
+			return d.buf, nil
+		case c < ' ':
+			return nil, d.syntax("a control character in a string")
+		case c != '\\':
+			d.buf = append(d.buf, c)
+			d.pos++
+		default:
+			if err := d.escape(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, d.syntax("a string does not end")
+}
+
+// unescaped is what the character behind a backslash stands for; u is another matter.
+var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+func (d *decoder) escape() *apierr.Field {
+	if d.pos+1 >= len(d.src) {
+		return d.syntax("a string does not end")
+	}
+	c := d.src[d.pos+1]
+	if c != 'u' {
+		if unescaped[c] == 0 {
+			return d.syntax("an unknown escape in a string")
+		}
+		d.buf = append(d.buf, unescaped[c])
+		d.pos += 2
+		return nil
+	}
+	r, ok := d.hex(d.pos)
+	if !ok {
+		return d.syntax("an unfinished \\u escape in a string")
+	}
+	if r == 0 {
+		d.add(codeInvalidValue, "must not contain the character U+0000")
+	}
+	width := 6
+	if utf16.IsSurrogate(r) {
+		low, _ := d.hex(d.pos + width)
+		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			r, width = pair, 12
+		} else {
+			// Half a character, as a text cut in the middle of one ends in: it becomes U+FFFD, also where
+			// the JSON itself is kept, for not every reader behind takes such halves.
+			copy(d.src[d.pos:], `\ufffd`)
+			r = utf8.RuneError
+		}
+	}
+	d.buf = utf8.AppendRune(d.buf, r)
+	d.pos += width
+	return nil
+}
+
+// hex reads the escape \uXXXX at a place.
+func (d *decoder) hex(at int) (r rune, ok bool) {
+	if at+6 > len(d.src) || d.src[at] != '\\' || d.src[at+1] != 'u' {
+		return 0, false
+	}
+	for _, c := range d.src[at+2 : at+6] {
+		switch {
+		case isDigit(c):
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}

@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// optional is a field of a body that may be left out, and tells that apart from every value.
+type optional[T any] struct {
+	Set   bool
+	Value T
+}
+
+func (optional[T]) optional() {}
+
+// or gives the value, other when there is none.
+func (o optional[T]) or(other T) T {
+	if o.Set {
+		return o.Value
+	}
+	return other
+}
+
+type kind uint8
+
+const (
+	ofString kind = iota
+	ofBool
+	ofInt
+	ofStruct
+	ofList
+	ofMap
+	ofRaw
+	ofPointer
+	ofOptional
+)
+
+// wants is what a value of each kind must be, for messages.
+var wants = [...]string{
+	ofString: "a string", ofBool: "true or false", ofInt: "a whole number", ofStruct: "an object",
+	ofList: "a list", ofMap: "an object",
+}
+
+// shape is what the decoder knows of a Go type: worked out once.
+type shape struct {
+	kind   kind
+	typ    reflect.Type
+	elem   *shape  // of a list, map, pointer or optional
+	fields []field // of a struct
+}
+
+// field is one field of a struct: its JSON name, its place, and whether it must be there.
+type field struct {
+	name     string
+	index    []int
+	shape    *shape
+	required bool
+}
+
+var shapes sync.Map // reflect.Type → *shape
+
+// shapeOf reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
+// Types that no body has make it panic, which the first test of an endpoint shows.
+func shapeOf(typ reflect.Type) *shape {
+	if s, ok := shapes.Load(typ); ok {
+		return s.(*shape)
+	}
+	s, _ := shapes.LoadOrStore(typ, newShape(typ))
+	return s.(*shape)
+}
+
+func newShape(typ reflect.Type) *shape {
+	s := &shape{typ: typ}
+	if _, ok := reflect.Zero(typ).Interface().(interface{ optional() }); ok {
+		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)
+		return s
+	}
+	if typ == reflect.TypeFor[json.RawMessage]() {
+		s.kind = ofRaw
+		return s
+	}
+	switch typ.Kind() {
+	case reflect.String:
+		s.kind = ofString
+	case reflect.Bool:
+		s.kind = ofBool
+	case reflect.Int, reflect.Int64:
+		s.kind = ofInt
+	case reflect.Slice:
+		s.kind, s.elem = ofList, shapeOf(typ.Elem())
+	case reflect.Map:
+		s.kind, s.elem = ofMap, shapeOf(typ.Elem())
+	case reflect.Pointer:
+		s.kind, s.elem = ofPointer, shapeOf(typ.Elem())
+	case reflect.Struct:
+		s.kind, s.fields = ofStruct, fieldsOf(typ)
+	default:
+		panic(fmt.Sprintf("no body holds a %s", typ))
+	}
+	return s
+}
+
+func fieldsOf(typ reflect.Type) []field {
+	var out []field
+	for _, f := range reflect.VisibleFields(typ) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || name == "" {
+			continue
+		}
+		out = append(out, field{name: name, index: f.Index, shape: shapeOf(f.Type), required: f.Tag.Get("need") == "yes"})
+	}
+	if len(out) > 64 {
+		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))
+	}
+	return out
+}

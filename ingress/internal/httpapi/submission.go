@@ -1,0 +1,213 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/dispatch"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// submission is a checked request to run an agent or template, however it came in.
+type submission struct {
+	endpoint     contract.Endpoint
+	lane         domain.Lane
+	caller       domain.Caller
+	principal    string
+	agentID      string // exactly one of agentID and templateID is set
+	templateID   string
+	sessionID    string // empty: a session of its own
+	message      string
+	data         json.RawMessage // further input; nil for none
+	key          string          // idempotency key; empty for none
+	keyScope     string          // what the key is unique in, beside organization and endpoint
+	triggerType  string
+	automationID string
+	retention    time.Duration // 0: until the session is erased
+}
+
+func (s submission) target() string { return s.agentID + s.templateID }
+
+// keyHash is what the database knows the idempotency key by; nil without one.
+func (s submission) keyHash() []byte {
+	if s.key == "" {
+		return nil
+	}
+	return contract.Hash(s.caller.OrganizationID, string(s.endpoint), s.keyScope, s.key)
+}
+
+// fingerprint tells a retry from another request under the same key.
+func (s submission) fingerprint() []byte {
+	return contract.Hash(s.target(), s.sessionID, s.message, string(canonical(s.data)))
+}
+
+// canonical writes JSON so that the order of keys and white space make no difference. Numbers stay as they are written.
+func canonical(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return raw // not reached: the body was checked before
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw // not reached: what was decoded can be encoded
+	}
+	return out
+}
+
+// newRun gives the submission its id and the shape that is stored.
+func (s submission) newRun(deadline time.Duration, traceparent string) (store.NewRun, error) {
+	input, err := json.Marshal(domain.Input{Message: s.message, Data: s.data})
+	if err != nil {
+		return store.NewRun{}, err
+	}
+	runID := id.New(id.Run)
+	run := store.NewRun{
+		ID: runID, OrganizationID: s.caller.OrganizationID, AgentID: s.agentID, TemplateID: s.templateID,
+		CallerKind: s.caller.Kind, Principal: s.principal, SessionID: s.sessionID, TriggerType: s.triggerType,
+		AutomationID: s.automationID, IdempotencyKey: s.key, KeyHash: s.keyHash(), Fingerprint: s.fingerprint(),
+		Input: input, Lane: s.lane, Traceparent: traceparent, Retention: s.retention, Deadline: deadline,
+	}
+	if run.SessionID == "" {
+		run.SessionID = "auto_" + id.Suffix(runID)
+	}
+	run.SessionKey = contract.Hash(run.OrganizationID, s.target(), s.principal, run.SessionID)
+	unique := s.keyScope + "\x00" + s.key
+	if s.key == "" {
+		unique = runID
+	}
+	run.Dedupe = contract.Dedupe(run.OrganizationID, s.endpoint, unique)
+	return run, nil
+}
+
+// submit carries a submission from its key's lookup to the answer. The key comes before limits, agent and
+// permission: a replay costs nothing and stays what it was.
+func (a *api) submit(c *gin.Context, s submission) {
+	wait, err := a.preferredWait(c.Request.Header)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	sub, err := a.findOrAccept(c, s)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer a.Dispatch.Release(sub)
+	about(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
+	replayed := sub.Existing && (sub.Run.Result != nil || sub.Run.Erased)
+	if !replayed && wait == 0 {
+		a.accepted(c, sub.Run)
+		return
+	}
+	result, err := a.Dispatch.Await(c.Request.Context(), sub, wait)
+	switch {
+	case err != nil:
+		fail(c, err)
+	case result.Erased:
+		fail(c, apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization"))
+	case !result.Ended:
+		a.unfinished(c, sub.Run)
+	default:
+		if replayed {
+			c.Header("Idempotency-Replayed", "true")
+		}
+		c.Data(http.StatusOK, contentJSON, result.Body)
+	}
+}
+
+func (a *api) findOrAccept(c *gin.Context, s submission) (*dispatch.Submitted, error) {
+	ctx := c.Request.Context()
+	if hash := s.keyHash(); hash != nil {
+		run, err := a.Dispatch.ByKey(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		if run != nil {
+			return attach(s, *run)
+		}
+	}
+	if err := a.spend(c); err != nil {
+		return nil, err
+	}
+	run, err := s.newRun(a.RunDeadline, traceparent(c))
+	if err != nil {
+		return nil, err
+	}
+	sub, err := a.Dispatch.Submit(ctx, run)
+	if err != nil || !sub.Existing {
+		return sub, err
+	}
+	a.Limits.Refund(s.caller) // another request with this key came first
+	return attach(s, sub.Run)
+}
+
+// attach gives the run that holds the key, if it was asked the same.
+func attach(s submission, run store.StoredRun) (*dispatch.Submitted, error) {
+	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
+		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
+	}
+	return dispatch.Attach(run), nil
+}
+
+// accepted answers 202 with the run as it was accepted.
+func (a *api) accepted(c *gin.Context, run store.StoredRun) {
+	body, err := run.Body()
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	c.Header("Location", "/api/runs?id="+run.Run.ID)
+	c.Header("Retry-After", "1")
+	c.Data(http.StatusAccepted, contentJSON, body)
+}
+
+// unfinished answers 202 with the run as it stands now that the wait is over.
+func (a *api) unfinished(c *gin.Context, run store.StoredRun) {
+	now, err := a.Store.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+	if err != nil {
+		a.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
+		now = run
+	}
+	if now.Result != nil { // it ended just now
+		c.Data(http.StatusOK, contentJSON, now.Result)
+		return
+	}
+	a.accepted(c, now)
+}
+
+// preferredWait reads Prefer: wait=N in seconds, up to the setting, and respond-async, which is no wait.
+// What it does not know it passes over, as RFC 7240 says.
+func (a *api) preferredWait(header http.Header) (time.Duration, error) {
+	wait := a.WaitDefault
+	for _, line := range header.Values("Prefer") {
+		for preference := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "respond-async":
+				return 0, nil
+			case "wait":
+				seconds, err := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
+				if err != nil || seconds < 0 {
+					return 0, apierr.Invalid("Prefer", "invalid_value", "wait must be a number of seconds, such as wait=10")
+				}
+				wait = min(time.Duration(seconds)*time.Second, a.WaitDefault)
+			}
+		}
+	}
+	return wait, nil
+}

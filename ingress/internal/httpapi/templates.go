@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+const templatesKept = 5 * time.Second
+
+// templateList remembers the templates for a moment: anybody may ask for them as often as they like.
+type templateList struct {
+	mu    sync.Mutex
+	all   []domain.Template
+	until time.Time
+}
+
+func (l *templateList) get(ctx context.Context, s *store.Store) ([]domain.Template, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Before(l.until) {
+		return l.all, nil
+	}
+	// Whoever asked first may go away, and the others waiting here still want an answer.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	all, err := s.Templates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.all, l.until = all, now.Add(templatesKept)
+	return all, nil
+}
+
+// listTemplates is GET /api/agents/templates, for everybody, in the templates' own order.
+func (a *api) listTemplates(c *gin.Context) {
+	p, err := pageOf(c, id.Template)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	all, err := a.templates.get(c.Request.Context(), a.Store)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if p.after != "" {
+		last := slices.IndexFunc(all, func(t domain.Template) bool { return t.ID == p.after })
+		if last < 0 {
+			fail(c, apierr.Invalid("cursor", codeInvalidValue, "must be the nextCursor of a page of this list"))
+			return
+		}
+		all = all[last+1:]
+	}
+	writeJSON(c, http.StatusOK, listOf(all, p, func(t domain.Template) string { return t.ID }))
+}

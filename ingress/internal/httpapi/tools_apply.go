@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"parley/shared/domain"
+)
+
+// apply merges the tools that a request names into an agent's, tool by tool and option by option.
+func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *problems) {
+	if b.WebSearch.Set {
+		t.WebSearch = applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch)
+	}
+	if b.CodeExecution.Set {
+		t.CodeExecution = applySwitch(p, "tools.codeExecution", b.CodeExecution.Value, t.CodeExecution)
+	}
+	if b.Knowledge.Set {
+		t.Knowledge = b.Knowledge.Value.apply(p, t.Knowledge)
+	}
+	if b.HTTPRequest.Set {
+		t.HTTPRequest = b.HTTPRequest.Value.apply(p, t.HTTPRequest, seal)
+	}
+	if b.MCP.Set {
+		t.MCP = b.MCP.Value.apply(p, t.MCP, seal)
+	}
+	if b.Voice.Set {
+		t.Voice = b.Voice.Value.apply(p, t.Voice)
+	}
+}
+
+// before copies what a tool was, for the agent's own is not changed in place; an agent that did not
+// have it must be told whether it is enabled.
+func before[T any](p *problems, path string, enabled optional[bool], old *T) *T {
+	if old == nil {
+		if !enabled.Set {
+			p.add(path+".enabled", codeRequired, "is required")
+		}
+		return new(T)
+	}
+	copied := *old
+	return &copied
+}
+
+func applySwitch(p *problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
+	t := before(p, path, b.Enabled, old)
+	t.Enabled = b.Enabled.or(t.Enabled)
+	return t
+}
+
+func (b knowledgeBody) apply(p *problems, old *domain.KnowledgeTool) *domain.KnowledgeTool {
+	t := before(p, "tools.knowledge", b.Enabled, old)
+	t.Enabled = b.Enabled.or(t.Enabled)
+	t.DocumentIDs = b.DocumentIDs.or(t.DocumentIDs)
+	return t
+}
+
+func (b voiceBody) apply(p *problems, old *domain.VoiceTool) *domain.VoiceTool {
+	t := before(p, "tools.voice", b.Enabled, old)
+	t.Enabled = b.Enabled.or(t.Enabled)
+	t.Voice = b.Voice.or(t.Voice)
+	return t
+}
+
+func (b httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
+	t := before(p, "tools.httpRequest", b.Enabled, old)
+	t.Enabled = b.Enabled.or(t.Enabled)
+	if !b.Endpoints.Set {
+		return t
+	}
+	known := map[string]secretsOf{}
+	for _, e := range t.Endpoints {
+		known[e.Name] = secretsOf{e.URL, e.Headers}
+	}
+	t.Endpoints = make([]domain.Endpoint, len(b.Endpoints.Value))
+	for i, e := range b.Endpoints.Value {
+		t.Endpoints[i] = domain.Endpoint{
+			Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL, InputSchema: e.schema,
+			// Whoever does not say that a call may be repeated has it made once.
+			SideEffect: e.SideEffect.or(domain.SideEffectUnsafe),
+			Headers:    known[e.Name].merge(p, element("tools.httpRequest.endpoints", i)+".headers", e.URL, e.Headers, seal),
+		}
+	}
+	return t
+}
+
+func (b mcpBody) apply(p *problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
+	t := before(p, "tools.mcp", b.Enabled, old)
+	t.Enabled = b.Enabled.or(t.Enabled)
+	if !b.Servers.Set {
+		return t
+	}
+	known := map[string]secretsOf{}
+	for _, s := range t.Servers {
+		known[s.Name] = secretsOf{s.URL, s.Headers}
+	}
+	t.Servers = make([]domain.MCPServer, len(b.Servers.Value))
+	for i, s := range b.Servers.Value {
+		t.Servers[i] = domain.MCPServer{
+			Name: s.Name, URL: s.URL,
+			Headers: known[s.Name].merge(p, element("tools.mcp.servers", i)+".headers", s.URL, s.Headers, seal),
+		}
+	}
+	return t
+}
+
+// secretsOf is the sealed headers of an entry as it was, and the address that they were given for.
+type secretsOf struct {
+	url     string
+	headers map[string]string
+}
+
+// merge seals new header values and keeps those sent back as "***". A secret stays with the entry of
+// its name and the origin it was given for: nobody who may change an address gets to read it there.
+func (s secretsOf) merge(p *problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
+	if len(headers) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(headers))
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value := headers[name]
+		if value != hidden {
+			out[name] = seal(value)
+			continue
+		}
+		kept, found := s.find(name)
+		switch {
+		case !found:
+			p.add(at+"."+name, codeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
+		case origin(s.url) != origin(address):
+			p.add(at+"."+name, codeInvalidValue, "must be given again, for the address has another origin now")
+		}
+		out[name] = kept
+	}
+	return out
+}
+
+func (s secretsOf) find(name string) (string, bool) {
+	for known, sealed := range s.headers {
+		if strings.EqualFold(known, name) {
+			return sealed, true
+		}
+	}
+	return "", false
+}
+
+// origin is the part of an address that says who gets the request.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
+}

@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// Bounds of tools, in characters and entries.
+const (
+	endpointsMost       = 32
+	serversMost         = 16
+	documentsMost       = 1_000
+	headersMost         = 32
+	headerValueMost     = 4_096
+	urlMost             = 2_048
+	toolDescriptionMost = 1_000
+	voiceMost           = 64
+)
+
+// hidden is shown instead of a secret, and sent back to keep it.
+const hidden = "***"
+
+// toolsBody is the tools that a request names. An option left out keeps its value.
+type toolsBody struct {
+	WebSearch     optional[switchBody]    `json:"webSearch"`
+	CodeExecution optional[switchBody]    `json:"codeExecution"`
+	Knowledge     optional[knowledgeBody] `json:"knowledge"`
+	HTTPRequest   optional[httpBody]      `json:"httpRequest"`
+	MCP           optional[mcpBody]       `json:"mcp"`
+	Voice         optional[voiceBody]     `json:"voice"`
+}
+
+type switchBody struct {
+	Enabled optional[bool] `json:"enabled"`
+}
+
+type knowledgeBody struct {
+	Enabled     optional[bool]     `json:"enabled"`
+	DocumentIDs optional[[]string] `json:"documentIds"`
+}
+
+type httpBody struct {
+	Enabled   optional[bool]           `json:"enabled"`
+	Endpoints optional[[]endpointBody] `json:"endpoints"`
+}
+
+type endpointBody struct {
+	Name        string                      `json:"name" need:"yes"`
+	Description string                      `json:"description"`
+	Method      string                      `json:"method" need:"yes"`
+	URL         string                      `json:"url" need:"yes"`
+	Headers     map[string]string           `json:"headers"`
+	InputSchema json.RawMessage             `json:"inputSchema"`
+	SideEffect  optional[domain.SideEffect] `json:"sideEffect"`
+	schema      any                         // InputSchema as check read it
+}
+
+type mcpBody struct {
+	Enabled optional[bool]         `json:"enabled"`
+	Servers optional[[]serverBody] `json:"servers"`
+}
+
+type serverBody struct {
+	Name    string            `json:"name" need:"yes"`
+	URL     string            `json:"url" need:"yes"`
+	Headers map[string]string `json:"headers"`
+}
+
+type voiceBody struct {
+	Enabled optional[bool]   `json:"enabled"`
+	Voice   optional[string] `json:"voice"`
+}
+
+var (
+	toolName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // what model providers take as a function's name
+	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
+	methods    = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead}
+	// Headers that the HTTP client sets; others' values would break the request or smuggle a second one.
+	ownHeaders = []string{
+		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
+	}
+)
+
+// check finds what is wrong with tools by themselves.
+func (b *toolsBody) check(p *problems) {
+	b.Knowledge.Value.check(p)
+	b.HTTPRequest.Value.check(p)
+	b.MCP.Value.check(p)
+	p.text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, voiceMost)
+}
+
+func (b *knowledgeBody) check(p *problems) {
+	const path = "tools.knowledge.documentIds"
+	p.count(path, len(b.DocumentIDs.Value), documentsMost)
+	seen := map[string]bool{}
+	for i, doc := range b.DocumentIDs.Value {
+		at := element(path, i)
+		if !id.Valid(id.Document, doc) {
+			p.add(at, codeInvalidValue, "must be a document's id")
+		}
+		if seen[doc] {
+			p.add(at, codeDuplicate, "is given twice")
+		}
+		seen[doc] = true
+	}
+}
+
+func (b *httpBody) check(p *problems) {
+	const path = "tools.httpRequest.endpoints"
+	p.count(path, len(b.Endpoints.Value), endpointsMost)
+	seen := map[string]bool{}
+	for i := range b.Endpoints.Value {
+		e, at := &b.Endpoints.Value[i], element(path, i)
+		checkToolName(p, at+".name", e.Name, seen)
+		p.text(at+".description", e.Description, 0, toolDescriptionMost)
+		if !slices.Contains(methods, e.Method) {
+			p.add(at+".method", codeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
+		}
+		checkURL(p, at+".url", e.URL)
+		checkHeaders(p, at+".headers", e.Headers)
+		e.checkSchema(p, at+".inputSchema")
+		switch e.SideEffect.or(domain.SideEffectNone) {
+		case domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe:
+		default:
+			p.add(at+".sideEffect", codeInvalidValue, "must be none, idempotent or unsafe")
+		}
+	}
+}
+
+func (b *endpointBody) checkSchema(p *problems, at string) {
+	if b.InputSchema == nil {
+		return
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(b.InputSchema, &schema); err != nil || schema == nil {
+		p.add(at, codeInvalidValue, "must be a JSON Schema: an object, with numbers that fit 64 bits")
+		return
+	}
+	b.schema = schema
+}
+
+func (b *mcpBody) check(p *problems) {
+	const path = "tools.mcp.servers"
+	p.count(path, len(b.Servers.Value), serversMost)
+	seen := map[string]bool{}
+	for i, s := range b.Servers.Value {
+		at := element(path, i)
+		checkToolName(p, at+".name", s.Name, seen)
+		checkURL(p, at+".url", s.URL)
+		checkHeaders(p, at+".headers", s.Headers)
+	}
+}
+
+func checkToolName(p *problems, at, name string, seen map[string]bool) {
+	switch {
+	case !toolName.MatchString(name):
+		p.add(at, codeInvalidValue, "must be 1 to 64 letters, digits, underscores and hyphens")
+	case seen[name]:
+		p.add(at, codeDuplicate, "is the name of an entry before")
+	}
+	seen[name] = true
+}
+
+// checkURL takes absolute addresses without what belongs into headers. Which hosts may be reached is
+// decided when a request is sent, for that can change.
+func checkURL(p *problems, at, address string) {
+	u, err := url.Parse(address)
+	switch {
+	case len(address) > urlMost:
+		p.add(at, codeTooLong, "must have at most %d characters", urlMost)
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		p.add(at, codeInvalidValue, "must be an address that begins with https:// or http://")
+	case u.User != nil:
+		p.add(at, codeInvalidValue, "must hold no user name and password: send them in a header")
+	case u.Fragment != "":
+		p.add(at, codeInvalidValue, "must hold no fragment")
+	}
+}
+
+func checkHeaders(p *problems, at string, headers map[string]string) {
+	p.count(at, len(headers), headersMost)
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) { // the same request always gets the same answer
+		value, lower, here := headers[name], strings.ToLower(name), at+"."+name
+		switch {
+		case !headerName.MatchString(name):
+			p.add(at, codeInvalidValue, "holds what is no name of a header")
+		case slices.Contains(ownHeaders, lower):
+			p.add(here, codeInvalidValue, "is set by the service")
+		case seen[lower]:
+			p.add(here, codeDuplicate, "is given twice: case does not matter in names of headers")
+		case value == "":
+			p.add(here, codeTooShort, "must not be empty")
+		case len(value) > headerValueMost:
+			p.add(here, codeTooLong, "must have at most %d bytes", headerValueMost)
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			p.add(here, codeInvalidValue, "must not contain line breaks or control characters")
+		}
+		seen[lower] = true
+	}
+}

@@ -1,0 +1,104 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"parley/shared/store"
+)
+
+const (
+	countTime = 3 * time.Second
+	deniedMax = 100_000 // refused clients remembered
+	stripes   = 256
+)
+
+// demoTier counts in the database and remembers refusals: until the oldest counted request leaves the
+// window nothing that is asked can change the answer.
+type demoTier struct {
+	counter Counter
+	limit   int
+	now     func() time.Time
+	seed    maphash.Seed
+	turns   [stripes]chan struct{} // one client's requests are counted one by one, or they would all hold a connection for the same row
+
+	mu     sync.Mutex
+	denied map[string]time.Time // client → until when
+}
+
+func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
+	d := &demoTier{counter: c, limit: limit, now: now, seed: maphash.MakeSeed(), denied: map[string]time.Time{}}
+	for i := range d.turns {
+		d.turns[i] = make(chan struct{}, 1)
+	}
+	return d
+}
+
+func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
+	if wait := d.remembered(client); wait > 0 {
+		return d.refusal(wait), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	turn := d.turns[maphash.String(d.seed, client)%stripes]
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return Decision{}, store.Unavailable(fmt.Errorf("waiting to count a demo request: %w", ctx.Err()))
+	}
+	if wait := d.remembered(client); wait > 0 { // refused while this one waited
+		return d.refusal(wait), nil
+	}
+	v, err := d.counter.CountDemo(ctx, client, d.limit, Window)
+	if err != nil {
+		return Decision{}, store.Unavailable(err)
+	}
+	if !v.Allowed {
+		d.remember(client, v.Reset)
+		return d.refusal(v.Reset), nil
+	}
+	return Decision{Allowed: true, Tier: "demo", Limit: d.limit, Remaining: v.Remaining, Reset: v.Reset}, nil
+}
+
+func (d *demoTier) refusal(wait time.Duration) Decision {
+	return Decision{Tier: "demo", Limit: d.limit, Reset: wait, RetryAfter: wait}
+}
+
+// remembered gives how long a client is still refused for.
+func (d *demoTier) remembered(client string) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	until, ok := d.denied[client]
+	if !ok {
+		return 0
+	}
+	wait := until.Sub(d.now())
+	if wait <= 0 {
+		delete(d.denied, client)
+	}
+	return wait
+}
+
+func (d *demoTier) remember(client string, wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.denied) >= deniedMax {
+		d.dropOver()
+	}
+	if len(d.denied) < deniedMax {
+		d.denied[client] = d.now().Add(wait)
+	}
+}
+
+func (d *demoTier) dropOver() {
+	now := d.now()
+	for client, until := range d.denied {
+		if !now.Before(until) {
+			delete(d.denied, client)
+		}
+	}
+}

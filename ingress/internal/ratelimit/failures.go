@@ -1,0 +1,80 @@
+package ratelimit
+
+import (
+	"sync"
+	"time"
+)
+
+// Failures bounds how often something may go wrong in a time, in this process: guesses at a password
+// by account and by address. It is safe for concurrent use.
+type Failures struct {
+	limit  int
+	window time.Duration
+	now    func() time.Time
+
+	mu     sync.Mutex
+	counts map[string]failureCount
+}
+
+type failureCount struct {
+	n     int
+	until time.Time
+}
+
+const failuresMax = 100_000 // names remembered
+
+// NewFailures allows limit failures of each name per window.
+func NewFailures(limit int, window time.Duration, now func() time.Time) *Failures {
+	return &Failures{limit: limit, window: window, now: now, counts: map[string]failureCount{}}
+}
+
+// Begin counts an attempt as a failure before it is made, so that many at once do not slip through. It
+// gives how long to wait when there were too many, else 0.
+func (f *Failures) Begin(name string) (wait time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	c := f.counts[name]
+	if !now.Before(c.until) {
+		if len(f.counts) >= failuresMax {
+			f.shrink(now)
+		}
+		c = failureCount{until: now.Add(f.window)}
+	}
+	if c.n >= f.limit {
+		return c.until.Sub(now)
+	}
+	c.n++
+	f.counts[name] = c
+	return 0
+}
+
+// Undo takes back one Begin: the attempt went well.
+func (f *Failures) Undo(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, known := f.counts[name]
+	if !known {
+		return
+	}
+	if c.n--; c.n <= 0 {
+		delete(f.counts, name)
+		return
+	}
+	f.counts[name] = c
+}
+
+// shrink drops what is over, and a tenth of the rest when that was not enough to go on with.
+func (f *Failures) shrink(now time.Time) {
+	for name, c := range f.counts {
+		if !now.Before(c.until) {
+			delete(f.counts, name)
+		}
+	}
+	for name := range f.counts {
+		if len(f.counts) <= failuresMax-failuresMax/10 {
+			return
+		}
+		delete(f.counts, name)
+	}
+}

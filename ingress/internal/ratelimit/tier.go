@@ -1,0 +1,173 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"parley/shared/store"
+)
+
+const (
+	chunks    = 20                     // a lease is this part of the limit
+	leaseTime = 3 * time.Second        // for the database to answer
+	leaseLife = Window                 // after which tokens that nobody used are void: the bucket is full again
+	leasePace = 200 * time.Millisecond // between leases of a bucket that was refused or failed
+	sweepSize = 10_000                 // buckets; from here on idle ones are dropped
+)
+
+// tier holds the buckets of one tier.
+type tier struct {
+	counter   Counter
+	name      string
+	limit     int
+	perSecond float64
+	chunk     int
+	now       func() time.Time
+
+	mu      sync.RWMutex
+	buckets map[string]*bucket
+	sweepAt int
+}
+
+func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
+	return &tier{
+		counter: c, name: name, limit: limit, chunk: max(1, limit/chunks), now: now,
+		perSecond: float64(limit) / Window.Seconds(),
+		buckets:   map[string]*bucket{}, sweepAt: sweepSize,
+	}
+}
+
+// bucket is what this ingress holds of one bucket's tokens.
+type bucket struct {
+	mu      sync.Mutex
+	tokens  int
+	left    float64       // what the database kept at the last lease
+	until   time.Time     // tokens are void from here on
+	paused  time.Time     // no lease before
+	refused bool          // the last lease got nothing
+	err     error         // of the last lease
+	leasing chan struct{} // closed when the lease under way is over; nil when there is none
+}
+
+// take hands out one token of a bucket, and waits only when this ingress has none at hand.
+func (t *tier) take(ctx context.Context, key string) (Decision, error) {
+	b := t.bucket(key)
+	for {
+		b.mu.Lock()
+		now := t.now()
+		if !now.Before(b.until) {
+			b.tokens = 0
+		}
+		if b.tokens > 0 {
+			b.tokens--
+			if b.tokens < t.chunk/2 && b.leasing == nil && !now.Before(b.paused) {
+				t.lease(key, b)
+			}
+			d := t.granted(b)
+			b.mu.Unlock()
+			return d, nil
+		}
+		if now.Before(b.paused) {
+			d, err := t.refusal(b, b.paused.Sub(now)), b.err
+			b.mu.Unlock()
+			return d, err
+		}
+		if b.leasing == nil {
+			t.lease(key, b)
+		}
+		over := b.leasing
+		b.mu.Unlock()
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return Decision{}, fmt.Errorf("waiting for a token: %w", ctx.Err())
+		}
+	}
+}
+
+// lease fetches tokens without the caller's lock or context: others wait for the same ones. It is
+// called under b's lock.
+func (t *tier) lease(key string, b *bucket) {
+	over := make(chan struct{})
+	b.leasing = over
+	go func() {
+		defer close(over)
+		ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
+		defer cancel()
+		g, err := t.counter.LeaseTokens(ctx, t.name+":"+key, t.limit, t.perSecond, t.chunk)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.leasing, b.err, b.refused = nil, store.Unavailable(err), err == nil && g.Granted == 0
+		now := t.now()
+		if err != nil || b.refused {
+			b.paused = now.Add(max(leasePace, t.untilToken(g.Left)))
+			return
+		}
+		b.tokens, b.left, b.until = b.tokens+g.Granted, g.Left, now.Add(leaseLife)
+	}()
+}
+
+// untilToken is how long a bucket with that much left takes to hold a whole token.
+func (t *tier) untilToken(left float64) time.Duration {
+	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
+}
+
+func (t *tier) granted(b *bucket) Decision {
+	remaining := min(t.limit-1, b.tokens+int(b.left))
+	return Decision{
+		Allowed: true, Tier: t.name, Limit: t.limit, Remaining: remaining,
+		Reset: time.Duration(float64(t.limit-remaining) / t.perSecond * float64(time.Second)),
+	}
+}
+
+func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
+	if !b.refused {
+		return Decision{}
+	}
+	return Decision{Tier: t.name, Limit: t.limit, Reset: wait, RetryAfter: wait}
+}
+
+func (t *tier) refund(key string) {
+	b := t.bucket(key)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t.now().Before(b.until) {
+		b.tokens++
+	}
+}
+
+func (t *tier) bucket(key string) *bucket {
+	t.mu.RLock()
+	b := t.buckets[key]
+	t.mu.RUnlock()
+	if b != nil {
+		return b
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if b = t.buckets[key]; b != nil {
+		return b
+	}
+	if len(t.buckets) >= t.sweepAt {
+		t.sweep()
+	}
+	b = &bucket{}
+	t.buckets[key] = b
+	return b
+}
+
+// sweep drops buckets that hold nothing of use, and lets the number double before the next look.
+func (t *tier) sweep() {
+	now := t.now()
+	for key, b := range t.buckets {
+		b.mu.Lock()
+		idle := !now.Before(b.until) && !now.Before(b.paused) && b.leasing == nil
+		b.mu.Unlock()
+		if idle {
+			delete(t.buckets, key)
+		}
+	}
+	t.sweepAt = max(sweepSize, 2*len(t.buckets))
+}

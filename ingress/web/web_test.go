@@ -1,0 +1,49 @@
+package web
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// inline is what the pages' content security policy would block.
+var inline = regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|javascript:|https?://(?:[^1]|1[^2])`)
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	evil := `<script>alert(1)</script>`
+	login, err := RenderLogin(Login{Problem: evil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dashboard, err := RenderDashboard(Dashboard{
+		Name: evil, Email: "ada@example.com", Organization: "Ada's", OrganizationID: "org_x", Role: "owner", BaseURL: "http://127.0.0.1:8080",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range map[string][]byte{"login": login, "dashboard": dashboard} {
+		if found := inline.Find(page); found != nil {
+			t.Errorf("%s holds %q", name, found)
+		}
+		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", "<main>", "</html>"} {
+			if !bytes.Contains(page, []byte(part)) {
+				t.Errorf("%s lacks %s", name, part)
+			}
+		}
+	}
+	for _, part := range []string{"org_x", "ada@example.com", "http://127.0.0.1:8080/api/internal/run-automation", `"x-api-key: $PARLEY_API_KEY"`} {
+		if !strings.Contains(strings.ReplaceAll(string(dashboard), "&#34;", `"`), part) {
+			t.Errorf("dashboard lacks %s", part)
+		}
+	}
+}
+
+func TestStyleSheet(t *testing.T) {
+	t.Parallel()
+	css, err := StyleSheet()
+	if err != nil || !bytes.Contains(css, []byte("prefers-color-scheme: dark")) || bytes.Contains(css, []byte("url(")) {
+		t.Errorf("style sheet of %d bytes, %v", len(css), err)
+	}
+}

@@ -1,0 +1,43 @@
+package floor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	streamName   = "FLOOR"
+	consumerName = "floor"
+	jobs         = "floor.jobs."
+	replyTo      = "Reply-To"
+
+	unacknowledged = 8192 // published jobs that the stream has not confirmed yet
+)
+
+// openStream connects and makes the stream if it is not there.
+func openStream(ctx context.Context, url, name string) (*nats.Conn, jetstream.JetStream, jetstream.Stream, error) {
+	nc, err := nats.Connect(url, nats.Name(name), nats.MaxReconnects(-1))
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(unacknowledged))
+	if err != nil {
+		nc.Close()
+		return nil, nil, nil, fmt.Errorf("opening JetStream: %w", err)
+	}
+	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: streamName, Subjects: []string{jobs + ">"}, Retention: jetstream.WorkQueuePolicy,
+		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: 256 << 20,
+	})
+	if err != nil {
+		nc.Close()
+		return nil, nil, nil, fmt.Errorf("making stream: %w", err)
+	}
+	return nc, js, stream, nil
+}
+
+func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }

@@ -1,0 +1,97 @@
+package floor
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/lib/pq"
+)
+
+const (
+	batchMax     = 512
+	batchWaiting = 16_384
+)
+
+// Table is where requests are kept.
+const Table = "floor_runs"
+
+const createTable = `CREATE TABLE IF NOT EXISTS ` + Table + ` (id text COLLATE "C" PRIMARY KEY, input text NOT NULL)`
+
+const insertRows = `INSERT INTO ` + Table + ` (id, input) SELECT * FROM unnest($1::text[], $2::text[])`
+
+var errTooMany = errors.New("too many requests wait to be inserted")
+
+type row struct {
+	id, input string
+	committed chan error
+}
+
+// inserter commits the rows that gather while the commit before runs: no timer, so one client waits for nobody.
+type inserter struct {
+	db    *sql.DB
+	query *sql.Stmt
+	rows  chan row
+}
+
+func newInserter(ctx context.Context, dsn string) (*inserter, error) {
+	connector, err := pq.NewConnector(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("reading database address: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(ctx, createTable); err != nil {
+		return nil, errors.Join(fmt.Errorf("creating table: %w", err), db.Close())
+	}
+	query, err := db.PrepareContext(ctx, insertRows)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing insert: %w", err), db.Close())
+	}
+	return &inserter{db: db, query: query, rows: make(chan row, batchWaiting)}, nil
+}
+
+func (i *inserter) close() error { return errors.Join(i.query.Close(), i.db.Close()) }
+
+// insert returns when the row is on disk.
+func (i *inserter) insert(ctx context.Context, id, input string) error {
+	r := row{id: id, input: input, committed: make(chan error, 1)}
+	select {
+	case i.rows <- r:
+	default:
+		return errTooMany
+	}
+	select {
+	case err := <-r.committed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run inserts until ctx ends.
+func (i *inserter) run(ctx context.Context) {
+	batch := make([]row, 0, batchMax)
+	ids, inputs := make([]string, 0, batchMax), make([]string, 0, batchMax)
+	unbound := context.WithoutCancel(ctx) // lib/pq starts a goroutine for a context that can end
+	for {
+		batch, ids, inputs = batch[:0], ids[:0], inputs[:0]
+		select {
+		case first := <-i.rows:
+			batch = append(batch, first)
+		case <-ctx.Done():
+			return
+		}
+		for len(batch) < batchMax && len(i.rows) > 0 {
+			batch = append(batch, <-i.rows)
+		}
+		for _, r := range batch {
+			ids, inputs = append(ids, r.id), append(inputs, r.input)
+		}
+		_, err := i.query.ExecContext(unbound, pq.StringArray(ids), pq.StringArray(inputs))
+		for _, r := range batch {
+			r.committed <- err
+		}
+	}
+}

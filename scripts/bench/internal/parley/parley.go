@@ -1,0 +1,148 @@
+package parley
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/migrations"
+	"parley/scripts/bench/internal/load"
+	"parley/scripts/bench/internal/process"
+	"parley/shared/store"
+)
+
+const startTimeout = 60 * time.Second
+
+// Overrides are the settings that differ from the defaults: limits that would end a measurement.
+var Overrides = map[string]string{"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000"}
+
+// Config says what to start and what to start it on.
+type Config struct {
+	Binaries    Binaries
+	DatabaseURL string
+	NATSURL     string
+	LogsDir     string
+}
+
+// Binaries are the paths of the two mains.
+type Binaries struct {
+	Ingress, Worker string
+}
+
+// Build builds the mains from this repository's modules into dir.
+func Build(ctx context.Context, dir string) (Binaries, error) {
+	out := Binaries{Ingress: filepath.Join(dir, "ingress"), Worker: filepath.Join(dir, "worker")}
+	for module, target := range map[string]struct{ main, path string }{
+		"parley/ingress": {"./cmd/ingress", out.Ingress},
+		"parley/workers": {"./cmd/worker", out.Worker},
+	} {
+		source, err := Module(ctx, module)
+		if err != nil {
+			return out, err
+		}
+		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", target.path, target.main)
+		cmd.Dir = source
+		if complaint, err := cmd.CombinedOutput(); err != nil {
+			return out, fmt.Errorf("building %s: %w\n%s", target.main, err, complaint)
+		}
+	}
+	return out, nil
+}
+
+// Module is the directory of one of the repository's modules.
+func Module(ctx context.Context, path string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
+	cmd.Stderr = os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("looking for module %s: %w", path, err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
+
+// Parley is a running ingress and a running worker.
+type Parley struct {
+	process.Group
+	config Config
+	base   string
+	port   int
+	key    string
+	agent  string
+}
+
+// Start brings the schema up, starts both processes and makes the agent; the first run has been answered when it
+// returns.
+func Start(ctx context.Context, c Config) (*Parley, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := migrate(ctx, c.DatabaseURL); err != nil {
+		return nil, err
+	}
+	p := &Parley{config: c}
+	err := p.start(ctx)
+	if err == nil {
+		err = p.seed(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+func migrate(ctx context.Context, dsn string) (err error) {
+	st, err := store.Open(dsn, 2)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return migrations.Up(ctx, st.DB())
+}
+
+func (p *Parley) start(ctx context.Context) error {
+	port, err := process.FreePort(ctx)
+	if err != nil {
+		return err
+	}
+	p.port, p.base = port, fmt.Sprintf("http://127.0.0.1:%d", port)
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return fmt.Errorf("making secrets key: %w", err)
+	}
+	env := map[string]string{
+		"DATABASE_URL": p.config.DatabaseURL, "NATS_URL": p.config.NATSURL, "HOST": "127.0.0.1", "PORT": strconv.Itoa(port),
+		"SECRETS_KEY": hex.EncodeToString(secret),
+	}
+	maps.Copy(env, Overrides)
+	ingress, err := p.Group.Start(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: env, LogsDir: p.config.LogsDir})
+	if err != nil {
+		return err
+	}
+	_, err = p.Group.Start(ctx, process.Config{
+		Name: "worker", Path: p.config.Binaries.Worker, Args: []string{"--roles=agent,tool,sweep"}, Env: env, LogsDir: p.config.LogsDir,
+	})
+	if err != nil {
+		return err
+	}
+	return ingress.AwaitOK(ctx, p.base+"/readyz")
+}
+
+// Load is run-automation of the echo agent; how long and by how many is the caller's to say.
+func (p *Parley) Load() load.Spec {
+	return load.Spec{
+		Address: fmt.Sprintf("127.0.0.1:%d", p.port), Path: "/api/internal/run-automation",
+		Headers: map[string]string{"x-api-key": p.key, "x-trigger-type": "schedule", "x-automation-id": "bench"},
+		Body:    load.Body(p.agent), Expect: `"status":"completed"`,
+	}
+}
+
+// Completed counts the runs that have their result on disk.
+const Completed = `SELECT count(*) FROM runs WHERE status = 'completed'`

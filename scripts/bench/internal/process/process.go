@@ -1,0 +1,158 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"parley/shared/lifecycle"
+)
+
+const (
+	pollEvery = 10 * time.Millisecond
+	patience  = 10 * time.Second // between SIGTERM and SIGKILL
+	tailBytes = 2000
+)
+
+// ErrEnded says that a server ended by itself.
+var ErrEnded = errors.New("process ended")
+
+// Config says what to start.
+type Config struct {
+	Name    string // also of the log file, with .log
+	Path    string
+	Args    []string
+	Env     map[string]string // besides PATH and HOME
+	LogsDir string
+}
+
+// Process is a server that was started.
+type Process struct {
+	Name  string
+	child *lifecycle.Child
+	log   string
+}
+
+// Start starts a process; it is not ready yet.
+func Start(ctx context.Context, c Config) (*Process, error) {
+	path := filepath.Join(c.LogsDir, c.Name+".log")
+	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening log of %s: %w", c.Name, err)
+	}
+	defer log.Close() // the process has its own
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Path, c.Args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for name, value := range c.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	// A terminal's Ctrl-C reaches the bench alone, which stops them in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.Name, err)
+	}
+	return &Process{Name: c.Name, child: child, log: path}, nil
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.child.PID() }
+
+// Err is ErrEnded with the end of the log once the process has ended.
+func (p *Process) Err() error {
+	if !p.child.Ended() {
+		return nil
+	}
+	how := "with status 0"
+	if err := p.child.Err(); err != nil {
+		how = err.Error()
+	}
+	return fmt.Errorf("%s: %w: %s\n%s", p.Name, ErrEnded, how, p.Tail())
+}
+
+// Tail is the end of what the process has logged.
+func (p *Process) Tail() string {
+	raw, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(bytes.TrimSpace(raw[max(0, len(raw)-tailBytes):]))
+}
+
+// Await calls ready until it says true; it ends early with ctx or the process.
+func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for !ready(ctx) {
+		select {
+		case <-tick.C:
+		case <-p.child.Done():
+			return p.Err()
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w\n%s", p.Name, context.Cause(ctx), p.Tail())
+		}
+	}
+	return nil
+}
+
+// AwaitOK waits until a GET of url is answered by 200.
+func (p *Process) AwaitOK(ctx context.Context, url string) error {
+	client := &http.Client{Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	return p.Await(ctx, func(ctx context.Context) bool {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return false
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			return false
+		}
+		_ = res.Body.Close() // nothing was read of it
+		return res.StatusCode == http.StatusOK
+	})
+}
+
+// Stop ends the process and waits for its end.
+func (p *Process) Stop() error {
+	if p.child.Ended() {
+		return p.Err()
+	}
+	err := p.child.Signal(syscall.SIGTERM)
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-p.child.Done():
+		return err
+	case <-late.C:
+	}
+	err = errors.Join(err, fmt.Errorf("%s did not stop within %s and was killed", p.Name, patience), p.child.Signal(syscall.SIGKILL))
+	<-p.child.Done()
+	return err
+}
+
+// FreePort finds a TCP port of the loopback interface that nobody listens on.
+func FreePort(ctx context.Context) (int, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("looking for a free port: %w", err)
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err == nil {
+		err = listener.Close()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking for a free port: %w", err)
+	}
+	return strconv.Atoi(port)
+}

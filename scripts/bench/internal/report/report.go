@@ -1,0 +1,171 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// The sides of a comparison.
+const (
+	Floor  = "floor"
+	Parley = "parley"
+)
+
+// Round is one measurement of one side; in a report also the median of several, figure by figure.
+type Round struct {
+	Runs          int64   `json:"runs"` // answered in the measured time
+	RunsPerSecond float64 `json:"runsPerSecond"`
+	P50           float64 `json:"p50Ms"`
+	P99           float64 `json:"p99Ms"`
+	Mean          float64 `json:"meanMs"`
+	Max           float64 `json:"maxMs"`
+	CommitsPerRun float64 `json:"commitsPerRun"`
+	// CPU is microseconds of CPU time a run, by process; postgres is all of its processes together.
+	CPU map[string]float64 `json:"cpuMicrosPerRun,omitempty"`
+}
+
+// Sample is a round with what it is a round of.
+type Sample struct {
+	Side    string
+	Clients int
+	Round   Round
+}
+
+// Figures are one side's at one number of clients.
+type Figures struct {
+	Median Round   `json:"median"`
+	Rounds []Round `json:"rounds"`
+}
+
+// Ratios are Parley's medians over the floor's.
+type Ratios struct {
+	Throughput float64 `json:"throughput"`
+	P50        float64 `json:"p50"`
+	P99        float64 `json:"p99"`
+}
+
+// Level is all that was measured at one number of clients. A side that was not measured is nil, and then so are the ratios.
+type Level struct {
+	Clients int      `json:"clients"`
+	Floor   *Figures `json:"floor,omitempty"`
+	Parley  *Figures `json:"parley,omitempty"`
+	Ratios  *Ratios  `json:"ratios,omitempty"`
+}
+
+// Setup is what the figures were measured on and how.
+type Setup struct {
+	Started    time.Time         `json:"startedAt"`
+	Cores      int               `json:"cores"`
+	System     string            `json:"system"` // operating system and architecture
+	Go         string            `json:"go"`
+	PostgreSQL map[string]string `json:"postgresql"` // version and the settings that durability hangs on
+	NATS       string            `json:"nats"`
+	SyncMillis float64           `json:"syncMs"` // to write 8 KiB and have it on disk
+	Overrides  map[string]string `json:"overrides"`
+	Rounds     int               `json:"rounds"`
+	Seconds    float64           `json:"seconds"`
+	WarmUp     float64           `json:"warmUpSeconds"`
+	Stored     map[string]int64  `json:"stored"` // rows found afterwards, by side: at least one for each answer
+}
+
+// Report is one run of the bench.
+type Report struct {
+	Setup  Setup   `json:"setup"`
+	Levels []Level `json:"levels"`
+	Goals  []Goal  `json:"goals"`
+}
+
+// New groups the samples by number of clients.
+func New(setup Setup, samples []Sample) Report {
+	levels := map[int]*Level{}
+	for _, s := range samples {
+		level := levels[s.Clients]
+		if level == nil {
+			level = &Level{Clients: s.Clients}
+			levels[s.Clients] = level
+		}
+		side := &level.Floor
+		if s.Side == Parley {
+			side = &level.Parley
+		}
+		if *side == nil {
+			*side = &Figures{}
+		}
+		(*side).Rounds = append((*side).Rounds, s.Round)
+	}
+	report := Report{Setup: setup}
+	for _, clients := range slices.Sorted(maps.Keys(levels)) {
+		levels[clients].compare()
+		report.Levels = append(report.Levels, *levels[clients])
+	}
+	report.Goals = goals(report.Levels)
+	return report
+}
+
+func (l *Level) compare() {
+	for _, side := range []*Figures{l.Floor, l.Parley} {
+		if side != nil {
+			side.Median = median(side.Rounds)
+		}
+	}
+	if l.Floor == nil || l.Parley == nil {
+		return
+	}
+	floor, parley := l.Floor.Median, l.Parley.Median
+	l.Ratios = &Ratios{
+		Throughput: ratio(parley.RunsPerSecond, floor.RunsPerSecond),
+		P50:        ratio(parley.P50, floor.P50),
+		P99:        ratio(parley.P99, floor.P99),
+	}
+}
+
+// ratio is 0 when there is nothing to compare with.
+func ratio(ours, floor float64) float64 {
+	if floor == 0 {
+		return 0
+	}
+	return ours / floor
+}
+
+// median takes each figure by itself: the round with the middle throughput need not have the middle p99.
+func median(rounds []Round) Round {
+	of := func(f func(Round) float64) float64 {
+		values := make([]float64, len(rounds))
+		for i, r := range rounds {
+			values[i] = f(r)
+		}
+		return middle(values)
+	}
+	out := Round{
+		Runs:          int64(of(func(r Round) float64 { return float64(r.Runs) })),
+		RunsPerSecond: of(func(r Round) float64 { return r.RunsPerSecond }),
+		P50:           of(func(r Round) float64 { return r.P50 }),
+		P99:           of(func(r Round) float64 { return r.P99 }),
+		Mean:          of(func(r Round) float64 { return r.Mean }),
+		Max:           of(func(r Round) float64 { return r.Max }),
+		CommitsPerRun: of(func(r Round) float64 { return r.CommitsPerRun }),
+	}
+	for _, r := range rounds {
+		for name := range r.CPU {
+			if out.CPU == nil {
+				out.CPU = map[string]float64{}
+			}
+			out.CPU[name] = of(func(r Round) float64 { return r.CPU[name] })
+		}
+	}
+	return out
+}
+
+// middle is the median: of an even number of values the mean of the two in the middle.
+func middle(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	half := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[half]
+	}
+	return (values[half-1] + values[half]) / 2
+}

@@ -1,0 +1,181 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteJSON writes the report to a file, whose directory is made when missing.
+func (r Report) WriteJSON(path string) error {
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing report: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return fmt.Errorf("writing report: %w", err)
+	}
+	if err := os.WriteFile(path, append(raw, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing report: %w", err)
+	}
+	return nil
+}
+
+// WriteTables writes the report for people.
+func (r Report) WriteTables(w io.Writer) error {
+	var b strings.Builder
+	r.Setup.write(&b)
+	b.WriteString("\n")
+	r.figures().write(&b)
+	if cpu := r.cpu(); len(cpu) > 1 {
+		b.WriteString("\nCPU time a run, µs (all processes of PostgreSQL together; client is the bench's own)\n\n")
+		cpu.write(&b)
+	}
+	if len(r.Goals) > 0 {
+		b.WriteString("\nGoals\n\n")
+		r.goals().write(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	if err != nil {
+		return fmt.Errorf("writing tables: %w", err)
+	}
+	return nil
+}
+
+func (s Setup) write(b *strings.Builder) {
+	fmt.Fprintf(b, "run-automation, offline/echo agent, each request with its own key; %d cores, %s, %s\n", s.Cores, s.System, s.Go)
+	var settings []string
+	for _, name := range slices.Sorted(maps.Keys(s.PostgreSQL)) {
+		if name != "server_version" {
+			settings = append(settings, name+"="+s.PostgreSQL[name])
+		}
+	}
+	fmt.Fprintf(b, "PostgreSQL %s (%s), nats-server %s; 8 KiB are on disk after %.3f ms\n",
+		s.PostgreSQL["server_version"], strings.Join(settings, ", "), s.NATS, s.SyncMillis)
+	fmt.Fprintf(b, "medians of %d rounds of %g s after %g s of warm-up, the sides in turn\n", s.Rounds, s.Seconds, s.WarmUp)
+	settings = settings[:0]
+	for _, name := range slices.Sorted(maps.Keys(s.Overrides)) {
+		settings = append(settings, name+"="+s.Overrides[name])
+	}
+	if len(settings) > 0 {
+		fmt.Fprintf(b, "Parley's settings are the defaults but for %s\n", strings.Join(settings, ", "))
+	}
+}
+
+// grid is a table of texts; its first row is the header.
+type grid [][]string
+
+// write pads the columns, the first to the right as the others.
+func (g grid) write(b *strings.Builder) {
+	var widths []int
+	for _, row := range g {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range g {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(strings.Repeat(" ", 2+widths[i]-utf8.RuneCountInString(cell)))
+			line.WriteString(cell)
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+func (r Report) figures() grid {
+	out := grid{{"clients", "side", "runs/s", "min-max", "p50 ms", "p99 ms", "max ms", "commits/run"}}
+	for _, level := range r.Levels {
+		for _, side := range []struct {
+			name    string
+			figures *Figures
+		}{{Floor, level.Floor}, {Parley, level.Parley}} {
+			if side.figures == nil {
+				continue
+			}
+			m := side.figures.Median
+			out = append(out, []string{
+				fmt.Sprint(level.Clients), side.name, fmt.Sprintf("%.0f", m.RunsPerSecond), spread(side.figures.Rounds),
+				fmt.Sprintf("%.2f", m.P50), fmt.Sprintf("%.2f", m.P99), fmt.Sprintf("%.1f", m.Max), fmt.Sprintf("%.3f", m.CommitsPerRun),
+			})
+		}
+		if level.Ratios != nil {
+			out = append(out, []string{
+				fmt.Sprint(level.Clients), "ratio", fmt.Sprintf("%.2f", level.Ratios.Throughput), "",
+				fmt.Sprintf("%.2f", level.Ratios.P50), fmt.Sprintf("%.2f", level.Ratios.P99), "", "",
+			})
+		}
+	}
+	return out
+}
+
+func spread(rounds []Round) string {
+	least, most := rounds[0].RunsPerSecond, rounds[0].RunsPerSecond
+	for _, r := range rounds {
+		least, most = min(least, r.RunsPerSecond), max(most, r.RunsPerSecond)
+	}
+	return fmt.Sprintf("%.0f-%.0f", least, most)
+}
+
+// columns of the CPU table: what plays the same part on both sides stands in one column.
+var columns = []struct {
+	title string
+	names []string
+}{
+	{"ingress", []string{"ingress", "floor-ingress"}},
+	{"worker", []string{"worker", "floor-worker"}},
+	{"nats", []string{"nats-server"}},
+	{"postgres", []string{"postgres"}},
+	{"client", []string{"client"}},
+}
+
+func (r Report) cpu() grid {
+	header := []string{"clients", "side"}
+	for _, c := range columns {
+		header = append(header, c.title)
+	}
+	out := grid{append(header, "together")}
+	for _, level := range r.Levels {
+		for _, side := range []struct {
+			name    string
+			figures *Figures
+		}{{Floor, level.Floor}, {Parley, level.Parley}} {
+			if side.figures == nil || side.figures.Median.CPU == nil {
+				continue
+			}
+			row := []string{fmt.Sprint(level.Clients), side.name}
+			var sum float64
+			for _, c := range columns {
+				var used float64
+				for _, name := range c.names {
+					used += side.figures.Median.CPU[name]
+				}
+				row = append(row, fmt.Sprintf("%.0f", used))
+				sum += used
+			}
+			out = append(out, append(row, fmt.Sprintf("%.0f", sum)))
+		}
+	}
+	return out
+}
+
+func (r Report) goals() grid {
+	out := grid{{"clients", "measure", "measured", "goal", "met"}}
+	for _, g := range r.Goals {
+		met := "no"
+		if g.Met {
+			met = "yes"
+		}
+		out = append(out, []string{fmt.Sprint(g.Clients), g.Measure, fmt.Sprintf("%.3g", g.Value), g.String(), met})
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+// Command bench measures Parley beside the floor of the performance page, both as real
+// processes on loopback: `make bench`. Its hidden commands are the processes of the floor
+// and the client, so that the bench is one binary.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"parley/scripts/bench/internal/floor"
+	"parley/scripts/bench/internal/load"
+	"parley/shared/lifecycle"
+)
+
+type commands struct {
+	Automation   automation   `cmd:"" default:"withargs" help:"run-automation beside the floor: runs/s, latency, commits and CPU time a run (the default)."`
+	FloorIngress floorIngress `cmd:"" hidden:""`
+	FloorWorker  floorWorker  `cmd:"" hidden:""`
+	Client       client       `cmd:"" hidden:""`
+}
+
+type floorIngress struct {
+	Address     string `env:"ADDRESS" required:""`
+	DatabaseURL string `env:"DATABASE_URL" required:""`
+	NATSURL     string `name:"nats-url" env:"NATS_URL" required:""`
+}
+
+// Run serves until it is told to stop.
+func (f *floorIngress) Run(ctx context.Context) error {
+	return floor.RunIngress(ctx, f.Address, f.DatabaseURL, f.NATSURL)
+}
+
+type floorWorker struct {
+	NATSURL string `name:"nats-url" env:"NATS_URL" required:""`
+}
+
+// Run works until it is told to stop.
+func (f *floorWorker) Run(ctx context.Context) error { return floor.RunWorker(ctx, f.NATSURL) }
+
+type client struct{}
+
+// Run sends what standard input says.
+func (*client) Run(ctx context.Context) error { return load.Serve(ctx, os.Stdin, os.Stdout) }
+
+func main() {
+	var c commands
+	parsed := kong.Parse(&c, kong.Name("bench"), kong.Description("Measures Parley beside the least that it could cost."),
+		kong.UsageOnError(), kong.BindToProvider(func() (context.Context, error) { return context.Background(), nil }))
+	ctx, stop := lifecycle.Context(context.Background())
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	err := parsed.Run()
+	stop()
+	var signalled *lifecycle.SignalError
+	switch {
+	case errors.As(err, &signalled):
+		fmt.Fprintln(os.Stderr, "bench: stopped by", signalled.Signal)
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}

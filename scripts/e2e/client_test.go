@@ -1,0 +1,266 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// longest bounds a request: the cap of a wait and the time of a slow machine.
+const longest = 80 * time.Second
+
+// client makes a connection for each request, as callers of different processes do.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: longest}
+
+// answer is what a request got.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error // no answer: the connection broke
+}
+
+func send(ctx context.Context, method, url string, header map[string]string, body any) answer {
+	var payload io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return answer{err: err}
+		}
+		payload = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, payload)
+	if err != nil {
+		return answer{err: err}
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
+}
+
+// want fails the test unless the answer has the status.
+func (a answer) want(t *testing.T, status int) answer {
+	t.Helper()
+	if a.err != nil {
+		t.Fatalf("no answer: %v", a.err)
+	}
+	if a.status != status {
+		t.Fatalf("answer %d, want %d: %s", a.status, status, a.body)
+	}
+	return a
+}
+
+// refused fails the test unless the answer is that refusal, with Retry-After where one is due.
+func (a answer) refused(t *testing.T, status int, code string) answer {
+	t.Helper()
+	a.want(t, status)
+	var problem struct {
+		Code string `json:"code"`
+	}
+	a.into(t, &problem)
+	if problem.Code != code {
+		t.Fatalf("refused with code %q, want %q: %s", problem.Code, code, a.body)
+	}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		a.wantRetryAfter(t)
+	}
+	return a
+}
+
+func (a answer) wantRetryAfter(t *testing.T) {
+	t.Helper()
+	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 {
+		t.Fatalf("answer %d has Retry-After %q, want whole seconds from 1", a.status, a.header.Get("Retry-After"))
+	}
+}
+
+// replayed fails the test unless the answer is a finished run's, given again.
+func (a answer) replayed(t *testing.T) answer {
+	t.Helper()
+	a.want(t, http.StatusOK)
+	if mark := a.header.Get("Idempotency-Replayed"); mark != "true" {
+		t.Fatalf("Idempotency-Replayed is %q, want true; headers: %v", mark, a.header)
+	}
+	return a
+}
+
+func (a answer) into(t *testing.T, value any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, value); err != nil {
+		t.Fatalf("answer %d is no JSON: %v: %s", a.status, err, a.body)
+	}
+}
+
+// run is the run object, as far as these tests look at it.
+type run struct {
+	ID        string `json:"id"`
+	Status    string `json:"status"`
+	SessionID string `json:"sessionId"`
+	Attempts  int    `json:"attempts"`
+	Output    *struct {
+		Message string `json:"message"`
+	} `json:"output"`
+	Error *struct {
+		Code string `json:"code"`
+	} `json:"error"`
+}
+
+func (a answer) run(t *testing.T) run {
+	t.Helper()
+	var r run
+	a.into(t, &r)
+	if r.ID == "" {
+		t.Fatalf("answer %d is no run: %s", a.status, a.body)
+	}
+	return r
+}
+
+// completed fails the test unless the answer is a completed run with that output and so many attempts.
+func (a answer) completed(t *testing.T, output string, attempts int) run {
+	t.Helper()
+	r := a.want(t, http.StatusOK).run(t)
+	if r.Status != "completed" || r.Output == nil || r.Output.Message != output || r.Attempts != attempts {
+		t.Fatalf("want a run completed with %q on attempt %d: %s", output, attempts, a.body)
+	}
+	return r
+}
+
+// account is an organization with a key and one agent, as a customer has it.
+type account struct {
+	url   string // the ingress that it was made through
+	key   string
+	agent string
+}
+
+// signUp makes an organization of its own, with an agent on the given model.
+func signUp(t *testing.T, url, model string) account {
+	t.Helper()
+	var made struct {
+		Token string `json:"token"`
+	}
+	user := map[string]any{"email": rand.Text() + "@example.test", "password": rand.Text()}
+	send(t.Context(), http.MethodPost, url+"/api/auth/signup", nil, user).want(t, http.StatusCreated).into(t, &made)
+	var key struct {
+		Key string `json:"key"`
+	}
+	bearer := map[string]string{"Authorization": "Bearer " + made.Token}
+	send(t.Context(), http.MethodPost, url+"/api/keys", bearer, map[string]any{"name": "e2e", "scope": "organization"}).
+		want(t, http.StatusCreated).into(t, &key)
+	a := account{url: url, key: key.Key}
+	var agent struct {
+		ID string `json:"id"`
+	}
+	a.send(t, http.MethodPost, url+"/api/agents", map[string]any{
+		"name": "Echo", "systemPrompt": "Repeat the message.", "model": model, "allowedCallers": []string{"user", "system"},
+	}).want(t, http.StatusCreated).into(t, &agent)
+	a.agent = agent.ID
+	return a
+}
+
+// at is the same account through another ingress.
+func (a account) at(in *edge) account {
+	a.url = in.url
+	return a
+}
+
+func (a account) send(t *testing.T, method, url string, body any) answer {
+	t.Helper()
+	return send(t.Context(), method, url, map[string]string{"x-api-key": a.key}, body)
+}
+
+// get may be used from any goroutine.
+func (a account) get(ctx context.Context, path string) answer {
+	return send(ctx, http.MethodGet, a.url+path, map[string]string{"x-api-key": a.key}, nil)
+}
+
+// trigger is one call of run-automation; empty fields are left out.
+type trigger struct {
+	message string
+	key     string // idempotencyKey
+	session string
+	prefer  string
+}
+
+// post calls run-automation and waits for the answer; it may be used from any goroutine.
+func (a account) post(ctx context.Context, tr trigger) answer {
+	body := map[string]any{"target": a.agent, "input": map[string]any{"message": tr.message}}
+	if tr.key != "" {
+		body["idempotencyKey"] = tr.key
+	}
+	if tr.session != "" {
+		body["sessionId"] = tr.session
+	}
+	header := map[string]string{"x-api-key": a.key, "x-trigger-type": "schedule", "x-automation-id": "e2e"}
+	if tr.prefer != "" {
+		maps.Copy(header, map[string]string{"Prefer": tr.prefer})
+	}
+	return send(ctx, http.MethodPost, a.url+"/api/internal/run-automation", header, body)
+}
+
+// start is post on a goroutine of its own.
+func (a account) start(ctx context.Context, tr trigger) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() { answers <- a.post(ctx, tr) }()
+	return answers
+}
+
+// enqueue posts with respond-async and gives the run's id.
+func (a account) enqueue(t *testing.T, tr trigger) string {
+	t.Helper()
+	tr.prefer = "respond-async"
+	got := a.post(t.Context(), tr).want(t, http.StatusAccepted)
+	return got.run(t).ID
+}
+
+// result long-polls for a run until it has ended, and gives the last answer.
+func (a account) result(t *testing.T, id string, within time.Duration) answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	for {
+		got := a.get(ctx, "/api/runs?id="+id+"&wait=20")
+		if errors.Is(got.err, context.DeadlineExceeded) {
+			t.Fatalf("run %s has not ended within %s", id, within)
+		}
+		switch status := got.want(t, http.StatusOK).run(t).Status; status {
+		case "completed", "failed", "cancelled", "timed_out":
+			return got
+		}
+	}
+}
+
+// awaitAnswer takes a started request's answer, and fails the test when none has come in time.
+func awaitAnswer(t *testing.T, answers <-chan answer, within time.Duration) answer {
+	t.Helper()
+	over := time.NewTimer(within)
+	defer over.Stop()
+	select {
+	case got := <-answers:
+		return got
+	case <-over.C:
+		t.Fatalf("no answer within %s", within)
+		return answer{}
+	}
+}
+
+// echoed is what the ledger answers to a message whose directives end before text.
+func echoed(text string) string { return fmt.Sprintf("echo: %s", text) }

@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"database/sql"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/lib/pq" // the driver of the cluster's own look at its database
+
+	"parley/shared/testkit"
+)
+
+// secretsKey is 32 bytes, in base64.
+const secretsKey = "ZTJlLWUyZS1lMmUtZTJlLWUyZS1lMmUtZTJlLWUyZSE="
+
+// cluster is the servers that ingresses and workers of one test need.
+type cluster struct {
+	postgres *testkit.PostgresServer
+	nats     *testkit.NATSServer
+	store    string // JetStream's directory
+	model    *ledger
+	db       *sql.DB
+	settings []string // of every ingress and worker, as in "KEY=value"
+}
+
+func newCluster(t *testing.T, settings ...string) *cluster {
+	t.Helper()
+	c := &cluster{store: t.TempDir(), settings: settings}
+	c.model = newLedger(t)
+	c.postgres = testkit.PostgresProcess(t)
+	c.nats = testkit.NATSProcess(t, c.store)
+	db, err := sql.Open("postgres", c.postgres.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	c.db = db
+	return c
+}
+
+// environment is what a process of the cluster is started with; later settings win.
+func (c *cluster) environment(settings []string) []string {
+	env := []string{
+		"DATABASE_URL=" + c.postgres.DSN(), "NATS_URL=" + c.nats.URL, "SECRETS_KEY=" + secretsKey,
+		"OPENAI_BASE_URL=" + c.model.url, "OPENAI_API_KEY=ledger", "DEFAULT_MODEL=", "LOG_FORMAT=json", "LOG_LEVEL=info",
+	}
+	return append(append(env, c.settings...), settings...)
+}
+
+// edge is an ingress process and the address that it serves.
+type edge struct {
+	*testkit.Process
+	url  string
+	port int
+}
+
+// awaitConnections waits until so many connections are open at the ingress, and accepted.
+func (e *edge) awaitConnections(t *testing.T, n int) {
+	t.Helper()
+	suffix := fmt.Sprintf(":%04X", e.port)
+	eventually(t, 20*time.Second, strconv.Itoa(n)+" open connections", func() bool {
+		table, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := 0
+		for line := range strings.Lines(string(table)) {
+			// Number, local address, remote address, state: 01 is established.
+			field := strings.Fields(line)
+			if len(field) > 3 && strings.HasSuffix(field[1], suffix) && field[3] == "01" {
+				open++
+			}
+		}
+		return open >= n
+	})
+	// Connections are accepted in their order: once a later one was served, so were those.
+	send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).want(t, http.StatusOK)
+}
+
+// ingress starts an ingress and returns when it is ready.
+func (c *cluster) ingress(t *testing.T, settings ...string) *edge {
+	t.Helper()
+	port := testkit.FreePort(t)
+	url := "http://127.0.0.1:" + strconv.Itoa(port)
+	process := testkit.StartProcess(t, testkit.Command{
+		Name: "ingress", Path: testkit.BuildBinary(t, "ingress/cmd/ingress"),
+		Env:      append(c.environment(settings), "HOST=127.0.0.1", "PORT="+strconv.Itoa(port)),
+		ReadyURL: url + "/readyz",
+	})
+	return &edge{Process: process, url: url, port: port}
+}
+
+// worker starts a worker with all roles, unless ROLES is set, and returns when it is ready.
+func (c *cluster) worker(t *testing.T, settings ...string) *testkit.Process {
+	t.Helper()
+	ready := "agent worker ready"
+	if strings.Contains(strings.Join(settings, " "), "ROLES=sweep") {
+		ready = "sweeper ready"
+	}
+	return testkit.StartProcess(t, testkit.Command{
+		Name: "worker", Path: testkit.BuildBinary(t, "workers/cmd/worker"), Env: c.environment(settings), ReadyLine: ready,
+	})
+}
+
+// number gives the one number that a query selects.
+func (c *cluster) number(t *testing.T, query string, args ...any) int {
+	t.Helper()
+	var n int
+	if err := c.db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// text gives the one value that a query selects, as text.
+func (c *cluster) text(t *testing.T, query string, args ...any) string {
+	t.Helper()
+	var value any
+	if err := c.db.QueryRowContext(t.Context(), query, args...).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	if raw, ok := value.([]byte); ok {
+		return string(raw)
+	}
+	return fmt.Sprint(value)
+}

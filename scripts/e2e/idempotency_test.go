@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"bytes"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// sameKeyPosts is how often one key is posted at once.
+const sameKeyPosts = 200
+
+func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	ingresses := []*edge{c.ingress(t), c.ingress(t)}
+	worker := c.worker(t)
+	owner := signUp(t, ingresses[0].url, modelName)
+	other := signUp(t, ingresses[1].url, modelName)
+	// Long enough for all requests to come while the run is open.
+	asked := trigger{message: "sleep 3s: once", key: "nightly-1"}
+
+	answers := postAtOnce(t, owner, ingresses, asked)
+	first := answers[0].want(t, http.StatusOK)
+	first.completed(t, echoed("once"), 1)
+	for i, a := range answers {
+		if !bytes.Equal(a.want(t, http.StatusOK).body, first.body) {
+			t.Fatalf("answer %d of %d differs:\n%s\n%s", i, len(answers), a.body, first.body)
+		}
+	}
+	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != 1 {
+		t.Fatalf("%d runs in the database, want 1", rows)
+	}
+	if calls := c.model.count(asked.message); calls != 1 {
+		t.Fatalf("%d model calls, want 1", calls)
+	}
+
+	reused := owner.post(t.Context(), trigger{message: "another message", key: asked.key})
+	reused.refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
+
+	theirs := other.at(ingresses[0]).post(t.Context(), trigger{message: "theirs", key: asked.key})
+	if theirs.completed(t, echoed("theirs"), 1).ID == first.run(t).ID {
+		t.Fatal("the same key in another organization gave the first one's run")
+	}
+
+	for _, in := range ingresses {
+		in.Kill9()
+	}
+	worker.Kill9()
+	c.nats.Kill9()
+	c.postgres.Kill9()
+	c.postgres.Restart()
+	c.nats.Restart()
+	worker.Restart()
+	for _, in := range ingresses {
+		in.Restart()
+	}
+	for _, in := range ingresses {
+		again := owner.at(in).post(t.Context(), asked).replayed(t)
+		if !bytes.Equal(again.body, first.body) {
+			t.Fatalf("the answer changed over the restart:\n%s\n%s", again.body, first.body)
+		}
+		owner.at(in).post(t.Context(), trigger{message: "another message", key: asked.key}).
+			refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
+	}
+	// A run after it shows that the worker works again, so that it would have called for the first one too.
+	owner.post(t.Context(), trigger{message: "after"}).completed(t, echoed("after"), 1)
+	if calls := c.model.count(asked.message); calls != 1 {
+		t.Fatalf("%d model calls after the restart, want 1", calls)
+	}
+}
+
+// postAtOnce sends the same trigger from many connections at the same moment, to the ingresses in turn.
+func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []answer {
+	t.Helper()
+	answers := make([]answer, sameKeyPosts)
+	gate := make(chan struct{})
+	var posts sync.WaitGroup
+	for i := range answers {
+		caller := owner.at(ingresses[i%len(ingresses)])
+		posts.Go(func() {
+			<-gate
+			answers[i] = caller.post(t.Context(), tr)
+		})
+	}
+	began := time.Now()
+	close(gate)
+	posts.Wait()
+	t.Logf("%d requests with one key were answered within %s", len(answers), time.Since(began).Round(time.Millisecond))
+	return answers
+}

@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"bytes"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// waiters is how many requests wait at an ingress that ends.
+const waiters = 8
+
+func TestChaosIngressKilledWithWaiters(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	dying, other := c.ingress(t), c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, dying.url, modelName)
+	asked := trigger{message: "sleep 4s: kept", key: "k"}
+	var waiting []<-chan answer
+	for range waiters {
+		waiting = append(waiting, owner.start(t.Context(), asked))
+	}
+	c.model.awaitCalls(t, asked.message, 1)
+	id := c.text(t, "SELECT id FROM runs")
+	dying.awaitConnections(t, len(waiting))
+	dying.Kill9()
+	for _, w := range waiting {
+		if got := awaitAnswer(t, w, 10*time.Second); got.err == nil {
+			t.Fatalf("an ingress that was killed answered: %d %s", got.status, got.body)
+		}
+	}
+	there := owner.at(other)
+	attached := there.post(t.Context(), asked)
+	attached.completed(t, echoed("kept"), 1)
+	if got := there.result(t, id, 20*time.Second); !bytes.Equal(got.body, attached.body) {
+		t.Fatalf("the run read by its id differs from the answer of the retry:\n%s\n%s", got.body, attached.body)
+	}
+	if again := there.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, attached.body) {
+		t.Fatalf("the replay differs:\n%s\n%s", again.body, attached.body)
+	}
+	if calls := c.model.count(asked.message); calls != 1 {
+		t.Fatalf("%d model calls, want 1", calls)
+	}
+}
+
+func TestIngressToldToStopAnswersItsWaiters(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	leaving, other := c.ingress(t), c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, leaving.url, modelName)
+	asked := trigger{message: "sleep 6s: later", key: "k"}
+	var waiting []<-chan answer
+	for range waiters {
+		waiting = append(waiting, owner.start(t.Context(), asked))
+	}
+	c.model.awaitCalls(t, asked.message, 1)
+	id := c.text(t, "SELECT id FROM runs")
+	polls := make(chan answer, 1) // a long poll is a waiter too
+	go func() { polls <- owner.get(t.Context(), "/api/runs?id="+id+"&wait=40") }()
+	leaving.awaitConnections(t, len(waiting)+1)
+	leaving.Term()
+	for _, w := range waiting {
+		got := awaitAnswer(t, w, 25*time.Second).want(t, http.StatusAccepted)
+		if got.run(t).ID != id {
+			t.Fatalf("answered with another run: %s", got.body)
+		}
+		if location := got.header.Get("Location"); location != "/api/runs?id="+id {
+			t.Fatalf("Location is %q", location)
+		}
+		got.wantRetryAfter(t)
+	}
+	if got := awaitAnswer(t, polls, 25*time.Second).want(t, http.StatusOK).run(t); got.Status != "running" {
+		t.Fatalf("the long poll ended with a run %s, want running", got.Status)
+	}
+	if err := leaving.Wait(25 * time.Second); err != nil {
+		t.Fatalf("the ingress did not exit with 0: %v", err)
+	}
+	owner.at(other).result(t, id, 20*time.Second).completed(t, echoed("later"), 1)
+	owner.at(other).post(t.Context(), asked).replayed(t)
+}

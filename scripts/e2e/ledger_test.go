@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/testkit/openaistub"
+)
+
+// modelName is the model of agents that the ledger answers.
+const modelName = "openai/ledger"
+
+// headerCall carries a call's place in the ledger from the connection to where the prompt is known.
+const headerCall = "X-Ledger-Call"
+
+// ledger is the model provider of a cluster, and its record of every call.
+type ledger struct {
+	stub *openaistub.Server
+	url  string // for OPENAI_BASE_URL
+
+	mu    sync.Mutex
+	calls []call
+}
+
+// call is one model call; ended is zero as long as it is being answered.
+type call struct {
+	prompt       string
+	began, ended time.Time
+}
+
+func newLedger(t *testing.T) *ledger {
+	t.Helper()
+	l := &ledger{stub: openaistub.New()}
+	l.stub.Respond(l.name)
+	server := httptest.NewServer(l)
+	t.Cleanup(server.Close)
+	l.url = server.URL + "/v1"
+	return l
+}
+
+// ServeHTTP records when the call began and ended, and has the stub answer it.
+func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	n := len(l.calls)
+	l.calls = append(l.calls, call{began: time.Now()})
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.calls[n].ended = time.Now()
+	}()
+	r.Header.Set(headerCall, strconv.Itoa(n))
+	l.stub.ServeHTTP(w, r)
+}
+
+// name records a call's prompt, and leaves the answer to the stub's rules.
+func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n, err := strconv.Atoi(req.Header[headerCall]); err == nil && n < len(l.calls) {
+		l.calls[n].prompt = req.Prompt()
+	}
+	return openaistub.Reply{}, false
+}
+
+// of gives the calls with one of the prompts, in the order in which they came.
+func (l *ledger) of(prompts ...string) []call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []call
+	for _, c := range l.calls {
+		if slices.Contains(prompts, c.prompt) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// count gives how many calls came with a prompt.
+func (l *ledger) count(prompt string) int { return len(l.of(prompt)) }
+
+// awaitCalls waits until so many calls came with a prompt.
+func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
+	t.Helper()
+	eventually(t, 30*time.Second, strconv.Itoa(n)+" model calls of "+strconv.Quote(prompt), func() bool { return l.count(prompt) >= n })
+}
+
+// mostAtOnce gives how many of the calls were being answered at the same time.
+func mostAtOnce(calls []call) int {
+	most := 0
+	for _, c := range calls {
+		open := 0
+		for _, other := range calls {
+			if !other.began.After(c.began) && (other.ended.IsZero() || other.ended.After(c.began)) {
+				open++
+			}
+		}
+		most = max(most, open)
+	}
+	return most
+}
+
+// historyOf gives the texts of all messages that the newest call with a prompt carried.
+func (l *ledger) historyOf(prompt string) string {
+	requests := l.stub.Requests()
+	for _, req := range slices.Backward(requests) {
+		if req.Prompt() == prompt {
+			var text strings.Builder
+			for _, m := range req.Messages {
+				text.WriteString(m.Role + ": " + m.Content + "\n")
+			}
+			return text.String()
+		}
+	}
+	return ""
+}

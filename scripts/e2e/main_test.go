@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// sideBySide is how many tests run at a time, unless -parallel says otherwise: they mostly wait
+// for leases, and each wait may take as long as a test of its own.
+const sideBySide = "8"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", sideBySide); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// eventually polls until done says yes, and fails the test when that takes longer than within.
+func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
+	t.Helper()
+	over := time.NewTimer(within)
+	defer over.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-over.C:
+			t.Fatalf("not within %s: %s", within, what)
+		case <-t.Context().Done():
+			t.Fatalf("the test ended before: %s", what)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestChaosNATSKilledMidRun(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	worker := c.worker(t)
+	owner := signUp(t, in.url, modelName)
+	asked := trigger{message: "sleep 3s: without a bus", key: "k"}
+	waiting := owner.start(t.Context(), asked)
+	c.model.awaitCalls(t, asked.message, 1)
+	c.nats.Kill9()
+	// PostgreSQL is the truth: with no bus the run ends, its waiter is answered, and new runs are accepted.
+	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("without a bus"), 1)
+	later := owner.enqueue(t, trigger{message: "accepted without a bus"})
+	owner.post(t.Context(), asked).replayed(t)
+	c.nats.Restart()
+	owner.result(t, later, 40*time.Second).completed(t, echoed("accepted without a bus"), 1)
+	owner.post(t.Context(), trigger{message: "after"}).completed(t, echoed("after"), 1)
+	for _, message := range []string{asked.message, "accepted without a bus"} {
+		if calls := c.model.count(message); calls != 1 {
+			t.Fatalf("%d model calls of %q, want 1", calls, message)
+		}
+	}
+	if strings.Contains(worker.Output(), "leases ran out") {
+		t.Fatal("the loss of the bus cost a lease")
+	}
+}
+
+func TestChaosJetStreamStoreDeletedWithRunsQueued(t *testing.T) {
+	t.Parallel()
+	const runs = 12
+	c := newCluster(t)
+	in := c.ingress(t)
+	c.worker(t, "WORKER_CONCURRENCY=2")
+	owner := signUp(t, in.url, modelName)
+	var ids []string
+	message := func(n int) string { return "sleep 1s: run " + strconv.Itoa(n) }
+	for n := range runs {
+		ids = append(ids, owner.enqueue(t, trigger{message: message(n)}))
+	}
+	c.model.awaitCalls(t, message(2), 1) // some have ended, some are in hand, most are doorbells in the stream
+	c.nats.Kill9()
+	entries, err := os.ReadDir(c.store)
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("no JetStream store to delete: %v", err)
+	}
+	for _, entry := range entries {
+		if err := os.RemoveAll(filepath.Join(c.store, entry.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.nats.Restart()
+	for n, id := range ids {
+		owner.result(t, id, 60*time.Second).completed(t, echoed("run "+strconv.Itoa(n)), 1)
+		if calls := c.model.count(message(n)); calls != 1 {
+			t.Fatalf("%d model calls of run %d, want 1", calls, n)
+		}
+	}
+	if open := c.number(t, "SELECT count(*) FROM open_runs"); open != 0 {
+		t.Fatalf("%d runs are still open", open)
+	}
+}
+
+func TestChaosPostgresKilledMidRun(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	worker := c.worker(t)
+	owner := signUp(t, in.url, modelName)
+	asked := trigger{message: "sleep 3s: over a crash", key: "k"}
+	waiting := owner.start(t.Context(), asked)
+	c.model.awaitCalls(t, asked.message, 1)
+	c.postgres.Kill9()
+	// Known to be down, nothing is accepted; and nothing half.
+	refused := owner.post(t.Context(), trigger{message: "refused", key: "refused"})
+	refused.refused(t, http.StatusServiceUnavailable, "unavailable")
+	// The answer is there before the database is: the worker must keep it until it can be saved.
+	eventually(t, 20*time.Second, "the worker finds that it cannot save the result", func() bool {
+		return strings.Contains(worker.Output(), "saving result failed")
+	})
+	c.postgres.Restart()
+	awaitAnswer(t, waiting, 40*time.Second).completed(t, echoed("over a crash"), 1)
+	owner.post(t.Context(), asked).replayed(t)
+	if calls := c.model.count(asked.message); calls != 1 {
+		t.Fatalf("%d model calls, want 1", calls)
+	}
+	owner.post(t.Context(), trigger{message: "refused", key: "refused"}).completed(t, echoed("refused"), 1)
+	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != 2 {
+		t.Fatalf("%d runs in the database, want 2", rows)
+	}
+}

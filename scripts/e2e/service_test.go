@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestService shares one cluster among the tests that crash nothing.
+func TestService(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "RUN_DEADLINE=1h") // for the run of PARLEY_E2E_LONG
+	first, second := c.ingress(t), c.ingress(t)
+	c.worker(t)
+	for name, test := range map[string]func(*testing.T, *cluster, *edge, *edge){
+		"client_leaves":                     clientLeaves,
+		"respond_async_then_long_poll":      respondAsync,
+		"wait_that_is_too_short":            shortWait,
+		"runs_of_a_session_follow_in_order": sessionOrder,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, c, first, second)
+		})
+	}
+}
+
+// clientLeaves closes the connection of a waiting request: its run goes on, and any ingress finds it.
+func clientLeaves(t *testing.T, c *cluster, first, second *edge) {
+	lasts := longRun(t)
+	owner := signUp(t, first.url, modelName)
+	message := lastingMessage(lasts, "nobody waited")
+	ctx, leave := context.WithCancel(t.Context())
+	began := time.Now()
+	waiting := owner.start(ctx, trigger{message: message})
+	c.model.awaitCalls(t, message, 1)
+	leave()
+	if got := awaitAnswer(t, waiting, 5*time.Second); !errors.Is(got.err, context.Canceled) {
+		t.Fatalf("the client left and yet was answered: %d %s", got.status, got.body)
+	}
+	id := c.text(t, "SELECT id FROM runs WHERE agent_id = $1", owner.agent)
+	got := owner.at(second).result(t, id, 2*lasts+time.Minute)
+	if took := time.Since(began); took < lasts {
+		t.Fatalf("the run took %s, less than the %s that it was to take", took, lasts)
+	}
+	r := got.run(t)
+	if r.Status != "completed" || r.Output == nil || r.Output.Message != echoed("nobody waited") {
+		t.Fatalf("the run did not complete: %s", got.body)
+	}
+}
+
+// longRun is how long the run of client_leaves takes.
+func longRun(t *testing.T) time.Duration {
+	t.Helper()
+	lasts, source := 8*time.Second, "by default; PARLEY_E2E_LONG=10m for the long one"
+	if set := os.Getenv("PARLEY_E2E_LONG"); set != "" {
+		var err error
+		if lasts, err = time.ParseDuration(set); err != nil {
+			t.Fatalf("PARLEY_E2E_LONG: %v", err)
+		}
+		source = "by PARLEY_E2E_LONG"
+	}
+	fmt.Fprintf(os.Stderr, "e2e: the run whose client leaves takes %s (%s)\n", lasts, source)
+	return lasts
+}
+
+// lastingMessage makes a run last at least so long. One model call may take 30 s until its first
+// word, so a longer run is one whose model says, again and again, to come back later.
+func lastingMessage(lasts time.Duration, text string) string {
+	const call, retryAfter = 20 * time.Second, 5 * time.Second
+	if lasts <= call {
+		return fmt.Sprintf("sleep %s: %s", lasts, text)
+	}
+	refusals := int(lasts / (call + retryAfter))
+	return fmt.Sprintf("sleep %s: fault 503=%d*%d: %s", call, int(retryAfter.Seconds()), refusals, text)
+}
+
+// respondAsync asks for no wait: 202 at once, and the long poll of what Location says has the result.
+func respondAsync(t *testing.T, c *cluster, first, second *edge) {
+	owner := signUp(t, first.url, modelName)
+	asked := trigger{message: "sleep 1s: polled", key: "k", prefer: "respond-async"}
+	accepted := owner.post(t.Context(), asked).want(t, http.StatusAccepted)
+	id := accepted.run(t).ID
+	location := accepted.header.Get("Location")
+	if location != "/api/runs?id="+id {
+		t.Fatalf("Location is %q, want that of run %s", location, id)
+	}
+	accepted.wantRetryAfter(t)
+	owner.at(second).get(t.Context(), location+"&wait=30").completed(t, echoed("polled"), 1)
+	// With the key again: the finished run is not made asynchronous any more.
+	owner.post(t.Context(), asked).replayed(t).completed(t, echoed("polled"), 1)
+	if calls := c.model.count(asked.message); calls != 1 {
+		t.Fatalf("%d model calls, want 1", calls)
+	}
+}
+
+// shortWait asks for less time than the run takes: 202 after it, then the run is waited for again.
+func shortWait(t *testing.T, _ *cluster, first, second *edge) {
+	owner := signUp(t, first.url, modelName)
+	asked := trigger{message: "sleep 4s: too long", key: "k", prefer: "wait=1"}
+	began := time.Now()
+	got := owner.post(t.Context(), asked).want(t, http.StatusAccepted)
+	if took := time.Since(began); took < time.Second || took > 3500*time.Millisecond {
+		t.Fatalf("a wait of 1 s took %s", took)
+	}
+	id := got.run(t).ID
+	if location := got.header.Get("Location"); location != "/api/runs?id="+id {
+		t.Fatalf("Location is %q, want that of run %s", location, id)
+	}
+	got.wantRetryAfter(t)
+	if open := owner.get(t.Context(), "/api/runs?id="+id+"&wait=1").want(t, http.StatusOK).run(t); open.Status != "running" {
+		t.Fatalf("a long poll that ends too early shows %q, want running", open.Status)
+	}
+	asked.prefer = ""
+	owner.at(second).post(t.Context(), asked).completed(t, echoed("too long"), 1)
+}
+
+// sessionOrder fires many triggers into one session: they are carried out one by one, in order, and
+// hold nobody else up.
+func sessionOrder(t *testing.T, c *cluster, first, second *edge) {
+	const runs = 20
+	owner := signUp(t, first.url, modelName)
+	var messages, ids []string
+	for n := range runs {
+		messages = append(messages, "sleep 150ms: in order "+strconv.Itoa(n))
+		through := owner.at([]*edge{first, second}[n%2])
+		ids = append(ids, through.enqueue(t, trigger{message: messages[n], session: "named"}))
+	}
+	const aside = "sleep 10ms: another session"
+	owner.post(t.Context(), trigger{message: aside, session: "other"}).completed(t, echoed("another session"), 1)
+	for n, id := range ids {
+		r := owner.result(t, id, 60*time.Second).completed(t, echoed("in order "+strconv.Itoa(n)), 1)
+		if r.SessionID != "named" {
+			t.Fatalf("run %d is of session %q", n, r.SessionID)
+		}
+	}
+	calls := c.model.of(messages...)
+	if len(calls) != runs {
+		t.Fatalf("%d model calls, want %d", len(calls), runs)
+	}
+	for n, call := range calls {
+		if call.prompt != messages[n] {
+			t.Fatalf("model call %d is of %q, want %q", n, call.prompt, messages[n])
+		}
+		if n > 0 && call.began.Before(calls[n-1].ended) {
+			t.Fatalf("%q began %s before %q had ended", call.prompt, calls[n-1].ended.Sub(call.began), calls[n-1].prompt)
+		}
+	}
+	if other := c.model.of(aside); !other[0].began.Before(calls[runs-1].began) {
+		t.Fatal("the other session waited for all of this one")
+	}
+	if history := c.model.historyOf(messages[runs-1]); strings.Count(history, "in order") < runs {
+		t.Fatalf("the last run of the session was not shown the earlier ones:\n%s", history)
+	}
+}

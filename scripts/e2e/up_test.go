@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// bannerEnd is the last line of what `parley up` prints once it answers.
+const bannerEnd = "Ctrl-C stops it."
+
+// credentials is credentials.json.
+type credentials struct {
+	BaseURL        string `json:"baseUrl"`
+	APIKey         string `json:"apiKey"`
+	OrganizationID string `json:"organizationId"`
+	AgentID        string `json:"agentId"`
+	LoginURL       string `json:"loginUrl"`
+}
+
+// upEnvironment is that of somebody who has set nothing but where and how.
+func upEnvironment(dir string, port int) []string {
+	return []string{
+		"DATA_DIR=" + dir, "HOST=127.0.0.1", "PORT=" + strconv.Itoa(port), "DATABASE_URL=", "NATS_URL=", "SECRETS_KEY=",
+		"OPENAI_API_KEY=", "OPENAI_BASE_URL=", "DEFAULT_MODEL=", "PUBLIC_URL=", "LOG_FORMAT=json",
+	}
+}
+
+// up starts `parley up` on dir and returns once its banner stands.
+func up(t *testing.T, dir string, port int) *testkit.Process {
+	t.Helper()
+	return testkit.StartProcess(t, testkit.Command{
+		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
+		Env: upEnvironment(dir, port), ReadyLine: bannerEnd,
+	})
+}
+
+func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	began := time.Now()
+	parley := up(t, dir, testkit.FreePort(t))
+	firstStart := time.Since(began)
+	first := readCredentials(t, dir)
+	pastesWork(t, parley.Output())
+	keyWorks(t, first)
+	endInOrder(t, parley, dir)
+
+	began = time.Now()
+	parley.Restart()
+	secondStart := time.Since(began)
+	t.Logf("first start %s, second %s", firstStart.Round(time.Millisecond), secondStart.Round(time.Millisecond))
+	if secondStart >= firstStart {
+		t.Errorf("the second start took %s, the first %s", secondStart, firstStart)
+	}
+	second := readCredentials(t, dir)
+	if second.APIKey != first.APIKey || second.AgentID != first.AgentID || second.OrganizationID != first.OrganizationID {
+		t.Fatalf("the second start has other credentials: %+v, before: %+v", second, first)
+	}
+	if second.LoginURL == first.LoginURL {
+		t.Fatal("the second start printed the first one's login link, which works once")
+	}
+	keyWorks(t, second)
+	endInOrder(t, parley, dir)
+}
+
+func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	parley := up(t, dir, testkit.FreePort(t))
+	first := readCredentials(t, dir)
+	owner := account{url: first.BaseURL, key: first.APIKey, agent: first.AgentID}
+	asked := trigger{message: "What is 2 + 2?", key: "before"}
+	before := owner.post(t.Context(), asked).want(t, http.StatusOK)
+	old := processesBelow(t, dir)
+	if len(old) == 0 {
+		t.Fatal("no PostgreSQL runs below DATA_DIR")
+	}
+	parley.Kill9()
+	parley.Restart()
+	for _, pid := range processesBelow(t, dir) {
+		for _, orphan := range old {
+			if pid == orphan {
+				t.Errorf("process %d of the killed run still lives", pid)
+			}
+		}
+	}
+	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, before.body) {
+		t.Fatalf("the replay after the crash differs:\n%s\n%s", again.body, before.body)
+	}
+	keyWorks(t, readCredentials(t, dir))
+	endInOrder(t, parley, dir)
+}
+
+func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
+	t.Parallel()
+	port := testkit.FreePort(t)
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := filepath.Join(t.TempDir(), "data")
+	parley := up(t, dir, port)
+	named := fmt.Sprintf("port %d is taken by ", port)
+	owner := fmt.Sprintf("(pid %d)", os.Getpid())
+	if out := parley.Output(); !strings.Contains(out, named) || !strings.Contains(out, owner) {
+		t.Fatalf("the banner does not say %q … %q", named, owner)
+	}
+	creds := readCredentials(t, dir)
+	_, used, err := net.SplitHostPort(strings.TrimPrefix(creds.BaseURL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next, err := strconv.Atoi(used); err != nil || next <= port {
+		t.Fatalf("it serves on port %s, want one after %d", used, port)
+	}
+	keyWorks(t, creds)
+	endInOrder(t, parley, dir)
+}
+
+// readCredentials checks credentials.json: private and complete.
+func readCredentials(t *testing.T, dir string) credentials {
+	t.Helper()
+	path := filepath.Join(dir, "credentials.json")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Fatalf("credentials.json has mode %o, want 600", mode)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var creds credentials
+	if err := json.Unmarshal(raw, &creds); err != nil {
+		t.Fatalf("credentials.json: %v: %s", err, raw)
+	}
+	fields := reflect.ValueOf(creds)
+	for i := range fields.NumField() {
+		if fields.Field(i).String() == "" {
+			t.Fatalf("credentials.json has no %s: %s", fields.Type().Field(i).Name, raw)
+		}
+	}
+	return creds
+}
+
+// keyWorks runs the demo agent with the key, as a scheduler would.
+func keyWorks(t *testing.T, creds credentials) {
+	t.Helper()
+	owner := account{url: creds.BaseURL, key: creds.APIKey, agent: creds.AgentID}
+	if r := owner.post(t.Context(), trigger{message: "What is 12 * 34?"}).want(t, http.StatusOK).run(t); r.Status != "completed" {
+		t.Fatalf("the demo agent's run did not complete: %+v", r)
+	}
+}
+
+// pastesWork cuts the commands out of the banner and runs them in a shell, as somebody who pastes them.
+func pastesWork(t *testing.T, banner string) {
+	t.Helper()
+	var pastes []string
+	for line := range strings.Lines(banner) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "curl ") {
+			pastes = append(pastes, line)
+		}
+	}
+	if len(pastes) != 3 {
+		t.Fatalf("the banner has %d commands to paste, want 3:\n%s", len(pastes), banner)
+	}
+	var last []byte
+	for _, paste := range pastes {
+		last = pasted(t, paste)
+	}
+	if again := pasted(t, pastes[2]); !bytes.Equal(again, last) {
+		t.Fatalf("pasted again, the automation gave another answer:\n%s\n%s", again, last)
+	}
+}
+
+func pasted(t *testing.T, command string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "sh", "-c", command).Output()
+	if err != nil {
+		t.Fatalf("%s\n%v", command, err)
+	}
+	if r := (answer{status: http.StatusOK, body: out}).run(t); r.Status != "completed" || r.Output == nil || r.Output.Message == "" {
+		t.Fatalf("%s\nanswered with no completed run: %s", command, out)
+	}
+	return out
+}
+
+// endInOrder asks parley to stop: it exits with 0 and leaves no process behind.
+func endInOrder(t *testing.T, parley *testkit.Process, dir string) {
+	t.Helper()
+	parley.Term()
+	if err := parley.Wait(30 * time.Second); err != nil {
+		t.Fatalf("parley did not exit with 0: %v", err)
+	}
+	if left := processesBelow(t, dir); len(left) > 0 {
+		t.Fatalf("parley left processes behind: %v", left)
+	}
+}
+
+// processesBelow gives the processes that work in a directory below dir, as a private PostgreSQL does.
+func processesBelow(t *testing.T, dir string) []int {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err != nil || !strings.HasPrefix(target, dir+"/") {
+			continue // not ours to read, or gone, or elsewhere
+		}
+		if pid, err := strconv.Atoi(strings.Split(link, "/")[2]); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

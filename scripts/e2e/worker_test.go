@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lease is for how long nobody takes a run from a worker that has died.
+const lease = 30 * time.Second
+
+func TestChaosWorkerKilledMidRun(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	owner := signUp(t, in.url, modelName)
+	// The first model call is never answered, as that of a worker that dies; the second is.
+	asked := trigger{message: "fault hang*1: survived", key: "k"}
+	victim := c.worker(t)
+	waiting := owner.start(t.Context(), asked)
+	c.model.awaitCalls(t, asked.message, 1)
+	c.worker(t)
+	victim.Kill9()
+
+	got := awaitAnswer(t, waiting, lease+25*time.Second)
+	got.completed(t, echoed("survived"), 2)
+	if calls := c.model.count(asked.message); calls != 2 {
+		t.Fatalf("%d model calls, want 2: one for each attempt", calls)
+	}
+	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, got.body) {
+		t.Fatalf("the replay differs from the answer:\n%s\n%s", again.body, got.body)
+	}
+}
+
+func TestChaosZombieWorkerWritesNothing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	owner := signUp(t, in.url, modelName)
+	// Both attempts get an answer: the zombie wakes up with one in its hands.
+	const message = "sleep 2s: one answer"
+	zombie := c.worker(t)
+	id := owner.enqueue(t, trigger{message: message})
+	c.model.awaitCalls(t, message, 1)
+	zombie.Stop()
+	c.worker(t)
+	got := owner.result(t, id, lease+25*time.Second)
+	got.completed(t, echoed("one answer"), 2)
+	const row = "SELECT xmin::text || ' ' || md5(runs::text) FROM runs WHERE id = $1"
+	before := c.text(t, row, id)
+
+	zombie.Cont()
+	eventually(t, 20*time.Second, "the zombie notices that its run was taken over", func() bool {
+		return strings.Contains(zombie.Output(), "taken over")
+	})
+	if after := c.text(t, row, id); after != before {
+		t.Fatalf("the zombie changed the run's row: %s, before: %s", after, before)
+	}
+	if steps := c.number(t, "SELECT count(*) FROM steps WHERE run_id = $1 AND fence = 1", id); steps != 0 {
+		t.Fatalf("the zombie wrote %d steps", steps)
+	}
+	if again := owner.result(t, id, lease); !bytes.Equal(again.body, got.body) {
+		t.Fatalf("the result changed:\n%s\n%s", again.body, got.body)
+	}
+	// It is a worker again: two runs that hold both workers' attention end well.
+	for _, text := range []string{"first", "second"} {
+		owner.post(t.Context(), trigger{message: text}).completed(t, echoed(text), 1)
+	}
+}
+
+func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
+	t.Parallel()
+	const deaths = 5
+	c := newCluster(t)
+	in := c.ingress(t)
+	c.worker(t, "ROLES=sweep")
+	victim := c.worker(t, "ROLES=agent")
+	owner := signUp(t, in.url, modelName)
+	const message = "fault hang: poison"
+	// The service counts no deaths until PostgreSQL has been up for a lease: workers may have been kept from renewing theirs.
+	eventually(t, lease+10*time.Second, "PostgreSQL is up for longer than a lease", func() bool {
+		return c.text(t, "SELECT pg_postmaster_start_time() < clock_timestamp() - interval '30 seconds'") == "true"
+	})
+	id := owner.enqueue(t, trigger{message: message})
+	for n := 1; n <= deaths; n++ {
+		c.model.awaitCalls(t, message, n)
+		victim.Kill9()
+		// Five leases are two and a half minutes in which nothing happens: this one ends now.
+		if _, err := c.db.ExecContext(t.Context(), "UPDATE open_runs SET lease_until = clock_timestamp() WHERE run_id = $1", id); err != nil {
+			t.Fatal(err)
+		}
+		if n < deaths {
+			victim.Restart()
+		}
+	}
+	failed := owner.result(t, id, 20*time.Second).run(t)
+	if failed.Status != "failed" || failed.Error == nil || failed.Error.Code != "worker_lost" || failed.Attempts != deaths {
+		t.Fatalf("want a run failed with worker_lost after %d attempts: %+v", deaths, failed)
+	}
+	victim.Restart()
+	owner.post(t.Context(), trigger{message: "alive"}).completed(t, echoed("alive"), 1)
+	if calls := c.model.count(message); calls != deaths {
+		t.Fatalf("%d model calls of the poison run, want %d", calls, deaths)
+	}
+}
+
+func TestWorkerToldToStopFinishesItsRun(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	worker := c.worker(t)
+	owner := signUp(t, in.url, modelName)
+	const message = "sleep 4s: finished"
+	waiting := owner.start(t.Context(), trigger{message: message})
+	c.model.awaitCalls(t, message, 1)
+	worker.Term()
+	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("finished"), 1)
+	if err := worker.Wait(20 * time.Second); err != nil {
+		t.Fatalf("the worker did not exit with 0: %v", err)
+	}
+	if calls := c.model.count(message); calls != 1 {
+		t.Fatalf("%d model calls, want 1", calls)
+	}
+}
+
+func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	leaving := c.worker(t)
+	owner := signUp(t, in.url, modelName)
+	// Longer than a worker waits for the runs in its hands before it puts them back.
+	const message = "fault hang*1: handed on"
+	waiting := owner.start(t.Context(), trigger{message: message})
+	c.model.awaitCalls(t, message, 1)
+	staying := c.worker(t)
+	leaving.Term()
+	told := time.Now()
+	if err := leaving.Wait(25 * time.Second); err != nil {
+		t.Fatalf("the worker did not exit with 0: %v", err)
+	}
+	awaitAnswer(t, waiting, 10*time.Second).completed(t, echoed("handed on"), 2)
+	calls := c.model.of(message)
+	if len(calls) != 2 {
+		t.Fatalf("%d model calls, want 2", len(calls))
+	}
+	// The heartbeats of the drain have put the lease's end beyond this.
+	if took := calls[1].began.Sub(told); took > lease-2*time.Second {
+		t.Fatalf("the second attempt began %s after the first worker was told to stop: it waited for the lease", took)
+	}
+	// A run handed on is no death, which the sweepers would have counted when they found its lease over.
+	if strings.Contains(leaving.Output()+staying.Output(), "leases ran out") {
+		t.Fatal("the lease ran out")
+	}
+}
