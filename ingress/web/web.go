@@ -8,7 +8,8 @@ import (
 )
 
 // ContentSecurityPolicy is what the pages allow browsers to load: their own style sheet.
-const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Login is what the login page shows: Problem, when a link did not work, says why.
 type Login struct{ Problem string }

@@ -8,7 +8,7 @@ import (
 )
 
 // inline is what the pages' content security policy would block.
-var inline = regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|javascript:|https?://(?:[^1]|1[^2])`)
+var inline = regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|javascript:|\ssrc=|href="(https?:)?//`)
 
 func TestPages(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,10 @@ type entry struct {
 	until time.Time
 }
 
-func newCache[K comparable](now func() time.Time, read func(context.Context, []K) (map[string]*store.Credential, error), name func(K) string) *cache[K] {
+// newCache reads many credentials at once with read, which gives them by the name that name makes of a key.
+func newCache[K comparable](
+	now func() time.Time, read func(context.Context, []K) (map[string]*store.Credential, error), name func(K) string,
+) *cache[K] {
 	c := &cache[K]{now: now, entries: map[K]entry{}}
 	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry, error) {
 		until := c.now().Add(remember) // from before the read: a change after it may have been missed

@@ -19,7 +19,7 @@ func ClearCookie(w http.ResponseWriter, secure bool) {
 }
 
 func sessionCookie(token string, expires time.Time, maxAge int, secure bool) *http.Cookie {
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // G124: Secure follows the scheme, for development has no TLS
 		Name: CookieName, Value: token, Path: "/", Expires: expires, MaxAge: maxAge,
 		HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode,
 	}

@@ -201,7 +201,7 @@ func unauthenticated(detail string) error { return apierr.New(apierr.Unauthentic
 func organization(cred *store.Credential, p presented) (store.Standing, error) {
 	if cred.OrganizationID != "" {
 		if p.org != "" && p.org != cred.OrganizationID {
-			return store.Standing{}, apierr.New(apierr.OrganizationMismatch, "the API key belongs to another organization than x-organization-id names")
+			return store.Standing{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id names another organization than the API key's")
 		}
 		return store.Standing{OrganizationID: cred.OrganizationID, Role: domain.RoleAdmin}, nil
 	}

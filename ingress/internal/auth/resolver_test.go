@@ -83,10 +83,9 @@ func newWorld(t *testing.T) *world {
 	w.session = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(time.Hour)})
 	w.lapsed = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(-time.Second)})
 	w.Resolver = New(w.lookup, nil)
-	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); w.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
+	go func() { defer close(done); w.Run(t.Context()) }()
+	t.Cleanup(func() { <-done })
 	return w
 }
 
@@ -105,7 +104,7 @@ func (w *world) addLogin(c store.Credential) string {
 }
 
 func request(headers ...string) *http.Request {
-	req := httptest.NewRequest(http.MethodPost, "/api/agents", nil)
+	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/api/agents", nil)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
 	}
@@ -334,9 +333,7 @@ func BenchmarkResolve(b *testing.B) {
 	k := secrets.NewAPIKey()
 	lookup.keys[k.ID] = &store.Credential{KeyID: k.ID, Label: k.ID, OrganizationID: "org_x", SecretHash: k.Hash}
 	r := New(lookup, nil)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go r.Run(ctx)
+	go r.Run(b.Context())
 	req := request("x-api-key", k.Key)
 	b.ReportAllocs()
 	for b.Loop() {

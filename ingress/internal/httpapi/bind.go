@@ -35,7 +35,10 @@ func bind[T any](c *gin.Context) (T, error) {
 // there is no body to check.
 func collect[T any](c *gin.Context) (T, *problems, error) {
 	var body T
-	buf := buffers.Get().(*bytes.Buffer)
+	buf, ok := buffers.Get().(*bytes.Buffer)
+	if !ok {
+		buf = new(bytes.Buffer)
+	}
 	defer func() {
 		if buf.Cap() <= maxReuse {
 			buf.Reset()
@@ -46,7 +49,7 @@ func collect[T any](c *gin.Context) (T, *problems, error) {
 		return body, nil, err
 	}
 	found := &problems{}
-	if !decodeStrict(buf.Bytes(), &body, found) {
+	if !decodeStrict(buf.Bytes(), &body, found) || found.has(bodyPath) {
 		return body, nil, found.err()
 	}
 	if b, ok := any(&body).(checked); ok {
@@ -55,7 +58,7 @@ func collect[T any](c *gin.Context) (T, *problems, error) {
 	return body, found, nil
 }
 
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var buffers sync.Pool // of *bytes.Buffer
 
 func readBody(c *gin.Context, buf *bytes.Buffer) error {
 	req := c.Request

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -71,11 +72,11 @@ func (a *api) mayUse(c *gin.Context, r route) error {
 }
 
 // readQuery reads a query and refuses what is not text, so that no handler has to.
-func readQuery(raw string) (url.Values, error) {
+func readQuery(raw string) (values url.Values, err error) {
 	if raw == "" {
-		return nil, nil
+		return values, nil
 	}
-	values, err := url.ParseQuery(raw)
+	values, err = url.ParseQuery(raw)
 	if err != nil {
 		return nil, apierr.Invalid("query", codeInvalidValue, "the query is malformed")
 	}
@@ -111,11 +112,17 @@ func (a *api) countDemo(c *gin.Context) error {
 	return limited(c, d)
 }
 
+// The headers of limits, as net/http writes them: case does not matter in them.
+const (
+	headerPolicy = "Ratelimit-Policy"
+	headerLimit  = "Ratelimit"
+)
+
 // limited writes a decision's headers, and is the refusal when it is one.
 func limited(c *gin.Context, d ratelimit.Decision) error {
 	header := c.Writer.Header()
-	header.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", d.Tier, d.Limit, int(ratelimit.Window.Seconds())))
-	header.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", d.Tier, d.Remaining, wholeSeconds(d.Reset)))
+	header[headerPolicy] = []string{`"` + d.Tier + `";q=` + strconv.Itoa(d.Limit) + ";w=" + strconv.Itoa(int(ratelimit.Window/time.Second))}
+	header[headerLimit] = []string{`"` + d.Tier + `";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(wholeSeconds(d.Reset))}
 	if d.Allowed {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 // metrics counts requests by route, method and status: few values each, whatever callers send.
 type metrics struct {
+	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	show     gin.HandlerFunc
@@ -30,7 +31,10 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"route", "method"}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "parley_http_requests_in_flight", Help: "Requests being answered, those that wait for runs included.",
+	})
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

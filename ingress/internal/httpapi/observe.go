@@ -16,23 +16,25 @@ import (
 )
 
 const (
-	headerRequestID = "X-Request-Id"
-	maxLoggedPath   = 200 // bytes
+	headerRequestID = "X-Request-Id" // as net/http keeps it
+	maxLoggedPath   = 200            // bytes
 )
 
 // observe surrounds every request: it names it, catches what goes wrong in it, counts it and logs it.
 func (a *api) observe(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		began := time.Now()
+		m.inFlight.Inc()
 		st := stateOf(c)
 		st.requestID = requestIDOf(c.Request)
 		st.traceparent = traceparentOf(c.Request)
 		header := c.Writer.Header()
-		header.Set(headerRequestID, st.requestID)
+		header[headerRequestID] = []string{st.requestID}
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
 		defer func() {
 			took := time.Since(began)
+			m.inFlight.Dec()
 			m.count(c, took)
 			a.log(c, st, took)
 		}()
@@ -109,15 +111,16 @@ func (a *api) log(c *gin.Context, st *state, took time.Duration) {
 		Str("path", path[:min(len(path), maxLoggedPath)]).Int("status", status).
 		Int("bytes", max(0, c.Writer.Size())).Dur("took_ms", took)
 	for _, id := range [...][2]string{
-		{"org_id", st.ident.Caller.OrganizationID}, {"agent_id", st.agentID},
-		{"run_id", st.runID}, {"session_id", st.sessionID},
+		{"org_id", st.ident.Caller.OrganizationID},
+		{"agent_id", st.agentID},
+		{"run_id", st.runID},
+		{"session_id", st.sessionID},
 	} {
 		if id[1] != "" {
 			e = e.Str(id[0], id[1])
 		}
 	}
-	var coded *apierr.Error
-	if errors.As(st.err, &coded) {
+	if coded, ok := errors.AsType[*apierr.Error](st.err); ok {
 		e = e.Str("code", string(coded.Code)).AnErr("error", coded.Err)
 	} else {
 		e = e.AnErr("error", st.err)

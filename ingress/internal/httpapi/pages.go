@@ -9,6 +9,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/web"
+	"parley/shared/apierr"
 	"parley/shared/secrets"
 	"parley/shared/store"
 )
@@ -56,6 +57,10 @@ func showLogin(c *gin.Context, status int, problem string) {
 // dashboardPage is GET /dashboard, for whoever a cookie says is signed in.
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
+	if code := apierr.CodeOf(err); code == apierr.Unavailable || code == apierr.Overloaded {
+		fail(c, err)
+		return
+	}
 	if err != nil || ident.Via != auth.ViaCookie {
 		c.Redirect(http.StatusSeeOther, "/login")
 		return

@@ -29,11 +29,11 @@ type problems struct{ list []apierr.Field }
 
 // add notes what is wrong with a field, unless something is known to be wrong with it or with what it
 // is in: one mistake is reported once.
-func (p *problems) add(field, code, format string, args ...any) {
+func (p *problems) add(field, code, message string, args ...any) {
 	if len(p.list) >= maxProblems || p.has(field) {
 		return
 	}
-	p.list = append(p.list, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(format, args...)})
+	p.list = append(p.list, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
 }
 
 func (p *problems) has(field string) bool {

@@ -24,8 +24,9 @@ type state struct {
 const stateKey = "parley"
 
 func stateOf(c *gin.Context) *state {
-	if st, ok := c.Get(stateKey); ok {
-		return st.(*state)
+	known, _ := c.Get(stateKey)
+	if st, ok := known.(*state); ok {
+		return st
 	}
 	st := &state{}
 	c.Set(stateKey, st)

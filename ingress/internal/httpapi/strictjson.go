@@ -52,12 +52,12 @@ func (d *decoder) syntax(what string) *apierr.Field {
 	return &apierr.Field{Field: bodyPath, Code: codeInvalidJSON, Message: "not JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
 }
 
-func (d *decoder) add(code, format string, args ...any) {
+func (d *decoder) add(code, message string, args ...any) {
 	at := string(d.path)
 	if at == "" {
 		at = bodyPath
 	}
-	d.found.add(at, code, format, args...)
+	d.found.add(at, code, message, args...)
 }
 
 // enter names a member of the value being read, and leave goes back to it.
@@ -105,39 +105,59 @@ func (d *decoder) peek() byte {
 // value reads one value of shape s into dst.
 func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field {
 	first := d.peek()
-	switch {
-	case s.kind == ofOptional:
+	switch s.kind {
+	case ofOptional:
 		dst.Field(0).SetBool(true)
 		return d.value(s.elem, dst.Field(1))
-	case s.kind == ofPointer && first == 'n':
-		return d.literal("null")
-	case s.kind == ofPointer:
+	case ofPointer:
+		if first == 'n' {
+			return d.literal("null")
+		}
 		dst.Set(reflect.New(s.typ.Elem()))
 		return d.value(s.elem, dst.Elem())
-	case s.kind == ofRaw:
+	case ofRaw:
 		start := d.pos
-		if err := d.skip(); err != nil {
-			return err
-		}
+		err := d.skip()
 		dst.SetBytes(append([]byte(nil), d.src[start:d.pos]...))
-		return nil
-	case s.kind == ofString && first == '"':
+		return err
+	default:
+	}
+	if !begins(s.kind, first) {
+		return d.wrong(s)
+	}
+	switch s.kind {
+	case ofString:
 		text, err := d.text()
 		dst.SetString(string(text))
 		return err
-	case s.kind == ofBool && (first == 't' || first == 'f'):
+	case ofBool:
 		dst.SetBool(first == 't')
 		return d.skip()
-	case s.kind == ofInt && (first == '-' || isDigit(first)):
+	case ofInt:
 		return d.integer(dst)
-	case s.kind == ofStruct && first == '{':
+	case ofStruct:
 		return d.structure(s, dst)
-	case s.kind == ofMap && first == '{':
+	case ofMap:
 		return d.mapping(s, dst)
-	case s.kind == ofList && first == '[':
+	default:
 		return d.list(s, dst)
 	}
-	return d.wrong(s)
+}
+
+// begins reports whether a value of that kind may begin with a byte.
+func begins(k kind, first byte) bool {
+	switch k {
+	case ofString:
+		return first == '"'
+	case ofBool:
+		return first == 't' || first == 'f'
+	case ofInt:
+		return first == '-' || isDigit(first)
+	case ofList:
+		return first == '['
+	default:
+		return first == '{'
+	}
 }
 
 // wrong passes over a value of another type; what is wrong inside it does not matter then.

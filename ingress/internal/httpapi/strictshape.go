@@ -65,16 +65,17 @@ var shapes sync.Map // reflect.Type → *shape
 // shapeOf reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
 // Types that no body has make it panic, which the first test of an endpoint shows.
 func shapeOf(typ reflect.Type) *shape {
-	if s, ok := shapes.Load(typ); ok {
-		return s.(*shape)
+	known, ok := shapes.Load(typ)
+	if !ok {
+		known, _ = shapes.LoadOrStore(typ, newShape(typ))
 	}
-	s, _ := shapes.LoadOrStore(typ, newShape(typ))
-	return s.(*shape)
+	s, _ := known.(*shape) // nothing else is ever stored
+	return s
 }
 
 func newShape(typ reflect.Type) *shape {
 	s := &shape{typ: typ}
-	if _, ok := reflect.Zero(typ).Interface().(interface{ optional() }); ok {
+	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
 		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)
 		return s
 	}

@@ -50,21 +50,21 @@ func applySwitch(p *problems, path string, b switchBody, old *domain.Switch) *do
 	return t
 }
 
-func (b knowledgeBody) apply(p *problems, old *domain.KnowledgeTool) *domain.KnowledgeTool {
+func (b *knowledgeBody) apply(p *problems, old *domain.KnowledgeTool) *domain.KnowledgeTool {
 	t := before(p, "tools.knowledge", b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
 	t.DocumentIDs = b.DocumentIDs.or(t.DocumentIDs)
 	return t
 }
 
-func (b voiceBody) apply(p *problems, old *domain.VoiceTool) *domain.VoiceTool {
+func (b *voiceBody) apply(p *problems, old *domain.VoiceTool) *domain.VoiceTool {
 	t := before(p, "tools.voice", b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
 	t.Voice = b.Voice.or(t.Voice)
 	return t
 }
 
-func (b httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
+func (b *httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
 	t := before(p, "tools.httpRequest", b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
 	if !b.Endpoints.Set {
@@ -86,7 +86,7 @@ func (b httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(stri
 	return t
 }
 
-func (b mcpBody) apply(p *problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
+func (b *mcpBody) apply(p *problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
 	t := before(p, "tools.mcp", b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
 	if !b.Servers.Set {

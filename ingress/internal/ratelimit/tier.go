@@ -63,7 +63,7 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 		if b.tokens > 0 {
 			b.tokens--
 			if b.tokens < t.chunk/2 && b.leasing == nil && !now.Before(b.paused) {
-				t.lease(key, b)
+				t.lease(ctx, key, b)
 			}
 			d := t.granted(b)
 			b.mu.Unlock()
@@ -75,7 +75,7 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 			return d, err
 		}
 		if b.leasing == nil {
-			t.lease(key, b)
+			t.lease(ctx, key, b)
 		}
 		over := b.leasing
 		b.mu.Unlock()
@@ -87,14 +87,14 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	}
 }
 
-// lease fetches tokens without the caller's lock or context: others wait for the same ones. It is
-// called under b's lock.
-func (t *tier) lease(key string, b *bucket) {
+// lease fetches tokens apart from its caller, who may go away while others wait for the same ones. It
+// is called under b's lock.
+func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	over := make(chan struct{})
 	b.leasing = over
 	go func() {
 		defer close(over)
-		ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
 		defer cancel()
 		g, err := t.counter.LeaseTokens(ctx, t.name+":"+key, t.limit, t.perSecond, t.chunk)
 		b.mu.Lock()

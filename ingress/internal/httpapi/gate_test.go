@@ -1,0 +1,296 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+func TestStrayRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	for target, c := range map[string]struct {
+		method, problems, allow string
+		status                  int
+	}{
+		"/api/nope":                    {"GET", "not_found", "", 404},
+		"/api/agents/":                 {"GET", "not_found", "", 404},
+		"/API/agents":                  {"GET", "not_found", "", 404},
+		"/api/agents":                  {"PATCH", "method_not_allowed", "DELETE, GET, POST, PUT", 405},
+		"/api/internal/run-automation": {"GET", "method_not_allowed", "POST", 405},
+		"/api/auth/login":              {"INVENT", "method_not_allowed", "POST", 405},
+		"/healthz":                     {"POST", "method_not_allowed", "GET, HEAD", 405},
+	} {
+		a := w.do(c.method, target, "").want(t, c.method+" "+target, c.status, c.problems)
+		for method := range strings.SplitSeq(c.allow, ", ") {
+			if allow := a.header.Get("Allow"); !strings.Contains(allow, method) {
+				t.Errorf("%s %s: Allow %s lacks %s", c.method, target, allow, method)
+			}
+		}
+	}
+}
+
+func TestProblemShape(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	a := w.do("POST", "/api/agents?x=secret", `{"name":"","systemPrompt":"p"}`, ada.auth, "X-Request-Id: my-id").want(t, "problem", 400, "invalid_request name:too_short")
+	want := `{"type":"/docs/errors#invalid_request","title":"Invalid request","status":400,"detail":"name: must not be empty","instance":"/api/agents",` +
+		`"code":"invalid_request","requestId":"my-id","retryable":false,"errors":[{"field":"name","code":"too_short","message":"must not be empty"}]}`
+	if string(a.body) != want || a.requestID() != "my-id" {
+		t.Errorf("problem\n%s\nwant\n%s", a.body, want)
+	}
+	a = w.do("GET", "/api/agents", "")
+	if a.header.Get("WWW-Authenticate") == "" || !strings.HasSuffix(string(a.body), `"errors":[]}`) {
+		t.Errorf("401 %v %s", a.header, a.body)
+	}
+}
+
+func TestFailRendersEachCode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		code   apierr.Code
+		wait   string
+	}{
+		"no code":        {errors.New("pq: secret table"), 500, apierr.Internal, ""},
+		"made-up code":   {apierr.New("made_up", "secret"), 500, apierr.Internal, ""},
+		"wrapped":        {fmt.Errorf("reading secret: %w", apierr.New(apierr.NotFound, "x")), 404, apierr.NotFound, ""},
+		"database away":  {fmt.Errorf("secret: %w", io.ErrUnexpectedEOF), 503, apierr.Unavailable, "1"},
+		"overloaded":     {apierr.New(apierr.Overloaded, "x"), 503, apierr.Overloaded, "1"},
+		"rate limited":   {rateLimited(2100e6, "x"), 429, apierr.RateLimited, "3"},
+		"budget":         {apierr.New(apierr.BudgetExceeded, "x"), 429, apierr.BudgetExceeded, "1"},
+		"key reused":     {apierr.New(apierr.IdempotencyKeyReused, "x"), 422, apierr.IdempotencyKeyReused, ""},
+		"erased":         {apierr.New(apierr.Erased, "x"), 410, apierr.Erased, ""},
+		"with its cause": {apierr.Wrap(apierr.Unavailable, errors.New("secret"), "x"), 503, apierr.Unavailable, "1"},
+	} {
+		rec := httptest.NewRecorder()
+		c2, _ := gin.CreateTestContext(rec)
+		c2.Request = httptest.NewRequestWithContext(t.Context(), "GET", "/api/x", nil)
+		fail(c2, c.err)
+		a := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+		a.want(t, name, c.status, string(c.code))
+		if a.header.Get("Retry-After") != c.wait || strings.Contains(string(a.body), "secret") {
+			t.Errorf("%s: Retry-After %q, body %s", name, a.header.Get("Retry-After"), a.body)
+		}
+		if retryable := a.json(t, "retryable"); retryable != (c.wait != "") {
+			t.Errorf("%s: retryable %v", name, retryable)
+		}
+	}
+	for code, kind := range kinds {
+		if kind.status < 400 || kind.title == "" {
+			t.Errorf("%s is %+v", code, kind)
+		}
+	}
+}
+
+func TestDemoMode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	const demo = "X-Tenant-Id: tenant_demo"
+	chat := `{"sessionId":"s","message":"m"}`
+	for name, c := range map[string]struct {
+		method, target, body string
+	}{
+		"listing agents":     {"GET", "/api/agents", ""},
+		"creating an agent":  {"POST", "/api/agents", smallAgent},
+		"updating":           {"PUT", "/api/agents?id=x", `{}`},
+		"deleting":           {"DELETE", "/api/agents?id=x", ""},
+		"agent chat":         {"POST", "/api/agents?action=chat&id=ag_01h455vb4pex5vsknk084sn02q", chat},
+		"chat with nothing":  {"POST", "/api/agents?action=chat", chat},
+		"chat with both":     {"POST", "/api/agents?action=chat&id=x&template=tpl_support", chat},
+		"keys":               {"GET", "/api/keys", ""},
+		"runs":               {"GET", "/api/runs", ""},
+		"session":            {"GET", "/api/auth/session", ""},
+		"signing up":         {"POST", "/api/auth/signup", `{}`},
+		"logging in":         {"POST", "/api/auth/login", `{}`},
+		"running automation": {"POST", "/api/internal/run-automation", `{}`},
+		"unknown action":     {"POST", "/api/agents?action=dance", `{}`},
+	} {
+		w.do(c.method, c.target, c.body, demo).want(t, name, 403, "demo_restricted")
+	}
+}
+
+func TestDemoLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, ratelimit.Settings{Demo: 3, User: 1000, System: 2000})
+	ada := w.signUp("ada@example.com")
+	const demo = "X-Tenant-Id: tenant_demo"
+	get := func(from, target string, headers ...string) answer {
+		req := httptest.NewRequestWithContext(t.Context(), "GET", target, nil)
+		req.RemoteAddr = "10.0.0.1:1"
+		req.Header.Set("X-Forwarded-For", from)
+		req.Header.Set("X-Tenant-Id", "tenant_demo")
+		for _, h := range headers {
+			name, value, _ := strings.Cut(h, ": ")
+			req.Header.Set(name, value)
+		}
+		return w.send(req)
+	}
+	a := get("198.51.100.1", "/api/agents/templates").want(t, "first", 200, "")
+	if a.header.Get(headerPolicy) != `"demo";q=3;w=60` || a.header.Get(headerLimit) != `"demo";r=2;t=60` {
+		t.Errorf("headers %v", a.header)
+	}
+	get("198.51.100.1", "/api/agents").want(t, "a refused one counts", 403, "demo_restricted")
+	get("198.51.100.1", "/api/nope").want(t, "a stray one counts", 404, "not_found")
+	a = get("198.51.100.1", "/api/agents/templates").want(t, "fourth", 429, "rate_limited")
+	if a.header.Get("Retry-After") != "60" || a.header.Get(headerLimit) != `"demo";r=0;t=60` || a.json(t, "retryable") != true {
+		t.Errorf("headers %v", a.header)
+	}
+	get("198.51.100.1", "/api/agents").want(t, "also what is refused anyway", 429, "rate_limited")
+	get("198.51.100.1", "/api/agents", ada.auth).want(t, "a good credential stands in", 200, "")
+	get("198.51.100.1", "/api/agents", "X-Api-Key: ak_broken").want(t, "a broken one does not", 429, "rate_limited")
+	get("198.51.100.2", "/api/agents/templates").want(t, "another client", 200, "")
+	for n, from := range []string{"2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:2:3::1"} {
+		get(from, "/api/agents/templates").want(t, fmt.Sprintf("IPv6 client %d", n), 200, "")
+	}
+	get("2001:db8:1:2:ffff::", "/api/agents/templates").want(t, "the same IPv6 network", 429, "rate_limited")
+	w.do("GET", "/api/agents/templates", "", "X-Forwarded-For: 198.51.100.1", demo).want(t, "nobody's proxy is not believed", 200, "")
+	w.do("GET", "/healthz", "", demo).want(t, "health does not count", 200, "")
+}
+
+func TestUserLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, ratelimit.Settings{Demo: 1, User: 4, System: 9})
+	ada := w.signUp("ada@example.com")
+	for n := 3; n >= 0; n-- {
+		a := w.do("GET", "/api/agents", "", ada.auth).want(t, "within the limit", 200, "")
+		if got := a.header.Get(headerLimit); !strings.HasPrefix(got, fmt.Sprintf(`"user";r=%d;t=`, n)) || a.header.Get(headerPolicy) != `"user";q=4;w=60` {
+			t.Errorf("headers %v, want %d remaining", a.header, n)
+		}
+	}
+	a := w.do("GET", "/api/agents", "", ada.cookie).want(t, "the cookie is the same credential", 429, "rate_limited")
+	if a.header.Get("Retry-After") == "" || a.header.Get(headerLimit) == "" {
+		t.Errorf("headers %v", a.header)
+	}
+	bea := w.signUp("bea@example.com")
+	w.do("GET", "/api/agents", "", bea.auth).want(t, "another credential", 200, "")
+}
+
+func TestCrossOriginWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	key, _ := w.key(ada, domain.KeyScopeOrganization)
+	for name, c := range map[string]struct {
+		headers []string
+		status  int
+	}{
+		"cookie, no browser":        {[]string{ada.cookie}, 201},
+		"cookie, own page":          {[]string{ada.cookie, "Sec-Fetch-Site: same-origin", "Origin: http://parley.test"}, 201},
+		"cookie, public address":    {[]string{ada.cookie, "Origin: http://parley.test"}, 201},
+		"cookie, other site":        {[]string{ada.cookie, "Sec-Fetch-Site: cross-site", "Origin: https://evil.test"}, 403},
+		"cookie, sibling":           {[]string{ada.cookie, "Sec-Fetch-Site: same-site", "Origin: https://x.parley.test"}, 403},
+		"cookie, old browser":       {[]string{ada.cookie, "Origin: https://evil.test"}, 403},
+		"cookie, sandboxed page":    {[]string{ada.cookie, "Origin: null"}, 403},
+		"key from a page":           {[]string{key, "Sec-Fetch-Site: cross-site", "Origin: https://evil.test"}, 201},
+		"bearer from another page":  {[]string{ada.auth, "Origin: https://evil.test"}, 201},
+		"nobody from a page":        {[]string{"Origin: https://evil.test"}, 401},
+		"key beside cookie, a page": {[]string{ada.cookie, key, "Origin: https://evil.test"}, 201},
+	} {
+		a := w.do("POST", "/api/agents", smallAgent, c.headers...)
+		if a.status != c.status || c.status == 403 && a.problems(t) != "permission_denied" {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	w.do("POST", "/api/auth/login", `{"email":"x","password":"y"}`, "Sec-Fetch-Site: cross-site").want(t, "login from another site", 403, "permission_denied")
+	w.do("POST", "/api/auth/logout", "", ada.cookie, "Sec-Fetch-Site: cross-site").want(t, "logout from another site", 403, "permission_denied")
+	w.do("GET", "/api/agents", "", ada.cookie, "Sec-Fetch-Site: cross-site").want(t, "reading", 200, "")
+}
+
+func TestRunAutomationGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	key, _ := w.key(ada, domain.KeyScopeOrganization)
+	const body = `{"target":"ag_x","input":{"message":"m"}}`
+	for name, c := range map[string]struct {
+		headers  []string
+		status   int
+		problems string
+	}{
+		"nothing":     {nil, 401, "api_key_required"},
+		"cookie":      {[]string{ada.cookie}, 401, "api_key_required"},
+		"bearer":      {[]string{ada.auth}, 401, "api_key_required"},
+		"broken key":  {[]string{"X-Api-Key: ak_1"}, 401, "unauthenticated"},
+		"page":        {[]string{key, "Origin: http://parley.test"}, 403, "server_to_server_only"},
+		"tab":         {[]string{key, "Sec-Fetch-Site: same-origin"}, 403, "server_to_server_only"},
+		"demo":        {[]string{"X-Tenant-Id: tenant_demo"}, 403, "demo_restricted"},
+		"demo cookie": {[]string{"X-Tenant-Id: tenant_demo", ada.cookie}, 401, "api_key_required"},
+	} {
+		w.do("POST", "/api/internal/run-automation", body, c.headers...).want(t, name, c.status, c.problems)
+	}
+}
+
+func TestEveryRouteIsGated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	for _, r := range w.api.routes() {
+		target := r.path
+		if r.action != "" && r.action != "*" {
+			target += "?action=" + r.action
+		}
+		a := w.do(r.method, target, `{}`)
+		switch r.need {
+		case auth.NeedUser, auth.NeedDemo:
+			a.want(t, r.method+" "+target, 401, "unauthenticated")
+		case auth.NeedKey:
+			a.want(t, r.method+" "+target, 401, "api_key_required")
+		case auth.NeedPublic, auth.NeedNobody:
+			if a.status == http.StatusUnauthorized {
+				t.Errorf("%s %s asks for a credential", r.method, target)
+			}
+		}
+		for _, bad := range []string{"X-Api-Key: ", "X-Tenant-Id: ", "Authorization: Bearer a,b", "X-Organization-Id: "} {
+			if a := w.do(r.method, target, `{}`, bad); a.status != 400 {
+				t.Errorf("%s %s with %q: %d %s", r.method, target, bad, a.status, a.body)
+			}
+		}
+	}
+}
+
+func TestGateWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	must(t, w.store.Close())
+	for name, headers := range map[string][]string{"session": {ada.auth}, "demo": {"X-Tenant-Id: tenant_demo"}} {
+		if a := w.do("GET", "/api/agents/templates?limit=1", "", headers...); a.status < 500 {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "checks.postgres") != "failing" {
+		t.Errorf("readyz %d %s", a.status, a.body)
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	if a := w.do("GET", "/readyz", ""); a.status != 200 || string(a.body) != `{"status":"ready","checks":{"postgres":"ok"}}` {
+		t.Errorf("readyz %d %s", a.status, a.body)
+	}
+	w.api.Checks["nats"] = func(context.Context) error { return errors.New("secret host is down") }
+	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "checks.nats") != "failing" || strings.Contains(string(a.body), "secret") {
+		t.Errorf("readyz with a failing check %d %s", a.status, a.body)
+	}
+	delete(w.api.Checks, "nats")
+	w.api.Draining = func() bool { return true }
+	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "status") != "draining" {
+		t.Errorf("readyz while draining %d %s", a.status, a.body)
+	}
+	w.do("GET", "/healthz", "").want(t, "healthz while draining", 200, "")
+}

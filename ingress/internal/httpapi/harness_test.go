@@ -1,0 +1,222 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+	"parley/shared/store"
+	"parley/shared/templates"
+	"parley/shared/testkit"
+)
+
+// cancels notes whose runs were to be cancelled.
+type cancels struct {
+	mu   sync.Mutex
+	seen []string
+	err  error
+}
+
+func (c *cancels) CancelQueued(_ context.Context, org, agentID string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, org+" "+agentID)
+	return c.err
+}
+
+// world is the whole HTTP face over a real database, without a network.
+type world struct {
+	t       *testing.T
+	api     *api
+	handler http.Handler
+	store   *store.Store
+	cancels *cancels
+	log     *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+var manyRequests = ratelimit.Settings{Demo: 100, User: 1_000_000, System: 2_000_000}
+
+func newWorld(t *testing.T, limits ratelimit.Settings) *world {
+	t.Helper()
+	s, err := store.Open(testkit.Postgres(t), 8)
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	must(t, s.SyncTemplates(t.Context(), templates.All()))
+	l, err := ratelimit.New(s, limits)
+	must(t, err)
+	box, err := secrets.NewBox(strings.Repeat("ab", 32))
+	must(t, err)
+	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
+	w := &world{t: t, store: s, cancels: &cancels{}, log: &lockedBuffer{}}
+	resolver := auth.New(s, proxies)
+	var wg sync.WaitGroup
+	wg.Go(func() { resolver.Run(t.Context()) })
+	t.Cleanup(wg.Wait)
+	w.api, err = newAPI(Deps{
+		Store: s, Auth: resolver, Limits: l, Secrets: box, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
+		PublicURL: "http://parley.test/", DefaultModel: "offline",
+		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
+	})
+	must(t, err)
+	m, err := newMetrics(nil)
+	must(t, err)
+	w.handler = w.api.engine(m)
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answer is a response, read.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answer) requestID() string { return strings.Join(a.header[headerRequestID], " and ") }
+
+// json gives the body, or what a path such as "errors.0.field" leads to in it.
+func (a answer) json(t *testing.T, path string) any {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(a.body, &value); err != nil {
+		t.Fatalf("body %q: %v", a.body, err)
+	}
+	for part := range strings.SplitSeq(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[part]
+		case []any:
+			if i := int(part[0] - '0'); i < len(v) {
+				value = v[i]
+			} else {
+				value = nil
+			}
+		}
+	}
+	return value
+}
+
+func (a answer) text(t *testing.T, path string) string {
+	t.Helper()
+	s, _ := a.json(t, path).(string)
+	return s
+}
+
+// problems renders an error's code and fields: "invalid_request name:required".
+func (a answer) problems(t *testing.T) string {
+	t.Helper()
+	var p problem
+	if a.header.Get("Content-Type") != "application/problem+json" {
+		return ""
+	}
+	must(t, json.Unmarshal(a.body, &p))
+	out := string(p.Code)
+	for _, f := range p.Errors {
+		out += " " + f.Field + ":" + f.Code
+	}
+	return out
+}
+
+// do sends a request. Headers are "name: value"; a body is JSON unless a header says otherwise.
+func (w *world) do(method, target, body string, headers ...string) answer {
+	w.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req := httptest.NewRequestWithContext(w.t.Context(), method, target, reader)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if http.CanonicalHeaderKey(name) == "Content-Type" {
+			req.Header.Del(name)
+		}
+		req.Header.Add(name, value)
+	}
+	return w.send(req)
+}
+
+func (w *world) send(req *http.Request) answer {
+	w.t.Helper()
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, req)
+	return answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+}
+
+// want fails the test unless an answer has the status, and for errors exactly these problems.
+func (a answer) want(t *testing.T, what string, status int, problems string) answer {
+	t.Helper()
+	if a.status != status || a.problems(t) != problems {
+		t.Errorf("%s: %d %q, want %d %q\n%s", what, a.status, a.problems(t), status, problems, a.body)
+	}
+	return a
+}
+
+// person is a user with a session and an organization.
+type person struct {
+	id, org, email, token string
+	auth, cookie          string // headers
+}
+
+const password = "correct horse battery"
+
+func (w *world) signUp(email string) person {
+	w.t.Helper()
+	a := w.do("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`"}`).want(w.t, "signing up", 201, "")
+	p := person{id: a.text(w.t, "user.id"), org: a.text(w.t, "organization.id"), email: email, token: a.text(w.t, "token")}
+	p.auth, p.cookie = "Authorization: Bearer "+p.token, "Cookie: "+auth.CookieName+"="+p.token
+	return p
+}
+
+// join makes p a member of another organization.
+func (w *world) join(p person, org string, role domain.Role) {
+	w.t.Helper()
+	_, err := w.store.DB().ExecContext(w.t.Context(), `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)`, org, p.id, role)
+	must(w.t, err)
+	w.api.Auth.ForgetToken(p.token)
+}
+
+// key makes an API key of that scope and gives its header and id.
+func (w *world) key(p person, scope domain.KeyScope) (header, keyID string) {
+	w.t.Helper()
+	a := w.do("POST", "/api/keys", `{"name":"test","scope":"`+string(scope)+`"}`, p.auth).want(w.t, "making a key", 201, "")
+	return "X-Api-Key: " + a.text(w.t, "key"), a.text(w.t, "id")
+}

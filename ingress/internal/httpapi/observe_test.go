@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/rs/zerolog"
+
+	"parley/shared/domain"
+)
+
+func TestRequestIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	for given, kept := range map[string]bool{
+		"a": true, "0af7651916cd43dd8448eb211c80319c": true, "~!{}\"": true, strings.Repeat("x", 128): true,
+		strings.Repeat("x", 129): false, "a b": false, "ä": false, "a\tb": false, "\x7f": false,
+	} {
+		got := w.do("GET", "/api/nope", "", "X-Request-Id: "+given).requestID()
+		if (got == given) != kept || len(got) == 0 || len(got) > 128 {
+			t.Errorf("%q became %q", given, got)
+		}
+	}
+	one, two := w.do("GET", "/healthz", ""), w.do("GET", "/healthz", "", "X-Request-Id: a", "X-Request-Id: b")
+	if x, y := one.requestID(), two.requestID(); len(x) < 20 || len(y) < 20 || x == y {
+		t.Errorf("made ids %q and %q", x, y)
+	}
+}
+
+func TestTraceparent(t *testing.T) {
+	t.Parallel()
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for given, want := range map[string]string{
+		good: good, "": "", "x": "", strings.ToUpper(good): "", "01" + good[2:]: "", good + "-x": "",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01": "", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01": "",
+		"00-0af7651916cd43dd8448eb211c80319-cb7ad6b7169203331-01": "",
+	} {
+		req := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+		req.Header.Set("Traceparent", given)
+		if got := traceparentOf(req); got != want {
+			t.Errorf("%q became %q", given, got)
+		}
+	}
+}
+
+// bare is the middleware alone around one handler.
+func bare(t *testing.T, handle gin.HandlerFunc) (http.Handler, *lockedBuffer) {
+	t.Helper()
+	log := &lockedBuffer{}
+	m, err := newMetrics(nil)
+	must(t, err)
+	e := gin.New()
+	e.Use((&api{Deps: Deps{Log: zerolog.New(log)}}).observe(m))
+	e.GET("/x", handle)
+	e.GET("/metrics", m.show)
+	return e, log
+}
+
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]any{"string": "secret detail", "error": errors.New("secret detail")} {
+		h, log := bare(t, func(*gin.Context) { panic(value) })
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil))
+		a := answer{rec.Code, rec.Header(), rec.Body.Bytes()}.want(t, name, 500, "internal")
+		if strings.Contains(string(a.body), "secret") || strings.Contains(string(a.body), ".go") {
+			t.Errorf("%s: shown %s", name, a.body)
+		}
+		if text := log.String(); !strings.Contains(text, "secret detail") || !strings.Contains(text, "observe_test.go") || strings.Count(text, "\n") != 1 {
+			t.Errorf("%s: logged %s", name, text)
+		}
+	}
+	h, _ := bare(t, func(c *gin.Context) {
+		c.String(http.StatusOK, "half of it")
+		panic("late")
+	})
+	server := httptest.NewServer(h)
+	defer server.Close()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/x", nil)
+	must(t, err)
+	if resp, err := server.Client().Do(req); err == nil {
+		_ = resp.Body.Close()
+		t.Error("a response that broke off looks whole")
+	}
+}
+
+func TestLogLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	key, _ := w.key(ada, domain.KeyScopeOrganization)
+	agentID := w.agent(ada, `{"name":"canary name","systemPrompt":"canary prompt"}`)
+	w.do("PUT", "/api/agents?id="+agentID, `{"canary_field":"canary value"}`, key, "X-Request-Id: rid-1")
+	w.do("GET", "/api/agents?q=canary+query", "", ada.cookie)
+	w.do("POST", "/api/auth/login", `{"email":"canary@example.com","password":"canary password"}`)
+	text := w.log.String()
+	for _, want := range []string{
+		`"request_id":"rid-1","method":"PUT","path":"/api/agents","status":400`, `"org_id":"` + ada.org + `"`, `"agent_id":"` + agentID + `"`, `"code":"invalid_request"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log lacks %s:\n%s", want, text)
+		}
+	}
+	for _, secret := range []string{"canary", ada.token, strings.TrimPrefix(key, "X-Api-Key: "), password, ada.email} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+	if strings.Contains(text, "healthz") {
+		t.Error("health checks are logged at info")
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	w.do("GET", "/api/agents?id=x", "")
+	w.do("GET", "/api/agents?id=y", "")
+	w.do("MADEUP", "/some/path", "")
+	text := string(w.do("GET", "/metrics", "").body)
+	for _, want := range []string{
+		`parley_http_requests_total{method="GET",route="/api/agents",status="401"} 2`,
+		`parley_http_requests_total{method="any",route="none",status="404"} 1`,
+		`parley_http_request_seconds_count{method="GET",route="/api/agents"} 2`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	if strings.Contains(text, "MADEUP") || strings.Contains(text, "/some/path") {
+		t.Error("metrics hold what callers invent")
+	}
+}

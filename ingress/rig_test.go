@@ -1,0 +1,250 @@
+package ingress_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress"
+	"parley/shared/bus"
+	"parley/shared/config"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// rig is a real ingress on loopback, with a database and a bus, and an organization that calls it. Where a
+// test wants answers, echo stands in for the workers, on the real bus and the real tables.
+type rig struct {
+	*testing.T
+	url   string
+	store *store.Store
+	bus   *bus.Bus
+	token string // login session of the owner
+	org   string
+	key   string // organization key
+	agent string // allows users and systems
+}
+
+func defaults() ingress.Config {
+	return ingress.Config{
+		Runs: config.Runs{OrgDispatchWindow: 64},
+		Ingress: config.Ingress{Host: "127.0.0.1", LimitDemo: 10, LimitUser: 100_000, LimitSystem: 1_000_000, RunDeadline: time.Minute,
+			WaitDefault: 10 * time.Second, RetentionDefault: 24 * time.Hour, BacklogMax: 1000, SecretsKey: strings.Repeat("ab", 32)},
+	}
+}
+
+func newRig(t *testing.T, cfg ingress.Config) *rig {
+	t.Helper()
+	st, err := store.Open(testkit.Postgres(t), 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.ErrorLevel)
+	b, err := bus.Dial(testkit.NATS(t), "test", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	r := &rig{T: t, store: st, bus: b}
+	r.url, _ = r.serve(cfg, log)
+	r.signUp()
+	return r
+}
+
+// serve runs an ingress until the test or the returned function ends it.
+func (r *rig) serve(cfg ingress.Config, log zerolog.Logger) (url string, stop func()) {
+	r.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.Fatal(err)
+	}
+	in, err := ingress.New(cfg, ingress.Deps{Store: r.store, Bus: r.bus, Log: log, Listener: listener})
+	if err != nil {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- in.Run(ctx) }()
+	done := false
+	stop = func() {
+		if done {
+			return
+		}
+		done = true
+		cancel()
+		if err := <-ended; err != nil {
+			r.Errorf("ingress ended with %v", err)
+		}
+	}
+	r.Cleanup(stop)
+	return "http://" + listener.Addr().String(), stop
+}
+
+func (r *rig) signUp() {
+	r.Helper()
+	var account struct {
+		Token        string
+		Organization struct{ ID string }
+	}
+	r.call("POST", "/api/auth/signup", nil, `{"email":"ada@example.com","password":"correct horse battery"}`).into(&account, 201)
+	r.token, r.org = account.Token, account.Organization.ID
+	var key struct{ Key string }
+	r.call("POST", "/api/keys", head{"Authorization": "Bearer " + r.token}, `{"name":"k","scope":"organization"}`).into(&key, 201)
+	r.key = key.Key
+	r.agent = r.newAgent(`"user","system"`)
+}
+
+func (r *rig) newAgent(callers string) string {
+	r.Helper()
+	var agent struct{ ID string }
+	r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p","allowedCallers":[`+callers+`]}`).into(&agent, 201)
+	return agent.ID
+}
+
+type head map[string]string
+
+func (r *rig) asKey(more ...string) head {
+	h := head{"x-api-key": r.key}
+	for i := 0; i+1 < len(more); i += 2 {
+		h[more[i]] = more[i+1]
+	}
+	return h
+}
+
+// answer is a response, read to its end.
+type answer struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   string
+}
+
+func (r *rig) call(method, path string, headers head, body string) answer {
+	r.Helper()
+	return r.callAt(r.url, method, path, headers, body)
+}
+
+func (r *rig) callAt(base, method, path string, headers head, body string) answer {
+	r.Helper()
+	req, err := http.NewRequestWithContext(r.Context(), method, base+path, bytes.NewBufferString(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return answer{t: r.T, status: res.StatusCode, header: res.Header, body: string(raw)}
+}
+
+func (a answer) into(v any, status int) {
+	a.t.Helper()
+	a.want(status)
+	if err := json.Unmarshal([]byte(a.body), v); err != nil {
+		a.t.Fatalf("%q: %v", a.body, err)
+	}
+}
+
+func (a answer) want(status int) answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+	return a
+}
+
+// run decodes a run object.
+func (a answer) run(status int) domain.Run {
+	a.t.Helper()
+	var run domain.Run
+	a.into(&run, status)
+	return run
+}
+
+// problem is what a test looks at in problem+json.
+type problem struct {
+	Code   string
+	Errors []struct{ Field, Code string }
+}
+
+func (a answer) problem(status int) problem {
+	a.t.Helper()
+	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
+		a.t.Errorf("an error is %q: %s", got, a.body)
+	}
+	var p problem
+	a.into(&p, status)
+	return p
+}
+
+// echo answers runs as workers do, until the test ends: claim, finish, reply, ack.
+func (r *rig) echo() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{}, len(domain.Lanes))
+	for _, lane := range domain.Lanes {
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			for doorbells := r.bus.Lane(lane); ctx.Err() == nil; {
+				if err := doorbells.Fetch(ctx, 16, 100*time.Millisecond, func(d *bus.Doorbell) { r.answer(ctx, d) }); err != nil && ctx.Err() == nil {
+					r.Errorf("fetching: %v", err)
+				}
+			}
+		}()
+	}
+	r.Cleanup(func() {
+		cancel()
+		for range domain.Lanes {
+			<-ended
+		}
+	})
+}
+
+func (r *rig) answer(ctx context.Context, d *bus.Doorbell) {
+	claims, err := r.store.Claim(ctx, []string{d.RunID})
+	if err != nil || claims[0].Run == nil {
+		d.Ack()
+		return
+	}
+	c := claims[0].Run
+	in, err := c.Input()
+	if err != nil {
+		r.Errorf("input: %v", err)
+	}
+	text := "echo: " + in.Message
+	run := c.Run()
+	run.Message, run.Output = &text, &domain.Output{Message: text}
+	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
+	ending, err := store.NewEnding(c.Fence, run)
+	if err != nil {
+		r.Errorf("rendering: %v", err)
+	}
+	finished, err := r.store.Finish(ctx, []store.Ending{ending})
+	if err != nil {
+		r.Errorf("finishing: %v", err)
+		return
+	}
+	r.bus.Done(d.RunID, d.ReplyTo, ending.Result)
+	r.bus.Ring(finished.Jobs...)
+	d.Ack()
+}
