@@ -37,6 +37,9 @@ type automation struct {
 	NATS    string   `name:"nats-server" env:"PARLEY_NATS_SERVER" type:"path" help:"The nats-server binary; by default bin/nats-server, else the one on the PATH."`
 	Ingress string   `type:"existingfile" help:"An ingress binary to measure instead of this tree's; with --worker."`
 	Worker  string   `type:"existingfile" help:"A worker binary to measure instead of this tree's; with --ingress."`
+
+	Statements bool   `help:"Also show what each of Parley's SQL statements costs (pg_stat_statements); slows PostgreSQL a little."`
+	Profile    string `type:"path" placeholder:"DIR" help:"Also write CPU profiles of ingress and worker into this directory; slows both a little."`
 }
 
 // Validate is called by kong.
@@ -48,6 +51,8 @@ func (a *automation) Validate() error {
 		return errors.New("--clients takes numbers above zero")
 	case (a.Ingress == "") != (a.Worker == ""):
 		return errors.New("--ingress and --worker go together")
+	case a.Ingress != "" && a.Profile != "":
+		return errors.New("--profile needs the binaries to be built here: not with --ingress")
 	}
 	return nil
 }
@@ -95,6 +100,11 @@ func (a *automation) prepare() (release func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("another bench is running: %w", err)
 	}
+	if a.Profile != "" {
+		if err := os.MkdirAll(a.Profile, 0o750); err != nil {
+			return nil, errors.Join(fmt.Errorf("making directory: %w", err), lock.Unlock())
+		}
+	}
 	clean := func() error { return os.RemoveAll(a.Dir) }
 	err = clean()
 	if err == nil {
@@ -133,9 +143,9 @@ func (b *bench) start(ctx context.Context) (err error) {
 	if b.nats, err = servers.FindNATS(b.NATS, filepath.Dir(scripts)); err != nil {
 		return err
 	}
-	say("starting PostgreSQL and nats-server")
+	sayf("starting PostgreSQL and nats-server")
 	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
-	if b.servers, err = servers.Start(ctx, servers.Config{Dir: b.Dir, NATS: b.nats, Log: log}); err != nil {
+	if b.servers, err = servers.Start(ctx, servers.Config{Dir: b.Dir, NATS: b.nats, Log: log, Statements: b.Statements}); err != nil {
 		return err
 	}
 	b.counts = map[string]count{}
@@ -167,9 +177,9 @@ func (b *bench) startFloor(ctx context.Context) error {
 func (b *bench) startParley(ctx context.Context) error {
 	binaries := parley.Binaries{Ingress: b.Ingress, Worker: b.Worker}
 	if b.Ingress == "" {
-		say("building ingress and worker")
+		sayf("building ingress and worker")
 		var err error
-		if binaries, err = parley.Build(ctx, b.Dir); err != nil {
+		if binaries, err = parley.Build(ctx, b.Dir, b.Profile != ""); err != nil {
 			return err
 		}
 	}
@@ -177,7 +187,9 @@ func (b *bench) startParley(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.parley, err = parley.Start(ctx, parley.Config{Binaries: binaries, DatabaseURL: dsn, NATSURL: b.servers.NATSURL(), LogsDir: b.Dir})
+	b.parley, err = parley.Start(ctx, parley.Config{
+		Binaries: binaries, DatabaseURL: dsn, NATSURL: b.servers.NATSURL(), LogsDir: b.Dir, ProfilesDir: b.Profile,
+	})
 	if err != nil {
 		return err
 	}
@@ -208,7 +220,7 @@ func (b *bench) measure(ctx context.Context) (report.Report, error) {
 	outcome, err := measure.Run(ctx, measure.Config{
 		Clients: b.Clients, Rounds: b.Rounds, WarmUp: seconds(b.WarmUp), Duration: seconds(b.Seconds), Command: b.self,
 		Progress: func(round int, s report.Sample) {
-			say("%d clients, round %d of %d: %-6s %6.0f runs/s, p50 %.2f ms, p99 %.2f ms", s.Clients, round, b.Rounds, s.Side,
+			sayf("%d clients, round %d of %d: %-6s %6.0f runs/s, p50 %.2f ms, p99 %.2f ms", s.Clients, round, b.Rounds, s.Side,
 				s.Round.RunsPerSecond, s.Round.P50, s.Round.P99)
 		},
 	}, b.servers, b.sides)
@@ -218,7 +230,22 @@ func (b *bench) measure(ctx context.Context) (report.Report, error) {
 	if setup.Stored, err = b.stored(ctx, outcome.Answered); err != nil {
 		return report.Report{}, err
 	}
-	return report.New(setup, outcome.Samples), nil
+	out := report.New(setup, outcome.Samples)
+	if b.Statements && b.parley != nil {
+		out.Statements, err = b.servers.Statements(ctx, report.Parley, outcome.Answered[report.Parley])
+	}
+	if err == nil && b.Profile != "" && b.parley != nil {
+		err = b.profiles(ctx)
+	}
+	return out, err
+}
+
+func (b *bench) profiles(ctx context.Context) error {
+	files, err := b.parley.WriteProfiles(ctx)
+	for _, file := range files {
+		sayf("go tool pprof -top %s", file)
+	}
+	return err
 }
 
 // stored counts what each side has on disk: it must not have answered more.
@@ -267,7 +294,7 @@ func (b *bench) setup(ctx context.Context) (report.Setup, error) {
 		return s, err
 	}
 	if disk < machine.InMemory {
-		say("warning: a sync takes %s: %s is not on a disk, and what is durable costs nothing there (--dir)", disk, b.Dir)
+		sayf("warning: a sync takes %s: %s is not on a disk, and what is durable costs nothing there (--dir)", disk, b.Dir)
 	}
 	s.SyncMillis = disk.Seconds() * 1e3
 	return s, nil
@@ -275,5 +302,5 @@ func (b *bench) setup(ctx context.Context) (report.Setup, error) {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// say tells whoever waits what is being done.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }
+// sayf tells whoever waits what is being done.
+func sayf(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }

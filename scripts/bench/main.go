@@ -48,8 +48,7 @@ func (*client) Run(ctx context.Context) error { return load.Serve(ctx, os.Stdin,
 
 func main() {
 	var c commands
-	parsed := kong.Parse(&c, kong.Name("bench"), kong.Description("Measures Parley beside the least that it could cost."),
-		kong.UsageOnError(), kong.BindToProvider(func() (context.Context, error) { return context.Background(), nil }))
+	parsed := kong.Parse(&c, kong.Name("bench"), kong.Description("Measures Parley beside the least that it could cost."))
 	ctx, stop := lifecycle.Context(context.Background())
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	err := parsed.Run()

@@ -24,8 +24,9 @@ type ledger struct {
 	stub *openaistub.Server
 	url  string // for OPENAI_BASE_URL
 
-	mu    sync.Mutex
-	calls []call
+	mu     sync.Mutex
+	calls  []call
+	delays map[string][]time.Duration
 }
 
 // call is one model call; ended is zero as long as it is being answered.
@@ -36,7 +37,7 @@ type call struct {
 
 func newLedger(t *testing.T) *ledger {
 	t.Helper()
-	l := &ledger{stub: openaistub.New()}
+	l := &ledger{stub: openaistub.New(), delays: map[string][]time.Duration{}}
 	l.stub.Respond(l.name)
 	server := httptest.NewServer(l)
 	t.Cleanup(server.Close)
@@ -59,14 +60,32 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.stub.ServeHTTP(w, r)
 }
 
-// name records a call's prompt, and leaves the answer to the stub's rules.
+// answerAfter has the calls with a prompt answered with numbered texts, each after its delay: the first
+// with "answer 1" after the first, and so on. Later ones go by the stub's rules.
+func (l *ledger) answerAfter(prompt string, delays ...time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delays[prompt] = delays
+}
+
+// name records a call's prompt, and leaves the answer to the stub's rules unless it was set.
 func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	nth := 1
+	for _, c := range l.calls {
+		if c.prompt == req.Prompt() {
+			nth++
+		}
+	}
 	if n, err := strconv.Atoi(req.Header[headerCall]); err == nil && n < len(l.calls) {
 		l.calls[n].prompt = req.Prompt()
 	}
-	return openaistub.Reply{}, false
+	delays := l.delays[req.Prompt()]
+	if nth > len(delays) {
+		return openaistub.Reply{}, false
+	}
+	return openaistub.Reply{Text: "answer " + strconv.Itoa(nth), Delay: delays[nth-1]}, true
 }
 
 // of gives the calls with one of the prompts, in the order in which they came.

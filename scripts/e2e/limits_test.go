@@ -20,8 +20,8 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 	)
 	c := newCluster(t, "ORG_DISPATCH_WINDOW="+strconv.Itoa(window))
 	in := c.ingress(t)
-	// As many slots as one organization may use: without the window the flood would have them all, for as long as it lasts.
-	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(window))
+	// More slots than one organization may use, and far fewer than its runs: without the window the flood would have them all.
+	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(2*window))
 	flooder, other := signUp(t, in.url, modelName), signUp(t, in.url, modelName)
 	alone := timeOne(t, other)
 

@@ -100,3 +100,27 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 		t.Fatalf("%d runs in the database, want 2", rows)
 	}
 }
+
+func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	holder := c.worker(t)
+	owner := signUp(t, in.url, modelName)
+	const message = "outage"
+	c.model.answerAfter(message, time.Minute, 5*time.Second)
+	id := owner.enqueue(t, trigger{message: message})
+	c.model.awaitCalls(t, message, 1)
+	c.worker(t)
+	c.postgres.Kill9()
+	eventually(t, lease+30*time.Second, "the worker gives the run up, whose lease it could not renew", func() bool {
+		return strings.Contains(holder.Output(), "putting run back failed")
+	})
+	c.postgres.Restart()
+	c.model.awaitCalls(t, message, 2)
+	// Both workers lived all the time: an outage of the database must not bring a run nearer to being poison.
+	if deaths := c.number(t, "SELECT deaths FROM open_runs WHERE run_id = $1", id); deaths != 0 {
+		t.Errorf("the outage was counted as the death of %d workers", deaths)
+	}
+	owner.result(t, id, 30*time.Second).completed(t, "answer 2", 2)
+}

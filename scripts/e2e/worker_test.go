@@ -38,35 +38,62 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url, modelName)
-	// Both attempts get an answer: the zombie wakes up with one in its hands.
-	const message = "sleep 2s: one answer"
+	// The zombie wakes up with the first answer to both in its hands: to one when the other worker has
+	// ended the run, to one while the other worker still waits for its own answer.
+	const ended, open = "ended meanwhile", "open still"
+	c.model.answerAfter(ended, 2*time.Second, 0)
+	c.model.answerAfter(open, 2*time.Second, 15*time.Second)
 	zombie := c.worker(t)
-	id := owner.enqueue(t, trigger{message: message})
-	c.model.awaitCalls(t, message, 1)
+	endedID := owner.enqueue(t, trigger{message: ended})
+	openID := owner.enqueue(t, trigger{message: open})
+	c.model.awaitCalls(t, ended, 1)
+	c.model.awaitCalls(t, open, 1)
 	zombie.Stop()
 	c.worker(t)
-	got := owner.result(t, id, lease+25*time.Second)
-	got.completed(t, echoed("one answer"), 2)
-	const row = "SELECT xmin::text || ' ' || md5(runs::text) FROM runs WHERE id = $1"
-	before := c.text(t, row, id)
+	got := owner.result(t, endedID, lease+25*time.Second)
+	got.completed(t, "answer 2", 2)
+	c.model.awaitCalls(t, open, 2)
+	rows := []string{rowOf(t, c, endedID), rowOf(t, c, openID)}
 
 	zombie.Cont()
-	eventually(t, 20*time.Second, "the zombie notices that its run was taken over", func() bool {
-		return strings.Contains(zombie.Output(), "taken over")
-	})
-	if after := c.text(t, row, id); after != before {
-		t.Fatalf("the zombie changed the run's row: %s, before: %s", after, before)
+	for _, id := range []string{endedID, openID} {
+		eventually(t, 12*time.Second, "the zombie notices that run "+id+" was taken over", func() bool {
+			return saysTakenOver(zombie.Output(), id)
+		})
 	}
-	if steps := c.number(t, "SELECT count(*) FROM steps WHERE run_id = $1 AND fence = 1", id); steps != 0 {
-		t.Fatalf("the zombie wrote %d steps", steps)
+	for i, after := range []string{rowOf(t, c, endedID), rowOf(t, c, openID)} {
+		if after != rows[i] {
+			t.Fatalf("the zombie changed a run's row: %s, before: %s", after, rows[i])
+		}
 	}
-	if again := owner.result(t, id, lease); !bytes.Equal(again.body, got.body) {
+	owner.result(t, openID, lease).completed(t, "answer 2", 2)
+	if again := owner.result(t, endedID, lease); !bytes.Equal(again.body, got.body) {
 		t.Fatalf("the result changed:\n%s\n%s", again.body, got.body)
 	}
-	// It is a worker again: two runs that hold both workers' attention end well.
-	for _, text := range []string{"first", "second"} {
-		owner.post(t.Context(), trigger{message: text}).completed(t, echoed(text), 1)
+	for _, message := range []string{ended, open} {
+		if calls := c.model.count(message); calls != 2 {
+			t.Fatalf("%d model calls of %q, want 2", calls, message)
+		}
 	}
+	if steps := c.number(t, "SELECT count(*) FROM steps WHERE fence = 1"); steps != 0 {
+		t.Fatalf("the zombie wrote %d steps", steps)
+	}
+}
+
+// rowOf names the version of a run's row and what is in it.
+func rowOf(t *testing.T, c *cluster, id string) string {
+	t.Helper()
+	return c.text(t, "SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1", id)
+}
+
+// saysTakenOver tells whether a worker has logged that it lost a run to another one.
+func saysTakenOver(log, id string) bool {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, id) && strings.Contains(line, "taken over") {
+			return true
+		}
+	}
+	return false
 }
 
 func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {

@@ -37,6 +37,7 @@ type Logging struct {
 // Runs are the settings that ingress and workers must agree on.
 type Runs struct {
 	OrgDispatchWindow int `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"64" help:"Runs of one organization that are dispatched at a time; the rest wait their turn."`
+	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Model of agents that name none, as provider/model; workers use it, the ingress shows it."`
 }
 
 // Check reports the first setting that makes no sense.
@@ -95,7 +96,6 @@ type Workers struct {
 	WorkerConcurrency int    `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs carried out at a time in each lane; 0: 64 for each core."`
 	OpenAIAPIKey      string `name:"openai-api-key" env:"OPENAI_API_KEY" help:"Key for OpenAI or a compatible service."`
 	OpenAIBaseURL     string `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"Address of an OpenAI-compatible service, up to and with /v1."`
-	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Model of agents that name none, as provider/model."`
 }
 
 // Check reports the first setting that makes no sense.

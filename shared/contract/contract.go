@@ -11,6 +11,7 @@ package contract
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -68,12 +69,14 @@ func Dedupe(org string, endpoint Endpoint, keyOrRunID string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// Hash is SHA-256 over parts, each closed by its length so that no two lists of parts collide.
+// Hash is SHA-256 over parts, each preceded by its length so that no two lists of parts collide.
 func Hash(parts ...string) []byte {
 	h := sha256.New()
+	var length [8]byte
 	for _, p := range parts {
-		_, _ = h.Write([]byte(p))                                  // a hash never fails
-		_, _ = h.Write([]byte{0, byte(len(p)), byte(len(p) >> 8)}) // a hash never fails
+		binary.BigEndian.PutUint64(length[:], uint64(len(p)))
+		_, _ = h.Write(length[:]) // a hash never fails
+		_, _ = h.Write([]byte(p)) // a hash never fails
 	}
 	return h.Sum(nil)
 }

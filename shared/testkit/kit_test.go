@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"parley/shared/bus/embedded"
 	"parley/shared/contract"
 )
 
@@ -149,8 +150,15 @@ func openJetStream(t *testing.T, url string) jetstream.JetStream {
 
 func TestBorrowedNATS(t *testing.T) {
 	t.Parallel()
-	own := NATS(t)
-	t.Cleanup(func() { _ = os.Remove(borrowPath(own)) })
+	server, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Port: embedded.RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := server.URL()
+	t.Cleanup(func() {
+		_ = os.Remove(borrowPath(own))
+		_ = server.Stop(context.WithoutCancel(t.Context()))
+	})
 	for range 3 {
 		t.Run("one", func(t *testing.T) {
 			t.Parallel()
@@ -159,6 +167,11 @@ func TestBorrowedNATS(t *testing.T) {
 					t.Fatal("another server")
 				}
 			}
+			t.Run("below", func(t *testing.T) {
+				if said := play(t, func(s *stage) { borrow(s, own) }); !strings.Contains(said, "has the shared NATS server") {
+					t.Errorf("asked again below: %q", said)
+				}
+			})
 			js := openJetStream(t, own)
 			for name, found := range map[string]error{contract.StreamJobs: jetstream.ErrStreamNotFound, "OTHERS": nil} {
 				if _, err := js.Stream(t.Context(), name); found != nil && !errors.Is(err, found) {
@@ -364,6 +377,10 @@ func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	if os.Getenv(victimKey) == "" {
 		return
 	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		panic("told to")
+	}()
 	dsn := Postgres(t)
 	url := NATS(t)
 	postgres := PostgresProcess(t)
@@ -376,10 +393,6 @@ func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	}
 	pid := query(t, dsn, "SELECT pg_backend_pid()") // of the private server: it goes with its postmaster
 	fmt.Println("victim", own.dir, p.PID(), childOf(t, p.Output()), postgres.PID(), postmaster(t, own.dir), pid, url)
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		panic("told to")
-	}()
 	select {}
 }
 
@@ -411,7 +424,7 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVictim$")
-			victim.Env = append(os.Environ(), victimKey+"=1")
+			victim.Env = append(os.Environ(), victimKey+"=1", "TEST_DATABASE_URL=", "TEST_NATS_URL=", "PARLEY_TEST_CONTAINERS=")
 			output, err := victim.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ import (
 )
 
 // sharedWithin is how long a test waits for the others that use the one shared server.
-const sharedWithin = 10 * time.Minute
+const sharedWithin = 5 * time.Minute
 
 // NATS returns the URL of a NATS server with JetStream, on loopback, for this test alone:
 // a server of its own, or the shared one as long as the test lasts, without streams of
@@ -75,10 +76,14 @@ var borrowers = struct {
 func borrow(tb testing.TB, url string) string {
 	tb.Helper()
 	borrowers.Lock()
-	again := borrowers.byURL[url] == tb
+	holder := borrowers.byURL[url]
 	borrowers.Unlock()
-	if again {
+	if holder == tb {
 		return url
+	}
+	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
+		// It would wait for its own parent.
+		tb.Fatalf("testkit: %s has the shared NATS server: ask for one in it or in its subtests, not in both", holder.Name())
 	}
 	ctx, cancel := context.WithTimeout(tb.Context(), sharedWithin)
 	defer cancel()

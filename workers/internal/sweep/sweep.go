@@ -20,6 +20,7 @@ import (
 const (
 	every         = time.Second
 	expireEvery   = 10 * time.Second
+	limitsIdle    = 5 * time.Minute
 	batchMax      = 500  // rows ended or requeued in one transaction
 	redispatchMax = 1000 // doorbells rung again in one sweep
 	dispatchMax   = 64   // waiting runs dispatched per organization in one sweep
@@ -168,12 +169,19 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 	return again, later, nil
 }
 
-// expire removes what retention no longer keeps, a batch at a time until none is left.
+// expire removes what is kept no longer: runs past their retention a batch at a time until none is left,
+// login sessions and links that are over, and what idle callers' limits have counted.
 func (s *Sweeper) expire(ctx context.Context) error {
 	for {
 		n, err := s.store.DeleteExpired(ctx, batchMax)
-		if err != nil || n < batchMax {
+		if err != nil {
 			return err
 		}
+		if n < batchMax {
+			break
+		}
 	}
+	_, logins := s.store.PruneLogins(ctx)
+	_, limits := s.store.PruneLimits(ctx, limitsIdle, batchMax)
+	return errors.Join(logins, limits)
 }

@@ -84,6 +84,7 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 		return nil, err
 	}
 	group.Add("workers", w.Run)
+	u.DefaultModel = w.DefaultModel()
 	in, err := ingress.New(ingress.Config{Runs: u.Runs, Ingress: u.Ingress},
 		ingress.Deps{Store: srv.store, Bus: srv.bus, Log: log, Metrics: metrics, Listener: listener})
 	if err != nil {

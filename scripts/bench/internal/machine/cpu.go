@@ -54,6 +54,41 @@ func TreeCPU(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
+// Busy is the CPU time that all processes of the machine have taken, the kernel and (on a virtual machine) the host's
+// other guests too.
+func Busy() (time.Duration, error) {
+	raw, err := os.ReadFile("/proc/stat")
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, ErrNoProc
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading CPU time: %w", err)
+	}
+	return parseBusy(raw)
+}
+
+// idleFields of the line "cpu" are no work: idle and iowait; guest time is counted under user already.
+const idleFields, guestFields = 3, 8
+
+func parseBusy(raw []byte) (time.Duration, error) {
+	line, _, _ := bytes.Cut(raw, []byte("\n"))
+	fields := bytes.Fields(line)
+	if len(fields) < guestFields+1 || string(fields[0]) != "cpu" {
+		return 0, fmt.Errorf("reading CPU time: %q", line)
+	}
+	var sum time.Duration
+	for i, field := range fields[1 : guestFields+1] {
+		ticks, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading CPU time: %w", err)
+		}
+		if i != idleFields && i != idleFields+1 {
+			sum += time.Duration(ticks) * tick
+		}
+	}
+	return sum, nil
+}
+
 func read(pid string) (stat, error) {
 	raw, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if errors.Is(err, os.ErrNotExist) {

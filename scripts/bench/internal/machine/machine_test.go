@@ -24,6 +24,22 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParseBusy(t *testing.T) {
+	t.Parallel()
+	got, err := parseBusy([]byte("cpu  100 10 50 9000 900 5 15 20 7 3\ncpu0 1 2 3\n"))
+	if want := 2 * time.Second; err != nil || got != want {
+		t.Errorf("read %v: %v; want %v", got, err, want)
+	}
+	for _, bad := range []string{"", "cpu 1 2", "cpu  1 2 x 4 5 6 7 8", "intr 1 2 3 4 5 6 7 8 9"} {
+		if _, err := parseBusy([]byte(bad)); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+	if all, err := Busy(); !errors.Is(err, ErrNoProc) && (err != nil || all <= 0) {
+		t.Errorf("busy for %v: %v", all, err)
+	}
+}
+
 func TestCPUOfThisProcessGrows(t *testing.T) {
 	t.Parallel()
 	before, err := CPU(os.Getpid())

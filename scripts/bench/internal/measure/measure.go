@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"parley/scripts/bench/internal/load"
-	"parley/scripts/bench/internal/machine"
 	"parley/scripts/bench/internal/report"
 )
 
@@ -121,7 +120,7 @@ func (m *measurer) round(ctx context.Context, side Side, clients, number int) er
 	if err != nil {
 		return err
 	}
-	before, err := m.cpu(side)
+	before, err := m.usage(side)
 	if err != nil {
 		return err
 	}
@@ -129,12 +128,12 @@ func (m *measurer) round(ctx context.Context, side Side, clients, number int) er
 	if err != nil {
 		return err
 	}
-	after, err := m.cpu(side)
+	after, err := m.usage(side)
 	if err != nil {
 		return err
 	}
 	sample := report.Sample{Side: side.Name, Clients: clients, Round: figures(result)}
-	sample.Round.CPU = perRun(before, after, client, result.Answered)
+	sample.Round.CPU, sample.Round.Others = before.until(after, client, result.Answered)
 	m.out.Samples = append(m.out.Samples, sample)
 	m.open[side.Name] = &openRound{
 		sample: len(m.out.Samples) - 1, clients: clients, commits: commits, answered: result.Answered, ended: time.Now(),
@@ -181,38 +180,6 @@ func (m *measurer) load(ctx context.Context, side Side, clients int, warmUp, dur
 	}
 	m.out.Answered[side.Name] += result.Answered
 	return result, used, nil
-}
-
-// cpu is the CPU time of the servers' and the side's processes by name, nil on systems that do not tell.
-func (m *measurer) cpu(side Side) (map[string]time.Duration, error) {
-	all, err := m.servers.CPU()
-	if errors.Is(err, machine.ErrNoProc) {
-		return nil, nil //nolint:nilnil // no times is what this system has
-	}
-	if err != nil {
-		return nil, err
-	}
-	own, err := side.Processes.CPU()
-	if err != nil {
-		return nil, errors.Join(err, side.Processes.Err())
-	}
-	for name, used := range own {
-		all[name] = used
-	}
-	return all, nil
-}
-
-// perRun is the CPU time between two readings in microseconds a run.
-func perRun(before, after map[string]time.Duration, client time.Duration, runs int64) map[string]float64 {
-	if before == nil || runs == 0 {
-		return nil
-	}
-	micros := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(runs) }
-	out := map[string]float64{"client": micros(client)}
-	for name, used := range after {
-		out[name] = micros(used - before[name])
-	}
-	return out
 }
 
 func figures(r *load.Result) report.Round {

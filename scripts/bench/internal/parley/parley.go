@@ -7,11 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley/migrations"
@@ -31,42 +27,7 @@ type Config struct {
 	DatabaseURL string
 	NATSURL     string
 	LogsDir     string
-}
-
-// Binaries are the paths of the two mains.
-type Binaries struct {
-	Ingress, Worker string
-}
-
-// Build builds the mains from this repository's modules into dir.
-func Build(ctx context.Context, dir string) (Binaries, error) {
-	out := Binaries{Ingress: filepath.Join(dir, "ingress"), Worker: filepath.Join(dir, "worker")}
-	for module, target := range map[string]struct{ main, path string }{
-		"parley/ingress": {"./cmd/ingress", out.Ingress},
-		"parley/workers": {"./cmd/worker", out.Worker},
-	} {
-		source, err := Module(ctx, module)
-		if err != nil {
-			return out, err
-		}
-		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", target.path, target.main)
-		cmd.Dir = source
-		if complaint, err := cmd.CombinedOutput(); err != nil {
-			return out, fmt.Errorf("building %s: %w\n%s", target.main, err, complaint)
-		}
-	}
-	return out, nil
-}
-
-// Module is the directory of one of the repository's modules.
-func Module(ctx context.Context, path string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
-	cmd.Stderr = os.Stderr
-	raw, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("looking for module %s: %w", path, err)
-	}
-	return strings.TrimSpace(string(raw)), nil
+	ProfilesDir string // where processes built with Profile write theirs
 }
 
 // Parley is a running ingress and a running worker.
@@ -120,6 +81,9 @@ func (p *Parley) start(ctx context.Context) error {
 	env := map[string]string{
 		"DATABASE_URL": p.config.DatabaseURL, "NATS_URL": p.config.NATSURL, "HOST": "127.0.0.1", "PORT": strconv.Itoa(port),
 		"SECRETS_KEY": hex.EncodeToString(secret),
+	}
+	if p.config.ProfilesDir != "" {
+		env[profilesVariable] = p.config.ProfilesDir
 	}
 	maps.Copy(env, Overrides)
 	ingress, err := p.Group.Start(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: env, LogsDir: p.config.LogsDir})

@@ -17,7 +17,8 @@ func (p *Parley) seed(ctx context.Context) error {
 	var login struct {
 		Token string `json:"token"`
 	}
-	err := p.post(ctx, "/api/auth/signup", nil, map[string]any{"email": "bench@example.com", "password": "correct horse battery staple"}, &login)
+	account := map[string]any{"email": "bench@example.com", "password": "correct horse battery staple"}
+	err := p.post(ctx, "/api/auth/signup", nil, account, &login)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ func (g *Group) CPU() (map[string]time.Duration, error) {
 	return out, nil
 }
 
+// Processes are those that were started, in order.
+func (g *Group) Processes() []*Process { return g.processes }
+
 // Err tells which processes have ended by themselves, if any.
 func (g *Group) Err() error {
 	var errs []error

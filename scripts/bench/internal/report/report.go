@@ -23,6 +23,8 @@ type Round struct {
 	CommitsPerRun float64 `json:"commitsPerRun"`
 	// CPU is microseconds of CPU time a run, by process; postgres is all of its processes together.
 	CPU map[string]float64 `json:"cpuMicrosPerRun,omitempty"`
+	// Others is the share (0 to 1) of the machine's CPU time that went to none of these processes.
+	Others float64 `json:"othersShare"`
 }
 
 // Sample is a round with what it is a round of.
@@ -69,11 +71,38 @@ type Setup struct {
 	Stored     map[string]int64  `json:"stored"` // rows found afterwards, by side: at least one for each answer
 }
 
+// Statement is what one of Parley's statements has cost PostgreSQL, over all numbers of clients.
+type Statement struct {
+	Query        string  `json:"query"`
+	CallsPerRun  float64 `json:"callsPerRun"`
+	MicrosPerRun float64 `json:"microsPerRun"` // planning and carrying out, waits included
+	MeanMillis   float64 `json:"meanMs"`       // of a call
+	RowsPerCall  float64 `json:"rowsPerCall"`
+	WALPerRun    float64 `json:"walBytesPerRun"`
+}
+
 // Report is one run of the bench.
 type Report struct {
-	Setup  Setup   `json:"setup"`
-	Levels []Level `json:"levels"`
-	Goals  []Goal  `json:"goals"`
+	Setup      Setup       `json:"setup"`
+	Levels     []Level     `json:"levels"`
+	Goals      []Goal      `json:"goals"`
+	Statements []Statement `json:"statements,omitempty"` // when they were asked for
+}
+
+// others is the largest share that other processes had of the machine in any round.
+func (r Report) others() float64 {
+	most := 0.0
+	for _, level := range r.Levels {
+		for _, side := range []*Figures{level.Floor, level.Parley} {
+			if side == nil {
+				continue
+			}
+			for _, round := range side.Rounds {
+				most = max(most, round.Others)
+			}
+		}
+	}
+	return most
 }
 
 // New groups the samples by number of clients.
@@ -145,6 +174,7 @@ func median(rounds []Round) Round {
 		Mean:          of(func(r Round) float64 { return r.Mean }),
 		Max:           of(func(r Round) float64 { return r.Max }),
 		CommitsPerRun: of(func(r Round) float64 { return r.CommitsPerRun }),
+		Others:        of(func(r Round) float64 { return r.Others }),
 	}
 	for _, r := range rounds {
 		for name := range r.CPU {

@@ -27,10 +27,16 @@ func (r Report) WriteJSON(path string) error {
 	return nil
 }
 
+// quiet is the share of other processes up to which nothing is said: the kernel's own work is among it.
+const quiet = 0.1
+
 // WriteTables writes the report for people.
 func (r Report) WriteTables(w io.Writer) error {
 	var b strings.Builder
 	r.Setup.write(&b)
+	if others := r.others(); others > quiet {
+		fmt.Fprintf(&b, "Other processes took up to %.0f %% of the machine in a round: measure again when it is quiet\n", 100*others)
+	}
 	b.WriteString("\n")
 	r.figures().write(&b)
 	if cpu := r.cpu(); len(cpu) > 1 {
@@ -40,6 +46,10 @@ func (r Report) WriteTables(w io.Writer) error {
 	if len(r.Goals) > 0 {
 		b.WriteString("\nGoals\n\n")
 		r.goals().write(&b)
+	}
+	if len(r.Statements) > 0 {
+		b.WriteString("\nParley's statements, over all numbers of clients\n\n")
+		r.statements().write(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	if err != nil {
@@ -176,6 +186,25 @@ func (r Report) goals() grid {
 			met = "yes"
 		}
 		out = append(out, []string{fmt.Sprint(g.Clients), g.Measure, fmt.Sprintf("%.3g", g.Value), g.String(), met})
+	}
+	return out
+}
+
+const queryLength = 90
+
+func (r Report) statements() grid {
+	out := grid{{"µs/run", "calls/run", "ms/call", "rows/call", "WAL bytes/run", "statement"}}
+	for _, st := range r.Statements {
+		query := []rune(strings.TrimSpace(st.Query))
+		if len(query) > queryLength {
+			query = append(query[:queryLength-1], '…')
+		}
+		// To the left: the others are figures.
+		text := string(query) + strings.Repeat(" ", queryLength-len(query))
+		out = append(out, []string{
+			fmt.Sprintf("%.1f", st.MicrosPerRun), fmt.Sprintf("%.3f", st.CallsPerRun), fmt.Sprintf("%.3f", st.MeanMillis),
+			fmt.Sprintf("%.1f", st.RowsPerCall), fmt.Sprintf("%.0f", st.WALPerRun), text,
+		})
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,8 @@ type Config struct {
 	Dir  string // empty; removed by whoever made it
 	NATS string // path of the nats-server binary
 	Log  zerolog.Logger
+	// Statements makes PostgreSQL keep the figures that Servers.Statements reads; it needs its contrib modules.
+	Statements bool
 }
 
 // Servers are one running PostgreSQL and one running nats-server.
@@ -55,10 +58,11 @@ func (s *Servers) startPostgres(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	s.postgres, err = pgserver.Start(ctx, pgserver.Config{
-		Dir: filepath.Join(c.Dir, "postgres"), Log: c.Log, Port: port,
-		Settings: map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"},
-	})
+	settings := map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+	if c.Statements {
+		maps.Copy(settings, statementsSettings)
+	}
+	s.postgres, err = pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(c.Dir, "postgres"), Log: c.Log, Port: port, Settings: settings})
 	if err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
@@ -68,6 +72,9 @@ func (s *Servers) startPostgres(ctx context.Context, c Config) error {
 	}
 	s.admin = sql.OpenDB(connector)
 	s.admin.SetMaxOpenConns(1)
+	if c.Statements {
+		return s.countStatements(ctx)
+	}
 	return nil
 }
 

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/scripts/bench/internal/report"
+)
+
+// TestMain lets the test binary be the processes that the bench starts from its own binary.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && slices.Contains([]string{"floor-ingress", "floor-worker", "client"}, os.Args[1]) {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// quick is a whole bench that is over in seconds; its figures mean nothing.
+func quick(t *testing.T) *automation {
+	t.Helper()
+	dir := t.TempDir()
+	return &automation{
+		Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15, WarmUp: 0.05, Sides: []string{report.Floor, report.Parley},
+		JSON: filepath.Join(dir, "bench.json"), Dir: filepath.Join(dir, "servers"), NATS: os.Getenv("PARLEY_NATS_SERVER"),
+	}
+}
+
+// left is what a bench has not removed.
+func left(t *testing.T, a *automation) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(a.Dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		if e.Name() != "bench.json" && !strings.HasSuffix(e.Name(), ".lock") {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+func TestBenchMeasuresBothSides(t *testing.T) {
+	t.Parallel()
+	a := quick(t)
+	a.Statements, a.Profile = true, filepath.Join(t.TempDir(), "profiles")
+	if err := a.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(a.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report.Report
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Levels) != 2 || len(r.Goals) == 0 || len(r.Statements) == 0 {
+		t.Fatalf("%d levels, %d goals, %d statements", len(r.Levels), len(r.Goals), len(r.Statements))
+	}
+	for _, level := range r.Levels {
+		for name, side := range map[string]*report.Figures{report.Floor: level.Floor, report.Parley: level.Parley} {
+			if side == nil || len(side.Rounds) != a.Rounds || side.Median.RunsPerSecond <= 0 || side.Median.P99 < side.Median.P50 || side.Median.CommitsPerRun <= 0 {
+				t.Errorf("%s with %d clients: %+v", name, level.Clients, side)
+			}
+		}
+		if level.Ratios == nil || level.Ratios.Throughput <= 0 {
+			t.Errorf("ratios with %d clients: %+v", level.Clients, level.Ratios)
+		}
+	}
+	if r.Setup.PostgreSQL["fsync"] != "on" || r.Setup.PostgreSQL["synchronous_commit"] != "on" || r.Setup.Stored[report.Parley] == 0 {
+		t.Errorf("setup is %+v", r.Setup)
+	}
+	for _, name := range []string{"ingress.pprof", "worker.pprof"} {
+		if _, err := os.Stat(filepath.Join(a.Profile, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if names := left(t, a); len(names) > 0 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+func TestBenchCleansUpWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	a := quick(t)
+	a.Sides, a.Seconds = []string{report.Floor}, 60
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("interrupted")
+	go func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for range tick.C {
+			if _, err := os.Stat(filepath.Join(a.Dir, "floor-worker.log")); err == nil { // PostgreSQL, NATS and the floor run
+				cancel(reason)
+				return
+			}
+		}
+	}()
+	if err := a.Run(ctx); !errors.Is(err, reason) {
+		t.Errorf("error is %v", err)
+	}
+	if names := left(t, a); len(names) > 0 {
+		t.Errorf("left behind: %v", names)
+	}
+	if _, err := os.Stat(a.JSON); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a report was written: %v", err)
+	}
+}
+
+// Not in parallel: a process that another test is just starting holds every open file for a moment, the lock as well.
+func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // as said
+	a := quick(t)
+	release, err := a.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.prepare(); err == nil {
+		t.Error("a second bench was let in")
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	release, err = a.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*automation){
+		"no round":          func(a *automation) { a.Rounds = 0 },
+		"no time":           func(a *automation) { a.Seconds = 0 },
+		"negative warm-up":  func(a *automation) { a.WarmUp = -1 },
+		"no clients":        func(a *automation) { a.Clients = nil },
+		"zero clients":      func(a *automation) { a.Clients = []int{1, 0} },
+		"one binary of two": func(a *automation) { a.Ingress = "ingress" },
+		"a foreign profile": func(a *automation) { a.Ingress, a.Worker, a.Profile = "ingress", "worker", "profiles" },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := quick(t)
+			change(a)
+			if a.Validate() == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+	if err := quick(t).Validate(); err != nil {
+		t.Error(err)
+	}
+}
