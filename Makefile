@@ -46,9 +46,9 @@ test: ## Run every test (RACE=1, PACKAGES=./shared/..., TESTFLAGS="-run TestName
 	@$(gotest) $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-containers
-test-containers: ## Run the shared module's tests against PostgreSQL and NATS in containers
-	@$(MAKE) -s bin/gotestsum bin/nats-server
-	@PARLEY_TEST_CONTAINERS=1 $(gotest) $(TESTFLAGS) ./shared/...
+test-containers: ## Run the tests of the store and the bus against PostgreSQL and NATS in containers
+	@$(MAKE) -s bin/gotestsum bin/nats-server bin/containers
+	@bin/containers $(gotest) $(TESTFLAGS) ./shared/store ./shared/bus
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests: real processes, real clients
@@ -110,5 +110,7 @@ bin/gofumpt: tools/go.mod
 	@scripts/build.sh gofumpt mvdan.cc/gofumpt tools
 bin/govulncheck: tools/go.mod
 	@scripts/build.sh govulncheck golang.org/x/vuln/cmd/govulncheck tools
+bin/containers: tools/containers/go.mod tools/containers/main.go
+	@scripts/build.sh containers parley/tools/containers tools/containers
 bin/golangci-lint: tools/lint/go.mod
 	@scripts/build.sh golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint tools/lint

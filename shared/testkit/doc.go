@@ -2,8 +2,8 @@
 //
 // Where a server comes from, in this order:
 //
-//	TEST_DATABASE_URL, TEST_NATS_URL     a server that runs already
-//	PARLEY_TEST_CONTAINERS=1             a container (with the build tag "containers")
+//	TEST_DATABASE_URL, TEST_NATS_URL     a server that runs already, such as the containers
+//	                                     that make test-containers starts
 //	otherwise                            a private one, started from found binaries
 //
 // Postgres gives each test an empty, migrated database of its own: the migrations run once

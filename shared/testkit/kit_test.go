@@ -424,7 +424,7 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVictim$")
-			victim.Env = append(os.Environ(), victimKey+"=1", "TEST_DATABASE_URL=", "TEST_NATS_URL=", "PARLEY_TEST_CONTAINERS=")
+			victim.Env = append(os.Environ(), victimKey+"=1", "TEST_DATABASE_URL=", "TEST_NATS_URL=")
 			output, err := victim.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

@@ -33,13 +33,6 @@ func NATS(tb testing.TB) string {
 	if url := os.Getenv("TEST_NATS_URL"); url != "" {
 		return borrow(tb, url)
 	}
-	if useContainers() {
-		url, err := testContainer()
-		if err != nil {
-			tb.Fatalf("testkit: NATS: %v", err)
-		}
-		return borrow(tb, url)
-	}
 	server, err := embedded.Start(embedded.Config{Dir: tempDir(tb, "nats"), Port: embedded.RandomPort, Log: zerolog.Nop()})
 	if err != nil {
 		tb.Fatalf("testkit: NATS: %v", err)
@@ -52,17 +45,6 @@ func NATS(tb testing.TB) string {
 		}
 	})
 	return server.URL()
-}
-
-var testContainer = sync.OnceValues(func() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
-	defer cancel()
-	return natsContainer(ctx)
-})
-
-func useContainers() bool {
-	value := os.Getenv("PARLEY_TEST_CONTAINERS")
-	return value != "" && value != "0"
 }
 
 // borrowers are the tests that have a shared server, by its URL: one that asks twice

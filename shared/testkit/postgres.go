@@ -59,13 +59,6 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
 		return newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
 	}
-	if useContainers() {
-		dsn, err := postgresContainer(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
-	}
 	server, err := privatePostgres(ctx)
 	if err != nil {
 		return nil, err

@@ -18,20 +18,18 @@ import (
 const markKey = "PARLEY_TEST_RUN"
 
 // reaperScript waits until the test process is gone - then nobody has the other end of its
-// input any more - and clears up. $1 is the directory, $2 the mark.
+// input any more - and clears up. $1 is the directory, $2 the mark. It kills in rounds, for
+// what is being killed may just have started something.
 const reaperScript = `
 cat >/dev/null
 for record in "$1"/*/data/postmaster.pid; do
 	[ -f "$record" ] && kill -QUIT "$(head -n 1 "$record")"
 done
-for environment in /proc/[0-9]*/environ; do
-	if grep -q "$2" "$environment"; then
+for round in 1 2 3; do
+	for environment in $(grep -l -s "$2" /proc/[0-9]*/environ); do
 		pid=${environment%/environ}
 		kill -KILL "${pid#/proc/}"
-	fi
-done
-for container in "$1"/containers/*; do
-	[ -f "$container" ] && docker rm -f -v "${container##*/}"
+	done
 done
 tries=0
 while [ -e "$1" ] && [ $tries -lt 100 ]; do

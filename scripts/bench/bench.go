@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	_ "github.com/lib/pq" // the driver that counts the rows
+	"github.com/rs/zerolog"
+
+	"parley/scripts/bench/internal/floor"
+	"parley/scripts/bench/internal/machine"
+	"parley/scripts/bench/internal/measure"
+	"parley/scripts/bench/internal/parley"
+	"parley/scripts/bench/internal/report"
+	"parley/scripts/bench/internal/servers"
+)
+
+// bench is what is started for a measurement, in the order it is started.
+type bench struct {
+	*automation
+	started time.Time
+	self    string
+	nats    string
+	servers *servers.Servers
+	floor   *floor.Floor
+	parley  *parley.Parley
+	sides   []measure.Side
+	counts  map[string]count // by side
+}
+
+// count says where a side's answered requests are kept.
+type count struct{ dsn, query string }
+
+func (b *bench) start(ctx context.Context) (err error) {
+	if b.self, err = os.Executable(); err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	scripts, err := parley.Module(ctx, "parley/scripts")
+	if err != nil {
+		return err
+	}
+	if b.nats, err = servers.FindNATS(b.NATS, filepath.Dir(scripts)); err != nil {
+		return err
+	}
+	sayf("starting PostgreSQL and nats-server")
+	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
+	if b.servers, err = servers.Start(ctx, servers.Config{Dir: b.Dir, NATS: b.nats, Log: log, Statements: b.Statements}); err != nil {
+		return err
+	}
+	b.counts = map[string]count{}
+	if slices.Contains(b.Sides, report.Floor) {
+		if err := b.startFloor(ctx); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(b.Sides, report.Parley) {
+		return b.startParley(ctx)
+	}
+	return nil
+}
+
+func (b *bench) startFloor(ctx context.Context) error {
+	dsn, err := b.servers.Database(ctx, report.Floor)
+	if err != nil {
+		return err
+	}
+	b.floor, err = floor.Start(ctx, floor.Config{Command: b.self, DatabaseURL: dsn, NATSURL: b.servers.NATSURL(), LogsDir: b.Dir})
+	if err != nil {
+		return err
+	}
+	b.sides = append(b.sides, measure.Side{Name: report.Floor, Load: b.floor.Load(), Database: report.Floor, Processes: b.floor})
+	b.counts[report.Floor] = count{dsn, "SELECT count(*) FROM " + floor.Table}
+	return nil
+}
+
+func (b *bench) startParley(ctx context.Context) error {
+	binaries := parley.Binaries{Ingress: b.Ingress, Worker: b.Worker}
+	if b.Ingress == "" {
+		sayf("building ingress and worker")
+		var err error
+		if binaries, err = parley.Build(ctx, b.Dir, b.Profile != ""); err != nil {
+			return err
+		}
+	}
+	dsn, err := b.servers.Database(ctx, report.Parley)
+	if err != nil {
+		return err
+	}
+	b.parley, err = parley.Start(ctx, parley.Config{
+		Binaries: binaries, DatabaseURL: dsn, NATSURL: b.servers.NATSURL(), LogsDir: b.Dir, ProfilesDir: b.Profile,
+	})
+	if err != nil {
+		return err
+	}
+	b.sides = append(b.sides, measure.Side{Name: report.Parley, Load: b.parley.Load(), Database: report.Parley, Processes: b.parley})
+	b.counts[report.Parley] = count{dsn, parley.Completed}
+	return nil
+}
+
+func (b *bench) stop(ctx context.Context) error {
+	var errs []error
+	if b.parley != nil {
+		errs = append(errs, b.parley.Stop())
+	}
+	if b.floor != nil {
+		errs = append(errs, b.floor.Stop())
+	}
+	if b.servers != nil {
+		errs = append(errs, b.servers.Stop(context.WithoutCancel(ctx)))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bench) measure(ctx context.Context) (report.Report, error) {
+	setup, err := b.setup(ctx)
+	if err != nil {
+		return report.Report{}, err
+	}
+	outcome, err := measure.Run(ctx, measure.Config{
+		Clients: b.Clients, Rounds: b.Rounds, WarmUp: seconds(b.WarmUp), Duration: seconds(b.Seconds), Command: b.self,
+		Progress: func(round int, s report.Sample) {
+			sayf("%d clients, round %d of %d: %-6s %6.0f runs/s, p50 %.2f ms, p99 %.2f ms", s.Clients, round, b.Rounds, s.Side,
+				s.Round.RunsPerSecond, s.Round.P50, s.Round.P99)
+		},
+	}, b.servers, b.sides)
+	if err != nil {
+		return report.Report{}, errors.Join(err, b.servers.Err())
+	}
+	if setup.Stored, err = b.stored(ctx, outcome.Answered); err != nil {
+		return report.Report{}, err
+	}
+	out := report.New(setup, outcome.Samples)
+	if b.Statements && b.parley != nil {
+		out.Statements, err = b.servers.Statements(ctx, report.Parley, outcome.Answered[report.Parley])
+	}
+	if err == nil && b.Profile != "" && b.parley != nil {
+		err = b.profiles(ctx)
+	}
+	return out, err
+}
+
+func (b *bench) profiles(ctx context.Context) error {
+	files, err := b.parley.WriteProfiles(ctx)
+	for _, file := range files {
+		sayf("go tool pprof -top %s", file)
+	}
+	return err
+}
+
+// stored counts what each side has on disk: it must not have answered more.
+func (b *bench) stored(ctx context.Context, answered map[string]int64) (map[string]int64, error) {
+	out := map[string]int64{}
+	for side, c := range b.counts {
+		db, err := sql.Open("postgres", c.dsn)
+		if err != nil {
+			return nil, fmt.Errorf("opening database of %s: %w", side, err)
+		}
+		var n int64
+		err = db.QueryRowContext(ctx, c.query).Scan(&n)
+		if err := errors.Join(err, db.Close()); err != nil {
+			return nil, fmt.Errorf("counting rows of %s: %w", side, err)
+		}
+		if n < answered[side] {
+			return nil, fmt.Errorf("%s has answered %d requests, and %d are in its database", side, answered[side], n)
+		}
+		out[side] = n
+	}
+	return out, nil
+}
+
+func (b *bench) setup(ctx context.Context) (report.Setup, error) {
+	s := report.Setup{
+		Started: b.started, Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
+		PostgreSQL: map[string]string{}, Rounds: b.Rounds, Seconds: b.Seconds, WarmUp: b.WarmUp,
+	}
+	if b.parley != nil {
+		s.Overrides = parley.Overrides
+	}
+	for _, name := range []string{"server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers"} {
+		value, err := b.servers.Setting(ctx, name)
+		if err != nil {
+			return s, err
+		}
+		s.PostgreSQL[name] = value
+	}
+	version, err := exec.CommandContext(ctx, b.nats, "--version").Output()
+	if err != nil {
+		return s, fmt.Errorf("asking nats-server for its version: %w", err)
+	}
+	s.NATS = strings.TrimPrefix(strings.TrimSpace(string(version)), "nats-server: v")
+	disk, err := machine.SyncTime(b.Dir)
+	if err != nil {
+		return s, err
+	}
+	if disk < machine.InMemory {
+		sayf("warning: a sync takes %s: %s is not on a disk, and what is durable costs nothing there (--dir)", disk, b.Dir)
+	}
+	s.SyncMillis = disk.Seconds() * 1e3
+	return s, nil
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// sayf tells whoever waits what is being done.
+func sayf(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }

@@ -1,0 +1,85 @@
+// Command containers runs a command, such as the tests, against PostgreSQL and NATS in
+// containers: it starts both by testcontainers, names them in TEST_DATABASE_URL and
+// TEST_NATS_URL, and exits as the command does. PARLEY_TEST_POSTGRES_IMAGE and
+// PARLEY_TEST_NATS_IMAGE name other images than the usual ones.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"time"
+
+	_ "github.com/lib/pq" // the driver that the wait for PostgreSQL uses
+	"github.com/moby/moby/api/types/network"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/modules/nats"
+	"github.com/testcontainers/testcontainers-go/modules/postgres"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+// ready is how long a container may take to answer, its download apart.
+const ready = 2 * time.Minute
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: containers COMMAND [ARGUMENT…]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		os.Exit(failed.ExitCode())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "containers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, command []string) (err error) {
+	pg, err := postgres.Run(ctx, image("PARLEY_TEST_POSTGRES_IMAGE", "postgres:17-alpine"),
+		postgres.WithUsername("parley"), postgres.WithPassword("parley"), postgres.WithDatabase("parley"),
+		testcontainers.WithCmdArgs("-c", "fsync=off", "-c", "max_connections=400"),
+		testcontainers.WithWaitStrategyAndDeadline(ready, wait.ForSQL("5432/tcp", "postgres", dsn)))
+	defer func() { err = errors.Join(err, testcontainers.TerminateContainer(pg)) }()
+	if err != nil {
+		return fmt.Errorf("starting PostgreSQL: %w", err)
+	}
+	bus, err := nats.Run(ctx, image("PARLEY_TEST_NATS_IMAGE", "nats:2.12-alpine"),
+		testcontainers.WithCmd("-js"),
+		testcontainers.WithWaitStrategyAndDeadline(ready, wait.ForLog("Server is ready")))
+	defer func() { err = errors.Join(err, testcontainers.TerminateContainer(bus)) }()
+	if err != nil {
+		return fmt.Errorf("starting NATS: %w", err)
+	}
+	database, err := pg.ConnectionString(ctx, "sslmode=disable")
+	if err != nil {
+		return fmt.Errorf("asking for PostgreSQL's address: %w", err)
+	}
+	url, err := bus.ConnectionString(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for NATS's address: %w", err)
+	}
+	tests := exec.CommandContext(ctx, command[0], command[1:]...)
+	tests.Env = append(os.Environ(), "TEST_DATABASE_URL="+database, "TEST_NATS_URL="+url)
+	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return tests.Run()
+}
+
+func dsn(host string, port network.Port) string {
+	return fmt.Sprintf("postgres://parley:parley@%s:%s/parley?sslmode=disable", host, port.Port())
+}
+
+// image is the usual one, or what the environment names instead.
+func image(key, usual string) string {
+	if named := os.Getenv(key); named != "" {
+		return named
+	}
+	return usual
+}
