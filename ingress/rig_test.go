@@ -245,6 +245,10 @@ func (r *rig) answer(ctx context.Context, d *bus.Doorbell) {
 		return
 	}
 	r.bus.Done(d.RunID, d.ReplyTo, ending.Result)
-	r.bus.Ring(finished.Jobs...)
+	next, err := r.store.HandOver(ctx, finished.Freed)
+	if err != nil && ctx.Err() == nil {
+		r.Errorf("handing over: %v", err)
+	}
+	r.bus.Ring(next...)
 	d.Ack()
 }

@@ -21,7 +21,7 @@ func LockFile(path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening lock: %w", err)
 	}
-	if err := flock(file); err != nil {
+	if err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = describe(file, path, err)
 		file.Close()
 		return nil, err
@@ -37,9 +37,9 @@ func LockFile(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-func flock(file *os.File) error {
+func flock(file *os.File, how int) error {
 	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(file.Fd()), how)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}
@@ -58,9 +58,19 @@ func describe(file *os.File, path string, err error) error {
 }
 
 // File is the open lock file: a child process that inherits it holds the lock as well,
-// until both have closed it.
+// and keeps it after Leave.
 func (l *Lock) File() *os.File { return l.file }
 
-// Unlock closes the lock file. The file stays: removing it would let two processes lock
-// two files of one name.
-func (l *Lock) Unlock() error { return l.file.Close() }
+// Leave closes the lock file: the lock is held as long as a process that inherited it lives.
+func (l *Lock) Leave() error { return l.file.Close() }
+
+// Unlock lets go of the lock, for those that inherited it too. The file stays: removing it
+// would let two processes lock two files of one name.
+func (l *Lock) Unlock() error {
+	// Closing alone would not do: what this process is starting at this moment has a copy of
+	// the open file until it becomes another program.
+	if err := flock(l.file, syscall.LOCK_UN); err != nil && !errors.Is(err, syscall.EBADF) {
+		return errors.Join(fmt.Errorf("unlocking: %w", err), l.file.Close())
+	}
+	return l.file.Close()
+}

@@ -180,6 +180,35 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
+func TestUnlockedWhereverItIsOpen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, err := LockFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sleep", "600")
+	cmd.ExtraFiles = []*os.File{lock.File()}
+	child, err := StartChild(cmd, syscall.SIGKILL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Signal(syscall.SIGKILL) }()
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := LockFile(path)
+	if err != nil {
+		t.Fatalf("lock after unlock: %v", err)
+	}
+	if err := again.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(); !errors.Is(err, os.ErrClosed) {
+		t.Fatalf("unlocked twice: %v", err)
+	}
+}
+
 func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
@@ -193,7 +222,7 @@ func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lock.Unlock(); err != nil {
+	if err := lock.Leave(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := LockFile(path); !errors.Is(err, ErrLocked) {

@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -46,8 +46,8 @@ type Accepted struct {
 	Err      error
 }
 
-// The joins below are on single columns, and the check for the key hides from the planner that it is an anti
-// join: otherwise it expects one row and compares each row of the batch with each other.
+// The joins below are on single columns, and both checks hide from the planner that they are anti joins:
+// otherwise it expects one row and compares each row of the batch with each other, or reads all open runs.
 const acceptQuery = `
 WITH batch AS MATERIALIZED (
   SELECT id, org_id, nullif(agent_id, '') AS agent_id, nullif(template_id, '') AS template_id, caller_kind, principal,
@@ -79,8 +79,8 @@ WITH batch AS MATERIALIZED (
     s.last_seq - count(*) OVER (PARTITION BY e.session_key) + row_number() OVER in_order AS seq
   FROM eligible e JOIN session s ON s.key = e.session_key
   WINDOW in_order AS (PARTITION BY e.session_key ORDER BY e.n)
-), headed AS (
-  SELECT *, turn = 1 AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = numbered.ref) AS head FROM numbered
+), headed AS MATERIALIZED (
+  SELECT *, turn = 1 AND (seq = 1 OR (SELECT p.seq FROM open_runs p WHERE p.session_ref = numbered.ref LIMIT 1) IS NULL) AS head FROM numbered
 ), placed AS MATERIALIZED (
   SELECT h.*, h.head AND u.places + count(*) FILTER (WHERE h.head) OVER (PARTITION BY h.org_id ORDER BY h.n) <= $21 AS dispatch
   FROM headed h JOIN used u ON u.org_id = h.org_id
@@ -109,19 +109,17 @@ const firstRing = "5 seconds"
 // Accept inserts the runs in one transaction, so that after it returns without an error each accepted
 // run is on disk. window is how many runs of an organization may be dispatched at a time. The answers
 // are in the order of rows; an answer's Err is about that row alone. A returned error means that none
-// of the runs exists, or (commit unanswered and not to be looked up) that it is not known.
+// of the runs exists, or (answer lost and not to be looked up) that it is not known.
 func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
 	out, err := s.acceptOnce(ctx, rows, window)
-	if err == nil {
+	switch {
+	case err == nil:
 		return out, nil
-	}
-	if errors.Is(err, errCommitUnknown) {
-		return s.acceptedAfterAll(ctx, rows, err)
-	}
-	if len(rows) > 1 && isBadData(err) {
+	case isDisconnect(err) || violates(err, "runs_pkey"):
+		return s.acceptedAfterAll(ctx, rows, window, err)
+	case len(rows) > 1 && isBadData(err):
 		return s.acceptHalves(ctx, rows, window)
-	}
-	if len(rows) == 1 && isBadData(err) {
+	case isBadData(err):
 		return []Accepted{{Err: fmt.Errorf("accepting run: %w", err)}}, nil
 	}
 	return nil, err
@@ -150,71 +148,32 @@ func isBadData(err error) bool {
 }
 
 func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
-	insert, err := s.prepared(ctx, acceptQuery)
+	created, err := s.insertRuns(ctx, onePerKey(rows), window)
 	if err != nil {
 		return nil, err
 	}
-	byKey, err := s.prepared(ctx, runsByKeyQuery)
-	if err != nil {
-		return nil, err
-	}
-	unique, hashes := onePerKey(rows)
 	out := make([]Accepted, len(rows))
-	err = s.tx(ctx, func(tx *sqlx.Tx) error {
-		if err := releaseExpiredKeys(ctx, tx, hashes); err != nil {
-			return err
-		}
-		created, err := insertRuns(ctx, tx.StmtxContext(ctx, insert), unique, window)
-		if err != nil {
-			return err
-		}
-		losers := fillCreated(out, rows, created)
-		if len(losers) == 0 {
-			return nil
-		}
-		return explainLosers(ctx, tx, tx.StmtxContext(ctx, byKey), out, rows, losers)
-	})
-	return out, err
+	losers := fillCreated(out, rows, created)
+	if len(losers) == 0 {
+		return out, nil
+	}
+	return out, s.explainLosers(ctx, out, rows, losers, window)
 }
 
 // onePerKey drops rows whose key an earlier row of the batch has: they become that row's attachers.
-func onePerKey(rows []NewRun) (unique []NewRun, hashes [][]byte) {
+func onePerKey(rows []NewRun) []NewRun {
 	seen := make(map[string]bool, len(rows))
-	unique = make([]NewRun, 0, len(rows))
+	unique := make([]NewRun, 0, len(rows))
 	for _, r := range rows {
 		if r.KeyHash != nil {
 			if seen[string(r.KeyHash)] {
 				continue
 			}
 			seen[string(r.KeyHash)] = true
-			hashes = append(hashes, r.KeyHash)
 		}
 		unique = append(unique, r)
 	}
-	return unique, hashes
-}
-
-const releaseKeysQuery = `UPDATE runs SET idempotency_hash = NULL
-	WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp()`
-
-// releaseExpiredKeys frees the keys of runs whose retention has passed, for the runs that replace them.
-func releaseExpiredKeys(ctx context.Context, tx *sqlx.Tx, hashes [][]byte) error {
-	if len(hashes) == 0 {
-		return nil
-	}
-	var expired bool
-	err := tx.GetContext(ctx, &expired, `SELECT EXISTS (SELECT 1 FROM runs
-		WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp())`, pq.ByteaArray(hashes))
-	if err != nil {
-		return fmt.Errorf("looking for expired keys: %w", err)
-	}
-	if !expired {
-		return nil
-	}
-	if _, err := tx.ExecContext(ctx, releaseKeysQuery, pq.ByteaArray(hashes)); err != nil {
-		return fmt.Errorf("releasing expired keys: %w", err)
-	}
-	return nil
+	return unique
 }
 
 type createdRow struct {
@@ -223,14 +182,14 @@ type createdRow struct {
 	CreatedAt  time.Time `db:"created_at"`
 }
 
-func insertRuns(ctx context.Context, stmt *sqlx.Stmt, rows []NewRun, window int) (map[string]createdRow, error) {
+func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
 	text := func(f func(*NewRun) string) any { return pq.Array(column(rows, f)) }
 	hash := func(f func(*NewRun) []byte) any { return pq.ByteaArray(column(rows, f)) }
 	secs := func(f func(*NewRun) time.Duration) any {
 		return pq.Array(column(rows, func(r *NewRun) int64 { return int64(f(r) / time.Second) }))
 	}
 	var created []createdRow
-	err := stmt.SelectContext(ctx, &created,
+	err := s.accepts.selectInto(ctx, &created, acceptQuery,
 		text(func(r *NewRun) string { return r.ID }),
 		text(func(r *NewRun) string { return r.OrganizationID }),
 		text(func(r *NewRun) string { return r.AgentID }),
@@ -312,57 +271,134 @@ func optional(s string) *string {
 
 // explainLosers answers the rows that were not inserted. It runs as separate statements, whose snapshots
 // see the transaction that won the key: the inserting statement's does not.
-func explainLosers(ctx context.Context, tx *sqlx.Tx, byKey *sqlx.Stmt, out []Accepted, rows []NewRun, losers []int) error {
-	hashes := make([][]byte, len(losers))
-	agents := make([]string, len(losers))
-	for j, i := range losers {
-		hashes[j], agents[j] = rows[i].KeyHash, rows[i].AgentID
+func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, window int) error {
+	var hashes [][]byte
+	var agents []string
+	for _, i := range losers {
+		hashes, agents = append(hashes, rows[i].KeyHash), append(agents, rows[i].AgentID)
 	}
-	holders, err := selectByKey(ctx, byKey, hashes)
+	holders, err := s.RunsByKey(ctx, hashes)
 	if err != nil {
 		return err
 	}
-	var present []struct {
-		ID             string `db:"id"`
-		OrganizationID string `db:"org_id"`
+	callers, err := s.allowedCallers(ctx, agents)
+	if err != nil {
+		return err
 	}
-	err = tx.SelectContext(ctx, &present, `SELECT id, org_id FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`, pq.Array(agents))
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("reading agents: %w", err)
-	}
-	owners := make(map[string]string, len(present))
-	for _, a := range present {
-		owners[a.ID] = a.OrganizationID
-	}
+	var blocked []int // by a run whose retention has passed
 	for j, i := range losers {
 		r := rows[i]
+		allowed, exists := callers[agentOf{r.OrganizationID, r.AgentID}]
 		switch {
-		case holders[j] != nil && r.KeyHash != nil:
+		case holders[j] != nil:
 			out[i] = Accepted{Run: *holders[j], Existing: true}
-		case r.AgentID != "" && owners[r.AgentID] == r.OrganizationID:
+		case r.AgentID != "" && exists && !slices.Contains(allowed, string(r.CallerKind)):
 			out[i] = Accepted{Err: apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", r.CallerKind)}
+		case r.KeyHash != nil && (exists || r.TemplateID != ""):
+			blocked = append(blocked, i)
+			out[i] = Accepted{Err: notFound()} // unless releasing the key shows otherwise
 		default:
 			out[i] = Accepted{Err: notFound()}
 		}
 	}
+	return s.replaceExpired(ctx, out, rows, blocked, window)
+}
+
+type agentOf struct{ organization, agent string }
+
+// allowedCallers reads the allowedCallers of the agents that exist.
+func (s *Store) allowedCallers(ctx context.Context, agents []string) (map[agentOf][]string, error) {
+	var present []struct {
+		ID             string         `db:"id"`
+		OrganizationID string         `db:"org_id"`
+		AllowedCallers pq.StringArray `db:"allowed_callers"`
+	}
+	err := s.db.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`, pq.Array(agents))
+	if err != nil {
+		return nil, fmt.Errorf("reading agents: %w", err)
+	}
+	out := make(map[agentOf][]string, len(present))
+	for _, a := range present {
+		out[agentOf{a.OrganizationID, a.ID}] = a.AllowedCallers
+	}
+	return out, nil
+}
+
+// replaceExpired frees the keys of runs whose retention has passed and accepts the blocked rows in their place.
+func (s *Store) replaceExpired(ctx context.Context, out []Accepted, rows []NewRun, blocked []int, window int) error {
+	if len(blocked) == 0 {
+		return nil
+	}
+	again := make([]NewRun, len(blocked))
+	hashes := make([][]byte, len(blocked))
+	for j, i := range blocked {
+		again[j], hashes[j] = rows[i], rows[i].KeyHash
+	}
+	var freed int64
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL
+			WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp()`, pq.ByteaArray(hashes))
+		if err != nil {
+			return err
+		}
+		freed, err = res.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("releasing expired keys: %w", err)
+	}
+	if freed == 0 {
+		return nil
+	}
+	accepted, err := s.Accept(ctx, again, window)
+	if err != nil {
+		return err
+	}
+	for j, i := range blocked {
+		out[i] = accepted[j]
+	}
 	return nil
 }
 
-// acceptedAfterAll looks up what a transaction did whose commit was not answered.
-func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, cause error) ([]Accepted, error) {
-	ids := column(rows, func(r *NewRun) string { return r.ID })
-	var found []createdRow
-	err := s.db.SelectContext(ctx, &found, `SELECT r.id AS run_id, r.created_at, false AS dispatched FROM runs r WHERE r.id = ANY ($1)`, pq.Array(ids))
+// acceptedAfterAll looks up what a statement did whose answer was lost, and tries once more for the rows
+// that do not exist: their ids are theirs alone, so a run that appears meanwhile only fails the second try.
+func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, window int, cause error) ([]Accepted, error) {
+	created, err := s.createdRuns(ctx, rows)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
-	created := make(map[string]createdRow, len(found))
-	for _, c := range found {
-		created[c.ID] = c // not rung for: the sweeper does, if the window is free
-	}
 	out := make([]Accepted, len(rows))
-	for _, i := range fillCreated(out, rows, created) {
-		out[i] = Accepted{Err: cause}
+	missing := fillCreated(out, rows, created)
+	if len(missing) == 0 {
+		return out, nil
+	}
+	again := make([]NewRun, len(missing))
+	for j, i := range missing {
+		again[j] = rows[i]
+	}
+	accepted, err := s.acceptOnce(ctx, again, window)
+	for j, i := range missing {
+		if err != nil {
+			out[i] = Accepted{Err: errors.Join(cause, err)}
+			continue
+		}
+		out[i] = accepted[j]
+	}
+	return out, nil
+}
+
+// createdRuns reads which of the rows exist. None counts as dispatched: whether its doorbell was rung is
+// not known, and the sweeper rings for it.
+func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
+	var found []createdRow
+	err := s.db.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched FROM runs WHERE id = ANY ($1)`,
+		pq.Array(column(rows, func(r *NewRun) string { return r.ID })))
+	if err != nil {
+		return nil, fmt.Errorf("looking accepted runs up: %w", err)
+	}
+	out := make(map[string]createdRow, len(found))
+	for _, c := range found {
+		out[c.ID] = c
 	}
 	return out, nil
 }

@@ -100,23 +100,11 @@ SELECT c.run_id, c.org_id, r.agent_id, r.template_id, r.config_version, c.sessio
   r.agent_id IS NULL OR coalesce(a.deleted_at IS NULL AND r.caller_kind = ANY (a.allowed_callers), false) AS caller_allowed
 FROM claimed c JOIN runs r ON r.id = c.run_id LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id`
 
-// Claim takes those of the runs that may start now, in one transaction. The answers are in the order of runIDs.
+// Claim takes those of the runs that may start now, in one statement. The answers are in the order of runIDs.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
-	stmt, err := s.prepared(ctx, claimQuery)
-	if err != nil {
-		return nil, err
-	}
 	var claimed []Claimed
-	err = s.tx(ctx, func(tx *sqlx.Tx) error {
-		claimed = claimed[:0]
-		err := tx.StmtxContext(ctx, stmt).SelectContext(ctx, &claimed, pq.Array(runIDs), interval(Lease))
-		if err != nil {
-			return fmt.Errorf("claiming runs: %w", err)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	if err := s.claims.selectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), interval(Lease)); err != nil {
+		return nil, fmt.Errorf("claiming runs: %w", err)
 	}
 	out := make([]Claim, len(runIDs))
 	byID := make(map[string]*Claimed, len(claimed))

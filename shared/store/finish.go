@@ -26,11 +26,11 @@ func NewEnding(fence int64, run domain.Run) (Ending, error) {
 	return Ending{Fence: fence, Run: run, Result: result}, err
 }
 
-// Finished tells which endings were saved and which runs are to be rung for now.
+// Finished tells which endings were saved, and how many places they left in their organizations' windows.
 type Finished struct {
 	Saved    map[string]bool  // by run id; a run in neither map was taken from its worker, and nothing was written
 	Rejected map[string]error // endings that PostgreSQL will never store
-	Jobs     []domain.Job
+	Freed    map[string]int   // by organization; for HandOver
 }
 
 // The open row goes and the run's row gets its ending, or neither: the fence decides.
@@ -53,14 +53,10 @@ WITH ending AS (
 )
 SELECT run_id, org_id, dispatched FROM closed`
 
-// Finish saves endings in one transaction and hands the places they leave in their organizations'
-// windows to the runs that wait. One batch holds at most one ending per run.
+// Finish saves endings in one statement. One batch holds at most one ending per run.
 func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
-	var out Finished
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		var err error
-		out, err = s.finishTx(ctx, tx, endings)
-		return err
+	out, err := finish(endings, func(dest any, args ...any) error {
+		return s.finishes.selectInto(ctx, dest, finishQuery, args...)
 	})
 	if !isBadData(err) {
 		return out, err
@@ -74,7 +70,7 @@ func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) 
 // finishHalves finds an ending that PostgreSQL rejects without failing its neighbours. Saving an ending
 // again after a failure is harmless: its open row is gone.
 func (s *Store) finishHalves(ctx context.Context, endings []Ending) (Finished, error) {
-	out := Finished{Saved: map[string]bool{}, Rejected: map[string]error{}}
+	out := Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Freed: map[string]int{}}
 	for _, half := range [][]Ending{endings[:len(endings)/2], endings[len(endings)/2:]} {
 		part, err := s.Finish(ctx, half)
 		if err != nil {
@@ -82,20 +78,19 @@ func (s *Store) finishHalves(ctx context.Context, endings []Ending) (Finished, e
 		}
 		maps.Copy(out.Saved, part.Saved)
 		maps.Copy(out.Rejected, part.Rejected)
-		out.Jobs = append(out.Jobs, part.Jobs...)
+		for org, places := range part.Freed {
+			out.Freed[org] += places
+		}
 	}
 	return out, nil
 }
 
-func (s *Store) finishTx(ctx context.Context, tx *sqlx.Tx, endings []Ending) (Finished, error) {
-	stmt, err := s.prepared(ctx, finishQuery)
-	if err != nil {
-		return Finished{}, err
-	}
+// finish runs the statement on whatever connection run has.
+func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, error) {
 	text := func(f func(*Ending) string) any { return pq.Array(column(endings, f)) }
 	number := func(f func(*Ending) int64) any { return pq.Array(column(endings, f)) }
 	var closed []closedRow
-	err = tx.StmtxContext(ctx, stmt).SelectContext(ctx, &closed,
+	err := run(&closed,
 		text(func(e *Ending) string { return e.Run.ID }),
 		number(func(e *Ending) int64 { return e.Fence }),
 		text(func(e *Ending) string { return string(e.Run.Status) }),
@@ -110,16 +105,14 @@ func (s *Store) finishTx(ctx context.Context, tx *sqlx.Tx, endings []Ending) (Fi
 	if err != nil {
 		return Finished{}, fmt.Errorf("saving results: %w", err)
 	}
-	out := Finished{Saved: make(map[string]bool, len(closed))}
-	freed := map[string]int{}
+	out := Finished{Saved: make(map[string]bool, len(closed)), Freed: map[string]int{}}
 	for _, c := range closed {
 		out.Saved[c.RunID] = true
 		if c.Dispatched {
-			freed[c.OrganizationID]++
+			out.Freed[c.OrganizationID]++
 		}
 	}
-	out.Jobs, err = s.handOver(ctx, tx, freed)
-	return out, err
+	return out, nil
 }
 
 type closedRow struct {
@@ -167,7 +160,7 @@ func jobs(rows []jobRow) []domain.Job {
 	return out
 }
 
-// Each organization keeps the number of places it had: a finish passes them to its own oldest waiting
+// Each organization keeps the number of places it had: what a finish leaves goes to its own oldest waiting
 // runs. Every organization with work thus has equally many jobs in the stream, which carries them out
 // in turn: the same shares as serving the organizations round robin, without a queue per organization.
 const handOverQuery = `
@@ -186,7 +179,19 @@ UPDATE open_runs o SET dispatched = true, dispatch_no = o.dispatch_no + 1, dispa
 FROM next WHERE o.run_id = next.run_id
 RETURNING ` + jobColumns
 
-// handOver gives freed places, by organization, to waiting runs that may start.
+// HandOver gives the places that finished runs left, by organization, to waiting runs, and tells which to
+// ring for. Places that are handed over to nobody stay free; what a crash before this call leaves is the
+// sweeper's.
+func (s *Store) HandOver(ctx context.Context, freed map[string]int) ([]domain.Job, error) {
+	var next []domain.Job
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		var err error
+		next, err = s.handOver(ctx, tx, freed)
+		return err
+	})
+	return next, err
+}
+
 func (s *Store) handOver(ctx context.Context, tx *sqlx.Tx, freed map[string]int) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil

@@ -104,6 +104,16 @@ func (b *bench) exec(query string, args ...any) {
 	}
 }
 
+// finishAndNext finishes a run and hands its place over.
+func (b *bench) finishAndNext(c *store.Claimed, answer string) []domain.Job {
+	b.Helper()
+	next, err := b.s.HandOver(b.Context(), b.finish(c, answer).Freed)
+	if err != nil {
+		b.Fatalf("handing over: %v", err)
+	}
+	return next
+}
+
 func ids(jobs []domain.Job) []string {
 	out := make([]string, len(jobs))
 	for i, j := range jobs {
@@ -205,8 +215,8 @@ func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
 	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
 		t.Error("a full window dispatched one more")
 	}
-	wantIDs(t, "after the first finish", b.finish(b.mustClaim(runs[0]), "x").Jobs, runs[2])
-	wantIDs(t, "after the second finish", b.finish(b.mustClaim(runs[1]), "x").Jobs, runs[3])
+	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x"), runs[2])
+	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x"), runs[3])
 	next, err := b.s.DispatchWaiting(t.Context(), window, 64)
 	if err != nil || len(next) != 0 {
 		t.Errorf("the sweeper overfilled a full window: %v, %v", ids(next), err)
@@ -233,7 +243,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 	if again := b.claim(first); again.Run != nil || again.Ended {
 		t.Errorf("a leased run was claimed again: %+v", again)
 	}
-	wantIDs(t, "successor", b.finish(c, "one").Jobs, second)
+	wantIDs(t, "successor", b.finishAndNext(c, "one"), second)
 	c = b.mustClaim(second)
 	turns, err := b.s.History(t.Context(), b.org, c.SessionRef, c.Seq, 10)
 	if err != nil || len(turns) != 1 || turns[0].Answer != "one" || turns[0].Message != "hi" {

@@ -22,6 +22,8 @@ import (
 type Store struct {
 	db *sqlx.DB
 
+	accepts, claims, finishes pinned
+
 	mu    sync.Mutex
 	stmts map[string]*sqlx.Stmt
 }
@@ -42,7 +44,8 @@ func Open(dsn string, conns int) (*Store, error) {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return &Store{db: db, stmts: map[string]*sqlx.Stmt{}}, nil
+	return &Store{db: db, stmts: map[string]*sqlx.Stmt{},
+		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}}, nil
 }
 
 // sessionSettings are run-time parameters of each connection, unless the address sets them itself.
@@ -79,6 +82,9 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Close ends all connections.
 func (s *Store) Close() error {
+	for _, p := range []*pinned{&s.accepts, &s.claims, &s.finishes} {
+		p.close()
+	}
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("closing database: %w", err)
 	}
@@ -101,9 +107,6 @@ func (s *Store) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) 
 	return stmt, nil
 }
 
-// errCommitUnknown marks a transaction whose commit was sent and never answered.
-var errCommitUnknown = errors.New("commit was sent and not answered")
-
 // tx runs f in a READ COMMITTED transaction and again when PostgreSQL ended it for a deadlock.
 func (s *Store) tx(ctx context.Context, f func(*sqlx.Tx) error) error {
 	const tries = 5
@@ -125,9 +128,6 @@ func (s *Store) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
-		if isDisconnect(err) {
-			return errors.Join(errCommitUnknown, err)
-		}
 		return fmt.Errorf("committing: %w", err)
 	}
 	return nil

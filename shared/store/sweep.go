@@ -45,10 +45,10 @@ func as(status domain.RunStatus, cause *domain.RunError) verdict {
 // nothing afterwards.
 func (s *Store) end(ctx context.Context, how verdict, where string, args ...any) ([]Ended, []domain.Job, error) {
 	var ended []Ended
-	var finished Finished
+	var next []domain.Job
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
 		var rows []openRow
-		ended, finished = nil, Finished{}
+		ended, next = nil, nil
 		if err := tx.SelectContext(ctx, &rows, openSelect+where, args...); err != nil {
 			return err
 		}
@@ -67,14 +67,19 @@ func (s *Store) end(ctx context.Context, how verdict, where string, args ...any)
 			endings[i] = ending
 			ended = append(ended, Ended{RunID: run.ID, ReplyTo: row.ReplyTo, Result: ending.Result})
 		}
-		var err error
-		finished, err = s.finishTx(ctx, tx, endings)
+		finished, err := finish(endings, func(dest any, args ...any) error {
+			return tx.SelectContext(ctx, dest, finishQuery, args...)
+		})
+		if err != nil {
+			return err
+		}
+		next, err = s.handOver(ctx, tx, finished.Freed)
 		return err
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("ending runs: %w", err)
 	}
-	return ended, finished.Jobs, nil
+	return ended, next, nil
 }
 
 // Cancel ends an open run of an organization; a run that has ended is left as it is. A principal other

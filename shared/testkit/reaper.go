@@ -18,21 +18,23 @@ import (
 const markKey = "PARLEY_TEST_RUN"
 
 // reaperScript waits until the test process is gone - then nobody has the other end of its
-// input any more - and clears up. $1 is the directory, $2 the mark. It kills in rounds, for
-// what is being killed may just have started something.
+// input any more - and clears up. $1 is the directory, $2 the mark. It kills more than
+// once, for what is being killed may just have started something.
 const reaperScript = `
 cat >/dev/null
 for record in "$1"/*/data/postmaster.pid; do
 	[ -f "$record" ] && kill -QUIT "$(head -n 1 "$record")"
 done
-for round in 1 2 3; do
-	for environment in $(grep -l -s "$2" /proc/[0-9]*/environ); do
+kill_marked() {
+	for environment in $(grep -l -s "$1" /proc/[0-9]*/environ); do
 		pid=${environment%/environ}
 		kill -KILL "${pid#/proc/}"
 	done
-done
+}
+kill_marked "$2"
 tries=0
 while [ -e "$1" ] && [ $tries -lt 100 ]; do
+	kill_marked "$2"
 	set -- "$1" "$2" "$1"/*/data/postmaster.pid
 	if [ ! -e "$3" ] || [ $tries -ge 50 ]; then
 		rm -rf -- "$1"

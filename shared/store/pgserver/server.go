@@ -93,7 +93,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	// From the start on it is PostgreSQL's: held here as well it would say nothing.
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	defer func() { err = errors.Join(err, lock.Leave()) }()
 	s.cluster, err = openCluster(ctx, s.config.Dir, s.config.Settings["fsync"] != "off", lock)
 	if err != nil {
 		return err

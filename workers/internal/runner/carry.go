@@ -165,13 +165,14 @@ type saving struct {
 	err error
 }
 
-// saveAll is one batch of results; it rings for the runs that take the places of those that ended.
+// saveAll is one batch of results. The places they leave are handed over behind it, for nobody who waits for
+// a result waits for that.
 func (r *Runner) saveAll(ctx context.Context, endings []store.Ending) ([]saving, error) {
 	finished, err := r.runs.Finish(ctx, endings)
 	if err != nil {
 		return nil, err
 	}
-	r.bus.Ring(finished.Jobs...)
+	r.places.add(finished.Freed)
 	out := make([]saving, len(endings))
 	for i := range endings {
 		id := endings[i].Run.ID

@@ -30,6 +30,7 @@ type Runs interface {
 	Claim(ctx context.Context, runIDs []string) ([]store.Claim, error)
 	Extend(ctx context.Context, held []store.Held) (map[string]bool, error)
 	Finish(ctx context.Context, endings []store.Ending) (store.Finished, error)
+	HandOver(ctx context.Context, freed map[string]int) ([]domain.Job, error)
 	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (bool, []domain.Job, error)
 }
 
@@ -65,6 +66,7 @@ type Runner struct {
 	log      zerolog.Logger
 	claims   *batch.Group[string, store.Claim]
 	finishes *batch.Group[store.Ending, saving]
+	places   *places
 	held     *held
 	configs  *configs
 	metrics  *metrics
@@ -74,6 +76,7 @@ type Runner struct {
 func New(cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, registry prometheus.Registerer, log zerolog.Logger) (*Runner, error) {
 	r := &Runner{cfg: cfg, runs: runs, records: records, bus: b, models: models, log: log,
 		loop:    agentloop.New(agentloop.Config{}),
+		places:  &places{wake: make(chan struct{}, 1)},
 		held:    &held{runs: map[string]*holding{}},
 		configs: &configs{records: records, rows: map[configKey]domain.Config{}},
 	}
@@ -97,7 +100,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer stopCancelled()
 
 	var groups sync.WaitGroup
-	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.heartbeat} {
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.handOver, r.heartbeat} {
 		groups.Go(func() { run(work) })
 	}
 	var lanes, attempts sync.WaitGroup

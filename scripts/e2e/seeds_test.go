@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"database/sql"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// TestParleyUpComesBackWithoutWhatItMade takes away what the first start made, each of which people may
+// delete, or a start that was cut short may not have come to: the next start makes it anew.
+func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*testing.T, string, credentials){
+		"credentials": func(t *testing.T, dir string, _ credentials) {
+			t.Helper()
+			if err := os.Remove(filepath.Join(dir, "credentials.json")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"agent": func(t *testing.T, _ string, creds credentials) {
+			t.Helper()
+			a := account{url: creds.BaseURL, key: creds.APIKey}
+			a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
+		},
+		"key": func(t *testing.T, _ string, creds credentials) {
+			t.Helper()
+			a := account{url: creds.BaseURL, key: creds.APIKey}
+			var keys struct {
+				Data []struct {
+					ID string `json:"id"`
+				} `json:"data"`
+			}
+			a.get(t.Context(), "/api/keys").want(t, http.StatusOK).into(t, &keys)
+			for _, key := range keys.Data {
+				a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+key.ID, nil).want(t, http.StatusOK)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "data")
+			parley := up(t, dir, testkit.FreePort(t))
+			before := readCredentials(t, dir)
+			lose(t, dir, before)
+			endInOrder(t, parley, dir)
+			parley.Restart()
+			after := readCredentials(t, dir)
+			if after.OrganizationID != before.OrganizationID {
+				t.Errorf("the data is of organization %s, the new credentials of %s", before.OrganizationID, after.OrganizationID)
+			}
+			keyWorks(t, after)
+			endInOrder(t, parley, dir)
+		})
+	}
+}
+
+// TestParleyUpToldToStopWhileItStarts ends a first start at several points of it, as Ctrl-C may: with
+// status 0, nothing left behind, and nothing that keeps the next start from coming up.
+func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	port := testkit.FreePort(t)
+	for _, sign := range []string{"parley.lock", "postgres/data.new/PG_VERSION", "postgres/data/postmaster.pid", "nats"} {
+		starting := testkit.StartProcess(t, testkit.Command{
+			Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"}, Env: upEnvironment(dir, port),
+		})
+		eventually(t, 30*time.Second, sign+" is there", func() bool {
+			_, err := os.Stat(filepath.Join(dir, sign))
+			return err == nil
+		})
+		starting.Term()
+		if err := starting.Wait(40 * time.Second); err != nil {
+			t.Errorf("told to stop when %s was there, parley did not exit with 0: %v", sign, err)
+		}
+		if left := processesBelow(t, dir); len(left) > 0 {
+			t.Errorf("told to stop when %s was there, parley left processes behind: %v", sign, left)
+		}
+	}
+	parley := up(t, dir, port)
+	keyWorks(t, readCredentials(t, dir))
+	endInOrder(t, parley, dir)
+}
+
+// TestChaosParleyUpKilledWhileItSeeds kills a first start that has made the owner's account and a key,
+// and no agent and no credentials.json yet: the next start must not be kept out by what is there.
+func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
+	t.Parallel()
+	postgres := testkit.PostgresProcess(t)
+	db, err := sql.Open("postgres", postgres.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	// Nobody makes an agent as long as this is open: the kill hits the same moment each time.
+	gate, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gate.ExecContext(t.Context(), "LOCK TABLE agents IN SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	command := testkit.Command{
+		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
+		Env: append(upEnvironment(dir, testkit.FreePort(t)), "DATABASE_URL="+postgres.DSN()), ReadyLine: "ingress ready",
+	}
+	killed := testkit.StartProcess(t, command)
+	eventually(t, 30*time.Second, "the owner has a key", func() bool {
+		var keys int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM api_keys").Scan(&keys); err != nil {
+			t.Fatal(err)
+		}
+		return keys == 1
+	})
+	killed.Kill9()
+	if err := gate.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	command.ReadyLine = bannerEnd
+	again := testkit.StartProcess(t, command)
+	keyWorks(t, readCredentials(t, dir))
+	endInOrder(t, again, dir)
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// pinned runs single statements, each its own transaction, on a connection of its own. That saves the
+// round trips of BEGIN and COMMIT where they count, and is safe where the pool is not: a statement of a
+// pool may be run twice when its connection breaks, one of a reserved connection is not. A caller whose
+// statement was not answered does not know what became of it, as with a lost commit.
+type pinned struct {
+	db *sqlx.DB
+
+	mu    sync.Mutex
+	conn  *sqlx.Conn
+	stmts map[string]*sqlx.Stmt
+}
+
+// selectInto runs a statement and reads its rows into dest, a pointer to a slice. A deadlock's victim was
+// rolled back, and is run again.
+func (p *pinned) selectInto(ctx context.Context, dest any, query string, args ...any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	const tries = 5
+	for n := 1; ; n++ {
+		err := p.once(ctx, dest, query, args)
+		if n == tries || !hasCode(err, "40P01", "40001") {
+			return err
+		}
+	}
+}
+
+func (p *pinned) once(ctx context.Context, dest any, query string, args []any) error {
+	stmt, err := p.prepared(ctx, query)
+	if err == nil {
+		err = stmt.SelectContext(ctx, dest, args...)
+	}
+	if err != nil && (isDisconnect(err) || errors.Is(err, context.Canceled)) {
+		p.drop()
+	}
+	return err
+}
+
+func (p *pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	if stmt, ok := p.stmts[query]; ok {
+		return stmt, nil
+	}
+	if p.conn == nil {
+		conn, err := p.db.Connx(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.conn, p.stmts = conn, map[string]*sqlx.Stmt{}
+	}
+	stmt, err := p.conn.PreparexContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	p.stmts[query] = stmt
+	return stmt, nil
+}
+
+// drop gives the connection back to the pool, which closes it if it is broken; the next statement takes another.
+func (p *pinned) drop() {
+	if p.conn != nil {
+		_ = p.conn.Close() // broken or not, it is not used again here
+	}
+	p.conn, p.stmts = nil, nil
+}
+
+// close ends the connection for good.
+func (p *pinned) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop()
+}

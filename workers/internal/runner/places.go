@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"context"
+	"sync"
+)
+
+// places are what finished runs left in their organizations' windows and no waiting run has been given yet.
+type places struct {
+	mu    sync.Mutex
+	freed map[string]int
+	wake  chan struct{}
+}
+
+func (p *places) add(freed map[string]int) {
+	if len(freed) == 0 {
+		return
+	}
+	p.mu.Lock()
+	if p.freed == nil {
+		p.freed = make(map[string]int, len(freed))
+	}
+	for org, n := range freed {
+		p.freed[org] += n
+	}
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default: // it will look anyhow
+	}
+}
+
+func (p *places) take() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	freed := p.freed
+	p.freed = nil
+	return freed
+}
+
+// handOver gives places to waiting runs and rings for them, until ctx ends. What it fails to hand over
+// stays free, and the sweeper fills it.
+func (r *Runner) handOver(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.places.wake:
+		}
+		next, err := r.runs.HandOver(ctx, r.places.take())
+		if err != nil {
+			r.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
+		}
+		r.bus.Ring(next...)
+	}
+}
