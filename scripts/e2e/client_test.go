@@ -70,7 +70,7 @@ func (a answer) want(t *testing.T, status int) answer {
 }
 
 // refused fails the test unless the answer is that refusal, with Retry-After where one is due.
-func (a answer) refused(t *testing.T, status int, code string) answer {
+func (a answer) refused(t *testing.T, status int, code string) {
 	t.Helper()
 	a.want(t, status)
 	var problem struct {
@@ -83,7 +83,6 @@ func (a answer) refused(t *testing.T, status int, code string) answer {
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		a.wantRetryAfter(t)
 	}
-	return a
 }
 
 func (a answer) wantRetryAfter(t *testing.T) {
@@ -151,8 +150,8 @@ type account struct {
 	agent string
 }
 
-// signUp makes an organization of its own, with an agent on the given model.
-func signUp(t *testing.T, url, model string) account {
+// signUp makes an organization of its own, with an agent whose model is the ledger.
+func signUp(t *testing.T, url string) account {
 	t.Helper()
 	var made struct {
 		Token string `json:"token"`
@@ -170,7 +169,7 @@ func signUp(t *testing.T, url, model string) account {
 		ID string `json:"id"`
 	}
 	a.send(t, http.MethodPost, url+"/api/agents", map[string]any{
-		"name": "Echo", "systemPrompt": "Repeat the message.", "model": model, "allowedCallers": []string{"user", "system"},
+		"name": "Echo", "systemPrompt": "Repeat the message.", "model": modelName, "allowedCallers": []string{"user", "system"},
 	}).want(t, http.StatusCreated).into(t, &agent)
 	a.agent = agent.ID
 	return a

@@ -83,13 +83,13 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 }
 
 // ingress starts an ingress and returns when it is ready.
-func (c *cluster) ingress(t *testing.T, settings ...string) *edge {
+func (c *cluster) ingress(t *testing.T) *edge {
 	t.Helper()
 	port := testkit.FreePort(t)
 	url := "http://127.0.0.1:" + strconv.Itoa(port)
 	process := testkit.StartProcess(t, testkit.Command{
 		Name: "ingress", Path: testkit.BuildBinary(t, "ingress/cmd/ingress"),
-		Env:      append(c.environment(settings), "HOST=127.0.0.1", "PORT="+strconv.Itoa(port)),
+		Env:      append(c.environment(nil), "HOST=127.0.0.1", "PORT="+strconv.Itoa(port)),
 		ReadyURL: url + "/readyz",
 	})
 	return &edge{Process: process, url: url, port: port}

@@ -16,8 +16,8 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 	c := newCluster(t)
 	ingresses := []*edge{c.ingress(t), c.ingress(t)}
 	worker := c.worker(t)
-	owner := signUp(t, ingresses[0].url, modelName)
-	other := signUp(t, ingresses[1].url, modelName)
+	owner := signUp(t, ingresses[0].url)
+	other := signUp(t, ingresses[1].url)
 	// Long enough for all requests to come while the run is open.
 	asked := trigger{message: "sleep 3s: once", key: "nightly-1"}
 

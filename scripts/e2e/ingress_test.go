@@ -15,7 +15,7 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	c := newCluster(t)
 	dying, other := c.ingress(t), c.ingress(t)
 	c.worker(t)
-	owner := signUp(t, dying.url, modelName)
+	owner := signUp(t, dying.url)
 	asked := trigger{message: "sleep 4s: kept", key: "k"}
 	var waiting []<-chan answer
 	for range waiters {
@@ -49,7 +49,7 @@ func TestIngressToldToStopAnswersItsWaiters(t *testing.T) {
 	c := newCluster(t)
 	leaving, other := c.ingress(t), c.ingress(t)
 	c.worker(t)
-	owner := signUp(t, leaving.url, modelName)
+	owner := signUp(t, leaving.url)
 	asked := trigger{message: "sleep 6s: later", key: "k"}
 	var waiting []<-chan answer
 	for range waiters {

@@ -22,7 +22,7 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 	in := c.ingress(t)
 	// More slots than one organization may use, and far fewer than its runs: without the window the flood would have them all.
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(2*window))
-	flooder, other := signUp(t, in.url, modelName), signUp(t, in.url, modelName)
+	flooder, other := signUp(t, in.url), signUp(t, in.url)
 	alone := timeOne(t, other)
 
 	prompts := make([]string, flood)
@@ -72,7 +72,7 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	c := newCluster(t, "BACKLOG_MAX="+strconv.Itoa(backlog))
 	in := c.ingress(t)
 	worker := c.worker(t)
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	known := trigger{message: "known", key: "known"}
 	before := owner.post(t.Context(), known)
 	before.completed(t, echoed("known"), 1)

@@ -26,7 +26,7 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 	uid, gid := nobody(t)
 	// Where nobody can go: the build cache and the tests' own directories are root's alone.
 	home := t.TempDir()
-	for dir := home; dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
+	for _, dir := range []string{home, filepath.Dir(home)} {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 	pastesWork(t, string(printed()))
 	keyWorks(t, readCredentials(t, dir))
 	for _, pid := range processesBelow(t, dir) {
-		if owner := ownerOf(t, pid); owner != uid {
+		if owner, lives := ownerOf(pid); lives && owner != uid {
 			t.Errorf("process %d runs as user %d, want %d", pid, owner, uid)
 		}
 	}
@@ -128,15 +128,15 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-func ownerOf(t *testing.T, pid int) int {
-	t.Helper()
+// ownerOf gives the user that a process runs as; false when it has ended, as the server's connections do.
+func ownerOf(pid int) (uid int, lives bool) {
 	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil {
-		t.Fatal(err)
+		return 0, false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		t.Fatal("no owner")
+		return 0, false
 	}
-	return int(stat.Uid)
+	return int(stat.Uid), true
 }

@@ -15,7 +15,7 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	worker := c.worker(t)
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	asked := trigger{message: "sleep 3s: without a bus", key: "k"}
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
@@ -43,7 +43,7 @@ func TestChaosJetStreamStoreDeletedWithRunsQueued(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	c.worker(t, "WORKER_CONCURRENCY=2")
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	var ids []string
 	message := func(n int) string { return "sleep 1s: run " + strconv.Itoa(n) }
 	for n := range runs {
@@ -77,7 +77,7 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	worker := c.worker(t)
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	asked := trigger{message: "sleep 3s: over a crash", key: "k"}
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
@@ -106,7 +106,7 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	holder := c.worker(t)
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	const message = "outage"
 	c.model.answerAfter(message, time.Minute, 5*time.Second)
 	id := owner.enqueue(t, trigger{message: message})

@@ -32,9 +32,9 @@ func TestService(t *testing.T) {
 }
 
 // clientLeaves closes the connection of a waiting request: its run goes on, and any ingress finds it.
-func clientLeaves(t *testing.T, c *cluster, first, second *edge) {
+func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a test, not a part of one
 	lasts := longRun(t)
-	owner := signUp(t, first.url, modelName)
+	owner := signUp(t, first.url)
 	message := lastingMessage(lasts, "nobody waited")
 	ctx, leave := context.WithCancel(t.Context())
 	began := time.Now()
@@ -82,8 +82,8 @@ func lastingMessage(lasts time.Duration, text string) string {
 }
 
 // respondAsync asks for no wait: 202 at once, and the long poll of what Location says has the result.
-func respondAsync(t *testing.T, c *cluster, first, second *edge) {
-	owner := signUp(t, first.url, modelName)
+func respondAsync(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a test, not a part of one
+	owner := signUp(t, first.url)
 	asked := trigger{message: "sleep 1s: polled", key: "k", prefer: "respond-async"}
 	accepted := owner.post(t.Context(), asked).want(t, http.StatusAccepted)
 	id := accepted.run(t).ID
@@ -101,8 +101,8 @@ func respondAsync(t *testing.T, c *cluster, first, second *edge) {
 }
 
 // shortWait asks for less time than the run takes: 202 after it, then the run is waited for again.
-func shortWait(t *testing.T, _ *cluster, first, second *edge) {
-	owner := signUp(t, first.url, modelName)
+func shortWait(t *testing.T, _ *cluster, first, second *edge) { //nolint:thelper // a test, not a part of one
+	owner := signUp(t, first.url)
 	asked := trigger{message: "sleep 4s: too long", key: "k", prefer: "wait=1"}
 	began := time.Now()
 	got := owner.post(t.Context(), asked).want(t, http.StatusAccepted)
@@ -123,9 +123,9 @@ func shortWait(t *testing.T, _ *cluster, first, second *edge) {
 
 // sessionOrder fires many triggers into one session: they are carried out one by one, in order, and
 // hold nobody else up.
-func sessionOrder(t *testing.T, c *cluster, first, second *edge) {
+func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a test, not a part of one
 	const runs = 20
-	owner := signUp(t, first.url, modelName)
+	owner := signUp(t, first.url)
 	var messages, ids []string
 	for n := range runs {
 		messages = append(messages, "sleep 150ms: in order "+strconv.Itoa(n))

@@ -71,7 +71,7 @@ func TestChaosEveryKeyIsOneRunInAStormOfKills(t *testing.T) {
 	c := newCluster(t)
 	ingresses := []*edge{c.ingress(t), c.ingress(t)}
 	workers := []*testkit.Process{c.worker(t), c.worker(t)}
-	owner := signUp(t, ingresses[0].url, modelName)
+	owner := signUp(t, ingresses[0].url)
 	s := &storm{callers: []account{owner, owner.at(ingresses[1])}}
 	strikes := []struct {
 		name   string

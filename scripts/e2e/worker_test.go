@@ -14,7 +14,7 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	// The first model call is never answered, as that of a worker that dies; the second is.
 	asked := trigger{message: "fault hang*1: survived", key: "k"}
 	victim := c.worker(t)
@@ -37,7 +37,7 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	// The zombie wakes up with the first answer to both in its hands: to one when the other worker has
 	// ended the run, to one while the other worker still waits for its own answer.
 	const ended, open = "ended meanwhile", "open still"
@@ -103,7 +103,7 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	in := c.ingress(t)
 	c.worker(t, "ROLES=sweep")
 	victim := c.worker(t, "ROLES=agent")
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	const message = "fault hang: poison"
 	// The service counts no deaths until PostgreSQL has been up for a lease: workers may have been kept from renewing theirs.
 	eventually(t, lease+10*time.Second, "PostgreSQL is up for longer than a lease", func() bool {
@@ -137,7 +137,7 @@ func TestWorkerToldToStopFinishesItsRun(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	worker := c.worker(t)
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	const message = "sleep 4s: finished"
 	waiting := owner.start(t.Context(), trigger{message: message})
 	c.model.awaitCalls(t, message, 1)
@@ -156,7 +156,7 @@ func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	leaving := c.worker(t)
-	owner := signUp(t, in.url, modelName)
+	owner := signUp(t, in.url)
 	// Longer than a worker waits for the runs in its hands before it puts them back.
 	const message = "fault hang*1: handed on"
 	waiting := owner.start(t.Context(), trigger{message: message})

@@ -26,7 +26,8 @@ func NewEnding(fence int64, run domain.Run) (Ending, error) {
 	return Ending{Fence: fence, Run: run, Result: result}, err
 }
 
-// Finished tells which endings were saved, and how many places they left in their organizations' windows.
+// Finished tells which endings were saved, and how many places they left in the windows of organizations
+// that have runs waiting.
 type Finished struct {
 	Saved    map[string]bool  // by run id; a run in neither map was taken from its worker, and nothing was written
 	Rejected map[string]error // endings that PostgreSQL will never store
@@ -51,7 +52,8 @@ WITH ending AS (
     finished_at = e.finished_at, expires_at = e.expires_at
   FROM ending e JOIN closed c ON c.run_id = e.id WHERE r.id = e.id
 )
-SELECT run_id, org_id, dispatched FROM closed`
+SELECT run_id, org_id, dispatched AND EXISTS (SELECT 1 FROM open_runs w
+  WHERE w.org_id = closed.org_id AND w.status = 'queued' AND NOT w.dispatched) AS place FROM closed`
 
 // Finish saves endings in one statement. One batch holds at most one ending per run.
 func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
@@ -108,7 +110,7 @@ func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, 
 	out := Finished{Saved: make(map[string]bool, len(closed)), Freed: map[string]int{}}
 	for _, c := range closed {
 		out.Saved[c.RunID] = true
-		if c.Dispatched {
+		if c.Place {
 			out.Freed[c.OrganizationID]++
 		}
 	}
@@ -118,7 +120,7 @@ func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, 
 type closedRow struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
-	Dispatched     bool   `db:"dispatched"`
+	Place          bool   `db:"place"` // one of the window is free, and some run waits
 }
 
 func deref(s *string) string {
@@ -183,16 +185,19 @@ RETURNING ` + jobColumns
 // ring for. Places that are handed over to nobody stay free; what a crash before this call leaves is the
 // sweeper's.
 func (s *Store) HandOver(ctx context.Context, freed map[string]int) ([]domain.Job, error) {
-	var next []domain.Job
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		var err error
-		next, err = s.handOver(ctx, tx, freed)
-		return err
+	return handOver(freed, func(dest any, args ...any) error {
+		return s.finishes.selectInto(ctx, dest, handOverQuery, args...)
 	})
-	return next, err
 }
 
-func (s *Store) handOver(ctx context.Context, tx *sqlx.Tx, freed map[string]int) ([]domain.Job, error) {
+// handOverTx is HandOver as part of a transaction that freed the places.
+func handOverTx(ctx context.Context, tx *sqlx.Tx, freed map[string]int) ([]domain.Job, error) {
+	return handOver(freed, func(dest any, args ...any) error {
+		return tx.SelectContext(ctx, dest, handOverQuery, args...)
+	})
+}
+
+func handOver(freed map[string]int, run func(dest any, args ...any) error) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil
 	}
@@ -201,12 +206,8 @@ func (s *Store) handOver(ctx context.Context, tx *sqlx.Tx, freed map[string]int)
 	for org, n := range freed {
 		orgs, places = append(orgs, org), append(places, int64(n))
 	}
-	stmt, err := s.prepared(ctx, handOverQuery)
-	if err != nil {
-		return nil, err
-	}
 	var rows []jobRow
-	if err := tx.StmtxContext(ctx, stmt).SelectContext(ctx, &rows, pq.Array(orgs), pq.Array(places), firstRing); err != nil {
+	if err := run(&rows, pq.Array(orgs), pq.Array(places), firstRing); err != nil {
 		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
 	}
 	return jobs(rows), nil
@@ -234,7 +235,7 @@ func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, r
 		if err != nil || len(org) == 0 {
 			return err
 		}
-		next, err = s.handOver(ctx, tx, map[string]int{org[0]: 1})
+		next, err = handOverTx(ctx, tx, map[string]int{org[0]: 1})
 		return err
 	})
 	if err != nil {

@@ -73,7 +73,7 @@ func (s *Store) end(ctx context.Context, how verdict, where string, args ...any)
 		if err != nil {
 			return err
 		}
-		next, err = s.handOver(ctx, tx, finished.Freed)
+		next, err = handOverTx(ctx, tx, finished.Freed)
 		return err
 	})
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Store) DispatchWaiting(ctx context.Context, window, most int) ([]domain
 				freed[f.OrganizationID] = f.Places
 			}
 		}
-		next, err = s.handOver(ctx, tx, freed)
+		next, err = handOverTx(ctx, tx, freed)
 		return err
 	})
 	if err != nil {
