@@ -19,7 +19,7 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 		bound = 2500 * time.Millisecond
 	)
 	c := newCluster(t, "ORG_DISPATCH_WINDOW="+strconv.Itoa(window))
-	in := c.ingress(t)
+	in, second := c.ingress(t), c.ingress(t)
 	// More slots than one organization may use, and far fewer than its runs: without the window the flood would have them all.
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(2*window))
 	flooder, other := signUp(t, in.url), signUp(t, in.url)
@@ -31,7 +31,8 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 	for n := range prompts {
 		prompts[n] = "sleep 200ms: flood " + strconv.Itoa(n)
 		posts.Go(func() {
-			failed[n] = flooder.post(t.Context(), trigger{message: prompts[n], prefer: "respond-async"})
+			through := flooder.at([]*edge{in, second}[n%2])
+			failed[n] = through.post(t.Context(), trigger{message: prompts[n], prefer: "respond-async"})
 		})
 	}
 	posts.Wait()
@@ -44,6 +45,9 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 		if took > bound {
 			t.Fatalf("a run beside the flood took %s, alone %s", took, alone)
 		}
+	}
+	if places := c.number(t, "SELECT max(n) FROM (SELECT count(*) AS n FROM open_runs WHERE dispatched GROUP BY org_id) d"); places > window {
+		t.Errorf("%d runs of one organization are dispatched, want at most %d", places, window)
 	}
 	if done := len(c.model.of(prompts...)); done > flood*3/4 {
 		t.Fatalf("%d of the flood's %d runs were carried out before: it was no flood", done, flood)

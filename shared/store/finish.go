@@ -186,7 +186,7 @@ RETURNING ` + jobColumns
 // sweeper's.
 func (s *Store) HandOver(ctx context.Context, freed map[string]int) ([]domain.Job, error) {
 	return handOver(freed, func(dest any, args ...any) error {
-		return s.finishes.selectInto(ctx, dest, handOverQuery, args...)
+		return s.handOvers.selectInto(ctx, dest, handOverQuery, args...)
 	})
 }
 

@@ -22,7 +22,7 @@ import (
 type Store struct {
 	db *sqlx.DB
 
-	accepts, claims, finishes pinned
+	accepts, claims, finishes, handOvers pinned
 
 	mu    sync.Mutex
 	stmts map[string]*sqlx.Stmt
@@ -45,7 +45,7 @@ func Open(dsn string, conns int) (*Store, error) {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return &Store{db: db, stmts: map[string]*sqlx.Stmt{},
-		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}}, nil
+		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}, handOvers: pinned{db: db}}, nil
 }
 
 // sessionSettings are run-time parameters of each connection, unless the address sets them itself.
@@ -82,7 +82,7 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Close ends all connections.
 func (s *Store) Close() error {
-	for _, p := range []*pinned{&s.accepts, &s.claims, &s.finishes} {
+	for _, p := range []*pinned{&s.accepts, &s.claims, &s.finishes, &s.handOvers} {
 		p.close()
 	}
 	if err := s.db.Close(); err != nil {
