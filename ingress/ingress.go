@@ -89,15 +89,28 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, proxies)}
 	i.dispatch = dispatch.New(dispatch.Config{Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax}, deps.Store, deps.Bus, deps.Log)
 	i.handler, err = httpapi.New(httpapi.Deps{
-		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch, Log: deps.Log, Metrics: deps.Metrics,
+		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch,
+		Log: deps.Log, Metrics: deps.Metrics,
 		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "nats": deps.Bus.Ping},
-		Draining: i.draining.Load, Proxies: proxies, PublicURL: cfg.PublicURL, DefaultModel: cfg.DefaultModel,
+		Draining: i.draining.Load, Proxies: proxies, PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return i, nil
+}
+
+// publicURL is where people reach the service: as set, or where it listens.
+func publicURL(cfg Config, listener net.Listener) string {
+	switch {
+	case cfg.PublicURL != "":
+		return cfg.PublicURL
+	case listener != nil:
+		return "http://" + listener.Addr().String()
+	default:
+		return "http://" + net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
+	}
 }
 
 // Run listens and serves until ctx ends: then it is not ready, requests that wait are answered with

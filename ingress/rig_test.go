@@ -37,8 +37,10 @@ type rig struct {
 func defaults() ingress.Config {
 	return ingress.Config{
 		Runs: config.Runs{OrgDispatchWindow: 64},
-		Ingress: config.Ingress{Host: "127.0.0.1", LimitDemo: 10, LimitUser: 100_000, LimitSystem: 1_000_000, RunDeadline: time.Minute,
-			WaitDefault: 10 * time.Second, RetentionDefault: 24 * time.Hour, BacklogMax: 1000, SecretsKey: strings.Repeat("ab", 32)},
+		Ingress: config.Ingress{
+			Host: "127.0.0.1", LimitDemo: 10, LimitUser: 100_000, LimitSystem: 1_000_000, RunDeadline: time.Minute,
+			WaitDefault: 10 * time.Second, RetentionDefault: 24 * time.Hour, BacklogMax: 1000, SecretsKey: strings.Repeat("ab", 32),
+		},
 	}
 }
 
@@ -64,7 +66,7 @@ func newRig(t *testing.T, cfg ingress.Config) *rig {
 // serve runs an ingress until the test or the returned function ends it.
 func (r *rig) serve(cfg ingress.Config, log zerolog.Logger) (url string, stop func()) {
 	r.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(r.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -134,6 +136,9 @@ func (r *rig) call(method, path string, headers head, body string) answer {
 	return r.callAt(r.url, method, path, headers, body)
 }
 
+// loopback calls ingresses of this process.
+var loopback = &http.Client{Transport: &http.Transport{}}
+
 func (r *rig) callAt(base, method, path string, headers head, body string) answer {
 	r.Helper()
 	req, err := http.NewRequestWithContext(r.Context(), method, base+path, bytes.NewBufferString(body))
@@ -146,7 +151,7 @@ func (r *rig) callAt(base, method, path string, headers head, body string) answe
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := loopback.Do(req)
 	if err != nil {
 		r.Fatalf("%s %s: %v", method, path, err)
 	}

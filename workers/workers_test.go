@@ -61,7 +61,7 @@ func newRig(t *testing.T, cfg config.Workers) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 	t.Cleanup(func() {
@@ -92,8 +92,10 @@ func (r *rig) await(runID string) chan domain.Run {
 
 func (r *rig) agent(model string) string {
 	r.Helper()
-	a, err := r.store.CreateAgent(r.Context(), r.org, domain.Agent{ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: model,
-		AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	a, err := r.store.CreateAgent(r.Context(), r.org, domain.Agent{
+		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: model,
+		AllowedCallers: []domain.CallerKind{domain.CallerSystem},
+	})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -107,9 +109,11 @@ func (r *rig) start(agent, session, message string) string {
 	if err != nil {
 		r.Fatal(err)
 	}
-	run := store.NewRun{ID: id.New(id.Run), OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
+	run := store.NewRun{
+		ID: id.New(id.Run), OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
 		SessionID: session, SessionKey: contract.Hash(agent, session), TriggerType: "api", Input: input, Lane: domain.LaneAutomation,
-		ReplyTo: r.inbox, Retention: time.Hour, Deadline: time.Minute}
+		ReplyTo: r.inbox, Retention: time.Hour, Deadline: time.Minute,
+	}
 	run.Dedupe = contract.Dedupe(r.org, contract.EndpointAutomation, run.ID)
 	out, err := r.store.Accept(r.Context(), []store.NewRun{run}, 4)
 	if err != nil || out[0].Err != nil {

@@ -95,8 +95,7 @@ func InvalidFields(fields []Field) error {
 
 // CodeOf gives the code of err: Internal when it carries none.
 func CodeOf(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return Internal

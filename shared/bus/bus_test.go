@@ -72,18 +72,18 @@ func TestOldestUndeliveredIsWhatNoWorkerHasSeen(t *testing.T) {
 	if _, err := b.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, any, err := b.OldestUndelivered(t.Context(), domain.LaneChat); err != nil || any {
+	if _, found, err := b.OldestUndelivered(t.Context(), domain.LaneChat); err != nil || found {
 		t.Errorf("an empty stream has an undelivered doorbell: %v", err)
 	}
 	before := time.Now().Add(-time.Second)
 	b.Ring(job("run_1", 1), job("run_2", 1))
 	first := fetch(t, b.Lane(domain.LaneChat), 1)
-	oldest, any, err := b.OldestUndelivered(t.Context(), domain.LaneChat)
-	if len(first) != 1 || err != nil || !any || oldest.Before(before) {
-		t.Errorf("oldest %v, %v, %v", oldest, any, err)
+	oldest, found, err := b.OldestUndelivered(t.Context(), domain.LaneChat)
+	if len(first) != 1 || err != nil || !found || oldest.Before(before) {
+		t.Errorf("oldest %v, %v, %v", oldest, found, err)
 	}
 	fetch(t, b.Lane(domain.LaneChat), 1)
-	if _, any, err = b.OldestUndelivered(t.Context(), domain.LaneChat); err != nil || any {
+	if _, found, err = b.OldestUndelivered(t.Context(), domain.LaneChat); err != nil || found {
 		t.Errorf("delivered doorbells count as undelivered: %v", err)
 	}
 }

@@ -40,8 +40,8 @@ type Lane struct {
 // Lane opens a lane.
 func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 
-// Fetch hands at most most doorbells to f as they arrive and returns when that many came, wait has passed
-// or an error ended the pull. It opens stream and consumer anew when they are gone.
+// Fetch hands doorbells to f as they arrive and returns when the most that were asked for came, wait has
+// passed or an error ended the pull. It opens stream and consumer anew when they are gone.
 func (l *Lane) Fetch(ctx context.Context, most int, wait time.Duration, f func(*Doorbell)) error {
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
@@ -60,8 +60,10 @@ func (l *Lane) Fetch(ctx context.Context, most int, wait time.Duration, f func(*
 	}
 	for msg := range batch.Messages() {
 		headers := msg.Headers()
-		f(&Doorbell{RunID: contract.RunIDOf(msg.Subject()), ReplyTo: headers.Get(contract.HeaderReplyTo),
-			Traceparent: headers.Get(contract.HeaderTraceparent), msg: msg})
+		f(&Doorbell{
+			RunID: contract.RunIDOf(msg.Subject()), ReplyTo: headers.Get(contract.HeaderReplyTo),
+			Traceparent: headers.Get(contract.HeaderTraceparent), msg: msg,
+		})
 	}
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
 		l.cons = nil

@@ -70,7 +70,8 @@ func (i Ingress) Check() error {
 	case i.Port < 0 || i.Port > 65535:
 		return fmt.Errorf("PORT must be between 0 and 65535, not %d", i.Port)
 	case i.LimitDemo < 1 || i.LimitDemo >= i.LimitUser || i.LimitUser >= i.LimitSystem:
-		return fmt.Errorf("limits must rise from demo to user to system: LIMIT_DEMO=%d, LIMIT_USER=%d, LIMIT_SYSTEM=%d", i.LimitDemo, i.LimitUser, i.LimitSystem)
+		return fmt.Errorf("limits must rise from demo to user to system: LIMIT_DEMO=%d, LIMIT_USER=%d, LIMIT_SYSTEM=%d",
+			i.LimitDemo, i.LimitUser, i.LimitSystem)
 	case i.RunDeadline < time.Second:
 		return fmt.Errorf("RUN_DEADLINE must be at least 1s, not %s", i.RunDeadline)
 	case i.WaitDefault < 0 || i.WaitDefault > 55*time.Second:
@@ -80,6 +81,11 @@ func (i Ingress) Check() error {
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
 	}
+	return i.checkAddresses()
+}
+
+// checkAddresses reports the first network or address that is none.
+func (i Ingress) checkAddresses() error {
 	for _, p := range i.TrustedProxies {
 		if _, err := netip.ParsePrefix(p); err != nil {
 			return fmt.Errorf("TRUSTED_PROXIES names a network that is none: %q", p)

@@ -116,14 +116,15 @@ type Input struct {
 }
 
 // Render gives the run object's bytes. A terminal run is rendered once and kept, so that every replay has the same bytes.
-func (r Run) Render() ([]byte, error) {
-	if r.Citations == nil {
-		r.Citations = []Citation{}
+func (r *Run) Render() ([]byte, error) {
+	shown := *r // lists that are nil stay so in r
+	if shown.Citations == nil {
+		shown.Citations = []Citation{}
 	}
-	if r.ToolCalls == nil {
-		r.ToolCalls = []ToolCall{}
+	if shown.ToolCalls == nil {
+		shown.ToolCalls = []ToolCall{}
 	}
-	b, err := json.Marshal(r)
+	b, err := json.Marshal(shown)
 	if err != nil {
 		return nil, fmt.Errorf("rendering run: %w", err)
 	}

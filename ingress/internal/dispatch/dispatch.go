@@ -179,11 +179,7 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 		return Result{}, nil
 	}
 	if s.wait == nil {
-		w, err := d.waiting.attach(ctx, s.Run.Run.ID)
-		if err != nil {
-			return Result{}, refusal(err)
-		}
-		s.wait = w
+		s.wait = d.waiting.attach(ctx, s.Run.Run.ID)
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

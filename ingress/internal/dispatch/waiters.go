@@ -60,7 +60,7 @@ func (ws *waiters) add(runID string) *wait {
 
 // attach waits for a run that somebody else accepted: first the subscription, then a look at the row, so
 // that an end between the two is not missed.
-func (ws *waiters) attach(ctx context.Context, runID string) (*wait, error) {
+func (ws *waiters) attach(ctx context.Context, runID string) *wait {
 	w := ws.add(runID)
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
@@ -69,7 +69,7 @@ func (ws *waiters) attach(ctx context.Context, runID string) (*wait, error) {
 		ws.keepStop(runID, stop)
 	}
 	ws.look(runID)
-	return w, nil
+	return w
 }
 
 // keepStop keeps one subscription per run and ends the ones that are too many.

@@ -128,13 +128,13 @@ func retention(found *problems, override optional[int64], standard time.Duration
 // trigger reads what kind of trigger calls, and the caller's name for the automation.
 func trigger(found *problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
-	if values := c.Request.Header.Values("x-trigger-type"); len(values) > 0 {
+	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {
 		kind = values[0]
 		if len(values) > 1 || !triggerTypes.MatchString(kind) {
 			found.add("x-trigger-type", codeInvalidValue, "must be 1 to 32 of a-z, 0-9, _ and -, beginning with a letter")
 		}
 	}
-	values := c.Request.Header.Values("x-automation-id")
+	values := c.Request.Header.Values("X-Automation-Id")
 	if len(values) == 0 {
 		return kind, ""
 	}

@@ -72,8 +72,10 @@ func runFilter(c *gin.Context) (store.RunFilter, error) {
 		v, _ := single(c, name, found)
 		return v
 	}
-	f := store.RunFilter{AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
-		Status: domain.RunStatus(value("status"))}
+	f := store.RunFilter{
+		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
+		Status: domain.RunStatus(value("status")),
+	}
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.add("status", codeInvalidValue, "is no status of a run")
 	}

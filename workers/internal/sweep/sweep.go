@@ -148,19 +148,19 @@ func (s *Sweeper) ringAgain(ctx context.Context) error {
 func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, later []string, err error) {
 	type state struct {
 		oldest time.Time
-		any    bool
+		found  bool
 	}
 	lanes := map[domain.Lane]state{}
 	for _, lane := range domain.Lanes {
-		oldest, any, err := s.bus.OldestUndelivered(ctx, lane)
+		oldest, found, err := s.bus.OldestUndelivered(ctx, lane)
 		if err != nil {
 			return nil, nil, err
 		}
-		lanes[lane] = state{oldest, any}
+		lanes[lane] = state{oldest, found}
 	}
 	for _, o := range overdue {
 		lane := lanes[o.Job.Lane]
-		if lane.any && lane.oldest.Before(o.DispatchedAt) {
+		if lane.found && lane.oldest.Before(o.DispatchedAt) {
 			later = append(later, o.Job.RunID)
 			continue
 		}

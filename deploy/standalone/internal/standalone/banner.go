@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"context"
+	_ "embed" // the banner's text
 	"fmt"
 	"os"
 	"strings"
@@ -18,31 +19,12 @@ type banner struct {
 	began   time.Time
 }
 
-var bannerText = template.Must(template.New("banner").Parse(`
-  Parley is ready: {{.BaseURL}}   ({{.Took}})
-{{- if .Busy}}
-  ({{.Busy}}){{end}}
+// bannerFile is a file of its own because its commands are pasted: each is one line, however long.
+//
+//go:embed banner.tmpl
+var bannerFile string
 
-  dashboard   {{.LoginURL}}
-              (this link works once)
-  API key     {{.APIKey}}
-  agent       {{.AgentID}}
-  data        {{.DataDir}}   (credentials.json has all of the above)
-
-  model       {{.Model}}
-
-  Chat with a template, without an account:
-  curl -s '{{.BaseURL}}/api/agents?template=tpl_support&action=chat' -H 'x-tenant-id: tenant_demo' -H 'Content-Type: application/json' -d '{"sessionId":"s1","message":"Hello, what can you do?"}'
-
-  Chat with the demo agent:
-  curl -s '{{.BaseURL}}/api/agents?id={{.AgentID}}&action=chat' -H 'x-api-key: {{.APIKey}}' -H 'Content-Type: application/json' -d '{"sessionId":"s1","message":"What is 12 * 34?"}'
-
-  Run it from a scheduler; send it again and the answer is the same, not a second run:
-  curl -s '{{.BaseURL}}/api/internal/run-automation' -H 'x-api-key: {{.APIKey}}' -H 'x-trigger-type: schedule' -H 'x-automation-id: nightly' -H 'Content-Type: application/json' -d '{"target":"{{.AgentID}}","input":{"message":"Say good night"},"idempotencyKey":"night-1"}'
-
-  Ctrl-C stops it.
-
-`))
+var bannerText = template.Must(template.New("banner").Parse(bannerFile))
 
 // present seeds the service and prints the banner.
 func (b *banner) present(ctx context.Context) error {

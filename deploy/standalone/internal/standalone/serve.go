@@ -67,14 +67,16 @@ func (s *Serve) add(group *lifecycle.Group, st *store.Store, b *bus.Bus, log zer
 	}
 	metrics := prometheus.NewRegistry()
 	if len(roles) > 0 {
-		w, err := workers.New(workers.Config{Runs: s.Runs, Workers: s.Workers, Roles: roles}, workers.Deps{Store: st, Bus: b, Log: log, Metrics: metrics})
+		w, err := workers.New(workers.Config{Runs: s.Runs, Workers: s.Workers, Roles: roles},
+			workers.Deps{Store: st, Bus: b, Log: log, Metrics: metrics})
 		if err != nil {
 			return err
 		}
 		group.Add("workers", w.Run)
 	}
 	if slices.Contains(s.Roles, roleIngress) {
-		in, err := ingress.New(ingress.Config{Runs: s.Runs, Ingress: s.Ingress}, ingress.Deps{Store: st, Bus: b, Log: log, Metrics: metrics})
+		in, err := ingress.New(ingress.Config{Runs: s.Runs, Ingress: s.Ingress},
+			ingress.Deps{Store: st, Bus: b, Log: log, Metrics: metrics})
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,8 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 		return nil, err
 	}
 	metrics := prometheus.NewRegistry()
-	w, err := workers.New(workers.Config{Runs: u.Runs, Workers: u.Workers, Roles: workers.Roles}, workers.Deps{Store: srv.store, Bus: srv.bus, Log: log, Metrics: metrics})
+	w, err := workers.New(workers.Config{Runs: u.Runs, Workers: u.Workers, Roles: workers.Roles},
+		workers.Deps{Store: srv.store, Bus: srv.bus, Log: log, Metrics: metrics})
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,10 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 	}
 	group.Add("ingress", in.Run)
 	return &banner{
-		seeds: seeder{store: srv.store, baseURL: "http://" + listener.Addr().String(), publicURL: u.PublicURL, file: filepath.Join(dir, "credentials.json")},
+		seeds: seeder{
+			store: srv.store, baseURL: "http://" + listener.Addr().String(), publicURL: u.PublicURL,
+			file: filepath.Join(dir, "credentials.json"),
+		},
 		model: w.DefaultModel(), dataDir: dir,
 	}, nil
 }
