@@ -156,8 +156,10 @@ const jobColumns = `o.run_id, o.org_id, o.lane, o.dedupe, o.dispatch_no, o.reply
 func jobs(rows []jobRow) []domain.Job {
 	out := make([]domain.Job, len(rows))
 	for i, r := range rows {
-		out[i] = domain.Job{RunID: r.RunID, OrganizationID: r.OrganizationID, Lane: domain.Lane(r.Lane), Dedupe: r.Dedupe,
-			DispatchNo: r.DispatchNo, ReplyTo: r.ReplyTo, Traceparent: r.Traceparent}
+		out[i] = domain.Job{
+			RunID: r.RunID, OrganizationID: r.OrganizationID, Lane: domain.Lane(r.Lane), Dedupe: r.Dedupe,
+			DispatchNo: r.DispatchNo, ReplyTo: r.ReplyTo, Traceparent: r.Traceparent,
+		}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +45,10 @@ func Open(dsn string, conns int) (*Store, error) {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return &Store{db: db, stmts: map[string]*sqlx.Stmt{},
-		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}, handOvers: pinned{db: db}}, nil
+	return &Store{
+		db: db, stmts: map[string]*sqlx.Stmt{},
+		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}, handOvers: pinned{db: db},
+	}, nil
 }
 
 // sessionSettings are run-time parameters of each connection, unless the address sets them itself.
@@ -139,12 +142,7 @@ func hasCode(err error, codes ...string) bool {
 	if !errors.As(err, &pqErr) {
 		return false
 	}
-	for _, c := range codes {
-		if string(pqErr.Code) == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(codes, string(pqErr.Code))
 }
 
 // violates reports whether err is a violation of the named unique constraint or index.

@@ -163,7 +163,8 @@ func (s *Store) DispatchWaiting(ctx context.Context, window, most int) ([]domain
 			WITH RECURSIVE org AS (
 			  (SELECT org_id FROM open_runs WHERE status = 'queued' AND NOT dispatched ORDER BY org_id LIMIT 1)
 			  UNION ALL
-			  SELECT (SELECT o.org_id FROM open_runs o WHERE o.status = 'queued' AND NOT o.dispatched AND o.org_id > org.org_id ORDER BY o.org_id LIMIT 1)
+			  SELECT (SELECT o.org_id FROM open_runs o
+			    WHERE o.status = 'queued' AND NOT o.dispatched AND o.org_id > org.org_id ORDER BY o.org_id LIMIT 1)
 			  FROM org WHERE org.org_id IS NOT NULL
 			)
 			SELECT org_id, least($2, $1 - (SELECT count(*) FROM open_runs d WHERE d.org_id = org.org_id AND d.dispatched)) AS places
@@ -219,12 +220,14 @@ func (s *Store) Redispatch(ctx context.Context, again, later []string) ([]domain
 		rows = rows[:0]
 		if err := tx.SelectContext(ctx, &rows, `UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),
 			next_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')
-			WHERE o.run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)
+			WHERE o.run_id IN (SELECT run_id FROM open_runs
+			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)
 			RETURNING `+jobColumns, pq.Array(again), firstRing); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
-			WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
+			WHERE run_id IN (SELECT run_id FROM open_runs
+			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
 			pq.Array(later), firstRing)
 		return err
 	})
@@ -256,7 +259,8 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 			WITH gone AS (
 			  SELECT r.id FROM runs r
 			  WHERE r.sweep_after <= clock_timestamp() AND r.expires_at <= clock_timestamp()
-			    AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.session_ref = r.session_ref AND (o.expires_at IS NULL OR o.expires_at > clock_timestamp()))
+			    AND NOT EXISTS (SELECT 1 FROM runs o
+			      WHERE o.session_ref = r.session_ref AND (o.expires_at IS NULL OR o.expires_at > clock_timestamp()))
 			  ORDER BY r.sweep_after LIMIT $1 FOR UPDATE OF r SKIP LOCKED
 			), journal AS (
 			  DELETE FROM steps USING gone WHERE steps.run_id = gone.id

@@ -99,7 +99,7 @@ func backoff(attempts int) time.Duration {
 
 // jitter spreads d by a quarter either way, so that what failed together is not tried again together.
 func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // spreads load; nobody must not guess it
 }
 
 // putBack returns the run to the queue; a nil cause is the worker's own. While the database cannot be

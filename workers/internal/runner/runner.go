@@ -73,7 +73,9 @@ type Runner struct {
 }
 
 // New makes a runner that finds agents' models in models and shows its metrics in registry.
-func New(cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, registry prometheus.Registerer, log zerolog.Logger) (*Runner, error) {
+func New(
+	cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, registry prometheus.Registerer, log zerolog.Logger,
+) (*Runner, error) {
 	r := &Runner{cfg: cfg, runs: runs, records: records, bus: b, models: models, log: log,
 		loop:    agentloop.New(agentloop.Config{}),
 		places:  &places{wake: make(chan struct{}, 1)},

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/apierr"
+)
+
+// explainLosers answers the rows that were not inserted. It runs as separate statements, whose snapshots
+// see the transaction that won the key: the inserting statement's does not.
+func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, window int) error {
+	var hashes [][]byte
+	var agents []string
+	for _, i := range losers {
+		hashes, agents = append(hashes, rows[i].KeyHash), append(agents, rows[i].AgentID)
+	}
+	holders, err := s.RunsByKey(ctx, hashes)
+	if err != nil {
+		return err
+	}
+	callers, err := s.allowedCallers(ctx, agents)
+	if err != nil {
+		return err
+	}
+	var blocked []int // by a run whose retention has passed
+	for j, i := range losers {
+		r := rows[i]
+		allowed, exists := callers[agentOf{r.OrganizationID, r.AgentID}]
+		switch {
+		case holders[j] != nil:
+			out[i] = Accepted{Run: *holders[j], Existing: true}
+		case r.AgentID != "" && exists && !slices.Contains(allowed, string(r.CallerKind)):
+			out[i] = Accepted{Err: apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", r.CallerKind)}
+		case r.KeyHash != nil && (exists || r.TemplateID != ""):
+			blocked = append(blocked, i)
+			out[i] = Accepted{Err: notFound()} // unless releasing the key shows otherwise
+		default:
+			out[i] = Accepted{Err: notFound()}
+		}
+	}
+	return s.replaceExpired(ctx, out, rows, blocked, window)
+}
+
+type agentOf struct{ organization, agent string }
+
+// allowedCallers reads the allowedCallers of the agents that exist.
+func (s *Store) allowedCallers(ctx context.Context, agents []string) (map[agentOf][]string, error) {
+	var present []struct {
+		ID             string         `db:"id"`
+		OrganizationID string         `db:"org_id"`
+		AllowedCallers pq.StringArray `db:"allowed_callers"`
+	}
+	err := s.db.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`, pq.Array(agents))
+	if err != nil {
+		return nil, fmt.Errorf("reading agents: %w", err)
+	}
+	out := make(map[agentOf][]string, len(present))
+	for _, a := range present {
+		out[agentOf{a.OrganizationID, a.ID}] = a.AllowedCallers
+	}
+	return out, nil
+}
+
+// replaceExpired frees the keys of runs whose retention has passed and accepts the blocked rows in their place.
+func (s *Store) replaceExpired(ctx context.Context, out []Accepted, rows []NewRun, blocked []int, window int) error {
+	if len(blocked) == 0 {
+		return nil
+	}
+	again := make([]NewRun, len(blocked))
+	hashes := make([][]byte, len(blocked))
+	for j, i := range blocked {
+		again[j], hashes[j] = rows[i], rows[i].KeyHash
+	}
+	var freed int64
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL
+			WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp()`, pq.ByteaArray(hashes))
+		if err != nil {
+			return err
+		}
+		freed, err = res.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("releasing expired keys: %w", err)
+	}
+	if freed == 0 {
+		return nil
+	}
+	accepted, err := s.Accept(ctx, again, window)
+	if err != nil {
+		return err
+	}
+	for j, i := range blocked {
+		out[i] = accepted[j]
+	}
+	return nil
+}
+
+// acceptedAfterAll looks up what a statement did whose answer was lost, and tries once more for the rows
+// that do not exist: their ids are theirs alone, so a run that appears meanwhile only fails the second try.
+func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, window int, cause error) ([]Accepted, error) {
+	created, err := s.createdRuns(ctx, rows)
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	out := make([]Accepted, len(rows))
+	missing := fillCreated(out, rows, created)
+	if len(missing) == 0 {
+		return out, nil
+	}
+	again := make([]NewRun, len(missing))
+	for j, i := range missing {
+		again[j] = rows[i]
+	}
+	accepted, err := s.acceptOnce(ctx, again, window)
+	for j, i := range missing {
+		if err != nil {
+			out[i] = Accepted{Err: errors.Join(cause, err)}
+			continue
+		}
+		out[i] = accepted[j]
+	}
+	return out, nil
+}
+
+// createdRuns reads which of the rows exist. None counts as dispatched: whether its doorbell was rung is
+// not known, and the sweeper rings for it.
+func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
+	var found []createdRow
+	err := s.db.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched FROM runs WHERE id = ANY ($1)`,
+		pq.Array(column(rows, func(r *NewRun) string { return r.ID })))
+	if err != nil {
+		return nil, fmt.Errorf("looking accepted runs up: %w", err)
+	}
+	out := make(map[string]createdRow, len(found))
+	for _, c := range found {
+		out[c.ID] = c
+	}
+	return out, nil
+}
