@@ -10,10 +10,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"parley/ingress"
-	"parley/shared/bus"
 	"parley/shared/config"
+	"parley/shared/connect"
 	"parley/shared/lifecycle"
-	"parley/shared/store"
 	"parley/shared/telemetry"
 )
 
@@ -39,21 +38,13 @@ func main() {
 }
 
 func run(ctx context.Context, f flags) error {
-	if err := f.Require(); err != nil {
-		return err
-	}
 	log := telemetry.Logger(f.Logging, "ingress")
-	st, err := store.Open(f.DatabaseURL, databaseConns)
+	servers, err := connect.Open(f.Servers, "parley-ingress", databaseConns, log)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
-	b, err := bus.Dial(f.NATSURL, "parley-ingress", log)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	in, err := ingress.New(ingress.Config{Runs: f.Runs, Ingress: f.Ingress}, ingress.Deps{Store: st, Bus: b, Log: log})
+	defer servers.Close()
+	in, err := ingress.New(ingress.Config{Runs: f.Runs, Ingress: f.Ingress}, ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
 	if err != nil {
 		return err
 	}

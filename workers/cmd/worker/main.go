@@ -9,10 +9,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"parley/shared/bus"
 	"parley/shared/config"
+	"parley/shared/connect"
 	"parley/shared/lifecycle"
-	"parley/shared/store"
 	"parley/shared/telemetry"
 	"parley/workers"
 )
@@ -41,21 +40,13 @@ func main() {
 }
 
 func run(ctx context.Context, f flags) error {
-	if err := f.Require(); err != nil {
-		return err
-	}
 	log := telemetry.Logger(f.Logging, "worker")
-	st, err := store.Open(f.DatabaseURL, databaseConns)
+	servers, err := connect.Open(f.Servers, "parley-worker", databaseConns, log)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
-	b, err := bus.Dial(f.NATSURL, "parley-worker", log)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	w, err := workers.New(workers.Config{Runs: f.Runs, Workers: f.Workers, Roles: f.Roles}, workers.Deps{Store: st, Bus: b, Log: log})
+	defer servers.Close()
+	w, err := workers.New(workers.Config{Runs: f.Runs, Workers: f.Workers, Roles: f.Roles}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress"
-	"parley/shared/bus"
 	"parley/shared/config"
+	"parley/shared/connect"
 	"parley/shared/lifecycle"
 	"parley/shared/store"
 	"parley/shared/telemetry"
@@ -31,30 +31,22 @@ type Serve struct {
 
 // Run serves until ctx ends.
 func (s *Serve) Run(ctx context.Context) error {
-	if err := s.Require(); err != nil {
-		return err
-	}
 	log := telemetry.Logger(s.Logging, "parley")
-	st, err := store.Open(s.DatabaseURL, databaseConns)
+	servers, err := connect.Open(s.Servers, "parley", databaseConns, log)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
-	b, err := bus.Dial(s.NATSURL, "parley", log)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
+	defer servers.Close()
 	var group lifecycle.Group
 	group.StopTimeout = 3 * stopTime
-	if err := s.add(&group, st, b, log); err != nil {
+	if err := s.add(&group, servers, log); err != nil {
 		return err
 	}
 	return group.Run(ctx)
 }
 
 // add puts the workers' roles, then the ingress, into the group: the ingress stops first.
-func (s *Serve) add(group *lifecycle.Group, st *store.Store, b *bus.Bus, log zerolog.Logger) error {
+func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, log zerolog.Logger) error {
 	var roles []workers.Role
 	for _, role := range s.Roles {
 		if role == roleIngress {
@@ -68,7 +60,7 @@ func (s *Serve) add(group *lifecycle.Group, st *store.Store, b *bus.Bus, log zer
 	metrics := prometheus.NewRegistry()
 	if len(roles) > 0 {
 		w, err := workers.New(workers.Config{Runs: s.Runs, Workers: s.Workers, Roles: roles},
-			workers.Deps{Store: st, Bus: b, Log: log, Metrics: metrics})
+			workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
 		if err != nil {
 			return err
 		}
@@ -76,7 +68,7 @@ func (s *Serve) add(group *lifecycle.Group, st *store.Store, b *bus.Bus, log zer
 	}
 	if slices.Contains(s.Roles, roleIngress) {
 		in, err := ingress.New(ingress.Config{Runs: s.Runs, Ingress: s.Ingress},
-			ingress.Deps{Store: st, Bus: b, Log: log, Metrics: metrics})
+			ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/bus/embedded"
 	"parley/shared/config"
+	"parley/shared/connect"
 	"parley/shared/lifecycle"
 	"parley/shared/store"
 	"parley/shared/store/pgserver"
@@ -26,41 +27,36 @@ const (
 	stopTime      = 20 * time.Second
 )
 
-// servers are the database and the bus that one process works with.
-type servers struct {
-	store *store.Store
-	bus   *bus.Bus
-}
-
 // startServers starts what the settings name no address of, under dir, connects to both, and adds them to
 // the group, which stops them after everything that is added later.
-func startServers(ctx context.Context, cfg config.Servers, dir string, log zerolog.Logger, group *lifecycle.Group) (servers, error) {
+func startServers(ctx context.Context, cfg config.Servers, dir string, log zerolog.Logger, group *lifecycle.Group) (*connect.Servers, error) {
 	dsn := cfg.DatabaseURL
 	if dsn == "" {
 		pg, err := pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(dir, "postgres"), Log: log})
 		if err != nil {
-			return servers{}, fmt.Errorf("starting PostgreSQL: %w", err)
+			return nil, fmt.Errorf("starting PostgreSQL: %w", err)
 		}
 		group.Add("postgres", lifecycle.Hold(pg.Done(), pg.Stop, stopTime))
 		if err := pg.CreateDatabase(ctx, databaseName); err != nil {
-			return servers{}, fmt.Errorf("making database: %w", err)
+			return nil, fmt.Errorf("making database: %w", err)
 		}
 		dsn = pg.DSN(databaseName)
 	}
 	b, err := connectBus(cfg.NATSURL, dir, log, group)
 	if err != nil {
-		return servers{}, err
+		return nil, err
 	}
 	st, err := store.Open(dsn, databaseConns)
 	if err != nil {
-		return servers{}, err
+		return nil, err
 	}
+	srv := &connect.Servers{Store: st, Bus: b}
 	group.Add("connections", func(ctx context.Context) error {
 		<-ctx.Done()
-		b.Close()
-		return st.Close()
+		srv.Close()
+		return nil
 	})
-	return servers{store: st, bus: b}, prepare(ctx, st)
+	return srv, prepare(ctx, st)
 }
 
 func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*bus.Bus, error) {

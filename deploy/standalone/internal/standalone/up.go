@@ -80,21 +80,21 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 	}
 	metrics := prometheus.NewRegistry()
 	w, err := workers.New(workers.Config{Runs: u.Runs, Workers: u.Workers, Roles: workers.Roles},
-		workers.Deps{Store: srv.store, Bus: srv.bus, Log: log, Metrics: metrics})
+		workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics})
 	if err != nil {
 		return nil, err
 	}
 	group.Add("workers", w.Run)
 	u.DefaultModel = w.DefaultModel()
 	in, err := ingress.New(ingress.Config{Runs: u.Runs, Ingress: u.Ingress},
-		ingress.Deps{Store: srv.store, Bus: srv.bus, Log: log, Metrics: metrics, Listener: listener})
+		ingress.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Listener: listener})
 	if err != nil {
 		return nil, err
 	}
 	group.Add("ingress", in.Run)
 	return &banner{
 		seeds: seeder{
-			store: srv.store, baseURL: "http://" + listener.Addr().String(), publicURL: u.PublicURL,
+			store: srv.Store, baseURL: "http://" + listener.Addr().String(), publicURL: u.PublicURL,
 			file: filepath.Join(dir, "credentials.json"),
 		},
 		model: w.DefaultModel(), dataDir: dir,
