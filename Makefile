@@ -4,6 +4,9 @@ MAKEFLAGS += --no-print-directory
 
 # The modules of go.work: `make test` covers them in one go, lint and modules take them one by one.
 MODULES := $(shell sed -nE 's,^(use)?[[:space:]]*\./([^[:space:]]+).*,\2,p' go.work)
+$(if $(MODULES),,$(error go.work names no module: nothing would be checked))
+# What is checked like them: tools of our own, outside of go.work for the sake of their dependencies.
+CHECKED := $(MODULES) tools/containers
 
 export PATH := $(PATH):/usr/local/go/bin
 # No commit is stamped into binaries: in a clone that belongs to somebody else git refuses, and the build with it.
@@ -71,25 +74,28 @@ bench: ## Measure runs a second and latency beside the floor (ARGS)
 .PHONY: lint
 lint: ## golangci-lint, gofumpt, file lengths, shell syntax (FIX=1 mends what it can)
 	@$(MAKE) -s bin/golangci-lint bin/gofumpt
-	@$(if $(filter-out 0 no,$(FIX)),FIX=1) scripts/lint.sh $(MODULES)
+	@$(if $(filter-out 0 no,$(FIX)),FIX=1) scripts/lint.sh $(CHECKED)
 
 .PHONY: fmt
 fmt: ## Format all Go files with gofumpt
 	@$(MAKE) -s bin/gofumpt
-	@bin/gofumpt -w $(MODULES)
+	@bin/gofumpt -w $(CHECKED)
 
 .PHONY: modules
 modules: ## Build and vet each module by itself, and check its go.mod
-	@scripts/modules.sh $(MODULES)
+	@scripts/modules.sh $(CHECKED)
 
 .PHONY: vuln
-vuln: ## Look for known vulnerabilities in what the code calls
+vuln: ## Look for known vulnerabilities in what the code calls (asks the public database)
 	@$(MAKE) -s bin/govulncheck
 	@for module in $(MODULES); do echo "vuln $$module" && (cd $$module && "$(CURDIR)/bin/govulncheck" ./...) || exit 1; done
 
 .PHONY: generate
-generate: ## Run go generate in every module
-	@for module in $(MODULES); do echo "generate $$module" && (cd $$module && go generate ./...) || exit 1; done
+generate: ## Make the generated files anew, where there are go:generate lines
+	@for module in $(MODULES); do \
+		if ! grep -rqs --include='*.go' '^//go:generate ' $$module; then echo "generate $$module: nothing is generated"; continue; fi; \
+		echo "generate $$module" && (cd $$module && go generate ./...) || exit 1; \
+	done
 
 .PHONY: verify
 verify: ## What CI checks: lint, modules, test
@@ -98,7 +104,7 @@ verify: ## What CI checks: lint, modules, test
 	@$(MAKE) test
 
 .PHONY: clean
-clean: ## Remove bin
+clean: ## Remove bin: what was built, and the last bench's figures
 	rm -rf bin
 
 # Tools are built from their own modules, and again when their versions change.

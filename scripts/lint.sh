@@ -5,6 +5,7 @@
 set -u
 cd "${0%/*}/.." || exit 1
 top=$PWD status=0
+[ $# -gt 0 ] || { echo 'usage: scripts/lint.sh MODULE...' >&2 && exit 2; }
 
 fail() {
 	printf 'lint: %s\n' "$*" >&2
@@ -17,6 +18,7 @@ for module in "$@"; do
 		continue
 	fi
 	echo "lint $module"
+	case $module in tools/*) export GOWORK=off ;; *) unset GOWORK ;; esac
 	(cd "$module" && "$top/bin/golangci-lint" run --config "$top/.golangci.yml" ${FIX:+--fix} ./...) || fail "golangci-lint: $module"
 done
 

@@ -1,10 +1,12 @@
 #!/bin/sh
 # scripts/modules.sh MODULE...: each module must build, vet and be tidy by itself, without go.work: that is what keeps the
-# import walls and each go.mod true. Every module is checked even when one failed.
+# import walls and each go.mod true. Every module is checked even when one failed. Not `go mod verify`: it takes modules
+# whose names have no dot, as ours, for damaged ones; builds compare every download with go.sum anyway.
 set -u
 cd "${0%/*}/.." || exit 1
 export GOWORK=off
 status=0
+[ $# -gt 0 ] || { echo 'usage: scripts/modules.sh MODULE...' >&2 && exit 2; }
 
 # check runs a command in the module and says which one failed.
 check() {
@@ -23,7 +25,6 @@ for module in "$@"; do
 	cd "$module" || exit 1
 	check go build -o /dev/null ./... # without -o a lone main package would leave its binary here
 	check go vet ./...
-	check go mod verify
 	check go mod tidy -diff
 	cd - >/dev/null || exit 1
 done

@@ -347,8 +347,11 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	runID := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
 	second := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
 	c := b.mustClaim(runID)
-	_, _, _, err := b.s.Cancel(ctx, "org_other", "", runID)
+	_, foreign, _, err := b.s.Cancel(ctx, "org_other", "", runID)
 	wantCode(t, err, apierr.NotFound)
+	if len(foreign) != 0 {
+		t.Errorf("another organization ended %+v", foreign)
+	}
 	run, ended, next, err := b.s.Cancel(ctx, b.org, "", runID)
 	if err != nil || run.Run.Status != domain.RunCancelled || len(ended) != 1 {
 		t.Fatalf("cancel: %+v, %v, %v", run.Run, ended, err)

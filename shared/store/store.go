@@ -153,8 +153,7 @@ func violates(err error, constraint string) bool {
 
 // isDisconnect reports whether err means that the server did not answer, rather than that it refused.
 func isDisconnect(err error) bool {
-	var pqErr *pq.Error
-	if errors.As(err, &pqErr) {
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
 		class := pqErr.Code.Class()
 		return class == "08" || class == "57" || class == "53" // connection, operator, resources
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -32,8 +33,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:])
 	stop()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		os.Exit(failed.ExitCode())
 	}
 	if err != nil {
@@ -66,14 +66,14 @@ func run(ctx context.Context, command []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("asking for NATS's address: %w", err)
 	}
-	tests := exec.CommandContext(ctx, command[0], command[1:]...)
+	tests := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // G702: running what it is told to is the command's use
 	tests.Env = append(os.Environ(), "TEST_DATABASE_URL="+database, "TEST_NATS_URL="+url)
 	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return tests.Run()
 }
 
 func dsn(host string, port network.Port) string {
-	return fmt.Sprintf("postgres://parley:parley@%s:%s/parley?sslmode=disable", host, port.Port())
+	return "postgres://parley:parley@" + net.JoinHostPort(host, port.Port()) + "/parley?sslmode=disable"
 }
 
 // image is the usual one, or what the environment names instead.

@@ -46,7 +46,8 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer servers.Close()
-	w, err := workers.New(workers.Config{Runs: f.Runs, Workers: f.Workers, Roles: f.Roles}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
+	w, err := workers.New(workers.Config{Runs: f.Runs, Workers: f.Workers, Roles: f.Roles},
+		workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
 	if err != nil {
 		return err
 	}

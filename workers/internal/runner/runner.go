@@ -76,7 +76,8 @@ type Runner struct {
 func New(
 	cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, registry prometheus.Registerer, log zerolog.Logger,
 ) (*Runner, error) {
-	r := &Runner{cfg: cfg, runs: runs, records: records, bus: b, models: models, log: log,
+	r := &Runner{
+		cfg: cfg, runs: runs, records: records, bus: b, models: models, log: log,
 		loop:    agentloop.New(agentloop.Config{}),
 		places:  &places{wake: make(chan struct{}, 1)},
 		held:    &held{runs: map[string]*holding{}},

@@ -29,7 +29,9 @@ const (
 
 // startServers starts what the settings name no address of, under dir, connects to both, and adds them to
 // the group, which stops them after everything that is added later.
-func startServers(ctx context.Context, cfg config.Servers, dir string, log zerolog.Logger, group *lifecycle.Group) (*connect.Servers, error) {
+func startServers(
+	ctx context.Context, cfg config.Servers, dir string, log zerolog.Logger, group *lifecycle.Group,
+) (*connect.Servers, error) {
 	dsn := cfg.DatabaseURL
 	if dsn == "" {
 		pg, err := pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(dir, "postgres"), Log: log})
