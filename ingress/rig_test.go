@@ -250,7 +250,7 @@ func (r *rig) answer(ctx context.Context, d *bus.Doorbell) {
 		return
 	}
 	r.bus.Done(d.RunID, d.ReplyTo, ending.Result)
-	next, err := r.store.HandOver(ctx, finished.Freed)
+	next, err := r.store.HandOver(ctx, finished.Freed, 64)
 	if err != nil && ctx.Err() == nil {
 		r.Errorf("handing over: %v", err)
 	}

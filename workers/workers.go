@@ -86,7 +86,7 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	if deps.Metrics == nil {
 		deps.Metrics = prometheus.NewRegistry()
 	}
-	agent, err := runner.New(runner.Config{Concurrency: cfg.WorkerConcurrency},
+	agent, err := runner.New(runner.Config{Concurrency: cfg.WorkerConcurrency, Window: cfg.OrgDispatchWindow},
 		deps.Store, deps.Store, deps.Bus, models, deps.Metrics, deps.Log)
 	if err != nil {
 		return nil, err

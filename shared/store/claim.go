@@ -77,6 +77,8 @@ type Claim struct {
 	Ended  bool   // ended, or unknown here; otherwise it is leased or not its turn, and finishing what it waits for rings again
 }
 
+// A run whose lease has run out is taken over, but not within a lease of the server's start: see RequeueLost.
+//
 // A claim does not lock session rows. Acceptance numbers a session's runs in commit order, so whoever
 // sees a run sees all before it; a run whose predecessor ends meanwhile is rung for by that finish;
 // and the index open_runs_one_per_session refuses what would remain.
@@ -90,7 +92,8 @@ WITH want AS (
   FROM want
   WHERE o.run_id = want.run_id AND o.deadline > clock_timestamp()
     AND (o.status = 'queued' AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
-      OR o.status = 'running' AND o.lease_until < clock_timestamp())
+      OR o.status = 'running' AND o.lease_until < clock_timestamp()
+        AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)
     AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
   RETURNING o.*
 )

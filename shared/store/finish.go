@@ -164,12 +164,13 @@ func jobs(rows []jobRow) []domain.Job {
 	return out
 }
 
-// Each organization keeps the number of places it had: what a finish leaves goes to its own oldest waiting
-// runs. Every organization with work thus has equally many jobs in the stream, which carries them out
-// in turn: the same shares as serving the organizations round robin, without a queue per organization.
+// What a finish leaves goes to its organization's oldest waiting runs, up to the window. Every organization
+// with work thus has equally many jobs in the stream, which carries them out in turn: the same shares as
+// serving the organizations round robin, without a queue per organization.
 const handOverQuery = `
 WITH freed AS (
-  SELECT * FROM unnest($1::text[], $2::int[]) AS f (org_id, places)
+  SELECT org_id, greatest(0, least(places, $4 - (SELECT count(*) FROM open_runs d WHERE d.org_id = f.org_id AND d.dispatched))) AS places
+  FROM unnest($1::text[], $2::int[]) AS f (org_id, places)
 ), next AS (
   SELECT w.run_id FROM freed f CROSS JOIN LATERAL (
     SELECT o.run_id FROM open_runs o
@@ -183,23 +184,10 @@ UPDATE open_runs o SET dispatched = true, dispatch_no = o.dispatch_no + 1, dispa
 FROM next WHERE o.run_id = next.run_id
 RETURNING ` + jobColumns
 
-// HandOver gives the places that finished runs left, by organization, to waiting runs, and tells which to
-// ring for. Places that are handed over to nobody stay free; what a crash before this call leaves is the
-// sweeper's.
-func (s *Store) HandOver(ctx context.Context, freed map[string]int) ([]domain.Job, error) {
-	return handOver(freed, func(dest any, args ...any) error {
-		return s.handOvers.selectInto(ctx, dest, handOverQuery, args...)
-	})
-}
-
-// handOverTx is HandOver as part of a transaction that freed the places.
-func handOverTx(ctx context.Context, tx *sqlx.Tx, freed map[string]int) ([]domain.Job, error) {
-	return handOver(freed, func(dest any, args ...any) error {
-		return tx.SelectContext(ctx, dest, handOverQuery, args...)
-	})
-}
-
-func handOver(freed map[string]int, run func(dest any, args ...any) error) ([]domain.Job, error) {
+// HandOver gives the places that finished runs left, by organization, to waiting runs, as long as no more
+// than window of an organization are dispatched, and tells which to ring for. Places that are handed over
+// to nobody stay free; what a crash before this call leaves is the sweeper's.
+func (s *Store) HandOver(ctx context.Context, freed map[string]int, window int) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil
 	}
@@ -209,41 +197,39 @@ func handOver(freed map[string]int, run func(dest any, args ...any) error) ([]do
 		orgs, places = append(orgs, org), append(places, int64(n))
 	}
 	var rows []jobRow
-	if err := run(&rows, pq.Array(orgs), pq.Array(places), firstRing); err != nil {
+	if err := s.handOvers.selectInto(ctx, &rows, handOverQuery, pq.Array(orgs), pq.Array(places), firstRing, window); err != nil {
 		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
 	}
 	return jobs(rows), nil
 }
 
-// PutBack returns a running run to the queue, not to start before the backoff has passed. A nil retry
-// means that the worker gives the run up for reasons of its own. It reports false, and writes nothing,
-// when the run was taken from the worker.
-func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, retry *domain.RunError) (bool, []domain.Job, error) {
-	var cause any
-	if retry != nil {
-		raw, err := json.Marshal(retry)
+// PutBack returns a running run to the queue, not to start before the backoff has passed. A nil cause
+// means that the worker gives the run up for reasons of its own. It gives the place that this leaves, for
+// HandOver; none, and nothing was written, when the run was taken from the worker.
+func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, cause *domain.RunError) (map[string]int, error) {
+	var reason any
+	if cause != nil {
+		raw, err := json.Marshal(cause)
 		if err != nil {
-			return false, nil, fmt.Errorf("encoding cause: %w", err)
+			return nil, fmt.Errorf("encoding cause: %w", err)
 		}
-		cause = raw
+		reason = raw
 	}
-	var org []string
-	var next []domain.Job
+	var orgs []string
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		org = org[:0]
-		err := tx.SelectContext(ctx, &org, `UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
+		orgs = orgs[:0]
+		return tx.SelectContext(ctx, &orgs, `UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
 			not_before = clock_timestamp() + $3::interval, last_error = coalesce($4::json, last_error), fence = fence + 1
-			WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING org_id`, held.RunID, held.Fence, interval(backoff), cause)
-		if err != nil || len(org) == 0 {
-			return err
-		}
-		next, err = handOverTx(ctx, tx, map[string]int{org[0]: 1})
-		return err
+			WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING org_id`, held.RunID, held.Fence, interval(backoff), reason)
 	})
 	if err != nil {
-		return false, nil, fmt.Errorf("putting run back: %w", err)
+		return nil, fmt.Errorf("putting run back: %w", err)
 	}
-	return len(org) > 0, next, nil
+	freed := map[string]int{}
+	for _, org := range orgs {
+		freed[org]++
+	}
+	return freed, nil
 }
 
 // Journal appends steps to a run under a fence; false means that the run was taken from the worker and

@@ -105,9 +105,9 @@ func (b *bench) exec(query string, args ...any) {
 }
 
 // finishAndNext finishes a run and hands its place over.
-func (b *bench) finishAndNext(c *store.Claimed, answer string) []domain.Job {
+func (b *bench) finishAndNext(c *store.Claimed, answer string, window int) []domain.Job {
 	b.Helper()
-	next, err := b.s.HandOver(b.Context(), b.finish(c, answer).Freed)
+	next, err := b.s.HandOver(b.Context(), b.finish(c, answer).Freed, window)
 	if err != nil {
 		b.Fatalf("handing over: %v", err)
 	}
@@ -215,8 +215,8 @@ func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
 	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
 		t.Error("a full window dispatched one more")
 	}
-	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x"), runs[2])
-	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x"), runs[3])
+	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
+	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x", window), runs[3])
 	next, err := b.s.DispatchWaiting(t.Context(), window, 64)
 	if err != nil || len(next) != 0 {
 		t.Errorf("the sweeper overfilled a full window: %v, %v", ids(next), err)
@@ -243,7 +243,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 	if again := b.claim(first); again.Run != nil || again.Ended {
 		t.Errorf("a leased run was claimed again: %+v", again)
 	}
-	wantIDs(t, "successor", b.finishAndNext(c, "one"), second)
+	wantIDs(t, "successor", b.finishAndNext(c, "one", wideWindow), second)
 	c = b.mustClaim(second)
 	turns, err := b.s.History(t.Context(), b.org, c.SessionRef, c.Seq, 10)
 	if err != nil || len(turns) != 1 || turns[0].Answer != "one" || turns[0].Message != "hi" {
@@ -265,6 +265,11 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
+	if early := b.claim(runID); early.Run != nil {
+		t.Error("a run was taken from its worker within a lease of the server's start")
+	}
+	// What RequeueLost does once the server has been up for longer than this test takes.
+	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1`)
 	taken := b.mustClaim(runID)
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {
 		t.Errorf("second claim %+v", taken)
@@ -275,8 +280,8 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if ok, err := b.s.Journal(ctx, held, 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
 		t.Errorf("the old worker wrote a step: %v, %v", ok, err)
 	}
-	if ok, _, err := b.s.PutBack(ctx, held, 0, nil); err != nil || ok {
-		t.Errorf("the old worker put the run back: %v, %v", ok, err)
+	if freed, err := b.s.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {
+		t.Errorf("the old worker put the run back: %v, %v", freed, err)
 	}
 	if f := b.finish(old, "old"); f.Saved[runID] {
 		t.Error("the old worker finished the run")
@@ -305,21 +310,21 @@ func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 
 	b.mustClaim(poison)
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, deaths = $1 WHERE run_id = $2`, store.MaxDeaths, poison)
-	ended, _, err := b.s.EndPoison(ctx, 10)
+	ended, err := b.s.EndPoison(ctx, 10)
 	if err != nil || len(ended) != 1 || ended[0].RunID != poison {
 		t.Errorf("poison: %+v, %v", ended, err)
 	}
 
 	c := b.mustClaim(retried)
 	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
-	if ok, _, err := b.s.PutBack(ctx, store.Held{RunID: retried, Fence: c.Fence}, time.Hour, cause); err != nil || !ok {
-		t.Fatalf("putting back: %v, %v", ok, err)
+	if freed, err := b.s.PutBack(ctx, store.Held{RunID: retried, Fence: c.Fence}, time.Hour, cause); err != nil || freed[b.org] != 1 {
+		t.Fatalf("putting back: %v, %v", freed, err)
 	}
 	if again := b.claim(retried); again.Run != nil {
 		t.Error("a run was claimed during its backoff")
 	}
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() WHERE run_id = ANY (ARRAY[$1, $2])`, late, retried)
-	if _, _, err := b.s.EndOverdue(ctx, 10); err != nil {
+	if _, err := b.s.EndOverdue(ctx, 10); err != nil {
 		t.Fatal(err)
 	}
 	for runID, want := range map[string]domain.RunStatus{poison: domain.RunFailed, late: domain.RunTimedOut, retried: domain.RunFailed, slow: domain.RunQueued} {
@@ -347,20 +352,24 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	runID := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
 	second := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
 	c := b.mustClaim(runID)
-	_, foreign, _, err := b.s.Cancel(ctx, "org_other", "", runID)
+	_, foreign, err := b.s.Cancel(ctx, "org_other", "", runID)
 	wantCode(t, err, apierr.NotFound)
 	if len(foreign) != 0 {
 		t.Errorf("another organization ended %+v", foreign)
 	}
-	run, ended, next, err := b.s.Cancel(ctx, b.org, "", runID)
+	run, ended, err := b.s.Cancel(ctx, b.org, "", runID)
 	if err != nil || run.Run.Status != domain.RunCancelled || len(ended) != 1 {
 		t.Fatalf("cancel: %+v, %v, %v", run.Run, ended, err)
+	}
+	next, err := b.s.HandOver(ctx, map[string]int{ended[0].OrganizationID: 1}, wideWindow)
+	if err != nil {
+		t.Fatal(err)
 	}
 	wantIDs(t, "successor of a cancelled run", next, second)
 	if b.finish(c, "late").Saved[runID] {
 		t.Error("a cancelled run was finished")
 	}
-	again, ended, _, err := b.s.Cancel(ctx, b.org, "", runID)
+	again, ended, err := b.s.Cancel(ctx, b.org, "", runID)
 	if err != nil || len(ended) != 0 || string(again.Result) != string(run.Result) {
 		t.Errorf("cancelling again changed something: %v, %v", ended, err)
 	}

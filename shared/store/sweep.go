@@ -17,9 +17,10 @@ const MaxDeaths = 5
 
 // Ended is a run that was ended from outside its worker.
 type Ended struct {
-	RunID   string
-	ReplyTo string
-	Result  []byte
+	RunID          string
+	OrganizationID string // where it may have left a place, for HandOver
+	ReplyTo        string
+	Result         []byte
 }
 
 type openRow struct {
@@ -43,12 +44,11 @@ func as(status domain.RunStatus, cause *domain.RunError) verdict {
 
 // end closes the open runs that where selects, under row locks: whatever worker holds one can write
 // nothing afterwards.
-func (s *Store) end(ctx context.Context, how verdict, where string, args ...any) ([]Ended, []domain.Job, error) {
+func (s *Store) end(ctx context.Context, how verdict, where string, args ...any) ([]Ended, error) {
 	var ended []Ended
-	var next []domain.Job
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
 		var rows []openRow
-		ended, next = nil, nil
+		ended = nil
 		if err := tx.SelectContext(ctx, &rows, openSelect+where, args...); err != nil {
 			return err
 		}
@@ -65,44 +65,40 @@ func (s *Store) end(ctx context.Context, how verdict, where string, args ...any)
 				return err
 			}
 			endings[i] = ending
-			ended = append(ended, Ended{RunID: run.ID, ReplyTo: row.ReplyTo, Result: ending.Result})
+			ended = append(ended, Ended{RunID: run.ID, OrganizationID: row.OrganizationID, ReplyTo: row.ReplyTo, Result: ending.Result})
 		}
-		finished, err := finish(endings, func(dest any, args ...any) error {
+		_, err := finish(endings, func(dest any, args ...any) error {
 			return tx.SelectContext(ctx, dest, finishQuery, args...)
 		})
-		if err != nil {
-			return err
-		}
-		next, err = handOverTx(ctx, tx, finished.Freed)
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("ending runs: %w", err)
+		return nil, fmt.Errorf("ending runs: %w", err)
 	}
-	return ended, next, nil
+	return ended, nil
 }
 
 // Cancel ends an open run of an organization; a run that has ended is left as it is. A principal other
 // than "" restricts it to that principal's. The run as it then stands is returned.
-func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (StoredRun, []Ended, []domain.Job, error) {
-	ended, next, err := s.end(ctx, as(domain.RunCancelled, nil),
+func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (StoredRun, []Ended, error) {
+	ended, err := s.end(ctx, as(domain.RunCancelled, nil),
 		`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`, runID, org, principal)
 	if err != nil {
-		return StoredRun{}, nil, nil, err
+		return StoredRun{}, nil, err
 	}
 	run, err := s.RunByID(ctx, org, principal, runID)
-	return run, ended, next, err
+	return run, ended, err
 }
 
 // CancelQueued ends the queued runs of an agent that was deleted, up to limit of them.
-func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, []domain.Job, error) {
+func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
 	return s.end(ctx, as(domain.RunCancelled, nil),
 		`o.agent_id = $1 AND o.org_id = $2 AND o.status = 'queued' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
 // EndOverdue times out open runs whose deadline has passed, up to limit of them. A run that a retryable
 // cause had put back fails with that cause.
-func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, []domain.Job, error) {
+func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	const late = `o.deadline <= clock_timestamp() AND o.status <> 'requires_action'`
 	return s.end(ctx, overdue, late+` ORDER BY o.run_id LIMIT $1 FOR UPDATE OF o SKIP LOCKED`, limit)
 }
@@ -122,7 +118,7 @@ var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "the
 var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the worker carrying out this run was lost too often"}
 
 // EndPoison fails queued runs that have cost MaxDeaths workers, up to limit of them.
-func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, []domain.Job, error) {
+func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 	return s.end(ctx, as(domain.RunFailed, WorkerLost),
 		`o.status = 'queued' AND o.deaths >= $1 ORDER BY o.run_id LIMIT $2 FOR UPDATE OF o SKIP LOCKED`, MaxDeaths, limit)
 }
@@ -152,39 +148,25 @@ func (s *Store) RequeueLost(ctx context.Context, limit int) (int, error) {
 
 // DispatchWaiting fills free places of organizations' windows with waiting runs, up to most per organization.
 func (s *Store) DispatchWaiting(ctx context.Context, window, most int) ([]domain.Job, error) {
-	var next []domain.Job
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		var free []struct {
-			OrganizationID string `db:"org_id"`
-			Places         int    `db:"places"`
-		}
-		// The recursion walks from one organization to the next along the index, however many runs each has waiting.
-		err := tx.SelectContext(ctx, &free, `
-			WITH RECURSIVE org AS (
-			  (SELECT org_id FROM open_runs WHERE status = 'queued' AND NOT dispatched ORDER BY org_id LIMIT 1)
-			  UNION ALL
-			  SELECT (SELECT o.org_id FROM open_runs o
-			    WHERE o.status = 'queued' AND NOT o.dispatched AND o.org_id > org.org_id ORDER BY o.org_id LIMIT 1)
-			  FROM org WHERE org.org_id IS NOT NULL
-			)
-			SELECT org_id, least($2, $1 - (SELECT count(*) FROM open_runs d WHERE d.org_id = org.org_id AND d.dispatched)) AS places
-			FROM org WHERE org_id IS NOT NULL`, window, most)
-		if err != nil {
-			return err
-		}
-		freed := map[string]int{}
-		for _, f := range free {
-			if f.Places > 0 {
-				freed[f.OrganizationID] = f.Places
-			}
-		}
-		next, err = handOverTx(ctx, tx, freed)
-		return err
-	})
+	// The recursion walks from one organization to the next along the index, however many runs each has waiting.
+	var orgs []string
+	err := s.db.SelectContext(ctx, &orgs, `
+		WITH RECURSIVE org AS (
+		  (SELECT org_id FROM open_runs WHERE status = 'queued' AND NOT dispatched ORDER BY org_id LIMIT 1)
+		  UNION ALL
+		  SELECT (SELECT o.org_id FROM open_runs o
+		    WHERE o.status = 'queued' AND NOT o.dispatched AND o.org_id > org.org_id ORDER BY o.org_id LIMIT 1)
+		  FROM org WHERE org.org_id IS NOT NULL
+		)
+		SELECT org_id FROM org WHERE org_id IS NOT NULL`)
 	if err != nil {
-		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
+		return nil, fmt.Errorf("looking for waiting runs: %w", err)
 	}
-	return next, nil
+	places := make(map[string]int, len(orgs))
+	for _, org := range orgs {
+		places[org] = most
+	}
+	return s.HandOver(ctx, places, window)
 }
 
 // Overdue is a dispatched run that no worker has claimed in time.

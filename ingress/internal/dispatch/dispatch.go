@@ -12,7 +12,6 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/batch"
 	"parley/shared/bus"
-	"parley/shared/domain"
 	"parley/shared/store"
 )
 
@@ -200,29 +199,36 @@ func Attach(run store.StoredRun) *Submitted { return &Submitted{Run: run, Existi
 
 // Cancel ends an open run and tells its worker and whoever waits. A run that has ended is left as it is.
 func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (store.StoredRun, error) {
-	run, ended, next, err := d.store.Cancel(ctx, org, principal, runID)
-	d.tell(ended, next)
+	run, ended, err := d.store.Cancel(ctx, org, principal, runID)
+	d.tell(ctx, ended)
 	return run, refusal(err)
 }
 
 // CancelQueued ends all queued runs of an agent.
 func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) error {
 	for {
-		ended, next, err := d.store.CancelQueued(ctx, org, agentID, batchMax)
+		ended, err := d.store.CancelQueued(ctx, org, agentID, batchMax)
 		if err != nil {
 			return refusal(err)
 		}
-		d.tell(ended, next)
+		d.tell(ctx, ended)
 		if len(ended) == 0 {
 			return nil
 		}
 	}
 }
 
-func (d *Dispatcher) tell(ended []store.Ended, next []domain.Job) {
+// tell says that runs have ended, and gives the places they left to others.
+func (d *Dispatcher) tell(ctx context.Context, ended []store.Ended) {
+	places := map[string]int{}
 	for _, e := range ended {
 		d.bus.Cancelled(e.RunID)
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
+		places[e.OrganizationID]++
+	}
+	next, err := d.store.HandOver(ctx, places, d.cfg.Window)
+	if err != nil {
+		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
 	}
 	d.bus.Ring(next...)
 }

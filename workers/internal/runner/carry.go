@@ -106,11 +106,11 @@ func jitter(d time.Duration) time.Duration {
 // asked it goes on trying: until it is told, nobody but the lease's end would start the run again.
 func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	r.persist(ctx, a, "putting run back", func(ctx context.Context) error {
-		kept, next, err := r.runs.PutBack(ctx, a.held(), wait, cause)
-		if err == nil && !kept {
+		freed, err := r.runs.PutBack(ctx, a.held(), wait, cause)
+		if err == nil && len(freed) == 0 {
 			a.log.Info().Msg("run was taken over before it could be put back")
 		}
-		r.bus.Ring(next...)
+		r.places.add(freed)
 		return err
 	})
 }

@@ -47,7 +47,7 @@ func (r *Runner) handOver(ctx context.Context) {
 			return
 		case <-r.places.wake:
 		}
-		next, err := r.runs.HandOver(ctx, r.places.take())
+		next, err := r.runs.HandOver(ctx, r.places.take(), r.cfg.Window)
 		if err != nil {
 			r.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
 		}

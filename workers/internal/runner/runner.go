@@ -30,8 +30,8 @@ type Runs interface {
 	Claim(ctx context.Context, runIDs []string) ([]store.Claim, error)
 	Extend(ctx context.Context, held []store.Held) (map[string]bool, error)
 	Finish(ctx context.Context, endings []store.Ending) (store.Finished, error)
-	HandOver(ctx context.Context, freed map[string]int) ([]domain.Job, error)
-	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (bool, []domain.Job, error)
+	HandOver(ctx context.Context, freed map[string]int, window int) ([]domain.Job, error)
+	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (freed map[string]int, err error)
 }
 
 // Records is what an attempt reads, and the journal it writes.
@@ -53,6 +53,7 @@ type Bus interface {
 // Config are a runner's settings.
 type Config struct {
 	Concurrency int // runs carried out at a time, in each lane
+	Window      int // dispatched runs of one organization at a time
 }
 
 // Runner carries out runs. Make it with New and start it with Run.

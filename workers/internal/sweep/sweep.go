@@ -83,10 +83,11 @@ func (s *Sweeper) sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// endRuns ends what has passed its deadline or cost too many workers.
+// endRuns ends what has passed its deadline or cost too many workers. The places they leave are filled by
+// dispatchWaiting, which comes after.
 func (s *Sweeper) endRuns(ctx context.Context) error {
-	for _, end := range []func(context.Context, int) ([]store.Ended, []domain.Job, error){s.store.EndOverdue, s.store.EndPoison} {
-		ended, next, err := end(ctx, batchMax)
+	for _, end := range []func(context.Context, int) ([]store.Ended, error){s.store.EndOverdue, s.store.EndPoison} {
+		ended, err := end(ctx, batchMax)
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,6 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 			s.bus.Cancelled(e.RunID)
 			s.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		}
-		s.bus.Ring(next...)
 	}
 	return nil
 }
