@@ -9,15 +9,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
+	"parley/shared/apierr"
 	"parley/shared/secrets"
 	"parley/shared/store"
 )
 
 const (
 	ownerEmail    = "owner@parley.local"
+	demoAgent     = "Demo agent"
 	loginLinkLife = 24 * time.Hour
 	seedTimeout   = 20 * time.Second
 )
@@ -40,16 +43,21 @@ type seeder struct {
 	file      string
 }
 
-// seed makes what is missing and writes credentials.json.
+// seed makes what is missing and writes credentials.json. Each part is made for itself, for an earlier start
+// may have been cut short at any point, and people may have deleted any of it.
 func (s seeder) seed(ctx context.Context) (credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
 	defer cancel()
-	creds, err := s.known(ctx)
+	creds, err := s.known()
 	if err != nil {
 		return creds, err
 	}
-	if creds.APIKey == "" {
-		if creds, err = s.first(ctx); err != nil {
+	owner, err := s.owner(ctx)
+	if err != nil {
+		return creds, fmt.Errorf("seeding: %w", err)
+	}
+	for _, ensure := range []func(context.Context, string, *credentials) error{s.ensureKey, s.ensureAgent} {
+		if err := ensure(ctx, owner, &creds); err != nil {
 			return creds, fmt.Errorf("seeding: %w", err)
 		}
 	}
@@ -57,60 +65,90 @@ func (s seeder) seed(ctx context.Context) (credentials, error) {
 	if s.publicURL != "" {
 		creds.BaseURL = s.publicURL
 	}
-	if creds.LoginURL, err = s.loginURL(ctx, creds.BaseURL); err != nil {
+	if creds.LoginURL, err = s.loginURL(ctx, owner, creds.BaseURL); err != nil {
 		return creds, err
 	}
 	return creds, s.write(creds)
 }
 
-// known reads the credentials of an earlier start, and forgets them when their key is not valid on this
-// database, as after a change of DATABASE_URL.
-func (s seeder) known(ctx context.Context) (credentials, error) {
+// known reads the credentials of an earlier start.
+func (s seeder) known() (credentials, error) {
+	var creds credentials
 	raw, err := os.ReadFile(s.file)
 	if errors.Is(err, os.ErrNotExist) {
-		return credentials{}, nil
+		return creds, nil
 	}
 	if err != nil {
-		return credentials{}, fmt.Errorf("reading credentials: %w", err)
+		return creds, fmt.Errorf("reading credentials: %w", err)
 	}
-	var creds credentials
 	if err := json.Unmarshal(raw, &creds); err != nil {
-		return credentials{}, fmt.Errorf("reading %s: %w; delete the file to have a new one made", s.file, err)
+		return creds, fmt.Errorf("reading %s: %w; delete the file to have a new one made", s.file, err)
 	}
-	err = s.call(ctx, http.MethodGet, "/api/agents?id="+creds.AgentID, header{"x-api-key", creds.APIKey}, nil, nil)
-	if _, refused := errors.AsType[*refusal](err); refused {
-		return credentials{}, nil
-	}
-	return creds, err
+	return creds, nil
 }
 
-// first makes the owner's account with its organization, a key, two agents and a run to look at.
-func (s seeder) first(ctx context.Context) (credentials, error) {
+// owner gives the id of the owner's account, made with its organization when it is missing.
+func (s seeder) owner(ctx context.Context) (string, error) {
+	owner, _, err := s.store.UserByEmail(ctx, ownerEmail)
+	if err == nil || apierr.CodeOf(err) != apierr.NotFound {
+		return owner.ID, err
+	}
 	var account struct {
-		Token        string `json:"token"`
-		Organization struct {
+		User struct {
 			ID string `json:"id"`
-		} `json:"organization"`
+		} `json:"user"`
 	}
 	user := map[string]any{"email": ownerEmail, "password": rand.Text(), "name": "Owner"}
-	err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account)
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == "email_taken" {
-		return credentials{}, fmt.Errorf("%s exists in this database, but its API key is not in %s: put the file back, or use another database",
-			ownerEmail, s.file)
+	err = s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account)
+	return account.User.ID, err
+}
+
+// ensureKey keeps a key that the service still knows, and makes one otherwise.
+func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials) error {
+	if creds.APIKey != "" {
+		err := s.call(ctx, http.MethodGet, "/api/auth/session", header{"x-api-key", creds.APIKey}, nil, nil)
+		if _, refused := errors.AsType[*refusal](err); !refused {
+			return err
+		}
 	}
+	token := secrets.NewSessionToken()
+	account, err := s.store.LogIn(ctx, owner, store.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(seedTimeout)})
 	if err != nil {
-		return credentials{}, err
+		return fmt.Errorf("logging owner in: %w", err)
 	}
 	var key struct {
 		Key string `json:"key"`
 	}
-	bearer := header{"Authorization", "Bearer " + account.Token}
-	wanted := map[string]any{"name": "first key", "scope": "organization"}
-	if err := s.call(ctx, http.MethodPost, "/api/keys", bearer, wanted, &key); err != nil {
-		return credentials{}, err
+	bearer := header{"Authorization", "Bearer " + token}
+	err = s.call(ctx, http.MethodPost, "/api/keys", bearer, map[string]any{"name": "first key", "scope": "organization"}, &key)
+	creds.APIKey, creds.OrganizationID = key.Key, account.Organization.ID
+	return err
+}
+
+// ensureAgent keeps the demo agent, and makes the agents otherwise.
+func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) error {
+	key := header{"x-api-key", creds.APIKey}
+	if creds.AgentID != "" {
+		err := s.call(ctx, http.MethodGet, "/api/agents?id="+creds.AgentID, key, nil, nil)
+		if _, refused := errors.AsType[*refusal](err); !refused {
+			return err
+		}
 	}
-	agentID, err := s.agents(ctx, header{"x-api-key", key.Key})
-	return credentials{APIKey: key.Key, OrganizationID: account.Organization.ID, AgentID: agentID}, err
+	var found struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := s.call(ctx, http.MethodGet, "/api/agents?limit=1&q="+url.QueryEscape(demoAgent), key, nil, &found); err != nil {
+		return err
+	}
+	if len(found.Data) > 0 {
+		creds.AgentID = found.Data[0].ID
+		return nil
+	}
+	var err error
+	creds.AgentID, err = s.agents(ctx, key)
+	return err
 }
 
 // agents makes the demo agent and an echo agent, and has the demo agent answer once.
@@ -118,7 +156,7 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	on := map[string]any{"enabled": true}
 	both := []string{"user", "system"}
 	demo := map[string]any{
-		"name": "Demo agent", "description": "Answers chats and automations; change it or make your own.",
+		"name": demoAgent, "description": "Answers chats and automations; change it or make your own.",
 		"systemPrompt": "You are a helpful agent. Answer briefly and cite your sources.", "allowedCallers": both,
 		"tools": map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on},
 	}
@@ -134,18 +172,14 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 			return "", err
 		}
 	}
-	run := map[string]any{"target": made.ID, "input": map[string]any{"message": "What is 6 times 7?"}, "idempotencyKey": "first-run"}
+	run := map[string]any{"target": made.ID, "input": map[string]any{"message": "What is 6 times 7?"}, "idempotencyKey": "first-run-" + made.ID}
 	return made.ID, s.call(ctx, http.MethodPost, "/api/internal/run-automation", key, run, nil)
 }
 
 // loginURL makes a link that logs the owner in, once.
-func (s seeder) loginURL(ctx context.Context, base string) (string, error) {
-	owner, _, err := s.store.UserByEmail(ctx, ownerEmail)
-	if err != nil {
-		return "", fmt.Errorf("reading owner: %w", err)
-	}
+func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error) {
 	token := secrets.NewLinkToken()
-	if err := s.store.CreateLoginLink(ctx, owner.ID, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
+	if err := s.store.CreateLoginLink(ctx, owner, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
 		return "", err
 	}
 	return base + "/login?token=" + token, nil

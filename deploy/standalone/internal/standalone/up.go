@@ -59,7 +59,11 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		// What was started stops as after a signal.
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		return errors.Join(err, group.Run(ended))
+		stopped := group.Run(ended)
+		if ctx.Err() != nil { // told to stop while starting: that is why something failed
+			return stopped
+		}
+		return errors.Join(err, stopped)
 	}
 	b.busy, b.began = busy, began
 	group.Add("banner", func(ctx context.Context) error {
