@@ -56,7 +56,6 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 	}
 	// Processes that dispatch in the same moment may both see the last free place. That happens; what may not
 	// is that a place which was taken too many stays taken, for then most of the calls are too many.
-	t.Logf("%d calls too many", beyond(calls[flood/4:], window))
 	if over := beyond(calls[flood/4:], window); over > flood/10 {
 		t.Errorf("%d of %d model calls began while %d runs of the organization were carried out: the window leaks", over, flood*3/4, window)
 	}
