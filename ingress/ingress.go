@@ -91,7 +91,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	i.handler, err = httpapi.New(httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch,
 		Log: deps.Log, Metrics: deps.Metrics,
-		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "nats": deps.Bus.Ping},
+		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping},
 		Draining: i.draining.Load, Proxies: proxies, PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
 	})

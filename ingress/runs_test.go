@@ -159,11 +159,17 @@ func TestARunThatIsNotDoneInTimeIsAccepted(t *testing.T) {
 	if open := r.call("GET", "/api/runs?wait=1&id="+run.ID, r.asKey(), "").run(200); open.Status != domain.RunQueued || time.Since(began) < time.Second {
 		t.Errorf("a long poll ended after %s with %s", time.Since(began), open.Status)
 	}
+	for _, prefer := range []string{"respond-async; handling=lenient", "foo, respond-async", "wait=0", "wait=1"} {
+		r.call("POST", runPath, r.asKey("Prefer", prefer), keyed).want(202)
+	}
 	polled := make(chan domain.Run)
 	go func() { polled <- r.call("GET", "/api/runs?wait=10&id="+run.ID, r.asKey(), "").run(200) }()
 	r.echo()
 	if got := <-polled; got.Status != domain.RunCompleted {
 		t.Errorf("the long poll gave %s", got.Status)
+	}
+	if far := r.call("POST", runPath, r.asKey("Prefer", "wait=10000000000"), trigger(r.agent, `,"idempotencyKey":"a\tb \ud83d\udc69\u200d\ud83d\udcbb"`)).run(200); far.Status != domain.RunCompleted {
+		t.Errorf("a very long wait gave %s", far.Status)
 	}
 	if replay := r.call("POST", runPath, r.asKey("Prefer", "respond-async"), keyed); replay.run(200).ID != run.ID || replay.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("replay of a finished run: %s", replay.body)

@@ -41,7 +41,11 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(5 * time.Second),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn().Err(err).Msg("bus disconnected") }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // nil when this process closed the connection
+				log.Warn().Err(err).Msg("bus disconnected")
+			}
+		}),
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info().Msg("bus reconnected") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn().Err(err).Msg("bus error") }),
 	}
@@ -93,25 +97,25 @@ func (b *Bus) flush(ctx context.Context) error {
 	return b.nc.FlushWithContext(ctx)
 }
 
-// EnsureStream creates the stream and its consumers where they are missing, and reports whether the stream was.
-func (b *Bus) EnsureStream(ctx context.Context) (created bool, err error) {
+// EnsureStream creates the stream and its consumers where they are missing, and tells when the stream was made.
+func (b *Bus) EnsureStream(ctx context.Context) (made time.Time, err error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		created = true
 		stream, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 			Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy,
 			Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxStreamBytes, Duplicates: duplicatesWindow,
 		})
 	}
 	if err != nil {
-		return false, fmt.Errorf("opening stream: %w", err)
+		return made, fmt.Errorf("opening stream: %w", err)
 	}
+	made = stream.CachedInfo().Created
 	for _, lane := range domain.Lanes {
 		if err := ensureConsumer(ctx, stream, lane); err != nil {
-			return created, err
+			return made, err
 		}
 	}
-	return created, nil
+	return made, nil
 }
 
 func ensureConsumer(ctx context.Context, stream jetstream.Stream, lane domain.Lane) error {
@@ -141,7 +145,8 @@ func (b *Bus) Ring(jobs ...domain.Job) {
 			msg.Header[contract.HeaderTraceparent] = []string{job.Traceparent}
 		}
 		if _, err := b.js.PublishMsgAsync(msg, jetstream.WithStallWait(50*time.Millisecond)); err != nil {
-			b.log.Warn().Err(err).Str("run_id", job.RunID).Msg("doorbell not sent; the sweeper will ring again")
+			b.log.Warn().Err(err).Str("run_id", job.RunID).Msg("doorbells not sent; the sweeper will ring for this run and those behind it")
+			return // each further one would wait as long
 		}
 	}
 }

@@ -41,11 +41,12 @@ func fetch(t *testing.T, lane *bus.Lane, most int) []*bus.Doorbell {
 func TestADispatchRingsOnceAndARedispatchRingsAgain(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
-	if created, err := b.EnsureStream(t.Context()); err != nil || !created {
-		t.Fatalf("stream created: %v, %v", created, err)
+	made, err := b.EnsureStream(t.Context())
+	if err != nil || made.IsZero() {
+		t.Fatalf("stream made at %v, %v", made, err)
 	}
-	if created, err := b.EnsureStream(t.Context()); err != nil || created {
-		t.Fatalf("stream created again: %v, %v", created, err)
+	if again, err := b.EnsureStream(t.Context()); err != nil || !again.Equal(made) {
+		t.Fatalf("stream made again at %v, %v", again, err)
 	}
 	b.Ring(job("run_1", 1), job("run_1", 1), job("run_2", 1), job("run_1", 2))
 	lane := b.Lane(domain.LaneChat)

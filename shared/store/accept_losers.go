@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -106,6 +107,9 @@ func (s *Store) replaceExpired(ctx context.Context, out []Accepted, rows []NewRu
 // acceptedAfterAll looks up what a statement did whose answer was lost, and tries once more for the rows
 // that do not exist: their ids are theirs alone, so a run that appears meanwhile only fails the second try.
 func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, window int, cause error) ([]Accepted, error) {
+	// The time of the first try may be what ran out.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
+	defer cancel()
 	created, err := s.createdRuns(ctx, rows)
 	if err != nil {
 		return nil, errors.Join(cause, err)
@@ -120,6 +124,15 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, window int,
 		again[j] = rows[i]
 	}
 	accepted, err := s.acceptOnce(ctx, again, window)
+	if violates(err, "runs_pkey") { // the first try has landed meanwhile
+		if created, err = s.createdRuns(ctx, rows); err != nil {
+			return nil, errors.Join(cause, err)
+		}
+		for _, i := range fillCreated(out, rows, created) {
+			out[i] = Accepted{Err: cause}
+		}
+		return out, nil
+	}
 	for j, i := range missing {
 		if err != nil {
 			out[i] = Accepted{Err: errors.Join(cause, err)}
@@ -129,6 +142,9 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, window int,
 	}
 	return out, nil
 }
+
+// lookUpTimeout bounds finding out what became of runs whose acceptance was not answered.
+const lookUpTimeout = 5 * time.Second
 
 // createdRuns reads which of the rows exist. None counts as dispatched: whether its doorbell was rung is
 // not known, and the sweeper rings for it.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"sync"
 
@@ -28,7 +29,8 @@ func (p *pinned) selectInto(ctx context.Context, dest any, query string, args ..
 	const tries = 5
 	for n := 1; ; n++ {
 		err := p.once(ctx, dest, query, args)
-		if n == tries || !hasCode(err, "40P01", "40001") {
+		// A connection that was found closed before anything was sent is replaced, too.
+		if n == tries || !hasCode(err, "40P01", "40001") && !errors.Is(err, sql.ErrConnDone) {
 			return err
 		}
 	}

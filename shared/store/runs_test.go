@@ -388,12 +388,22 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 	}
 	expire(out[0].Run.Run.ID)
 	expire(out[2].Run.Run.ID)
-	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 1 {
-		t.Errorf("deleted %d, %v; want the lone run only", n, err)
+	count := func(table string) (n int) {
+		if err := b.s.DB().QueryRowContext(ctx, `SELECT count(*) FROM `+table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
+	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 2 || count("sessions") != 1 {
+		t.Errorf("looked at %d (%v), %d runs are left; want the lone run gone and its session's kept", n, err, count("runs"))
+	}
+	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 0 {
+		t.Errorf("a run that must stay was looked at again at once: %d, %v", n, err)
+	}
+	expire(out[0].Run.Run.ID)
 	expire(out[1].Run.Run.ID)
-	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 2 {
-		t.Errorf("deleted %d, %v; want both of the session", n, err)
+	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 0 {
+		t.Errorf("looked at %d, %v; want both of the session gone", n, err)
 	}
 	var left int
 	if err := b.s.DB().QueryRowContext(ctx, `SELECT count(*) FROM sessions`).Scan(&left); err != nil || left != 0 {

@@ -55,8 +55,8 @@ func Open(dsn string, conns int) (*Store, error) {
 var sessionSettings = map[string]string{
 	"application_name": "parley",
 	// A statement or an open transaction that hangs must not keep its locks for ever.
-	"statement_timeout":                   "30000",
-	"lock_timeout":                        "10000",
+	"statement_timeout":                   "10000",
+	"lock_timeout":                        "5000",
 	"idle_in_transaction_session_timeout": "10000",
 	// The batch statements are prepared while tables may be empty, when a sequential scan looks cheapest,
 	// and live on as the tables grow. Every query here has its index, so the planner is told to use it,
@@ -79,6 +79,14 @@ func (s *Store) DB() *sql.DB { return s.db.DB }
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.db.PingContext(ctx); err != nil {
 		return fmt.Errorf("reaching database: %w", err)
+	}
+	return nil
+}
+
+// CheckSchema reports an error unless the database has this release's schema.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	if _, err := s.db.ExecContext(ctx, `SELECT 1 FROM open_runs, rate_buckets LIMIT 0`); err != nil {
+		return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 	}
 	return nil
 }
@@ -204,5 +212,27 @@ func (dialer) DialContext(ctx context.Context, network, address string) (net.Con
 			return nil, err
 		}
 	}
-	return conn, nil
+	return patient{conn}, nil
+}
+
+// answerTimeout is how long a server may be silent while an answer is awaited: longer than any statement may
+// take. lib/pq goes on reading after a context has ended, so without it a server that is frozen, or behind a
+// partition, would hold its callers for as long as that lasts.
+const answerTimeout = 15 * time.Second
+
+// patient is a connection whose peer may be silent for answerTimeout. lib/pq reads only when it awaits an answer.
+type patient struct{ net.Conn }
+
+func (c patient) Read(b []byte) (int, error) {
+	if err := c.Conn.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c patient) Write(b []byte) (int, error) {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
 }

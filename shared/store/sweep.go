@@ -231,39 +231,70 @@ func (s *Store) RingAll(ctx context.Context) error {
 	})
 }
 
-// DeleteExpired removes up to limit runs whose session holds no run that lives on, with their journals, and
-// sessions left empty. It reports how many runs went.
+// DeleteExpired looks at up to limit runs whose retention may be over: those of sessions in which nothing lives
+// on are removed, with their journals and then the sessions, and the others are looked at again when their
+// session's newest run has expired. It reports how many runs it has looked at.
 func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
-	var sessions []int64
+	var due []dueRun
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		sessions = sessions[:0]
-		err := tx.SelectContext(ctx, &sessions, `
-			WITH gone AS (
-			  SELECT r.id FROM runs r
-			  WHERE r.sweep_after <= clock_timestamp() AND r.expires_at <= clock_timestamp()
-			    AND NOT EXISTS (SELECT 1 FROM runs o
-			      WHERE o.session_ref = r.session_ref AND (o.expires_at IS NULL OR o.expires_at > clock_timestamp()))
-			  ORDER BY r.sweep_after LIMIT $1 FOR UPDATE OF r SKIP LOCKED
-			), journal AS (
-			  DELETE FROM steps USING gone WHERE steps.run_id = gone.id
+		due = due[:0]
+		// now(), not clock_timestamp(): a bound that may change from row to row is none that an index can use.
+		err := tx.SelectContext(ctx, &due, `
+			WITH due AS MATERIALIZED (
+			  SELECT id, session_ref FROM runs WHERE sweep_after <= now() ORDER BY sweep_after LIMIT $1 FOR UPDATE SKIP LOCKED
+			), alive AS MATERIALIZED (
+			  SELECT s.session_ref, newest.until FROM (SELECT DISTINCT session_ref FROM due) s CROSS JOIN LATERAL (
+			    SELECT coalesce(r.expires_at, now() + interval '1 hour') AS until FROM runs r
+			    WHERE r.session_ref = s.session_ref AND (r.expires_at IS NULL OR r.expires_at > now()) ORDER BY r.seq DESC LIMIT 1) newest
 			)
-			DELETE FROM runs r USING gone WHERE r.id = gone.id RETURNING r.session_ref`, limit)
-		if err != nil || len(sessions) == 0 {
+			SELECT due.id, due.session_ref, alive.until FROM due LEFT JOIN alive USING (session_ref)`, limit)
+		if err != nil {
 			return err
 		}
-		// Locked first: acceptance into such a session waits, or came first and is seen by the delete.
-		refs := pq.Array(sessions)
-		if _, err := tx.ExecContext(ctx, `SELECT 1 FROM sessions WHERE ref = ANY ($1) ORDER BY ref FOR UPDATE`, refs); err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM sessions s WHERE s.ref = ANY ($1)
-			AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref)`, refs)
-		return err
+		return removeOrPostpone(ctx, tx, due)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("deleting expired runs: %w", err)
 	}
-	return len(sessions), nil
+	return len(due), nil
+}
+
+type dueRun struct {
+	ID         string       `db:"id"`
+	SessionRef int64        `db:"session_ref"`
+	Until      *domain.Time `db:"until"` // when a run that keeps the session alive expires; nil: none does
+}
+
+func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
+	var gone, kept []string
+	var until []*string
+	var sessions []int64
+	for _, r := range due {
+		if r.Until == nil {
+			gone, sessions = append(gone, r.ID), append(sessions, r.SessionRef)
+			continue
+		}
+		at := r.Until.Format(time.RFC3339Nano)
+		kept, until = append(kept, r.ID), append(until, &at)
+	}
+	// Sessions are locked before they go: acceptance into one waits, or came first and is seen by the delete.
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{
+		{`UPDATE runs r SET sweep_after = u.until FROM unnest($1::text[], $2::timestamptz[]) AS u (id, until) WHERE r.id = u.id`,
+			[]any{pq.Array(kept), pq.Array(until)}},
+		{`DELETE FROM steps WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM runs WHERE id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`SELECT 1 FROM sessions WHERE ref = ANY ($1) ORDER BY ref FOR UPDATE`, []any{pq.Array(sessions)}},
+		{`DELETE FROM sessions s WHERE s.ref = ANY ($1) AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref)`,
+			[]any{pq.Array(sessions)}},
+	} {
+		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Backlog counts the runs that wait to be started, up to most.

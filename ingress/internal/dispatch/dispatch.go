@@ -178,7 +178,9 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 		return Result{}, nil
 	}
 	if s.wait == nil {
-		s.wait = d.waiting.attach(ctx, s.Run.Run.ID)
+		attachCtx, cancel := context.WithTimeout(ctx, limit)
+		s.wait = d.waiting.attach(attachCtx, s.Run.Run.ID)
+		cancel()
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

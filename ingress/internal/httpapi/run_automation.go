@@ -102,12 +102,7 @@ func idempotencyKey(found *problems, c *gin.Context, inBody optional[string]) st
 	return headers[0]
 }
 
-func checkKey(found *problems, field, key string) {
-	found.text(field, key, 1, keyMax)
-	if !printable(key) {
-		found.add(field, codeInvalidValue, "must be printable")
-	}
-}
+func checkKey(found *problems, field, key string) { found.text(field, key, 1, keyMax) }
 
 func checkSession(found *problems, sessionID string) {
 	found.text("sessionId", sessionID, 1, sessionIDMax)
@@ -151,7 +146,7 @@ func printable(s string) bool {
 		return false
 	}
 	for _, r := range s {
-		if !unicode.IsPrint(r) {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) { // joiners within emoji are printable
 			return false
 		}
 	}

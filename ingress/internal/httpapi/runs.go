@@ -119,7 +119,7 @@ func (a *api) longPoll(c *gin.Context) (time.Duration, error) {
 	if given && (err != nil || seconds < 0) {
 		found.add("wait", codeInvalidValue, "must be a whole number of seconds")
 	}
-	return min(time.Duration(seconds)*time.Second, a.WaitDefault), found.err()
+	return a.capped(seconds), found.err()
 }
 
 func (a *api) findRun(c *gin.Context, runID string) (store.StoredRun, error) {

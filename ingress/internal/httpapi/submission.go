@@ -190,12 +190,18 @@ func (a *api) unfinished(c *gin.Context, run store.StoredRun) {
 	a.accepted(c, now)
 }
 
+// capped is a wait in seconds, cut to the setting.
+func (a *api) capped(seconds int) time.Duration {
+	return time.Duration(min(seconds, int(a.WaitDefault/time.Second))) * time.Second
+}
+
 // preferredWait reads Prefer: wait=N in seconds, up to the setting, and respond-async, which is no wait.
 // What it does not know it passes over, as RFC 7240 says.
 func (a *api) preferredWait(header http.Header) (time.Duration, error) {
 	wait := a.WaitDefault
 	for _, line := range header.Values("Prefer") {
 		for preference := range strings.SplitSeq(line, ",") {
+			preference, _, _ = strings.Cut(preference, ";") // parameters of a preference
 			name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
 			switch strings.ToLower(strings.TrimSpace(name)) {
 			case "respond-async":
@@ -205,7 +211,7 @@ func (a *api) preferredWait(header http.Header) (time.Duration, error) {
 				if err != nil || seconds < 0 {
 					return 0, apierr.Invalid("Prefer", "invalid_value", "wait must be a number of seconds, such as wait=10")
 				}
-				wait = min(time.Duration(seconds)*time.Second, a.WaitDefault)
+				wait = a.capped(seconds)
 			}
 		}
 	}

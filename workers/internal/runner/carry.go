@@ -18,6 +18,7 @@ import (
 type attempt struct {
 	claim   store.Claimed
 	replyTo string
+	asked   time.Time // before the claim: the lease is over no later than a lease from here
 	claimed time.Time // when, by this process's monotonic clock, the database's clock showed claim.Now
 	log     zerolog.Logger
 }
@@ -29,6 +30,7 @@ func (a *attempt) held() store.Held { return store.Held{RunID: a.claim.RunID, Fe
 
 // carry follows one doorbell to its end. ctx ends only when the worker gives up waiting for its runs.
 func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
+	asked := time.Now()
 	claim, err := r.claims.Do(ctx, d.RunID)
 	if err != nil {
 		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim; giving the doorbell back")
@@ -42,7 +44,7 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 		d.Ack()
 		return
 	}
-	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, claimed: time.Now(), log: r.log.With().
+	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
 		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
 	r.settle(ctx, a, d)
 	d.Ack()
@@ -52,7 +54,7 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h := &holding{Held: a.held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.claimed.Add(store.Lease)}
+	h := &holding{Held: a.held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(store.Lease)}
 	r.held.add(h)
 	defer r.held.remove(h) // not before the result is saved: the heartbeat keeps the lease meanwhile
 

@@ -25,7 +25,7 @@ type holding struct {
 	store.Held
 	cancel     context.CancelCauseFunc
 	inProgress func()
-	leaseUntil time.Time // by this process's monotonic clock
+	leaseUntil time.Time // by this process's monotonic clock; guarded by held's lock
 }
 
 // held is what this worker holds, kept alive by heartbeats that all runs share.
@@ -77,9 +77,35 @@ func (h *held) count() int {
 	return len(h.runs)
 }
 
+func (h *held) extend(run *holding, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	run.leaseUntil = until
+}
+
+// watch cancels attempts whose lease is over by the local clock. It asks nobody: a heartbeat may be waiting
+// for a database that does not answer.
+func (h *held) watch(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			h.mu.Lock()
+			for _, run := range h.runs {
+				if now.After(run.leaseUntil) {
+					run.cancel(errLease)
+				}
+			}
+			h.mu.Unlock()
+		}
+	}
+}
+
 // beat renews all leases in one statement. A run that is no longer held is cancelled at once; when the
-// database cannot be asked, only once its lease is over by the local clock: a restart of PostgreSQL must
-// not end every model call.
+// database cannot be asked, only once its lease is over: a restart of PostgreSQL must not end every model call.
 func (r *Runner) beat(ctx context.Context) {
 	runs := r.held.all()
 	if len(runs) == 0 {
@@ -96,16 +122,16 @@ func (r *Runner) beat(ctx context.Context) {
 	if err != nil {
 		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed; trying again")
 	}
+	if err != nil {
+		return
+	}
 	for _, run := range runs {
-		switch {
-		case err != nil && time.Now().After(run.leaseUntil):
-			run.cancel(errLease)
-		case err == nil && !kept[run.RunID]:
+		if !kept[run.RunID] {
 			run.cancel(errTaken)
-		case err == nil:
-			run.leaseUntil = asked.Add(store.Lease)
-			run.inProgress()
+			continue
 		}
+		r.held.extend(run, asked.Add(store.Lease))
+		run.inProgress()
 	}
 }
 

@@ -104,7 +104,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer stopCancelled()
 
 	var groups sync.WaitGroup
-	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.handOver, r.heartbeat} {
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.handOver, r.heartbeat, r.held.watch} {
 		groups.Go(func() { run(work) })
 	}
 	var lanes, attempts sync.WaitGroup
@@ -154,6 +154,10 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 			return
 		}
 		err := doorbells.Fetch(ctx, free, fetchWait, func(d *bus.Doorbell) {
+			if ctx.Err() != nil { // the pull was open when the worker was told to stop
+				d.Nak(0)
+				return
+			}
 			free--
 			attempts.Go(func() {
 				defer func() { <-slots }()

@@ -8,6 +8,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -32,7 +33,7 @@ type Sweeper struct {
 	store  *store.Store
 	bus    *bus.Bus
 	log    zerolog.Logger
-	failed bool // the last sweep failed: said once, not each second
+	stream time.Time // when the stream was made that the last sweep saw
 }
 
 // New makes a sweeper; window is how many runs of one organization may be dispatched at a time.
@@ -43,35 +44,36 @@ func New(window int, st *store.Store, b *bus.Bus, log zerolog.Logger) *Sweeper {
 // Run sweeps until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) error {
 	s.log.Info().Msg("sweeper ready")
+	var loops sync.WaitGroup
+	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
+	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // by itself: it may take long and must delay nothing
+	loops.Wait()
+	return nil
+}
+
+// repeat does something at intervals until ctx ends. That it fails is said once, not each time.
+func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, do func(context.Context) error) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	var expired time.Time
+	failed := false
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-ticker.C:
 		}
-		err := s.sweep(ctx)
-		if time.Since(expired) >= expireEvery {
-			expired = time.Now()
-			err = errors.Join(err, s.expire(ctx))
+		err := do(ctx)
+		if ctx.Err() != nil {
+			return
 		}
-		s.report(ctx, err)
+		if err != nil && !failed {
+			s.log.Warn().Err(err).Msg(what + " failed; trying again")
+		}
+		if err == nil && failed {
+			s.log.Info().Msg(what + " works again")
+		}
+		failed = err != nil
 	}
-}
-
-func (s *Sweeper) report(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil && !s.failed {
-		s.log.Warn().Err(err).Msg("sweep failed; trying again each second")
-	}
-	if err == nil && s.failed {
-		s.log.Info().Msg("sweeping again")
-	}
-	s.failed = err != nil
 }
 
 // sweep makes one round; each part is tried whatever became of the ones before.
@@ -117,16 +119,17 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 // ringAgain rings for dispatched runs that were not claimed in time, unless the stream shows that their
 // doorbells are still on the way.
 func (s *Sweeper) ringAgain(ctx context.Context) error {
-	created, err := s.bus.EnsureStream(ctx)
+	made, err := s.bus.EnsureStream(ctx)
 	if err != nil {
 		return err
 	}
-	if created {
-		s.log.Warn().Msg("the job stream was missing; ringing for all dispatched runs")
+	if !s.stream.IsZero() && !made.Equal(s.stream) {
+		s.log.Warn().Msg("the job stream was lost and is made anew; ringing for all dispatched runs")
 		if err := s.store.RingAll(ctx); err != nil {
 			return err
 		}
 	}
+	s.stream = made
 	overdue, err := s.store.OverdueJobs(ctx, redispatchMax)
 	if err != nil || len(overdue) == 0 {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -15,7 +16,7 @@ type Reset struct {
 
 // Run deletes the directory unless a running parley uses it or the answer is not yes.
 func (r *Reset) Run() error {
-	if _, err := os.Stat(r.DataDir); err != nil {
+	if _, err := os.Stat(filepath.Join(r.DataDir, lockName)); err != nil {
 		return fmt.Errorf("%w: %s", errNoData, r.DataDir)
 	}
 	lock, err := lockData(r.DataDir)

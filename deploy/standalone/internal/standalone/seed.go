@@ -172,7 +172,8 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 			return "", err
 		}
 	}
-	run := map[string]any{"target": made.ID, "input": map[string]any{"message": "What is 6 times 7?"}, "idempotencyKey": "first-run-" + made.ID}
+	question := map[string]any{"message": "What is 6 times 7?"}
+	run := map[string]any{"target": made.ID, "input": question, "idempotencyKey": "first-run-" + made.ID}
 	return made.ID, s.call(ctx, http.MethodPost, "/api/internal/run-automation", key, run, nil)
 }
 

@@ -23,6 +23,7 @@ import (
 
 const (
 	databaseName  = "parley"
+	lockName      = "parley.lock"
 	databaseConns = 24
 	stopTime      = 20 * time.Second
 )
@@ -93,7 +94,7 @@ func lockData(dir string) (*lifecycle.Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making data directory: %w", err)
 	}
-	lock, err := lifecycle.LockFile(filepath.Join(dir, "parley.lock"))
+	lock, err := lifecycle.LockFile(filepath.Join(dir, lockName))
 	if err != nil {
 		return nil, fmt.Errorf("another parley may be running on %s: %w", dir, err)
 	}
@@ -101,4 +102,4 @@ func lockData(dir string) (*lifecycle.Lock, error) {
 }
 
 // errNoData is said when there is nothing to reset.
-var errNoData = errors.New("there is no such data directory")
+var errNoData = errors.New("this is no data directory of parley")

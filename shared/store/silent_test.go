@@ -1,0 +1,81 @@
+package store_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// behindProxy gives a store whose PostgreSQL is reached through a proxy that a test can silence.
+func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy) {
+	t.Helper()
+	address, err := url.Parse(testkit.PostgresProcess(t).DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testkit.Proxy(t, address.Host)
+	address.Host = proxy.Addr()
+	s, err := store.Open(address.String(), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, proxy
+}
+
+// The insert commits and its answer is lost: the run is found by its id, and is not made a second time.
+func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
+	t.Parallel()
+	s, proxy := behindProxy(t)
+	account, _ := signUp(t, s, "ada@example.com")
+	agent, err := s.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
+		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t, s: s, org: account.Organization.ID, agent: agent.ID}
+	b.accept(wideWindow, b.run("", "")) // the statement is prepared
+	proxy.CutReplies()
+	run := b.run("k", "")
+	answered := make(chan []store.Accepted, 1)
+	go func() {
+		out, err := s.Accept(context.WithoutCancel(t.Context()), []store.NewRun{run}, wideWindow)
+		if err != nil {
+			t.Errorf("accepting: %v", err)
+		}
+		answered <- out
+	}()
+	// The network comes back once the silent connection has been given up, and the look-up has begun.
+	time.AfterFunc(16*time.Second, proxy.Restore)
+	out := <-answered
+	if len(out) != 1 || out[0].Err != nil || out[0].Existing || out[0].Run.Run.ID != run.ID {
+		t.Fatalf("answer %+v", out)
+	}
+	var rows int
+	if err := s.DB().QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE idempotency_key = 'k'`).Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d rows, %v", rows, err)
+	}
+}
+
+func TestASilentServerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s, proxy := behindProxy(t)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Cut()
+	began := time.Now()
+	_, err := s.RunByID(t.Context(), "org_x", "", "run_x")
+	if took := time.Since(began); took > 40*time.Second {
+		t.Errorf("a silent server held its caller for %s", took)
+	}
+	wantCode(t, store.Unavailable(err), apierr.Unavailable)
+}

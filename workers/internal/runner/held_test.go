@@ -1,0 +1,61 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/shared/store"
+)
+
+// The heartbeat may be waiting for a database that does not answer; the attempt ends all the same.
+func TestAnAttemptEndsWithItsLeaseWhoeverAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &held{runs: map[string]*holding{}}
+		watched, stop := context.WithCancel(t.Context())
+		go h.watch(watched)
+
+		attempt, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		run := &holding{Held: store.Held{RunID: "run_1", Fence: 1}, cancel: cancel, leaseUntil: time.Now().Add(store.Lease)}
+		h.add(run)
+
+		wait := func(d time.Duration) {
+			select {
+			case <-time.After(d):
+			case <-attempt.Done():
+			}
+		}
+		wait(store.Lease - time.Second)
+		h.extend(run, time.Now().Add(store.Lease))
+		wait(store.Lease - time.Second)
+		if attempt.Err() != nil {
+			t.Fatal("an attempt ended within its lease")
+		}
+		wait(3 * time.Second)
+		if !errors.Is(context.Cause(attempt), errLease) {
+			t.Errorf("past its lease the attempt's cause is %v", context.Cause(attempt))
+		}
+		h.remove(run)
+		if h.count() != 0 {
+			t.Error("a removed run is still held")
+		}
+		stop()
+		synctest.Wait()
+	})
+}
+
+func TestRemoveLeavesALaterClaimOfTheSameRun(t *testing.T) {
+	t.Parallel()
+	h := &held{runs: map[string]*holding{}}
+	first, second := &holding{Held: store.Held{RunID: "run_1", Fence: 1}}, &holding{Held: store.Held{RunID: "run_1", Fence: 2}}
+	h.add(first)
+	h.add(second)
+	h.remove(first)
+	if got := h.all(); len(got) != 1 || got[0] != second {
+		t.Errorf("held %+v", got)
+	}
+}
