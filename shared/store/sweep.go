@@ -282,13 +282,17 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 		query string
 		args  []any
 	}{
-		{`UPDATE runs r SET sweep_after = u.until FROM unnest($1::text[], $2::timestamptz[]) AS u (id, until) WHERE r.id = u.id`,
-			[]any{pq.Array(kept), pq.Array(until)}},
+		{
+			`UPDATE runs r SET sweep_after = u.until FROM unnest($1::text[], $2::timestamptz[]) AS u (id, until) WHERE r.id = u.id`,
+			[]any{pq.Array(kept), pq.Array(until)},
+		},
 		{`DELETE FROM steps WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
 		{`DELETE FROM runs WHERE id = ANY ($1)`, []any{pq.Array(gone)}},
 		{`SELECT 1 FROM sessions WHERE ref = ANY ($1) ORDER BY ref FOR UPDATE`, []any{pq.Array(sessions)}},
-		{`DELETE FROM sessions s WHERE s.ref = ANY ($1) AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref)`,
-			[]any{pq.Array(sessions)}},
+		{
+			`DELETE FROM sessions s WHERE s.ref = ANY ($1) AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref)`,
+			[]any{pq.Array(sessions)},
+		},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
 			return err
