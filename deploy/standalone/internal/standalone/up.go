@@ -98,11 +98,20 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 	group.Add("ingress", in.Run)
 	return &banner{
 		seeds: seeder{
-			store: srv.Store, baseURL: "http://" + listener.Addr().String(), publicURL: u.PublicURL,
+			store: srv.Store, baseURL: localURL(listener.Addr()), publicURL: u.PublicURL,
 			file: filepath.Join(dir, "credentials.json"),
 		},
 		model: w.DefaultModel(), dataDir: dir,
 	}, nil
+}
+
+// localURL is where this machine reaches a listener: loopback, when it listens on every address.
+func localURL(address net.Addr) string {
+	host, port, err := net.SplitHostPort(address.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + address.String()
 }
 
 // secretsKey reads the key that encrypts stored secrets, made on the first start.
