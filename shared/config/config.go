@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -62,6 +63,9 @@ type Ingress struct {
 	RetentionDefault time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
 	BacklogMax       int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
 	SecretsKey       string        `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets; older keys may follow, joined by commas."`
+	OIDCIssuer       string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
+	OIDCClientID     string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
+	OIDCClientSecret string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
 }
 
 // Check reports the first setting that makes no sense.
@@ -81,7 +85,33 @@ func (i Ingress) Check() error {
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
 	}
+	if err := i.checkOpenID(); err != nil {
+		return err
+	}
 	return i.checkAddresses()
+}
+
+// checkOpenID reports a provider that is set by halves, or reached in the clear other than on this machine.
+func (i Ingress) checkOpenID() error {
+	if i.OIDCIssuer == "" {
+		if i.OIDCClientID != "" || i.OIDCClientSecret != "" {
+			return errors.New("OIDC_CLIENT_ID and OIDC_CLIENT_SECRET need OIDC_ISSUER")
+		}
+		return nil
+	}
+	issuer, err := url.Parse(i.OIDCIssuer)
+	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer.Hostname())) {
+		return fmt.Errorf("OIDC_ISSUER must be an https:// address, not %q", i.OIDCIssuer)
+	}
+	if i.OIDCClientID == "" {
+		return errors.New("OIDC_ISSUER needs OIDC_CLIENT_ID")
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // checkAddresses reports the first network or address that is none.

@@ -4,6 +4,7 @@
 //
 //	jobs.<lane>.<shard>.<run_id>   stream JOBS, work queue: one doorbell for a dispatched run
 //	runs.done.<run_id>             core: the run is terminal; read its row
+//	runs.events.<run_id>           core: what the run has told of, for those who watch it; see EventMessage
 //	runs.cancel.<run_id>           core: the run was cancelled; whoever carries it out stops
 //	<inbox>.<run_id>               core: the rendered terminal run, for the ingress that waits
 package contract
@@ -25,6 +26,7 @@ const (
 	SubjectsJobs  = "jobs.>"
 	SubjectDone   = "runs.done."
 	SubjectCancel = "runs.cancel."
+	SubjectEvents = "runs.events."
 
 	HeaderReplyTo     = "Parley-Reply-To"
 	HeaderTraceparent = "traceparent"

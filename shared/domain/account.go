@@ -23,6 +23,45 @@ type Membership struct {
 	Role Role `json:"role"`
 }
 
+// MemberStatus says whether somebody belongs to an organization or may.
+type MemberStatus string
+
+// The two standings of an entry in an organization's list of members.
+const (
+	MemberActive  MemberStatus = "active"
+	MemberInvited MemberStatus = "invited"
+)
+
+// Member is a person who belongs to an organization (ID is usr_…), or whose address is invited to (inv_…).
+type Member struct {
+	ID        string       `json:"id"`
+	Email     string       `json:"email"`
+	Name      *string      `json:"name"` // null of somebody invited
+	Role      Role         `json:"role"`
+	Status    MemberStatus `json:"status"`
+	CreatedAt Time         `json:"createdAt"`
+}
+
+// Invitation is what a link to an organization stands for.
+type Invitation struct {
+	ID             string
+	OrganizationID string
+	Organization   string // its name
+	Email          string
+	Role           Role
+}
+
+// LoginSession is a place where a person is logged in.
+type LoginSession struct {
+	ID         string `json:"id"`
+	CreatedAt  Time   `json:"createdAt"`
+	LastUsedAt *Time  `json:"lastUsedAt,omitempty"`
+	ExpiresAt  Time   `json:"expiresAt"`
+	Current    bool   `json:"current"`
+	UserAgent  string `json:"userAgent"`
+	Address    string `json:"address"`
+}
+
 // KeyScope says whether an API key stands for one organization or for its owner in all of theirs.
 type KeyScope string
 

@@ -14,6 +14,8 @@ const (
 	Organization = "org"
 	User         = "usr"
 	Key          = "key"
+	Login        = "ls"
+	Invitation   = "inv"
 	Run          = "run"
 	Message      = "msg"
 	Document     = "doc"

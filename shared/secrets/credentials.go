@@ -19,9 +19,11 @@ const (
 	keyStart    = "ak_"
 	keyLen      = len(keyStart) + publicLen + 1 + secretLen + checksumLen
 
-	sessionStart = "ps_"
-	linkStart    = "pl_"
-	tokenLen     = len(sessionStart) + secretLen
+	sessionStart    = "ps_"
+	linkStart       = "pl_"
+	invitationStart = "pi_"
+	resetStart      = "pr_"
+	tokenLen        = len(sessionStart) + secretLen
 )
 
 // APIKey is a new API key: Key is shown once, the rest is stored.
@@ -35,7 +37,7 @@ type APIKey struct {
 // NewAPIKey makes an API key.
 func NewAPIKey() APIKey {
 	keyID := id.New(id.Key)
-	body := domain.KeyPrefix(keyID) + "_" + randomText(secretLen)
+	body := domain.KeyPrefix(keyID) + "_" + randomSecret()
 	key := body + checksum(body)
 	return APIKey{ID: keyID, Key: key, Hash: Hash(key), LastFour: key[len(key)-4:]}
 }
@@ -57,16 +59,28 @@ func APIKeyID(key string) (string, bool) {
 func IsAPIKey(s string) bool { return strings.HasPrefix(s, keyStart) }
 
 // NewSessionToken makes the token of a login session, "ps_" and 190 random bits.
-func NewSessionToken() string { return sessionStart + randomText(secretLen) }
+func NewSessionToken() string { return sessionStart + randomSecret() }
 
 // IsSessionToken reports whether s has the form of a login session's token.
 func IsSessionToken(s string) bool { return isToken(s, sessionStart) }
 
 // NewLinkToken makes the token of a one-time login link, "pl_" and 190 random bits.
-func NewLinkToken() string { return linkStart + randomText(secretLen) }
+func NewLinkToken() string { return linkStart + randomSecret() }
 
 // IsLinkToken reports whether s has the form of a login link's token.
 func IsLinkToken(s string) bool { return isToken(s, linkStart) }
+
+// NewInvitationToken makes the token of an invitation's link, "pi_" and 190 random bits.
+func NewInvitationToken() string { return invitationStart + randomSecret() }
+
+// IsInvitationToken reports whether s has the form of an invitation's token.
+func IsInvitationToken(s string) bool { return isToken(s, invitationStart) }
+
+// NewResetToken makes the token of a link that sets a new password, "pr_" and 190 random bits.
+func NewResetToken() string { return resetStart + randomSecret() }
+
+// IsResetToken reports whether s has the form of a password reset's token.
+func IsResetToken(s string) bool { return isToken(s, resetStart) }
 
 func isToken(s, start string) bool {
 	return len(s) == tokenLen && strings.HasPrefix(s, start) && strings.Trim(s[len(start):], base62) == ""
@@ -78,10 +92,10 @@ func Hash(credential string) []byte {
 	return sum[:]
 }
 
-// randomText gives n random base62 characters, each equally likely.
-func randomText(n int) string {
+// randomSecret gives random base62 characters, each equally likely.
+func randomSecret() string {
 	const fair = 256 / len(base62) * len(base62) // bytes from here on would favour the first characters
-	out := make([]byte, 0, n)
+	out := make([]byte, 0, secretLen)
 	var buf [64]byte
 	for {
 		_, _ = rand.Read(buf[:]) // never fails: the runtime ends the process first
@@ -89,7 +103,7 @@ func randomText(n int) string {
 			if int(b) >= fair {
 				continue
 			}
-			if out = append(out, base62[int(b)%len(base62)]); len(out) == n {
+			if out = append(out, base62[int(b)%len(base62)]); len(out) == secretLen {
 				return string(out)
 			}
 		}

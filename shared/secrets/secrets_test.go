@@ -119,6 +119,15 @@ func TestTokens(t *testing.T) {
 	if !IsSessionToken(session) || IsLinkToken(session) || !IsLinkToken(link) || IsSessionToken(link) {
 		t.Errorf("tokens %q and %q are not told apart", session, link)
 	}
+	invitation, reset := NewInvitationToken(), NewResetToken()
+	for name, c := range map[string]struct{ own, other bool }{
+		"invitation": {IsInvitationToken(invitation), IsInvitationToken(reset) || IsInvitationToken(link) || IsLinkToken(invitation)},
+		"reset":      {IsResetToken(reset), IsResetToken(invitation) || IsResetToken(link) || IsLinkToken(reset) || IsSessionToken(reset)},
+	} {
+		if !c.own || c.other {
+			t.Errorf("%s token: own kind %v, another %v", name, c.own, c.other)
+		}
+	}
 	for _, s := range []string{"", "ps_", session + "0", session[:len(session)-1] + "-"} {
 		if IsSessionToken(s) {
 			t.Errorf("accepted %q", s)

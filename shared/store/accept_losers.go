@@ -16,16 +16,16 @@ import (
 // explainLosers answers the rows that were not inserted. It runs as separate statements, whose snapshots
 // see the transaction that won the key: the inserting statement's does not.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, window int) error {
-	var hashes [][]byte
-	var agents []string
-	for _, i := range losers {
-		hashes, agents = append(hashes, rows[i].KeyHash), append(agents, rows[i].AgentID)
+	keys := make([]KeyOf, len(losers))
+	refused := make([]NewRun, len(losers))
+	for j, i := range losers {
+		keys[j], refused[j] = KeyOf{rows[i].OrganizationID, rows[i].KeyHash}, rows[i]
 	}
-	holders, err := s.RunsByKey(ctx, hashes)
+	holders, err := s.RunsByKey(ctx, keys)
 	if err != nil {
 		return err
 	}
-	callers, err := s.allowedCallers(ctx, agents)
+	callers, err := s.allowedCallers(ctx, refused)
 	if err != nil {
 		return err
 	}
@@ -50,14 +50,23 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 
 type agentOf struct{ organization, agent string }
 
-// allowedCallers reads the allowedCallers of the agents that exist.
-func (s *Store) allowedCallers(ctx context.Context, agents []string) (map[agentOf][]string, error) {
+// organizationsOf gives the organizations of runs, for within.
+func organizationsOf(rows []NewRun) []string {
+	return column(rows, func(r *NewRun) string { return r.OrganizationID })
+}
+
+// allowedCallers reads the allowedCallers of those of the runs' agents that exist.
+func (s *Store) allowedCallers(ctx context.Context, rows []NewRun) (map[agentOf][]string, error) {
 	var present []struct {
 		ID             string         `db:"id"`
 		OrganizationID string         `db:"org_id"`
 		AllowedCallers pq.StringArray `db:"allowed_callers"`
 	}
-	err := s.db.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`, pq.Array(agents))
+	err := s.within(ctx, organizationsOf(rows), func(tx *sqlx.Tx) error {
+		present = nil
+		return tx.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`,
+			pq.Array(column(rows, func(r *NewRun) string { return r.AgentID })))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading agents: %w", err)
 	}
@@ -79,7 +88,7 @@ func (s *Store) replaceExpired(ctx context.Context, out []Accepted, rows []NewRu
 		again[j], hashes[j] = rows[i], rows[i].KeyHash
 	}
 	var freed int64
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+	err := s.within(ctx, organizationsOf(again), func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL
 			WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp()`, pq.ByteaArray(hashes))
 		if err != nil {
@@ -150,8 +159,11 @@ const lookUpTimeout = 5 * time.Second
 // not known, and the sweeper rings for it.
 func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	var found []createdRow
-	err := s.db.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched FROM runs WHERE id = ANY ($1)`,
-		pq.Array(column(rows, func(r *NewRun) string { return r.ID })))
+	err := s.within(ctx, organizationsOf(rows), func(tx *sqlx.Tx) error {
+		found = nil
+		return tx.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched FROM runs WHERE id = ANY ($1)`,
+			pq.Array(column(rows, func(r *NewRun) string { return r.ID })))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("looking accepted runs up: %w", err)
 	}

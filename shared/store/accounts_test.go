@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"sync"
 	"testing"
@@ -19,12 +20,24 @@ import (
 // open gives a store on a fresh database.
 func open(t *testing.T) *store.Store {
 	t.Helper()
-	s, err := store.Open(testkit.Postgres(t), 8)
+	s, _ := openRaw(t)
+	return s
+}
+
+// openRaw also gives the database as a superuser sees it.
+func openRaw(t *testing.T) (*store.Store, *sql.DB) {
+	t.Helper()
+	return openAt(t, testkit.Postgres(t))
+}
+
+func openAt(t *testing.T, dsn string) (*store.Store, *sql.DB) {
+	t.Helper()
+	s, err := store.Open(dsn, 8)
 	if err != nil {
 		t.Fatalf("opening store: %v", err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return s, testkit.SQL(t, dsn)
 }
 
 func newLogin(ttl time.Duration) store.NewLogin {
@@ -225,25 +238,27 @@ func TestKeys(t *testing.T) {
 		t.Errorf("user's keys %v", got)
 	}
 
-	wantCode(t, s.RevokeKey(ctx, org, user, false, orgKey.ID), apierr.PermissionDenied)
-	wantCode(t, s.RevokeKey(ctx, org, user, true, foreign.ID), apierr.NotFound)
-	if err := s.RevokeKey(ctx, org, user, true, orgKey.ID); err != nil {
+	member := store.Actor{OrganizationID: org, UserID: user, Role: domain.RoleMember}
+	admin := store.Actor{OrganizationID: org, UserID: user, Role: domain.RoleAdmin}
+	wantCode(t, s.RevokeKey(ctx, member, orgKey.ID), apierr.PermissionDenied)
+	wantCode(t, s.RevokeKey(ctx, admin, foreign.ID), apierr.NotFound)
+	if err := s.RevokeKey(ctx, admin, orgKey.ID); err != nil {
 		t.Error(err)
 	}
-	wantCode(t, s.RevokeKey(ctx, org, user, true, orgKey.ID), apierr.NotFound)
+	wantCode(t, s.RevokeKey(ctx, admin, orgKey.ID), apierr.NotFound)
 	if creds, err := s.KeyCredentials(ctx, []string{orgKey.ID}); err != nil || len(creds) != 0 {
 		t.Errorf("revoked key still there: %v, %v", creds, err)
 	}
 }
 
-func TestTouchKeysKeepsTheNewest(t *testing.T) {
+func TestTouchKeepsTheNewest(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	account, _ := signUp(t, s, "a@b.c")
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, account.Organization.ID, "")
 	newest := time.Now().Add(-time.Minute)
 	for _, at := range []time.Time{newest.Add(-time.Hour), newest, newest.Add(-time.Second)} {
-		if err := s.TouchKeys(context.WithoutCancel(ctx), map[string]time.Time{key.ID: at, id.New(id.Key): at}); err != nil {
+		if err := s.Touch(context.WithoutCancel(ctx), map[string]time.Time{key.ID: at, id.New(id.Key): at}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -75,7 +75,7 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 // brings its id, and its secrets sealed.
 func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (domain.Agent, error) {
 	var stored domain.Agent
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		w, err := newAgentWrite(a)
 		if err != nil {
 			return err
@@ -91,21 +91,19 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		if stored, err = row.agent(); err != nil {
 			return err
 		}
-		return insertConfig(ctx, tx, stored.ID, stored.Version, configOf(stored))
+		return insertConfig(ctx, tx, org, stored)
 	})
 	return stored, err
 }
 
-func configOf(a domain.Agent) domain.Config {
-	return domain.Config{Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, Tools: a.Tools}
-}
-
-func insertConfig(ctx context.Context, tx *sqlx.Tx, target string, version int, config domain.Config) error {
-	b, err := json.Marshal(config)
+// insertConfig stores what runs of the agent's present version will use.
+func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
+	config, err := json.Marshal(domain.Config{Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, Tools: a.Tools})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO agent_configs (target_id, version, config) VALUES ($1, $2, $3)`, target, version, b)
+	_, err = tx.ExecContext(ctx, `INSERT INTO agent_configs (target_id, org_id, version, config) VALUES ($1, $2, $3, $4)`,
+		a.ID, org, a.Version, config)
 	if err != nil {
 		return fmt.Errorf("storing configuration: %w", err)
 	}
@@ -114,7 +112,13 @@ func insertConfig(ctx context.Context, tx *sqlx.Tx, target string, version int, 
 
 // Agent gives an agent of organization org; not_found when it has none of this id, or it is deleted.
 func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, error) {
-	return selectAgent(ctx, s.db, org, agentID, "")
+	var agent domain.Agent
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		var err error
+		agent, err = selectAgent(ctx, tx, org, agentID, "")
+		return err
+	})
+	return agent, err
 }
 
 func selectAgent(ctx context.Context, q sqlx.QueryerContext, org, agentID, lock string) (domain.Agent, error) {
@@ -134,10 +138,13 @@ func selectAgent(ctx context.Context, q sqlx.QueryerContext, org, agentID, lock 
 // after, when it is not empty, and with name containing q in any case.
 func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]domain.Agent, error) {
 	var rows []agentRow
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+agentColumns+` FROM agents
-		WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
-		  AND ($3 = '' OR strpos(lower(name), lower($3)) > 0)
-		ORDER BY id DESC LIMIT $4`, org, after, q, limit)
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		rows = nil
+		return tx.SelectContext(ctx, &rows, `SELECT `+agentColumns+` FROM agents
+			WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
+			  AND ($3 = '' OR strpos(lower(name), lower($3)) > 0)
+			ORDER BY id DESC LIMIT $4`, org, after, q, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing agents: %w", err)
 	}
@@ -155,7 +162,7 @@ func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]
 // change leaves the agent as it was.
 func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version int, change func(*domain.Agent) error) (domain.Agent, error) {
 	var stored domain.Agent
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := selectAgent(ctx, tx, org, agentID, " FOR UPDATE")
 		if err != nil {
 			return err
@@ -189,13 +196,13 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	if err != nil {
 		return domain.Agent{}, err
 	}
-	return stored, insertConfig(ctx, tx, stored.ID, stored.Version, configOf(stored))
+	return stored, insertConfig(ctx, tx, org, stored)
 }
 
 // DeleteAgent deletes an agent of organization org; not_found when there is none. Its row stays for
 // the runs it had.
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string) error {
-	return s.tx(ctx, func(tx *sqlx.Tx) error {
+	return s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		done, err := tx.ExecContext(ctx, `UPDATE agents SET deleted_at = clock_timestamp()
 			WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, agentID, org)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/store"
 	"parley/shared/templates"
+	"parley/shared/testkit"
 )
 
 func newAgent(t *testing.T, s *store.Store, org, name string) domain.Agent {
@@ -43,7 +44,7 @@ func TestAgentsComeBackAsStored(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, made) || got.Version != 1 || got.OrganizationID != org {
 		t.Errorf("got %+v, %v; want %+v", got, err, made)
 	}
-	config, err := s.Config(ctx, made.ID, 1)
+	config, err := s.Config(ctx, org, made.ID, 1)
 	if err != nil || config.Name != "Ada" || !reflect.DeepEqual(config.Tools, made.Tools) {
 		t.Errorf("configuration %+v, %v", config, err)
 	}
@@ -96,7 +97,7 @@ func TestUpdateAgent(t *testing.T) {
 	if got, err = s.Agent(ctx, org, a.ID); err != nil || got.Version != 7 {
 		t.Errorf("version %d, %v; want 7 after 6 updates", got.Version, err)
 	}
-	if config, err := s.Config(ctx, a.ID, 1); err != nil || config.Name != "Ada" {
+	if config, err := s.Config(ctx, org, a.ID, 1); err != nil || config.Name != "Ada" {
 		t.Errorf("first configuration changed: %+v, %v", config, err)
 	}
 }
@@ -144,7 +145,12 @@ func TestListAndDeleteAgents(t *testing.T) {
 
 func TestSyncTemplates(t *testing.T) {
 	t.Parallel()
-	s, ctx := open(t), t.Context()
+	dsn, ctx := testkit.Postgres(t), t.Context()
+	s, err := store.OpenOwner(dsn, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	all := templates.All()
 	var wg sync.WaitGroup
 	for range 4 { // ingresses that start together
@@ -167,7 +173,7 @@ func TestSyncTemplates(t *testing.T) {
 			if !reflect.DeepEqual(got[i], want) {
 				t.Errorf("template %+v, want %+v", got[i], want)
 			}
-			if config, err := s.Config(ctx, want.ID, want.Version); err != nil || config.SystemPrompt != want.SystemPrompt {
+			if config, err := s.Config(ctx, "", want.ID, want.Version); err != nil || config.SystemPrompt != want.SystemPrompt {
 				t.Errorf("configuration of %s: %v", want.ID, err)
 			}
 		}
@@ -182,6 +188,6 @@ func TestSyncTemplates(t *testing.T) {
 	if got, err := s.Template(ctx, all[2].ID); err != nil || got.SystemPrompt != "changed" {
 		t.Errorf("template %+v, %v", got, err)
 	}
-	_, err := s.Template(ctx, "tpl_none")
+	_, err = s.Template(ctx, "tpl_none")
 	wantCode(t, err, apierr.NotFound)
 }

@@ -77,31 +77,8 @@ type Claim struct {
 	Ended  bool   // ended, or unknown here; otherwise it is leased or not its turn, and finishing what it waits for rings again
 }
 
-// A run whose lease has run out is taken over, but not within a lease of the server's start: see RequeueLost.
-//
-// A claim does not lock session rows. Acceptance numbers a session's runs in commit order, so whoever
-// sees a run sees all before it; a run whose predecessor ends meanwhile is rung for by that finish;
-// and the index open_runs_one_per_session refuses what would remain.
-const claimQuery = `
-WITH want AS (
-  SELECT run_id FROM open_runs WHERE run_id = ANY ($1) ORDER BY run_id FOR UPDATE
-), claimed AS (
-  UPDATE open_runs o SET status = 'running', dispatched = true, fence = o.fence + 1, attempts = o.attempts + 1,
-    deaths = o.deaths + (o.status = 'running')::int, lease_until = clock_timestamp() + $2::interval,
-    next_dispatch_at = NULL, not_before = NULL, started_at = coalesce(o.started_at, clock_timestamp())
-  FROM want
-  WHERE o.run_id = want.run_id AND o.deadline > clock_timestamp()
-    AND (o.status = 'queued' AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
-      OR o.status = 'running' AND o.lease_until < clock_timestamp()
-        AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)
-    AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
-  RETURNING o.*
-)
-SELECT c.run_id, c.org_id, r.agent_id, r.template_id, r.config_version, c.session_ref, c.seq, r.session_id, r.trigger_type,
-  r.automation_id, r.idempotency_key, r.input, r.caller_kind, r.retention, c.fence, c.attempts, c.deaths, c.last_error,
-  r.created_at, c.started_at, c.deadline, clock_timestamp() AS db_now,
-  r.agent_id IS NULL OR coalesce(a.deleted_at IS NULL AND r.caller_kind = ANY (a.allowed_callers), false) AS caller_allowed
-FROM claimed c JOIN runs r ON r.id = c.run_id LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id`
+// A doorbell names a run, and only its row knows whose it is: this function looks at all organizations' runs.
+const claimQuery = `SELECT * FROM claim_runs($1, $2)`
 
 // Claim takes those of the runs that may start now, in one statement. The answers are in the order of runIDs.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
@@ -128,14 +105,6 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 	return out, s.explainVoid(ctx, runIDs, out, void)
 }
 
-const voidQuery = `
-WITH undone AS (
-  UPDATE open_runs SET dispatched = false, next_dispatch_at = NULL
-  WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND status = 'queued' AND dispatched ORDER BY run_id FOR UPDATE)
-    AND status = 'queued'
-)
-SELECT r.id, r.status IS NOT NULL AS ended, r.result FROM runs r WHERE r.id = ANY ($1)`
-
 // explainVoid tells runs that have ended from those that must wait, and gives the places that the waiting
 // ones hold in their organization's window back: their doorbells are about to be acknowledged.
 func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, void []string) error {
@@ -146,7 +115,7 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 	}
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, voidQuery, pq.Array(void))
+		return tx.SelectContext(ctx, &rows, `SELECT * FROM void_claims($1)`, pq.Array(void))
 	})
 	if err != nil {
 		return fmt.Errorf("reading runs that cannot be claimed: %w", err)
@@ -170,8 +139,14 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 
 // Held names a run and the fence under which a worker holds it.
 type Held struct {
-	RunID string
-	Fence int64
+	RunID          string
+	OrganizationID string
+	Fence          int64
+}
+
+// Held names the run under the claim's fence.
+func (c Claimed) Held() Held {
+	return Held{RunID: c.RunID, OrganizationID: c.OrganizationID, Fence: c.Fence}
 }
 
 // Extend renews the leases of held runs and gives the set of those that are still held; a run that
@@ -180,15 +155,10 @@ func (s *Store) Extend(ctx context.Context, held []Held) (map[string]bool, error
 	var kept []string
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
 		kept = kept[:0]
-		return tx.SelectContext(ctx, &kept, `
-			WITH mine AS (
-			  SELECT o.run_id FROM open_runs o JOIN unnest($1::text[], $2::bigint[]) h (run_id, fence) USING (run_id, fence)
-			  WHERE o.status = 'running' ORDER BY o.run_id FOR UPDATE OF o
-			)
-			UPDATE open_runs o SET lease_until = clock_timestamp() + $3::interval FROM mine WHERE o.run_id = mine.run_id
-			RETURNING o.run_id`,
+		return tx.SelectContext(ctx, &kept, `SELECT run_id FROM extend_leases($1, $2, $3, $4)`,
 			pq.Array(column(held, func(h *Held) string { return h.RunID })),
-			pq.Array(column(held, func(h *Held) int64 { return h.Fence })), interval(Lease))
+			pq.Array(column(held, func(h *Held) int64 { return h.Fence })), interval(Lease),
+			pq.Array(column(held, func(h *Held) string { return h.OrganizationID })))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("extending leases: %w", err)
@@ -200,11 +170,14 @@ func (s *Store) Extend(ctx context.Context, held []Held) (map[string]bool, error
 	return out, nil
 }
 
-// Config reads an agent's or template's configuration of a version; it never changes.
-func (s *Store) Config(ctx context.Context, targetID string, version int) (domain.Config, error) {
+// Config reads the configuration of a version of an organization's agent, or of a template; it never changes.
+func (s *Store) Config(ctx context.Context, org, targetID string, version int) (domain.Config, error) {
 	var raw []byte
 	var cfg domain.Config
-	err := s.db.GetContext(ctx, &raw, `SELECT config FROM agent_configs WHERE target_id = $1 AND version = $2`, targetID, version)
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &raw, `SELECT config FROM agent_configs WHERE target_id = $1 AND version = $2
+			AND (org_id IS NULL OR org_id = $3)`, targetID, version, org)
+	})
 	if err != nil {
 		return cfg, fmt.Errorf("reading agent configuration: %w", err)
 	}

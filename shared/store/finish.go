@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -15,15 +16,20 @@ import (
 
 // Ending is a run's final state, written under the fence of the attempt that produced it.
 type Ending struct {
-	Fence  int64
-	Run    domain.Run // terminal, with FinishedAt set
-	Result []byte     // Run as rendered
+	OrganizationID string
+	Fence          int64
+	Run            domain.Run // terminal, with FinishedAt set
+	Result         []byte     // Run as rendered
+	Events         Chunk      // the attempt's events that no checkpoint holds
+	EndN           int        // the number of the terminal event, which is not among them
+
+	endFence int64 // of the terminal event, when it is not Fence
 }
 
-// NewEnding renders a terminal run.
-func NewEnding(fence int64, run domain.Run) (Ending, error) {
+// NewEnding renders the terminal run that a worker holds, without events.
+func NewEnding(held Held, run domain.Run) (Ending, error) {
 	result, err := run.Render()
-	return Ending{Fence: fence, Run: run, Result: result}, err
+	return Ending{OrganizationID: held.OrganizationID, Fence: held.Fence, Run: run, Result: result}, err
 }
 
 // Finished tells which endings were saved, and how many places they left in the windows of organizations
@@ -34,26 +40,7 @@ type Finished struct {
 	Freed    map[string]int   // by organization; for HandOver
 }
 
-// The open row goes and the run's row gets its ending, or neither: the fence decides.
-const finishQuery = `
-WITH ending AS (
-  SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[],
-    $10::timestamptz[], $11::timestamptz[])
-    AS u (id, fence, status, result, answer, attempts, input_tokens, output_tokens, cost_micros, finished_at, expires_at)
-), mine AS (
-  SELECT o.run_id FROM open_runs o JOIN ending e ON e.id = o.run_id AND e.fence = o.fence ORDER BY o.run_id FOR UPDATE OF o
-), closed AS (
-  DELETE FROM open_runs o USING ending e, mine
-  WHERE o.run_id = mine.run_id AND e.id = o.run_id AND o.fence = e.fence
-  RETURNING o.run_id, o.org_id, o.dispatched
-), saved AS (
-  UPDATE runs r SET status = e.status, result = e.result, answer = nullif(e.answer, ''), attempts = e.attempts,
-    input_tokens = e.input_tokens, output_tokens = e.output_tokens, cost_micros = e.cost_micros,
-    finished_at = e.finished_at, expires_at = e.expires_at
-  FROM ending e JOIN closed c ON c.run_id = e.id WHERE r.id = e.id
-)
-SELECT run_id, org_id, dispatched AND EXISTS (SELECT 1 FROM open_runs w
-  WHERE w.org_id = closed.org_id AND w.status = 'queued' AND NOT w.dispatched) AS place FROM closed`
+const finishQuery = `SELECT * FROM finish_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
 // Finish saves endings in one statement. One batch holds at most one ending per run.
 func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
@@ -91,6 +78,12 @@ func (s *Store) finishHalves(ctx context.Context, endings []Ending) (Finished, e
 func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, error) {
 	text := func(f func(*Ending) string) any { return pq.Array(column(endings, f)) }
 	number := func(f func(*Ending) int64) any { return pq.Array(column(endings, f)) }
+	var firsts, lasts, events any // null spares the database looking at them: most runs have none left
+	if slices.ContainsFunc(endings, func(e Ending) bool { return e.Events.FirstN > 0 }) {
+		firsts = number(func(e *Ending) int64 { return int64(e.Events.FirstN) })
+		lasts = number(func(e *Ending) int64 { return int64(e.Events.LastN) })
+		events = text(func(e *Ending) string { return e.Events.Events })
+	}
 	var closed []closedRow
 	err := run(&closed,
 		text(func(e *Ending) string { return e.Run.ID }),
@@ -103,7 +96,12 @@ func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, 
 		number(func(e *Ending) int64 { return e.Run.Usage.OutputTokens }),
 		number(func(e *Ending) int64 { return e.Run.Usage.CostMicros }),
 		times(endings, func(e *Ending) *domain.Time { return e.Run.FinishedAt }),
-		times(endings, func(e *Ending) *domain.Time { return e.Run.ExpiresAt }))
+		times(endings, func(e *Ending) *domain.Time { return e.Run.ExpiresAt }),
+		text(func(e *Ending) string { return e.OrganizationID }),
+		times(endings, func(e *Ending) *domain.Time { return e.Run.StartedAt }),
+		number(func(e *Ending) int64 { return max(e.Fence, e.endFence) }),
+		number(func(e *Ending) int64 { return int64(e.EndN) }),
+		firsts, lasts, events)
 	if err != nil {
 		return Finished{}, fmt.Errorf("saving results: %w", err)
 	}
@@ -164,25 +162,7 @@ func jobs(rows []jobRow) []domain.Job {
 	return out
 }
 
-// What a finish leaves goes to its organization's oldest waiting runs, up to the window. Every organization
-// with work thus has equally many jobs in the stream, which carries them out in turn: the same shares as
-// serving the organizations round robin, without a queue per organization.
-const handOverQuery = `
-WITH freed AS (
-  SELECT org_id, greatest(0, least(places, $4 - (SELECT count(*) FROM open_runs d WHERE d.org_id = f.org_id AND d.dispatched))) AS places
-  FROM unnest($1::text[], $2::int[]) AS f (org_id, places)
-), next AS (
-  SELECT w.run_id FROM freed f CROSS JOIN LATERAL (
-    SELECT o.run_id FROM open_runs o
-    WHERE o.org_id = f.org_id AND o.status = 'queued' AND NOT o.dispatched
-      AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
-      AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
-    ORDER BY o.run_id LIMIT f.places FOR UPDATE OF o SKIP LOCKED) w
-)
-UPDATE open_runs o SET dispatched = true, dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),
-  next_dispatch_at = clock_timestamp() + $3::interval
-FROM next WHERE o.run_id = next.run_id
-RETURNING ` + jobColumns
+const handOverQuery = `SELECT * FROM hand_over($1, $2, $3, $4)`
 
 // HandOver gives the places that finished runs left, by organization, to waiting runs, as long as no more
 // than window of an organization are dispatched, and tells which to ring for. Places that are handed over
@@ -216,7 +196,7 @@ func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, c
 		reason = raw
 	}
 	var orgs []string
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+	err := s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		orgs = orgs[:0]
 		return tx.SelectContext(ctx, &orgs, `UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
 			not_before = clock_timestamp() + $3::interval, last_error = coalesce($4::json, last_error), fence = fence + 1
@@ -242,18 +222,8 @@ func (s *Store) Journal(ctx context.Context, held Held, first int, steps [][]byt
 	}
 	var n int64
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		// FOR SHARE: a claim by another worker waits until these steps are visible to it, or comes first and wins.
-		res, err := tx.ExecContext(ctx, `WITH mine AS (
-			  SELECT run_id FROM open_runs WHERE run_id = $1 AND fence = $2 AND status = 'running' FOR SHARE
-			)
-			INSERT INTO steps (run_id, n, fence, step)
-			SELECT mine.run_id, u.n, $2, u.step::json FROM mine, unnest($3::int[], $4::text[]) AS u (n, step)`,
-			held.RunID, held.Fence, pq.Array(numbers), pq.Array(texts))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
+		return tx.GetContext(ctx, &n, `SELECT append_steps($1, $2, $3, $4, $5)`,
+			held.RunID, held.Fence, pq.Array(numbers), pq.Array(texts), held.OrganizationID)
 	})
 	if err != nil {
 		return false, fmt.Errorf("writing journal: %w", err)
@@ -261,10 +231,14 @@ func (s *Store) Journal(ctx context.Context, held Held, first int, steps [][]byt
 	return n == int64(len(steps)), nil
 }
 
-// Steps reads a run's journal in order.
-func (s *Store) Steps(ctx context.Context, runID string) ([][]byte, error) {
+// Steps reads the journal of an organization's run in order.
+func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) {
 	var steps [][]byte
-	if err := s.db.SelectContext(ctx, &steps, `SELECT step FROM steps WHERE run_id = $1 ORDER BY n`, runID); err != nil {
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		steps = nil
+		return tx.SelectContext(ctx, &steps, `SELECT step FROM steps WHERE run_id = $1 AND org_id = $2 ORDER BY n`, runID, org)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading journal: %w", err)
 	}
 	return steps, nil

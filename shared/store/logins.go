@@ -10,20 +10,17 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"parley/shared/domain"
+	"parley/shared/id"
 )
 
-// Sentinels of one-time login links.
-var (
-	ErrLinkUnknown = errors.New("login link does not exist")
-	ErrLinkSpent   = errors.New("login link was used or has expired")
-)
-
-// NewLogin is a login session to create: the SHA-256 of its token and its end. Replaces, when not
-// nil, is the hash of an earlier token of the same browser, which ends.
+// NewLogin is a login session to create: the SHA-256 of its token, its end, and where it was begun.
+// Replaces, when not nil, is the hash of an earlier token of the same browser, which ends.
 type NewLogin struct {
 	TokenHash []byte
 	ExpiresAt time.Time
 	Replaces  []byte
+	UserAgent string
+	Address   string
 }
 
 // Account is who logged in, and their default organization.
@@ -67,8 +64,9 @@ func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Acc
 			return Account{}, err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO login_sessions (token_hash, user_id, expires_at) VALUES ($1, $2, $3)`,
-		login.TokenHash, userID, login.ExpiresAt)
+	_, err = tx.ExecContext(ctx, `INSERT INTO login_sessions (id, token_hash, user_id, expires_at, user_agent, address)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
+		id.New(id.Login), login.TokenHash, userID, login.ExpiresAt, login.UserAgent, login.Address)
 	if err != nil {
 		return Account{}, fmt.Errorf("creating login session: %w", err)
 	}
@@ -87,62 +85,90 @@ func deleteLogin(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) error {
 	return nil
 }
 
-// CreateLoginLink stores a one-time link that logs the user in until expires.
-func (s *Store) CreateLoginLink(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
-	return s.tx(ctx, func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO login_links (token_hash, user_id, expires_at) VALUES ($1, $2, $3)`,
-			tokenHash, userID, expires)
+// LogOutEverywhere ends all login sessions of a user.
+func (s *Store) LogOutEverywhere(ctx context.Context, userID string) error {
+	return s.tx(ctx, func(tx *sqlx.Tx) error { return deleteLogins(ctx, tx, userID) })
+}
+
+func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM login_sessions WHERE user_id = $1`, userID); err != nil {
+		return fmt.Errorf("deleting login sessions: %w", err)
+	}
+	return nil
+}
+
+// After names the last entry of the page before in a list by time, newest first; the zero value is the
+// first page.
+type After struct {
+	At time.Time
+	ID string
+}
+
+// Login is a login session with what its place in a list goes by, and whether it is the one that asks.
+type Login struct {
+	domain.LoginSession
+	At time.Time
+}
+
+// Logins lists up to limit open login sessions of a user, newest first, and marks the one with the token's hash.
+func (s *Store) Logins(ctx context.Context, userID string, current []byte, after After, limit int) ([]Login, error) {
+	var rows []struct {
+		ID         string       `db:"id"`
+		CreatedAt  time.Time    `db:"created_at"`
+		LastUsedAt *domain.Time `db:"last_used_at"`
+		ExpiresAt  domain.Time  `db:"expires_at"`
+		Current    bool         `db:"current"`
+		UserAgent  string       `db:"user_agent"`
+		Address    string       `db:"address"`
+	}
+	err := s.db.SelectContext(ctx, &rows, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
+		FROM login_sessions WHERE user_id = $1 AND expires_at > clock_timestamp() AND ($3 = '' OR (created_at, id) < ($4, $3))
+		ORDER BY created_at DESC, id DESC LIMIT $5`, userID, current, after.ID, after.At, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing login sessions: %w", err)
+	}
+	out := make([]Login, len(rows))
+	for i, row := range rows {
+		out[i] = Login{At: row.CreatedAt, LoginSession: domain.LoginSession{
+			ID: row.ID, CreatedAt: domain.At(row.CreatedAt), LastUsedAt: row.LastUsedAt, ExpiresAt: row.ExpiresAt,
+			Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,
+		}}
+	}
+	return out, nil
+}
+
+// EndLogin ends a login session of the user's by its id and gives its token's hash; not_found when they
+// have none such.
+func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, error) {
+	var hash []byte
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		err := tx.GetContext(ctx, &hash, `DELETE FROM login_sessions WHERE user_id = $1 AND id = $2 RETURNING token_hash`, userID, loginID)
+		if errors.Is(err, sql.ErrNoRows) {
+			return notFound()
+		}
 		if err != nil {
-			return fmt.Errorf("creating login link: %w", err)
+			return fmt.Errorf("ending login session: %w", err)
 		}
 		return nil
 	})
+	return hash, err
 }
 
-// UseLoginLink spends a one-time link and logs its user in; ErrLinkUnknown or ErrLinkSpent otherwise.
-func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogin) (Account, error) {
-	var account Account
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		var link struct {
-			UserID string `db:"user_id"`
-			Spent  bool   `db:"spent"`
-		}
-		err := tx.GetContext(ctx, &link, `SELECT user_id, used_at IS NOT NULL OR expires_at <= clock_timestamp() AS spent
-			FROM login_links WHERE token_hash = $1 FOR UPDATE`, linkHash)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrLinkUnknown
-		}
-		if err != nil {
-			return fmt.Errorf("reading login link: %w", err)
-		}
-		if link.Spent {
-			return ErrLinkSpent
-		}
-		if _, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE token_hash = $1`, linkHash); err != nil {
-			return fmt.Errorf("spending login link: %w", err)
-		}
-		account, err = logIn(ctx, tx, link.UserID, login)
-		return err
-	})
-	return account, err
-}
-
-// PruneLogins deletes login sessions that have ended, and links a day after their end, and says how
-// many rows went.
+// PruneLogins deletes login sessions that have ended, and links and invitations a day after their end, and
+// says how many rows went.
 func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 	var gone int64
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		gone = 0
 		for _, query := range []string{
-			`DELETE FROM login_sessions WHERE expires_at <= clock_timestamp()`,
-			`DELETE FROM login_links WHERE expires_at <= clock_timestamp() - interval '1 day'`,
+			`WITH gone AS (DELETE FROM login_sessions WHERE expires_at <= clock_timestamp() RETURNING id) SELECT count(*) FROM gone`,
+			`WITH gone AS (DELETE FROM login_links WHERE expires_at <= clock_timestamp() - interval '1 day' RETURNING user_id)
+				SELECT count(*) FROM gone`,
+			`SELECT parley_prune_invitations()`,
 		} {
-			done, err := tx.ExecContext(ctx, query)
-			if err != nil {
+			var n int64
+			if err := tx.GetContext(ctx, &n, query); err != nil {
 				return fmt.Errorf("deleting ended logins: %w", err)
-			}
-			n, err := done.RowsAffected()
-			if err != nil {
-				return fmt.Errorf("counting ended logins: %w", err)
 			}
 			gone += n
 		}

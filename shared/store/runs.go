@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -59,7 +60,7 @@ type runRow struct {
 const runColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
 	r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
-	o.started_at, r.finished_at, r.expires_at`
+	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at`
 
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
@@ -90,8 +91,10 @@ func (row runRow) stored() StoredRun {
 // A run that does not exist, has expired or belongs to others gives the coded not_found.
 func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (StoredRun, error) {
 	var row runRow
-	err := s.db.GetContext(ctx, &row, `SELECT `+runColumns+runFrom+
-		`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+runLive, runID, org, principal)
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT `+runColumns+runFrom+
+			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+runLive, runID, org, principal)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return StoredRun{}, notFound()
 	}
@@ -101,15 +104,31 @@ func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (Stor
 	return row.stored(), nil
 }
 
-// EndedRuns reads those of the runs that have ended, by id: what waiting requests poll for when a
-// reply was lost. The caller has established whose the runs are.
-func (s *Store) EndedRuns(ctx context.Context, runIDs []string) ([]StoredRun, error) {
+// RunOf names a run of an organization.
+type RunOf struct {
+	OrganizationID string
+	RunID          string
+}
+
+// EndedRuns reads those of the runs that have ended, in any order: what waiting requests poll for when a
+// reply was lost.
+func (s *Store) EndedRuns(ctx context.Context, runs []RunOf) ([]StoredRun, error) {
+	stmt, err := s.prepared(ctx, `SELECT * FROM ended_runs($1, $2)`)
+	if err != nil {
+		return nil, err
+	}
 	var rows []runRow
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.id = ANY ($1) AND r.status IS NOT NULL`,
-		pq.Array(runIDs))
+	err = stmt.SelectContext(ctx, &rows, pq.Array(column(runs, func(r *RunOf) string { return r.OrganizationID })),
+		pq.Array(column(runs, func(r *RunOf) string { return r.RunID })))
 	if err != nil {
 		return nil, fmt.Errorf("reading ended runs: %w", err)
 	}
+	// The organizations are those of the whole batch, and each run must be of its own.
+	owner := make(map[string]string, len(runs))
+	for _, r := range runs {
+		owner[r.RunID] = r.OrganizationID
+	}
+	rows = slices.DeleteFunc(rows, func(row runRow) bool { return owner[row.ID] != row.OrganizationID })
 	return storedRuns(rows), nil
 }
 
@@ -123,34 +142,39 @@ type RunFilter struct {
 	Before       string // only runs older than this run id
 }
 
-// ListRuns reads up to limit runs of an organization, newest first.
+// ListRuns reads up to limit runs of an organization that were not erased, newest first.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]StoredRun, error) {
 	var rows []runRow
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.org_id = $1
-		AND ($2 = '' OR r.principal = $2) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
-		AND ($5 = '' OR r.automation_id = $5) AND ($6 = '' OR coalesce(r.status, o.status) = $6)
-		AND ($7 = '' OR r.id < $7) AND`+runLive+`ORDER BY r.id DESC LIMIT $8`,
-		org, f.Principal, f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		rows = nil
+		return tx.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.org_id = $1
+			AND ($2 = '' OR r.principal = $2) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
+			AND ($5 = '' OR r.automation_id = $5) AND ($6 = '' OR coalesce(r.status, o.status) = $6)
+			AND ($7 = '' OR r.id < $7) AND`+runLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
+			org, f.Principal, f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)
 	}
 	return storedRuns(rows), nil
 }
 
-// RunsByKey reads the live runs that hold the idempotency hashes, in the order of hashes; a missing one is nil.
-func (s *Store) RunsByKey(ctx context.Context, hashes [][]byte) ([]*StoredRun, error) {
-	stmt, err := s.prepared(ctx, runsByKeyQuery)
+// KeyOf names an idempotency key of an organization by its hash.
+type KeyOf struct {
+	OrganizationID string
+	Hash           []byte
+}
+
+// RunsByKey reads the live runs that hold the keys, in the order of keys; a missing one is nil.
+func (s *Store) RunsByKey(ctx context.Context, keys []KeyOf) ([]*StoredRun, error) {
+	stmt, err := s.prepared(ctx, `SELECT * FROM runs_by_key($1, $2)`)
 	if err != nil {
 		return nil, err
 	}
-	return selectByKey(ctx, stmt, hashes)
-}
-
-const runsByKeyQuery = `SELECT ` + runColumns + runFrom + `WHERE r.idempotency_hash = ANY ($1) AND` + runLive
-
-func selectByKey(ctx context.Context, stmt *sqlx.Stmt, hashes [][]byte) ([]*StoredRun, error) {
 	var rows []runRow
-	if err := stmt.SelectContext(ctx, &rows, pq.ByteaArray(hashes)); err != nil {
+	err = stmt.SelectContext(ctx, &rows, pq.Array(column(keys, func(k *KeyOf) string { return k.OrganizationID })),
+		pq.ByteaArray(column(keys, func(k *KeyOf) []byte { return k.Hash })))
+	if err != nil {
 		return nil, fmt.Errorf("reading runs by key: %w", err)
 	}
 	byHash := make(map[string]*StoredRun, len(rows))
@@ -158,9 +182,12 @@ func selectByKey(ctx context.Context, stmt *sqlx.Stmt, hashes [][]byte) ([]*Stor
 		run := row.stored()
 		byHash[string(row.Hash)] = &run
 	}
-	out := make([]*StoredRun, len(hashes))
-	for i, h := range hashes {
-		out[i] = byHash[string(h)]
+	out := make([]*StoredRun, len(keys))
+	for i, k := range keys {
+		// The organizations are those of the whole batch, and each key must be of its own.
+		if run := byHash[string(k.Hash)]; run != nil && run.OrganizationID == k.OrganizationID {
+			out[i] = run
+		}
 	}
 	return out, nil
 }
@@ -183,10 +210,13 @@ type Turn struct {
 // History reads the newest completed turns of a session before seq, oldest first, at most limit.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	var turns []Turn
-	err := s.db.SelectContext(ctx, &turns, `SELECT * FROM (
-		SELECT seq, input->>'message' AS message, answer FROM runs
-		WHERE org_id = $1 AND session_ref = $2 AND seq < $3 AND status = 'completed' AND answer IS NOT NULL
-		ORDER BY seq DESC LIMIT $4) newest ORDER BY seq`, org, sessionRef, seq, limit)
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		turns = nil
+		return tx.SelectContext(ctx, &turns, `SELECT * FROM (
+			SELECT seq, input->>'message' AS message, answer FROM runs
+			WHERE org_id = $1 AND session_ref = $2 AND seq < $3 AND status = 'completed' AND answer IS NOT NULL
+			ORDER BY seq DESC LIMIT $4) newest ORDER BY seq`, org, sessionRef, seq, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading session history: %w", err)
 	}

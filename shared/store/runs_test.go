@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,12 +12,14 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/testkit"
 )
 
 // bench is an organization with an agent, and short ways to move its runs.
 type bench struct {
 	*testing.T
 	s     *store.Store
+	raw   *sql.DB // as a superuser
 	org   string
 	agent string
 }
@@ -25,15 +28,21 @@ const wideWindow = 1000
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	s := open(t)
-	account, _ := signUp(t, s, "ada@example.com")
+	s, raw := openRaw(t)
+	return newBenchOn(t, s, raw, "ada@example.com")
+}
+
+// newBenchOn makes an organization in a database that has others.
+func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *bench {
+	t.Helper()
+	account, _ := signUp(t, s, email)
 	agent, err := s.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	})
 	if err != nil {
 		t.Fatalf("creating agent: %v", err)
 	}
-	return &bench{T: t, s: s, org: account.Organization.ID, agent: agent.ID}
+	return &bench{T: t, s: s, raw: raw, org: account.Organization.ID, agent: agent.ID}
 }
 
 // run makes a run with a key and a session; empty ones mean none, and a session of its own.
@@ -86,7 +95,7 @@ func (b *bench) finish(c *store.Claimed, answer string) store.Finished {
 	run := c.Run()
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := store.NewEnding(c.Fence, run)
+	ending, err := store.NewEnding(c.Held(), run)
 	if err != nil {
 		b.Fatalf("rendering: %v", err)
 	}
@@ -99,7 +108,7 @@ func (b *bench) finish(c *store.Claimed, answer string) store.Finished {
 
 func (b *bench) exec(query string, args ...any) {
 	b.Helper()
-	if _, err := b.s.DB().ExecContext(b.Context(), query, args...); err != nil {
+	if _, err := b.raw.ExecContext(b.Context(), query, args...); err != nil {
 		b.Fatalf("%s: %v", query, err)
 	}
 }
@@ -256,11 +265,12 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 
 func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	s, raw := openAt(t, testkit.PostgresProcess(t).DSN()) // has just started, which is part of the test
+	b := newBenchOn(t, s, raw, "ada@example.com")
 	ctx := t.Context()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	old := b.mustClaim(runID)
-	held := store.Held{RunID: runID, Fence: old.Fence}
+	held := old.Held()
 	if ok, err := b.s.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !ok {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
@@ -293,7 +303,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if err != nil || run.Run.Status != domain.RunCompleted || run.Run.Attempts != 2 {
 		t.Errorf("run %+v, %v", run.Run, err)
 	}
-	if steps, err := b.s.Steps(ctx, runID); err != nil || len(steps) != 1 {
+	if steps, err := b.s.Steps(ctx, b.org, runID); err != nil || len(steps) != 1 {
 		t.Errorf("steps %s, %v", steps, err)
 	}
 }
@@ -317,7 +327,7 @@ func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 
 	c := b.mustClaim(retried)
 	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
-	if freed, err := b.s.PutBack(ctx, store.Held{RunID: retried, Fence: c.Fence}, time.Hour, cause); err != nil || freed[b.org] != 1 {
+	if freed, err := b.s.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[b.org] != 1 {
 		t.Fatalf("putting back: %v, %v", freed, err)
 	}
 	if again := b.claim(retried); again.Run != nil {
@@ -339,7 +349,7 @@ func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 	if err != nil || len(overdue) != 1 || overdue[0].Job.RunID != slow {
 		t.Fatalf("overdue %+v, %v", overdue, err)
 	}
-	again, err := b.s.Redispatch(ctx, []string{slow}, nil)
+	again, err := b.s.Redispatch(ctx, overdue, nil)
 	if err != nil || len(again) != 1 || again[0].DispatchNo != 2 {
 		t.Errorf("redispatched %+v, %v", again, err)
 	}
@@ -389,7 +399,7 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 	expire(out[0].Run.Run.ID)
 	expire(out[2].Run.Run.ID)
 	count := func(table string) (n int) {
-		if err := b.s.DB().QueryRowContext(ctx, `SELECT count(*) FROM `+table).Scan(&n); err != nil {
+		if err := b.raw.QueryRowContext(ctx, `SELECT count(*) FROM `+table).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -406,7 +416,7 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 		t.Errorf("looked at %d, %v; want both of the session gone", n, err)
 	}
 	var left int
-	if err := b.s.DB().QueryRowContext(ctx, `SELECT count(*) FROM sessions`).Scan(&left); err != nil || left != 0 {
+	if err := b.raw.QueryRowContext(ctx, `SELECT count(*) FROM sessions`).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d sessions are left, %v", left, err)
 	}
 }

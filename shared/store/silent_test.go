@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"net/url"
 	"testing"
 	"time"
@@ -14,9 +15,10 @@ import (
 )
 
 // behindProxy gives a store whose PostgreSQL is reached through a proxy that a test can silence.
-func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy) {
+func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy, *sql.DB) {
 	t.Helper()
-	address, err := url.Parse(testkit.PostgresProcess(t).DSN())
+	dsn := testkit.PostgresProcess(t).DSN()
+	address, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +29,13 @@ func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return s, proxy
+	return s, proxy, testkit.SQL(t, dsn)
 }
 
 // The insert commits and its answer is lost: the run is found by its id, and is not made a second time.
 func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 	t.Parallel()
-	s, proxy := behindProxy(t)
+	s, proxy, raw := behindProxy(t)
 	account, _ := signUp(t, s, "ada@example.com")
 	agent, err := s.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
@@ -60,14 +62,14 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 		t.Fatalf("answer %+v", out)
 	}
 	var rows int
-	if err := s.DB().QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE idempotency_key = 'k'`).Scan(&rows); err != nil || rows != 1 {
+	if err := raw.QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE idempotency_key = 'k'`).Scan(&rows); err != nil || rows != 1 {
 		t.Errorf("%d rows, %v", rows, err)
 	}
 }
 
 func TestASilentServerIsGivenUp(t *testing.T) {
 	t.Parallel()
-	s, proxy := behindProxy(t)
+	s, proxy, _ := behindProxy(t)
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}

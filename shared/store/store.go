@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,48 +30,83 @@ type Store struct {
 	stmts map[string]*sqlx.Stmt
 }
 
+// appRole is the database role that the service's statements run as: it owns no table and bypasses no
+// row-level security, whoever logged in.
+const appRole = "parley_app"
+
 // Open prepares a pool of at most conns connections to the PostgreSQL server at dsn, a URL or
-// keyword string of lib/pq. It does not connect: the first use does.
+// keyword string of lib/pq, which act as the role parley_app unless the address sets another. It does
+// not connect: the first use does.
 func Open(dsn string, conns int) (*Store, error) {
-	cfg, err := pq.NewConfig(dsn)
+	connector, err := Connector(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("reading database address: %w", err)
+		return nil, err
 	}
-	cfg.Runtime = withDefaults(cfg.Runtime)
-	connector, err := pq.NewConnectorConfig(cfg)
+	return On(connector, conns), nil
+}
+
+// OpenOwner is Open for migrations and what belongs to a release: its connections act as whoever the
+// address logs in, and their statements may take as long as they need.
+func OpenOwner(dsn string, conns int) (*Store, error) {
+	connector, err := newConnector(dsn, ownerSettings, dialer{})
 	if err != nil {
-		return nil, fmt.Errorf("reading database address: %w", err)
+		return nil, err
 	}
-	connector.Dialer(dialer{})
+	return On(connector, conns), nil
+}
+
+// Connector makes the connections that Open uses.
+func Connector(dsn string) (driver.Connector, error) {
+	return newConnector(dsn, sessionSettings, dialer{silence: answerTimeout})
+}
+
+// On is Open on connections of the caller's making.
+func On(connector driver.Connector, conns int) *Store {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return &Store{
 		db: db, stmts: map[string]*sqlx.Stmt{},
 		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}, handOvers: pinned{db: db},
-	}, nil
+	}
+}
+
+func newConnector(dsn string, settings map[string]string, d dialer) (driver.Connector, error) {
+	cfg, err := pq.NewConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("reading database address: %w", err)
+	}
+	set := maps.Clone(settings)
+	maps.Copy(set, cfg.Runtime)
+	cfg.Runtime = set
+	connector, err := pq.NewConnectorConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reading database address: %w", err)
+	}
+	connector.Dialer(d)
+	return connector, nil
 }
 
 // sessionSettings are run-time parameters of each connection, unless the address sets them itself.
 var sessionSettings = map[string]string{
 	"application_name": "parley",
+	"role":             appRole,
 	// A statement or an open transaction that hangs must not keep its locks for ever.
 	"statement_timeout":                   "10000",
 	"lock_timeout":                        "5000",
 	"idle_in_transaction_session_timeout": "10000",
 	// The batch statements are prepared while tables may be empty, when a sequential scan looks cheapest,
 	// and live on as the tables grow. Every query here has its index, so the planner is told to use it,
-	// to plan once, and not to spend longer on compiling a plan than on running it.
+	// to plan once, and not to spend longer on compiling a plan than on running it. This holds inside of
+	// functions, too: their statements' plans are kept per connection like those of prepared ones.
 	"enable_seqscan":  "off",
 	"plan_cache_mode": "force_generic_plan",
 	"jit":             "off",
 }
 
-func withDefaults(set map[string]string) map[string]string {
-	out := maps.Clone(sessionSettings)
-	maps.Copy(out, set)
-	return out
-}
+// ownerSettings bound nothing but the wait for locks, behind which the service's statements queue up; it is
+// longer than any of those may hold one.
+var ownerSettings = map[string]string{"application_name": "parley-owner", "lock_timeout": "30000"}
 
 // DB gives the pool, for migrations.
 func (s *Store) DB() *sql.DB { return s.db.DB }
@@ -78,17 +114,28 @@ func (s *Store) DB() *sql.DB { return s.db.DB }
 // Ping connects once.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.db.PingContext(ctx); err != nil {
-		return fmt.Errorf("reaching database: %w", err)
+		return fmt.Errorf("reaching database%s: %w", missingRole(err), err)
 	}
 	return nil
 }
 
 // CheckSchema reports an error unless the database has this release's schema.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `SELECT 1 FROM open_runs, rate_buckets LIMIT 0`); err != nil {
+	if _, err := s.db.ExecContext(ctx, `SELECT 1 FROM open_runs, rate_buckets, run_events LIMIT 0`); err != nil {
 		return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 	}
 	return nil
+}
+
+// missingRole explains why a server turns away whoever wants to act as the service's role.
+func missingRole(err error) string {
+	switch {
+	case hasCode(err, "22023"):
+		return " (`parley migrate` makes the role " + appRole + ")"
+	case hasCode(err, "42501"):
+		return " (an administrator must GRANT " + appRole + " to this login)"
+	}
+	return ""
 }
 
 // Close ends all connections.
@@ -144,6 +191,26 @@ func (s *Store) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	return nil
 }
 
+// within is tx for rows of organizations: the transaction sees and writes those of orgs and no others,
+// whatever its statements say.
+func (s *Store) within(ctx context.Context, orgs []string, f func(*sqlx.Tx) error) error {
+	set := `SET LOCAL parley.organizations = ` + pq.QuoteLiteral(joinOrganizations(orgs))
+	return s.tx(ctx, func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, set); err != nil {
+			return fmt.Errorf("naming organizations: %w", err)
+		}
+		return f(tx)
+	})
+}
+
+// joinOrganizations writes ids as parley_organizations() of the schema reads them. What holds a comma is no
+// id, and must not be read as several.
+func joinOrganizations(orgs []string) string {
+	ids := slices.DeleteFunc(slices.Clone(orgs), func(org string) bool { return strings.Contains(org, ",") })
+	slices.Sort(ids)
+	return strings.Join(slices.Compact(ids), ",")
+}
+
 // hasCode reports whether err is a PostgreSQL error of one of the SQLSTATE codes.
 func hasCode(err error, codes ...string) bool {
 	var pqErr *pq.Error
@@ -187,22 +254,23 @@ func Unavailable(err error) error {
 
 func notFound() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// dialer bounds connecting and keeps a dead peer from holding a connection for long.
-type dialer struct{}
+// dialer bounds connecting and keeps a dead peer from holding a connection for long; silence is how long a
+// server may take to answer, 0 any time.
+type dialer struct{ silence time.Duration }
 
-func (dialer) Dial(network, address string) (net.Conn, error) {
-	return dialer{}.DialContext(context.Background(), network, address)
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
 }
 
-func (dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return dialer{}.DialContext(ctx, network, address)
+	return d.DialContext(ctx, network, address)
 }
 
-func (dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
-	conn, err := d.DialContext(ctx, network, address)
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	bounded := net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	conn, err := bounded.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, fmt.Errorf("dialing database: %w", err)
 	}
@@ -212,7 +280,10 @@ func (dialer) DialContext(ctx context.Context, network, address string) (net.Con
 			return nil, err
 		}
 	}
-	return patient{conn}, nil
+	if d.silence == 0 {
+		return conn, nil
+	}
+	return patient{conn, d.silence}, nil
 }
 
 // answerTimeout is how long a server may be silent while an answer is awaited: longer than any statement may
@@ -220,18 +291,21 @@ func (dialer) DialContext(ctx context.Context, network, address string) (net.Con
 // partition, would hold its callers for as long as that lasts.
 const answerTimeout = 15 * time.Second
 
-// patient is a connection whose peer may be silent for answerTimeout. lib/pq reads only when it awaits an answer.
-type patient struct{ net.Conn }
+// patient is a connection whose peer may be silent for a while. lib/pq reads only when it awaits an answer.
+type patient struct {
+	net.Conn
+	silence time.Duration
+}
 
 func (c patient) Read(b []byte) (int, error) {
-	if err := c.Conn.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
+	if err := c.Conn.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
 func (c patient) Write(b []byte) (int, error) {
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(b)

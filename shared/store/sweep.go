@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -42,11 +43,11 @@ func as(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
 
-// end closes the open runs that where selects, under row locks: whatever worker holds one can write
-// nothing afterwards.
-func (s *Store) end(ctx context.Context, how verdict, where string, args ...any) ([]Ended, error) {
+// end closes the open runs of organizations that where selects, under row locks: whatever worker holds one can
+// write nothing afterwards.
+func (s *Store) end(ctx context.Context, orgs []string, how verdict, where string, args ...any) ([]Ended, error) {
 	var ended []Ended
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+	err := s.within(ctx, orgs, func(tx *sqlx.Tx) error {
 		var rows []openRow
 		ended = nil
 		if err := tx.SelectContext(ctx, &rows, openSelect+where, args...); err != nil {
@@ -57,15 +58,11 @@ func (s *Store) end(ctx context.Context, how verdict, where string, args ...any)
 		}
 		endings := make([]Ending, len(rows))
 		for i, row := range rows {
-			run := row.stored().Run
-			status, cause := how(row)
-			run.End(status, cause, domain.At(row.Now), row.Retention)
-			ending, err := NewEnding(row.Fence, run)
-			if err != nil {
+			var err error
+			if endings[i], err = row.ending(how); err != nil {
 				return err
 			}
-			endings[i] = ending
-			ended = append(ended, Ended{RunID: run.ID, OrganizationID: row.OrganizationID, ReplyTo: row.ReplyTo, Result: ending.Result})
+			ended = append(ended, Ended{RunID: row.ID, OrganizationID: row.OrganizationID, ReplyTo: row.ReplyTo, Result: endings[i].Result})
 		}
 		_, err := finish(endings, func(dest any, args ...any) error {
 			return tx.SelectContext(ctx, dest, finishQuery, args...)
@@ -78,10 +75,41 @@ func (s *Store) end(ctx context.Context, how verdict, where string, args ...any)
 	return ended, nil
 }
 
+// ending is an end from outside. Its event comes after whatever a reader may have seen of the worker's.
+func (row openRow) ending(how verdict) (Ending, error) {
+	run := row.stored().Run
+	status, cause := how(row)
+	run.End(status, cause, domain.At(row.Now), row.Retention)
+	ending, err := NewEnding(Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)
+	ending.endFence, ending.EndN = row.Fence+1, 1
+	return ending, err
+}
+
+// found is what a look over all organizations found: rows to be locked and checked by their organizations.
+type found struct {
+	runs, organizations []string
+}
+
+// find asks one of the schema's functions that look over all organizations.
+func (s *Store) find(ctx context.Context, query string, args ...any) (found, error) {
+	var rows []struct {
+		RunID          string `db:"run_id"`
+		OrganizationID string `db:"org_id"`
+	}
+	if err := s.db.SelectContext(ctx, &rows, query, args...); err != nil {
+		return found{}, fmt.Errorf("looking over all organizations: %w", err)
+	}
+	var out found
+	for _, r := range rows {
+		out.runs, out.organizations = append(out.runs, r.RunID), append(out.organizations, r.OrganizationID)
+	}
+	return out, nil
+}
+
 // Cancel ends an open run of an organization; a run that has ended is left as it is. A principal other
 // than "" restricts it to that principal's. The run as it then stands is returned.
 func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (StoredRun, []Ended, error) {
-	ended, err := s.end(ctx, as(domain.RunCancelled, nil),
+	ended, err := s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
 		`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`, runID, org, principal)
 	if err != nil {
 		return StoredRun{}, nil, err
@@ -92,15 +120,19 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (Store
 
 // CancelQueued ends the queued runs of an agent that was deleted, up to limit of them.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
-	return s.end(ctx, as(domain.RunCancelled, nil),
+	return s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
 		`o.agent_id = $1 AND o.org_id = $2 AND o.status = 'queued' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
 // EndOverdue times out open runs whose deadline has passed, up to limit of them. A run that a retryable
 // cause had put back fails with that cause.
 func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
-	const late = `o.deadline <= clock_timestamp() AND o.status <> 'requires_action'`
-	return s.end(ctx, overdue, late+` ORDER BY o.run_id LIMIT $1 FOR UPDATE OF o SKIP LOCKED`, limit)
+	late, err := s.find(ctx, `SELECT * FROM overdue_runs($1)`, limit)
+	if err != nil || len(late.runs) == 0 {
+		return nil, err
+	}
+	return s.end(ctx, late.organizations, overdue, `o.run_id = ANY ($1) AND o.deadline <= clock_timestamp()
+		AND o.status <> 'requires_action' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, pq.Array(late.runs))
 }
 
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
@@ -119,21 +151,28 @@ var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the worker carr
 
 // EndPoison fails queued runs that have cost MaxDeaths workers, up to limit of them.
 func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
-	return s.end(ctx, as(domain.RunFailed, WorkerLost),
-		`o.status = 'queued' AND o.deaths >= $1 ORDER BY o.run_id LIMIT $2 FOR UPDATE OF o SKIP LOCKED`, MaxDeaths, limit)
+	poison, err := s.find(ctx, `SELECT * FROM poison_runs($1, $2)`, MaxDeaths, limit)
+	if err != nil || len(poison.runs) == 0 {
+		return nil, err
+	}
+	return s.end(ctx, poison.organizations, as(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
+		AND o.deaths >= $2 ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, pq.Array(poison.runs), MaxDeaths)
 }
 
 // RequeueLost returns running runs whose lease has run out to the queue and counts the death of their
 // worker. The raised fence voids whatever that worker may still write. For one lease after a start of the
 // server none is lost: its outage kept living workers from renewing theirs.
 func (s *Store) RequeueLost(ctx context.Context, limit int) (int, error) {
+	lost, err := s.find(ctx, `SELECT * FROM lost_runs($1, $2)`, limit, interval(Lease))
+	if err != nil || len(lost.runs) == 0 {
+		return 0, err
+	}
 	var n int64
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+	err = s.within(ctx, lost.organizations, func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
 			fence = fence + 1, deaths = deaths + 1
-			WHERE run_id IN (SELECT run_id FROM open_runs WHERE dispatched AND status = 'running' AND lease_until < clock_timestamp()
-				  AND pg_postmaster_start_time() < clock_timestamp() - $2::interval
-				ORDER BY run_id LIMIT $1 FOR UPDATE SKIP LOCKED)`, limit, interval(Lease))
+			WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND status = 'running' AND lease_until < clock_timestamp()
+				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, pq.Array(lost.runs))
 		if err != nil {
 			return err
 		}
@@ -148,18 +187,8 @@ func (s *Store) RequeueLost(ctx context.Context, limit int) (int, error) {
 
 // DispatchWaiting fills free places of organizations' windows with waiting runs, up to most per organization.
 func (s *Store) DispatchWaiting(ctx context.Context, window, most int) ([]domain.Job, error) {
-	// The recursion walks from one organization to the next along the index, however many runs each has waiting.
 	var orgs []string
-	err := s.db.SelectContext(ctx, &orgs, `
-		WITH RECURSIVE org AS (
-		  (SELECT org_id FROM open_runs WHERE status = 'queued' AND NOT dispatched ORDER BY org_id LIMIT 1)
-		  UNION ALL
-		  SELECT (SELECT o.org_id FROM open_runs o
-		    WHERE o.status = 'queued' AND NOT o.dispatched AND o.org_id > org.org_id ORDER BY o.org_id LIMIT 1)
-		  FROM org WHERE org.org_id IS NOT NULL
-		)
-		SELECT org_id FROM org WHERE org_id IS NOT NULL`)
-	if err != nil {
+	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM waiting_organizations()`); err != nil {
 		return nil, fmt.Errorf("looking for waiting runs: %w", err)
 	}
 	places := make(map[string]int, len(orgs))
@@ -181,9 +210,7 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 		jobRow
 		DispatchedAt time.Time `db:"dispatched_at"`
 	}
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+jobColumns+`, o.dispatched_at FROM open_runs o
-		WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp() ORDER BY o.run_id LIMIT $1`, limit)
-	if err != nil {
+	if err := s.db.SelectContext(ctx, &rows, `SELECT * FROM unclaimed_runs($1)`, limit); err != nil {
 		return nil, fmt.Errorf("reading overdue runs: %w", err)
 	}
 	out := make([]Overdue, len(rows))
@@ -196,21 +223,23 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 // Redispatch raises the dispatch number of runs that are still unclaimed, doubles the time until the next
 // suspicion up to five minutes, and gives what is to be rung for. Runs in later keep their number: their
 // doorbell is in the stream still, and only the time of the next look moves.
-func (s *Store) Redispatch(ctx context.Context, again, later []string) ([]domain.Job, error) {
+func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
+	runID := func(o *Overdue) string { return o.Job.RunID }
+	orgs := column(slices.Concat(again, later), func(o *Overdue) string { return o.Job.OrganizationID })
 	var rows []jobRow
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+	err := s.within(ctx, orgs, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		if err := tx.SelectContext(ctx, &rows, `UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),
 			next_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')
 			WHERE o.run_id IN (SELECT run_id FROM open_runs
 			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)
-			RETURNING `+jobColumns, pq.Array(again), firstRing); err != nil {
+			RETURNING `+jobColumns, pq.Array(column(again, runID)), firstRing); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
 			WHERE run_id IN (SELECT run_id FROM open_runs
 			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
-			pq.Array(later), firstRing)
+			pq.Array(column(later, runID)), firstRing)
 		return err
 	})
 	if err != nil {
@@ -221,7 +250,11 @@ func (s *Store) Redispatch(ctx context.Context, again, later []string) ([]domain
 
 // RingAll makes every dispatched, unclaimed run due at once: the stream that held their doorbells is gone.
 func (s *Store) RingAll(ctx context.Context) error {
-	return s.tx(ctx, func(tx *sqlx.Tx) error {
+	var orgs []string
+	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
+		return fmt.Errorf("looking for dispatched runs: %w", err)
+	}
+	return s.within(ctx, orgs, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp()
 			WHERE run_id IN (SELECT run_id FROM open_runs WHERE dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`)
 		if err != nil {
@@ -232,22 +265,25 @@ func (s *Store) RingAll(ctx context.Context) error {
 }
 
 // DeleteExpired looks at up to limit runs whose retention may be over: those of sessions in which nothing lives
-// on are removed, with their journals and then the sessions, and the others are looked at again when their
+// on are removed, with their journals, events and then the sessions, and the others are looked at again when their
 // session's newest run has expired. It reports how many runs it has looked at.
 func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
+	expired, err := s.find(ctx, `SELECT * FROM expired_runs($1)`, limit)
+	if err != nil || len(expired.runs) == 0 {
+		return 0, err
+	}
 	var due []dueRun
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+	err = s.within(ctx, expired.organizations, func(tx *sqlx.Tx) error {
 		due = due[:0]
-		// now(), not clock_timestamp(): a bound that may change from row to row is none that an index can use.
 		err := tx.SelectContext(ctx, &due, `
 			WITH due AS MATERIALIZED (
-			  SELECT id, session_ref FROM runs WHERE sweep_after <= now() ORDER BY sweep_after LIMIT $1 FOR UPDATE SKIP LOCKED
+			  SELECT id, session_ref FROM runs WHERE id = ANY ($1) AND sweep_after <= now() ORDER BY id FOR UPDATE SKIP LOCKED
 			), alive AS MATERIALIZED (
 			  SELECT s.session_ref, newest.until FROM (SELECT DISTINCT session_ref FROM due) s CROSS JOIN LATERAL (
 			    SELECT coalesce(r.expires_at, now() + interval '1 hour') AS until FROM runs r
 			    WHERE r.session_ref = s.session_ref AND (r.expires_at IS NULL OR r.expires_at > now()) ORDER BY r.seq DESC LIMIT 1) newest
 			)
-			SELECT due.id, due.session_ref, alive.until FROM due LEFT JOIN alive USING (session_ref)`, limit)
+			SELECT due.id, due.session_ref, alive.until FROM due LEFT JOIN alive USING (session_ref)`, pq.Array(expired.runs))
 		if err != nil {
 			return err
 		}
@@ -287,6 +323,7 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 			[]any{pq.Array(kept), pq.Array(until)},
 		},
 		{`DELETE FROM steps WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM run_events WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
 		{`DELETE FROM runs WHERE id = ANY ($1)`, []any{pq.Array(gone)}},
 		{`SELECT 1 FROM sessions WHERE ref = ANY ($1) ORDER BY ref FOR UPDATE`, []any{pq.Array(sessions)}},
 		{
@@ -304,8 +341,7 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 // Backlog counts the runs that wait to be started, up to most.
 func (s *Store) Backlog(ctx context.Context, most int) (int, error) {
 	var n int
-	err := s.db.GetContext(ctx, &n, `SELECT count(*) FROM (SELECT 1 FROM open_runs WHERE status = 'queued' LIMIT $1) counted`, most)
-	if err != nil {
+	if err := s.db.GetContext(ctx, &n, `SELECT count_backlog($1)`, most); err != nil {
 		return 0, fmt.Errorf("counting backlog: %w", err)
 	}
 	return n, nil

@@ -66,7 +66,8 @@ func (s *Store) Template(ctx context.Context, templateID string) (domain.Templat
 	return row.template()
 }
 
-// SyncTemplates makes the database hold these templates in this order. One that changed gets the
+// SyncTemplates makes the database hold these templates in this order, in a store of OpenOwner: what
+// everybody reads is not the service's to write. One that changed gets the
 // next version and a configuration of it; one that is no longer given stays, for a process of an
 // older or newer build may still offer it.
 func (s *Store) SyncTemplates(ctx context.Context, templates []domain.Template) error {

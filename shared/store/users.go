@@ -85,3 +85,16 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, str
 	}
 	return row.user(), row.PasswordHash, nil
 }
+
+// lockUser gives a user and keeps others from changing what they belong to.
+func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, error) {
+	var row userRow
+	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE id = $1 FOR NO KEY UPDATE`, userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.User{}, notFound()
+	}
+	if err != nil {
+		return domain.User{}, fmt.Errorf("locking user: %w", err)
+	}
+	return row.user(), nil
+}

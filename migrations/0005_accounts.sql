@@ -1,0 +1,184 @@
+-- +goose Up
+-- Whose rows a transaction may see beside those of organizations: a user's own API keys belong to none.
+-- +goose StatementBegin
+CREATE FUNCTION parley_user() RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT nullif(current_setting('parley.user', true), '')
+$$;
+-- +goose StatementEnd
+
+-- A random id of the kind ls_, for sessions that a release without such ids begins.
+-- +goose StatementBegin
+CREATE FUNCTION parley_login_id() RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT 'ls_0' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + (get_byte(random.bytes, at) & 31), 1), '')
+  FROM (SELECT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) AS bytes) random, generate_series(0, 24) at
+$$;
+-- +goose StatementEnd
+
+ALTER TABLE login_sessions
+  ADD COLUMN id            text COLLATE "C" NOT NULL DEFAULT parley_login_id(),
+  ADD COLUMN user_agent    text NOT NULL DEFAULT '',
+  ADD COLUMN address       text NOT NULL DEFAULT '',
+  ADD COLUMN last_used_at  timestamptz;
+CREATE UNIQUE INDEX login_sessions_id ON login_sessions (id);
+
+-- What a one-time link is for: to log in, or to set a new password. One for a password that an admin made is
+-- bounded: void once the person belongs elsewhere, too, or has a higher role than its maker.
+ALTER TABLE login_links
+  ADD COLUMN kind     text NOT NULL DEFAULT 'login' CHECK (kind IN ('login', 'reset')),
+  ADD COLUMN org_id   text COLLATE "C" REFERENCES organizations (id) ON DELETE CASCADE,
+  ADD COLUMN role     text,
+  ADD COLUMN made_by  text COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX login_links_user ON login_links (user_id);
+CREATE INDEX login_links_maker ON login_links (org_id, made_by) WHERE org_id IS NOT NULL;
+
+-- Who a person is at an OpenID provider.
+CREATE TABLE identities (
+  issuer      text COLLATE "C" NOT NULL,
+  subject     text COLLATE "C" NOT NULL,
+  user_id     text COLLATE "C" NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+  created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (issuer, subject)
+);
+CREATE INDEX identities_user ON identities (user_id);
+
+-- An address that may become a member by a link. Accepting deletes the row.
+CREATE TABLE invitations (
+  id          text COLLATE "C" PRIMARY KEY,
+  org_id      text COLLATE "C" NOT NULL REFERENCES organizations (id) ON DELETE CASCADE,
+  email       text NOT NULL,
+  role        text NOT NULL CHECK (role IN ('owner', 'admin', 'member')),
+  token_hash  bytea NOT NULL UNIQUE,
+  created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  expires_at  timestamptz NOT NULL
+);
+CREATE UNIQUE INDEX invitations_address ON invitations (org_id, lower(email));
+CREATE INDEX invitations_ended ON invitations (expires_at);
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON identities, invitations TO parley_app;
+GRANT SELECT ON organizations, memberships, login_sessions, api_keys, invitations TO parley_system;
+GRANT UPDATE ON api_keys TO parley_system;
+GRANT DELETE ON invitations TO parley_system;
+
+-- +goose StatementBegin
+DO $$
+DECLARE
+  name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['organizations', 'memberships', 'invitations', 'api_keys'] LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
+    EXECUTE format('CREATE POLICY system ON %I TO parley_system USING (true) WITH CHECK (true)', name);
+    EXECUTE format('CREATE POLICY tenant ON %1$I TO parley_app USING (%2$I = ANY ((SELECT parley_organizations())::text[])) '
+      'WITH CHECK (%2$I = ANY ((SELECT parley_organizations())::text[]))', name, CASE name WHEN 'organizations' THEN 'id' ELSE 'org_id' END);
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+-- A user's own key belongs to no organization.
+CREATE POLICY owner ON api_keys TO parley_app
+  USING (org_id IS NULL AND user_id = (SELECT parley_user())) WITH CHECK (org_id IS NULL AND user_id = (SELECT parley_user()));
+
+-- What precedes an organization: recognising credentials, a user's memberships, links.
+-- +goose StatementBegin
+CREATE FUNCTION parley_key_credentials(ids text[])
+RETURNS TABLE (login_id text, key_id text, org_id text, user_id text, secret_hash bytea, expires_at timestamptz, orgs text[], roles text[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY SELECT ''::text, k.id, k.org_id, u.user_id, k.secret_hash, k.expires_at, s.orgs, s.roles
+    FROM api_keys k CROSS JOIN LATERAL (SELECT CASE WHEN k.scope = 'user' THEN k.user_id END AS user_id) u
+    LEFT JOIN LATERAL (SELECT array_agg(m.org_id ORDER BY m.created_at, m.org_id) AS orgs,
+      array_agg(m.role ORDER BY m.created_at, m.org_id) AS roles FROM memberships m WHERE m.user_id = u.user_id) s ON true
+    WHERE k.id = ANY (ids) AND k.revoked_at IS NULL;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION parley_login_credentials(hashes bytea[])
+RETURNS TABLE (login_id text, key_id text, org_id text, user_id text, secret_hash bytea, expires_at timestamptz, orgs text[], roles text[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY SELECT u.id, ''::text, NULL::text, u.user_id, u.token_hash, u.expires_at, s.orgs, s.roles
+    FROM login_sessions u
+    LEFT JOIN LATERAL (SELECT array_agg(m.org_id ORDER BY m.created_at, m.org_id) AS orgs,
+      array_agg(m.role ORDER BY m.created_at, m.org_id) AS roles FROM memberships m WHERE m.user_id = u.user_id) s ON true
+    WHERE u.token_hash = ANY (hashes) AND u.expires_at > clock_timestamp();
+END $$;
+-- +goose StatementEnd
+
+-- Rows are locked in the order of their ids, as everywhere, so that two ingresses cannot deadlock.
+-- +goose StatementBegin
+CREATE FUNCTION parley_touch_keys(ids text[], used timestamptz[]) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+  UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, l.at)
+    FROM (SELECT a.id, u.at FROM unnest(ids, used) AS u (id, at)
+          JOIN api_keys a ON a.id = u.id ORDER BY a.id FOR UPDATE OF a) l
+    WHERE k.id = l.id
+$$;
+-- +goose StatementEnd
+
+-- The organizations of a user, the oldest membership first.
+-- +goose StatementBegin
+CREATE FUNCTION parley_memberships(member text)
+RETURNS TABLE (id text, name text, created_at timestamptz, role text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+  SELECT o.id, o.name, o.created_at, m.role FROM memberships m JOIN organizations o ON o.id = m.org_id
+    WHERE m.user_id = member ORDER BY m.created_at, m.org_id
+$$;
+-- +goose StatementEnd
+
+-- The invitation that a link's token names, while it holds.
+-- +goose StatementBegin
+CREATE FUNCTION parley_invitation(hash bytea)
+RETURNS TABLE (id text, org_id text, organization text, email text, role text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+  SELECT i.id, i.org_id, o.name, i.email, i.role FROM invitations i JOIN organizations o ON o.id = i.org_id
+    WHERE i.token_hash = hash AND i.expires_at > clock_timestamp()
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION parley_prune_invitations() RETURNS bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+  WITH gone AS (DELETE FROM invitations WHERE expires_at <= clock_timestamp() - interval '1 day' RETURNING id) SELECT count(*) FROM gone
+$$;
+-- +goose StatementEnd
+
+GRANT CREATE ON SCHEMA public TO parley_system; -- for as long as this migration takes, as in the one before
+-- +goose StatementBegin
+DO $$
+DECLARE
+  f regprocedure;
+BEGIN
+  FOREACH f IN ARRAY ARRAY['parley_key_credentials(text[])', 'parley_login_credentials(bytea[])', 'parley_touch_keys(text[],timestamptz[])',
+    'parley_memberships(text)', 'parley_invitation(bytea)', 'parley_prune_invitations()']::regprocedure[]
+  LOOP
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO parley_app', f);
+    EXECUTE format('ALTER FUNCTION %s OWNER TO parley_system', f);
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+REVOKE CREATE ON SCHEMA public FROM parley_system;
+-- +goose Down
+DROP FUNCTION parley_key_credentials(text[]), parley_login_credentials(bytea[]), parley_touch_keys(text[], timestamptz[]),
+  parley_memberships(text), parley_invitation(bytea), parley_prune_invitations();
+-- +goose StatementBegin
+DO $$
+DECLARE
+  name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['organizations', 'memberships', 'api_keys'] LOOP
+    EXECUTE format('DROP POLICY tenant ON %I', name);
+    EXECUTE format('DROP POLICY system ON %I', name);
+    EXECUTE format('ALTER TABLE %I DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY', name);
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+DROP POLICY owner ON api_keys;
+REVOKE ALL ON organizations, memberships, login_sessions, api_keys FROM parley_system;
+DROP TABLE invitations, identities;
+DELETE FROM login_links WHERE kind <> 'login';
+ALTER TABLE login_links DROP COLUMN kind, DROP COLUMN org_id, DROP COLUMN role, DROP COLUMN made_by;
+DROP INDEX login_links_user;
+ALTER TABLE login_sessions DROP COLUMN id, DROP COLUMN user_agent, DROP COLUMN address, DROP COLUMN last_used_at;
+DROP FUNCTION parley_login_id(), parley_user();

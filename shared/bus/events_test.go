@@ -1,0 +1,145 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/testkit"
+)
+
+// listen runs a watch until the test ends, and gives what it hears.
+func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.Heard) {
+	t.Helper()
+	watch, heard := b.NewWatch(), make(chan bus.Heard, 1<<17)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		watch.Run(ctx, func(h bus.Heard) { heard <- h })
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return watch, heard
+}
+
+func hear(t *testing.T, heard chan bus.Heard) bus.Heard {
+	t.Helper()
+	select {
+	case h := <-heard:
+		return h
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing was heard")
+		return bus.Heard{}
+	}
+}
+
+func follow(t *testing.T, w *bus.Watch, runID string) {
+	t.Helper()
+	if err := w.Follow(runID); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chunk(n int, text string) domain.EventChunk {
+	return domain.EventChunk{Fence: 1, First: n, Lines: domain.AppendEventLine(nil, "message.delta", []byte(`{"text":"`+text+`"}`))}
+}
+
+func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	worker, ingress := dial(t, url), dial(t, url)
+	watch, heard := listen(t, ingress)
+	follow(t, watch, "run_1")
+	worker.Events("run_2", chunk(2, "not ours"))
+	worker.Events("run_1", chunk(2, "ours"))
+	worker.Cancelled("run_1")
+	worker.Done("run_1", "", nil)
+	if h := hear(t, heard); h.RunID != "run_1" || string(h.Events) != string(contract.EventMessage(chunk(2, "ours"))) {
+		t.Errorf("heard %s %q", h.RunID, h.Events)
+	}
+	if h := hear(t, heard); h.RunID != "run_1" || h.Events != nil {
+		t.Errorf("heard %s %q", h.RunID, h.Events)
+	}
+	watch.Unfollow("run_1")
+	watch.Unfollow("run_1")
+	follow(t, watch, "run_3")
+	worker.Events("run_1", chunk(3, "no more"))
+	worker.Events("run_3", chunk(2, "another"))
+	if h := hear(t, heard); h.RunID != "run_3" {
+		t.Errorf("heard %s %q", h.RunID, h.Events)
+	}
+}
+
+func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
+	t.Parallel()
+	b := dial(t, testkit.NATS(t))
+	watch, heard := listen(t, b)
+	follow(t, watch, "run_1")
+	b.Events("run_1", chunk(7, strings.Repeat("x", 9<<20)))
+	if h := hear(t, heard); string(h.Events) != "1 7\n" {
+		t.Errorf("heard %.100q", h.Events)
+	}
+}
+
+// A watch that is kept from hearing is told what it missed: messages that did not fit, and those of an outage.
+func TestAWatchMissesNothingInSilence(t *testing.T) {
+	t.Parallel()
+	b := dial(t, testkit.NATS(t))
+	watch := b.NewWatch()
+	follow(t, watch, "run_1")
+	const sent = 20_000 // more than the channel holds, and nobody takes them
+	for n := range sent {
+		b.Events("run_1", chunk(n+2, fmt.Sprint(n)))
+	}
+	if err := b.Ping(t.Context()); err != nil { // answered behind all of them
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	events, told := 0, false
+	go func() {
+		<-time.After(20 * time.Second)
+		cancel()
+	}()
+	watch.Run(ctx, func(h bus.Heard) {
+		if h.Events != nil {
+			events++
+			return
+		}
+		told = h.RunID == "run_1"
+		cancel()
+	})
+	if !told || events == 0 || events >= sent {
+		t.Errorf("%d of %d messages were heard, missing ones told of: %v", events, sent, told)
+	}
+}
+
+func TestAWatchLooksAgainAfterAReconnection(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATSProcess(t, t.TempDir())
+	b := dial(t, server.URL)
+	watch, heard := listen(t, b)
+	follow(t, watch, "run_1")
+	if !watch.Connected() {
+		t.Error("a watch that follows is not connected")
+	}
+	server.Kill9()
+	server.Restart()
+	if h := hear(t, heard); h.RunID != "run_1" || h.Events != nil {
+		t.Errorf("heard %s %q", h.RunID, h.Events)
+	}
+	b.Events("run_1", chunk(2, "as before"))
+	if h := hear(t, heard); string(h.Events) != string(contract.EventMessage(chunk(2, "as before"))) {
+		t.Errorf("heard %s %q", h.RunID, h.Events)
+	}
+}

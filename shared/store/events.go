@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lib/pq"
+)
+
+// Chunk is a run of consecutive events of one attempt, one line each: type, a space, and its data as a JSON
+// object without the run's id. The zero value holds none.
+type Chunk struct {
+	FirstN, LastN int
+	Events        string
+}
+
+// Checkpoint is a chunk to add to the event log of a run that a worker holds.
+type Checkpoint struct {
+	Held
+	Chunk
+}
+
+// SaveEvents adds chunks to the logs of held runs in one statement, and gives the set of runs that are still
+// held: nothing was written for the others, and their worker must stop. Saving a chunk again is harmless.
+func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (held map[string]bool, err error) {
+	stmt, err := s.prepared(ctx, `SELECT run_id FROM save_run_events($1, $2, $3, $4, $5, $6)`)
+	if err != nil {
+		return nil, err
+	}
+	var kept []string
+	// The pool may send this twice when its connection breaks, which does no harm here.
+	err = stmt.SelectContext(ctx, &kept,
+		pq.Array(column(c, func(c *Checkpoint) string { return c.RunID })),
+		pq.Array(column(c, func(c *Checkpoint) string { return c.OrganizationID })),
+		pq.Array(column(c, func(c *Checkpoint) int64 { return c.Fence })),
+		pq.Array(column(c, func(c *Checkpoint) int64 { return int64(c.FirstN) })),
+		pq.Array(column(c, func(c *Checkpoint) int64 { return int64(c.LastN) })),
+		pq.Array(column(c, func(c *Checkpoint) string { return c.Events })))
+	if err != nil {
+		return nil, fmt.Errorf("saving events: %w", err)
+	}
+	held = make(map[string]bool, len(kept))
+	for _, id := range kept {
+		held[id] = true
+	}
+	return held, nil
+}
+
+// EventLogRequest asks for a run's log. Chunks that end at or before the event (AfterFence, AfterN) may be left out.
+type EventLogRequest struct {
+	RunID          string
+	OrganizationID string
+	AfterFence     int64
+	AfterN         int
+}
+
+// EventLog is what is stored of a run's events: the chunks of the last attempt that has any, in order, and
+// where the log ends once the run has ended.
+type EventLog struct {
+	Run      StoredRun // with its times; without started_at when it never started
+	Fence    int64     // of Chunks; 0: none are stored
+	Chunks   []Chunk
+	EndFence int64 // 0: the run has not ended
+	EndN     int
+}
+
+type eventLogRow struct {
+	runRow
+	Place    int            `db:"place"` // in the requests, from 1
+	EndFence int64          `db:"end_fence"`
+	EndN     int            `db:"end_n"`
+	Fence    int64          `db:"fence"`
+	FirstNs  pq.Int64Array  `db:"first_ns"`
+	LastNs   pq.Int64Array  `db:"last_ns"`
+	Chunks   pq.StringArray `db:"chunks"`
+}
+
+func (row eventLogRow) log() *EventLog {
+	out := &EventLog{Run: row.stored(), Fence: row.Fence, EndFence: row.EndFence, EndN: row.EndN}
+	for i, events := range row.Chunks {
+		out.Chunks = append(out.Chunks, Chunk{FirstN: int(row.FirstNs[i]), LastN: int(row.LastNs[i]), Events: events})
+	}
+	return out
+}
+
+// EventLogs reads logs in one statement, in the order of reqs; nil where there is no such run, or no longer.
+func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*EventLog, error) {
+	stmt, err := s.prepared(ctx, `SELECT * FROM run_event_logs($1, $2, $3, $4)`)
+	if err != nil {
+		return nil, err
+	}
+	var rows []eventLogRow
+	err = stmt.SelectContext(ctx, &rows,
+		pq.Array(column(reqs, func(r *EventLogRequest) string { return r.OrganizationID })),
+		pq.Array(column(reqs, func(r *EventLogRequest) string { return r.RunID })),
+		pq.Array(column(reqs, func(r *EventLogRequest) int64 { return r.AfterFence })),
+		pq.Array(column(reqs, func(r *EventLogRequest) int64 { return int64(r.AfterN) })))
+	if err != nil {
+		return nil, fmt.Errorf("reading event logs: %w", err)
+	}
+	out := make([]*EventLog, len(reqs))
+	for _, row := range rows {
+		out[row.Place-1] = row.log()
+	}
+	return out, nil
+}

@@ -1,0 +1,198 @@
+package store_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+func (b *bench) save(want bool, held store.Held, chunks ...store.Chunk) {
+	b.Helper()
+	checkpoints := make([]store.Checkpoint, len(chunks))
+	for i, c := range chunks {
+		checkpoints[i] = store.Checkpoint{Held: held, Chunk: c}
+	}
+	kept, err := b.s.SaveEvents(b.Context(), checkpoints)
+	if err != nil || kept[held.RunID] != want {
+		b.Fatalf("saving %v: %v, %v; want held %v", chunks, kept, err, want)
+	}
+}
+
+func (b *bench) log(runID string, fence int64, n int) *store.EventLog {
+	b.Helper()
+	logs, err := b.s.EventLogs(b.Context(), []store.EventLogRequest{{RunID: runID, OrganizationID: b.org, AfterFence: fence, AfterN: n}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return logs[0]
+}
+
+func (b *bench) wantChunks(what string, log *store.EventLog, fence int64, want ...store.Chunk) {
+	b.Helper()
+	if log == nil || log.Fence != fence || fmt.Sprint(log.Chunks) != fmt.Sprint(want) {
+		b.Errorf("%s: log %+v; want fence %d, chunks %v", what, log, fence, want)
+	}
+}
+
+func chunk(first, last int) store.Chunk {
+	c := store.Chunk{FirstN: first, LastN: last}
+	for n := first; n <= last; n++ {
+		c.Events += fmt.Sprintf("message.delta {\"text\":\"%d, \\\"ä\\\"\"}\n", n)
+	}
+	return c
+}
+
+func (b *bench) endWith(c *store.Claimed, events store.Chunk, endN int) store.Finished {
+	b.Helper()
+	run, answer := c.Run(), "x"
+	run.Message, run.Output = &answer, &domain.Output{Message: answer}
+	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
+	ending, err := store.NewEnding(c.Held(), run)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ending.Events, ending.EndN = events, endN
+	out, err := b.s.Finish(b.Context(), []store.Ending{ending})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return out
+}
+
+// takeAway puts a run back as the sweeper does when its worker is lost, and claims it for another.
+func (b *bench) takeAway(runID string) *store.Claimed {
+	b.Helper()
+	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
+	return b.mustClaim(runID)
+}
+
+func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
+	if log := b.log(runID, 0, 0); log == nil || log.EndFence != 0 || log.Run.Run.StartedAt != nil || log.Run.Run.CreatedAt.IsZero() {
+		t.Errorf("log of a queued run %+v", log)
+	}
+	c := b.mustClaim(runID)
+	b.save(true, c.Held(), chunk(2, 3))
+	b.save(true, c.Held(), chunk(2, 3)) // an answer was lost
+	b.save(true, c.Held(), chunk(4, 6))
+	b.save(true, c.Held(), chunk(7, 7), chunk(8, 9))
+	b.save(true, c.Held(), chunk(8, 10)) // lost again, and more has come meanwhile
+	log := b.log(runID, 0, 0)
+	b.wantChunks("while it runs", log, 1, chunk(2, 3), chunk(4, 6), chunk(7, 7), chunk(8, 10))
+	if log.Run.Run.Status != domain.RunRunning || log.Run.Run.StartedAt == nil || log.EndFence != 0 {
+		t.Errorf("running %+v", log)
+	}
+	b.wantChunks("behind 1.6", b.log(runID, 1, 6), 1, chunk(7, 7), chunk(8, 10))
+	b.wantChunks("behind 1.8", b.log(runID, 1, 8), 1, chunk(8, 10))
+	b.wantChunks("behind 1.10", b.log(runID, 1, 10), 1)
+
+	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // with what an unanswered checkpoint wrote in part
+		t.Fatal("not saved")
+	}
+	ended := b.log(runID, 1, 3)
+	b.wantChunks("ended", ended, 1, chunk(4, 6), chunk(7, 7), chunk(8, 12))
+	if ended.EndFence != 1 || ended.EndN != 13 || len(ended.Run.Result) == 0 || !reflect.DeepEqual(ended.Run.Run.StartedAt, log.Run.Run.StartedAt) {
+		t.Errorf("ended %+v; started %v", ended, log.Run.Run.StartedAt)
+	}
+	b.save(false, c.Held(), chunk(13, 13))
+	b.wantChunks("after the end", b.log(runID, 1, 3), 1, chunk(4, 6), chunk(7, 7), chunk(8, 12))
+}
+
+func TestOnlyTheHolderWritesEvents(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	out := b.accept(wideWindow, b.run("", ""), b.run("", ""))
+	runID, other := out[0].Run.Run.ID, out[1].Run.Run.ID
+	old, neighbour := b.mustClaim(runID), b.mustClaim(other)
+	b.save(true, old.Held(), chunk(2, 5))
+	taken := b.takeAway(runID)
+	kept, err := b.s.SaveEvents(t.Context(), []store.Checkpoint{
+		{Held: old.Held(), Chunk: chunk(6, 7)}, {Held: neighbour.Held(), Chunk: chunk(2, 2)},
+	})
+	if err != nil || kept[runID] || !kept[other] {
+		t.Errorf("held %v, %v", kept, err)
+	}
+	b.wantChunks("before the second attempt says anything", b.log(runID, 1, 3), 1, chunk(2, 5))
+	b.save(true, taken.Held(), chunk(1, 2))
+	b.wantChunks("of the second attempt", b.log(runID, 1, 5), taken.Fence, chunk(1, 2))
+	if b.endWith(old, chunk(6, 8), 9).Saved[runID] {
+		t.Error("the old worker ended the run")
+	}
+	b.wantChunks("after the old worker's end", b.log(runID, 0, 0), taken.Fence, chunk(1, 2))
+	if !b.endWith(taken, store.Chunk{}, 3).Saved[runID] {
+		t.Error("the holder could not end the run")
+	}
+	if log := b.log(runID, taken.Fence, 3); log.EndFence != taken.Fence || log.EndN != 3 || len(log.Chunks) != 0 {
+		t.Errorf("ended %+v", log)
+	}
+}
+
+func TestAnEndFromOutsideComesAfterAllThatWasSeen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	out := b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""))
+	running, queued, late := out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID
+	c := b.mustClaim(running)
+	b.save(true, c.Held(), chunk(2, 3))
+	for _, runID := range []string{running, queued} {
+		if _, ended, err := b.s.Cancel(t.Context(), b.org, "", runID); err != nil || len(ended) != 1 {
+			t.Fatalf("cancelling: %v, %v", ended, err)
+		}
+	}
+	b.mustClaim(late)
+	b.exec(`UPDATE open_runs SET deadline = clock_timestamp()`)
+	if ended, err := b.s.EndOverdue(t.Context(), 10); err != nil || len(ended) != 1 {
+		t.Fatalf("overdue: %v, %v", ended, err)
+	}
+	for runID, fence := range map[string]int64{running: 2, queued: 1, late: 2} {
+		log := b.log(runID, 0, 0)
+		if log.EndFence != fence || log.EndN != 1 || (log.Run.Run.StartedAt == nil) != (runID == queued) {
+			t.Errorf("log %+v; want its end at %d.1", log, fence)
+		}
+	}
+	b.wantChunks("what the worker had told stays", b.log(running, 0, 0), 1, chunk(2, 3))
+}
+
+func TestEventLogsOfManyRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	out := b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""))
+	ids := []string{out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID}
+	old := b.mustClaim(ids[0])
+	b.save(true, old.Held(), chunk(2, 4))
+	b.endWith(old, store.Chunk{}, 5)
+	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // as an older binary ends runs
+	gone := b.mustClaim(ids[1])
+	b.endWith(gone, store.Chunk{}, 3)
+	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, ids[1])
+	logs, err := b.s.EventLogs(t.Context(), []store.EventLogRequest{
+		{RunID: ids[2], OrganizationID: b.org}, {RunID: ids[1], OrganizationID: b.org}, {RunID: ids[0], OrganizationID: b.org},
+		{RunID: ids[2], OrganizationID: "org_other"}, {RunID: "run_none", OrganizationID: b.org}, {RunID: ids[2], OrganizationID: b.org},
+	})
+	if err != nil || len(logs) != 6 || logs[1] != nil || logs[3] != nil || logs[4] != nil {
+		t.Fatalf("logs %+v, %v", logs, err)
+	}
+	for place, want := range map[int]string{0: ids[2], 2: ids[0], 5: ids[2]} {
+		if logs[place] == nil || logs[place].Run.Run.ID != want {
+			t.Errorf("place %d: %+v", place, logs[place])
+		}
+	}
+	if l := logs[2]; l.EndFence != 1 || l.EndN != 3 || l.Run.Run.StartedAt == nil || !l.Run.Run.StartedAt.Equal(old.Run().StartedAt.Time) {
+		t.Errorf("a run that an older binary has ended: %+v", l)
+	}
+	if logs, err := b.s.EventLogs(t.Context(), nil); err != nil || len(logs) != 0 {
+		t.Errorf("no requests: %v, %v", logs, err)
+	}
+	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s', sweep_after = clock_timestamp() - interval '1 s'`)
+	if n, err := b.s.DeleteExpired(t.Context(), 10); err != nil || n != 3 {
+		t.Errorf("deleting: %d, %v", n, err)
+	}
+	if left := texts(t, b.raw, `SELECT run_id FROM run_events`); len(left) != 0 {
+		t.Errorf("events of deleted runs are left: %v", left)
+	}
+}

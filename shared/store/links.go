@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// Sentinels of one-time login links.
+var (
+	ErrLinkUnknown = errors.New("login link does not exist")
+	ErrLinkSpent   = errors.New("login link was used or has expired")
+)
+
+// CreateLoginLink stores a one-time link that logs the user in until expires.
+func (s *Store) CreateLoginLink(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
+	return s.tx(ctx, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO login_links (token_hash, user_id, expires_at) VALUES ($1, $2, $3)`,
+			tokenHash, userID, expires)
+		if err != nil {
+			return fmt.Errorf("creating login link: %w", err)
+		}
+		return nil
+	})
+}
+
+// UseLoginLink spends a one-time link and logs its user in; ErrLinkUnknown or ErrLinkSpent otherwise.
+func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogin) (Account, error) {
+	var account Account
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		var link struct {
+			UserID string `db:"user_id"`
+			Spent  bool   `db:"spent"`
+		}
+		err := tx.GetContext(ctx, &link, `SELECT user_id, used_at IS NOT NULL OR expires_at <= clock_timestamp() AS spent
+			FROM login_links WHERE token_hash = $1 AND kind = 'login' FOR UPDATE`, linkHash)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLinkUnknown
+		}
+		if err != nil {
+			return fmt.Errorf("reading login link: %w", err)
+		}
+		if link.Spent {
+			return ErrLinkSpent
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE token_hash = $1`, linkHash); err != nil {
+			return fmt.Errorf("spending login link: %w", err)
+		}
+		account, err = logIn(ctx, tx, link.UserID, login)
+		return err
+	})
+	return account, err
+}
+
+// CreateReset stores a one-time link by which the user sets a new password until expires. Whoever calls it
+// runs the service.
+func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
+	return s.tx(ctx, func(tx *sqlx.Tx) error {
+		return createReset(ctx, tx, reset{UserID: userID}, tokenHash, expires)
+	})
+}
+
+// CreateMemberReset is CreateReset by an admin of an organization for a member of it, of no higher role, who is
+// in no other organization: permission_denied otherwise, and not_found when they are no member at all.
+func (s *Store) CreateMemberReset(ctx context.Context, who Actor, userID string, tokenHash []byte, expires time.Time) error {
+	return s.within(ctx, []string{who.OrganizationID}, func(tx *sqlx.Tx) error {
+		own, err := lockOrganization(ctx, tx, who)
+		if err != nil {
+			return err
+		}
+		theirs, err := memberRole(ctx, tx, who.OrganizationID, userID)
+		switch {
+		case err != nil:
+			return err
+		case theirs == "":
+			return notFound()
+		case !own.AtLeast(domain.RoleAdmin) || !own.AtLeast(theirs):
+			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member, and only an owner an owner")
+		}
+		if _, err := lockUser(ctx, tx, userID); err != nil {
+			return err
+		}
+		all, err := memberships(ctx, tx, userID)
+		if err != nil {
+			return err
+		}
+		if len(all) > 1 {
+			return apierr.New(apierr.PermissionDenied, "this person belongs to other organizations, whose data a reset would open")
+		}
+		made := reset{UserID: userID, Organization: optional(who.OrganizationID), Role: optional(string(own)), By: who.by()}
+		return createReset(ctx, tx, made, tokenHash, expires)
+	})
+}
+
+// reset is a link's bounds. One that an admin made is void once the person belongs to another organization or
+// has a higher role than its maker had, and when its maker stops being one.
+type reset struct {
+	UserID       string  `db:"user_id"`
+	Organization *string `db:"org_id"`
+	Role         *string `db:"role"`
+	By           string  `db:"made_by"`
+}
+
+func createReset(ctx context.Context, tx *sqlx.Tx, r reset, tokenHash []byte, expires time.Time) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO login_links (kind, token_hash, user_id, org_id, role, made_by, expires_at)
+		VALUES ('reset', $1, $2, $3, $4, $5, $6)`, tokenHash, r.UserID, r.Organization, r.Role, r.By, expires)
+	if err != nil {
+		return fmt.Errorf("creating password reset: %w", err)
+	}
+	return nil
+}
+
+// voidResetsBy ends the reset links that somebody made as an organization's admin.
+func voidResetsBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp()
+		WHERE kind = 'reset' AND org_id = $1 AND made_by = $2 AND used_at IS NULL`, org, by)
+	if err != nil {
+		return fmt.Errorf("ending password resets: %w", err)
+	}
+	return nil
+}
+
+// ResetOf gives the user whose password a link's token may set; not_found when it may set none.
+func (s *Store) ResetOf(ctx context.Context, tokenHash []byte) (domain.User, error) {
+	var user domain.User
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		var err error
+		user, err = resetOf(ctx, tx, tokenHash)
+		return err
+	})
+	return user, err
+}
+
+// resetOf locks the link and its user, in this order.
+func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.User, error) {
+	var link reset
+	err := tx.GetContext(ctx, &link, `SELECT user_id, org_id, role, made_by FROM login_links
+		WHERE token_hash = $1 AND kind = 'reset' AND used_at IS NULL AND expires_at > clock_timestamp() FOR UPDATE`, tokenHash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.User{}, notFound()
+	}
+	if err != nil {
+		return domain.User{}, fmt.Errorf("reading password reset: %w", err)
+	}
+	user, err := lockUser(ctx, tx, link.UserID)
+	if err != nil || link.Organization == nil {
+		return user, err
+	}
+	all, err := memberships(ctx, tx, link.UserID)
+	if err != nil {
+		return domain.User{}, err
+	}
+	if len(all) != 1 || all[0].ID != *link.Organization || !domain.Role(*link.Role).AtLeast(all[0].Role) {
+		return domain.User{}, notFound()
+	}
+	return user, nil
+}
+
+// UseReset spends a reset link: the password is the new one, all login sessions of the user end, their other
+// links are void, and a new session begins. not_found when the link is unknown, was used or has ended.
+func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash string, login NewLogin) (Account, error) {
+	var account Account
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		user, err := resetOf(ctx, tx, tokenHash)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = $2 WHERE id = $1`, user.ID, passwordHash); err != nil {
+			return fmt.Errorf("setting password: %w", err)
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE user_id = $1 AND used_at IS NULL`, user.ID)
+		if err != nil {
+			return fmt.Errorf("spending links: %w", err)
+		}
+		if err := deleteLogins(ctx, tx, user.ID); err != nil {
+			return err
+		}
+		account, err = logIn(ctx, tx, user.ID, login)
+		return err
+	})
+	return account, err
+}

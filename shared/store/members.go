@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// Actor is who changes an organization: a person, whose role is read again under the organization's lock, or
+// a key of it, which acts in the role given.
+type Actor struct {
+	OrganizationID string
+	UserID         string
+	KeyID          string
+	Role           domain.Role
+}
+
+// by names the actor where it is written down who made something.
+func (who Actor) by() string {
+	if who.UserID != "" {
+		return who.UserID
+	}
+	return who.KeyID
+}
+
+// lockOrganization keeps others from changing who belongs to the actor's organization, and gives the actor's
+// role there as it is now; not_found when they have none.
+func lockOrganization(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, error) {
+	var known string
+	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, who.OrganizationID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", notFound()
+	}
+	if err != nil {
+		return "", fmt.Errorf("locking organization: %w", err)
+	}
+	if who.UserID == "" {
+		return who.Role, nil
+	}
+	role, err := memberRole(ctx, tx, who.OrganizationID, who.UserID)
+	if err == nil && role == "" {
+		err = notFound()
+	}
+	return role, err
+}
+
+// memberRole gives somebody's role, "" when they are no member.
+func memberRole(ctx context.Context, tx *sqlx.Tx, org, userID string) (domain.Role, error) {
+	var role string
+	err := tx.GetContext(ctx, &role, `SELECT role FROM memberships WHERE org_id = $1 AND user_id = $2`, org, userID)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("reading membership: %w", err)
+	}
+	return domain.Role(role), nil
+}
+
+// Member is an entry of an organization's list of members with what its place in the list goes by.
+type Member struct {
+	domain.Member
+	At time.Time
+}
+
+type memberRow struct {
+	ID        string    `db:"id"`
+	Email     string    `db:"email"`
+	Name      *string   `db:"name"`
+	Role      string    `db:"role"`
+	Status    string    `db:"status"`
+	CreatedAt time.Time `db:"created_at"`
+}
+
+func (row memberRow) member() Member {
+	return Member{At: row.CreatedAt, Member: domain.Member{
+		ID: row.ID, Email: row.Email, Name: row.Name, Role: domain.Role(row.Role),
+		Status: domain.MemberStatus(row.Status), CreatedAt: domain.At(row.CreatedAt),
+	}}
+}
+
+// Members lists up to limit members and open invitations of an organization, newest first.
+func (s *Store) Members(ctx context.Context, org string, after After, limit int) ([]Member, error) {
+	var rows []memberRow
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.SelectContext(ctx, &rows, `SELECT id, email, name, role, status, created_at FROM (
+				SELECT u.id, u.email, u.name, m.role, 'active' AS status, m.created_at
+				FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.org_id = $1
+				UNION ALL
+				SELECT id, email, NULL, role, 'invited', created_at FROM invitations WHERE org_id = $1 AND expires_at > clock_timestamp()
+			) l WHERE $2 = '' OR (created_at, id) < ($3, $2 COLLATE "C") ORDER BY created_at DESC, id DESC LIMIT $4`,
+			org, after.ID, after.At, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing members: %w", err)
+	}
+	out := make([]Member, len(rows))
+	for i, row := range rows {
+		out[i] = row.member()
+	}
+	return out, nil
+}
+
+// NewInvitation is a link to make for an address that has no account.
+type NewInvitation struct {
+	TokenHash []byte
+	ExpiresAt time.Time
+}
+
+// Added is what became of adding an address: a member, or an invitation; and whether they were new.
+type Added struct {
+	Member
+	New bool
+}
+
+// AddMember gives an address a role in the actor's organization, at once when it has an account, else by an
+// invitation, which takes the place of an earlier one. last_owner when nobody would own it any more.
+func (s *Store) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Added, error) {
+	var added Added
+	err := s.within(ctx, []string{who.OrganizationID}, func(tx *sqlx.Tx) error {
+		own, err := lockOrganization(ctx, tx, who)
+		if err != nil {
+			return err
+		}
+		if !own.AtLeast(domain.RoleOwner) {
+			return apierr.New(apierr.PermissionDenied, "only an owner may say who belongs to an organization")
+		}
+		var user userRow
+		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)`, email)
+		if errors.Is(err, sql.ErrNoRows) {
+			added, err = invite(ctx, tx, who.OrganizationID, email, role, link)
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("reading user: %w", err)
+		}
+		added, err = setRole(ctx, tx, who.OrganizationID, user.user(), role)
+		return err
+	})
+	return added, err
+}
+
+func invite(ctx context.Context, tx *sqlx.Tx, org, email string, role domain.Role, link NewInvitation) (Added, error) {
+	var row memberRow
+	err := tx.GetContext(ctx, &row, `INSERT INTO invitations (id, org_id, email, role, token_hash, expires_at) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (org_id, lower(email)) DO UPDATE SET email = excluded.email, role = excluded.role,
+			token_hash = excluded.token_hash, expires_at = excluded.expires_at
+		RETURNING id, email, NULL AS name, role, 'invited' AS status, created_at`,
+		id.New(id.Invitation), org, email, role, link.TokenHash, link.ExpiresAt)
+	if err != nil {
+		return Added{}, fmt.Errorf("creating invitation: %w", err)
+	}
+	return Added{row.member(), true}, nil
+}
+
+// setRole makes a user a member, or changes their role, under the organization's lock.
+func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, role domain.Role) (Added, error) {
+	before, err := memberRole(ctx, tx, org, user.ID)
+	if err != nil {
+		return Added{}, err
+	}
+	if before == domain.RoleOwner && role != domain.RoleOwner {
+		if err := otherOwner(ctx, tx, org, user.ID); err != nil {
+			return Added{}, err
+		}
+	}
+	if before.AtLeast(domain.RoleAdmin) && !role.AtLeast(before) {
+		if err := voidResetsBy(ctx, tx, org, user.ID); err != nil {
+			return Added{}, err
+		}
+	}
+	var at time.Time
+	err = tx.GetContext(ctx, &at, `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)
+		ON CONFLICT (user_id, org_id) DO UPDATE SET role = excluded.role RETURNING created_at`, org, user.ID, role)
+	if err != nil {
+		return Added{}, fmt.Errorf("setting role: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND lower(email) = lower($2)`, org, user.Email); err != nil {
+		return Added{}, fmt.Errorf("deleting invitation: %w", err)
+	}
+	row := memberRow{user.ID, user.Email, &user.Name, string(role), string(domain.MemberActive), at}
+	return Added{row.member(), before == ""}, nil
+}
+
+// otherOwner reports last_owner unless somebody else owns the organization, too.
+func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
+	var others int
+	err := tx.GetContext(ctx, &others, `SELECT count(*) FROM memberships WHERE org_id = $1 AND role = 'owner' AND user_id <> $2`, org, userID)
+	if err != nil {
+		return fmt.Errorf("counting owners: %w", err)
+	}
+	if others == 0 {
+		return apierr.New(apierr.LastOwner, "the organization would have no owner any more")
+	}
+	return nil
+}
+
+// RemoveMember ends a membership, or takes back an invitation. Owners may end any, everybody their own;
+// last_owner and last_organization keep the organization owned and the person in one.
+func (s *Store) RemoveMember(ctx context.Context, who Actor, entry string) error {
+	return s.within(ctx, []string{who.OrganizationID}, func(tx *sqlx.Tx) error {
+		own, err := lockOrganization(ctx, tx, who)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(entry, id.Invitation+"_") {
+			return removeInvitation(ctx, tx, own, who.OrganizationID, entry)
+		}
+		role, err := memberRole(ctx, tx, who.OrganizationID, entry)
+		switch {
+		case err != nil:
+			return err
+		case role == "":
+			return notFound()
+		case entry != who.UserID && !own.AtLeast(domain.RoleOwner):
+			return apierr.New(apierr.PermissionDenied, "only an owner may remove others")
+		}
+		return removeMembership(ctx, tx, who.OrganizationID, entry, role)
+	})
+}
+
+func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role domain.Role) error {
+	if role == domain.RoleOwner {
+		if err := otherOwner(ctx, tx, org, userID); err != nil {
+			return err
+		}
+	}
+	if _, err := lockUser(ctx, tx, userID); err != nil {
+		return err
+	}
+	all, err := memberships(ctx, tx, userID)
+	if err != nil {
+		return err
+	}
+	if len(all) < 2 {
+		return apierr.New(apierr.LastOrganization, "the person belongs to no other organization")
+	}
+	if err := voidResetsBy(ctx, tx, org, userID); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM memberships WHERE org_id = $1 AND user_id = $2`, org, userID); err != nil {
+		return fmt.Errorf("removing member: %w", err)
+	}
+	return nil
+}
+
+func removeInvitation(ctx context.Context, tx *sqlx.Tx, own domain.Role, org, entry string) error {
+	var known bool
+	err := tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM invitations WHERE org_id = $1 AND id = $2)`, org, entry)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading invitation: %w", err)
+	case !known:
+		return notFound()
+	case !own.AtLeast(domain.RoleOwner):
+		return apierr.New(apierr.PermissionDenied, "only an owner may take back an invitation")
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND id = $2`, org, entry); err != nil {
+		return fmt.Errorf("deleting invitation: %w", err)
+	}
+	return nil
+}

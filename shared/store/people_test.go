@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"database/sql"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// TestAccountRowsNeedAName acts as the service does, with statements that forget their conditions: what nobody
+// named is not there.
+func TestAccountRowsNeedAName(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	ada, _ := signUp(t, s, "a@b.c")
+	bea, _ := signUp(t, s, "b@b.c")
+	for _, account := range []store.Account{ada, bea} {
+		newKey(t, s, domain.KeyScopeOrganization, account.Organization.ID, account.User.ID)
+		newKey(t, s, domain.KeyScopeUser, "", account.User.ID)
+		invitation := store.NewInvitation{TokenHash: secrets.Hash(account.User.ID), ExpiresAt: time.Now().Add(time.Hour)}
+		who := store.Actor{OrganizationID: account.Organization.ID, UserID: account.User.ID}
+		if _, err := s.AddMember(ctx, who, "new@b.c", domain.RoleMember, invitation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		orgs, user string
+		want       map[string]int
+	}{
+		"nobody":       {"", "", map[string]int{"organizations": 0, "memberships": 0, "invitations": 0, "api_keys": 0}},
+		"organization": {ada.Organization.ID, "", map[string]int{"organizations": 1, "memberships": 1, "invitations": 1, "api_keys": 1}},
+		"user":         {"", ada.User.ID, map[string]int{"organizations": 0, "memberships": 0, "invitations": 0, "api_keys": 1}},
+		"both":         {ada.Organization.ID, ada.User.ID, map[string]int{"organizations": 1, "memberships": 1, "invitations": 1, "api_keys": 2}},
+		"another":      {"org_x", "usr_x", map[string]int{"organizations": 0, "memberships": 0, "invitations": 0, "api_keys": 0}},
+	} {
+		tx, err := s.DB().BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tx.ExecContext(ctx, `SELECT set_config('parley.organizations', $1, true), set_config('parley.user', $2, true)`, c.orgs, c.user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for table, want := range c.want {
+			if got := count(t, tx, table); got != want {
+				t.Errorf("%s sees %d rows of %s, want %d", name, got, table, want)
+			}
+		}
+		changed, err := tx.ExecContext(ctx, `UPDATE memberships SET role = 'owner'`)
+		if n, _ := changed.RowsAffected(); err != nil || int(n) != c.want["memberships"] {
+			t.Errorf("%s changes %d memberships, %v", name, n, err)
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, 'owner')`, bea.Organization.ID, ada.User.ID); err == nil {
+			t.Errorf("%s joins another organization", name)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func count(t *testing.T, tx *sql.Tx, table string) (n int) {
+	t.Helper()
+	if err := tx.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	who := store.Identity{Issuer: "https://id.example", Subject: "1", Email: "a@b.c", Verified: true, Name: "A"}
+	seen := make(chan string, 8)
+	var wg sync.WaitGroup
+	for range cap(seen) {
+		wg.Go(func() {
+			account, err := s.LogInByIdentity(ctx, who, "", newLogin(time.Hour))
+			if err != nil {
+				t.Errorf("logging in: %v", err)
+			}
+			seen <- account.User.ID
+		})
+	}
+	wg.Wait()
+	first := <-seen
+	for range cap(seen) - 1 {
+		if other := <-seen; other != first {
+			t.Errorf("two people: %s and %s", first, other)
+		}
+	}
+	who.Issuer = "https://other.example"
+	_, err := s.LogInByIdentity(ctx, who, "", newLogin(time.Hour))
+	wantCode(t, err, apierr.EmailTaken)
+}
+
+func TestResetsWorkOnce(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	account, _ := signUp(t, s, "a@b.c")
+	hash := secrets.Hash(secrets.NewResetToken())
+	if err := s.CreateReset(ctx, account.User.ID, hash, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.UseLoginLink(ctx, hash, newLogin(time.Hour)); err == nil {
+		t.Error("a reset link logs in by itself")
+	}
+	results := make(chan error, 5)
+	var wg sync.WaitGroup
+	for range cap(results) {
+		wg.Go(func() {
+			_, err := s.UseReset(ctx, hash, "new hash", newLogin(time.Hour))
+			results <- err
+		})
+	}
+	wg.Wait()
+	used := 0
+	for range cap(results) {
+		switch err := <-results; {
+		case err == nil:
+			used++
+		case apierr.CodeOf(err) != apierr.NotFound:
+			t.Errorf("using the link: %v", err)
+		}
+	}
+	logins, err := s.Logins(ctx, account.User.ID, []byte("none"), store.After{}, 10)
+	if used != 1 || err != nil || len(logins) != 1 {
+		t.Errorf("the link worked %d times and left %d sessions, %v", used, len(logins), err)
+	}
+}
+
+func TestEndedInvitationsArePruned(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	account, _ := signUp(t, s, "a@b.c")
+	who := store.Actor{OrganizationID: account.Organization.ID, UserID: account.User.ID}
+	for email, end := range map[string]time.Duration{"open@b.c": time.Hour, "ended@b.c": -time.Hour, "old@b.c": -25 * time.Hour} {
+		link := store.NewInvitation{TokenHash: secrets.Hash(email), ExpiresAt: time.Now().Add(end)}
+		if _, err := s.AddMember(ctx, who, email, domain.RoleMember, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	members, err := s.Members(ctx, account.Organization.ID, store.After{}, 10)
+	if err != nil || len(members) != 2 || members[0].Email != "open@b.c" {
+		t.Errorf("members %+v, %v", members, err)
+	}
+	if n, err := s.PruneLogins(ctx); err != nil || n != 1 {
+		t.Errorf("pruned %d, %v; want the old one", n, err)
+	}
+}

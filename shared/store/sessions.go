@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+)
+
+// SystemPrincipal owns the sessions of automations: they are the organization's, whichever key triggers.
+const SystemPrincipal = "system"
+
+// CountedRuns is how far the runs of a session are counted: a session that has more shows this number.
+const CountedRuns = 10_000
+
+// Session is a session of an organization as lists show it.
+type Session struct {
+	Ref       int64     `db:"ref"`        // newer sessions have higher ones
+	TargetID  string    `db:"target_id"`  // the agent or template
+	SessionID string    `db:"session_id"` // the client's name of it
+	Principal string    `db:"principal"`
+	CreatedAt time.Time `db:"created_at"`
+	Runs      int       `db:"runs"` // that can be read; CountedRuns at most
+}
+
+// A run is part of its session until it has expired or was erased.
+const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
+	AND (r.status IS NULL OR r.result IS NOT NULL)`
+
+// sessionsQuery reads sessions that have at least one run. Counting is lateral, with a limit, so that the
+// planner walks sessions in order and stops with the page, instead of reading all runs to join them.
+const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.created_at, counted.runs FROM sessions s
+	CROSS JOIN LATERAL (SELECT count(*) AS runs FROM (SELECT 1 FROM runs r WHERE ` + runInSession + ` LIMIT 10000) one) counted
+	WHERE counted.runs > 0 AND s.org_id = $1`
+
+// SessionFilter narrows a list of sessions; zero fields do not narrow.
+type SessionFilter struct {
+	Principal string
+	Before    int64 // only sessions older than the one of this Ref
+}
+
+// Sessions reads up to limit sessions of an organization that have runs, newest first.
+func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit int) ([]Session, error) {
+	if f.Before == 0 {
+		f.Before = math.MaxInt64
+	}
+	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, f.Before, limit}
+	switch f.Principal {
+	case "":
+	case SystemPrincipal:
+		query += ` AND s.principal = 'system'`
+	default: // which index serves it depends on the second half
+		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, f.Principal)
+	}
+	var out []Session
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		out = nil
+		return tx.SelectContext(ctx, &out, query+` ORDER BY s.ref DESC LIMIT $3`, args...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing sessions: %w", err)
+	}
+	return out, nil
+}
+
+// SessionName names a session of an organization as its callers do.
+type SessionName struct {
+	OrganizationID string
+	TargetID       string
+	SessionID      string
+	Key            []byte // a hash over the three and the principal that is meant
+	// OthersKey is the Key of the automations' session of that name, for callers who may use everybody's: when
+	// there is no session of Key, the organization's newest one of the name is meant. nil for other callers.
+	OthersKey []byte
+}
+
+// findSession gives the session that is meant; not_found when there is none, or nothing is left in it.
+func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, error) {
+	var found Session
+	err := tx.GetContext(ctx, &found, sessionsQuery+` AND s.key = $2`, name.OrganizationID, name.Key)
+	if errors.Is(err, sql.ErrNoRows) && name.OthersKey != nil {
+		err = tx.GetContext(ctx, &found, `SELECT * FROM (`+sessionsQuery+` AND s.key = $2) automations UNION ALL SELECT * FROM (`+
+			sessionsQuery+` AND s.session_id = $3 AND s.target_id = $4 AND s.principal <> 'system' ORDER BY s.ref DESC LIMIT 1) others
+			ORDER BY ref DESC LIMIT 1`, name.OrganizationID, name.OthersKey, name.SessionID, name.TargetID)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return Session{}, notFound()
+	}
+	if err != nil {
+		return Session{}, fmt.Errorf("looking for session: %w", err)
+	}
+	return found, nil
+}
+
+// SessionTurn is one run of a session: the message, and once it has ended the answer.
+type SessionTurn struct {
+	RunID      string           `db:"id"`
+	Seq        int              `db:"seq"`
+	Status     domain.RunStatus `db:"status"`
+	Message    string           `db:"message"`
+	Answer     *string          `db:"answer"` // nil: none, or an empty one
+	Result     *string          `db:"result"` // the rendered run object; nil while the run is open
+	CreatedAt  time.Time        `db:"created_at"`
+	FinishedAt *time.Time       `db:"finished_at"`
+}
+
+// ReadSession gives a session and its newest turns, newest first, at most limit: those before the turn of
+// that seq, unless it is 0. It is not_found when there is no such session, or nothing is left in it.
+func (s *Store) ReadSession(ctx context.Context, name SessionName, before, limit int) (Session, []SessionTurn, error) {
+	if before == 0 {
+		before = math.MaxInt32
+	}
+	var found Session
+	var turns []SessionTurn
+	err := s.within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
+		turns = nil
+		if found, err = findSession(ctx, tx, name); err != nil {
+			return err
+		}
+		return tx.SelectContext(ctx, &turns, `SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status,
+			r.input->>'message' AS message, r.answer, r.result, r.created_at, r.finished_at
+			FROM sessions s JOIN runs r ON `+runInSession+` LEFT JOIN open_runs o ON o.run_id = r.id
+			WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3`, found.Ref, before, limit)
+	})
+	if err != nil {
+		return Session{}, nil, fmt.Errorf("reading session: %w", err)
+	}
+	return found, turns, nil
+}

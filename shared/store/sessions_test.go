@@ -1,0 +1,327 @@
+package store_test
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// room is a bench with a way past row-level security, to look at what is really stored.
+type room struct {
+	*bench
+	dsn   string
+	admin *sql.DB
+}
+
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	dsn := testkit.Postgres(t)
+	s, err := store.Open(dsn, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := sql.Open("postgres", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = s.Close(); _ = admin.Close() })
+	account, _ := signUp(t, s, "ada@example.com")
+	agent, err := s.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
+		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem, domain.CallerUser},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &room{&bench{T: t, s: s, org: account.Organization.ID, agent: agent.ID}, dsn, admin}
+}
+
+// chat makes a message of a principal to a session.
+func (r *room) chat(principal, session, text string) store.NewRun {
+	run := r.run("", session)
+	run.CallerKind, run.Principal, run.Lane, run.Retention = domain.CallerUser, principal, domain.LaneChat, 0
+	run.TriggerType, run.Input = domain.TriggerChat, fmt.Appendf(nil, `{"message":%q}`, text)
+	run.SessionKey = contract.Hash(r.org, r.agent, principal, session)
+	return run
+}
+
+// auto makes an automation's run.
+func (r *room) auto(session string) store.NewRun {
+	run := r.run("", session)
+	run.SessionKey = contract.Hash(r.org, r.agent, store.SystemPrincipal, run.SessionID)
+	return run
+}
+
+// said accepts a message and answers it.
+func (r *room) said(run store.NewRun, answer string) string {
+	r.Helper()
+	runID := r.accept(wideWindow, run)[0].Run.Run.ID
+	r.finish(r.mustClaim(runID), answer)
+	return runID
+}
+
+func (r *room) named(principal, session string) store.SessionName {
+	return store.SessionName{
+		OrganizationID: r.org, TargetID: r.agent, SessionID: session, Key: contract.Hash(r.org, r.agent, principal, session),
+	}
+}
+
+// anybodys is named for a caller who may use everybody's sessions.
+func (r *room) anybodys(principal, session string) store.SessionName {
+	name := r.named(principal, session)
+	name.OthersKey = contract.Hash(r.org, r.agent, store.SystemPrincipal, session)
+	return name
+}
+
+func (r *room) raw(query string, args ...any) {
+	r.Helper()
+	if _, err := r.admin.ExecContext(r.Context(), query, args...); err != nil {
+		r.Fatalf("%s: %v", query, err)
+	}
+}
+
+func (r *room) number(query string, args ...any) (n int) {
+	r.Helper()
+	if err := r.admin.QueryRowContext(r.Context(), query, args...).Scan(&n); err != nil {
+		r.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func (r *room) list(f store.SessionFilter, limit int) (shown string, last int64) {
+	r.Helper()
+	sessions, err := r.s.Sessions(r.Context(), r.org, f, limit)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, s := range sessions {
+		shown += fmt.Sprintf("%s/%s:%d ", s.Principal, s.SessionID, s.Runs)
+		last = s.Ref
+	}
+	return strings.TrimSpace(shown), last
+}
+
+func (r *room) read(name store.SessionName, before, limit int) (shown string, first int) {
+	r.Helper()
+	s, turns, err := r.s.ReadSession(r.Context(), name, before, limit)
+	if err != nil {
+		r.Fatal(err)
+	}
+	shown = fmt.Sprintf("%s:%d", s.Principal, s.Runs)
+	for _, turn := range turns {
+		answer := "-"
+		if turn.Answer != nil {
+			answer = *turn.Answer
+		}
+		if (turn.Result != nil) != turn.Status.Terminal() || (turn.FinishedAt != nil) != turn.Status.Terminal() {
+			r.Errorf("turn %+v", turn)
+		}
+		shown += fmt.Sprintf(" %d=%s>%s", turn.Seq, turn.Message, answer)
+		first = turn.Seq
+	}
+	return shown, first
+}
+
+func TestSessionsAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.said(r.chat("usr_1", "one", "a"), "A")
+	r.said(r.chat("usr_2", "two", "b"), "B")
+	r.said(r.auto("auto"), "C")
+	r.said(r.chat("usr_1", "one", "d"), "D") // to an old session
+	r.accept(wideWindow, r.chat("usr_1", "three", "e"))
+	gone := r.said(r.auto("gone"), "F")
+	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, gone)
+	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq) VALUES ('x', $1, $2, 'usr_1', 'empty', 1)`, r.org, r.agent)
+	for _, c := range []struct {
+		filter store.SessionFilter
+		want   string
+	}{
+		{store.SessionFilter{}, "usr_1/three:1 system/auto:1 usr_2/two:1 usr_1/one:2"},
+		{store.SessionFilter{Principal: "usr_1"}, "usr_1/three:1 usr_1/one:2"},
+		{store.SessionFilter{Principal: "system"}, "system/auto:1"},
+		{store.SessionFilter{Principal: "usr_3"}, ""},
+	} {
+		if got, _ := r.list(c.filter, 9); got != c.want {
+			t.Errorf("%+v lists %q, want %q", c.filter, got, c.want)
+		}
+	}
+	page, last := r.list(store.SessionFilter{}, 2)
+	rest, _ := r.list(store.SessionFilter{Before: last}, 9)
+	if page != "usr_1/three:1 system/auto:1" || rest != "usr_2/two:1 usr_1/one:2" {
+		t.Errorf("pages %q and %q", page, rest)
+	}
+	if foreign, err := r.s.Sessions(t.Context(), "org_other", store.SessionFilter{}, 9); err != nil || len(foreign) != 0 {
+		t.Errorf("another organization lists %+v, %v", foreign, err)
+	}
+}
+
+func TestReadingASessionByTurns(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	for n := range 5 {
+		r.said(r.chat("usr_1", "s", fmt.Sprintf("q%d", n+1)), fmt.Sprintf("a%d", n+1))
+	}
+	r.accept(wideWindow, r.chat("usr_1", "s", "q6"))
+	page, first := r.read(r.named("usr_1", "s"), 0, 4)
+	rest, _ := r.read(r.named("usr_1", "s"), first, 4)
+	if page != "usr_1:6 6=q6>- 5=q5>a5 4=q4>a4 3=q3>a3" || rest != "usr_1:6 2=q2>a2 1=q1>a1" {
+		t.Errorf("pages %q and %q", page, rest)
+	}
+	expired := r.said(r.auto("auto"), "old")
+	r.said(r.auto("auto"), "new")
+	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, expired)
+	if got, _ := r.read(r.named("system", "auto"), 0, 9); got != "system:1 2=hi>new" {
+		t.Errorf("session with an expired run: %q", got)
+	}
+	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE session_id = 'auto'`)
+	missing := func(name store.SessionName) {
+		t.Helper()
+		_, _, err := r.s.ReadSession(t.Context(), name, 0, 9)
+		wantCode(t, err, apierr.NotFound)
+		_, err = r.s.EraseSession(t.Context(), name)
+		wantCode(t, err, apierr.NotFound)
+	}
+	missing(r.named("system", "auto")) // all of it has expired
+	missing(r.named("usr_2", "s"))     // another's
+	missing(r.anybodys("usr_2", "none"))
+	foreign := r.named("usr_1", "s")
+	foreign.OrganizationID = "org_other"
+	missing(foreign)
+}
+
+func TestAnAdminsNameOfASession(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	read := func(principal, want string) {
+		t.Helper()
+		if got, _ := r.read(r.anybodys(principal, "s"), 0, 9); got != want {
+			t.Errorf("%s reads %q, want %q", principal, got, want)
+		}
+	}
+	r.said(r.auto("s"), "automation")
+	read("usr_9", "system:1 1=hi>automation")
+	r.said(r.chat("usr_1", "s", "q"), "one")
+	r.said(r.chat("usr_2", "s", "q"), "two")
+	elsewhere := r.chat("usr_3", "s", "q")
+	elsewhere.AgentID, elsewhere.TemplateID = "", "tpl_x"
+	r.raw(`INSERT INTO templates (id, position, name, description, system_prompt, model, tools, suggested_messages, version)
+		VALUES ('tpl_x', 1, 'x', 'x', 'x', 'x', '{}', '{}', 1)`)
+	elsewhere.SessionKey = contract.Hash(r.org, "tpl_x", "usr_3", "s")
+	r.said(elsewhere, "another target")
+	read("usr_1", "usr_1:1 1=q>one")
+	read("usr_9", "usr_2:1 1=q>two")
+	for _, principal := range []string{"usr_2", "usr_1", "system"} { // each leaves the next newest one
+		if _, err := r.s.EraseSession(t.Context(), r.anybodys("usr_9", "s")); err != nil {
+			t.Fatalf("erasing %s's: %v", principal, err)
+		}
+	}
+	_, err := r.s.EraseSession(t.Context(), r.anybodys("usr_9", "s"))
+	wantCode(t, err, apierr.NotFound)
+	if got, _ := r.list(store.SessionFilter{}, 9); got != "usr_3/s:1" {
+		t.Errorf("left: %q", got)
+	}
+}
+
+// TestSessionsStayFastWithVeryMany counts the pages of memory that a statement touches: time would depend on the machine.
+func TestSessionsStayFastWithVeryMany(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	// Most are automations of one run; every hundredth is a person's, and one is very long.
+	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
+		SELECT n::text::bytea, $1, $2, CASE WHEN n % 100 = 0 THEN 'usr_' || n % 700 ELSE 'system' END, 's' || n % 5000, 1 FROM generate_series(1, 100000) n`,
+		r.org, r.agent)
+	r.raw(`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type, input,
+		  retention, created_at, status, result, answer, attempts, finished_at)
+		SELECT 'run_' || ref, org_id, target_id, 1, ref, 1, session_id, principal, 'user', 'chat', '{"message":"m"}', 0, now(), 'completed', '{}', 'a', 1, now()
+		FROM sessions`)
+	r.raw(`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type, input,
+		  retention, created_at, status, result, answer, attempts, finished_at)
+		SELECT 'run_x' || n, $1, $2, 1, 300, n, 's300', 'usr_300', 'user', 'chat', '{"message":"m"}', 0, now(), 'completed', '{}', 'a', 1, now()
+		FROM generate_series(2, 20000) n`, r.org, r.agent)
+	// Those of other organizations are newer.
+	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
+		SELECT ('o' || n)::bytea, 'org_' || n % 100, 'ag', 'usr_100', 's200', 1 FROM generate_series(1, 100000) n`)
+	r.raw(`VACUUM ANALYZE sessions, runs`)
+	long := r.named("usr_300", "s300")
+	long.Key = []byte("300")
+	r.raw(`SELECT pg_stat_force_next_flush()`)
+	for name, c := range map[string]struct {
+		f    func(s *store.Store)
+		most int
+	}{
+		"first page": {func(s *store.Store) { r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{}, 101)) }, 1000},
+		"a later page": {func(s *store.Store) {
+			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Before: 50_000}, 101))
+		}, 1000},
+		"a person's": {func(s *store.Store) {
+			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principal: "usr_100"}, 101))
+		}, 1000},
+		"nobody's": {func(s *store.Store) {
+			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principal: "usr_x"}, 101))
+		}, 100},
+		"a page of a long one": {func(s *store.Store) {
+			sessions, turns, err := s.ReadSession(t.Context(), long, 10_000, 101)
+			r.must(nil, err)
+			if sessions.Runs != store.CountedRuns || len(turns) != 101 || turns[0].Seq != 9999 {
+				t.Errorf("%+v with %d turns", sessions, len(turns))
+			}
+		}, 1500},
+		"one of others": {func(s *store.Store) {
+			name := r.anybodys("usr_9", "s200")
+			name.OthersKey = []byte("none")
+			_, _, err := s.ReadSession(t.Context(), name, 0, 101)
+			r.must(nil, err)
+		}, 300},
+	} {
+		if n := r.touched(c.f); n > c.most {
+			t.Errorf("%s: %d pages were touched, want at most %d", name, n, c.most)
+		} else {
+			t.Logf("%s: %d pages", name, n)
+		}
+	}
+}
+
+func (r *room) must(_ any, err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// touched counts the pages of tables and indexes that f reads. A server process has told all that it did when it ends,
+// so f gets a store of its own, and its connection closes before the count.
+func (r *room) touched(f func(s *store.Store)) int {
+	r.Helper()
+	count := func() int {
+		return r.number(`SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::int FROM pg_statio_user_tables
+			WHERE relname IN ('sessions', 'runs', 'open_runs')`)
+	}
+	before := count()
+	s, err := store.Open(r.dsn, 1)
+	if err != nil {
+		r.Fatal(err)
+	}
+	f(s)
+	var process int
+	if err := s.DB().QueryRowContext(r.Context(), `SELECT pg_backend_pid()`).Scan(&process); err != nil {
+		r.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		r.Fatal(err)
+	}
+	for r.number(`SELECT count(*) FROM pg_stat_activity WHERE pid = $1`, process) > 0 {
+		if r.Context().Err() != nil {
+			r.Fatal("the connection does not end")
+		}
+	}
+	return count() - before
+}

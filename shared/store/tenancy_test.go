@@ -1,0 +1,284 @@
+package store_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// tenant is an organization with something of everything.
+type tenant struct {
+	*bench
+	canary  string // is in all of its texts
+	ended   string // of session "s", with the key "k" and seq 1
+	held    store.Held
+	waiting string
+	ref     int64 // of session "s"
+	key     string
+}
+
+func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
+	t.Helper()
+	b := newBenchOn(t, s, raw, name+"@example.com")
+	o := &tenant{bench: b, canary: "canary-of-" + name}
+	ctx := t.Context()
+	if _, err := s.UpdateAgent(ctx, b.org, b.agent, 0, func(a *domain.Agent) error { a.Name, a.SystemPrompt = o.canary, o.canary; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	run := func(key, session string) store.NewRun {
+		r := b.run(key, session)
+		r.Input = fmt.Appendf(nil, `{"message":%q}`, o.canary)
+		return r
+	}
+	o.ended = b.accept(wideWindow, run("k", "s"))[0].Run.Run.ID
+	first := b.mustClaim(o.ended)
+	o.ref = first.SessionRef
+	b.finish(first, o.canary)
+	o.held = b.mustClaim(b.accept(wideWindow, run("", "s"))[0].Run.Run.ID).Held()
+	o.waiting = b.accept(1, run("", ""))[0].Run.Run.ID
+	if ok, err := s.Journal(ctx, o.held, 1, [][]byte{fmt.Appendf(nil, `{"text":%q}`, o.canary)}); err != nil || !ok {
+		t.Fatalf("journal: %v, %v", ok, err)
+	}
+	chunk := store.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + o.canary + `"}`}
+	if kept, err := s.SaveEvents(ctx, []store.Checkpoint{{Held: o.held, Chunk: chunk}}); err != nil || !kept[o.held.RunID] {
+		t.Fatalf("events: %v, %v", kept, err)
+	}
+	key, _ := newKey(t, s, domain.KeyScopeOrganization, b.org, "")
+	o.key = key.ID
+	return o
+}
+
+// digest is over all rows of an organization, as a superuser sees them.
+func (o *tenant) digest() string {
+	o.Helper()
+	sum := sha256.New()
+	for _, table := range texts(o.T, o.raw, `SELECT p.polrelid::regclass::text FROM pg_policy p WHERE p.polname = 'tenant' ORDER BY 1`) {
+		column := "org_id"
+		if table == "organizations" {
+			column = "id"
+		}
+		for _, row := range texts(o.T, o.raw, `SELECT t::text FROM `+table+` t WHERE `+column+` = $1 ORDER BY 1`, o.org) {
+			fmt.Fprintln(sum, table, row)
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// traces are the texts by which an organization is known.
+func (o *tenant) traces() []string {
+	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key}
+}
+
+// probe asks for something of an organization, in the name of the one that asks.
+type probe struct {
+	name string
+	ask  func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error)
+}
+
+// all makes several answers one, without pointers, which do not show what they point to.
+func all[T any](list []*T, err error) (any, error) {
+	var out []T
+	for _, p := range list {
+		if p != nil {
+			out = append(out, *p)
+		}
+	}
+	return out, err
+}
+
+var probes = []probe{
+	{"Agent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.Agent(ctx, org, of.agent) }},
+	{"Agents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) { return s.Agents(ctx, org, "", "", 100) }},
+	{"UpdateAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.UpdateAgent(ctx, org, of.agent, 0, func(a *domain.Agent) error { a.Description = "theirs"; return nil })
+	}},
+	{"DeleteAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return nil, s.DeleteAgent(ctx, org, of.agent) }},
+	{"Config", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.Config(ctx, org, of.agent, 2) }},
+	{"RunByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.RunByID(ctx, org, "", of.ended) }},
+	{"ListRuns", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.ListRuns(ctx, org, store.RunFilter{}, 100)
+	}},
+	{"EndedRuns", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.EndedRuns(ctx, []store.RunOf{{OrganizationID: org, RunID: of.ended}})
+	}},
+	{"RunsByKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return all(s.RunsByKey(ctx, []store.KeyOf{{OrganizationID: org, Hash: contract.Hash(of.org, "k")}}))
+	}},
+	{"History", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.History(ctx, org, of.ref, 100, 100) }},
+	{"Steps", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.Steps(ctx, org, of.held.RunID) }},
+	{"EventLogs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return all(s.EventLogs(ctx, []store.EventLogRequest{{RunID: of.held.RunID, OrganizationID: org}, {RunID: of.ended, OrganizationID: org}}))
+	}},
+	{"Sessions", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Sessions(ctx, org, store.SessionFilter{}, 100)
+	}},
+	{"ReadSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		name := of.sessionName(org)
+		found, turns, err := s.ReadSession(ctx, name, 0, 100)
+		return []any{found, turns}, err
+	}},
+	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.EraseSession(ctx, of.sessionName(org)) }},
+	{"Keys", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Keys(ctx, store.KeyFilter{OrganizationID: org}, 100)
+	}},
+	{"RevokeKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return nil, s.RevokeKey(ctx, store.Actor{OrganizationID: org, Role: domain.RoleOwner}, of.key)
+	}},
+	{"Members", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Members(ctx, org, store.After{}, 100)
+	}},
+	{"Accept", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		r := of.run("", "s") // of its agent, into its session
+		r.OrganizationID = org
+		out, err := s.Accept(ctx, []store.NewRun{r}, wideWindow)
+		if err == nil && out[0].Err == nil {
+			return "accepted for " + of.agent, nil
+		}
+		return nil, err
+	}},
+	{"Extend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Extend(ctx, []store.Held{of.heldBy(org)})
+	}},
+	{"Journal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		ok, err := s.Journal(ctx, of.heldBy(org), 2, [][]byte{[]byte(`{}`)})
+		return fmt.Sprint(map[bool]string{true: of.held.RunID}[ok]), err
+	}},
+	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.SaveEvents(ctx, []store.Checkpoint{{Held: of.heldBy(org), Chunk: store.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}}})
+	}},
+	{"PutBack", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.PutBack(ctx, of.heldBy(org), 0, nil) }},
+	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		run := domain.Run{ID: of.held.RunID}
+		run.End(domain.RunFailed, store.WorkerLost, domain.At(time.Now()), 1)
+		ending, err := store.NewEnding(of.heldBy(org), run)
+		if err != nil {
+			return nil, err
+		}
+		ending.Events = store.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
+		return s.Finish(ctx, []store.Ending{ending})
+	}},
+	{"HandOver", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.HandOver(ctx, map[string]int{org: 100}, wideWindow)
+	}},
+	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		overdue := []store.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}
+		return s.Redispatch(ctx, overdue, overdue)
+	}},
+	{"Cancel", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		_, ended, err := s.Cancel(ctx, org, "", of.held.RunID)
+		return ended, err
+	}},
+	{"CancelQueued", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.CancelQueued(ctx, org, of.agent, 100)
+	}},
+}
+
+func (o *tenant) heldBy(org string) store.Held {
+	return store.Held{RunID: o.held.RunID, OrganizationID: org, Fence: o.held.Fence}
+}
+
+// sessionName names the session "s" by its own key, as no caller of another organization could.
+func (o *tenant) sessionName(org string) store.SessionName {
+	return store.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s"), OthersKey: contract.Hash(o.org, o.agent, "s")}
+}
+
+// keptApart has one organization ask for all that another has.
+func keptApart(t *testing.T, s *store.Store, asks, of *tenant) {
+	t.Helper()
+	before := of.digest()
+	for _, p := range probes {
+		got, err := p.ask(t.Context(), s, asks.org, of)
+		for _, trace := range of.traces() {
+			if strings.Contains(fmt.Sprintf("%s", got), trace) {
+				t.Errorf("%s gave %s of another organization: %s (%v)", p.name, trace, got, err)
+				break
+			}
+		}
+		if after := of.digest(); after != before {
+			t.Errorf("%s changed another organization's rows (%v)", p.name, err)
+			before = after
+		}
+	}
+}
+
+func TestOrganizationsAreKeptApart(t *testing.T) {
+	t.Parallel()
+	s, raw := openRaw(t)
+	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	keptApart(t, s, a, b)
+	keptApart(t, s, b, a)
+}
+
+// The same, should every statement have forgotten whose rows it is about. That this would be noticed is shown by
+// a connection to which the policies do not apply: nearly every probe gets through there.
+func TestForgottenConditionsLeakNothing(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	raw := testkit.SQL(t, dsn)
+	s, err := store.Open(dsn, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	if n := testkit.SabotageFunctions(t, raw); n < 5 {
+		t.Fatalf("%d conditions were taken out of functions", n)
+	}
+	broken, by := sabotaged(t, dsn)
+	keptApart(t, broken, a, b)
+	if by.Conditions() < 15 {
+		t.Errorf("%d conditions were taken out of statements", by.Conditions())
+	}
+	if agent, err := broken.Agent(t.Context(), a.org, a.agent); err != nil || agent.Name != a.canary {
+		t.Errorf("one's own agent: %+v, %v", agent, err)
+	}
+	if runs, err := broken.ListRuns(t.Context(), a.org, store.RunFilter{}, 10); err != nil || len(runs) != 3 {
+		t.Errorf("one's own runs: %+v, %v", runs, err)
+	}
+
+	unbound, _ := sabotaged(t, dsn+"&role=none")
+	through := map[string]bool{}
+	for _, p := range probes[:16] { // those that read, or whose writing can be seen at once
+		got, _ := p.ask(t.Context(), unbound, a.org, b)
+		for _, trace := range b.traces() {
+			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
+		}
+	}
+	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ReadSession"} {
+		if !through[name] {
+			t.Errorf("%s would not have noticed a missing policy", name)
+		}
+	}
+}
+
+func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
+	t.Helper()
+	connector, err := store.Connector(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := testkit.Sabotaged(connector)
+	s := store.On(by, 4)
+	t.Cleanup(func() { _ = s.Close() })
+	return s, by
+}
+
+// A list of organizations written into the name of one is no list.
+func TestAnOrganizationIsNeverReadAsSeveral(t *testing.T) {
+	t.Parallel()
+	s, raw := openRaw(t)
+	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
+	for _, org := range []string{a.org + "," + b.org, "," + b.org, b.org + ",", "'" + b.org, id.New(id.Organization)} {
+		keptApart(t, s, &tenant{bench: &bench{T: t, org: org}}, b)
+	}
+}

@@ -1,0 +1,112 @@
+package testkit
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"regexp"
+	"sync/atomic"
+	"testing"
+)
+
+// The ways in which a statement restricts itself to an organization, and what says the same of none.
+var sabotages = []struct {
+	condition *regexp.Regexp
+	instead   string
+}{
+	{regexp.MustCompile(`(?:\w+\.)?org_id = (\$\d+)\b`), `$1 = $1`},
+	{regexp.MustCompile(`(\bFROM organizations(?: \w+)?\s+WHERE )(?:\w+\.)?id = (\$\d+)\b`), `${1}$2 = $2`},
+	{regexp.MustCompile(`\w+\.org_id = \w+\.org_id`), `true`},
+}
+
+func sabotaged(query string) (string, int) {
+	n := 0
+	for _, s := range sabotages {
+		n += len(s.condition.FindAllString(query, -1))
+		query = s.condition.ReplaceAllString(query, s.instead)
+	}
+	return query, n
+}
+
+// Sabotage makes connections whose statements are sent without their conditions on organizations, as if
+// whoever wrote them had forgotten all of these: what keeps organizations apart then is the database.
+type Sabotage struct {
+	driver.Connector
+	conditions atomic.Int64
+}
+
+// Sabotaged breaks the connections that c makes.
+func Sabotaged(c driver.Connector) *Sabotage { return &Sabotage{Connector: c} }
+
+// Conditions is how many conditions were taken out so far; none means that nothing was tested.
+func (s *Sabotage) Conditions() int { return int(s.conditions.Load()) }
+
+// Connect opens a connection.
+func (s *Sabotage) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := s.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	whole, ok := conn.(wholeConn)
+	if !ok {
+		return nil, fmt.Errorf("a connection of type %T lacks what the pool asks of it", conn)
+	}
+	return &sabotagedConn{wholeConn: whole, by: s}, nil
+}
+
+// wholeConn is what the pool asks of a connection. Queries without preparation are not among it: the pool then
+// prepares each one, so that all come by PrepareContext.
+type wholeConn interface {
+	driver.Conn
+	driver.ConnPrepareContext
+	driver.ConnBeginTx
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+	driver.NamedValueChecker
+}
+
+type sabotagedConn struct {
+	wholeConn
+	by *Sabotage
+}
+
+func (c *sabotagedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	query, n := sabotaged(query)
+	c.by.conditions.Add(int64(n))
+	return c.wholeConn.PrepareContext(ctx, query)
+}
+
+// SabotageFunctions takes the conditions on organizations out of a database's own functions too, but for those
+// that look at all of them on purpose, and tells how many it took.
+func SabotageFunctions(tb testing.TB, super *sql.DB) int {
+	tb.Helper()
+	rows, err := super.QueryContext(tb.Context(), `SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+		WHERE p.pronamespace = 'public'::regnamespace AND NOT p.prosecdef AND p.prokind = 'f' AND l.lanname IN ('sql', 'plpgsql')`)
+	if err != nil {
+		tb.Fatalf("testkit: reading functions: %v", err)
+	}
+	defer func() { _ = rows.Close() }() // Err tells
+	total := 0
+	var changed []string
+	for rows.Next() {
+		var definition string
+		if err := rows.Scan(&definition); err != nil {
+			tb.Fatalf("testkit: reading functions: %v", err)
+		}
+		definition, n := sabotaged(definition)
+		if total += n; n > 0 {
+			changed = append(changed, definition)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		tb.Fatalf("testkit: reading functions: %v", err)
+	}
+	for _, definition := range changed {
+		if _, err := super.ExecContext(tb.Context(), definition); err != nil {
+			tb.Fatalf("testkit: changing function: %v\n%s", err, definition)
+		}
+	}
+	return total
+}
