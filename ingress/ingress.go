@@ -19,7 +19,9 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi"
+	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/stream"
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/lifecycle"
@@ -33,7 +35,7 @@ const (
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 32 << 10
 	drainTimeout  = 25 * time.Second
-	// A response is written within this time after the longest wait.
+	// A response is written within this time, the longest wait included; streams set deadlines of their own.
 	writeTimeout = 90 * time.Second
 )
 
@@ -59,6 +61,7 @@ type Ingress struct {
 	cfg      Config
 	deps     Deps
 	dispatch *dispatch.Dispatcher
+	streams  *stream.Hub
 	auth     *auth.Resolver
 	handler  http.Handler
 	draining atomic.Bool
@@ -88,11 +91,13 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	}
 	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, proxies)}
 	i.dispatch = dispatch.New(dispatch.Config{Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax}, deps.Store, deps.Bus, deps.Log)
+	i.streams = stream.New(deps.Store, deps.Bus.NewWatch(), deps.Log)
 	i.handler, err = httpapi.New(httpapi.Deps{
-		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch,
+		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch, Streams: i.streams,
 		Log: deps.Log, Metrics: deps.Metrics,
 		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping},
 		Draining: i.draining.Load, Proxies: proxies, PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
+		OpenID:      openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
 		RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
 	})
 	if err != nil {
@@ -132,6 +137,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 
 	var group lifecycle.Group
 	group.Add("dispatch", i.dispatch.Run)
+	group.Add("streams", i.streams.Run)
 	group.Add("credentials", func(ctx context.Context) error {
 		i.auth.Run(ctx)
 		return nil
@@ -173,6 +179,7 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	}
 	i.draining.Store(true)
 	i.dispatch.Drain()
+	i.streams.Drain()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	if err := server.Shutdown(drain); err != nil {

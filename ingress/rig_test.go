@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress"
+	"parley/ingress/internal/openapi/openapitest"
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/domain"
@@ -25,6 +26,7 @@ import (
 // test wants answers, echo stands in for the workers, on the real bus and the real tables.
 type rig struct {
 	*testing.T
+	dsn   string // of the database, as its owner
 	url   string
 	store *store.Store
 	bus   *bus.Bus
@@ -46,7 +48,8 @@ func defaults() ingress.Config {
 
 func newRig(t *testing.T, cfg ingress.Config) *rig {
 	t.Helper()
-	st, err := store.Open(testkit.Postgres(t), 16)
+	dsn := testkit.Postgres(t)
+	st, err := store.Open(dsn, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,7 @@ func newRig(t *testing.T, cfg ingress.Config) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	r := &rig{T: t, store: st, bus: b}
+	r := &rig{T: t, dsn: dsn, store: st, bus: b}
 	r.url, _ = r.serve(cfg, log)
 	r.signUp()
 	return r
@@ -151,7 +154,7 @@ func (r *rig) callAt(base, method, path string, headers head, body string) answe
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
-	res, err := loopback.Do(req)
+	res, err := openapitest.Do(r.T, loopback, req)
 	if err != nil {
 		r.Fatalf("%s %s: %v", method, path, err)
 	}
@@ -240,10 +243,11 @@ func (r *rig) answer(ctx context.Context, d *bus.Doorbell) {
 	run := c.Run()
 	run.Message, run.Output = &text, &domain.Output{Message: text}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := store.NewEnding(c.Fence, run)
+	ending, err := store.NewEnding(c.Held(), run)
 	if err != nil {
 		r.Errorf("rendering: %v", err)
 	}
+	ending.EndN = 3 // behind the start and the answer
 	finished, err := r.store.Finish(ctx, []store.Ending{ending})
 	if err != nil {
 		r.Errorf("finishing: %v", err)

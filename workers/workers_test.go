@@ -30,6 +30,8 @@ type rig struct {
 	org   string
 	inbox string
 
+	deadline time.Duration // of the runs that are started
+
 	mu      sync.Mutex
 	replies map[string]chan domain.Run
 }
@@ -51,7 +53,7 @@ func newRig(t *testing.T, cfg config.Workers) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, store: st, bus: b, org: account.Organization.ID, inbox: b.NewInbox(), replies: map[string]chan domain.Run{}}
+	r := &rig{T: t, store: st, bus: b, org: account.Organization.ID, inbox: b.NewInbox(), deadline: time.Minute, replies: map[string]chan domain.Run{}}
 	stop, err := b.OnReplies(r.inbox, r.reply)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +114,7 @@ func (r *rig) start(agent, session, message string) string {
 	run := store.NewRun{
 		ID: id.New(id.Run), OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
 		SessionID: session, SessionKey: contract.Hash(agent, session), TriggerType: "api", Input: input, Lane: domain.LaneAutomation,
-		ReplyTo: r.inbox, Retention: time.Hour, Deadline: time.Minute,
+		ReplyTo: r.inbox, Retention: time.Hour, Deadline: r.deadline,
 	}
 	run.Dedupe = contract.Dedupe(r.org, contract.EndpointAutomation, run.ID)
 	out, err := r.store.Accept(r.Context(), []store.NewRun{run}, 4)

@@ -13,21 +13,36 @@ var inline = regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|javascr
 func TestPages(t *testing.T) {
 	t.Parallel()
 	evil := `<script>alert(1)</script>`
-	login, err := RenderLogin(Login{Problem: evil})
-	if err != nil {
-		t.Fatal(err)
+	rendered := map[string][]byte{}
+	add := func(name string, page []byte, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendered[name] = page
 	}
+	page, err := RenderLogin(Login{Problem: evil, Email: evil + `"`, OpenID: true})
+	add("login", page, err)
+	for name, who := range map[string]Accept{"invited": {}, "invited account": {Known: true}, "invited and signed in": {Known: true, SignedIn: true}} {
+		who.Token, who.Organization, who.Email, who.As, who.Problem = "pi_x", evil, evil, "a member", evil
+		page, err = RenderAccept(who)
+		add(name, page, err)
+	}
+	page, err = RenderReset(Reset{Token: "pr_x", Email: evil, Problem: evil})
+	add("reset", page, err)
+	page, err = RenderNotice(Notice{Words: evil})
+	add("notice", page, err)
 	dashboard, err := RenderDashboard(Dashboard{
 		Name: evil, Email: "ada@example.com", Organization: "Ada's", OrganizationID: "org_x", Role: "owner", BaseURL: "http://127.0.0.1:8080",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, page := range map[string][]byte{"login": login, "dashboard": dashboard} {
+	rendered["dashboard"] = dashboard
+	for name, page := range rendered {
 		if found := inline.Find(page); found != nil {
 			t.Errorf("%s holds %q", name, found)
 		}
-		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", "<main>", "</html>"} {
+		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", "<main", "</html>"} {
 			if !bytes.Contains(page, []byte(part)) {
 				t.Errorf("%s lacks %s", name, part)
 			}

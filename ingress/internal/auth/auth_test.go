@@ -2,10 +2,13 @@ package auth
 
 import (
 	"crypto/tls"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,7 +90,7 @@ func TestCookie(t *testing.T) {
 
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	p, err := NewPasswords()
+	p, err := NewPasswords(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,28 +113,38 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
+// TestPasswordsAreBounded floods the one slot there is: never more are at work than there are slots, those that
+// fit wait, and the rest are refused at once.
 func TestPasswordsAreBounded(t *testing.T) {
 	t.Parallel()
+	const callers = 200
 	p := &Passwords{slots: make(chan struct{}, 1)}
-	p.slots <- struct{}{}
-	p.waiting.Store(passwordWaiters)
-	if _, err := p.enter(t.Context()); apierr.CodeOf(err) != apierr.Overloaded {
-		t.Errorf("beyond the queue: %v", err)
-	}
-	if got := p.waiting.Load(); got != passwordWaiters {
-		t.Errorf("%d waiters are counted", got)
-	}
-	p.waiting.Store(0)
-	done := make(chan error)
-	go func() {
-		leave, err := p.enter(t.Context())
-		if err == nil {
+	p.slots <- struct{}{} // somebody is in
+	refused, entered := make(chan error, callers), make(chan struct{}, callers)
+	var inside, most atomic.Int32
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			leave, err := p.enter(t.Context())
+			if err != nil {
+				refused <- err
+				return
+			}
+			most.Store(max(most.Load(), inside.Add(1)))
+			inside.Add(-1)
+			entered <- struct{}{}
 			leave()
+		})
+	}
+	for range callers - waitersPerSlot { // without the slot's becoming free
+		var coded *apierr.Error
+		if err := <-refused; !errors.As(err, &coded) || coded.Code != apierr.Overloaded || coded.RetryAfter < time.Second {
+			t.Errorf("beyond the queue: %v", err)
 		}
-		done <- err
-	}()
+	}
 	<-p.slots // whoever was in leaves
-	if err := <-done; err != nil {
-		t.Errorf("waiting: %v", err)
+	wg.Wait()
+	if len(entered) != waitersPerSlot || len(refused) != 0 || most.Load() != 1 || p.waiting.Load() != 0 {
+		t.Errorf("%d entered, %d refused late, %d at a time, %d still counted", len(entered), len(refused), most.Load(), p.waiting.Load())
 	}
 }

@@ -122,4 +122,15 @@ func (c *cache[K]) forget(key K) {
 	delete(c.entries, key)
 }
 
+// forgetWhere looks at all entries, which takes milliseconds when there are many: it is for rare changes.
+func (c *cache[K]) forgetWhere(meant func(*store.Credential) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, e := range c.entries {
+		if e.cred != nil && meant(e.cred) {
+			delete(c.entries, key)
+		}
+	}
+}
+
 func hashed(token string) [32]byte { return sha256.Sum256([]byte(token)) }

@@ -15,27 +15,31 @@ import (
 var params = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 const (
-	passwordWait    = 5 * time.Second
-	passwordWaiters = 256
+	passwordWait = 5 * time.Second
+	// How many may wait for each slot: they are through in under two seconds.
+	waitersPerSlot = 64
 )
 
 var errPasswordsBusy = errors.New("too many passwords are being checked")
 
-// Passwords hashes and checks passwords, as many at a time as there are cores: each takes a core and
-// much memory, and anybody may ask for one.
+// Passwords hashes and checks passwords, a few at a time: each takes a core and much memory, and anybody may
+// ask for one. Those that would have to wait long are refused.
 type Passwords struct {
 	slots   chan struct{}
 	waiting atomic.Int32
 	dummy   string // what the password of an account that has none is compared with
 }
 
-// NewPasswords prepares to hash passwords.
-func NewPasswords() (*Passwords, error) {
+// NewPasswords prepares to hash so many passwords at a time; 0 stands for the number of cores.
+func NewPasswords(slots int) (*Passwords, error) {
+	if slots < 1 {
+		slots = runtime.GOMAXPROCS(0)
+	}
 	dummy, err := argon2id.CreateHash("no password is this one", params)
 	if err != nil {
 		return nil, fmt.Errorf("preparing passwords: %w", err)
 	}
-	return &Passwords{slots: make(chan struct{}, runtime.GOMAXPROCS(0)), dummy: dummy}, nil
+	return &Passwords{slots: make(chan struct{}, slots), dummy: dummy}, nil
 }
 
 // Hash makes the text to store for a password.
@@ -79,7 +83,7 @@ func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 		return leave, nil
 	default:
 	}
-	if p.waiting.Add(1) > passwordWaiters {
+	if int(p.waiting.Add(1)) > waitersPerSlot*cap(p.slots) {
 		p.waiting.Add(-1)
 		return nil, busy(errPasswordsBusy)
 	}

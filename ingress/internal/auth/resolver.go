@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
 	"net/netip"
@@ -30,7 +31,7 @@ const (
 type Lookup interface {
 	KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*store.Credential, error)
 	LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*store.Credential, error)
-	TouchKeys(ctx context.Context, used map[string]time.Time) error
+	Touch(ctx context.Context, used map[string]time.Time) error
 }
 
 // Resolver tells who calls. Its Run must be running for it to answer.
@@ -54,11 +55,11 @@ func New(l Lookup, proxies Proxies) *Resolver {
 		}
 		return l.LoginCredentials(ctx, list)
 	}, func(hash [32]byte) string { return string(hash[:]) })
-	r.touches = newTouches(l.TouchKeys)
+	r.touches = newTouches(l.Touch)
 	return r
 }
 
-// Run reads credentials and writes down the use of keys until ctx ends.
+// Run reads credentials and writes down their use until ctx ends.
 func (r *Resolver) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.keys.group.Run(ctx) })
@@ -155,7 +156,7 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 	}
 	standing, err := organization(cred, p)
 	if err != nil && need != NeedPublic { // what is public needs no organization
-		return Identity{}, err
+		return Identity{Caller: ident.Caller}, err // whose limit it counts against is known
 	}
 	ident.Caller.OrganizationID, ident.Caller.Role = standing.OrganizationID, standing.Role
 	return ident, nil
@@ -188,9 +189,7 @@ func (r *Resolver) credential(ctx context.Context, p presented) (*store.Credenti
 	if !cred.ExpiresAt.IsZero() && !now.Before(cred.ExpiresAt) {
 		return nil, unauthenticated("the credential has expired")
 	}
-	if p.via == ViaKey {
-		r.touches.note(cred.KeyID, now)
-	}
+	r.touches.note(cred.KeyID+cred.LoginID, now)
 	return cred, nil
 }
 
@@ -232,3 +231,33 @@ func (r *Resolver) ForgetKey(keyID string) { r.keys.forget(keyID) }
 
 // ForgetToken drops what is remembered of a login session's token.
 func (r *Resolver) ForgetToken(token string) { r.logins.forget(hashed(token)) }
+
+// ForgetLogin is ForgetToken by the hash of the token.
+func (r *Resolver) ForgetLogin(hash []byte) {
+	if len(hash) == sha256.Size {
+		r.logins.forget([sha256.Size]byte(hash))
+	}
+}
+
+// ForgetUser drops what is remembered of all login sessions and keys of a user: what they may do has changed.
+func (r *Resolver) ForgetUser(userID string) {
+	theirs := func(cred *store.Credential) bool { return cred.UserID == userID }
+	r.keys.forgetWhere(theirs)
+	r.logins.forgetWhere(theirs)
+}
+
+// Person tells whose login session a request shows at an endpoint that takes none: nobody when it shows none, a
+// key, or a cookie that is no longer good, which the browser sends whether it is wanted or not. Any other broken
+// credential is an error.
+func (r *Resolver) Person(req *http.Request) (Identity, error) {
+	ident, err := r.Resolve(req, NeedPublic)
+	if err == nil && ident.Via != ViaCookie && ident.Via != ViaBearer {
+		return Identity{}, nil
+	}
+	_, explicit := req.Header[headerAuthorization]
+	_, key := req.Header[headerKey]
+	if apierr.CodeOf(err) == apierr.Unauthenticated && !explicit && !key {
+		return Identity{}, nil
+	}
+	return ident, err
+}

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	touchEvery = time.Minute // of one key
-	touchPause = time.Second // gathers the keys of many requests in one write
+	touchEvery = time.Minute // of one credential
+	touchPause = time.Second // gathers the credentials of many requests in one write
 	touchTime  = 3 * time.Second
 	touchSize  = 100_000
 )
 
-// touches writes down when keys were used, off the path of requests: it is a nicety, and lost when
+// touches writes down when API keys and login sessions were used, off the path of requests: it is a nicety, and lost when
 // the database is away.
 type touches struct {
 	write func(context.Context, map[string]time.Time) error
@@ -31,16 +31,16 @@ func newTouches(write func(context.Context, map[string]time.Time) error) *touche
 	}
 }
 
-func (t *touches) note(keyID string, now time.Time) {
+func (t *touches) note(name string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.last[keyID]) < touchEvery {
+	if now.Sub(t.last[name]) < touchEvery {
 		return
 	}
 	if len(t.last) >= touchSize {
 		clear(t.last) // the price is one more write for each
 	}
-	t.last[keyID], t.pending[keyID] = now, now
+	t.last[name], t.pending[name] = now, now
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -74,5 +74,5 @@ func (t *touches) flush(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
-	_ = t.write(ctx, used) // the next use of each key, a minute later, writes it again
+	_ = t.write(ctx, used) // the next use of each, a minute later, writes it again
 }

@@ -35,7 +35,7 @@ type Dispatcher struct {
 	bus     *bus.Bus
 	log     zerolog.Logger
 	inbox   string
-	lookups *batch.Group[[]byte, *store.StoredRun]
+	lookups *batch.Group[store.KeyOf, *store.StoredRun]
 	accepts *batch.Group[store.NewRun, store.Accepted]
 	waiting *waiters
 	full    atomic.Bool
@@ -97,16 +97,16 @@ func (d *Dispatcher) watchBacklog(ctx context.Context) {
 	}
 }
 
-// ByKey gives the live run that holds an idempotency hash, or nil.
-func (d *Dispatcher) ByKey(ctx context.Context, hash []byte) (*store.StoredRun, error) {
-	run, err := d.lookups.Do(ctx, hash)
+// ByKey gives the live run of an organization that holds an idempotency hash, or nil.
+func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*store.StoredRun, error) {
+	run, err := d.lookups.Do(ctx, store.KeyOf{OrganizationID: org, Hash: hash})
 	return run, refusal(err)
 }
 
-func (d *Dispatcher) lookup(ctx context.Context, hashes [][]byte) ([]*store.StoredRun, error) {
+func (d *Dispatcher) lookup(ctx context.Context, keys []store.KeyOf) ([]*store.StoredRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
-	return d.store.RunsByKey(ctx, hashes)
+	return d.store.RunsByKey(ctx, keys)
 }
 
 // Submitted is a run that was accepted, or the one that held its key already.
@@ -122,7 +122,7 @@ func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, 
 		return nil, overloaded(nil)
 	}
 	run.ReplyTo = d.inbox
-	w := d.waiting.add(run.ID) // before the run exists: its reply may come before this call returns
+	w := d.waiting.add(store.RunOf{OrganizationID: run.OrganizationID, RunID: run.ID}) // before the run exists: its reply may come before this call returns
 	accepted, err := d.accepts.Do(ctx, run)
 	if err == nil {
 		err = accepted.Err
@@ -179,7 +179,7 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	}
 	if s.wait == nil {
 		attachCtx, cancel := context.WithTimeout(ctx, limit)
-		s.wait = d.waiting.attach(attachCtx, s.Run.Run.ID)
+		s.wait = d.waiting.attach(attachCtx, store.RunOf{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID})
 		cancel()
 	}
 	timer := time.NewTimer(limit)

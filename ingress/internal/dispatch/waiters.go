@@ -30,6 +30,7 @@ type waiters struct {
 
 // watched is a run that at least one request waits for.
 type watched struct {
+	org   string
 	since time.Time
 	waits map[*wait]struct{}
 	stop  func() // ends the subscription to its done notice, when there is one
@@ -45,14 +46,14 @@ func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 	return &waiters{store: st, bus: b, log: log, runs: map[string]*watched{}, due: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
-func (ws *waiters) add(runID string) *wait {
-	w := &wait{runID: runID, result: make(chan Result, 1)}
+func (ws *waiters) add(of store.RunOf) *wait {
+	w := &wait{runID: of.RunID, result: make(chan Result, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	run := ws.runs[runID]
+	run := ws.runs[of.RunID]
 	if run == nil {
-		run = &watched{since: time.Now(), waits: map[*wait]struct{}{}}
-		ws.runs[runID] = run
+		run = &watched{org: of.OrganizationID, since: time.Now(), waits: map[*wait]struct{}{}}
+		ws.runs[of.RunID] = run
 	}
 	run.waits[w] = struct{}{}
 	return w
@@ -60,8 +61,8 @@ func (ws *waiters) add(runID string) *wait {
 
 // attach waits for a run that somebody else accepted: first the subscription, then a look at the row, so
 // that an end between the two is not missed.
-func (ws *waiters) attach(ctx context.Context, runID string) *wait {
-	w := ws.add(runID)
+func (ws *waiters) attach(ctx context.Context, of store.RunOf) *wait {
+	w, runID := ws.add(of), of.RunID
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
 		ws.log.Debug().Err(err).Str("run_id", runID).Msg("no done notices; polling")
@@ -153,31 +154,31 @@ func (ws *waiters) poll(ctx context.Context) {
 	}
 }
 
-func (ws *waiters) takeDue(all bool) []string {
+func (ws *waiters) takeDue(all bool) []store.RunOf {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	var ids []string
+	var due []store.RunOf
 	for id := range ws.due {
-		if ws.runs[id] != nil {
-			ids = append(ids, id)
+		if run := ws.runs[id]; run != nil {
+			due = append(due, store.RunOf{OrganizationID: run.org, RunID: id})
 		}
 	}
 	if all {
 		old := time.Now().Add(-pollEvery)
 		for id, run := range ws.runs {
 			if !ws.due[id] && run.since.Before(old) {
-				ids = append(ids, id)
+				due = append(due, store.RunOf{OrganizationID: run.org, RunID: id})
 			}
 		}
 	}
 	clear(ws.due)
-	return ids
+	return due
 }
 
-func (ws *waiters) read(ctx context.Context, ids []string) {
-	for len(ids) > 0 {
-		n := min(len(ids), pollMax)
-		runs, err := ws.store.EndedRuns(ctx, ids[:n])
+func (ws *waiters) read(ctx context.Context, due []store.RunOf) {
+	for len(due) > 0 {
+		n := min(len(due), pollMax)
+		runs, err := ws.store.EndedRuns(ctx, due[:n])
 		if err != nil {
 			ws.log.Warn().Err(err).Msg("reading awaited runs; trying again")
 			return // the next tick asks for all of them again
@@ -185,6 +186,6 @@ func (ws *waiters) read(ctx context.Context, ids []string) {
 		for _, r := range runs {
 			ws.resolve(r.Run.ID, Result{Ended: true, Erased: r.Erased, Body: r.Result})
 		}
-		ids = ids[n:]
+		due = due[n:]
 	}
 }

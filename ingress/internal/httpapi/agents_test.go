@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -113,7 +114,10 @@ func TestAgentSecrets(t *testing.T) {
 		t.Errorf("agent %s", a.body)
 	}
 	var stored string
-	must(t, w.store.DB().QueryRowContext(t.Context(), `SELECT tools::text || (SELECT string_agg(config::text, '') FROM agent_configs WHERE target_id = $1)
+	raw, err := sql.Open("postgres", w.dsn) // as a superuser: what is really there
+	must(t, err)
+	t.Cleanup(func() { _ = raw.Close() })
+	must(t, raw.QueryRowContext(t.Context(), `SELECT tools::text || (SELECT string_agg(config::text, '') FROM agent_configs WHERE target_id = $1)
 		FROM agents WHERE id = $1`, agentID).Scan(&stored))
 	list := string(w.do("GET", "/api/agents", "", ada.auth).body)
 	for _, secret := range []string{"hunter2", "swordfish"} {

@@ -14,7 +14,9 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/stream"
 	"parley/shared/secrets"
 	"parley/shared/store"
 )
@@ -32,15 +34,17 @@ type Deps struct {
 	Secrets  *secrets.Box
 	Runs     RunCanceller
 	Dispatch *dispatch.Dispatcher
+	Streams  *stream.Hub
 	Log      zerolog.Logger
 	Metrics  *prometheus.Registry // whose metrics /metrics shows; the requests' own are added
 
 	Checks   map[string]func(context.Context) error // what /readyz asks
 	Draining func() bool                            // true from the moment the ingress begins to stop
 
-	Proxies      auth.Proxies // believed about the client's address and scheme
-	PublicURL    string       // where browsers reach the service, such as https://parley.example.com
-	DefaultModel string       // shown for agents that name none
+	OpenID       openid.Settings // without a redirect address; the zero value is none
+	Proxies      auth.Proxies    // believed about the client's address and scheme
+	PublicURL    string          // where browsers reach the service, such as https://parley.example.com
+	DefaultModel string          // shown for agents that name none
 
 	RunDeadline      time.Duration // from acceptance
 	WaitDefault      time.Duration // for a run's end; the most that a request may ask for
@@ -53,6 +57,7 @@ type api struct {
 	passwords *auth.Passwords
 	logins    loginLimits
 	origins   *http.CrossOriginProtection
+	provider  *openid.Provider // nil when none is set
 	templates templateList
 	https     bool // browsers come by TLS, whatever the last hop is
 }
@@ -71,7 +76,7 @@ func New(deps Deps) (http.Handler, error) {
 }
 
 func newAPI(deps Deps) (*api, error) {
-	passwords, err := auth.NewPasswords()
+	passwords, err := auth.NewPasswords(0)
 	if err != nil {
 		return nil, fmt.Errorf("building HTTP face: %w", err)
 	}
@@ -89,6 +94,7 @@ func newAPI(deps Deps) (*api, error) {
 		}
 		a.https = public.Scheme == "https"
 	}
+	a.provider = newProvider(deps.OpenID, a.PublicURL)
 	return a, nil
 }
 

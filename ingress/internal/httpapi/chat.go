@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -23,37 +22,43 @@ type chatBody struct {
 func (b *chatBody) check(found *problems) {
 	checkSession(found, b.SessionID)
 	checkMessage(found, "message", b.Message)
-	if b.Stream.Value {
-		found.add("stream", codeInvalidValue, "this release answers chats as JSON only")
+}
+
+// chat runs an agent or template for a person, and answers with the run or, as it goes on, with its events.
+// What reads the request has returned before the wait: its frames would be kept for each of thousands who wait.
+func (a *api) chat(c *gin.Context) {
+	s, err := chatSubmission(c)
+	switch {
+	case err != nil:
+		fail(c, err)
+	case s.streamed:
+		a.submitStream(c, s)
+	default:
+		a.submit(c, s)
 	}
 }
 
-// chat runs an agent or template for a person, and answers with the run.
-func (a *api) chat(c *gin.Context) {
+func chatSubmission(c *gin.Context) (*submission, error) {
 	body, found, err := collect[chatBody](c)
 	if err != nil {
-		fail(c, err)
-		return
+		return nil, err
 	}
 	who := caller(c)
-	s := submission{
+	s := &submission{
 		endpoint: contract.EndpointChat, lane: domain.LaneChat, caller: who, principal: who.Principal(),
 		triggerType: domain.TriggerChat, sessionID: body.SessionID, message: body.Message,
-		key: idempotencyKey(found, c, optional[string]{}),
+		key:      idempotencyKey(found, c, optional[string]{}),
+		streamed: body.Stream.Value || wantsEvents(c.Request.Header),
 	}
 	s.agentID, s.templateID = chatTarget(found, c)
 	s.keyScope = s.target() + "\x00" + s.principal
-	if strings.Contains(c.GetHeader("Accept"), "text/event-stream") {
-		found.add("Accept", codeInvalidValue, "this release answers chats as JSON only")
+	if s.streamed {
+		s.last = resumedAt(found, c)
 	}
 	if who.Kind == domain.CallerDemo {
 		s.retention = demoRetention
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
-		return
-	}
-	a.submit(c, s)
+	return s, found.err()
 }
 
 // chatTarget reads which agent or template to chat with: exactly one.

@@ -35,24 +35,42 @@ func (a *api) admit(c *gin.Context, r route) error {
 			return err
 		}
 	}
-	if err != nil {
+	st := stateOf(c)
+	st.ident = ident // with an error, too, when the credential is good: then its limit is known
+	if err == nil && (ident.Via == auth.ViaNothing || ident.Via == auth.ViaCookie) {
+		if cause := a.origins.Check(c.Request); cause != nil {
+			a.showLimit(c) // another's page must not use up the visitor's limit
+			return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not send this request")
+		}
+	}
+	if err := a.count(c, r); err != nil {
 		return err
 	}
-	st := stateOf(c)
-	st.ident = ident
-	if ident.Via == auth.ViaNothing || ident.Via == auth.ViaCookie {
-		if err := a.origins.Check(c.Request); err != nil {
-			return apierr.Wrap(apierr.PermissionDenied, err, "a page of another origin may not send this request")
-		}
+	if err != nil {
+		return err
 	}
 	if st.query, err = readQuery(c.Request.URL.RawQuery); err != nil {
 		return err
 	}
-	return a.mayUse(c, r)
+	return mayUse(c, r)
 }
 
-// mayUse checks what a known caller may do at a route, and how often.
-func (a *api) mayUse(c *gin.Context, r route) error {
+// count counts a request against its caller's limit, when it is known who calls and it was not counted already. A
+// late route's handler counts; until it does its answers show where the limit stands.
+func (a *api) count(c *gin.Context, r route) error {
+	who := caller(c)
+	switch {
+	case who.Kind != domain.CallerUser && (who.Kind != domain.CallerSystem || who.OrganizationID == ""):
+		return nil
+	case r.late:
+		a.showLimit(c)
+		return nil
+	}
+	return a.spend(c)
+}
+
+// mayUse checks what a known caller may do at a route.
+func mayUse(c *gin.Context, r route) error {
 	who := caller(c)
 	switch {
 	case who.Kind == domain.CallerDemo:
@@ -60,15 +78,11 @@ func (a *api) mayUse(c *gin.Context, r route) error {
 		if r.need == auth.NeedDemo && (len(query(c)["template"]) == 0 || len(query(c)["id"]) > 0) {
 			return auth.DemoRestricted()
 		}
-		return nil
-	case who.Kind == "":
-		return nil // anonymous, on a public route
+	case who.Kind == "": // anonymous, on a public route
 	case r.role != "" && !who.Role.AtLeast(r.role):
 		return apierr.New(apierr.PermissionDenied, "this takes the role %s", r.role)
-	case r.late:
-		return nil
 	}
-	return a.spend(c)
+	return nil
 }
 
 // readQuery reads a query and refuses what is not text, so that no handler has to.
@@ -99,17 +113,28 @@ func (a *api) spend(c *gin.Context) error {
 	}
 	d, err := a.Limits.Check(c.Request.Context(), who)
 	if err != nil {
+		a.showLimit(c)
 		return fmt.Errorf("checking limit: %w", err)
 	}
-	return limited(c, d)
+	show(c, d)
+	return limited(d)
+}
+
+// showLimit says on the response where the caller's limit stands, and counts nothing: for what costs nothing,
+// such as replays. It shows nothing for callers without a limit, and leaves what counting has shown of the demo's.
+func (a *api) showLimit(c *gin.Context) {
+	if d, known := a.Limits.Peek(caller(c)); known {
+		show(c, d)
+	}
 }
 
 func (a *api) countDemo(c *gin.Context) error {
 	d, err := a.Limits.Demo(c.Request.Context(), a.Auth.DemoClient(c.Request))
+	show(c, d)
 	if err != nil {
 		return fmt.Errorf("checking demo limit: %w", err)
 	}
-	return limited(c, d)
+	return limited(d)
 }
 
 // The headers of limits, as net/http writes them: case does not matter in them.
@@ -118,11 +143,15 @@ const (
 	headerLimit  = "Ratelimit"
 )
 
-// limited writes a decision's headers, and is the refusal when it is one.
-func limited(c *gin.Context, d ratelimit.Decision) error {
+// show writes a decision's headers.
+func show(c *gin.Context, d ratelimit.Decision) {
 	header := c.Writer.Header()
 	header[headerPolicy] = []string{`"` + d.Tier + `";q=` + strconv.Itoa(d.Limit) + ";w=" + strconv.Itoa(int(ratelimit.Window/time.Second))}
 	header[headerLimit] = []string{`"` + d.Tier + `";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(wholeSeconds(d.Reset))}
+}
+
+// limited is a decision's refusal, when it is one.
+func limited(d ratelimit.Decision) error {
 	if d.Allowed {
 		return nil
 	}

@@ -145,7 +145,7 @@ func TestDemoLimit(t *testing.T) {
 		t.Errorf("headers %v", a.header)
 	}
 	get("198.51.100.1", "/api/agents").want(t, "a refused one counts", 403, "demo_restricted")
-	get("198.51.100.1", "/api/nope").want(t, "a stray one counts", 404, "not_found")
+	get("198.51.100.1", "/api/nope").want(t, "a stray one counts", 403, "demo_restricted")
 	a = get("198.51.100.1", "/api/agents/templates").want(t, "fourth", 429, "rate_limited")
 	if a.header.Get("Retry-After") != "60" || a.header.Get(headerLimit) != `"demo";r=0;t=60` || a.json(t, "retryable") != true {
 		t.Errorf("headers %v", a.header)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/secrets"
@@ -39,7 +41,8 @@ func (c *cancels) CancelQueued(_ context.Context, org, agentID string) error {
 
 // world is the whole HTTP face over a real database, without a network.
 type world struct {
-	t       *testing.T
+	t       testing.TB
+	dsn     string // of the database, as a superuser
 	api     *api
 	handler http.Handler
 	store   *store.Store
@@ -66,38 +69,47 @@ func (b *lockedBuffer) String() string {
 
 var manyRequests = ratelimit.Settings{Demo: 100, User: 1_000_000, System: 2_000_000}
 
-func newWorld(t *testing.T, limits ratelimit.Settings) *world {
-	t.Helper()
-	s, err := store.Open(testkit.Postgres(t), 8)
-	must(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	must(t, s.SyncTemplates(t.Context(), templates.All()))
+func newWorld(tb testing.TB, limits ratelimit.Settings) *world {
+	tb.Helper()
+	dsn := testkit.Postgres(tb)
+	s, err := store.Open(dsn, 8)
+	must(tb, err)
+	tb.Cleanup(func() { _ = s.Close() })
+	return newWorldOver(tb, dsn, s, limits)
+}
+
+// newWorldOver is newWorld over a store that the test has made.
+func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *world {
+	tb.Helper()
+	owner, err := store.OpenOwner(dsn, 1)
+	must(tb, err)
+	must(tb, errors.Join(owner.SyncTemplates(tb.Context(), templates.All()), owner.Close()))
 	l, err := ratelimit.New(s, limits)
-	must(t, err)
+	must(tb, err)
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
-	must(t, err)
+	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
-	w := &world{t: t, store: s, cancels: &cancels{}, log: &lockedBuffer{}}
+	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, log: &lockedBuffer{}}
 	resolver := auth.New(s, proxies)
 	var wg sync.WaitGroup
-	wg.Go(func() { resolver.Run(t.Context()) })
-	t.Cleanup(wg.Wait)
+	wg.Go(func() { resolver.Run(tb.Context()) })
+	tb.Cleanup(wg.Wait)
 	w.api, err = newAPI(Deps{
 		Store: s, Auth: resolver, Limits: l, Secrets: box, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
 		PublicURL: "http://parley.test/", DefaultModel: "offline",
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	})
-	must(t, err)
+	must(tb, err)
 	m, err := newMetrics(nil)
-	must(t, err)
+	must(tb, err)
 	w.handler = w.api.engine(m)
 	return w
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -111,11 +123,11 @@ type answer struct {
 func (a answer) requestID() string { return strings.Join(a.header[headerRequestID], " and ") }
 
 // json gives the body, or what a path such as "errors.0.field" leads to in it.
-func (a answer) json(t *testing.T, path string) any {
-	t.Helper()
+func (a answer) json(tb testing.TB, path string) any {
+	tb.Helper()
 	var value any
 	if err := json.Unmarshal(a.body, &value); err != nil {
-		t.Fatalf("body %q: %v", a.body, err)
+		tb.Fatalf("body %q: %v", a.body, err)
 	}
 	for part := range strings.SplitSeq(path, ".") {
 		switch v := value.(type) {
@@ -132,20 +144,20 @@ func (a answer) json(t *testing.T, path string) any {
 	return value
 }
 
-func (a answer) text(t *testing.T, path string) string {
-	t.Helper()
-	s, _ := a.json(t, path).(string)
+func (a answer) text(tb testing.TB, path string) string {
+	tb.Helper()
+	s, _ := a.json(tb, path).(string)
 	return s
 }
 
 // problems renders an error's code and fields: "invalid_request name:required".
-func (a answer) problems(t *testing.T) string {
-	t.Helper()
+func (a answer) problems(tb testing.TB) string {
+	tb.Helper()
 	var p problem
 	if a.header.Get("Content-Type") != "application/problem+json" {
 		return ""
 	}
-	must(t, json.Unmarshal(a.body, &p))
+	must(tb, json.Unmarshal(a.body, &p))
 	out := string(p.Code)
 	for _, f := range p.Errors {
 		out += " " + f.Field + ":" + f.Code
@@ -176,16 +188,15 @@ func (w *world) do(method, target, body string, headers ...string) answer {
 
 func (w *world) send(req *http.Request) answer {
 	w.t.Helper()
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, req)
+	rec := openapitest.Serve(w.t, w.handler, req)
 	return answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 }
 
 // want fails the test unless an answer has the status, and for errors exactly these problems.
-func (a answer) want(t *testing.T, what string, status int, problems string) answer {
-	t.Helper()
-	if a.status != status || a.problems(t) != problems {
-		t.Errorf("%s: %d %q, want %d %q\n%s", what, a.status, a.problems(t), status, problems, a.body)
+func (a answer) want(tb testing.TB, what string, status int, problems string) answer {
+	tb.Helper()
+	if a.status != status || a.problems(tb) != problems {
+		tb.Errorf("%s: %d %q, want %d %q\n%s", what, a.status, a.problems(tb), status, problems, a.body)
 	}
 	return a
 }
@@ -209,8 +220,7 @@ func (w *world) signUp(email string) person {
 // join makes p a member of another organization.
 func (w *world) join(p person, org string, role domain.Role) {
 	w.t.Helper()
-	_, err := w.store.DB().ExecContext(w.t.Context(), `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)`, org, p.id, role)
-	must(w.t, err)
+	w.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)`, org, p.id, role)
 	w.api.Auth.ForgetToken(p.token)
 }
 

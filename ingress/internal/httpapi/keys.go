@@ -100,12 +100,61 @@ func (a *api) revokeKey(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	who := caller(c)
-	err = a.Store.RevokeKey(c.Request.Context(), who.OrganizationID, who.UserID, who.Role.AtLeast(domain.RoleAdmin), keyID)
-	if err != nil {
+	if err := a.Store.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
 		fail(c, err)
 		return
 	}
 	a.Auth.ForgetKey(keyID)
 	writeJSON(c, http.StatusOK, deleted(keyID))
+}
+
+// How long a rotated key may work on beside the one that takes its place, in seconds.
+const (
+	overlapDefault = 24 * 60 * 60
+	overlapMost    = 7 * overlapDefault
+)
+
+type rotateBody struct {
+	OverlapSeconds optional[int] `json:"overlapSeconds"`
+}
+
+func (b *rotateBody) check(p *problems) {
+	if n := b.OverlapSeconds.Value; n < 0 || n > overlapMost {
+		p.add("overlapSeconds", codeInvalidValue, "must be from 0 to %d", overlapMost)
+	}
+}
+
+// rotateKey is POST /api/keys?id=&action=rotate: a new key like the old one, which ends after the overlap. Whoever
+// may make such a key may rotate it. The body may be left out.
+func (a *api) rotateKey(c *gin.Context) {
+	var body rotateBody
+	var err error
+	if c.Request.ContentLength != 0 {
+		body, err = bind[rotateBody](c)
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	keyID, err := requiredID(c, id.Key)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	k := secrets.NewAPIKey()
+	made := store.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
+	overlap := time.Duration(body.OverlapSeconds.or(overlapDefault)) * time.Second
+	stored, err := a.Store.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	a.Auth.ForgetKey(keyID) // its end has changed
+	writeJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
+}
+
+// actor is the caller as the one who changes their organization.
+func actor(c *gin.Context) store.Actor {
+	who := caller(c)
+	return store.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
 }

@@ -6,6 +6,8 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -59,14 +61,39 @@ type loggedIn struct {
 	ExpiresAt    domain.Time         `json:"expiresAt"`
 }
 
+// userAgentMost is how much is kept of what a browser calls itself, in characters.
+const userAgentMost = 256
+
 // newLogin makes a session token, and the session to store in place of the browser's present one.
-func newLogin(c *gin.Context) (token string, login store.NewLogin) {
+func (a *api) newLogin(c *gin.Context) (token string, login store.NewLogin) {
 	token = secrets.NewSessionToken()
-	login = store.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: domain.At(time.Now().Add(auth.SessionLife)).Time}
+	login = store.NewLogin{
+		TokenHash: secrets.Hash(token), ExpiresAt: domain.At(time.Now().Add(auth.SessionLife)).Time,
+		UserAgent: shownText(c.Request.UserAgent(), userAgentMost),
+	}
+	if address := a.Auth.ClientAddr(c.Request); address.IsValid() {
+		login.Address = address.String()
+	}
 	if old := auth.CookieToken(c.Request); old != "" {
 		login.Replaces = secrets.Hash(old)
 	}
 	return token, login
+}
+
+// shownText keeps the start of a text without what is no UTF-8 or no letter to show.
+func shownText(text string, most int) string {
+	var out strings.Builder
+	n := 0
+	for _, r := range text {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			continue
+		}
+		if n++; n > most {
+			break
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
 }
 
 // startSession answers with the session's token, in the body and as cookie.
@@ -88,11 +115,15 @@ type signupBody struct {
 	Name     optional[string] `json:"name"`
 }
 
-func (b *signupBody) check(p *problems) {
-	p.text("email", b.Email, 1, emailMost)
-	if address, err := mail.ParseAddress(b.Email); err != nil || address.Address != b.Email {
+func checkEmail(p *problems, email string) {
+	p.text("email", email, 1, emailMost)
+	if address, err := mail.ParseAddress(email); err != nil || address.Address != email {
 		p.add("email", codeInvalidValue, "must be an email address")
 	}
+}
+
+func (b *signupBody) check(p *problems) {
+	checkEmail(p, b.Email)
 	p.text("password", b.Password, passwordLeast, passwordMost)
 	if b.Name.Set {
 		p.text("name", b.Name.Value, 1, nameMost)
@@ -111,15 +142,23 @@ func (a *api) signup(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	local, _, _ := strings.Cut(body.Email, "@")
-	token, login := newLogin(c)
-	user := store.NewUser{Email: body.Email, Name: body.Name.or(local), PasswordHash: hash}
+	token, login := a.newLogin(c)
+	user := store.NewUser{Email: body.Email, Name: body.Name.or(localPart(body.Email)), PasswordHash: hash}
 	account, err := a.Store.SignUp(c.Request.Context(), user, login)
 	if err != nil {
 		fail(c, err)
 		return
 	}
 	a.startSession(c, http.StatusCreated, account, token, login)
+}
+
+// localPart is what people who give no name are called: their address up to the @.
+func localPart(email string) string {
+	local, _, _ := strings.Cut(email, "@")
+	if runes := []rune(local); len(runes) > nameMost {
+		return string(runes[:nameMost])
+	}
+	return local
 }
 
 type loginBody struct {
@@ -140,31 +179,7 @@ func (a *api) login(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	ctx := c.Request.Context()
-	good, err := a.logins.begin(body.Email, a.Auth.DemoClient(c.Request))
-	if err != nil {
-		fail(c, err)
-		return
-	}
-	user, hash, err := a.Store.UserByEmail(ctx, body.Email)
-	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
-		good()
-		fail(c, err)
-		return
-	}
-	matches, err := a.passwords.Matches(ctx, body.Password, hash)
-	if err != nil {
-		good()
-		fail(c, err)
-		return
-	}
-	if !matches {
-		fail(c, apierr.New(apierr.Unauthenticated, "the email address or the password is wrong"))
-		return
-	}
-	good()
-	token, login := newLogin(c)
-	account, err := a.Store.LogIn(ctx, user.ID, login)
+	account, token, login, err := a.logIn(c, body)
 	if err != nil {
 		fail(c, err)
 		return
@@ -172,18 +187,78 @@ func (a *api) login(c *gin.Context) {
 	a.startSession(c, http.StatusOK, account, token, login)
 }
 
-// logout is POST /api/auth/logout: the session that the request came with ends everywhere.
+// logIn begins a session for whoever knows the password.
+func (a *api) logIn(c *gin.Context, body loginBody) (store.Account, string, store.NewLogin, error) {
+	userID, err := a.authenticate(c, body.Email, body.Password)
+	if err != nil {
+		return store.Account{}, "", store.NewLogin{}, err
+	}
+	token, login := a.newLogin(c)
+	account, err := a.Store.LogIn(c.Request.Context(), userID, login)
+	return account, token, login, err
+}
+
+// authenticate gives the user of an address if the password is theirs. Wrong ones are counted.
+func (a *api) authenticate(c *gin.Context, email, password string) (string, error) {
+	ctx := c.Request.Context()
+	good, err := a.logins.begin(email, a.Auth.DemoClient(c.Request))
+	if err != nil {
+		return "", err
+	}
+	user, hash, err := a.Store.UserByEmail(ctx, email)
+	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
+		good()
+		return "", err
+	}
+	matches, err := a.passwords.Matches(ctx, password, hash)
+	if err != nil {
+		good()
+		return "", err
+	}
+	if !matches {
+		return "", apierr.New(apierr.Unauthenticated, "the email address or the password is wrong")
+	}
+	good()
+	return user.ID, nil
+}
+
+// logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with
+// ?everywhere=1 all sessions of its user.
 func (a *api) logout(c *gin.Context) {
-	ident := identity(c)
-	if ident.Token == "" {
-		fail(c, apierr.New(apierr.PermissionDenied, "an API key has no session to end: it is revoked instead"))
+	ident, err := ownSession(c)
+	if err != nil {
+		fail(c, err)
 		return
 	}
-	if err := a.Store.LogOut(c.Request.Context(), secrets.Hash(ident.Token)); err != nil {
+	found := &problems{}
+	value, everywhere := single(c, "everywhere", found)
+	if everywhere && value != "1" {
+		found.add("everywhere", codeInvalidValue, "must be 1 or left out")
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	if everywhere {
+		err = a.Store.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
+		a.Auth.ForgetUser(ident.Caller.UserID)
+	} else {
+		err = a.Store.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
+		a.Auth.ForgetToken(ident.Token)
+	}
+	if err != nil {
 		fail(c, fmt.Errorf("ending session: %w", err))
 		return
 	}
-	a.Auth.ForgetToken(ident.Token)
 	auth.ClearCookie(c.Writer, a.secure(c))
 	c.Status(http.StatusNoContent)
+}
+
+// ownSession gives the identity of a caller who came with a login session.
+func ownSession(c *gin.Context) (auth.Identity, error) {
+	ident := identity(c)
+	if ident.Token == "" {
+		return ident, apierr.New(apierr.PermissionDenied, "an API key has no login sessions: it is revoked instead")
+	}
+	return ident, nil
 }

@@ -15,28 +15,28 @@ import (
 )
 
 // loginPage is GET /login: with ?token= a one-time link, which logs its user in, and without it the
-// page that says how to get one.
+// page to sign in by.
 func (a *api) loginPage(c *gin.Context) {
 	tokens, given := c.Request.URL.Query()["token"]
 	if !given {
-		showLogin(c, http.StatusOK, "")
+		a.showLogin(c, http.StatusOK, "", "")
 		return
 	}
 	if len(tokens) != 1 || !secrets.IsLinkToken(tokens[0]) {
-		showLogin(c, http.StatusBadRequest, "This is not a complete login link. Copy the whole of it.")
+		a.showLogin(c, http.StatusBadRequest, "This is not a complete login link. Copy the whole of it.", "")
 		return
 	}
 	if strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
 		c.Status(http.StatusNoContent) // the browser guesses that its user may want the page: the link is for once
 		return
 	}
-	token, login := newLogin(c)
+	token, login := a.newLogin(c)
 	_, err := a.Store.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, store.ErrLinkSpent):
-		showLogin(c, http.StatusGone, "This login link was used already, or is too old. Get a new one.")
+		a.showLogin(c, http.StatusGone, "This login link was used already, or is too old. Get a new one.", "")
 	case errors.Is(err, store.ErrLinkUnknown):
-		showLogin(c, http.StatusBadRequest, "This login link does not exist here. Get a new one.")
+		a.showLogin(c, http.StatusBadRequest, "This login link does not exist here. Get a new one.", "")
 	case err != nil:
 		fail(c, err)
 	default:
@@ -45,13 +45,10 @@ func (a *api) loginPage(c *gin.Context) {
 	}
 }
 
-func showLogin(c *gin.Context, status int, problem string) {
-	page, err := web.RenderLogin(web.Login{Problem: problem})
-	if err != nil {
-		fail(c, err)
-		return
-	}
-	showPage(c, status, page)
+// showLogin shows the login page with a problem, and the address that was given.
+func (a *api) showLogin(c *gin.Context, status int, problem, email string) {
+	page, err := web.RenderLogin(web.Login{Problem: problem, Email: email, OpenID: a.provider != nil})
+	showRendered(c, status, page, err)
 }
 
 // dashboardPage is GET /dashboard, for whoever a cookie says is signed in.
@@ -85,7 +82,9 @@ func (a *api) dashboardPage(c *gin.Context) {
 func showPage(c *gin.Context, status int, page []byte) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", web.ContentSecurityPolicy)
-	header.Set("Referrer-Policy", "no-referrer") // an address may hold a login token
+	// An address may hold a token, which is no other site's business. With no-referrer browsers would send the
+	// pages' own forms as if from another origin.
+	header.Set("Referrer-Policy", "same-origin")
 	c.Data(status, "text/html; charset=utf-8", page)
 }
 

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -100,7 +99,7 @@ func toCoded(c *gin.Context, err error) *apierr.Error {
 	if errors.As(err, &coded) || errors.As(store.Unavailable(err), &coded) {
 		return coded
 	}
-	if errors.Is(err, context.Canceled) && c.Request.Context().Err() != nil {
+	if c.Request.Context().Err() != nil { // whatever the error is, PostgreSQL's words for a cancelled statement among them
 		gone := apierr.New(apierr.Unavailable, "the request was given up") // nobody is left to read it
 		gone.RetryAfter = time.Second
 		return gone

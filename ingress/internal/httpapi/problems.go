@@ -46,10 +46,13 @@ func (p *problems) has(field string) bool {
 	return false
 }
 
-// text checks that a text has between least and most characters, in Unicode code points.
+// text checks that a text has between least and most characters, in Unicode code points. Bodies are UTF-8 by
+// then, but headers may hold any bytes, and the database takes no others.
 func (p *problems) text(field, value string, least, most int) {
 	n := utf8.RuneCountInString(value)
 	switch {
+	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+		p.add(field, codeInvalidValue, "must be UTF-8 without U+0000")
 	case n < least && n == 0:
 		p.add(field, codeTooShort, "must not be empty")
 	case n < least:

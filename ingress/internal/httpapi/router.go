@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -23,15 +24,30 @@ type route struct {
 
 // routes is everything under /api.
 func (a *api) routes() []route {
-	const member, admin = domain.RoleMember, domain.RoleAdmin
+	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	return []route{
 		{"POST", "/api/auth/signup", "", auth.NeedNobody, "", false, a.signup},
 		{"POST", "/api/auth/login", "", auth.NeedNobody, "", false, a.login},
 		{"POST", "/api/auth/logout", "", auth.NeedUser, member, false, a.logout},
 		{"GET", "/api/auth/session", "", auth.NeedUser, member, false, a.session},
+		{"GET", "/api/auth/sessions", "", auth.NeedUser, member, false, a.listLogins},
+		{"DELETE", "/api/auth/sessions", "", auth.NeedUser, member, false, a.endLogin},
+		{"POST", "/api/auth/accept", "", auth.NeedNobody, "", false, a.accept},
+		{"POST", "/api/auth/reset", "", auth.NeedNobody, "", false, a.reset},
+		{"GET", "/api/auth/oidc", "", auth.NeedNobody, "", false, a.beginOIDC},
+		{"GET", "/api/auth/oidc/callback", "", auth.NeedNobody, "", false, a.finishOIDC},
+
+		{"GET", "/api/organizations", "", auth.NeedUser, member, false, a.getOrganizations},
+		{"POST", "/api/organizations", "", auth.NeedUser, member, false, a.createOrganization},
+		{"PUT", "/api/organizations", "", auth.NeedUser, member, false, a.renameOrganization},
+		{"GET", "/api/organizations/members", "", auth.NeedUser, member, false, a.listMembers},
+		{"POST", "/api/organizations/members", "", auth.NeedUser, owner, false, a.addMember},
+		{"POST", "/api/organizations/members", "reset", auth.NeedUser, admin, false, a.resetMember},
+		{"DELETE", "/api/organizations/members", "", auth.NeedUser, member, false, a.removeMember},
 
 		{"GET", "/api/keys", "", auth.NeedUser, member, false, a.listKeys},
 		{"POST", "/api/keys", "", auth.NeedUser, member, false, a.createKey},
+		{"POST", "/api/keys", "rotate", auth.NeedUser, member, false, a.rotateKey},
 		{"DELETE", "/api/keys", "", auth.NeedUser, member, false, a.revokeKey},
 
 		{"GET", "/api/agents/templates", "", auth.NeedPublic, "", false, a.listTemplates},
@@ -40,6 +56,9 @@ func (a *api) routes() []route {
 		{"POST", "/api/agents", "chat", auth.NeedDemo, member, true, a.chat},
 		{"PUT", "/api/agents", "", auth.NeedUser, admin, false, a.updateAgent},
 		{"DELETE", "/api/agents", "", auth.NeedUser, admin, false, a.deleteAgent},
+
+		{"GET", "/api/sessions", "", auth.NeedUser, member, false, a.getSessions},
+		{"DELETE", "/api/sessions", "", auth.NeedUser, member, false, a.eraseSession},
 
 		{"GET", "/api/runs", "", auth.NeedUser, member, false, a.getRuns},
 		{"POST", "/api/runs", "*", auth.NeedUser, member, false, a.postRuns},
@@ -57,8 +76,18 @@ func (a *api) pages(m *metrics) []route {
 		{method: "GET", path: "/metrics", handle: m.show},
 		{method: "GET", path: "/", handle: toDashboard},
 		{method: "GET", path: "/login", handle: a.loginPage},
+		{method: "POST", path: "/login", handle: a.loginForm},
+		{method: "GET", path: acceptPath, handle: a.acceptPage},
+		{method: "POST", path: acceptPath, handle: a.acceptForm},
+		{method: "GET", path: resetPath, handle: a.resetPage},
+		{method: "POST", path: resetPath, handle: a.resetForm},
 		{method: "GET", path: "/dashboard", handle: a.dashboardPage},
 		{method: "GET", path: "/assets/style.css", handle: styleSheet},
+		{method: "GET", path: "/assets/docs.css", handle: document(contentCSS, web.DocsStyleSheet)},
+		{method: "GET", path: "/docs", handle: document(contentHTML, a.docsPage)},
+		{method: "GET", path: "/docs/errors", handle: document(contentHTML, errorsPage)},
+		{method: "GET", path: "/llms.txt", handle: document(contentText, a.llmsText)},
+		{method: "GET", path: "/openapi.json", handle: document(contentJSON, openAPIDocument)},
 	}
 }
 
@@ -133,14 +162,24 @@ func (a *api) byAction(group []route) gin.HandlerFunc {
 	}
 }
 
-// stray answers requests that no route takes. Those with the demo header count all the same.
+// stray answers requests that no route takes. Those with the demo header count all the same, and to demo
+// visitors what is not there is closed like everything else.
 func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if auth.SaysDemo(c.Request) {
+		if !auth.SaysDemo(c.Request) {
+			fail(c, answer)
+			return
+		}
+		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
+		if err != nil || ident.Caller.Kind == domain.CallerDemo {
 			if err := a.countDemo(c); err != nil {
 				fail(c, err)
 				return
 			}
+		}
+		if err != nil {
+			fail(c, err)
+			return
 		}
 		fail(c, answer)
 	}

@@ -54,7 +54,7 @@ func (a *api) runAutomation(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	a.submit(c, s)
+	a.submit(c, &s)
 }
 
 // automationInput takes message out of input; what else input has is passed to the agent as data.

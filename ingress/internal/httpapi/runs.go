@@ -83,9 +83,15 @@ func runFilter(c *gin.Context) (store.RunFilter, error) {
 }
 
 func (a *api) getRun(c *gin.Context, runID string) {
-	wait, err := a.longPoll(c)
-	if err != nil {
+	found := &problems{}
+	streamed, last := a.eventsAsked(found, c)
+	wait := a.longPoll(found, c)
+	if err := found.err(); err != nil {
 		fail(c, err)
+		return
+	}
+	if streamed {
+		a.streamRun(c, runID, last)
 		return
 	}
 	run, err := a.findRun(c, runID)
@@ -108,18 +114,29 @@ func (a *api) getRun(c *gin.Context, runID string) {
 	a.writeRun(c, run)
 }
 
-// longPoll reads how long a reader wants to wait for a run's end: whole seconds, cut to the setting.
-func (a *api) longPoll(c *gin.Context) (time.Duration, error) {
-	found := &problems{}
-	if _, given := single(c, "stream", found); given {
-		found.add("stream", codeInvalidValue, "this release has no event streams")
+// eventsAsked reads whether a reader wants a run's events, and behind which one.
+func (a *api) eventsAsked(found *problems, c *gin.Context) (streamed bool, last domain.EventID) {
+	switch value, given := single(c, "stream", found); {
+	case !given:
+		return false, last
+	case value != "1" && value != "true":
+		found.add("stream", codeInvalidValue, "must be 1 or true; without it the answer is the run")
+		return false, last
 	}
+	if _, given := query(c)["wait"]; given {
+		found.add("wait", codeInvalidValue, "a stream waits by itself; name one of wait and stream")
+	}
+	return true, resumedAt(found, c)
+}
+
+// longPoll reads how long a reader wants to wait for a run's end: whole seconds, cut to the setting.
+func (a *api) longPoll(found *problems, c *gin.Context) time.Duration {
 	text, given := single(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
 	if given && (err != nil || seconds < 0) {
 		found.add("wait", codeInvalidValue, "must be a whole number of seconds")
 	}
-	return a.capped(seconds), found.err()
+	return a.capped(seconds)
 }
 
 func (a *api) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
@@ -131,9 +148,11 @@ func (a *api) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
 	return run, err
 }
 
+func erasedRun() error { return apierr.New(apierr.Erased, "this run was erased by its organization") }
+
 func (a *api) writeRun(c *gin.Context, run store.StoredRun) {
 	if run.Erased {
-		fail(c, apierr.New(apierr.Erased, "this run was erased by its organization"))
+		fail(c, erasedRun())
 		return
 	}
 	body, err := run.Body()

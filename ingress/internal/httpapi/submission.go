@@ -33,13 +33,15 @@ type submission struct {
 	keyScope     string          // what the key is unique in, beside organization and endpoint
 	triggerType  string
 	automationID string
-	retention    time.Duration // 0: until the session is erased
+	retention    time.Duration  // 0: until the session is erased
+	streamed     bool           // events are wanted instead of the result,
+	last         domain.EventID // behind this one
 }
 
-func (s submission) target() string { return s.agentID + s.templateID }
+func (s *submission) target() string { return s.agentID + s.templateID }
 
 // keyHash is what the database knows the idempotency key by; nil without one.
-func (s submission) keyHash() []byte {
+func (s *submission) keyHash() []byte {
 	if s.key == "" {
 		return nil
 	}
@@ -47,7 +49,7 @@ func (s submission) keyHash() []byte {
 }
 
 // fingerprint tells a retry from another request under the same key.
-func (s submission) fingerprint() []byte {
+func (s *submission) fingerprint() []byte {
 	return contract.Hash(s.target(), s.sessionID, s.message, string(canonical(s.data)))
 }
 
@@ -70,7 +72,7 @@ func canonical(raw json.RawMessage) []byte {
 }
 
 // newRun gives the submission its id and the shape that is stored.
-func (s submission) newRun(deadline time.Duration, traceparent string) (store.NewRun, error) {
+func (s *submission) newRun(deadline time.Duration, traceparent string) (store.NewRun, error) {
 	input, err := json.Marshal(domain.Input{Message: s.message, Data: s.data})
 	if err != nil {
 		return store.NewRun{}, err
@@ -96,13 +98,13 @@ func (s submission) newRun(deadline time.Duration, traceparent string) (store.Ne
 
 // submit carries a submission from its key's lookup to the answer. The key comes before limits, agent and
 // permission: a replay costs nothing and stays what it was.
-func (a *api) submit(c *gin.Context, s submission) {
+func (a *api) submit(c *gin.Context, s *submission) {
 	wait, err := a.preferredWait(c.Request.Header)
 	if err != nil {
 		fail(c, err)
 		return
 	}
-	sub, err := a.findOrAccept(c, s)
+	sub, err := a.findOrAccept(c, s, func(string) {})
 	if err != nil {
 		fail(c, err)
 		return
@@ -111,7 +113,7 @@ func (a *api) submit(c *gin.Context, s submission) {
 	about(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	replayed := sub.Existing && (sub.Run.Result != nil || sub.Run.Erased)
 	if !replayed && wait == 0 {
-		a.accepted(c, sub.Run)
+		a.accepted(c, &sub.Run)
 		return
 	}
 	result, err := a.Dispatch.Await(c.Request.Context(), sub, wait)
@@ -121,7 +123,7 @@ func (a *api) submit(c *gin.Context, s submission) {
 	case result.Erased:
 		fail(c, apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization"))
 	case !result.Ended:
-		a.unfinished(c, sub.Run)
+		a.unfinished(c, &sub.Run)
 	default:
 		if replayed {
 			c.Header("Idempotency-Replayed", "true")
@@ -130,15 +132,16 @@ func (a *api) submit(c *gin.Context, s submission) {
 	}
 }
 
-func (a *api) findOrAccept(c *gin.Context, s submission) (*dispatch.Submitted, error) {
+// findOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
+func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	ctx := c.Request.Context()
 	if hash := s.keyHash(); hash != nil {
-		run, err := a.Dispatch.ByKey(ctx, hash)
+		run, err := a.Dispatch.ByKey(ctx, s.caller.OrganizationID, hash)
 		if err != nil {
 			return nil, err
 		}
 		if run != nil {
-			return attach(s, *run)
+			return attach(s, run)
 		}
 	}
 	if err := a.spend(c); err != nil {
@@ -148,24 +151,25 @@ func (a *api) findOrAccept(c *gin.Context, s submission) (*dispatch.Submitted, e
 	if err != nil {
 		return nil, err
 	}
+	accepting(run.ID)
 	sub, err := a.Dispatch.Submit(ctx, run)
 	if err != nil || !sub.Existing {
 		return sub, err
 	}
 	a.Limits.Refund(s.caller) // another request with this key came first
-	return attach(s, sub.Run)
+	return attach(s, &sub.Run)
 }
 
 // attach gives the run that holds the key, if it was asked the same.
-func attach(s submission, run store.StoredRun) (*dispatch.Submitted, error) {
+func attach(s *submission, run *store.StoredRun) (*dispatch.Submitted, error) {
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
 		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
 	}
-	return dispatch.Attach(run), nil
+	return dispatch.Attach(*run), nil
 }
 
 // accepted answers 202 with the run as it was accepted.
-func (a *api) accepted(c *gin.Context, run store.StoredRun) {
+func (a *api) accepted(c *gin.Context, run *store.StoredRun) {
 	body, err := run.Body()
 	if err != nil {
 		fail(c, err)
@@ -177,17 +181,17 @@ func (a *api) accepted(c *gin.Context, run store.StoredRun) {
 }
 
 // unfinished answers 202 with the run as it stands now that the wait is over.
-func (a *api) unfinished(c *gin.Context, run store.StoredRun) {
+func (a *api) unfinished(c *gin.Context, run *store.StoredRun) {
 	now, err := a.Store.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 	if err != nil {
 		a.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
-		now = run
+		now = *run
 	}
 	if now.Result != nil { // it ended just now
 		c.Data(http.StatusOK, contentJSON, now.Result)
 		return
 	}
-	a.accepted(c, now)
+	a.accepted(c, &now)
 }
 
 // capped is a wait in seconds, cut to the setting.

@@ -45,14 +45,8 @@ const (
 
 // pageOf reads limit and cursor of a list of ids with the prefix.
 func pageOf(c *gin.Context, prefix string) (page, error) {
-	p, found := page{limit: pageDefault}, &problems{}
-	if text, given := single(c, "limit", found); given {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > pageMost || strconv.Itoa(n) != text {
-			found.add("limit", codeInvalidValue, "must be a whole number from 1 to %d", pageMost)
-		}
-		p.limit = n
-	}
+	found := &problems{}
+	p := page{limit: limitOf(c, found)}
 	if text, given := single(c, "cursor", found); given {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
 		p.after = string(last)
@@ -61,6 +55,19 @@ func pageOf(c *gin.Context, prefix string) (page, error) {
 		}
 	}
 	return p, found.err()
+}
+
+// limitOf reads how many entries of a list are asked for.
+func limitOf(c *gin.Context, found *problems) int {
+	text, given := single(c, "limit", found)
+	if !given {
+		return pageDefault
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > pageMost || strconv.Itoa(n) != text {
+		found.add("limit", codeInvalidValue, "must be a whole number from 1 to %d", pageMost)
+	}
+	return n
 }
 
 // single gives a parameter of the query that may come once.

@@ -12,7 +12,8 @@ import (
 
 const (
 	countTime = 3 * time.Second
-	deniedMax = 100_000 // refused clients remembered
+	awayTime  = time.Second // what is promised when the database did not answer
+	deniedMax = 100_000     // refused clients remembered
 	stripes   = 256
 )
 
@@ -48,14 +49,14 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return Decision{}, store.Unavailable(fmt.Errorf("waiting to count a demo request: %w", ctx.Err()))
+		return d.refusal(awayTime), store.Unavailable(fmt.Errorf("waiting to count a demo request: %w", ctx.Err()))
 	}
 	if wait := d.remembered(client); wait > 0 { // refused while this one waited
 		return d.refusal(wait), nil
 	}
 	v, err := d.counter.CountDemo(ctx, client, d.limit, Window)
 	if err != nil {
-		return Decision{}, store.Unavailable(err)
+		return d.refusal(awayTime), store.Unavailable(err)
 	}
 	if !v.Allowed {
 		d.remember(client, v.Reset)

@@ -353,3 +353,17 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkPeek(b *testing.B) {
+	limits := ingress(newLedger(), Settings{Demo: 10, User: 300, System: math.MaxInt32})
+	caller := domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_00000000000000000000000001"}
+	if _, err := limits.Check(b.Context(), caller); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if d, ok := limits.Peek(caller); !ok || !d.Allowed {
+			b.Fatal(d)
+		}
+	}
+}

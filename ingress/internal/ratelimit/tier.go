@@ -65,7 +65,7 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 			if b.tokens < t.chunk/2 && b.leasing == nil && !now.Before(b.paused) {
 				t.lease(ctx, key, b)
 			}
-			d := t.granted(b)
+			d := t.standing(min(t.limit-1, b.tokens+int(b.left)))
 			b.mu.Unlock()
 			return d, nil
 		}
@@ -112,14 +112,6 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 // untilToken is how long a bucket with that much left takes to hold a whole token.
 func (t *tier) untilToken(left float64) time.Duration {
 	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
-}
-
-func (t *tier) granted(b *bucket) Decision {
-	remaining := min(t.limit-1, b.tokens+int(b.left))
-	return Decision{
-		Allowed: true, Tier: t.name, Limit: t.limit, Remaining: remaining,
-		Reset: time.Duration(float64(t.limit-remaining) / t.perSecond * float64(time.Second)),
-	}
 }
 
 func (t *tier) refusal(b *bucket, wait time.Duration) Decision {

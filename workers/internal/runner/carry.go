@@ -21,12 +21,11 @@ type attempt struct {
 	asked   time.Time // before the claim: the lease is over no later than a lease from here
 	claimed time.Time // when, by this process's monotonic clock, the database's clock showed claim.Now
 	log     zerolog.Logger
+	events  *telling
 }
 
 // now is the database's time.
 func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)) }
-
-func (a *attempt) held() store.Held { return store.Held{RunID: a.claim.RunID, Fence: a.claim.Fence} }
 
 // carry follows one doorbell to its end. ctx ends only when the worker gives up waiting for its runs.
 func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
@@ -54,9 +53,11 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h := &holding{Held: a.held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(store.Lease)}
+	h := &holding{Held: a.claim.Held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(store.Lease)}
 	r.held.add(h)
 	defer r.held.remove(h) // not before the result is saved: the heartbeat keeps the lease meanwhile
+	a.events = r.telling(a, func() { cancel(errTaken) })
+	defer a.events.close()
 
 	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)), context.DeadlineExceeded)
 	out, err := r.try(deadlineCtx, a)
@@ -108,7 +109,7 @@ func jitter(d time.Duration) time.Duration {
 // asked it goes on trying: until it is told, nobody but the lease's end would start the run again.
 func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	r.persist(ctx, a, "putting run back", func(ctx context.Context) error {
-		freed, err := r.runs.PutBack(ctx, a.held(), wait, cause)
+		freed, err := r.runs.PutBack(ctx, a.claim.Held(), wait, cause)
 		if err == nil && len(freed) == 0 {
 			a.log.Info().Msg("run was taken over before it could be put back")
 		}
@@ -119,6 +120,7 @@ func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, ca
 
 // finish saves the run's end, then tells whoever waits.
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
+	a.events.settled(ctx)
 	ending, err := a.ending(out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("result cannot be rendered")
@@ -144,8 +146,10 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	})
 }
 
-// finishEmpty fails a run whose result can be rendered or stored in no way.
+// finishEmpty fails a run whose result can be rendered or stored in no way. What it told since the last
+// checkpoint goes too: that may be the cause.
 func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
+	a.events.forget()
 	r.finish(ctx, a, agentloop.Output{}, domain.RunFailed, &domain.RunError{Code: "internal", Message: "the run's result could not be stored"})
 }
 
@@ -191,5 +195,7 @@ func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *d
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
 	}
 	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
-	return store.NewEnding(a.claim.Fence, run)
+	ending, err := store.NewEnding(a.claim.Held(), run)
+	ending.Events, ending.EndN = a.events.rest(run)
+	return ending, err
 }

@@ -24,7 +24,7 @@ type configKey struct {
 	version int
 }
 
-func (c *configs) get(ctx context.Context, target string, version int) (domain.Config, error) {
+func (c *configs) get(ctx context.Context, org, target string, version int) (domain.Config, error) {
 	key := configKey{target, version}
 	c.mu.Lock()
 	cfg, ok := c.rows[key]
@@ -32,7 +32,7 @@ func (c *configs) get(ctx context.Context, target string, version int) (domain.C
 	if ok {
 		return cfg, nil
 	}
-	cfg, err := c.records.Config(ctx, target, version)
+	cfg, err := c.records.Config(ctx, org, target, version)
 	if err != nil {
 		return cfg, fmt.Errorf("loading configuration: %w", err)
 	}

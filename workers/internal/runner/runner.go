@@ -23,6 +23,8 @@ const (
 	batchMax  = 256
 	drainTime = 20 * time.Second // for runs in hand to finish before they are put back
 	giveUp    = 4 * time.Second  // for putting back what did not
+
+	checkpointTime = 10 * time.Second // for one batch of checkpoints
 )
 
 // Runs is where runs are claimed, held and ended.
@@ -34,18 +36,20 @@ type Runs interface {
 	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (freed map[string]int, err error)
 }
 
-// Records is what an attempt reads, and the journal it writes.
+// Records is what an attempt reads, and the journal and the events it writes.
 type Records interface {
-	Config(ctx context.Context, targetID string, version int) (domain.Config, error)
+	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
 	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]store.Turn, error)
-	Steps(ctx context.Context, runID string) ([][]byte, error)
+	Steps(ctx context.Context, org, runID string) ([][]byte, error)
 	Journal(ctx context.Context, held store.Held, first int, steps [][]byte) (bool, error)
+	SaveEvents(ctx context.Context, checkpoints []store.Checkpoint) (held map[string]bool, err error)
 }
 
 // Bus rings, is rung and tells.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
 	Ring(jobs ...domain.Job)
+	Events(runID string, chunk domain.EventChunk)
 	Done(runID, replyTo string, result []byte)
 	OnCancelled(f func(runID string)) (stop func(), err error)
 }
@@ -67,6 +71,7 @@ type Runner struct {
 	log      zerolog.Logger
 	claims   *batch.Group[string, store.Claim]
 	finishes *batch.Group[store.Ending, saving]
+	events   *batch.Group[store.Checkpoint, bool]
 	places   *places
 	held     *held
 	configs  *configs
@@ -87,6 +92,7 @@ func New(
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
 	r.claims = batch.New(batchMax, waiting, runs.Claim)
 	r.finishes = batch.New(batchMax, waiting, r.saveAll)
+	r.events = batch.New(batchMax, waiting, r.saveEvents)
 	var err error
 	r.metrics, err = newMetrics(registry, r.held.count)
 	return r, err
@@ -104,7 +110,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer stopCancelled()
 
 	var groups sync.WaitGroup
-	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.handOver, r.heartbeat, r.held.watch} {
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.events.Run, r.handOver, r.heartbeat, r.held.watch} {
 		groups.Go(func() { run(work) })
 	}
 	var lanes, attempts sync.WaitGroup

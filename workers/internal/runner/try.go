@@ -24,7 +24,7 @@ func (r *Runner) try(ctx context.Context, a *attempt) (agentloop.Output, error) 
 	if err != nil {
 		return agentloop.Output{}, err
 	}
-	return r.loop.Run(ctx, in, journal{r.records, a}, nil)
+	return r.loop.Run(ctx, in, journal{r.records, a}, a.events.loop)
 }
 
 // input gathers what the loop starts from.
@@ -33,7 +33,7 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 	if err != nil {
 		return agentloop.Input{}, err
 	}
-	cfg, err := r.configs.get(ctx, a.claim.TargetID(), a.claim.ConfigVersion)
+	cfg, err := r.configs.get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
 	if err != nil {
 		return agentloop.Input{}, retryable(err)
 	}
@@ -68,12 +68,12 @@ type journal struct {
 	a       *attempt
 }
 
-// Load reads the steps that earlier attempts recorded.
+// Load reads the steps that earlier attempts recorded, and tells that the run goes on from there.
 func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 	if j.a.claim.Attempts == 1 {
 		return nil, nil
 	}
-	raw, err := j.records.Steps(ctx, j.a.claim.RunID)
+	raw, err := j.records.Steps(ctx, j.a.claim.OrganizationID, j.a.claim.RunID)
 	if err != nil {
 		return nil, retryable(err)
 	}
@@ -83,6 +83,7 @@ func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 			return nil, fmt.Errorf("reading step %d: %w", i+1, err)
 		}
 	}
+	j.a.events.restarted(len(steps))
 	return steps, nil
 }
 
@@ -92,7 +93,7 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 	if err != nil {
 		return fmt.Errorf("encoding step: %w", err)
 	}
-	kept, err := j.records.Journal(ctx, j.a.held(), step.Seq, [][]byte{raw})
+	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
 	if err != nil {
 		return retryable(err)
 	}

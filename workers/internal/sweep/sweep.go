@@ -148,7 +148,7 @@ func (s *Sweeper) ringAgain(ctx context.Context) error {
 
 // split tells the doorbells that must be lost from those that have not had their turn: while the oldest
 // undelivered one of a lane is older than a run's own, the run's may still come.
-func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, later []string, err error) {
+func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, later []store.Overdue, err error) {
 	type state struct {
 		oldest time.Time
 		found  bool
@@ -164,10 +164,10 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 	for _, o := range overdue {
 		lane := lanes[o.Job.Lane]
 		if lane.found && lane.oldest.Before(o.DispatchedAt) {
-			later = append(later, o.Job.RunID)
+			later = append(later, o)
 			continue
 		}
-		again = append(again, o.Job.RunID)
+		again = append(again, o)
 	}
 	return again, later, nil
 }

@@ -1,0 +1,94 @@
+package httpapi
+
+// The access table: what api.md says of each route, written down a second time so that the code can be held
+// against it. Every route of the route table has a row here, or TestAccessTableIsComplete fails.
+
+// who a route is for.
+const (
+	forAnyone  = "anyone"  // credentials are not looked at: signing up and logging in; demo visitors are refused
+	forLink    = "link"    // whoever has a link's token; a credential that comes along must be good
+	forPublic  = "public"  // 200 whatever credential comes along, unless that is broken
+	forDemo    = "demo"    // callers, and demo visitors
+	forCaller  = "caller"  // people and keys
+	forPerson  = "person"  // the same without organizations' keys
+	forSession = "session" // who has a login session: cookie and bearer
+	forSystem  = "system"  // API keys, and no browser
+)
+
+// accessRow is a request that succeeds. In target and body $ag, $run, $key, ... stand for an id of that kind,
+// which the matrix fills with good ones and with others; $word for a text of the organization's, $fresh for one
+// that nobody used before, $email for the caller's own address.
+type accessRow struct {
+	method, path string
+	query        string
+	body         string
+	who          string
+	role         string // the least that a member must be; an organization's key is its admin
+	status       int    // of success
+	late         bool   // the role is asked for once the id is found: others' ids are missing to everybody
+}
+
+// newAgentBody is an agent from scratch.
+const newAgentBody = `{"name":"$word","systemPrompt":"$word"}`
+
+// deepAgentBody has objects and lists at every depth that an agent's body has.
+const deepAgentBody = `{"tools":{"httpRequest":{"enabled":true,"endpoints":[{"name":"call","method":"GET","url":"https://example.com/",` +
+	`"headers":{"x-key":"secret"},"inputSchema":{"type":"object"},"sideEffect":"none"}]},"mcp":{"enabled":true,"servers":[{"name":"s","url":"https://example.com/"}]}},` +
+	`"widget":{"enabled":true,"allowedOrigins":["https://example.com"]},"allowedCallers":["user"]}`
+
+var accessTable = []accessRow{
+	{"POST", "/api/auth/signup", "", `{"email":"$fresh@example.com","password":"long enough","name":"$word"}`, forAnyone, "", 201, false},
+	{"POST", "/api/auth/login", "", `{"email":"$email","password":"` + password + `"}`, forAnyone, "", 200, false},
+	{"POST", "/api/auth/logout", "", "", forSession, "member", 204, false},
+	{"GET", "/api/auth/session", "", "", forCaller, "member", 200, false},
+
+	{"GET", "/api/auth/sessions", "", "", forSession, "member", 200, false},
+	{"DELETE", "/api/auth/sessions", "id=$ls", "", forSession, "member", 200, false},
+	{"POST", "/api/auth/accept", "", `{"token":"$pi","password":"long enough","name":"$word"}`, forLink, "", 201, false},
+	{"POST", "/api/auth/reset", "", `{"token":"$pr","password":"long enough"}`, forAnyone, "", 200, false},
+	{"GET", "/api/auth/oidc", "", "", forAnyone, "", 404, false}, // there is no provider here
+	{"GET", "/api/auth/oidc/callback", "state=a&code=b", "", forAnyone, "", 404, false},
+
+	{"GET", "/api/organizations", "", "", forCaller, "member", 200, false},
+	{"GET", "/api/organizations", "id=$org", "", forCaller, "member", 200, false},
+	{"POST", "/api/organizations", "", `{"name":"$word"}`, forPerson, "member", 201, false},
+	{"PUT", "/api/organizations", "id=$org", `{"name":"$word organization"}`, forCaller, "owner", 200, true},
+	{"GET", "/api/organizations/members", "", "", forCaller, "member", 200, false},
+	{"POST", "/api/organizations/members", "", `{"email":"$fresh@example.com","role":"member"}`, forCaller, "owner", 201, false},
+	{"POST", "/api/organizations/members", "action=reset&id=$lone", "", forCaller, "admin", 201, false},
+	{"DELETE", "/api/organizations/members", "id=$usr", "", forCaller, "owner", 200, true},
+	{"DELETE", "/api/organizations/members", "id=$inv", "", forCaller, "owner", 200, true},
+
+	{"GET", "/api/keys", "", "", forCaller, "member", 200, false},
+	{"POST", "/api/keys", "", `{"name":"$word","scope":"organization"}`, forCaller, "admin", 201, false},
+	{"POST", "/api/keys", "", `{"name":"$word","scope":"user","expiresAt":"2100-01-01T00:00:00Z"}`, forPerson, "member", 201, false},
+	{"POST", "/api/keys", "action=rotate&id=$key", `{"overlapSeconds":60}`, forCaller, "member", 201, false},
+	{"DELETE", "/api/keys", "id=$key", "", forCaller, "member", 200, false},
+
+	{"GET", "/api/agents/templates", "", "", forPublic, "", 200, false},
+	{"GET", "/api/agents", "", "", forCaller, "member", 200, false},
+	{"GET", "/api/agents", "q=$word", "", forCaller, "member", 200, false},
+	{"GET", "/api/agents", "id=$ag", "", forCaller, "member", 200, false},
+	{"POST", "/api/agents", "", newAgentBody, forCaller, "admin", 201, false},
+	{"POST", "/api/agents", "", `{"templateId":"$tpl"}`, forCaller, "admin", 201, false},
+	{"PUT", "/api/agents", "id=$ag", `{"name":"$word"}`, forCaller, "admin", 200, false},
+	{"PUT", "/api/agents", "id=$ag", `{"name":"$word","version":99}`, forCaller, "admin", 409, false},
+	{"PUT", "/api/agents", "id=$ag", deepAgentBody, forCaller, "admin", 200, false},
+	{"DELETE", "/api/agents", "id=$ag", "", forCaller, "admin", 200, false},
+
+	{"POST", "/api/agents", "action=chat&id=$ag", `{"sessionId":"s","message":"$word"}`, forCaller, "member", 202, false},
+	{"POST", "/api/agents", "action=chat&template=$tpl", `{"sessionId":"s","message":"$word"}`, forDemo, "member", 202, false},
+
+	{"GET", "/api/sessions", "", "", forCaller, "member", 200, false},
+	{"GET", "/api/sessions", "id=s&agentId=$at", "", forCaller, "member", 200, false},
+	{"GET", "/api/sessions", "id=$named&templateId=tpl_support", "", forCaller, "member", 200, false},
+	{"DELETE", "/api/sessions", "id=s&agentId=$at", "", forCaller, "member", 200, false},
+	{"DELETE", "/api/sessions", "id=$named&templateId=tpl_support", "", forCaller, "member", 200, false},
+
+	{"GET", "/api/runs", "", "", forCaller, "member", 200, false},
+	{"GET", "/api/runs", "id=$run", "", forCaller, "member", 200, false},
+	{"GET", "/api/runs", "id=$ended&stream=1", "", forCaller, "member", 200, false},
+	{"GET", "/api/runs", "id=$ended&wait=1", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=cancel&id=$run", "", forCaller, "member", 200, false},
+	{"POST", "/api/internal/run-automation", "", `{"target":"$ag","input":{"message":"$word"}}`, forSystem, "member", 202, false},
+}

@@ -1,0 +1,235 @@
+package httpapi
+
+import (
+	"context"
+	"database/sql"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/stream"
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// arena is a world in which runs are accepted and finished. No request waits in it: whatever is not over is
+// answered with 202.
+type arena struct {
+	*world
+	sql  *sql.DB // as a superuser: no row-level security
+	next atomic.Int64
+}
+
+// unlimited are limits that no test reaches.
+var unlimited = ratelimit.Settings{Demo: 1_000_000, User: 100_000_000, System: 200_000_000}
+
+func newArena(tb testing.TB) *arena {
+	tb.Helper()
+	return arenaOf(tb, newWorld(tb, unlimited))
+}
+
+// arenaOf gives a world its dispatcher.
+func arenaOf(tb testing.TB, w *world) *arena {
+	tb.Helper()
+	b, err := bus.Dial(testkit.NATS(tb), "test", zerolog.Nop())
+	must(tb, err)
+	tb.Cleanup(b.Close)
+	_, err = b.EnsureStream(tb.Context())
+	must(tb, err)
+	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, w.store, b, zerolog.Nop())
+	hub := stream.New(w.store, b.NewWatch(), zerolog.Nop())
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context) error{d.Run, hub.Run} {
+		wg.Go(func() {
+			if err := run(tb.Context()); err != nil {
+				tb.Errorf("dispatcher or streams ended with %v", err)
+			}
+		})
+	}
+	tb.Cleanup(wg.Wait)
+	w.api.Dispatch, w.api.Streams = d, hub
+	w.api.RunDeadline, w.api.RetentionDefault = time.Minute, 24*time.Hour
+	super, err := sql.Open("postgres", w.dsn)
+	must(tb, err)
+	super.SetMaxIdleConns(2)
+	tb.Cleanup(func() { _ = super.Close() })
+	return &arena{world: w, sql: super}
+}
+
+// fresh gives a word that no other call gives.
+func (a *arena) fresh() string { return "n" + strconv.FormatInt(a.next.Add(1), 10) }
+
+// from sends a request as a client of an address of its own, so that no test of many requests meets
+// limits that are counted by address.
+func (a *arena) from(method, target, body string, headers ...string) answer {
+	a.t.Helper()
+	n := a.next.Add(1)
+	headers = append(headers, "X-Forwarded-For: 198."+strconv.Itoa(int(n>>16&255))+"."+strconv.Itoa(int(n>>8&255))+"."+strconv.Itoa(int(n&255)))
+	req := httptest.NewRequestWithContext(a.t.Context(), method, target, strings.NewReader(body))
+	req.RemoteAddr = "10.0.0.1:1"
+	if body == "" {
+		req.Body, req.ContentLength = nil, 0
+	} else {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	return a.send(req)
+}
+
+// ok is from for requests that must succeed.
+func (a *arena) ok(method, target, body string, headers ...string) answer {
+	a.t.Helper()
+	got := a.from(method, target, body, headers...)
+	if got.status/100 != 2 {
+		a.t.Fatalf("%s %s: %d %s", method, target, got.status, got.body)
+	}
+	return got
+}
+
+// finish ends accepted runs with answers, as a worker does.
+func (a *arena) finish(answerText string, runIDs ...string) {
+	a.t.Helper()
+	claims, err := a.store.Claim(a.t.Context(), runIDs)
+	must(a.t, err)
+	for _, claim := range claims {
+		if claim.Run == nil {
+			continue
+		}
+		run := claim.Run.Run()
+		run.Message, run.Output = &answerText, &domain.Output{Message: answerText}
+		run.End(domain.RunCompleted, nil, domain.At(claim.Run.Now), claim.Run.RetentionSecs)
+		ending, err := store.NewEnding(claim.Run.Held(), run)
+		must(a.t, err)
+		_, err = a.store.Finish(a.t.Context(), []store.Ending{ending})
+		must(a.t, err)
+	}
+}
+
+// house is an organization, its people and its keys.
+type house struct {
+	org, word            string // word is in every text that the house's people write
+	owner, admin, member person
+	key                  string // headers of API keys
+	ownerKey             string
+	adminKey             string
+	memberKey            string
+	header               string // names the organization
+}
+
+// newHouse makes an organization whose texts all hold word.
+func (a *arena) newHouse(word string) *house {
+	a.t.Helper()
+	h := &house{word: word, owner: a.person(word + "-owner")}
+	h.org, h.header = h.owner.org, "X-Organization-Id: "+h.owner.org
+	a.exec(`UPDATE organizations SET name = $2 WHERE id = $1`, h.org, word+" organization")
+	h.admin, h.member = a.person(word+"-admin"), a.person(word+"-member")
+	a.enter(h.admin, h.org, domain.RoleAdmin)
+	a.enter(h.member, h.org, domain.RoleMember)
+	h.key, _ = a.newKey(h, h.owner, domain.KeyScopeOrganization)
+	h.ownerKey, _ = a.newKey(h, h.owner, domain.KeyScopeUser)
+	h.adminKey, _ = a.newKey(h, h.admin, domain.KeyScopeUser)
+	h.memberKey, _ = a.newKey(h, h.member, domain.KeyScopeUser)
+	return h
+}
+
+// person signs somebody up.
+func (a *arena) person(name string) person {
+	a.t.Helper()
+	email := name + "-" + a.fresh() + "@example.com"
+	got := a.ok("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`","name":"`+name+`"}`)
+	p := person{id: got.text(a.t, "user.id"), org: got.text(a.t, "organization.id"), email: email}
+	p.carry(got.text(a.t, "token"))
+	return p
+}
+
+func (p *person) carry(token string) {
+	p.token, p.auth, p.cookie = token, "Authorization: Bearer "+token, "Cookie: parley_session="+token
+}
+
+// enter makes p a member of an organization, and that the one p acts in unless a header says otherwise.
+func (a *arena) enter(p person, org string, role domain.Role) {
+	a.t.Helper()
+	a.exec(`INSERT INTO memberships (org_id, user_id, role, created_at) VALUES ($1, $2, $3, '2001-01-01')`, org, p.id, role)
+	a.api.Auth.ForgetToken(p.token)
+}
+
+// loginAgain is another login session of p.
+func (a *arena) loginAgain(p person) person {
+	a.t.Helper()
+	p.carry(a.ok("POST", "/api/auth/login", `{"email":"`+p.email+`","password":"`+password+`"}`).text(a.t, "token"))
+	return p
+}
+
+func (a *arena) newKey(h *house, p person, scope domain.KeyScope) (header, keyID string) {
+	a.t.Helper()
+	got := a.ok("POST", "/api/keys", `{"name":"`+h.word+` key","scope":"`+string(scope)+`"}`, p.auth, h.header)
+	return "X-Api-Key: " + got.text(a.t, "key"), got.text(a.t, "id")
+}
+
+func (a *arena) newAgent(h *house) string {
+	a.t.Helper()
+	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","description":"`+h.word+`","systemPrompt":"`+h.word+` prompt",`+
+		`"allowedCallers":["user","system"],"tools":{"httpRequest":{"enabled":true,"endpoints":[{"name":"call","method":"GET",`+
+		`"url":"https://`+h.word+`.example.com/","headers":{"authorization":"`+h.word+` secret"}}]}}}`, h.owner.auth, h.header).text(a.t, "id")
+}
+
+// newChat is a run that a caller's chat with an agent made; nobody has carried it out yet.
+func (a *arena) newChat(h *house, agentID, sessionID string, headers ...string) string {
+	a.t.Helper()
+	return a.ok("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"`+sessionID+`","message":"`+h.word+` message"}`,
+		append(headers, "Prefer: respond-async", "Idempotency-Key: "+h.word+a.fresh())...).text(a.t, "id")
+}
+
+// lone is a person who belongs to one organization and has never logged in.
+func (a *arena) lone(h *house) string {
+	a.t.Helper()
+	userID := id.New(id.User)
+	a.exec(`INSERT INTO users (id, email, name) VALUES ($1, $2, 'lone')`, userID, a.fresh()+"@lone.example.com")
+	a.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, 'member')`, h.org, userID)
+	return userID
+}
+
+// belonging is a person who belongs to h and to an organization of their own.
+func (a *arena) belonging(h *house) string {
+	a.t.Helper()
+	userID, org := a.lone(h), id.New(id.Organization)
+	a.exec(`INSERT INTO organizations (id, name) VALUES ($1, 'own')`, org)
+	a.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, 'owner')`, org, userID)
+	return userID
+}
+
+// invite makes an invitation, and gives its id and its link's token.
+func (a *arena) invite(h *house) (invitationID, token string) {
+	a.t.Helper()
+	got := a.ok("POST", "/api/organizations/members", `{"email":"`+a.fresh()+`@invited.example.com","role":"member"}`, h.owner.auth, h.header)
+	return got.text(a.t, "id"), tokenOf(got.text(a.t, "url"))
+}
+
+// resetToken makes a link that sets a new password.
+func (a *arena) resetToken(h *house) string {
+	a.t.Helper()
+	return tokenOf(a.ok("POST", "/api/organizations/members?action=reset&id="+a.lone(h), "", h.owner.auth, h.header).text(a.t, "url"))
+}
+
+func tokenOf(link string) string {
+	_, token, _ := strings.Cut(link, "?token=")
+	return token
+}
+
+// unknownKey is a well-formed API key that was never given out.
+func unknownKey() string { return "X-Api-Key: " + secrets.NewAPIKey().Key }

@@ -1,0 +1,363 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math/big"
+	mathrand "math/rand/v2"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+const (
+	attackRequests = 10_000
+	attackers      = 4 // that send requests at once
+	// seedSetting replays an attack: PARLEY_TEST_SEED=… go test -run Canary.
+	seedSetting = "PARLEY_TEST_SEED"
+)
+
+// target house: a house filled with things, whose ids are known to whoever attacks it.
+type filled struct {
+	*house
+	mu  sync.Mutex
+	ids map[string][]string // by kind
+}
+
+func (f *filled) add(kind string, ids ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ids[kind] = append(f.ids[kind], ids...)
+}
+
+func (f *filled) pick(r *mathrand.Rand, kind string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if list := f.ids[kind]; len(list) > 0 {
+		return list[r.IntN(len(list))]
+	}
+	return id.New("x")
+}
+
+// fill makes a house in which every text holds word, and nothing else in the world does.
+func (a *arena) fill(word string) *filled {
+	a.t.Helper()
+	h := a.newHouse(word)
+	f := &filled{house: h, ids: map[string][]string{"org": {h.org}, "usr": {h.owner.id, h.admin.id, h.member.id}, "tpl": {"tpl_support"}, "session": {"shared"}}}
+	callers := [][]string{{h.owner.auth}, {h.member.auth, h.header}, {h.key}, {h.memberKey, h.header}}
+	for n := range 4 {
+		agentID := a.newAgent(h)
+		f.add("ag", agentID)
+		for _, caller := range callers {
+			f.add("run", a.newChat(h, agentID, word+"-session", caller...), a.newChat(h, agentID, "shared", caller...))
+		}
+		f.add("run", a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","idempotencyKey":"`+word+a.fresh()+`",
+			"input":{"message":"`+word+`","more":{"`+word+`":"`+word+`"}},"sessionId":"`+word+strconv.Itoa(n)+`"}`,
+			h.key, "Prefer: respond-async", "X-Automation-Id: "+word).text(a.t, "id"))
+		for _, scope := range []domain.KeyScope{domain.KeyScopeOrganization, domain.KeyScopeUser} {
+			_, keyID := a.newKey(h, h.owner, scope)
+			f.add("key", keyID)
+		}
+	}
+	f.add("run", a.ok("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"shared","message":"`+word+`"}`, h.member.auth,
+		"Prefer: respond-async").text(a.t, "id"))
+	a.finish(word+" answer", f.ids["run"][:24]...)
+	return f
+}
+
+// attack is a flood of generated requests by one house for the things of another.
+type attack struct {
+	*arena
+	by, on  *filled
+	callers [][]string
+	routes  []accessRow
+
+	mu    sync.Mutex
+	leaks []string
+	codes map[int]int
+}
+
+func (a *arena) newAttack(by, on *filled) *attack {
+	at := &attack{arena: a, by: by, on: on, codes: map[int]int{}}
+	at.callers = [][]string{
+		{by.owner.cookie},
+		{by.owner.auth},
+		{by.admin.auth, by.header},
+		{by.member.auth, by.header},
+		{by.key},
+		{by.key, by.header},
+		{by.ownerKey, by.header},
+		{by.adminKey, by.header},
+		{by.memberKey, by.header},
+		{bearer(by.key)},
+		{sayDemo},
+		{sayDemo, by.key},
+		{},
+		{by.owner.auth, on.header},
+		{by.key, on.header},
+		{by.ownerKey, on.header},
+		{sayDemo, on.header},
+		{by.member.cookie, by.memberKey, on.header},
+	}
+	for _, r := range accessTable {
+		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these make no difference, and end what is needed
+			at.routes = append(at.routes, r)
+		}
+	}
+	return at
+}
+
+// anyID gives an id, mostly of the kind that was asked for, mostly of the house under attack.
+func (at *attack) anyID(r *mathrand.Rand, kind string) string {
+	if r.IntN(8) == 0 {
+		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session"}[r.IntN(7)]
+	}
+	if r.IntN(3) == 0 {
+		return at.by.pick(r, kind)
+	}
+	return at.on.pick(r, kind)
+}
+
+// spices are parameters that some route understands.
+var spices = map[string]string{
+	"id": "ag", "agentId": "ag", "templateId": "tpl", "template": "tpl", "runId": "run", "organizationId": "org", "principal": "usr", "userId": "usr",
+	"sessionId": "session", "org_id": "org", "keyId": "key",
+}
+
+// words are parameters with values of their own.
+var words = []string{
+	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1",
+	"action=cancel", "action=chat", "action=approve", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
+}
+
+// generate makes one request of the row's kind.
+func (at *attack) generate(r *mathrand.Rand) (method, target, body string, headers []string) {
+	row := at.routes[r.IntN(len(at.routes))]
+	fill := func(s string) string {
+		s = strings.NewReplacer("$word", "attack", "$fresh", "attack"+at.fresh(), "$email", "attack"+at.fresh()+"@example.com").Replace(s)
+		return placeholder.ReplaceAllStringFunc(s, func(kind string) string { return at.anyID(r, kind[1:]) })
+	}
+	query := fill(row.query)
+	for name, kind := range spices {
+		if r.IntN(12) == 0 {
+			query += "&" + name + "=" + url.QueryEscape(at.anyID(r, kind))
+		}
+	}
+	if r.IntN(4) == 0 {
+		query += "&" + words[r.IntN(len(words))]
+	}
+	if body = fill(row.body); body != "" && r.IntN(5) == 0 {
+		for name, kind := range spices {
+			if r.IntN(4) == 0 {
+				body = `{"` + name + `":"` + at.anyID(r, kind) + `",` + body[1:]
+			}
+		}
+	}
+	headers = slices.Clone(at.callers[r.IntN(len(at.callers))])
+	for _, h := range []string{
+		"Idempotency-Key: shared", "Prefer: wait=0", "Prefer: respond-async", "Accept: text/event-stream", "Last-Event-ID: 0.1",
+		"X-Automation-Id: nightly", "Origin: http://parley.test", at.by.header, at.on.header,
+	} {
+		if r.IntN(16) == 0 {
+			headers = append(headers, h)
+		}
+	}
+	return row.method, row.path + "?" + strings.TrimPrefix(query, "&"), body, headers
+}
+
+// one sends the nth request of the flood.
+func (at *attack) one(seed, n uint64) {
+	r := mathrand.New(mathrand.NewPCG(seed, n)) //nolint:gosec // G404: the same seed must give the same requests
+	method, target, body, headers := at.generate(r)
+	got := at.shortly(method, target, body, headers)
+	at.mu.Lock()
+	at.codes[got.status]++
+	at.mu.Unlock()
+	var shown bytes.Buffer
+	_ = got.header.Write(&shown) // into memory
+	shown.Write(got.body)
+	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 {
+		at.mu.Lock()
+		at.leaks = append(at.leaks, fmt.Sprintf("request %d of seed %d: %s %s %s %q\n%d %s", n, seed, method, target, body, headers, got.status, &shown))
+		at.mu.Unlock()
+	}
+	if got.status == 201 && body != "" {
+		if made := got.text(at.t, "id"); made != "" {
+			kind, _, _ := strings.Cut(made, "_")
+			at.by.add(kind, made)
+		}
+	}
+}
+
+// shortly sends a request and goes away after a moment: a stream of a run that nobody carries out never ends.
+func (at *attack) shortly(method, target, body string, headers []string) answer {
+	limit := time.Minute
+	if method == "GET" && strings.HasPrefix(target, "/api/runs?") && strings.Contains(target, "stream=") ||
+		strings.Contains(target, "action=chat") && slices.Contains(headers, "Accept: text/event-stream") {
+		limit = 50 * time.Millisecond
+	}
+	ctx, cancel := context.WithCancel(at.t.Context()) // as net/http does when a client goes
+	defer cancel()
+	defer time.AfterFunc(limit, cancel).Stop()
+	req := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
+	req.RemoteAddr = "10.0.0.1:1"
+	n := at.next.Add(1)
+	req.Header.Set("X-Forwarded-For", fmt.Sprintf("198.%d.%d.%d", n>>16&255, n>>8&255, n&255))
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	got := at.send(req)
+	if ctx.Err() != nil && got.status == 503 {
+		got.status = 0 // given up before its beginning
+	}
+	return got
+}
+
+// run sends the requests numbered from up to to, some at once.
+func (at *attack) run(seed, from, to uint64) {
+	numbers := make(chan uint64)
+	var wg sync.WaitGroup
+	for range attackers {
+		wg.Go(func() {
+			for n := range numbers {
+				at.one(seed, n)
+			}
+		})
+	}
+	for n := from; n < to; n++ {
+		numbers <- n
+	}
+	close(numbers)
+	wg.Wait()
+}
+
+// belongings is everything the database holds of a house, table by table.
+func (a *arena) belongings(f *filled) map[string]string {
+	a.t.Helper()
+	rows, err := a.sql.QueryContext(a.t.Context(), `SELECT table_name, column_name FROM information_schema.columns
+		WHERE table_schema = 'public' AND (column_name IN ('org_id', 'user_id') OR (table_name, column_name) IN (('organizations', 'id'), ('users', 'id')))`)
+	must(a.t, err)
+	defer func() { _ = rows.Close() }()
+	wheres := map[string][]string{}
+	for rows.Next() {
+		var table, column string
+		must(a.t, rows.Scan(&table, &column))
+		if column == "org_id" || table == "organizations" {
+			wheres[table] = append(wheres[table], column+" = $1")
+		} else {
+			wheres[table] = append(wheres[table], column+" = ANY ($2)")
+		}
+	}
+	must(a.t, rows.Err())
+	out := map[string]string{}
+	for table, where := range wheres {
+		var content string
+		// When a key was last used is written with a delay.
+		must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT coalesce(string_agg((to_jsonb(t) - 'last_used_at')::text, E'\n' ORDER BY to_jsonb(t)::text), '')
+			FROM `+table+` t WHERE ($1 <> '' AND cardinality($2::text[]) > 0) AND (`+strings.Join(where, " OR ")+`)`, //nolint:gosec // G202: from the catalog
+			f.org, pq.Array([]string{f.owner.id, f.admin.id, f.member.id})).Scan(&content))
+		out[table] = content
+	}
+	return out
+}
+
+// unharmed fails the test if something of a house is not as it was before.
+func (a *arena) unharmed(f *filled, before map[string]string) {
+	a.t.Helper()
+	for table, now := range a.belongings(f) {
+		if now != before[table] {
+			a.t.Errorf("%s of %s changed:\n%s\nbefore:\n%s", table, f.word, now, before[table])
+		}
+	}
+}
+
+func canary(house string) string { return "canary" + house + strings.ToLower(rand.Text()[:12]) }
+
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	if text := os.Getenv(seedSetting); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		must(t, err)
+		return seed
+	}
+	n, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	must(t, err)
+	return n.Uint64()
+}
+
+// crossTenant lets each of two houses attack the other.
+func crossTenant(t *testing.T, a *arena, requests uint64) {
+	t.Helper()
+	one, other := a.fill(canary("a")), a.fill(canary("b"))
+	seed := seedOf(t)
+	t.Logf("%s=%d", seedSetting, seed)
+	for n, at := range []*attack{a.newAttack(other, one), a.newAttack(one, other)} {
+		before, mark := a.belongings(at.on), len(a.log.String())
+		if before["runs"] == "" || before["agents"] == "" || before["memberships"] == "" {
+			t.Fatalf("there is nothing of %s to harm: %v", at.on.word, before)
+		}
+		at.run(seed, uint64(n)*requests/2, uint64(n+1)*requests/2)
+		for i, leak := range at.leaks {
+			if i < 10 {
+				t.Errorf("a canary of %s, or an error of the service's: %s", at.on.word, leak)
+			}
+		}
+		if log := a.log.String()[mark:]; strings.Contains(log, at.on.word) {
+			t.Errorf("a canary in the log: %s", around(log, at.on.word))
+		}
+		a.unharmed(at.on, before)
+		a.logsClean(at.on.word+" ", at.on.word+"-owner@")
+		t.Logf("%d requests; statuses %v; %d leaks", requests/2, at.codes, len(at.leaks))
+		if at.codes[200]+at.codes[201]+at.codes[202] < int(requests)/20 || at.codes[404] < int(requests)/20 {
+			t.Errorf("too few requests came through to the data: %v", at.codes)
+		}
+	}
+}
+
+// around is the line of text that holds a word.
+func around(text, word string) string {
+	at := strings.Index(text, word)
+	start := strings.LastIndexByte(text[:at], '\n') + 1
+	line, _, _ := strings.Cut(text[start:], "\n")
+	return line
+}
+
+// Ten thousand requests across two organizations show and change nothing of the other's.
+func TestCanaries(t *testing.T) {
+	t.Parallel()
+	crossTenant(t, newArena(t), attackRequests)
+}
+
+// The attack would notice a leak: whoever is let in by the victim sees canaries.
+func TestCanariesAreNoticed(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	on, by := a.fill(canary("a")), a.fill(canary("b"))
+	at := a.newAttack(by, on)
+	at.callers = [][]string{{on.key}}
+	before := a.belongings(on)
+	at.run(1, 0, 300)
+	if len(at.leaks) < 30 {
+		t.Errorf("%d leaks were seen when the door was open: %v", len(at.leaks), at.codes)
+	}
+	if after := a.belongings(on); after["agents"] == before["agents"] || after["runs"] == before["runs"] {
+		t.Error("changes of agents and runs were not seen when the door was open")
+	}
+}

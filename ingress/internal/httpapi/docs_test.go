@@ -1,0 +1,121 @@
+package httpapi
+
+import (
+	"bytes"
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/openapi"
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/ingress/web"
+	"parley/shared/apierr"
+)
+
+// TestEveryRouteIsDocumented holds the route table and the document against each other, both ways.
+func TestEveryRouteIsDocumented(t *testing.T) {
+	t.Parallel()
+	m, err := newMetrics(nil)
+	must(t, err)
+	contract, err := openapitest.Document()
+	must(t, err)
+	a := &api{}
+	served := map[string]bool{}
+	for _, r := range append(a.routes(), a.pages(m)...) {
+		if !openapitest.IsPage(r.path) {
+			served[r.method+" "+r.path] = true
+		}
+	}
+	documented := contract.Operations()
+	for _, operation := range documented {
+		if !served[operation] {
+			t.Errorf("the document has %s, the route table does not", operation)
+		}
+	}
+	for _, operation := range slices.Sorted(maps.Keys(served)) {
+		if !slices.Contains(documented, operation) {
+			t.Errorf("the route table has %s, the document does not", operation)
+		}
+	}
+}
+
+// TestErrorCodesAreDocumented holds the codes, statuses and titles that are sent against those of the document.
+func TestErrorCodesAreDocumented(t *testing.T) {
+	t.Parallel()
+	documented := map[string]bool{}
+	for _, code := range openapi.ErrorCodes() {
+		documented[code.Code] = true
+		kind, known := kinds[apierr.Code(code.Code)]
+		if !known || kind.status != code.Status || kind.title != code.Title || kind.retryable != code.Retryable {
+			t.Errorf("the document has %+v, the service %+v", code, kind)
+		}
+	}
+	for code := range kinds {
+		if !documented[string(code)] {
+			t.Errorf("the document lacks the code %s", code)
+		}
+	}
+}
+
+// TestDocs reads what tells of the service, as a browser without scripts does.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	for path, want := range map[string]struct{ contentType, part string }{
+		"/openapi.json":    {"application/json", `{"openapi":"3.1.0",`},
+		"/docs":            {"text/html; charset=utf-8", "http://parley.test/api/internal/run-automation"},
+		"/docs/errors":     {"text/html; charset=utf-8", ` id="rate_limited"`},
+		"/llms.txt":        {"text/plain; charset=utf-8", "http://parley.test/openapi.json"},
+		"/assets/docs.css": {"text/css; charset=utf-8", "prefers-color-scheme"},
+	} {
+		a := w.do("GET", path, "").want(t, path, 200, "")
+		if a.header.Get("Content-Type") != want.contentType || !bytes.Contains(a.body, []byte(want.part)) {
+			t.Errorf("%s: %s without %s", path, a.header.Get("Content-Type"), want.part)
+		}
+		if got := a.header.Get("Content-Security-Policy"); got != web.DocsSecurityPolicy || strings.Contains(got, "http") {
+			t.Errorf("%s: Content-Security-Policy %q", path, got)
+		}
+		etag := a.header.Get("ETag")
+		for _, tag := range []string{etag, "W/" + etag, `"other", ` + etag, "*"} {
+			if b := w.do("GET", path, "", "If-None-Match: "+tag); b.status != 304 || len(b.body) != 0 || b.header.Get("ETag") != etag {
+				t.Errorf("%s with If-None-Match %s: %d, %d bytes", path, tag, b.status, len(b.body))
+			}
+		}
+		w.do("GET", path, "", `If-None-Match: "other"`).want(t, path+" changed", 200, "")
+		w.do("POST", path, "").want(t, path+" by POST", 405, "method_not_allowed")
+	}
+}
+
+// TestProblemTypesLeadSomewhere follows the type of a problem.
+func TestProblemTypesLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	kind := w.do("GET", "/api/agents", "").want(t, "no credential", 401, "unauthenticated").text(t, "type")
+	path, code, _ := strings.Cut(kind, "#")
+	if page := w.do("GET", path, "").want(t, path, 200, ""); !bytes.Contains(page.body, []byte(` id="`+code+`"`)) {
+		t.Errorf("%s leads nowhere", kind)
+	}
+}
+
+// TestDocumentsThatFail are those that cannot be made: the caller learns no more than that.
+func TestDocumentsThatFail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	broken := route{method: "GET", path: "/broken", handle: document(contentText, func() ([]byte, error) { return nil, apierr.New(apierr.Internal, "x") })}
+	engine := w.api.engine(mustMetrics(t))
+	engine.Handle(broken.method, broken.path, broken.handle)
+	rec := httptest.NewRecorder()
+	engine.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/broken", nil))
+	if rec.Code != 500 || rec.Header().Get("ETag") != "" {
+		t.Errorf("%d %v", rec.Code, rec.Header())
+	}
+}
+
+func mustMetrics(t *testing.T) *metrics {
+	t.Helper()
+	m, err := newMetrics(nil)
+	must(t, err)
+	return m
+}

@@ -1,0 +1,303 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/shared/id"
+)
+
+// fuzzed is an arena for inputs that are tried one after the other. What a fuzz target calls must not be the
+// arena's own ways to send, which belong to the target's set-up.
+type fuzzed struct {
+	*arena
+	house   *house
+	agent   string
+	run     string
+	serving http.Handler
+}
+
+func newFuzzed(f *testing.F) *fuzzed {
+	f.Helper()
+	a := newArena(f)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	runID := a.newChat(h, agentID, "s", h.key)
+	a.finish("answer", runID)
+	return &fuzzed{arena: a, house: h, agent: agentID, run: runID, serving: a.handler}
+}
+
+// try sends a request and fails the test on whatever no input may bring about.
+func (z *fuzzed) try(t *testing.T, req *http.Request) answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	rec := openapitest.Serve(t, z.serving, req.WithContext(ctx))
+	got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+	kind, _, err := mime.ParseMediaType(got.header.Get("Content-Type"))
+	switch {
+	case got.status >= 500:
+		t.Errorf("%s %s: %d %s", req.Method, req.URL, got.status, got.body)
+	case err != nil && len(got.body) > 0:
+		t.Errorf("%d with type %q: %s", got.status, got.header.Get("Content-Type"), got.body)
+	case strings.HasSuffix(kind, "json") && !json.Valid(got.body):
+		t.Errorf("%d with what is no JSON: %q", got.status, got.body)
+	case got.status >= 400 && strings.HasPrefix(req.URL.Path, "/api/") && kind != "application/problem+json":
+		t.Errorf("%d as %q: %s", got.status, kind, got.body)
+	}
+	return got
+}
+
+// request is what a fuzz target fills in.
+func request(method, path, query, body string) *http.Request {
+	req := httptest.NewRequest(method, "/", strings.NewReader(body)) //nolint:noctx // try gives it one
+	req.URL = &url.URL{Path: path, RawQuery: query}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Prefer", "respond-async")
+	return req
+}
+
+// with adds a header of the form "name: value".
+func with(req *http.Request, headers ...string) *http.Request {
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	return req
+}
+
+// Each body of each route, whatever is in it, gets an answer.
+func FuzzBodies(f *testing.F) {
+	z := newFuzzed(f)
+	var rows []accessRow
+	for _, r := range accessTable {
+		if r.body != "" {
+			rows = append(rows, r)
+			f.Add(uint(len(rows)-1), r.body)
+		}
+	}
+	f.Add(uint(0), `{"email":"a@b","password":"`+strings.Repeat("x", 300)+`","name":""}`)
+	f.Fuzz(func(t *testing.T, n uint, body string) {
+		r := rows[n%uint(len(rows))]
+		fill := strings.NewReplacer("$ag", z.agent, "$run", z.run, "$tpl", "tpl_support", "$org", z.house.org, "$usr", z.house.member.id)
+		req := request(r.method, r.path, fill.Replace(r.query), fill.Replace(body))
+		if r.who != forAnyone && r.who != forLink {
+			with(req, z.house.key)
+		}
+		z.try(t, req)
+	})
+}
+
+// Each route, whatever its query.
+func FuzzQuery(f *testing.F) {
+	z := newFuzzed(f)
+	for n, r := range accessTable {
+		f.Add(uint(n), r.query)
+	}
+	for _, query := range []string{
+		"limit=1&cursor=x", "limit=101", "limit=0", "limit=-1", "limit=1e2", "limit=99999999999999999999", "cursor=", "cursor=cnVuXzAxaDQ1NXZiNHBleDV2c2tuazA4NHNuMDJx",
+		"id=$run&wait=0", "id=$run&wait=-1", "id=$run&stream=1", "id=$run&id=$run", "status=running", "%zz", "a=%00", "a=%ff", ";", "&&&=", "q=%25_", "q=" + strings.Repeat("a", 200), "action=cancel&action=chat",
+		"sessionId=%F0%9F%98%80", "agentId=$ag&sessionId=s", "id=s&agentId=$ag", "principal=x",
+	} {
+		for n := range accessTable {
+			f.Add(uint(n), query)
+		}
+	}
+	f.Fuzz(func(t *testing.T, n uint, query string) {
+		r := accessTable[n%uint(len(accessTable))]
+		fill := strings.NewReplacer("$ag", z.agent, "$run", z.run, "$tpl", "tpl_support", "$word", "w")
+		body := fill.Replace(r.body)
+		if r.who == forAnyone || r.who == forLink || r.who == forSession {
+			body = "{}"
+		}
+		z.try(t, with(request(r.method, r.path, fill.Replace(query), body), z.house.key))
+	})
+}
+
+// A cursor that is taken is one that was given out, and a limit a small number.
+func FuzzPage(f *testing.F) {
+	for _, text := range []string{"", "1", "100", "101", "+1", "01", "1_0", "0x1", " 1", "\u0661", "YWdfMDFoNDU1dmI0cGV4NXZza25rMDg0c24wMnE", "YWdfMDFoNDU1dmI0cGV4NXZza25rMDg0c24wMnE=", "!!"} {
+		f.Add(text, text)
+	}
+	f.Fuzz(func(t *testing.T, limit, cursor string) {
+		c, _ := gin.CreateTestContext(httptest.NewRecorder())
+		c.Request = request("GET", "/", "", "")
+		stateOf(c).query = url.Values{"limit": {limit}, "cursor": {cursor}}
+		p, err := pageOf(c, id.Agent)
+		if err == nil && (p.limit < 1 || p.limit > pageMost || !id.Valid(id.Agent, p.after)) {
+			t.Errorf("limit %q and cursor %q gave %+v", limit, cursor, p)
+		}
+	})
+}
+
+// How long a caller prefers to wait is never negative and never more than the setting.
+func FuzzPrefer(f *testing.F) {
+	for _, text := range []string{
+		"wait=10", "respond-async", "respond-async, wait=5", "wait", "wait=", "wait=-1", `wait="7"`, "WAIT = 3 ; x=y", "wait=99999999999999999999", "wait=1e3", ",,;=", "return=minimal\nwait=4",
+	} {
+		f.Add(text)
+	}
+	a := &api{Deps: Deps{WaitDefault: 55 * time.Second}}
+	f.Fuzz(func(t *testing.T, text string) {
+		wait, err := a.preferredWait(http.Header{"Prefer": strings.Split(text, "\n")})
+		if err == nil && (wait < 0 || wait > 55*time.Second) {
+			t.Errorf("%q is a wait of %v", text, wait)
+		}
+	})
+}
+
+// What names a request in the log and on the bus is clean, and a caller's own when that is.
+func FuzzRequestNames(f *testing.F) {
+	for _, text := range []string{
+		"", "my-id", "a b", "a\nb", "\u00e9", strings.Repeat("a", 129), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+		"01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		req := &http.Request{Header: http.Header{headerRequestID: {text}, "Traceparent": {text}}}
+		name := requestIDOf(req)
+		if len(name) < 1 || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			t.Errorf("%q became %q", text, name)
+		}
+		if trace := traceparentOf(req); trace != "" && (trace != text || len(trace) != 55 || strings.Trim(trace, "0123456789abcdef-") != "") {
+			t.Errorf("%q became %q", text, trace)
+		}
+	})
+}
+
+// Whatever a body says it is, nothing but JSON in UTF-8 is taken for that.
+func FuzzContentType(f *testing.F) {
+	for _, text := range []string{"application/json", "application/json; charset=utf-8", `Application/JSON;charset="UTF-8"`, "text/plain", "application/json, text/plain", "application/json;;", "application/json; charset*=utf-8''x", "/"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if isJSON(http.Header{"Content-Type": {text}}) && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "application/json") {
+			t.Errorf("%q is taken for JSON", text)
+		}
+	})
+}
+
+// Headers that automations and chats are sent.
+func FuzzRunHeaders(f *testing.F) {
+	z := newFuzzed(f)
+	for _, text := range []string{
+		"", "key", "\u00e9", "\xff", "\x00", strings.Repeat("k", 256), "a,b", "schedule", "Schedule", "a\nb", "0.1", "1.2", "-1.1", "1", "99999999999999999999.1", "text/event-stream", "text/event-stream;q=0",
+	} {
+		f.Add(text, "", "", "", "")
+		f.Add("", text, "", "", text)
+		f.Add("", "", text, "", "")
+		f.Add("", "", "", text, "")
+	}
+	f.Fuzz(func(t *testing.T, key, trigger, automation, accept, last string) {
+		set := func(req *http.Request) *http.Request {
+			for name, value := range map[string]string{
+				"Idempotency-Key": key, "X-Trigger-Type": trigger, "X-Automation-Id": automation, "Accept": accept, "Last-Event-Id": last,
+			} {
+				if value != "" {
+					req.Header[name] = strings.Split(value, "\n")
+				}
+			}
+			return with(req, z.house.key)
+		}
+		automated := z.try(t, set(request("POST", "/api/internal/run-automation", "", `{"target":"`+z.agent+`","input":{"message":"m"}}`)))
+		if automated.status == 202 && (!utf8.ValidString(key) || utf8.RuneCountInString(key) > keyMax) {
+			t.Errorf("the key %q was taken", key)
+		}
+		if !strings.Contains(accept, "event-stream") {
+			z.try(t, set(request("POST", "/api/agents", "action=chat&id="+z.agent, `{"sessionId":"s","message":"m"}`)))
+		}
+		z.try(t, set(request("GET", "/api/runs", "id="+z.run+"&stream=1", "")))
+	})
+}
+
+// Whatever headers of credentials hold, nobody gets in by them.
+func FuzzCredentialHeaders(f *testing.F) {
+	z := newFuzzed(f)
+	for _, text := range []string{"", "x", "ak_1", unknownKey()[11:], "Bearer ps_" + strings.Repeat("a", 32), "tenant_demo", "parley_session=x", z.house.org, "a,b", "\x00", "a\nb"} {
+		f.Add(text, "-", "-", "-")
+		f.Add("-", text, "-", "-")
+		f.Add("-", "-", text, "-")
+		f.Add("-", "-", "-", text)
+		f.Add(text, text, text, text)
+	}
+	f.Fuzz(func(t *testing.T, key, authorization, cookie, organization string) {
+		req := request("GET", "/api/agents", "", "")
+		for name, value := range map[string]string{"X-Api-Key": key, "Authorization": authorization, "Cookie": cookie, "X-Organization-Id": organization} {
+			if value != "-" {
+				req.Header[name] = strings.Split(value, "\n")
+			}
+		}
+		if got := z.try(t, req); got.status < 400 {
+			t.Errorf("%q %q %q %q got in: %d %s", key, authorization, cookie, organization, got.status, got.body)
+		}
+	})
+}
+
+// Tokens of links: no text logs anybody in.
+func FuzzLinkTokens(f *testing.F) {
+	z := newFuzzed(f)
+	for _, text := range []string{"", "x", "pl_" + strings.Repeat("a", 32), "pi_" + strings.Repeat("a", 32), "pr_" + strings.Repeat("a", 32), "%00", "\xff", "pl_" + strings.Repeat("\u00e9", 16), "a&token=b"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		body, err := json.Marshal(map[string]string{"token": token, "password": "long enough"})
+		if err != nil {
+			return
+		}
+		for _, req := range []*http.Request{
+			request("GET", "/login", "token="+token, ""), request("GET", "/accept", "token="+token, ""), request("GET", "/reset", "token="+token, ""),
+			request("GET", "/api/auth/oidc/callback", "state="+token+"&code="+token, ""),
+			request("POST", "/api/auth/accept", "", string(body)), request("POST", "/api/auth/reset", "", string(body)),
+		} {
+			if got := z.try(t, req); len(got.header["Set-Cookie"]) > 0 && strings.Contains(got.header.Get("Set-Cookie"), "parley_session=ps_") {
+				t.Errorf("%q logged in: %s", token, got.body)
+			}
+		}
+	})
+}
+
+// A whole request, byte by byte as it comes over the wire. $key, $ag and $run stand for what there is.
+func FuzzRawRequest(f *testing.F) {
+	z := newFuzzed(f)
+	for _, r := range accessTable {
+		if r.who == forAnyone || r.who == forLink {
+			continue
+		}
+		f.Add([]byte(r.method + " " + r.path + "?" + r.query + " HTTP/1.1\r\nHost: parley.test\r\nX-Api-Key: $key\r\nContent-Type: application/json\r\nContent-Length: 400\r\n\r\n" + r.body))
+	}
+	for _, raw := range []string{
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /healthz HTTP/1.0\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET http://x/api/agents HTTP/1.1\r\nHost: y\r\n\r\n", "POST /api/auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"GET /dashboard HTTP/1.1\r\nHost: x\r\nCookie: parley_session=x\r\n\r\n", "GET /%00/%ff HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n",
+		"GET /docs HTTP/1.1\r\nHost: x\r\n\r\n", "GET /openapi.json HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nRange: bytes=0-1\r\nIf-None-Match: *\r\n\r\n",
+	} {
+		f.Add([]byte(raw))
+	}
+	key := strings.TrimPrefix(z.house.key, "X-Api-Key: ")
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		text := strings.NewReplacer("$key", key, "$ag", z.agent, "$run", z.run, "$tpl", "tpl_support").Replace(string(raw))
+		req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+		if err != nil || strings.Contains(text, "password") {
+			return // net/http refuses the first, and the second would spend the time on hashing
+		}
+		req.RemoteAddr = "10.0.0.1:1"
+		got := z.try(t, req)
+		if id := got.requestID(); !errors.Is(err, http.ErrAbortHandler) && (id == "" || strings.ContainsAny(id, "\r\n")) {
+			t.Errorf("request id %q", id)
+		}
+	})
+}

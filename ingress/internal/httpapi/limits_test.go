@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// tally counts without refilling anything, so that each request shows.
+type tally struct {
+	mu   sync.Mutex
+	used map[string]int
+	err  error
+}
+
+func (c *tally) CountDemo(_ context.Context, address string, limit int, window time.Duration) (store.DemoVerdict, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return store.DemoVerdict{}, c.err
+	}
+	allowed := c.used[address] < limit
+	if allowed {
+		c.used[address]++
+	}
+	return store.DemoVerdict{Allowed: allowed, Remaining: limit - c.used[address], Reset: window}, nil
+}
+
+func (c *tally) LeaseTokens(_ context.Context, bucket string, capacity int, _ float64, want int) (store.TokenGrant, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return store.TokenGrant{}, c.err
+	}
+	got := min(want, capacity-c.used[bucket])
+	c.used[bucket] += got
+	return store.TokenGrant{Granted: got, Left: float64(capacity - c.used[bucket])}, nil
+}
+
+// limitOn reads the headers of limits: the tier, and how many requests remain; "" when there are none.
+func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaining int) {
+	t.Helper()
+	policies, limits := a.header[headerPolicy], a.header[headerLimit]
+	if len(policies) == 0 && len(limits) == 0 {
+		return "", 0
+	}
+	if len(policies) != 1 || len(limits) != 1 {
+		t.Fatalf("headers %v", a.header)
+	}
+	tier, rest, _ := strings.Cut(strings.TrimPrefix(limits[0], `"`), `";r=`)
+	left, reset, _ := strings.Cut(rest, ";t=")
+	remaining, err := strconv.Atoi(left)
+	must(t, err)
+	if seconds, err := strconv.Atoi(reset); err != nil || seconds < 1 || seconds > 60 {
+		t.Errorf("%s: t is no number of seconds within the window", limits[0])
+	}
+	quota := map[string]int{"demo": s.Demo, "user": s.User, "system": s.System}[tier]
+	if policies[0] != `"`+tier+`";q=`+strconv.Itoa(quota)+";w=60" {
+		t.Errorf("policy %s beside %s", policies[0], limits[0])
+	}
+	return tier, remaining
+}
+
+// TestLimitsShowOnEveryAnswer sends requests in order, and looks at what each cost.
+func TestLimitsShowOnEveryAnswer(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.newAgent(h)
+	settings := ratelimit.Settings{Demo: 8, User: 500, System: 1000}
+	counts := &tally{used: map[string]int{}}
+	var err error
+	a.api.Limits, err = ratelimit.New(counts, settings)
+	must(t, err)
+	left := map[string]int{"demo": settings.Demo, "user": settings.User, "system": settings.System}
+	auto := func(target, more string) string {
+		return `{"target":"` + target + `","input":{"message":"m"}` + more + `}`
+	}
+	const run, chat, later = "/api/internal/run-automation", "/api/agents?action=chat&id=", "Prefer: respond-async"
+	user, key, demo := []string{h.owner.auth}, []string{h.key}, []string{"X-Tenant-Id: tenant_demo"}
+	and := func(headers []string, more ...string) []string {
+		return append(append([]string{}, headers...), more...)
+	}
+	for _, c := range []struct {
+		name, method, target, body string
+		headers                    []string
+		status                     int
+		tier                       string
+		cost                       int
+	}{
+		{"list", "GET", "/api/agents", "", user, 200, "user", 1},
+		{"unknown id", "GET", "/api/agents?id=" + id.New(id.Agent), "", user, 404, "user", 1},
+		{"malformed query", "GET", "/api/agents?q=%zz", "", user, 400, "user", 1},
+		{"bad body", "POST", "/api/agents", `{`, user, 400, "user", 1},
+		{"other media type", "POST", "/api/agents", `{}`, and(user, "Content-Type: text/plain"), 415, "user", 1},
+		{"unknown action", "POST", "/api/agents?action=dance", `{}`, user, 400, "user", 1},
+		{"public list", "GET", "/api/agents/templates", "", user, 200, "user", 1},
+		{"session", "GET", "/api/auth/session", "", user, 200, "user", 1},
+		{"another organization", "GET", "/api/agents", "", and(user, "X-Organization-Id: "+id.New(id.Organization)), 403, "user", 1},
+		{"another page's write", "POST", "/api/agents", smallAgent, []string{h.owner.cookie, "Origin: https://evil.test"}, 403, "user", 0},
+		{"bad chat", "POST", chat + agentID, `{"message":1}`, user, 400, "user", 0},
+		{"chat with nobody", "POST", chat + id.New(id.Agent), `{"sessionId":"s","message":"m"}`, and(user, later), 404, "user", 1},
+		{"chat", "POST", chat + agentID, `{"sessionId":"s","message":"m"}`, and(user, later, "Idempotency-Key: k"), 202, "user", 1},
+		{"attaching to it", "POST", chat + agentID, `{"sessionId":"s","message":"m"}`, and(user, later, "Idempotency-Key: k"), 202, "user", 0},
+		{"its key again", "POST", chat + agentID, `{"sessionId":"s","message":"n"}`, and(user, "Idempotency-Key: k"), 422, "user", 0},
+		{"no run", "POST", run, auto(agentID, `,"ttlOverride":0`), key, 400, "system", 0},
+		{"no agent", "POST", run, auto("ag_x", ""), and(key, later), 404, "system", 1},
+		{"run", "POST", run, auto(agentID, `,"idempotencyKey":"k"`), and(key, later), 202, "system", 1},
+		{"attached", "POST", run, auto(agentID, `,"idempotencyKey":"k"`), and(key, later), 202, "system", 0},
+		{"reused", "POST", run, auto(agentID, `,"idempotencyKey":"k","sessionId":"other"`), key, 422, "system", 0},
+		{"demo list", "GET", "/api/agents/templates", "", demo, 200, "demo", 1},
+		{"demo elsewhere", "GET", "/api/sessions", "", demo, 403, "demo", 1},
+		{"demo stray", "GET", "/api/nope", "", demo, 403, "demo", 1},
+		{"bad demo chat", "POST", "/api/agents?action=chat&template=tpl_support", `{}`, demo, 400, "demo", 1},
+		{"demo chat", "POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"s","message":"m"}`, and(demo, later, "Idempotency-Key: k"), 202, "demo", 1},
+		{"demo replay", "POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"s","message":"m"}`, and(demo, later, "Idempotency-Key: k"), 202, "demo", 1},
+		{"broken key", "GET", "/api/agents", "", []string{"X-Api-Key: ak_1"}, 401, "", 0},
+		{"nobody", "GET", "/api/agents", "", nil, 401, "", 0},
+		{"nobody's list", "GET", "/api/agents/templates", "", nil, 200, "", 0},
+	} {
+		got := a.do(c.method, c.target, c.body, c.headers...)
+		tier, remaining := limitOn(t, got, settings)
+		left[c.tier] -= c.cost
+		if got.status != c.status || tier != c.tier || tier != "" && remaining != left[tier] {
+			t.Errorf("%s: %d with tier %q and %d left, want %d, %q and %d\n%s", c.name, got.status, tier, remaining, c.status, c.tier, left[c.tier], got.body)
+		}
+	}
+	a.wantMember(t, h, settings)
+	counts.mu.Lock()
+	counts.err = errors.New("the database is away")
+	counts.mu.Unlock()
+	for tier, headers := range map[string][]string{"user": {h.admin.auth}, "demo": demo} {
+		got := a.do("GET", "/api/agents/templates", "", headers...)
+		if shown, remaining := limitOn(t, got, settings); got.status != 500 || shown != tier || remaining != 0 {
+			t.Errorf("%s without a database: %d with %q, %d left", tier, got.status, shown, remaining)
+		}
+	}
+}
+
+// wantMember: what a role forbids counts all the same.
+func (a *arena) wantMember(t *testing.T, h *house, settings ratelimit.Settings) {
+	t.Helper()
+	for n := range 2 {
+		got := a.do("POST", "/api/agents", smallAgent, h.member.auth, h.header).want(t, "what a role forbids", 403, "permission_denied")
+		if tier, remaining := limitOn(t, got, settings); tier != "user" || remaining != settings.User-1-n {
+			t.Errorf("what a role forbids: %q, %d left", tier, remaining)
+		}
+	}
+}
+
+func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.newAgent(h)
+	settings := ratelimit.Settings{Demo: 1, User: 2, System: 3}
+	var err error
+	a.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, settings)
+	must(t, err)
+	body := `{"target":"` + agentID + `","input":{"message":"m"},"idempotencyKey":"k"}`
+	send := func(body string) answer {
+		return a.do("POST", "/api/internal/run-automation", body, h.key, "Prefer: respond-async")
+	}
+	runID := send(body).want(t, "the run", 202, "").text(t, "id")
+	a.finish("answer", runID)
+	for range 2 {
+		send(strings.Replace(body, `"k"`, `"`+a.fresh()+`"`, 1)).want(t, "within the limit", 202, "")
+	}
+	refused := send(strings.Replace(body, `"k"`, `"new"`, 1)).want(t, "over the limit", 429, "rate_limited")
+	if tier, remaining := limitOn(t, refused, settings); tier != "system" || remaining != 0 || refused.header.Get("Retry-After") == "" {
+		t.Errorf("refusal %v", refused.header)
+	}
+	for range 5 {
+		replay := send(body).want(t, "replay", 200, "")
+		if tier, remaining := limitOn(t, replay, settings); tier != "system" || remaining != 0 || replay.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("replay %v", replay.header)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/web"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// loginForm is POST /login, from the login page.
+func (a *api) loginForm(c *gin.Context) {
+	fields, err := a.readForm(c)
+	if err != nil {
+		failOn(c, err, func(status int, problem string) { a.showLogin(c, status, problem, "") })
+		return
+	}
+	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
+	if err = checkedBody(&body); err == nil {
+		_, token, login, failed := a.logIn(c, body)
+		err = a.enter(c, token, login, failed)
+	}
+	if err != nil {
+		failOn(c, err, func(status int, problem string) { a.showLogin(c, status, problem, body.Email) })
+	}
+}
+
+// enter sends a browser to the dashboard in its new session, or hands on the error that kept it from having one.
+func (a *api) enter(c *gin.Context, token string, login store.NewLogin, err error) error {
+	if err != nil {
+		return err
+	}
+	a.setCookie(c, token, login)
+	toDashboard(c)
+	return nil
+}
+
+// acceptPage is GET /accept?token=: what an invitation offers, and what it takes to accept it.
+func (a *api) acceptPage(c *gin.Context) { a.showAccept(c, oneToken(c), http.StatusOK, "") }
+
+// acceptForm is POST /accept, from that page.
+func (a *api) acceptForm(c *gin.Context) {
+	fields, err := a.readForm(c)
+	if err != nil {
+		failOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		return
+	}
+	body := acceptBody{Token: fields.Get("token")}
+	body.Name.Value, body.Password.Value = strings.TrimSpace(fields.Get("name")), fields.Get("password")
+	body.Name.Set, body.Password.Set = body.Name.Value != "", body.Password.Value != ""
+	if err = checkedBody(&body); err == nil {
+		_, token, login, failed := a.acceptInvitation(c, body)
+		err = a.enter(c, token, login, failed)
+	}
+	if err != nil {
+		failOn(c, err, func(status int, problem string) { a.showAccept(c, body.Token, status, problem) })
+	}
+}
+
+// showAccept shows the form that whoever holds the link needs: a password to set, the account's own, or none.
+func (a *api) showAccept(c *gin.Context, token string, status int, problem string) {
+	invited, userID, err := a.invitationOf(c, token)
+	if err != nil {
+		showLinkGone(c, err, "This invitation does not hold any more, or the link is not complete. Ask whoever invited you for a new one.")
+		return
+	}
+	_, _, err = a.Store.UserByEmail(c.Request.Context(), invited.Email)
+	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
+		fail(c, err)
+		return
+	}
+	as := map[domain.Role]string{domain.RoleOwner: "an owner", domain.RoleAdmin: "an admin", domain.RoleMember: "a member"}
+	page, err := web.RenderAccept(web.Accept{
+		Token: token, Organization: invited.Organization, Email: invited.Email, As: as[invited.Role],
+		SignedIn: userID != "", Known: err == nil, Problem: problem,
+	})
+	showRendered(c, status, page, err)
+}
+
+// resetPage is GET /reset?token=: a form for a new password.
+func (a *api) resetPage(c *gin.Context) { a.showReset(c, oneToken(c), http.StatusOK, "") }
+
+// resetForm is POST /reset, from that page.
+func (a *api) resetForm(c *gin.Context) {
+	fields, err := a.readForm(c)
+	if err != nil {
+		failOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		return
+	}
+	body := resetBody{Token: fields.Get("token"), Password: fields.Get("password")}
+	if err = checkedBody(&body); err == nil {
+		_, token, login, failed := a.resetPassword(c, body)
+		err = a.enter(c, token, login, failed)
+	}
+	if err != nil {
+		failOn(c, err, func(status int, problem string) { a.showReset(c, body.Token, status, problem) })
+	}
+}
+
+func (a *api) showReset(c *gin.Context, token string, status int, problem string) {
+	user, err := a.resetOf(c, token)
+	if err != nil {
+		showLinkGone(c, err, "This link was used already, is too old, or is not complete. Ask for a new one.")
+		return
+	}
+	page, err := web.RenderReset(web.Reset{Token: token, Email: user.Email, Problem: problem})
+	showRendered(c, status, page, err)
+}
+
+// oneToken gives the token of a link, "" when there is not exactly one.
+func oneToken(c *gin.Context) string {
+	if tokens := c.Request.URL.Query()["token"]; len(tokens) == 1 {
+		return tokens[0]
+	}
+	return ""
+}
+
+// showLinkGone says that a link is no good any more, unless something else went wrong.
+func showLinkGone(c *gin.Context, err error, words string) {
+	if apierr.CodeOf(err) != apierr.NotFound {
+		failOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		return
+	}
+	stateOf(c).err = err
+	showNotice(c, http.StatusNotFound, words)
+}
+
+func showNotice(c *gin.Context, status int, words string) {
+	page, err := web.RenderNotice(web.Notice{Words: words})
+	showRendered(c, status, page, err)
+}
+
+func showRendered(c *gin.Context, status int, page []byte, err error) {
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	showPage(c, status, page)
+}

@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/auth"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+)
+
+// form sends a form as a browser does from a page of the service's own; headers may say otherwise.
+func (w *world) form(path string, fields url.Values, headers ...string) answer {
+	w.t.Helper()
+	req := httptest.NewRequestWithContext(w.t.Context(), "POST", path, strings.NewReader(fields.Encode()))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	return w.send(req)
+}
+
+// shows fails the test unless an answer is a page of that status with those words.
+func (a answer) shows(t *testing.T, what string, status int, words ...string) {
+	t.Helper()
+	if a.status != status || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+		t.Errorf("%s: %d %s, want a page with %d\n%s", what, a.status, a.header.Get("Content-Type"), status, a.body)
+		return
+	}
+	for _, part := range words {
+		if !strings.Contains(string(a.body), part) {
+			t.Errorf("%s lacks %q\n%s", what, part, a.body)
+		}
+	}
+}
+
+// entered fails the test unless an answer leads to the dashboard in a session, whose header it gives.
+func (a answer) entered(t *testing.T, what string) string {
+	t.Helper()
+	if a.status != 303 || a.header.Get("Location") != "/dashboard" || a.session() == "" {
+		t.Errorf("%s: %d %v\n%s", what, a.status, a.header, a.body)
+	}
+	return a.session()
+}
+
+func TestLoginForm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	right := url.Values{"email": {ada.email}, "password": {password}}
+	w.do("GET", "/login", "").shows(t, "page", 200, `action="/login"`, `method="post"`)
+	w.form("/login", url.Values{"email": {ada.email}, "password": {"wrong"}}).shows(t, "wrong password", 401, `role="alert"`, "wrong.", `value="ada@example.com"`)
+	w.form("/login", url.Values{"email": {`"><script>`}, "password": {"x"}}).shows(t, "a strange address", 401, "&lt;script&gt;")
+	w.form("/login", url.Values{}).shows(t, "empty", 400, "Email must not be empty. Password must not be empty.")
+	w.form("/login", url.Values{"email": {"a", "b"}, "password": {"x"}}).shows(t, "doubled", 400, "Email may be given once.")
+	w.form("/login", url.Values{"email": {"a\x00b"}, "password": {"x"}}).shows(t, "NUL", 400)
+	w.form("/login", url.Values{"email": {strings.Repeat("x", 17<<10)}}).shows(t, "too much", 413)
+	w.form("/login", right, "Content-Type: application/json").shows(t, "JSON", 415)
+	w.form("/login", right, "Content-Type: text/plain").shows(t, "plain text", 415)
+	w.form("/login", right, "Sec-Fetch-Site: cross-site").shows(t, "another site", 403)
+	w.form("/login", right, "Sec-Fetch-Site: same-site").shows(t, "a sister site", 403)
+	w.form("/login", right, "Sec-Fetch-Site: ", "Origin: https://evil.example").shows(t, "another origin, old browser", 403)
+	session := w.form("/login", right, ada.cookie).entered(t, "logging in")
+	if a := w.do("GET", "/dashboard", "", session); a.status != 200 {
+		t.Errorf("dashboard: %d", a.status)
+	}
+	w.do("GET", "/api/auth/session", "", ada.auth).want(t, "the session before", 401, "unauthenticated")
+	for range 40 {
+		w.api.logins.account.Begin(ada.email)
+	}
+	limited := w.form("/login", right)
+	limited.shows(t, "too often", 429, "Too many wrong passwords.")
+	if limited.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+}
+
+func TestAcceptPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	invite := func(email string, role domain.Role) string {
+		return w.add(ada, ada.org, email, role).want(t, "inviting", 201, "").token(t)
+	}
+	token := invite("new@example.com", domain.RoleAdmin)
+	w.do("GET", "/accept?token="+token, "").shows(t, "a new person's", 200, "Join ada&#39;s organization", "an admin", "new@example.com", `autocomplete="new-password"`)
+	for name, target := range map[string]string{
+		"no token": "/accept", "unknown": "/accept?token=" + secrets.NewInvitationToken(), "half": "/accept?token=pi_x", "two": "/accept?token=" + token + "&token=" + token,
+	} {
+		w.do("GET", target, "").shows(t, name, 404, "does not hold any more")
+	}
+	fields := url.Values{"token": {token}, "name": {" "}, "password": {"short"}, "email": {"evil@example.com"}}
+	w.form("/accept", fields).shows(t, "short password", 400, "at least 8 characters", token)
+	w.form("/accept", fields, "Sec-Fetch-Site: cross-site").shows(t, "another site", 403, "another origin")
+	fields.Set("password", password)
+	session := w.form("/accept", fields).entered(t, "accepting")
+	s := w.do("GET", "/api/auth/session", "", session).want(t, "session", 200, "")
+	if s.text(t, "user.email") != "new@example.com" || s.text(t, "user.name") != "new" || s.text(t, "organization.id") != ada.org {
+		t.Errorf("session %s", s.body)
+	}
+	w.form("/accept", fields).shows(t, "accepting again", 404, "does not hold any more")
+
+	known := invite("bea@example.com", domain.RoleMember)
+	bea := w.signUp("bea@example.com")
+	w.do("GET", "/accept?token="+known, "").shows(t, "an account's", 200, "Sign in to it", `autocomplete="current-password"`)
+	w.do("GET", "/accept?token="+known, "", ada.cookie).shows(t, "another's session", 200, "Sign in to it")
+	w.do("GET", "/accept?token="+known, "", bea.cookie).shows(t, "own session", 200, "You are signed in")
+	w.do("GET", "/accept?token="+known, "", "Cookie: "+auth.CookieName+"="+secrets.NewSessionToken()).shows(t, "a stale session", 200, "Sign in to it")
+	w.form("/accept", url.Values{"token": {known}, "password": {"wrong"}}).shows(t, "wrong password", 401, "wrong.")
+	w.form("/accept", url.Values{"token": {known}}, bea.cookie).entered(t, "joining")
+	if strings.Contains(w.log.String(), token) || strings.Contains(w.log.String(), password) {
+		t.Error("the log holds a token or a password")
+	}
+}
+
+func TestResetPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	token := w.do("POST", "/api/organizations/members?action=reset&id="+ada.id, "", ada.auth).want(t, "a link", 201, "").token(t)
+	w.do("GET", "/reset?token="+token, "").shows(t, "page", 200, "ada@example.com", token, `autocomplete="new-password"`)
+	for name, target := range map[string]string{"no token": "/reset", "unknown": "/reset?token=" + secrets.NewResetToken(), "half": "/reset?token=pr_x"} {
+		w.do("GET", target, "").shows(t, name, 404, "Ask for a new one")
+	}
+	w.form("/reset", url.Values{"token": {token}, "password": {"short"}}).shows(t, "short password", 400, "at least 8 characters", token)
+	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}, "Origin: null", "Sec-Fetch-Site: ").shows(t, "a sandboxed page", 403)
+	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}).entered(t, "setting")
+	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}).shows(t, "setting again", 404, "Ask for a new one")
+	w.do("POST", "/api/auth/login", `{"email":"ada@example.com","password":"`+newPassword+`"}`).want(t, "the new password", 200, "")
+	if a := w.do("GET", "/reset?token="+token, ""); a.header.Get("Referrer-Policy") != "same-origin" || !strings.Contains(a.header.Get("Content-Security-Policy"), "form-action 'self'") {
+		t.Errorf("headers %v", a.header)
+	}
+}

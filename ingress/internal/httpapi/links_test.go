@@ -1,0 +1,242 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/ingress/internal/auth"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+)
+
+func accepting(token, more string) string { return `{"token":"` + token + `"` + more + `}` }
+
+const (
+	withPassword = `,"password":"` + password + `"`
+	newPassword  = "another horse battery"
+)
+
+func TestInvitationsOfNewPeople(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	stale := w.add(ada, ada.org, "new@example.com", domain.RoleMember).token(t)
+	token := w.add(ada, ada.org, "New@example.com", domain.RoleAdmin).want(t, "inviting again", 201, "").token(t)
+	for name, c := range map[string]struct {
+		body, problems string
+		status         int
+	}{
+		"nothing":          {`{}`, "invalid_request token:required", 400},
+		"wrong":            {accepting(token, `,"name":"","password":""`), "invalid_request name:too_short password:too_short", 400},
+		"no password":      {accepting(token, ""), "invalid_request password:required", 400},
+		"short password":   {accepting(token, `,"password":"1234567"`), "invalid_request password:too_short", 400},
+		"own role":         {accepting(token, withPassword+`,"role":"owner"`), "invalid_request role:unknown_field", 400},
+		"the link before":  {accepting(stale, withPassword), "not_found", 404},
+		"unknown":          {accepting(secrets.NewInvitationToken(), withPassword), "not_found", 404},
+		"malformed":        {accepting("pi_x", withPassword), "not_found", 404},
+		"of another kind":  {accepting(secrets.NewResetToken(), withPassword), "not_found", 404},
+		"a session's":      {accepting(ada.token, withPassword), "not_found", 404},
+		"token of no text": {`{"token":7}`, "invalid_request token:invalid_type", 400},
+	} {
+		w.do("POST", "/api/auth/accept", c.body).want(t, name, c.status, c.problems)
+	}
+	w.do("POST", "/api/auth/accept", accepting(token, withPassword), "Sec-Fetch-Site: cross-site").want(t, "from another site", 403, "permission_denied")
+	w.do("POST", "/api/auth/accept", accepting(token, withPassword), "Authorization: Bearer "+secrets.NewSessionToken()).
+		want(t, "with a broken session", 401, "unauthenticated")
+
+	a := w.do("POST", "/api/auth/accept", accepting(token, withPassword+`,"name":"Nell"`), "Cookie: "+auth.CookieName+"="+secrets.NewSessionToken()).
+		want(t, "accepting, with a stale cookie", 201, "")
+	if a.text(t, "user.email") != "New@example.com" || a.text(t, "user.name") != "Nell" || a.text(t, "organization.id") != ada.org ||
+		!strings.HasPrefix(a.text(t, "token"), "ps_") || a.text(t, "expiresAt") == "" || !strings.HasPrefix(a.header.Get("Set-Cookie"), auth.CookieName+"=ps_") {
+		t.Errorf("accepted %s", a.body)
+	}
+	w.do("POST", "/api/auth/accept", accepting(token, withPassword)).want(t, "accepting twice", 404, "not_found")
+	bearer := "Authorization: Bearer " + a.text(t, "token")
+	session := w.do("GET", "/api/auth/session", "", bearer).want(t, "session", 200, "")
+	if session.text(t, "organization.id") != ada.org || session.text(t, "caller.role") != "admin" ||
+		session.text(t, "organizations.1.name") != "Nell's organization" || session.text(t, "organizations.1.role") != "owner" {
+		t.Errorf("session %s", session.body)
+	}
+	w.do("POST", "/api/auth/login", `{"email":"new@example.com","password":"`+password+`"}`).want(t, "logging in", 200, "")
+	if members := string(w.do("GET", "/api/organizations/members", "", ada.auth).body); strings.Contains(members, "invited") {
+		t.Errorf("members %s", members)
+	}
+}
+
+func TestInvitationsOfKnownPeople(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	invite := func(email string) string {
+		return w.add(ada, ada.org, email, domain.RoleMember).want(t, "inviting", 201, "").token(t)
+	}
+	byPassword, bySession := invite("bea@example.com"), invite("cleo@example.com")
+	bea, cleo := w.signUp("bea@example.com"), w.signUp("cleo@example.com")
+	w.do("POST", "/api/auth/accept", accepting(byPassword, `,"password":"wrong"`)).want(t, "wrong password", 401, "unauthenticated")
+	w.do("POST", "/api/auth/accept", accepting(byPassword, ""), ada.auth).want(t, "another's session", 400, "invalid_request password:required")
+	a := w.do("POST", "/api/auth/accept", accepting(byPassword, withPassword)).want(t, "own password", 201, "")
+	if a.text(t, "user.id") != bea.id || a.text(t, "organization.id") != ada.org {
+		t.Errorf("accepted %s", a.body)
+	}
+	if s := w.do("GET", "/api/auth/session", "", bea.auth); s.text(t, "organization.id") != bea.org || s.text(t, "organizations.1.id") != ada.org {
+		t.Errorf("session %s", s.body)
+	}
+	a = w.do("POST", "/api/auth/accept", accepting(bySession, ""), cleo.cookie).want(t, "own session", 201, "")
+	if a.text(t, "user.id") != cleo.id || a.text(t, "token") == cleo.token {
+		t.Errorf("accepted %s", a.body)
+	}
+	w.do("GET", "/api/auth/session", "", cleo.auth).want(t, "the session that was replaced", 401, "unauthenticated")
+	w.do("GET", "/api/agents", "", "Authorization: Bearer "+a.text(t, "token"), "X-Organization-Id: "+ada.org).want(t, "acting", 200, "")
+
+	// An invitation is no way to another role for somebody who was added meanwhile.
+	late := invite("dan@example.com")
+	dan := w.signUp("dan@example.com")
+	w.add(ada, ada.org, dan.email, domain.RoleMember).want(t, "adding", 201, "")
+	w.do("POST", "/api/auth/accept", accepting(late, withPassword)).want(t, "the link after that", 404, "not_found")
+
+	once := invite("eve@example.com")
+	statuses := make(chan int, 5)
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() { statuses <- w.do("POST", "/api/auth/accept", accepting(once, withPassword)).status })
+	}
+	wg.Wait()
+	counts := map[int]int{}
+	for range 5 {
+		counts[<-statuses]++
+	}
+	if counts[http.StatusCreated] != 1 || counts[http.StatusNotFound]+counts[http.StatusConflict] != 4 {
+		t.Errorf("accepting five times at once: %v", counts)
+	}
+	w.exec(`UPDATE invitations SET expires_at = clock_timestamp()`)
+	w.do("POST", "/api/auth/accept", accepting(invite("fay@example.com"), withPassword)).want(t, "in time", 201, "")
+	expired := invite("gus@example.com")
+	w.exec(`UPDATE invitations SET expires_at = clock_timestamp()`)
+	w.do("POST", "/api/auth/accept", accepting(expired, withPassword)).want(t, "too late", 404, "not_found")
+}
+
+// only puts a person into one organization alone, as its history would.
+func (w *world) only(p person, org string) {
+	w.t.Helper()
+	w.exec(`DELETE FROM memberships WHERE user_id = $1 AND org_id <> $2`, p.id, org)
+	w.api.Auth.ForgetUser(p.id)
+}
+
+func TestWhoMayReset(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada, bea, cleo, dan, eve := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com"),
+		w.signUp("dan@example.com"), w.signUp("eve@example.com")
+	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
+	w.add(ada, ada.org, bea.email, domain.RoleAdmin)
+	w.add(ada, ada.org, cleo.email, domain.RoleMember)
+	w.add(ada, ada.org, dan.email, domain.RoleMember)
+	w.only(bea, ada.org)
+	w.only(cleo, ada.org)
+	at := "X-Organization-Id: " + ada.org
+	for name, c := range map[string]struct {
+		id, problems string
+		who          []string
+		status       int
+	}{
+		"admin, member":            {cleo.id, "", []string{bea.auth, at}, 201},
+		"admin, admin":             {bea.id, "", []string{bea.auth, at}, 201},
+		"admin, owner":             {ada.id, "permission_denied", []string{bea.auth, at}, 403},
+		"owner, owner":             {ada.id, "", []string{ada.auth}, 201},
+		"key, member":              {cleo.id, "", []string{orgKey}, 201},
+		"key, owner":               {ada.id, "permission_denied", []string{orgKey}, 403},
+		"member":                   {cleo.id, "permission_denied", []string{cleo.auth, at}, 403},
+		"owner, somebody's member": {dan.id, "permission_denied", []string{ada.auth}, 403},
+		"owner, stranger":          {eve.id, "not_found", []string{ada.auth}, 404},
+		"owner, unknown":           {id.New(id.User), "not_found", []string{ada.auth}, 404},
+		"owner, another kind":      {ada.org, "not_found", []string{ada.auth}, 404},
+		"nobody":                   {cleo.id, "unauthenticated", nil, 401},
+	} {
+		a := w.do("POST", "/api/organizations/members?action=reset&id="+c.id, "", c.who...).want(t, name, c.status, c.problems)
+		if c.status == 201 && (!strings.HasPrefix(a.text(t, "url"), "http://parley.test/reset?token=pr_") || a.text(t, "expiresAt") == "") {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
+	w.add(ada, ada.org, bea.email, domain.RoleAdmin)
+	w.only(bea, ada.org)
+	reset := func() string {
+		return w.do("POST", "/api/organizations/members?action=reset&id="+bea.id, "", ada.auth).want(t, "a link", 201, "").token(t)
+	}
+	setting := func(token string) string { return accepting(token, `,"password":"`+newPassword+`"`) }
+	first, second := reset(), reset()
+	for name, c := range map[string]struct {
+		body, problems string
+		status         int
+	}{
+		"nothing":        {`{}`, "invalid_request token:required password:required", 400},
+		"short password": {accepting(first, `,"password":"x"`), "invalid_request password:too_short", 400},
+		"unknown":        {setting(secrets.NewResetToken()), "not_found", 404},
+		"malformed":      {setting("x"), "not_found", 404},
+		"a login link's": {setting(secrets.NewLinkToken()), "not_found", 404},
+	} {
+		w.do("POST", "/api/auth/reset", c.body).want(t, name, c.status, c.problems)
+	}
+	link := secrets.NewLinkToken()
+	must(t, w.store.CreateLoginLink(t.Context(), bea.id, secrets.Hash(link), time.Now().Add(time.Hour)))
+	a := w.do("POST", "/api/auth/reset", setting(first)).want(t, "setting", 200, "")
+	if a.text(t, "user.id") != bea.id || a.text(t, "organization.id") != ada.org || a.header.Get("Set-Cookie") == "" {
+		t.Errorf("answer %s", a.body)
+	}
+	w.do("GET", "/api/auth/session", "", "Authorization: Bearer "+a.text(t, "token")).want(t, "the new session", 200, "")
+	w.do("GET", "/api/auth/session", "", bea.auth).want(t, "the session before", 401, "unauthenticated")
+	w.do("POST", "/api/auth/reset", setting(first)).want(t, "the link again", 404, "not_found")
+	w.do("POST", "/api/auth/reset", setting(second)).want(t, "another link", 404, "not_found")
+	if got := w.do("GET", "/login?token="+link, ""); got.status != 410 {
+		t.Errorf("the login link after a reset: %d", got.status)
+	}
+	w.do("POST", "/api/auth/login", `{"email":"bea@example.com","password":"`+password+`"}`).want(t, "the old password", 401, "unauthenticated")
+	w.do("POST", "/api/auth/login", `{"email":"bea@example.com","password":"`+newPassword+`"}`).want(t, "the new password", 200, "")
+
+	expired := reset()
+	w.exec(`UPDATE login_links SET expires_at = clock_timestamp()`)
+	w.do("POST", "/api/auth/reset", setting(expired)).want(t, "too late", 404, "not_found")
+}
+
+// TestResetLinksOutliveNoRight: what an admin's link may do is judged when it is used.
+func TestResetLinksOutliveNoRight(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(w *world, ada, bea, cleo person){
+		"the person became an owner":        func(w *world, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },
+		"the person belongs elsewhere, too": func(w *world, _, bea, cleo person) { w.add(bea, bea.org, cleo.email, domain.RoleMember) },
+		"the person was moved": func(w *world, _, bea, cleo person) {
+			w.add(bea, bea.org, cleo.email, domain.RoleMember)
+			w.only(cleo, bea.org)
+		},
+		"whoever made it is no admin any more": func(w *world, ada, bea, _ person) { w.add(ada, ada.org, bea.email, domain.RoleMember) },
+		"whoever made it was removed": func(w *world, ada, bea, _ person) {
+			w.do("DELETE", "/api/organizations/members?id="+bea.id, "", ada.auth).want(w.t, "removing", 200, "")
+		},
+		"nothing": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, manyRequests)
+			ada, bea, cleo := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com")
+			w.add(ada, ada.org, bea.email, domain.RoleAdmin)
+			w.add(ada, ada.org, cleo.email, domain.RoleMember)
+			w.only(cleo, ada.org)
+			link := w.do("POST", "/api/organizations/members?action=reset&id="+cleo.id, "", bea.auth, "X-Organization-Id: "+ada.org).want(t, "a link", 201, "")
+			status, problems := 200, ""
+			if change != nil {
+				change(w, ada, bea, cleo)
+				status, problems = 404, "not_found"
+			}
+			w.do("POST", "/api/auth/reset", accepting(link.token(t), `,"password":"`+newPassword+`"`)).want(t, "using it", status, problems)
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// listLogins is GET /api/auth/sessions: where the caller is logged in, newest first.
+func (a *api) listLogins(c *gin.Context) {
+	ident, err := ownSession(c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	p, err := timePageOf(c, id.Login)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	logins, err := a.Store.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.after, p.limit+1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, timeListOf(logins, p, func(l store.Login) (domain.LoginSession, store.After) {
+		return l.LoginSession, store.After{At: l.At, ID: l.ID}
+	}))
+}
+
+// endLogin is DELETE /api/auth/sessions?id=: one of the caller's own, here at once and elsewhere within 5 s.
+func (a *api) endLogin(c *gin.Context) {
+	ident, err := ownSession(c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	loginID, err := requiredID(c, id.Login)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	hash, err := a.Store.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	a.Auth.ForgetLogin(hash)
+	if ident.Via == auth.ViaCookie && string(hash) == string(secrets.Hash(ident.Token)) {
+		auth.ClearCookie(c.Writer, a.secure(c))
+	}
+	writeJSON(c, http.StatusOK, deleted(loginID))
+}

@@ -1,0 +1,487 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// outcome is what the access table says that a credential gets at a row: "ok", or status and code.
+func (r *accessRow) outcome(c *credential) string {
+	role := domain.Role(r.role)
+	switch {
+	case r.who == forSystem && c.page != "":
+		return "403 server_to_server_only"
+	case c.harmful:
+		return c.refused
+	case (r.who == forAnyone || r.who == forLink) && c.demo:
+		return "403 demo_restricted"
+	case (r.who == forAnyone || r.who == forLink) && c.page == foreignPage && r.method != http.MethodGet:
+		return "403 permission_denied"
+	case r.who == forAnyone, r.who == forLink, r.who == forPublic && (c.refused == "" || c.elsewhere):
+		return "ok"
+	case r.who == forSystem && (c.via == "" || c.via == "login"):
+		return "401 api_key_required"
+	case c.refused != "":
+		return c.refused
+	case c.via == "demo" && c.page == foreignPage && strings.HasPrefix(r.query, "action=chat"):
+		return "403 permission_denied" // which chat it is does not matter then
+	case c.via == "demo" && r.who != forDemo:
+		return "403 demo_restricted"
+	case c.via == "":
+		return "401 unauthenticated"
+	case r.method != http.MethodGet && c.ambient && c.page == foreignPage,
+		r.who == forSession && c.via != "login", r.who == forPerson && c.via == "org key":
+		return "403 permission_denied"
+	case c.via != "demo" && !r.late && !c.role.AtLeast(role):
+		return "403 permission_denied"
+	}
+	return "ok"
+}
+
+// target is an id that a request names, and what the request gets for it.
+type target struct{ name, id, outcome string }
+
+// idKind says of a kind of id which there are.
+type idKind struct {
+	prefix string
+	own    func(s *stage, c *credential) string // a fresh one of the caller's
+	others func(s *stage) string                // one of another member of home
+	open   domain.Role                          // the least role that may use others'; "" is nobody
+	gone   func(s *stage, h *house) string      // one that was deleted
+	bearer bool                                 // a token: whoever has it may use it
+}
+
+var idKinds = map[string]idKind{
+	"ag": {
+		prefix: id.Agent,
+		own:    func(s *stage, c *credential) string { return s.newAgent(c.house) },
+		gone: func(s *stage, h *house) string {
+			agentID := s.newAgent(h)
+			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
+			return agentID
+		},
+	},
+	"run": {
+		prefix: id.Run,
+		own: func(s *stage, c *credential) string {
+			return s.newChat(c.house, s.newAgent(c.house), "s", c.plain()...)
+		},
+		others: func(s *stage) string { return s.newChat(s.home, s.newAgent(s.home), "s", s.other.auth, s.home.header) },
+		open:   domain.RoleAdmin,
+	},
+	"key": {
+		prefix: id.Key,
+		own: func(s *stage, c *credential) string {
+			scope := "user"
+			if c.via == "org key" {
+				scope = "organization"
+			}
+			return s.ok("POST", "/api/keys", `{"name":"k","scope":"`+scope+`"}`, c.plain()...).text(s.t, "id")
+		},
+		others: func(s *stage) string { _, keyID := s.newKey(s.home, s.other, domain.KeyScopeUser); return keyID },
+		gone: func(s *stage, h *house) string {
+			_, keyID := s.newKey(h, h.owner, domain.KeyScopeOrganization)
+			s.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth)
+			return keyID
+		},
+	},
+	"tpl": {prefix: id.Template, own: func(*stage, *credential) string { return "tpl_support" }},
+	"org": {prefix: id.Organization, own: func(_ *stage, c *credential) string { return c.house.org }},
+	"usr": {
+		prefix: id.User,
+		own:    func(s *stage, c *credential) string { return s.belonging(c.house) },
+		gone: func(s *stage, h *house) string {
+			userID := s.belonging(h)
+			s.ok("DELETE", "/api/organizations/members?id="+userID, "", h.owner.auth, h.header)
+			return userID
+		},
+	},
+	"lone": {prefix: id.User, own: func(s *stage, c *credential) string { return s.lone(c.house) }},
+	"inv": {
+		prefix: id.Invitation,
+		own:    func(s *stage, c *credential) string { invitationID, _ := s.invite(c.house); return invitationID },
+		gone: func(s *stage, h *house) string {
+			invitationID, _ := s.invite(h)
+			s.ok("DELETE", "/api/organizations/members?id="+invitationID, "", h.owner.auth, h.header)
+			return invitationID
+		},
+	},
+	"ls": {
+		prefix: id.Login,
+		own:    func(s *stage, c *credential) string { return s.newLogin(c.who) },
+		others: func(s *stage) string { return s.newLogin(s.other) },
+		gone: func(s *stage, h *house) string {
+			loginID := s.newLogin(h.owner)
+			s.ok("DELETE", "/api/auth/sessions?id="+loginID, "", h.owner.auth)
+			return loginID
+		},
+	},
+	"pi": {
+		prefix: "pi", bearer: true,
+		own: func(s *stage, c *credential) string { _, token := s.invite(c.houseOr(s.home)); return token },
+		gone: func(s *stage, h *house) string {
+			_, token := s.invite(h)
+			s.ok("POST", "/api/auth/accept", `{"token":"`+token+`","password":"long enough"}`)
+			return token
+		},
+	},
+	"pr": {
+		prefix: "pr", bearer: true,
+		own: func(s *stage, c *credential) string { return s.resetToken(c.houseOr(s.home)) },
+		gone: func(s *stage, h *house) string {
+			token := s.resetToken(h)
+			s.ok("POST", "/api/auth/reset", `{"token":"`+token+`","password":"long enough"}`)
+			return token
+		},
+	},
+	// An agent with which there is a session "s".
+	"at": {
+		prefix: id.Agent,
+		own:    func(s *stage, c *credential) string { return s.chatted(c.house, c.plain()...) },
+		others: func(s *stage) string { return s.chatted(s.home, s.other.auth, s.home.header) },
+		open:   domain.RoleAdmin,
+		gone: func(s *stage, h *house) string {
+			agentID := s.chatted(h, h.owner.auth)
+			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
+			return agentID
+		},
+	},
+	// A session with a template.
+	"named": {
+		prefix: "session",
+		own:    func(s *stage, c *credential) string { return s.named(c.plain()...) },
+		others: func(s *stage) string { return s.named(s.other.auth, s.home.header) },
+		open:   domain.RoleAdmin,
+		gone: func(s *stage, h *house) string {
+			name := s.named(h.owner.auth)
+			s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
+			return name
+		},
+	},
+	// A run that has ended.
+	"ended": {
+		prefix: id.Run,
+		own:    func(s *stage, c *credential) string { return s.ended(c.house, c.plain()...) },
+		others: func(s *stage) string { return s.ended(s.home, s.other.auth, s.home.header) },
+		open:   domain.RoleAdmin,
+	},
+}
+
+// newLogin is another login session of p, by its id.
+func (s *stage) newLogin(p person) string {
+	return s.ok("GET", "/api/auth/sessions?limit=1", "", s.loginAgain(p).auth).text(s.t, "data.0.id")
+}
+
+// chatted is an agent of h that somebody has talked with, in session "s".
+func (s *stage) chatted(h *house, headers ...string) string {
+	agentID := s.newAgent(h)
+	s.newChat(h, agentID, "s", headers...)
+	return agentID
+}
+
+// named is a fresh session with a template.
+func (s *stage) named(headers ...string) string {
+	name := s.fresh()
+	s.ok("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"`+name+`","message":"m"}`, append(headers, "Prefer: respond-async")...)
+	return name
+}
+
+func (s *stage) ended(h *house, headers ...string) string {
+	runID := s.newChat(h, s.newAgent(h), "s", headers...)
+	s.finish("answer", runID)
+	return runID
+}
+
+// houseOr is where a credential acts, other when it acts nowhere.
+func (c *credential) houseOr(other *house) *house {
+	if c.house == nil {
+		return other
+	}
+	return c.house
+}
+
+// placeholder finds the kind of id that a row names.
+var placeholder = regexp.MustCompile(`\$(` + strings.Join(kindNames(), "|") + `)\b`)
+
+func kindNames() []string {
+	var names []string
+	for name := range idKinds {
+		names = append(names, name)
+	}
+	return names
+}
+
+func (r *accessRow) kind() string {
+	if found := placeholder.FindStringSubmatch(r.query + " " + r.body); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// matrix runs all cells of the access table.
+type matrix struct {
+	*stage
+	credentials []credential
+	people      map[string]person   // by login token
+	missing     map[string][]target // per kind: what nobody finds, whoever asks
+	cells       atomic.Int64
+
+	mu       sync.Mutex
+	notFound map[string]string // per method and path: the 404 that was seen first
+}
+
+func newMatrix(t *testing.T) *matrix {
+	t.Helper()
+	m := &matrix{stage: newStage(t, newArena(t)), people: map[string]person{}, missing: map[string][]target{}, notFound: map[string]string{}}
+	m.credentials = m.stage.credentials()
+	for _, h := range []*house{m.home, m.away} {
+		for _, p := range []person{h.owner, h.admin, h.member} {
+			m.people[p.token] = p
+		}
+	}
+	for name, kind := range idKinds {
+		m.missing[name] = m.missingOf(name, kind)
+	}
+	return m
+}
+
+// members are the kinds of id that entries of an organization's list of members have.
+var members = map[string]bool{id.User: true, id.Invitation: true}
+
+// missingOf are ids that are answered like missing ones to everybody.
+func (m *matrix) missingOf(name string, kind idKind) []target {
+	list := []target{
+		{"empty", "", ""},
+		{"malformed", "x", ""},
+		{"prefix alone", kind.prefix + "_", ""},
+		{"too long", kind.prefix + "_" + strings.Repeat("0", 27), ""},
+		{"too great", kind.prefix + "_8zzzzzzzzzzzzzzzzzzzzzzzzz", ""},
+		{"capitals", strings.ToUpper(kind.prefix + "_" + id.Suffix(id.New(id.Agent))), ""},
+		{"another path", "../" + kind.prefix, ""},
+		{"SQL", kind.prefix + "_' OR '1'='1", ""},
+		{"endless", strings.Repeat("a", 5000), ""},
+	}
+	owner := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
+	for other, of := range idKinds {
+		if other != name && !of.bearer && of.prefix != kind.prefix && !(members[of.prefix] && members[kind.prefix]) {
+			list = append(list, target{"id of " + other, of.own(m.stage, &owner), ""})
+		}
+	}
+	for _, h := range []*house{m.home, m.away} {
+		if kind.gone != nil {
+			list = append(list, target{"deleted, " + h.word, kind.gone(m.stage, h), ""})
+		}
+	}
+	for i := range list {
+		list[i].outcome = "404 not_found"
+	}
+	return list
+}
+
+// neverGiven is a well-formed id or token that there never was.
+func neverGiven(prefix string) string {
+	switch prefix {
+	case id.Template:
+		return "tpl_nothing"
+	case "pi", "pr":
+		return prefix + "_" + strings.Repeat("a", 32)
+	}
+	return id.New(prefix)
+}
+
+// targets are the ids that a caller who gets through tries.
+func (m *matrix) targets(r *accessRow, c *credential) []target {
+	name := r.kind()
+	if name == "" {
+		return []target{{"none", "", "ok"}}
+	}
+	kind := idKinds[name]
+	if c.via == "demo" { // to whom nothing belongs
+		return append([]target{{"own", kind.own(m.stage, c), "ok"}}, m.missing[name]...)
+	}
+	list := append([]target{{"own", kind.own(m.stage, c), "ok"}}, m.missing[name]...)
+	if r.who == forLink && c.refused != "" && !c.elsewhere {
+		return []target{{"own", list[0].id, c.refused}} // of bad tokens nothing else is looked at
+	}
+	if name == "tpl" || kind.bearer {
+		return list
+	}
+	if r.late && !c.role.AtLeast(domain.Role(r.role)) {
+		list[0].outcome = "403 permission_denied"
+	}
+	away, foreign := m.away, credential{}
+	if c.house == m.away {
+		away = m.home
+	}
+	foreign = login("foreign", away.owner, away, domain.RoleOwner, away.owner.auth)
+	list = append(list, target{"foreign", kind.own(m.stage, &foreign), "404 not_found"})
+	if kind.others != nil {
+		outcome := "404 not_found"
+		if kind.open != "" && c.house == m.home && c.role.AtLeast(kind.open) {
+			outcome = "ok"
+		}
+		list = append(list, target{"another member's", kind.others(m.stage), outcome})
+	}
+	return list
+}
+
+// cell sends a row's request for a target with a credential.
+func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
+	m.cells.Add(1)
+	who, word := c.who, "home"
+	if who.email == "" {
+		who = m.home.owner
+	}
+	if c.house != nil {
+		word = c.house.word
+	}
+	fill := func(s string, escape func(string) string) string {
+		s = strings.NewReplacer("$word", word, "$fresh", m.fresh(), "$email", who.email).Replace(s)
+		return placeholder.ReplaceAllLiteralString(s, escape(at.id))
+	}
+	where := r.path
+	if r.query != "" {
+		where += "?" + fill(r.query, url.QueryEscape)
+	}
+	body := fill(r.body, func(s string) string { return strings.Trim(strconv.QuoteToASCII(s), `"`) })
+	headers := c.headers
+	if at.outcome == "ok" && (r.who == forAnyone || r.who == forLink || strings.HasSuffix(r.path, "/logout")) { // which end the login session that came along
+		headers = m.spare(headers)
+	}
+	return m.from(r.method, where, body, append(slices.Clone(headers), "Prefer: respond-async")...)
+}
+
+// spare puts fresh login sessions in the place of those that are still needed.
+func (m *matrix) spare(headers []string) []string {
+	out := slices.Clone(headers)
+	for i, h := range out {
+		for token, p := range m.people {
+			if strings.Contains(h, token) {
+				out[i] = strings.ReplaceAll(h, token, m.loginAgain(p).token)
+			}
+		}
+	}
+	return out
+}
+
+var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
+
+// shown is what an answer gives away, but for the request's id and the state of limits.
+func (a answer) shown() string {
+	header := a.header.Clone()
+	for _, name := range []string{headerRequestID, headerPolicy, headerLimit} {
+		header.Del(name)
+	}
+	var lines strings.Builder
+	_ = header.Write(&lines) // into memory
+	return strconv.Itoa(a.status) + "\n" + lines.String() + requestIDs.ReplaceAllString(string(a.body), `"requestId":"…"`)
+}
+
+// check holds an answer against what the table says.
+func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, want string, got answer) {
+	t.Helper()
+	what := r.method + " " + r.path + "?" + r.query + " " + r.body + " as " + c.name + ", id: " + at.name
+	seen := strconv.Itoa(got.status)
+	if got.status >= 400 {
+		code, _, _ := strings.Cut(got.problems(t), " ")
+		seen += " " + code
+	}
+	switch {
+	case want == "ok" && got.status == r.status:
+	case want != "ok" && seen == want:
+	default:
+		t.Errorf("%s: %s, want %s (%d)\n%s", what, seen, want, r.status, got.body)
+		return
+	}
+	if want != "404 not_found" {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	route, shown := r.method+" "+r.path, got.shown()
+	if first, known := m.notFound[route]; known && first != shown {
+		t.Errorf("%s: this 404 differs from others\n%s\nwant\n%s", what, shown, first)
+	}
+	m.notFound[route] = shown
+}
+
+// hashes reports whether each success costs the hashing of a password.
+func (r *accessRow) hashes() bool { return strings.Contains(r.body, `"password"`) }
+
+// row runs all cells of a row.
+func (m *matrix) row(t *testing.T, r *accessRow) {
+	t.Helper()
+	for i := range m.credentials {
+		c := &m.credentials[i]
+		want := r.outcome(c)
+		if want == "ok" && c.refused != "" && i%5 > 0 && r.hashes() {
+			continue // where bad credentials make no difference, some are enough: passwords are slow to hash
+		}
+		if want != "ok" { // whatever it names
+			for _, at := range append([]target{{"none", "", ""}}, m.missing[r.kind()][:min(3, len(m.missing[r.kind()]))]...) {
+				m.check(t, r, c, at, want, m.cell(r, c, at))
+			}
+			continue
+		}
+		for _, at := range m.targets(r, c) {
+			m.check(t, r, c, at, at.outcome, m.cell(r, c, at))
+		}
+	}
+}
+
+// The access table, row by row: every route, with every credential, for every kind of id.
+func TestAccessMatrix(t *testing.T) {
+	t.Parallel()
+	m := newMatrix(t)
+	t.Run("rows", func(t *testing.T) {
+		for i := range accessTable {
+			r := &accessTable[i]
+			t.Run(r.method+" "+r.path+" "+r.query, func(t *testing.T) {
+				t.Parallel()
+				m.row(t, r)
+			})
+		}
+	})
+	m.logsClean("home prompt", "home secret", "away prompt")
+	t.Logf("%d cells: %d rows, %d credentials", m.cells.Load(), len(accessTable), len(m.credentials))
+	if m.cells.Load() < 5000 {
+		t.Errorf("only %d cells ran", m.cells.Load())
+	}
+}
+
+// A route without a row would be let through unseen, and a row without a route tests nothing.
+func TestAccessTableIsComplete(t *testing.T) {
+	t.Parallel()
+	routes, rows := map[string]bool{}, map[string]bool{}
+	for _, r := range (&api{}).routes() {
+		routes[r.method+" "+r.path+" "+r.action] = false
+	}
+	for _, r := range accessTable {
+		query, err := url.ParseQuery(r.query)
+		must(t, err)
+		name := r.method + " " + r.path + " "
+		if _, known := routes[name+query.Get("action")]; known {
+			routes[name+query.Get("action")] = true
+		} else if _, known := routes[name+"*"]; known {
+			routes[name+"*"] = true
+		} else {
+			t.Errorf("the access table has %s%s, the route table has not", name, query.Get("action"))
+		}
+		rows[name] = true
+	}
+	for name, found := range routes {
+		if !found {
+			t.Errorf("%s has no row in the access table", name)
+		}
+	}
+}

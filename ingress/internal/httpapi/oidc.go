@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/openid"
+	"parley/shared/apierr"
+	"parley/shared/store"
+)
+
+const (
+	oidcPath    = "/api/auth/oidc"
+	attemptName = "parley_oidc" // of the cookie
+	attemptLife = 10 * time.Minute
+	attemptSeal = "oidc attempt"
+	nextDefault = "/dashboard"
+	nextMost    = 512 // bytes
+)
+
+// attempt is what a browser keeps, sealed, while its person is at the provider.
+type attempt struct {
+	openid.Attempt
+	Next  string    `json:"next"`
+	Until time.Time `json:"until"`
+}
+
+// beginOIDC is GET /api/auth/oidc?next=: to the provider, and back to that path of this site.
+func (a *api) beginOIDC(c *gin.Context) {
+	if a.provider == nil {
+		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		return
+	}
+	next, err := nextOf(c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	address, made, err := a.provider.Begin(c.Request.Context())
+	if err != nil {
+		a.failLogin(c, err)
+		return
+	}
+	raw, err := json.Marshal(attempt{made, next, time.Now().Add(attemptLife)})
+	if err != nil {
+		fail(c, fmt.Errorf("encoding attempt: %w", err))
+		return
+	}
+	a.setAttempt(c, a.Secrets.Seal(string(raw), attemptSeal), int(attemptLife/time.Second))
+	seeOther(c, address)
+}
+
+// nextOf reads where the browser wants to go: a path of this site. Browsers read a backslash as a slash, and two
+// of either begin another site's address.
+func nextOf(c *gin.Context) (string, error) {
+	found := &problems{}
+	next, given := single(c, "next", found)
+	if !given {
+		return nextDefault, found.err()
+	}
+	address, err := url.Parse(next)
+	own := err == nil && address.Scheme == "" && address.Host == "" && address.User == nil &&
+		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && isVisible(next) && !strings.ContainsRune(next, '\\')
+	if !own || len(next) > nextMost {
+		found.add("next", codeInvalidValue, "must be a path of this site, such as %s", nextDefault)
+	}
+	return next, found.err()
+}
+
+func (a *api) setAttempt(c *gin.Context, value string, maxAge int) {
+	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure follows the scheme, for development has no TLS
+		Name: attemptName, Value: value, Path: oidcPath, MaxAge: maxAge,
+		HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// attemptOf reads the attempt that the browser began, when it is still good and the state is its.
+func (a *api) attemptOf(c *gin.Context) (attempt, error) {
+	var begun attempt
+	wrong := apierr.Invalid("state", codeInvalidValue, "is not that of a login that this browser began in the last %d minutes; begin again",
+		int(attemptLife/time.Minute))
+	states, cookies := query(c)["state"], c.Request.CookiesNamed(attemptName)
+	if len(states) != 1 || len(cookies) != 1 {
+		return begun, wrong
+	}
+	raw, err := a.Secrets.Open(cookies[0].Value, attemptSeal)
+	if err != nil {
+		return begun, wrong
+	}
+	if err := json.Unmarshal([]byte(raw), &begun); err != nil {
+		return begun, fmt.Errorf("decoding attempt: %w", err)
+	}
+	if time.Now().After(begun.Until) || !begun.Matches(states[0]) {
+		return begun, wrong
+	}
+	return begun, nil
+}
+
+// finishOIDC is GET /api/auth/oidc/callback: the browser comes back, once, and is logged in.
+func (a *api) finishOIDC(c *gin.Context) {
+	if a.provider == nil {
+		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		return
+	}
+	begun, err := a.attemptOf(c)
+	if err != nil {
+		a.failLogin(c, err)
+		return
+	}
+	person, err := a.personOf(c, begun)
+	if err != nil {
+		a.failLogin(c, err)
+		return
+	}
+	ident, err := a.Auth.Person(c.Request)
+	if err != nil {
+		a.failLogin(c, err)
+		return
+	}
+	token, login := a.newLogin(c)
+	if _, err := a.Store.LogInByIdentity(c.Request.Context(), person, ident.Caller.UserID, login); err != nil {
+		a.failLogin(c, err)
+		return
+	}
+	a.setCookie(c, token, login)
+	a.setAttempt(c, "", -1)
+	seeOther(c, begun.Next)
+}
+
+// seeOther sends a browser on, without a page for those that do not go by themselves: there are none.
+func seeOther(c *gin.Context, address string) {
+	c.Header("Location", address)
+	c.Status(http.StatusSeeOther)
+}
+
+// personOf has the provider say who came back.
+func (a *api) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
+	codes := query(c)["code"]
+	if len(query(c)["error"]) > 0 {
+		return store.Identity{}, apierr.New(apierr.Unauthenticated, "the provider did not log you in")
+	}
+	if len(codes) != 1 || codes[0] == "" {
+		return store.Identity{}, apierr.Invalid("code", codeRequired, "must be given once")
+	}
+	p, err := a.provider.Finish(c.Request.Context(), begun.Attempt, codes[0])
+	if err != nil {
+		return store.Identity{}, err
+	}
+	found := &problems{}
+	checkEmail(found, p.Email)
+	who := store.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.err() == nil}
+	if who.Name = strings.TrimSpace(shownText(p.Name, nameMost)); who.Name == "" {
+		who.Name = localPart(p.Email)
+	}
+	return who, nil
+}
+
+// failLogin is fail for requests that browsers send by following a link: people get the login page with the
+// problem on it.
+func (a *api) failLogin(c *gin.Context, err error) {
+	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
+		fail(c, err)
+		return
+	}
+	failOn(c, err, func(status int, problem string) { a.showLogin(c, status, problem, "") })
+}
+
+// newProvider prepares the OpenID provider that the settings name; nil when they name none.
+func newProvider(s openid.Settings, publicURL string) *openid.Provider {
+	if s.Issuer == "" {
+		return nil
+	}
+	s.RedirectURL = publicURL + oidcPath + "/callback"
+	return openid.New(s)
+}

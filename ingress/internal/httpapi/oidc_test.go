@@ -1,0 +1,338 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/ingress/internal/openid"
+	"parley/shared/apierr"
+)
+
+// browser follows a login at the provider by hand: its cookies, and what it may be made to do wrong.
+type browser struct {
+	w *world
+	p *openIDProvider
+
+	headers []string // of its requests to the service
+	cookie  string   // of the attempt
+}
+
+func (w *world) useProvider(p *openIDProvider) {
+	w.api.provider = newProvider(openid.Settings{Issuer: p.URL, ClientID: "parley", ClientSecret: clientSecret}, w.api.PublicURL)
+}
+
+func newBrowser(t *testing.T, email string) *browser {
+	t.Helper()
+	b := &browser{w: newWorld(t, manyRequests), p: newOpenIDProvider(t)}
+	b.w.useProvider(b.p)
+	b.is("sub-1", email)
+	return b
+}
+
+// is says who sits before the browser.
+func (b *browser) is(subject, email string) {
+	b.p.set(func() {
+		b.p.claims = map[string]any{"sub": subject, "email": email, "email_verified": true, "name": "Grace"}
+	})
+}
+
+// begin goes to the provider, and gives the address that it sends the browser back to.
+func (b *browser) begin(t *testing.T, next string) string {
+	t.Helper()
+	target := oidcPath
+	if next != "" {
+		target += "?next=" + url.QueryEscape(next)
+	}
+	a := b.w.do("GET", target, "", b.headers...)
+	if a.status != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), b.p.URL+"/authorize?") {
+		t.Fatalf("beginning: %d %s %s", a.status, a.header, a.body)
+	}
+	cookie := a.header.Get("Set-Cookie")
+	for _, part := range []string{"HttpOnly", "SameSite=Lax", "Path=" + oidcPath, "Max-Age=600"} {
+		if !strings.Contains(cookie, part) {
+			t.Errorf("attempt's cookie lacks %s: %s", part, cookie)
+		}
+	}
+	b.cookie, _, _ = strings.Cut(cookie, ";")
+	if strings.Contains(cookie, "nonce") || strings.Contains(cookie, "verifier") {
+		t.Errorf("attempt's cookie is not sealed: %s", cookie)
+	}
+	return b.visit(t, a.header.Get("Location"))
+}
+
+// visit has the provider log its person in.
+func (b *browser) visit(t *testing.T, address string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	must(t, err)
+	res, err := client.Do(req)
+	must(t, err)
+	must(t, res.Body.Close())
+	back := res.Header.Get("Location")
+	path, ours := strings.CutPrefix(back, b.w.api.PublicURL)
+	if !ours || !strings.HasPrefix(path, oidcPath+"/callback?") {
+		t.Fatalf("the provider sends the browser to %q", back)
+	}
+	return path
+}
+
+// back comes back from the provider.
+func (b *browser) back(path string) answer {
+	headers := b.headers
+	if b.cookie != "" {
+		cookies := b.cookie
+		for _, h := range headers {
+			if value, is := strings.CutPrefix(h, "Cookie: "); is {
+				cookies += "; " + value
+			}
+		}
+		headers = []string{"Cookie: " + cookies}
+	}
+	return b.w.do("GET", path, "", headers...)
+}
+
+// session gives the header of the session that an answer began, "" when it began none.
+func (a answer) session() string {
+	for _, cookie := range a.header["Set-Cookie"] {
+		if value, _, _ := strings.Cut(cookie, ";"); strings.HasPrefix(value, auth.CookieName+"=ps_") {
+			return "Cookie: " + value
+		}
+	}
+	return ""
+}
+
+// page sends a request as a browser that follows a link does: problems come back as a page.
+func (w *world) page(t *testing.T, target string, headers ...string) answer {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	rec := openapitest.Serve(t, w.handler, req)
+	if !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/html") || rec.Header().Get("Content-Security-Policy") == "" {
+		t.Errorf("%s: no page: %s", target, rec.Header())
+	}
+	return answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+}
+
+func TestOpenIDMakesPeople(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, "grace@example.com")
+	path := b.begin(t, "/dashboard?tab=keys")
+	a := b.back(path)
+	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/dashboard?tab=keys" || a.session() == "" {
+		t.Fatalf("coming back: %d %v %s", a.status, a.header, a.body)
+	}
+	if cookies := strings.Join(a.header["Set-Cookie"], "\n"); !strings.Contains(cookies, attemptName+"=; Path="+oidcPath+"; Max-Age=0") {
+		t.Errorf("the attempt's cookie stays: %s", cookies)
+	}
+	s := b.w.do("GET", "/api/auth/session", "", a.session()).want(t, "session", 200, "")
+	if s.text(t, "user.email") != "grace@example.com" || s.text(t, "user.name") != "Grace" || s.text(t, "caller.role") != "owner" {
+		t.Errorf("session %s", s.body)
+	}
+	user := s.text(t, "user.id")
+	replayed := b.back(path)
+	replayed.want(t, "the callback again, with its cookie", 401, "unauthenticated")
+	if replayed.session() != "" || !strings.Contains(b.w.log.String(), "invalid_grant") {
+		t.Error("a replayed callback logs in")
+	}
+	// The subject is the person, whatever their address is now.
+	b.is("sub-1", "renamed@example.com")
+	again := b.back(b.begin(t, ""))
+	if again.header.Get("Location") != "/dashboard" {
+		t.Errorf("without a path to go to: %v", again.header)
+	}
+	if got := b.w.do("GET", "/api/auth/session", "", again.session()).text(t, "user.id"); got != user {
+		t.Errorf("the same subject is %s, not %s", got, user)
+	}
+	b.w.do("POST", "/api/auth/login", `{"email":"grace@example.com","password":"`+password+`"}`).want(t, "no password", 401, "unauthenticated")
+	if b.p.calls["/.well-known/openid-configuration"] != 1 {
+		t.Errorf("the provider was discovered %d times", b.p.calls["/.well-known/openid-configuration"])
+	}
+	for _, secret := range []string{b.cookie, clientSecret, strings.TrimPrefix(a.session(), "Cookie: ")} {
+		if strings.Contains(b.w.log.String(), secret) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+}
+
+func TestOpenIDRefuses(t *testing.T) {
+	t.Parallel()
+	bent := func(change func(map[string]any)) func(*browser) {
+		return func(b *browser) { b.p.set(func() { b.p.bend = change }) }
+	}
+	claim := func(name string, value any) func(*browser) {
+		return bent(func(claims map[string]any) { claims[name] = value })
+	}
+	for name, c := range map[string]struct {
+		bend     func(*browser)
+		path     func(string) string // changes the callback
+		problems string
+		status   int
+		cause    string // what the log says of it
+	}{
+		"wrong nonce":              {bend: claim("nonce", "another"), problems: "unauthenticated", status: 401, cause: "of another attempt"},
+		"no nonce":                 {bend: bent(func(claims map[string]any) { delete(claims, "nonce") }), problems: "unauthenticated", status: 401, cause: "of another attempt"},
+		"another audience":         {bend: claim("aud", "another"), problems: "unauthenticated", status: 401, cause: "expected audience"},
+		"another issuer":           {bend: claim("iss", "https://another.example.com"), problems: "unauthenticated", status: 401, cause: "issued by a different provider"},
+		"expired token":            {bend: claim("exp", 1_700_000_000), problems: "unauthenticated", status: 401, cause: "token is expired"},
+		"alg none":                 {bend: func(b *browser) { b.p.set(func() { b.p.alg = "none" }) }, problems: "unauthenticated", status: 401, cause: "malformed jwt"},
+		"alg HS256":                {bend: func(b *browser) { b.p.set(func() { b.p.alg = "HS256" }) }, problems: "unauthenticated", status: 401, cause: "malformed jwt"},
+		"another access token":     {bend: claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"), problems: "unauthenticated", status: 401, cause: "verifying access token"},
+		"unverified":               {bend: claim("email_verified", false), problems: "permission_denied", status: 403},
+		"verified by nobody":       {bend: bent(func(claims map[string]any) { delete(claims, "email_verified") }), problems: "permission_denied", status: 403},
+		"no address":               {bend: claim("email", "not an address"), problems: "permission_denied", status: 403},
+		"wrong state":              {path: func(s string) string { return s + "x" }, problems: "invalid_request state:invalid_value", status: 400},
+		"two states":               {path: func(s string) string { return s + "&state=x" }, problems: "invalid_request state:invalid_value", status: 400},
+		"no state":                 {path: func(string) string { return oidcPath + "/callback?code=x" }, problems: "invalid_request state:invalid_value", status: 400},
+		"no code":                  {path: func(s string) string { return strings.Replace(s, "code=", "cod=", 1) }, problems: "invalid_request code:required", status: 400},
+		"invented code":            {path: func(s string) string { return strings.Replace(s, "code=", "code=x", 1) }, problems: "unauthenticated", status: 401, cause: "invalid_grant"},
+		"the provider says no":     {path: func(s string) string { return s + "&error=access_denied" }, problems: "unauthenticated", status: 401},
+		"no cookie":                {bend: func(b *browser) { b.headers = []string{"X-Other: 1"} }, problems: "invalid_request state:invalid_value", status: 400},
+		"the provider breaks down": {bend: func(b *browser) { b.p.set(func() { b.p.down = true }) }, problems: "unavailable", status: 503, cause: "status 502"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBrowser(t, "grace@example.com")
+			path := b.begin(t, "")
+			if c.bend != nil {
+				c.bend(b)
+			}
+			if c.path != nil {
+				path = c.path(path)
+			}
+			if b.headers != nil {
+				b.cookie = ""
+			}
+			a := b.back(path).want(t, name, c.status, c.problems)
+			if !strings.Contains(b.w.log.String(), c.cause) {
+				t.Errorf("refused for another reason than %q: %s", c.cause, b.w.log.String())
+			}
+			if a.session() != "" {
+				t.Error("a session began")
+			}
+			if _, _, err := b.w.store.UserByEmail(t.Context(), "grace@example.com"); apierr.CodeOf(err) != apierr.NotFound {
+				t.Errorf("a person was made: %v", err)
+			}
+		})
+	}
+}
+
+func TestOpenIDAttemptsAreOfOneBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, "grace@example.com")
+	victim := b.begin(t, "")
+	victims := b.cookie
+	attackers := b.begin(t, "")
+	b.cookie = victims
+	b.back(attackers).want(t, "another browser's code and state", 400, "invalid_request state:invalid_value")
+	_, state, _ := strings.Cut(victim, "&")
+	code, _, _ := strings.Cut(attackers, "&")
+	b.back(code+"&"+state).want(t, "another browser's code", 401, "unauthenticated")
+	b.cookie = attemptName + "=" + b.w.api.Secrets.Seal(`{"state":"s"}`, "another place")
+	b.back(oidcPath+"/callback?code=x&state=s").want(t, "a cookie sealed for another place", 400, "invalid_request state:invalid_value")
+	b.cookie = attemptName + "=" + b.w.api.Secrets.Seal(`{"state":"s","until":"2020-01-01T00:00:00Z"}`, attemptSeal)
+	b.back(oidcPath+"/callback?code=x&state=s").want(t, "an attempt of long ago", 400, "invalid_request state:invalid_value")
+	b.cookie = attemptName + "=" + b.w.api.Secrets.Seal(`{"state":"","until":"2999-01-01T00:00:00Z"}`, attemptSeal)
+	b.back(oidcPath+"/callback?code=x&state=").want(t, "an empty state", 400, "invalid_request state:invalid_value")
+}
+
+func TestOpenIDAndAccounts(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, "ADA@example.com")
+	ada, bea := b.w.signUp("ada@example.com"), b.w.signUp("bea@example.com")
+	taken := b.back(b.begin(t, "")).want(t, "an address with an account", 409, "email_taken")
+	if taken.session() != "" {
+		t.Error("a session began")
+	}
+	b.headers = []string{bea.cookie}
+	b.back(b.begin(t, "")).want(t, "logged in as somebody else", 409, "email_taken")
+	b.headers = []string{ada.cookie}
+	linked := b.back(b.begin(t, ""))
+	if linked.status != http.StatusSeeOther || linked.session() == "" {
+		t.Fatalf("linking: %d %s", linked.status, linked.body)
+	}
+	b.w.do("GET", "/api/auth/session", "", ada.auth).want(t, "the session before", 401, "unauthenticated")
+	b.headers = nil
+	a := b.back(b.begin(t, ""))
+	if got := b.w.do("GET", "/api/auth/session", "", a.session()).want(t, "by identity", 200, "").text(t, "user.id"); got != ada.id {
+		t.Errorf("the linked identity is %s", got)
+	}
+	b.is("sub-2", "ada@example.com")
+	b.back(b.begin(t, "")).want(t, "another subject of the address", 409, "email_taken")
+	path := b.begin(t, "")
+	page := b.w.page(t, path, "Cookie: "+b.cookie)
+	if page.status != 409 || !strings.Contains(string(page.body), "already has an account") {
+		t.Errorf("to a browser: %d %s", page.status, page.body)
+	}
+}
+
+func TestOpenIDAsksForTheAddress(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, "")
+	b.p.set(func() {
+		b.p.info = map[string]any{"sub": "sub-1", "email": "grace@example.com", "email_verified": "true"}
+	})
+	if a := b.back(b.begin(t, "")); a.status != http.StatusSeeOther {
+		t.Errorf("address of userinfo: %d %s", a.status, a.body)
+	}
+	b.is("sub-2", "")
+	b.p.set(func() { b.p.info["sub"] = "sub-1" })
+	b.back(b.begin(t, "")).want(t, "another subject's address", 401, "unauthenticated")
+}
+
+func TestOpenIDProviderMayBeAway(t *testing.T) {
+	t.Parallel()
+	w, p := newWorld(t, manyRequests), newOpenIDProvider(t)
+	w.do("GET", oidcPath, "").want(t, "not set up", 404, "not_found")
+	w.do("GET", oidcPath+"/callback?code=x&state=y", "").want(t, "not set up, callback", 404, "not_found")
+	p.set(func() { p.down = true })
+	w.useProvider(p)
+	a := w.do("GET", oidcPath, "").want(t, "away", 503, "unavailable")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	page := w.page(t, oidcPath)
+	if page.status != 503 || page.header.Get("Retry-After") == "" || !strings.Contains(string(page.body), "cannot be reached") {
+		t.Errorf("to a browser: %d %s", page.status, page.body)
+	}
+	if n := p.calls["/.well-known/openid-configuration"]; n != 1 {
+		t.Errorf("a dead provider was asked %d times in a moment", n)
+	}
+	p.set(func() { p.down = false })
+	w.useProvider(p) // as after the pause, which openid's own test waits for
+	if a := w.do("GET", oidcPath, ""); a.status != http.StatusSeeOther {
+		t.Errorf("back again: %d %s", a.status, a.body)
+	}
+}
+
+func TestWhereOpenIDMaySendBrowsers(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, "grace@example.com")
+	for next, ok := range map[string]bool{
+		"/dashboard": true, "/dashboard/agents?x=1#y": true, "/": true,
+		"": false, "dashboard": false, "//evil.example": false, "/\\evil.example": false, "\\\\evil.example": false,
+		"https://evil.example/": false, "javascript:alert(1)": false, "/\tx": false, "/%0d%0aSet-Cookie:x": true, "/a b": false,
+		"///evil.example": false, "/" + strings.Repeat("x", 600): false, "http:/evil.example": false, "/ä": false,
+	} {
+		a := b.w.do("GET", oidcPath+"?next="+url.QueryEscape(next), "")
+		if ok != (a.status == http.StatusSeeOther) || !ok && a.problems(t) != "invalid_request next:invalid_value" {
+			t.Errorf("%q: %d %s", next, a.status, a.body)
+		}
+	}
+	b.w.do("GET", oidcPath+"?next=/&next=/", "").want(t, "two", 400, "invalid_request next:duplicate")
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, oidcPath, nil)
+	req.RemoteAddr = "10.0.0.1:99"
+	req.Header.Set("X-Forwarded-Proto", "https")
+	if cookie := b.w.send(req).header.Get("Set-Cookie"); !strings.Contains(cookie, "; Secure") {
+		t.Errorf("behind TLS: %s", cookie)
+	}
+}

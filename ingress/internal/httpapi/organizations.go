@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// membershipView is an organization as its members see it.
+type membershipView struct {
+	ID        string      `json:"id"`
+	Name      string      `json:"name"`
+	Role      domain.Role `json:"role"`
+	CreatedAt domain.Time `json:"createdAt"`
+}
+
+func viewOf(m domain.Membership) membershipView {
+	return membershipView{m.ID, m.Name, m.Role, m.CreatedAt}
+}
+
+// getOrganizations is GET /api/organizations: those that the caller belongs to, newest first, or with ?id= one.
+func (a *api) getOrganizations(c *gin.Context) {
+	org, one, err := idOf(c, id.Organization)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	p, err := pageOf(c, id.Organization)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if one {
+		p = page{limit: pageMost}
+	}
+	all, err := a.organizationsOf(c, p, org)
+	switch {
+	case err != nil:
+		fail(c, err)
+	case one && len(all) == 0:
+		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+	case one:
+		writeJSON(c, http.StatusOK, viewOf(all[0]))
+	default:
+		views := make([]membershipView, len(all))
+		for i, m := range all {
+			views[i] = viewOf(m)
+		}
+		writeJSON(c, http.StatusOK, listOf(views, p, func(v membershipView) string { return v.ID }))
+	}
+}
+
+// organizationsOf reads a page of the caller's organizations, or the one that is named. An organization's key is
+// good in its own only.
+func (a *api) organizationsOf(c *gin.Context, p page, only string) ([]domain.Membership, error) {
+	who, ctx := caller(c), c.Request.Context()
+	switch {
+	case who.UserID != "" && only != "":
+		return a.Store.MembershipIn(ctx, who.UserID, only)
+	case who.UserID != "":
+		return a.Store.OrganizationsOf(ctx, who.UserID, p.after, p.limit+1)
+	case only != "" && only != who.OrganizationID, p.after != "" && p.after <= who.OrganizationID:
+		return nil, nil
+	}
+	org, err := a.Store.Organization(ctx, who.OrganizationID)
+	if err != nil {
+		return nil, err
+	}
+	return []domain.Membership{{Organization: org, Role: who.Role}}, nil
+}
+
+type createOrganizationBody struct {
+	Name string `json:"name" need:"yes"`
+}
+
+func (b *createOrganizationBody) check(p *problems) { p.text("name", b.Name, 1, nameMost) }
+
+// createOrganization is POST /api/organizations: a person makes one and owns it.
+func (a *api) createOrganization(c *gin.Context) {
+	body, err := bind[createOrganizationBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	who := caller(c)
+	if who.UserID == "" {
+		fail(c, apierr.New(apierr.PermissionDenied, "an organization's key is no person who could own another organization"))
+		return
+	}
+	made, err := a.Store.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	a.Auth.ForgetUser(who.UserID)
+	writeJSON(c, http.StatusCreated, viewOf(made))
+}
+
+// renameOrganizationBody takes back what reading an organization gave; only the name changes anything.
+type renameOrganizationBody struct {
+	createOrganizationBody
+	ID        optional[string] `json:"id"`
+	Role      optional[string] `json:"role"`
+	CreatedAt optional[string] `json:"createdAt"`
+}
+
+// renameOrganization is PUT /api/organizations?id=, for owners of that organization, whichever the request acts in.
+func (a *api) renameOrganization(c *gin.Context) {
+	body, err := bind[renameOrganizationBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	org, err := requiredID(c, id.Organization)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	who := actor(c)
+	if who.UserID == "" && org != who.OrganizationID {
+		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		return
+	}
+	who.OrganizationID = org
+	renamed, err := a.Store.RenameOrganization(c.Request.Context(), who, body.Name)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, viewOf(renamed))
+}

@@ -1,0 +1,291 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+const eraseTime = 30 * time.Second
+
+// sessionEntry is a session as lists show it.
+type sessionEntry struct {
+	ID         string      `json:"id"` // the client's name of it
+	AgentID    *string     `json:"agentId"`
+	TemplateID *string     `json:"templateId"`
+	Principal  string      `json:"principal"`
+	CreatedAt  domain.Time `json:"createdAt"`
+	Runs       int         `json:"runs"`
+}
+
+// sessionMessages is a session with a page of its messages.
+type sessionMessages struct {
+	sessionEntry
+	Messages   []message `json:"messages"`
+	HasMore    bool      `json:"hasMore"`
+	NextCursor *string   `json:"nextCursor"`
+}
+
+// message is one half of a turn. Its id is derived from the run's, and never changes.
+type message struct {
+	ID        string           `json:"id"`
+	Role      string           `json:"role"`
+	Content   string           `json:"content"`
+	RunID     string           `json:"runId"`
+	Status    domain.RunStatus `json:"status"`
+	CreatedAt domain.Time      `json:"createdAt"`
+	Citations json.RawMessage  `json:"citations,omitempty"` // of answers
+}
+
+// The roles of messages.
+const (
+	roleUser      = "user"
+	roleAssistant = "assistant"
+)
+
+// sessionKey is what the database knows a principal's session of a name by.
+func sessionKey(name store.SessionName, principal string) []byte {
+	return contract.Hash(name.OrganizationID, name.TargetID, principal, name.SessionID)
+}
+
+// getSessions is GET /api/sessions: the sessions that the caller may read, newest first, or with ?id= one with
+// its messages.
+func (a *api) getSessions(c *gin.Context) {
+	if _, one := query(c)["id"]; one {
+		a.getSession(c)
+		return
+	}
+	found := &problems{}
+	for _, name := range []string{"agentId", "templateId"} { // somebody forgot the id
+		if _, given := query(c)[name]; given {
+			found.add("id", codeRequired, "a query with %s must name the session by id", name)
+		}
+	}
+	limit := limitOf(c, found)
+	who := caller(c)
+	filter := store.SessionFilter{Principal: readable(who), Before: a.sessionCursor(c, found)}
+	principal, given := single(c, "principal", found)
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	entries := []store.Session(nil)
+	if given && filter.Principal == "" {
+		filter.Principal = principal
+	}
+	if !given || principal == filter.Principal { // to others' sessions a member sees none
+		var err error
+		if entries, err = a.Store.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
+			fail(c, err)
+			return
+		}
+	}
+	writeJSON(c, http.StatusOK, a.sessionList(who.OrganizationID, entries, limit))
+}
+
+func (a *api) sessionList(org string, entries []store.Session, limit int) list[sessionEntry] {
+	out := list[sessionEntry]{Data: []sessionEntry{}}
+	if out.HasMore = len(entries) > limit; out.HasMore {
+		entries = entries[:limit]
+		// Refs count the sessions of all organizations: no caller is shown one.
+		cursor := a.Secrets.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorPlace(org))
+		out.NextCursor = &cursor
+	}
+	for _, s := range entries {
+		out.Data = append(out.Data, entryOf(s))
+	}
+	return out
+}
+
+func cursorPlace(org string) string { return "sessions cursor|" + org }
+
+// sessionCursor reads where a list goes on; 0 is its beginning.
+func (a *api) sessionCursor(c *gin.Context, found *problems) int64 {
+	text, given := single(c, "cursor", found)
+	if !given {
+		return 0
+	}
+	plain, err := a.Secrets.Open(text, cursorPlace(caller(c).OrganizationID))
+	ref, malformed := strconv.ParseInt(plain, 10, 64)
+	if err != nil || malformed != nil || ref < 1 {
+		badCursor(found)
+	}
+	return ref
+}
+
+func badCursor(found *problems) {
+	found.add("cursor", codeInvalidValue, "must be the nextCursor of a page of this list")
+}
+
+// getSession gives one session with its newest turns, or with a cursor those before.
+func (a *api) getSession(c *gin.Context) {
+	found := &problems{}
+	name, exists := a.sessionNamed(c, found)
+	limit, before := limitOf(c, found), turnCursor(c, found)
+	if _, given := query(c)["limit"]; !given {
+		limit = pageMost
+	}
+	err := found.err()
+	if err == nil && !exists {
+		err = noSession()
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	session, turns, err := a.Store.ReadSession(c.Request.Context(), name, before, limit+1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	shown := sessionMessages{sessionEntry: entryOf(session), Messages: []message{}}
+	if shown.HasMore = len(turns) > limit; shown.HasMore {
+		turns = turns[:limit]
+		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(turns[limit-1].Seq)))
+		shown.NextCursor = &cursor
+	}
+	for _, turn := range slices.Backward(turns) {
+		if shown.Messages, err = appendTurn(shown.Messages, turn); err != nil {
+			fail(c, err)
+			return
+		}
+	}
+	writeJSON(c, http.StatusOK, shown)
+}
+
+// turnCursor reads before which turn a page ends; 0 is the newest page.
+func turnCursor(c *gin.Context, found *problems) int {
+	text, given := single(c, "cursor", found)
+	if !given {
+		return 0
+	}
+	plain, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	seq, malformed := strconv.ParseInt(string(plain), 10, 32)
+	if err != nil || malformed != nil || seq < 1 {
+		badCursor(found)
+	}
+	return int(seq)
+}
+
+// eraseSession is DELETE /api/sessions?id=: everything that was said in it goes.
+func (a *api) eraseSession(c *gin.Context) {
+	found := &problems{}
+	name, exists := a.sessionNamed(c, found)
+	err := found.err()
+	if err == nil && !exists {
+		err = noSession()
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	// Once it has begun it is carried through, whether or not the caller waits for it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), eraseTime)
+	defer cancel()
+	if err := a.Dispatch.EraseSession(ctx, name); err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, deleted(name.SessionID))
+}
+
+// sessionNamed reads which session a query means; exists is false when there cannot be one of that name that the
+// caller may use.
+func (a *api) sessionNamed(c *gin.Context, found *problems) (name store.SessionName, exists bool) {
+	who := caller(c)
+	name.OrganizationID = who.OrganizationID
+	var given bool
+	if name.SessionID, given = single(c, "id", found); !given {
+		found.add("id", codeRequired, "the query must name the session by id")
+	}
+	n := utf8.RuneCountInString(name.SessionID)
+	name.TargetID, exists = sessionTarget(c, found)
+	exists = exists && n >= 1 && n <= sessionIDMax
+	principal, chosen := single(c, "principal", found)
+	if !chosen {
+		principal = who.Principal()
+	}
+	everybodys := readable(who) == ""
+	switch {
+	case everybodys && !chosen:
+		name.OthersKey = sessionKey(name, store.SystemPrincipal)
+	case !everybodys && principal != who.Principal():
+		exists = false
+	}
+	name.Key = sessionKey(name, principal)
+	if exists {
+		about(c, name.TargetID, "", name.SessionID)
+	}
+	return name, exists
+}
+
+// sessionTarget reads whose session it is, an agent's or a template's; valid is false when it is the id of neither.
+func sessionTarget(c *gin.Context, found *problems) (target string, valid bool) {
+	agentID, byAgent := single(c, "agentId", found)
+	templateID, byTemplate := single(c, "templateId", found)
+	switch {
+	case byAgent && byTemplate:
+		found.add("agentId", codeInvalidValue, "the query must name an agent by agentId or a template by templateId, not both")
+	case byAgent:
+		return agentID, id.Valid(id.Agent, agentID)
+	case byTemplate:
+		return templateID, id.Valid(id.Template, templateID)
+	default:
+		found.add("agentId", codeRequired, "the query must name the session's agent by agentId, or its template by templateId")
+	}
+	return "", false
+}
+
+func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }
+
+func entryOf(s store.Session) sessionEntry {
+	entry := sessionEntry{ID: s.SessionID, Principal: s.Principal, CreatedAt: domain.At(s.CreatedAt), Runs: s.Runs}
+	if id.Valid(id.Template, s.TargetID) {
+		entry.TemplateID = &s.TargetID
+	} else {
+		entry.AgentID = &s.TargetID
+	}
+	return entry
+}
+
+// appendTurn appends a turn's messages: what was asked, and what was answered if the run has come that far.
+func appendTurn(messages []message, turn store.SessionTurn) ([]message, error) {
+	asked := message{
+		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
+		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
+	}
+	messages = append(messages, asked)
+	if turn.Result == nil || turn.Answer == nil && turn.Status != domain.RunCompleted {
+		return messages, nil
+	}
+	var kept struct {
+		Citations json.RawMessage `json:"citations"`
+	}
+	if err := json.Unmarshal([]byte(*turn.Result), &kept); err != nil {
+		return nil, fmt.Errorf("reading result of run: %w", err)
+	}
+	answered := asked
+	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
+	answered.Citations = kept.Citations
+	if turn.Answer != nil {
+		answered.Content = *turn.Answer
+	}
+	if turn.FinishedAt != nil {
+		answered.CreatedAt = domain.At(*turn.FinishedAt)
+	}
+	return append(messages, answered), nil
+}

@@ -1,0 +1,190 @@
+package httpapi
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+func TestSessionsQueries(t *testing.T) {
+	t.Parallel()
+	w := newArena(t)
+	ada := w.signUp("ada@example.com")
+	agentID := id.New(id.Agent)
+	named := "&agentId=" + agentID
+	long := strings.Repeat("x", 129)
+	for query, problems := range map[string]string{
+		"?limit=0":                              "limit:invalid_value",
+		"?limit=101&limit=1":                    "limit:duplicate",
+		"?cursor=":                              "cursor:invalid_value",
+		"?cursor=MQ":                            "cursor:invalid_value",
+		"?agentId=" + agentID:                   "id:required",
+		"?templateId=tpl_support":               "id:required",
+		"?principal=a&principal=b":              "principal:duplicate",
+		"?id=s":                                 "agentId:required",
+		"?id=s&templateId=tpl_support" + named:  "agentId:invalid_value",
+		"?id=s&id=t" + named:                    "id:duplicate",
+		"?id=s&limit=x&cursor=!" + named:        "limit:invalid_value cursor:invalid_value",
+		"?id=s&cursor=MA" + named:               "cursor:invalid_value", // turn 0
+		"?id=s&cursor=OTk5OTk5OTk5OTk5" + named: "cursor:invalid_value",
+		"?id=%ff" + named:                       "id:invalid_value",
+	} {
+		w.do("GET", "/api/sessions"+query, "", ada.auth).want(t, query, 400, "invalid_request "+problems)
+	}
+	for query, problems := range map[string]string{"": "id:required agentId:required", "?id=s": "agentId:required", "?" + named[1:]: "id:required"} {
+		w.do("DELETE", "/api/sessions"+query, "", ada.auth).want(t, "DELETE "+query, 400, "invalid_request "+problems)
+	}
+	var first string
+	for _, query := range []string{
+		"?id=" + named, "?id=" + long + named, "?id=none" + named, "?id=s&agentId=", "?id=s&agentId=ag_1", "?id=s&agentId=tpl_support",
+		"?id=s&templateId=" + agentID, "?id=s&templateId=tpl_none", "?id=s&principal=usr_1" + named, "?id=s&principal=" + named,
+	} {
+		for _, method := range []string{"GET", "DELETE"} {
+			a := w.do(method, "/api/sessions"+query, "", ada.auth, "X-Request-Id: same").want(t, method+" "+query, 404, "not_found")
+			if first == "" {
+				first = string(a.body)
+			}
+			if string(a.body) != first {
+				t.Errorf("%s %s: %s differs from %s", method, query, a.body, first)
+			}
+		}
+	}
+}
+
+func TestSessionsOfMembersAndAdmins(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h, other := a.newHouse("red"), a.newHouse("blue")
+	agentID := a.newAgent(h)
+	say := func(session, answer string, headers ...string) {
+		t.Helper()
+		a.finish(answer, a.newChat(h, agentID, session, headers...))
+	}
+	ownerSays, memberSays := []string{h.owner.auth, h.header}, []string{h.member.auth, h.header}
+	say("s", "owner's", ownerSays...)
+	say("s", "member's", memberSays...)
+	say("mine", "member's alone", memberSays...)
+	list := func(query string, headers ...string) (out string) {
+		t.Helper()
+		got := a.ok("GET", "/api/sessions"+query, "", headers...)
+		for _, n := range []string{"0", "1", "2", "3"} {
+			if name := got.text(t, "data."+n+".id"); name != "" {
+				out += name + "/" + map[string]string{h.owner.id: "owner", h.member.id: "member"}[got.text(t, "data."+n+".principal")] + " "
+			}
+		}
+		return strings.TrimSpace(out)
+	}
+	admin := []string{h.admin.auth, h.header}
+	for _, c := range []struct {
+		query   string
+		headers []string
+		want    string
+	}{
+		{"", admin, "mine/member s/member s/owner"},
+		{"?principal=" + h.owner.id, admin, "s/owner"},
+		{"", memberSays, "mine/member s/member"},
+		{"?principal=" + h.member.id, memberSays, "mine/member s/member"},
+		{"?principal=" + h.owner.id, memberSays, ""},
+		{"", []string{h.memberKey, h.header}, ""}, // the key is a principal of its own
+		{"", []string{other.owner.auth, other.header}, ""},
+	} {
+		if got := list(c.query, c.headers...); got != c.want {
+			t.Errorf("%s of %s lists %q, want %q", c.query, c.headers[0][:20], got, c.want)
+		}
+	}
+	page := a.ok("GET", "/api/sessions?limit=2", "", admin...)
+	cursor := page.text(t, "nextCursor")
+	if got := list("?limit=2&cursor="+url.QueryEscape(cursor), admin...); got != "s/owner" || page.json(t, "hasMore") != true {
+		t.Errorf("second page %q after %s", got, page.body)
+	}
+	a.from("GET", "/api/sessions?cursor="+url.QueryEscape(cursor), "", other.owner.auth, other.header).
+		want(t, "another organization's cursor", 400, "invalid_request cursor:invalid_value")
+
+	at := "/api/sessions?id=s&agentId=" + agentID
+	answerOf := func(query string, headers ...string) string {
+		t.Helper()
+		return a.ok("GET", at+query, "", headers...).text(t, "messages.1.content")
+	}
+	for _, c := range []struct {
+		query   string
+		headers []string
+		want    string
+	}{
+		{"", ownerSays, "owner's"},
+		{"&principal=" + h.member.id, ownerSays, "member's"},
+		{"", admin, "member's"}, // the newest of that name
+		{"&principal=" + h.owner.id, admin, "owner's"},
+		{"", memberSays, "member's"},
+		{"&principal=" + h.member.id, memberSays, "member's"},
+		{"", []string{h.key}, "member's"}, // which is an admin
+	} {
+		if got := answerOf(c.query, c.headers...); got != c.want {
+			t.Errorf("%q of %s reads %q, want %q", c.query, c.headers[0][:20], got, c.want)
+		}
+	}
+	for name, headers := range map[string][]string{
+		"a member another's": {h.member.auth, h.header}, "a member's key": {h.memberKey, h.header}, "a foreign admin": {other.admin.auth, other.header},
+	} {
+		query := "&principal=" + h.owner.id
+		for _, method := range []string{"GET", "DELETE"} {
+			a.from(method, at+query, "", headers...).want(t, name+" "+method, 404, "not_found")
+		}
+	}
+	if got := a.ok("DELETE", at+"&principal="+h.member.id, "", admin...); string(got.body) != `{"id":"s","deleted":true}` {
+		t.Errorf("erasing answered %s", got.body)
+	}
+	a.from("GET", at, "", memberSays...).want(t, "erased by an admin", 404, "not_found")
+	if got := list("", admin...); got != "mine/member s/owner" {
+		t.Errorf("left: %q", got)
+	}
+	a.ok("DELETE", "/api/sessions?id=mine&agentId="+agentID, "", memberSays...)
+	if got := list("", admin...); got != "s/owner" {
+		t.Errorf("left: %q", got)
+	}
+}
+
+func TestCitationsComeWithTheAnswer(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.newAgent(h)
+	runID := a.newChat(h, agentID, "s", h.owner.auth, h.header)
+	a.finish("x", runID)
+	failed := a.newChat(h, agentID, "s", h.owner.auth, h.header)
+	a.exec(`UPDATE runs SET answer = 'the moon\u0000', result = '{"citations":[{"id":1,"type":"web","title":"t","url":"https://a.b","citedText":"c",
+		"startIndex":0,"endIndex":3,"documentId":null,"page":null}],"toolCalls":[{"output":"\u0000"}]}' WHERE id = $1`, runID)
+	a.ok("POST", "/api/runs?action=cancel&id="+failed, "", h.owner.auth, h.header)
+	got := a.ok("GET", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth, h.header)
+	for path, want := range map[string]any{
+		"messages.1.citations.0.url": "https://a.b", "messages.0.citations": nil, "messages.1.role": "assistant", "messages.2.role": "user",
+		"messages.2.status": string(domain.RunCancelled), "messages.3": nil, "runs": 2.0,
+	} {
+		if v := got.json(t, path); v != want {
+			t.Errorf("%s is %v, want %v\n%s", path, v, want, got.body)
+		}
+	}
+}
+
+func TestSessionsOfAgentsAndTemplatesNeverMeet(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.newAgent(h)
+	me := []string{h.owner.auth, h.header}
+	a.finish("agent's", a.newChat(h, agentID, "s", me...))
+	a.finish("template's", a.ok("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"s","message":"m"}`,
+		append(me, "Prefer: respond-async")...).text(t, "id"))
+	byAgent, byTemplate := "/api/sessions?id=s&agentId="+agentID, "/api/sessions?id=s&templateId=tpl_support"
+	got := a.ok("GET", byTemplate, "", me...)
+	if got.text(t, "templateId") != "tpl_support" || got.json(t, "agentId") != nil || got.text(t, "messages.1.content") != "template's" || got.json(t, "messages.2") != nil {
+		t.Errorf("template's session %s", got.body)
+	}
+	a.ok("DELETE", byTemplate, "", me...)
+	a.from("GET", byTemplate, "", me...).want(t, "erased", 404, "not_found")
+	if got := a.ok("GET", byAgent, "", me...); got.text(t, "agentId") != agentID || got.text(t, "messages.1.content") != "agent's" || got.json(t, "messages.2") != nil {
+		t.Errorf("agent's session %s", got.body)
+	}
+}

@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/stream"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+const (
+	contentEvents = "text/event-stream"
+	lastEventID   = "Last-Event-Id" // as net/http keeps it
+
+	pingEvery = 10 * time.Second // a comment, so that proxies and clients know that the stream lives
+	writeTime = 20 * time.Second // for a client to take what was written; the server's own limit ends nothing
+)
+
+// source is where a stream's events come from.
+type source interface {
+	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
+}
+
+// wantsEvents reports whether a request names server-sent events among what it accepts.
+func wantsEvents(header http.Header) bool {
+	for _, line := range header.Values("Accept") {
+		for part := range strings.SplitSeq(line, ",") {
+			media, parameters, _ := strings.Cut(part, ";")
+			if !strings.EqualFold(strings.TrimSpace(media), contentEvents) {
+				continue
+			}
+			name, value, _ := strings.Cut(strings.TrimSpace(parameters), "=")
+			weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return !strings.EqualFold(strings.TrimSpace(name), "q") || err != nil || weight > 0
+		}
+	}
+	return false
+}
+
+// resumedAt reads behind which event a reader goes on: the beginning, unless Last-Event-ID names one.
+func resumedAt(found *problems, c *gin.Context) domain.EventID {
+	values := c.Request.Header[lastEventID]
+	if len(values) == 0 {
+		return domain.EventID{}
+	}
+	last, err := domain.ParseEventID(values[0])
+	switch {
+	case len(values) > 1:
+		found.add("Last-Event-ID", codeDuplicate, "the header was sent more than once")
+	case err != nil:
+		found.add("Last-Event-ID", codeInvalidValue, "must be the id of an event of this run, such as 1.7")
+	}
+	return last
+}
+
+// submitStream is submit for callers that want to see the run's events instead of waiting for its end.
+func (a *api) submitStream(c *gin.Context, s *submission) {
+	reader, err := a.openSubmitted(c, s)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer reader.Close()
+	sendEvents(c, reader.RunID(), reader)
+}
+
+func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, error) {
+	if _, err := a.preferredWait(c.Request.Header); err != nil {
+		return nil, err
+	}
+	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
+	sub, err := a.findOrAccept(c, s, func(runID string) { reader = a.Streams.Follow(runID) })
+	if reader != nil && (err != nil || sub.Existing) { // the run that would have been is none
+		reader.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.Dispatch.Release(sub) // nobody awaits its result
+	ctx, run := c.Request.Context(), &sub.Run
+	about(c, run.Target(), run.Run.ID, run.Run.SessionID)
+	switch {
+	case run.Erased:
+		return nil, apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
+	case sub.Existing:
+		reader, err = a.Streams.Open(ctx, run.OrganizationID, run.Run.ID, s.last)
+	default:
+		if err = reader.Start(ctx, run.OrganizationID, s.last); err != nil {
+			reader.Close()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if run.Result != nil {
+		c.Header("Idempotency-Replayed", "true")
+	}
+	c.Header("Location", "/api/runs?id="+run.Run.ID)
+	return reader, nil
+}
+
+// streamRun gives the events of a run that the caller may read.
+func (a *api) streamRun(c *gin.Context, runID string, last domain.EventID) {
+	reader, err := a.openRun(c, runID, last)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer reader.Close()
+	if reader.AtEnd() { // browsers stop to reconnect
+		c.Status(http.StatusNoContent)
+		return
+	}
+	sendEvents(c, runID, reader)
+}
+
+func (a *api) openRun(c *gin.Context, runID string, last domain.EventID) (*stream.Reader, error) {
+	run, err := a.findRun(c, runID)
+	if err != nil {
+		return nil, err
+	}
+	if run.Erased {
+		return nil, erasedRun()
+	}
+	return a.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last)
+}
+
+// frames are buffers for what is being written; a stream that waits holds none.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
+// sendEvents writes a run's events until its end, the client's or the server's. A client that takes nothing
+// holds up its own stream only, until the write's deadline ends it.
+func sendEvents(c *gin.Context, runID string, events source) {
+	header := c.Writer.Header()
+	header.Set("Content-Type", contentEvents)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no")
+	c.Status(http.StatusOK)
+	out := http.NewResponseController(c.Writer)
+	ping := time.Now().Add(pingEvery)
+	next, end := events.Next(c.Request.Context(), time.Now()) // the answer begins at once, with what there is
+	for {
+		now := time.Now()
+		beat := !now.Before(ping)
+		if beat {
+			ping = now.Add(pingEvery)
+		}
+		_ = out.SetWriteDeadline(now.Add(writeTime)) // tests' recorders have none
+		if err := writeFrames(c.Writer, runID, next, beat); err != nil || end != nil {
+			return
+		}
+		c.Writer.Flush()
+		if next, end = events.Next(c.Request.Context(), ping); end != nil {
+			return
+		}
+	}
+}
+
+func writeFrames(w gin.ResponseWriter, runID string, events []domain.Event, ping bool) error {
+	buf, ok := frames.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	defer func() {
+		if cap(*buf) <= maxReuse {
+			frames.Put(buf)
+		}
+	}()
+	*buf = (*buf)[:0]
+	for _, e := range events {
+		*buf = stream.AppendFrame(*buf, runID, e)
+	}
+	if ping {
+		*buf = append(*buf, ": ping\n\n"...)
+	}
+	w.WriteHeaderNow()
+	if len(*buf) == 0 {
+		return nil
+	}
+	_, err := w.Write(*buf)
+	return err
+}

@@ -1,0 +1,417 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+)
+
+// Every path answers every method that it does not have with 405 and those that it has.
+func TestEveryOtherMethodIsRefused(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	m, err := newMetrics(nil)
+	must(t, err)
+	have := map[string][]string{}
+	for _, r := range append(a.api.routes(), a.api.pages(m)...) {
+		if !slices.Contains(have[r.path], r.method) {
+			have[r.path] = append(have[r.path], r.method)
+		}
+	}
+	ada := a.person("ada")
+	n := 0
+	for path, methods := range have {
+		slices.Sort(methods)
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "INVENT", "get", "PROPFIND"} {
+			if slices.Contains(methods, method) {
+				continue
+			}
+			for _, headers := range [][]string{nil, {ada.auth}} {
+				n++
+				got := a.from(method, path, "", headers...).want(t, method+" "+path, 405, "method_not_allowed")
+				allow := strings.Split(got.header.Get("Allow"), ", ")
+				slices.Sort(allow)
+				if !slices.Equal(allow, methods) {
+					t.Errorf("%s %s: Allow %q, want %q", method, path, allow, methods)
+				}
+			}
+		}
+	}
+	t.Logf("%d methods of %d paths", n, len(have))
+}
+
+// bodyRow is a row of the access table that has a body, as its owner sends it.
+type bodyRow struct {
+	accessRow
+	*matrix
+	caller credential
+}
+
+// bodyRows are all rows with bodies.
+func bodyRows(t *testing.T) []bodyRow {
+	t.Helper()
+	m := newMatrix(t)
+	var rows []bodyRow
+	for _, r := range accessTable {
+		if r.body == "" {
+			continue
+		}
+		caller := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
+		if r.who == forSystem {
+			caller = orgKey("organization's key", m.home, m.home.key)
+		}
+		rows = append(rows, bodyRow{r, m, caller})
+	}
+	return rows
+}
+
+func (r bodyRow) name() string { return r.method + " " + r.path + "?" + r.query + " " + r.body }
+
+// good fills the row with an id of the caller's.
+func (r bodyRow) good() (target, body string) {
+	at := r.targets(&r.accessRow, &r.caller)[0].id
+	fill := func(s string) string {
+		s = strings.NewReplacer("$word", "word", "$fresh", r.fresh(), "$email", r.caller.who.email).Replace(s)
+		return placeholder.ReplaceAllLiteralString(s, at)
+	}
+	return r.path + "?" + fill(r.query), fill(r.body)
+}
+
+func (r bodyRow) sent(target, body string, headers ...string) answer {
+	headers = append(slices.Clone(headers), "Prefer: respond-async")
+	if r.who != forAnyone && r.who != forLink {
+		headers = append(headers, r.caller.headers...)
+	}
+	return r.from(r.method, target, body, headers...)
+}
+
+// openObjects take any member: what is in them is the caller's.
+var openObjects = []string{"input", "headers", "inputSchema", "filter"}
+
+var (
+	firstMember = regexp.MustCompile(`\{\s*"((?:[^"\\]|\\.)*)"\s*:`)
+	stringValue = regexp.MustCompile(`:\s*"(?:[^"\\]|\\.)*"`)
+	anyName     = regexp.MustCompile(`"([a-z])([A-Za-z]*)"\s*:`)
+)
+
+// likeValue is a value of the same type as one that begins with a byte.
+var likeValue = map[byte]string{'"': `"x"`, '{': `{}`, '[': `[]`, 't': "true", 'f': "false", 'n': "null"}
+
+// wronged are bodies made of a good one by one mistake each, by what must be found wrong with them.
+func wronged(body string) map[string]string {
+	out := map[string]string{
+		body + "{}": codeInvalidJSON, body + " x": codeInvalidJSON, body + ",": codeInvalidJSON, body + "\x00": codeInvalidJSON, body + body: codeInvalidJSON,
+		"\ufeff" + body: codeInvalidJSON, "\xff" + body: codeInvalidJSON, " ": codeInvalidJSON, "null": codeInvalidType, "[" + body + "]": codeInvalidType,
+		`"x"`: codeInvalidType, "1": codeInvalidType, "true": codeInvalidType, "[]": codeInvalidType, "undefined": codeInvalidJSON, "{": codeInvalidJSON,
+		strings.TrimSuffix(body, "}") + ",}":                       codeInvalidJSON,
+		strings.TrimSuffix(body, "}") + "/**/}":                    codeInvalidJSON,
+		`{"zz":` + strings.Repeat("[", 100) + `,` + body[1:]:       codeTooDeep,
+		`{"zz":` + strings.Repeat(`{"a":`, 50_00) + `,` + body[1:]: codeTooDeep,
+		`{"zz":"` + "\x01" + `",` + body[1:]:                       codeInvalidJSON,
+		`{"zz":"\ud8",` + body[1:]:                                 codeInvalidJSON,
+		`{"zz":01,` + body[1:]:                                     codeInvalidJSON,
+		`{"zz":NaN,` + body[1:]:                                    codeInvalidJSON,
+		`{'zz':1,` + body[1:]:                                      codeInvalidJSON,
+		"{\"zz\":\"\xc3\",\"z\":\"\xa9\"," + body[1:]:              codeInvalidJSON,
+	}
+	for _, at := range firstMember.FindAllStringSubmatchIndex(body, -1) {
+		name, inside := body[at[2]:at[3]], at[0]+1
+		like, known := likeValue[body[at[1]]]
+		if !known {
+			like = "1"
+		}
+		out[body[:inside]+`"`+name+`":`+like+`,`+body[inside:]] = codeDuplicate
+		out[body[:inside]+`"\u00`+fmt.Sprintf("%02x", name[0])+name[1:]+`":`+like+`,`+body[inside:]] = codeDuplicate
+		if !within(body[:at[0]], openObjects) {
+			out[body[:inside]+`"zzUnknown":{"a":[1,{"b":null}]},`+body[inside:]] = codeUnknown
+			out[body[:inside]+`"__proto__":{"a":1},`+body[inside:]] = codeUnknown
+		}
+	}
+	for _, at := range stringValue.FindAllStringIndex(body, -1) {
+		out[body[:at[1]-1]+`\u0000"`+body[at[1]:]] = codeInvalidValue
+		out[body[:at[1]-1]+"\x00\""+body[at[1]:]] = codeInvalidJSON
+	}
+	for _, at := range anyName.FindAllStringSubmatchIndex(body, -1) {
+		if !within(body[:at[0]], openObjects) {
+			out[body[:at[2]]+strings.ToUpper(body[at[2]:at[3]])+body[at[3]:]] = codeUnknown
+		}
+	}
+	return out
+}
+
+// within reports whether a body that goes on stands within an object of one of these names.
+func within(before string, names []string) bool {
+	depth := 0
+	for i := len(before) - 1; i >= 0; i-- {
+		switch before[i] {
+		case '}':
+			depth++
+		case '{':
+			if depth--; depth < 0 {
+				head := strings.TrimRight(before[:i], " ")
+				for _, name := range names {
+					if strings.HasSuffix(head, `"`+name+`":`) {
+						return true
+					}
+				}
+				depth = 0
+			}
+		}
+	}
+	for _, name := range names {
+		if strings.HasSuffix(strings.TrimRight(before, " "), `"`+name+`":`) {
+			return true
+		}
+	}
+	return false
+}
+
+// Each body of each route is read strictly.
+func TestEveryBodyIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for _, r := range bodyRows(t) {
+		target, body := r.good()
+		for wrong, code := range wronged(body) {
+			n++
+			got := r.sent(target, wrong)
+			if got.status != 400 || !strings.Contains(got.problems(t)+" ", ":"+code+" ") {
+				t.Errorf("%s with %.300q: %d %s, want 400 with %s", r.name(), wrong, got.status, got.problems(t), code)
+			}
+		}
+		for i := 1; i < len(body); i++ { // cut short anywhere
+			n++
+			if got := r.sent(target, body[:i]); got.status != 400 {
+				t.Errorf("%s with %q: %d %s", r.name(), body[:i], got.status, got.body)
+			}
+		}
+		if got := r.sent(target, body); got.status != r.status {
+			t.Errorf("%s, as it should be: %d %s", r.name(), got.status, got.body)
+		}
+	}
+	t.Logf("%d bodies", n)
+}
+
+// A value of another JSON type than the right one is never taken, and never more than refused.
+func TestEveryFieldHasItsType(t *testing.T) {
+	t.Parallel()
+	kindOf := func(v any) string { return strings.TrimLeft(fmt.Sprintf("%T", v), "*") }
+	for _, r := range bodyRows(t) {
+		target, body := r.good()
+		var members map[string]json.RawMessage
+		must(t, json.Unmarshal([]byte(body), &members))
+		for name, value := range members {
+			var right any
+			must(t, json.Unmarshal(value, &right))
+			for _, other := range []string{`"x"`, `1`, `-1.5`, `1e400`, `true`, `null`, `[]`, `{}`, `[[]]`, `{"a":{}}`, `""`, `"` + strings.Repeat("x", 40_000) + `"`} {
+				var wrong any
+				_ = json.Unmarshal([]byte(other), &wrong) // 1e400 is a number that Go does not take
+				changed := maps.Clone(members)
+				changed[name] = json.RawMessage(other)
+				raw := renderRaw(changed)
+				got := r.sent(target, raw)
+				sameType := kindOf(wrong) == kindOf(right) && other != "1e400"
+				if got.status >= 500 || got.status < 300 && !sameType && other != "null" {
+					t.Errorf("%s with %.200s: %d %s", r.name(), raw, got.status, got.body)
+				}
+			}
+		}
+	}
+}
+
+// renderRaw writes an object whose values are JSON already, however strange.
+func renderRaw(members map[string]json.RawMessage) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		parts = append(parts, `"`+name+`":`+string(members[name]))
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// A body that is no JSON by its own account, too large, or not there.
+func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
+	t.Parallel()
+	for _, r := range bodyRows(t) {
+		target, body := r.good()
+		for _, media := range []string{
+			"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonx",
+			"application/json, text/plain", "application/vnd.api+json", "", "json", "application/json;", "text/plain; x=application/json", "*/*", "application/ json",
+		} {
+			want := 415
+			if media == "application/json;" { // which says nothing else
+				continue
+			}
+			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))
+			req.Header.Set("Content-Type", media)
+			r.as(req)
+			r.send(req).want(t, r.name()+" as "+media, want, "unsupported_media_type")
+		}
+		for _, encoding := range []string{"gzip", "identity", "br", ""} {
+			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))
+			req.Header["Content-Type"], req.Header["Content-Encoding"] = []string{"application/json"}, []string{encoding}
+			r.as(req)
+			r.send(req).want(t, r.name()+" in "+encoding, 415, "unsupported_media_type")
+		}
+		if !strings.Contains(r.query, "action=rotate") { // whose body may be left out
+			r.sent(target, "").want(t, r.name()+" without a body", 400, "invalid_request body:required")
+		}
+		pad := func(n int) string { return body + strings.Repeat(" ", n-len(body)) }
+		r.sent(target, pad(262_145)).want(t, r.name()+" too large", 413, "payload_too_large")
+		if got := r.sent(target, pad(262_144)); got.status != r.status {
+			t.Errorf("%s of the largest size: %d %s", r.name(), got.status, got.body)
+		}
+	}
+}
+
+// as gives a request the row's caller.
+func (r bodyRow) as(req *http.Request) {
+	if r.who == forAnyone || r.who == forLink {
+		return
+	}
+	for _, h := range r.caller.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+}
+
+// What only the service sets is not taken from bodies.
+func TestNoMassAssignment(t *testing.T) {
+	t.Parallel()
+	// taken says of which row that the field is its own, or comes back as it was read and changes nothing.
+	taken := func(r bodyRow, field string) bool {
+		if strings.Contains(r.body, `"`+field+`"`) {
+			return true
+		}
+		return slices.Contains(map[string][]string{
+			"PUT /api/agents":        {"id", "version", "createdAt", "updatedAt"},
+			"PUT /api/organizations": {"id", "role", "createdAt"},
+		}[r.method+" "+r.path], field)
+	}
+	for _, r := range bodyRows(t) {
+		target, body := r.good()
+		for _, field := range []string{
+			"id", "organizationId", "organization_id", "orgId", "org_id", "organization", "tenantId", "role", "version", "createdAt", "updatedAt", "userId", "user_id",
+			"keyId", "owner", "ownerId", "principal", "caller", "callerKind", "status", "secretHash", "passwordHash", "isAdmin", "admin", "scopes", "fence", "result",
+			"prefix", "lastFour", "lastUsedAt", "key", "token", "attempts", "sessionRef",
+		} {
+			if taken(r, field) {
+				continue
+			}
+			got := r.sent(target, `{"`+field+`":"`+r.away.org+`",`+body[1:])
+			if got.status != 400 || !strings.Contains(got.problems(t)+" ", field+":"+codeUnknown+" ") {
+				t.Errorf("%s with %s: %d %s", r.name(), field, got.status, got.body)
+			}
+		}
+	}
+}
+
+// What an agent's PUT takes back as it was read changes nothing.
+func TestReadFieldsChangeNothing(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h, other := a.newHouse("home"), a.newHouse("away")
+	agentID, foreign := a.newAgent(h), a.newAgent(other)
+	before := a.ok("GET", "/api/agents?id="+agentID, "", h.key)
+	a.ok("PUT", "/api/agents?id="+agentID, `{"createdAt":"1999-01-01T00:00:00.000Z","updatedAt":"1999-01-01T00:00:00.000Z","version":1}`, h.key)
+	after := a.ok("GET", "/api/agents?id="+agentID, "", h.key)
+	for _, field := range []string{"id", "createdAt", "name", "systemPrompt"} {
+		if before.text(t, field) != after.text(t, field) {
+			t.Errorf("%s became %s", field, after.text(t, field))
+		}
+	}
+	if strings.HasPrefix(after.text(t, "updatedAt"), "1999") {
+		t.Errorf("updatedAt became %s", after.text(t, "updatedAt"))
+	}
+	org := a.ok("PUT", "/api/organizations?id="+h.org, `{"id":"`+other.org+`","name":"n","role":"member","createdAt":"1999-01-01T00:00:00.000Z"}`, h.owner.auth)
+	if org.text(t, "id") != h.org || org.text(t, "role") != "owner" || strings.HasPrefix(org.text(t, "createdAt"), "1999") {
+		t.Errorf("the organization became %s", org.body)
+	}
+	a.from("PUT", "/api/agents?id="+agentID, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "another id", 400, "invalid_request id:invalid_value")
+	a.from("PUT", "/api/agents?id="+foreign, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "a foreign id", 404, "not_found")
+}
+
+// The same names in two organizations, or of two principals, never meet.
+func TestSameNamesNeverMeet(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h, other := a.newHouse("home"), a.newHouse("away")
+	agents := map[*house]string{h: a.newAgent(h), other: a.newAgent(other)}
+	runs := map[string]string{}
+	noted := func(what string, got answer) {
+		t.Helper()
+		if got.status != 202 {
+			t.Fatalf("%s: %d %s", what, got.status, got.body)
+		}
+		runID := got.text(t, "id")
+		if before := runs[runID]; before != "" {
+			t.Errorf("%s met %s: %s", what, before, got.body)
+		}
+		runs[runID] = what
+	}
+	const same, async = "Idempotency-Key: same", "Prefer: respond-async"
+	for _, house := range []*house{h, other} {
+		for name, caller := range map[string][]string{
+			"owner": {house.owner.auth}, "member": {house.member.auth, house.header}, "key": {house.key}, "owner's key": {house.ownerKey, house.header},
+		} {
+			for _, target := range []string{"template=tpl_support", "id=" + agents[house]} {
+				noted(house.word+" "+name+" "+target, a.from("POST", "/api/agents?action=chat&"+target,
+					`{"sessionId":"same","message":"`+house.word+name+target+`"}`, append(caller, same, async)...))
+			}
+		}
+		noted(house.word+" automation", a.from("POST", "/api/internal/run-automation",
+			`{"target":"`+agents[house]+`","sessionId":"same","idempotencyKey":"same","input":{"message":"`+house.word+`"}}`, house.key, async))
+	}
+	for n := range 2 { // demo visitors
+		noted("visitor "+string(rune('1'+n)), a.from("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"same","message":"m"}`, sayDemo, same, async))
+	}
+	var sessions int
+	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(DISTINCT ref) FROM sessions WHERE session_id = 'same'`).Scan(&sessions))
+	if sessions != len(runs) {
+		t.Errorf("%d sessions of %d runs", sessions, len(runs))
+	}
+	a.from("POST", "/api/internal/run-automation", `{"target":"`+agents[h]+`","sessionId":"same","idempotencyKey":"same","input":{"message":"other"}}`,
+		h.key).want(t, "another payload", 422, "idempotency_key_reused")
+}
+
+// secretShapes are what credentials look like, whole.
+var secretShapes = regexp.MustCompile(`ak_[0-9a-z]{26}_[0-9A-Za-z]{4,}|\b(ps|pl|pi|pr|wt)_[0-9A-Za-z]{20,}|\$argon2|[Bb]earer |parley_session=`)
+
+// logHolds names what must not be in a log above debug, and is.
+func logHolds(log string, texts ...string) (found []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, `"level":"debug"`) {
+			continue
+		}
+		if secretShapes.MatchString(line) {
+			found = append(found, line)
+		}
+		for _, text := range texts {
+			if strings.Contains(line, text) {
+				found = append(found, text+" in "+line)
+			}
+		}
+	}
+	return found
+}
+
+// logsClean fails the test if the log holds secrets or texts of users.
+func (a *arena) logsClean(texts ...string) {
+	a.t.Helper()
+	log := a.log.String()
+	for i, line := range logHolds(log, append(texts, password)...) {
+		if i < 10 {
+			a.t.Errorf("the log holds %s", line)
+		}
+	}
+	if !strings.Contains(log, `"message":"request"`) {
+		a.t.Error("nothing was logged")
+	}
+}

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// timePage is the part that was asked for of a list whose order is by time, not by id.
+type timePage struct {
+	limit int
+	after store.After
+}
+
+// timePageOf reads limit and cursor of a list of ids with one of the prefixes.
+func timePageOf(c *gin.Context, prefixes ...string) (timePage, error) {
+	found := &problems{}
+	p := timePage{limit: limitOf(c, found)}
+	if text, given := single(c, "cursor", found); given {
+		var ok bool
+		if p.after, ok = readAfter(text, prefixes); !ok {
+			found.add("cursor", codeInvalidValue, "must be the nextCursor of a page of this list")
+		}
+	}
+	return p, found.err()
+}
+
+// readAfter reads a cursor: microseconds, a dot and an id, as base64.
+func readAfter(cursor string, prefixes []string) (store.After, bool) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil {
+		return store.After{}, false
+	}
+	at, last, _ := strings.Cut(string(raw), ".")
+	micros, err := strconv.ParseInt(at, 10, 64)
+	known := slices.ContainsFunc(prefixes, func(prefix string) bool { return id.Valid(prefix, last) })
+	if err != nil || !known || micros < 0 || micros > maxMicros || strconv.FormatInt(micros, 10) != at {
+		return store.After{}, false
+	}
+	return store.After{At: time.UnixMicro(micros), ID: last}, true
+}
+
+const maxMicros = 1 << 52 // the year 2112: what PostgreSQL certainly takes
+
+// timeListOf makes a page of up to limit+1 entries; show gives an entry's form and its place.
+func timeListOf[T, V any](entries []T, p timePage, show func(T) (V, store.After)) list[V] {
+	out := list[V]{Data: make([]V, 0, len(entries)), HasMore: len(entries) > p.limit}
+	var last store.After
+	for _, entry := range entries[:min(len(entries), p.limit)] {
+		view, place := show(entry)
+		out.Data, last = append(out.Data, view), place
+	}
+	if out.HasMore {
+		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(last.At.UnixMicro(), 10) + "." + last.ID))
+		out.NextCursor = &cursor
+	}
+	return out
+}

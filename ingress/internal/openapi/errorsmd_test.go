@@ -1,0 +1,68 @@
+package openapi
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+	"text/template"
+)
+
+var update = flag.Bool("update", false, "write docs/errors.md anew")
+
+// errorsPage is docs/errors.md: the same facts as /docs/errors, for whoever reads the repository.
+var errorsPage = template.Must(template.New("").Parse(`# Errors
+
+<!-- Made from ingress/internal/openapi/openapi.yaml by: cd ingress && go test ./internal/openapi -update -->
+
+The running service shows this page at ` + "`/docs/errors`" + `. Every error is ` + "`application/problem+json`" + ` (RFC 9457):
+
+` + "```json\n{{.Example}}\n```" + `
+
+` + "`code`" + ` is stable, ` + "`detail`" + ` is for people. ` + "`errors`" + ` names each field at fault, all of them at once. ` + "`retryable`" + ` says that
+the same request may succeed later; with 429 and 503 the header ` + "`Retry-After`" + ` says when, in seconds.
+
+| status | code | meaning |
+|---|---|---|
+{{range .Codes}}| {{.Status}} | ` + "`{{.Code}}`" + ` | {{.Meaning}} |
+{{end}}
+## What is wrong with a field
+
+| code | meaning |
+|---|---|
+{{range .Fields}}| ` + "`{{.Name}}`" + ` | {{.Meaning}} |
+{{end}}
+## Why a run failed
+
+A run that failed for good is answered with 200 and ` + "`\"status\":\"failed\"`" + `: the request was carried out, the agent was not
+successful. Its ` + "`error.code`" + `:
+
+| code | meaning |
+|---|---|
+{{range .Runs}}| ` + "`{{.Name}}`" + ` | {{.Meaning}} |
+{{end}}`))
+
+// TestErrorsPage keeps docs/errors.md as the document has it.
+func TestErrorsPage(t *testing.T) {
+	t.Parallel()
+	const path = "../../../docs/errors.md"
+	var want bytes.Buffer
+	err := errorsPage.Execute(&want, map[string]any{
+		"Example": ExampleOf("InvalidRequest"), "Codes": ErrorCodes(), "Fields": Words("FieldErrorCode"), "Runs": Words("RunErrorCode"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("docs/errors.md is not as openapi.yaml has it: cd ingress && go test ./internal/openapi -update")
+	}
+}

@@ -1,0 +1,26 @@
+package openapi
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// TestDocument holds the document itself against OpenAPI 3.1, its examples against their schemas included.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	doc, err := openapi3.NewLoader().LoadFromData(Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if doc.OpenAPI != "3.1.0" || doc.Info.Version != Version() || Version() == "" {
+		t.Errorf("OpenAPI %q of version %q, and Version gives %q", doc.OpenAPI, doc.Info.Version, Version())
+	}
+	if !json.Valid(Document()) {
+		t.Error("the document is not JSON")
+	}
+}

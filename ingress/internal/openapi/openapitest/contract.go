@@ -1,0 +1,112 @@
+package openapitest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"parley/ingress/internal/openapi"
+)
+
+const resource = "openapi.json"
+
+// Contract is a document to hold exchanges against.
+type Contract struct {
+	doc      *openapi3.T
+	compiler *jsonschema.Compiler
+	mu       sync.Mutex
+	compiled map[string]*jsonschema.Schema // by pointer into the document
+	statuses map[string]int                // of error codes
+	seen     map[string]bool               // "POST /api/agents → 201"
+}
+
+// the is the contract of the embedded document.
+var the = sync.OnceValues(func() (*Contract, error) { return New(context.Background(), openapi.Document()) })
+
+// New reads a contract from an OpenAPI document in JSON, and checks the document itself.
+func New(ctx context.Context, document []byte) (*Contract, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(document)
+	if err != nil {
+		return nil, fmt.Errorf("loading document: %w", err)
+	}
+	if err := doc.Validate(ctx); err != nil {
+		return nil, fmt.Errorf("checking document: %w", err)
+	}
+	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		return nil, fmt.Errorf("reading document: %w", err)
+	}
+	c := &Contract{
+		doc: doc, compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{},
+		statuses: map[string]int{}, seen: map[string]bool{},
+	}
+	c.compiler.DefaultDraft(jsonschema.Draft2020)
+	if err := c.compiler.AddResource(resource, raw); err != nil {
+		return nil, fmt.Errorf("adding document: %w", err)
+	}
+	for _, code := range openapi.ErrorCodes() {
+		c.statuses[code.Code] = code.Status
+	}
+	return c, nil
+}
+
+// schema compiles what a pointer such as "#/components/schemas/Run" leads to, once.
+func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.compiled[pointer]; s != nil {
+		return s, nil
+	}
+	s, err := c.compiler.Compile(resource + pointer)
+	if err != nil {
+		return nil, fmt.Errorf("compiling schema %s: %w", pointer, err)
+	}
+	c.compiled[pointer] = s
+	return s, nil
+}
+
+// valid validates a decoded value against the schema that a pointer leads to.
+func (c *Contract) valid(pointer string, value any) error {
+	s, err := c.schema(pointer)
+	if err != nil {
+		return err
+	}
+	return s.Validate(value)
+}
+
+// validJSON is valid for a JSON text.
+func (c *Contract) validJSON(pointer string, text []byte) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("reading JSON: %w", err)
+	}
+	return c.valid(pointer, value)
+}
+
+// pointer joins names to a pointer into the document.
+func pointer(base string, names ...string) string {
+	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", " ", "%20", "{", "%7B", "}", "%7D")
+	for _, name := range names {
+		base += "/" + escape.Replace(name)
+	}
+	return base
+}
+
+// Operations lists what the document describes as "METHOD /path".
+func (c *Contract) Operations() []string {
+	var out []string
+	for path, item := range c.doc.Paths.Map() {
+		for method := range item.Operations() {
+			out = append(out, method+" "+path)
+		}
+	}
+	return out
+}
+
+// Document gives the contract that the service is held against.
+func Document() (*Contract, error) { return the() }

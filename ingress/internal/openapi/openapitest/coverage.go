@@ -1,0 +1,69 @@
+package openapitest
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Main runs a package's tests, and fails them if all passed but did not see an answer that the document describes,
+// and that elsewhere does not list. A run of some of the tests is not held to that.
+func Main(m *testing.M, name string) int {
+	code := m.Run()
+	for _, filter := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {
+		if f := flag.Lookup(filter); f != nil && f.Value.String() != "" {
+			return code
+		}
+	}
+	c, err := Document()
+	if err != nil || code != 0 && os.Getenv("SEEN") == "" {
+		return max(1, code)
+	}
+	return c.report(os.Stderr, name, elsewhere)
+}
+
+// report writes what of the document was not seen though it should have been, and what the list has too much.
+func (c *Contract) report(out io.Writer, name string, list map[string]string) (code int) {
+	documented := c.answers()
+	for _, answer := range documented {
+		operation, status, _ := strings.Cut(answer, " → ")
+		reason := list[answer]
+		if reason == "" {
+			reason = list["* → "+status]
+		}
+		switch {
+		case !c.seen[answer] && (reason == "" || reason == name):
+			fmt.Fprintf(out, "openapi.yaml: no test saw %s answer %s\n", operation, status)
+			code = 1
+		case c.seen[answer] && list[answer] != "" && !packages[list[answer]]:
+			fmt.Fprintf(out, "elsewhere.go: %s is seen: no reason is needed\n", answer)
+			code = 1
+		}
+	}
+	for _, answer := range slices.Sorted(maps.Keys(list)) {
+		if !strings.HasPrefix(answer, "* ") && !slices.Contains(documented, answer) {
+			fmt.Fprintf(out, "elsewhere.go: %s is not documented\n", answer)
+			code = 1
+		}
+	}
+	return code
+}
+
+// answers lists what the document describes as "METHOD /path → status".
+func (c *Contract) answers() []string {
+	var out []string
+	for path, item := range c.doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for status := range operation.Responses.Map() {
+				out = append(out, method+" "+path+" → "+status)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,182 @@
+package openapitest
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Exchange is a request and its whole response.
+type Exchange struct {
+	Method        string
+	URL           *url.URL
+	RequestHeader http.Header
+	RequestBody   []byte
+
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Check fails the test unless the document describes the exchange.
+func Check(t testing.TB, e Exchange) {
+	t.Helper()
+	c, err := Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(e); err != nil {
+		t.Errorf("%s %s, answer %d, is not as openapi.yaml says: %v\n%.2000s", e.Method, e.URL.RequestURI(), e.Status, err, e.Body)
+	}
+}
+
+// Check says how an exchange differs from the document, nil when it does not.
+func (c *Contract) Check(e Exchange) error {
+	path := e.URL.Path
+	item := c.doc.Paths.Find(path)
+	if item == nil {
+		if IsPage(path) && !isProblem(e.Header) {
+			return nil
+		}
+		return c.stray(e, nil)
+	}
+	operation := item.GetOperation(e.Method)
+	if operation == nil {
+		return c.stray(e, item)
+	}
+	at := pointer("#/paths", path, strings.ToLower(e.Method))
+	status := strconv.Itoa(e.Status)
+	response := operation.Responses.Value(status)
+	if response == nil {
+		return fmt.Errorf("status %d is not documented", e.Status)
+	}
+	c.mu.Lock()
+	c.seen[e.Method+" "+path+" → "+status] = true
+	c.mu.Unlock()
+	here := pointer(at, "responses", status)
+	if response.Ref != "" {
+		here = response.Ref
+	}
+	return errors.Join(c.headers(here, response.Value, e), c.body(here, response.Value, e), c.taken(at, operation, e))
+}
+
+// IsPage reports whether a path is a page of the browser's, which is no part of the interface.
+func IsPage(path string) bool {
+	return path == "/" || slices.ContainsFunc([]string{"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/"}, func(page string) bool {
+		return strings.HasPrefix(path, page)
+	})
+}
+
+func isProblem(header http.Header) bool {
+	return header.Get("Content-Type") == "application/problem+json"
+}
+
+// stray checks the answer to what the document does not describe: a problem, and which methods there are.
+func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
+	if !isProblem(e.Header) {
+		return fmt.Errorf("the document does not know this path or method, and the answer is %q", e.Header.Get("Content-Type"))
+	}
+	if err := c.problem(e); err != nil {
+		return err
+	}
+	if e.Status == http.StatusMethodNotAllowed && item != nil {
+		var documented []string
+		for method := range item.Operations() {
+			documented = append(documented, method)
+		}
+		slices.Sort(documented)
+		allowed := strings.Split(strings.ReplaceAll(strings.Join(e.Header.Values("Allow"), ","), " ", ""), ",")
+		slices.Sort(allowed)
+		if !slices.Equal(documented, allowed) {
+			return fmt.Errorf("the header Allow lists %v, the document %v", allowed, documented)
+		}
+	}
+	if _, named := e.Header["X-Request-Id"]; !named {
+		return errors.New("header X-Request-Id is missing")
+	}
+	return nil
+}
+
+// problem checks an error whose code the status must fit. The answer to HEAD has no body.
+func (c *Contract) problem(e Exchange) error {
+	if e.Method == http.MethodHead {
+		return nil
+	}
+	if err := c.validJSON("#/components/schemas/Problem", e.Body); err != nil {
+		return err
+	}
+	code, status := codeOf(e.Body)
+	if status != e.Status || c.statuses[code] != e.Status {
+		return fmt.Errorf("code %s with status %d in an answer %d", code, status, e.Status)
+	}
+	return nil
+}
+
+// contractual are the headers that mean something to callers: they come only where the document has them.
+var contractual = []string{
+	"Allow", "Etag", "Idempotency-Replayed", "Location", "Ratelimit", "Ratelimit-Policy", "Retry-After", "Set-Cookie", "Www-Authenticate",
+}
+
+func (c *Contract) headers(at string, response *openapi3.Response, e Exchange) error {
+	var wrong []error
+	documented := map[string]bool{}
+	for name, header := range response.Headers {
+		documented[http.CanonicalHeaderKey(name)] = true
+		values := e.Header.Values(name)
+		if len(values) == 0 {
+			if header.Value.Required {
+				wrong = append(wrong, fmt.Errorf("header %s is missing", name))
+			}
+			continue
+		}
+		here := pointer(at, "headers", name)
+		if header.Ref != "" {
+			here = header.Ref
+		}
+		for _, value := range values {
+			if err := c.valid(pointer(here, "schema"), value); err != nil {
+				wrong = append(wrong, fmt.Errorf("header %s: %w", name, err))
+			}
+		}
+	}
+	for _, name := range contractual {
+		if _, present := e.Header[name]; present && !documented[name] {
+			wrong = append(wrong, fmt.Errorf("header %s is not documented", name))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (c *Contract) body(at string, response *openapi3.Response, e Exchange) error {
+	if len(response.Content) == 0 || e.Method == http.MethodHead {
+		if len(e.Body) > 0 {
+			return errors.New("there is a body, and none is documented")
+		}
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(e.Header.Get("Content-Type"))
+	if err != nil {
+		return fmt.Errorf("reading Content-Type: %w", err)
+	}
+	if response.Content[media] == nil {
+		return fmt.Errorf("content of type %s is not documented", media)
+	}
+	schema := pointer(at, "content", media, "schema")
+	switch media {
+	case "text/event-stream":
+		return c.events(schema, e.Body)
+	case "application/json":
+		return c.validJSON(schema, e.Body)
+	case "application/problem+json":
+		return errors.Join(c.validJSON(schema, e.Body), c.problem(e))
+	}
+	return c.valid(schema, string(e.Body))
+}

@@ -1,0 +1,104 @@
+package openapitest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// recording keeps what is read of a body.
+type recording struct {
+	io.ReadCloser
+	read bytes.Buffer
+}
+
+func (r *recording) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.read.Write(p[:n])
+	return n, err
+}
+
+// Serve has a handler answer a request, and checks the exchange.
+func Serve(t testing.TB, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	sent := &recording{ReadCloser: http.NoBody}
+	if req.Body != nil && req.Body != http.NoBody { // which says that there is none, where another would be sent in chunks
+		sent.ReadCloser = req.Body
+		req.Body = sent
+	}
+	target, header := *req.URL, req.Header.Clone() // as they were: handlers may change them
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	Check(t, Exchange{
+		Method: req.Method, URL: &target, RequestHeader: header, RequestBody: sent.read.Bytes(),
+		Status: rec.Code, Header: rec.Header(), Body: rec.Body.Bytes(),
+	})
+	return rec
+}
+
+// Do sends a request, and checks the exchange once the response was read to its end or is closed. Of a stream that
+// is left early the whole events are checked.
+func Do(t testing.TB, client *http.Client, req *http.Request) (*http.Response, error) {
+	t.Helper()
+	sent := &recording{ReadCloser: http.NoBody}
+	if req.Body != nil && req.Body != http.NoBody { // which says that there is none, where another would be sent in chunks
+		sent.ReadCloser = req.Body
+		req.Body = sent
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	res.Body = &checking{recording: recording{ReadCloser: res.Body}, check: func(got []byte, whole bool) {
+		if !whole {
+			got = wholeEvents(got)
+		}
+		Check(t, Exchange{
+			Method: req.Method, URL: withoutHost(req.URL), RequestHeader: req.Header, RequestBody: sent.read.Bytes(),
+			Status: res.StatusCode, Header: res.Header, Body: got,
+		})
+	}, stream: res.Header.Get("Content-Type") == "text/event-stream"}
+	return res, nil
+}
+
+// wholeEvents cuts off the event that a stream broke off in.
+func wholeEvents(stream []byte) []byte {
+	const end = "\n\n"
+	last := bytes.LastIndex(stream, []byte(end))
+	if last < 0 {
+		return nil
+	}
+	return stream[:last+len(end)]
+}
+
+func withoutHost(u *url.URL) *url.URL {
+	return &url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
+}
+
+// checking is a response's body that is checked when it ends.
+type checking struct {
+	recording
+	once   sync.Once
+	stream bool
+	check  func(got []byte, whole bool)
+}
+
+func (c *checking) Read(p []byte) (int, error) {
+	n, err := c.recording.Read(p)
+	if errors.Is(err, io.EOF) {
+		c.once.Do(func() { c.check(c.read.Bytes(), true) })
+	}
+	return n, err
+}
+
+func (c *checking) Close() error {
+	if c.stream {
+		c.once.Do(func() { c.check(c.read.Bytes(), false) })
+	}
+	return c.ReadCloser.Close()
+}

@@ -1,0 +1,49 @@
+package openapitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// codeOf reads code and status of a problem.
+func codeOf(body []byte) (code string, status int) {
+	var p struct {
+		Code   string `json:"code"`
+		Status int    `json:"status"`
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return "", 0
+	}
+	return p.Code, p.Status
+}
+
+// taken checks a request that the service carried out: what it takes, the document must allow. Parameters
+// of the query that it passes over are no matter of the document.
+func (c *Contract) taken(at string, operation *openapi3.Operation, e Exchange) error {
+	if e.Status >= http.StatusMultipleChoices {
+		return nil
+	}
+	query := e.URL.Query()
+	for _, p := range operation.Parameters {
+		if p.Value.In == openapi3.ParameterInQuery && p.Value.Required && !query.Has(p.Value.Name) {
+			return fmt.Errorf("the service did without the parameter %s", p.Value.Name)
+		}
+	}
+	return c.requestBody(at, operation, e)
+}
+
+func (c *Contract) requestBody(at string, operation *openapi3.Operation, e Exchange) error {
+	switch {
+	case len(e.RequestBody) == 0 && (operation.RequestBody == nil || !operation.RequestBody.Value.Required):
+		return nil
+	case operation.RequestBody == nil:
+		return fmt.Errorf("the service took a body, and none is documented")
+	}
+	if err := c.validJSON(pointer(at, "requestBody", "content", "application/json", "schema"), e.RequestBody); err != nil {
+		return fmt.Errorf("the service took a body that is not documented: %w", err)
+	}
+	return nil
+}

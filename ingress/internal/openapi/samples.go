@@ -1,0 +1,126 @@
+package openapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Sample is a request to paste. Query and Headers are pairs of name and value, in order.
+type Sample struct {
+	Title, Method, Path string
+	Query, Headers      [][2]string
+	Body                string // JSON; "" for none
+	stream              bool
+}
+
+// samples reads an operation's x-requests.
+func samples(op object, operation Operation) []Sample {
+	var out []Sample
+	for _, request := range op.objects("x-requests") {
+		s := Sample{
+			Title: request.text("title"), Method: operation.Method, Path: operation.Path,
+			Query: pairs(request.at("query")), Headers: credentialOf(request, operation.Credentials),
+		}
+		s.Headers = append(s.Headers, pairs(request.at("headers"))...)
+		if name := request.text("body"); name != "" {
+			s.Body = compact(op.at("requestBody", "content", "application/json", "examples", name).get("value"))
+			s.Headers = append(s.Headers, [2]string{"Content-Type", "application/json"})
+		}
+		s.stream = request.text("body") == "stream" || slices.Contains(s.Query, [2]string{"stream", "1"})
+		out = append(out, s)
+	}
+	return out
+}
+
+// featured are the samples to begin with.
+var featured = []string{"Demo mode", "Chat with an agent", "Stream the answer", "From a scheduler", "Wait for a run", "Create an agent"}
+
+// Featured gives the samples to begin with, those that need the least first.
+func (r Reference) Featured() []Sample {
+	out := make([]Sample, 0, len(featured))
+	for _, title := range featured {
+		for _, group := range r.Groups {
+			for _, operation := range group.Operations {
+				if i := slices.IndexFunc(operation.Samples, func(s Sample) bool { return s.Title == title }); i >= 0 {
+					out = append(out, operation.Samples[i])
+				}
+			}
+		}
+	}
+	return out
+}
+
+// credentialOf gives the header that a sample is sent with: what it says, or an API key where one is taken.
+func credentialOf(request object, allowed []string) [][2]string {
+	credential := request.text("credential")
+	if credential == "" && slices.Contains(allowed, "apiKey") {
+		credential = "apiKey"
+	}
+	switch credential {
+	case "apiKey":
+		return [][2]string{{"x-api-key", "$PARLEY_API_KEY"}}
+	case "sessionToken":
+		return [][2]string{{"Authorization", "Bearer $PARLEY_TOKEN"}}
+	case "demo":
+		return [][2]string{{"x-tenant-id", "tenant_demo"}}
+	}
+	return nil
+}
+
+func pairs(o object) [][2]string {
+	var out [][2]string
+	for _, item := range o {
+		out = append(out, [2]string{fmt.Sprint(item.Key), fmt.Sprint(item.Value)})
+	}
+	return out
+}
+
+func compact(value any) string {
+	var out bytes.Buffer
+	if _, isObject := value.(yaml.MapSlice); !isObject || writeJSON(&out, value) != nil {
+		return ""
+	}
+	return out.String()
+}
+
+// Target is the sample's path and query.
+func (s Sample) Target() string {
+	target := s.Path
+	for i, pair := range s.Query {
+		target += string("?&"[min(i, 1)]) + pair[0] + "=" + url.QueryEscape(pair[1])
+	}
+	return target
+}
+
+// Curl writes the sample as a command for a service at the base address.
+func (s Sample) Curl(base string) string {
+	out := "curl "
+	switch {
+	case s.stream:
+		out += "-N "
+	case s.Method == "POST" && s.Body != "", s.Method == "GET":
+	default:
+		out += "-X " + s.Method + " "
+	}
+	out += quoted(base + s.Target())
+	for _, header := range s.Headers {
+		out += " \\\n  -H " + quoted(header[0]+": "+header[1])
+	}
+	if s.Body != "" {
+		out += " \\\n  -d " + quoted(s.Body)
+	}
+	return out
+}
+
+// quoted quotes for a shell; variables stay variables.
+func quoted(s string) string {
+	if strings.Contains(s, "$PARLEY_") {
+		return `"` + s + `"`
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

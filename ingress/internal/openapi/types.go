@@ -1,0 +1,103 @@
+package openapi
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Type says in a few words what a value may be: "list of Agent", "text, 1 to 120 characters". Spans that name a
+// schema link to it.
+type Type []Span
+
+// words are how the pages call JSON's types.
+var words = map[string]string{"string": "text", "integer": "whole number", "boolean": "true or false", "object": "object", "null": "null", "array": "list"}
+
+func typeOf(schema object) Type {
+	if name, isRef := strings.CutPrefix(schema.text("$ref"), "#/components/schemas/"); isRef {
+		return Type{{Text: name, Link: "#schema-" + name}}
+	}
+	if choices := schema.objects("oneOf"); len(choices) > 0 {
+		var out Type
+		for i, choice := range choices {
+			if i > 0 {
+				out = append(out, Span{Text: " or "})
+			}
+			out = append(out, typeOf(choice)...)
+		}
+		return out
+	}
+	if value := schema.get("const"); value != nil {
+		return Type{{Text: fmt.Sprint(value), Code: true}}
+	}
+	if values := schema.list("enum"); len(values) > 0 {
+		return oneOfValues(values)
+	}
+	out := plainType(schema)
+	if rules := rulesOf(schema); rules != "" {
+		out = append(out, Span{Text: rules})
+	}
+	return out
+}
+
+func oneOfValues(values []any) Type {
+	var out Type
+	for i, value := range values {
+		if i > 0 {
+			out = append(out, Span{Text: " or "})
+		}
+		out = append(out, Span{Text: fmt.Sprint(value), Code: true})
+	}
+	return out
+}
+
+func plainType(schema object) Type {
+	switch kind := schema.get("type").(type) {
+	case string:
+		if items := schema.at("items"); kind == "array" && items != nil {
+			return append(Type{{Text: "list of "}}, typeOf(items)...)
+		}
+		if value := schema.at("additionalProperties"); kind == "object" && value != nil {
+			return append(Type{{Text: "object of "}}, typeOf(value)...)
+		}
+		return Type{{Text: words[kind]}}
+	case []any:
+		names := make([]string, len(kind))
+		for i, name := range kind {
+			names[i] = words[fmt.Sprint(name)]
+		}
+		return Type{{Text: strings.Join(names, " or ")}}
+	}
+	return Type{{Text: "anything"}}
+}
+
+// rulesOf says what bounds a value.
+func rulesOf(schema object) string {
+	var rules []string
+	add := func(least, most, unit string) {
+		lo, hi := schema.get(least), schema.get(most)
+		switch {
+		case lo != nil && hi != nil && fmt.Sprint(lo) == fmt.Sprint(hi):
+			rules = append(rules, fmt.Sprintf("%v%s", lo, unit))
+		case lo != nil && hi != nil:
+			rules = append(rules, fmt.Sprintf("%v to %v%s", lo, hi, unit))
+		case lo != nil:
+			rules = append(rules, fmt.Sprintf("%v%s or more", lo, unit))
+		case hi != nil:
+			rules = append(rules, fmt.Sprintf("up to %v%s", hi, unit))
+		}
+	}
+	add("minLength", "maxLength", " characters")
+	add("minimum", "maximum", "")
+	add("minItems", "maxItems", " entries")
+	add("minProperties", "maxProperties", " entries")
+	if schema.flag("uniqueItems") {
+		rules = append(rules, "none twice")
+	}
+	if value := schema.get("default"); value != nil {
+		rules = append(rules, fmt.Sprintf("%v unless given", value))
+	}
+	if len(rules) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(rules, ", ")
+}

@@ -1,0 +1,24 @@
+package openid
+
+import (
+	"io"
+	"net/http"
+)
+
+const answerMost = 1 << 20 // bytes of one answer of the provider
+
+// bounded cuts answers off, which go-oidc reads whole.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip sends a request on.
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := b.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(res.Body, answerMost), res.Body}
+	return res, nil
+}

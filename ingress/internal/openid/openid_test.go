@@ -1,0 +1,72 @@
+package openid
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+)
+
+// TestDiscoveryIsRetried: a dead provider is asked once for all who wait and once a pause, and a living one is kept.
+func TestDiscoveryIsRetried(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	var alive atomic.Bool
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		if !alive.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"issuer":"` + server.URL + `","authorization_endpoint":"` + server.URL + `/a","token_endpoint":"` + server.URL + `/t"}`))
+	}))
+	t.Cleanup(server.Close)
+	clock := time.Now()
+	p := New(Settings{Issuer: server.URL, ClientID: "parley", RedirectURL: "http://parley.test/back"})
+	p.now = func() time.Time { return clock }
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, _, err := p.Begin(t.Context()); apierr.CodeOf(err) != apierr.Unavailable {
+				t.Errorf("dead provider: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := calls.Load(); n != 1 {
+		t.Errorf("a dead provider was asked %d times", n)
+	}
+	alive.Store(true)
+	clock = clock.Add(giveUpTime)
+	for range 3 {
+		address, a, err := p.Begin(t.Context())
+		if err != nil || !strings.HasPrefix(address, server.URL+"/a?") || !strings.Contains(address, "state="+a.State) || strings.Contains(address, a.Verifier) {
+			t.Errorf("living provider: %q, %v", address, err)
+		}
+	}
+	if n := calls.Load(); n != 2 {
+		t.Errorf("asked %d times in all", n)
+	}
+}
+
+func TestAttemptMatches(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		a     Attempt
+		state string
+		want  bool
+	}{
+		"own": {Attempt{State: "x"}, "x", true}, "another": {Attempt{State: "x"}, "y", false}, "nothing": {Attempt{}, "", false},
+	} {
+		if got := c.a.Matches(c.state); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package ratelimit
+
+import (
+	"time"
+
+	"parley/shared/domain"
+)
+
+// Peek says where a caller's limit stands, as far as this ingress knows, and counts nothing: what
+// answers show that cost nothing. It asks no database. A bucket that was not used here of late is
+// taken for full. ok is false for callers without a limit.
+func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
+	switch caller.Kind {
+	case domain.CallerDemo:
+		return l.demo.peek(caller.DemoClient)
+	case domain.CallerSystem:
+		return l.system.peek(caller.OrganizationID), true
+	case domain.CallerUser:
+		return l.user.peek(caller.Credential), true
+	default:
+		return Decision{}, false
+	}
+}
+
+// peek knows of a demo client only that it is refused: its requests are counted elsewhere.
+func (d *demoTier) peek(client string) (Decision, bool) {
+	wait := d.remembered(client)
+	return d.refusal(wait), wait > 0
+}
+
+func (t *tier) peek(key string) Decision {
+	t.mu.RLock()
+	b := t.buckets[key]
+	t.mu.RUnlock()
+	if b == nil {
+		return t.standing(t.limit)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := t.now()
+	switch {
+	case now.Before(b.until) && b.tokens > 0:
+		return t.standing(b.tokens + int(b.left))
+	case now.Before(b.paused):
+		wait := b.paused.Sub(now)
+		return Decision{Tier: t.name, Limit: t.limit, Reset: wait, RetryAfter: wait}
+	case now.Before(b.until):
+		return t.standing(int(b.left))
+	default:
+		return t.standing(t.limit)
+	}
+}
+
+// standing is a decision that lets a request pass and leaves remaining more.
+func (t *tier) standing(remaining int) Decision {
+	remaining = min(t.limit, remaining)
+	return Decision{
+		Allowed: true, Tier: t.name, Limit: t.limit, Remaining: remaining,
+		Reset: time.Duration(float64(t.limit-remaining) / t.perSecond * float64(time.Second)),
+	}
+}

@@ -1,0 +1,22 @@
+package stream
+
+import (
+	"parley/shared/domain"
+)
+
+// AppendFrame writes an event to b as a server-sent event. Live events and those of a final log go through here,
+// so that both have the same bytes.
+func AppendFrame(b []byte, runID string, e domain.Event) []byte {
+	b = append(b, "id: "...)
+	b = e.ID.Append(b)
+	b = append(b, "\nevent: "...)
+	b = append(b, e.Type...)
+	b = append(b, "\ndata: {\"runId\":\""...)
+	b = append(b, runID...)
+	b = append(b, '"')
+	if len(e.Data) > 2 { // more than {}
+		b = append(b, ',')
+	}
+	b = append(b, e.Data[1:]...)
+	return append(b, "\n\n"...)
+}

@@ -1,0 +1,158 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/apierr"
+	"parley/shared/batch"
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+const (
+	readMax     = 128  // logs read in one statement
+	readWaiting = 8192 // reads that may wait before further ones are refused
+	readTimeout = 10 * time.Second
+)
+
+// Logs is where logs are read.
+type Logs interface {
+	EventLogs(ctx context.Context, reqs []store.EventLogRequest) ([]*store.EventLog, error)
+}
+
+// Bus is where news of runs is heard.
+type Bus interface {
+	Follow(runID string) error
+	Unfollow(runID string)
+	Flush(ctx context.Context) error
+	Connected() bool
+	Run(ctx context.Context, f func(bus.Heard))
+}
+
+// Hub hands what is heard of runs to their readers. It is safe for concurrent use once Run was started.
+type Hub struct {
+	logs    Logs
+	bus     Bus
+	log     zerolog.Logger
+	reads   *batch.Group[store.EventLogRequest, *store.EventLog]
+	drained atomic.Bool
+
+	mu   sync.Mutex
+	runs map[string][]*Reader
+}
+
+// New makes a hub; its readers see nothing before Run.
+func New(logs Logs, b Bus, log zerolog.Logger) *Hub {
+	h := &Hub{logs: logs, bus: b, log: log, runs: map[string][]*Reader{}}
+	h.reads = batch.New(readMax, readWaiting, h.readLogs)
+	return h
+}
+
+// Run serves readers until ctx ends.
+func (h *Hub) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { h.reads.Run(ctx) })
+	h.bus.Run(ctx, h.heard)
+	wg.Wait()
+	return nil
+}
+
+// Drain ends all readers.
+func (h *Hub) Drain() {
+	h.drained.Store(true)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, readers := range h.runs {
+		for _, r := range readers {
+			r.rouse()
+		}
+	}
+}
+
+func (h *Hub) readLogs(ctx context.Context, reqs []store.EventLogRequest) ([]*store.EventLog, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	logs, err := h.logs.EventLogs(ctx, reqs)
+	if err != nil { // once for all readers of the batch
+		h.log.Warn().Err(err).Int("streams", len(reqs)).Msg("cannot read logs of runs; open streams try again")
+	}
+	return logs, err
+}
+
+// Follow makes a reader of a run, which hears of it from now on. Close must be called on it. The run need not
+// exist yet: whoever is about to accept it misses nothing by following first.
+func (h *Hub) Follow(runID string) *Reader {
+	r := &Reader{hub: h, runID: runID, wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.runs[runID]) == 0 {
+		if err := h.bus.Follow(runID); err != nil {
+			h.log.Debug().Err(err).Str("run_id", runID).Msg("no events; reading the log again and again")
+		}
+	}
+	h.runs[runID] = append(h.runs[runID], r)
+	return r
+}
+
+// Open follows a run that may have begun, and stands behind the event last of its log. Its errors are those of
+// [Reader.Start].
+func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID) (*Reader, error) {
+	r := h.Follow(runID)
+	if err := h.bus.Flush(ctx); err != nil {
+		h.log.Debug().Err(err).Str("run_id", runID).Msg("no events yet; reading the log again and again")
+	}
+	if err := r.Start(ctx, org, last); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// heard is called from one goroutine, with all that the bus says.
+func (h *Hub) heard(m bus.Heard) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.runs[m.RunID] {
+		r.hear(m.Events)
+	}
+}
+
+func (h *Hub) unfollow(r *Reader) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	readers := h.runs[r.runID]
+	i := slices.Index(readers, r)
+	if i < 0 {
+		return
+	}
+	if readers = slices.Delete(readers, i, i+1); len(readers) > 0 {
+		h.runs[r.runID] = readers
+		return
+	}
+	delete(h.runs, r.runID)
+	h.bus.Unfollow(r.runID)
+}
+
+// refusal turns the errors of a full, stopping or unreachable service into coded ones.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, batch.ErrFull):
+		e := apierr.Wrap(apierr.Overloaded, err, "too many streams are being opened; try again shortly")
+		e.RetryAfter = 2 * time.Second
+		return e
+	case errors.Is(err, batch.ErrStopped):
+		e := apierr.Wrap(apierr.Unavailable, err, "the service is stopping; try again")
+		e.RetryAfter = time.Second
+		return e
+	default:
+		return store.Unavailable(err)
+	}
+}

@@ -1,0 +1,105 @@
+package stream
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
+	t.Parallel()
+	at := domain.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	delta := func(text string) string { return `message.delta {"text":"` + text + `"}` + "\n" }
+	const answered = `{"id":"run_1","message":"a\u003cb"}`
+	for name, tc := range map[string]struct {
+		log  store.EventLog
+		want string
+	}{
+		"queued":  {store.EventLog{Run: stored(domain.RunQueued, nil, "")}, "0.1 run.created"},
+		"running": {store.EventLog{Run: stored(domain.RunRunning, &at, "")}, "0.1 run.created, 1.1 run.started"},
+		"told": {
+			store.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 1, Chunks: []store.Chunk{{FirstN: 2, LastN: 3, Events: delta("a") + delta("b")}, {FirstN: 4, LastN: 4, Events: delta("c")}}},
+			"0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 message.delta, 1.4 message.delta",
+		},
+		"told again": {
+			store.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 3, Chunks: []store.Chunk{{FirstN: 1, LastN: 2, Events: `run.restarted {"afterStep":0}` + "\n" + delta("a")}}},
+			"0.1 run.created, 1.1 run.started, 3.1 run.restarted, 3.2 message.delta",
+		},
+		"answered in one piece": {
+			store.EventLog{Run: stored(domain.RunCompleted, &at, answered), EndFence: 1, EndN: 3},
+			"0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 run.completed",
+		},
+		"answered with nothing": {
+			store.EventLog{Run: stored(domain.RunCompleted, &at, `{"message":""}`), EndFence: 1, EndN: 2},
+			"0.1 run.created, 1.1 run.started, 1.2 run.completed",
+		},
+		"failed after as many events that were lost": {
+			store.EventLog{Run: stored(domain.RunFailed, &at, `{"message":null}`), EndFence: 1, EndN: 3},
+			"0.1 run.created, 1.1 run.started, 1.3 run.failed",
+		},
+		"cancelled before its start": {
+			store.EventLog{Run: stored(domain.RunCancelled, nil, `{"message":null}`), EndFence: 1, EndN: 1},
+			"0.1 run.created, 1.1 run.cancelled",
+		},
+		"timed out in the middle": {
+			store.EventLog{Run: stored(domain.RunTimedOut, &at, `{"message":null}`), Fence: 1, Chunks: []store.Chunk{{FirstN: 2, LastN: 2, Events: delta("a")}}, EndFence: 2, EndN: 1},
+			"0.1 run.created, 1.1 run.started, 1.2 message.delta, 2.1 run.timed_out",
+		},
+	} {
+		events, err := eventsOf(&tc.log)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		said := make([]string, len(events))
+		for i, e := range events {
+			said[i] = e.ID.String() + " " + e.Type
+		}
+		if got := strings.Join(said, ", "); got != tc.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tc.want)
+		}
+	}
+	broken := store.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 1, Chunks: []store.Chunk{{FirstN: 2, LastN: 2, Events: "x"}}}
+	if _, err := eventsOf(&broken); err == nil {
+		t.Error("a broken chunk was read")
+	}
+}
+
+// The first event that an attempt tells live is the same, byte for byte, as the one made of the result.
+func TestFramesOfLiveAndDerivedEventsAreTheSame(t *testing.T) {
+	t.Parallel()
+	const text = "a<b> & \"c\" \u2028 ☾\n"
+	data, err := domain.DeltaData(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := domain.Run{ID: "run_1", Message: new(text)}
+	result, err := run.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	derived, err := wholeAnswer(result)
+	if err != nil || len(derived) != 1 {
+		t.Fatalf("%v, %v", derived, err)
+	}
+	live := domain.Event{ID: domain.EventID{Fence: 1, N: 2}, Type: "message.delta", Data: data}
+	want := "id: 1.2\nevent: message.delta\ndata: {\"runId\":\"run_1\",\"text\":\"a\\u003cb\\u003e \\u0026 \\\"c\\\" \\u2028 ☾\\n\"}\n\n"
+	for _, e := range []domain.Event{live, derived[0]} {
+		if got := string(AppendFrame(nil, "run_1", e)); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+	if got := string(AppendFrame(nil, "run_1", domain.Event{ID: live.ID, Type: "x", Data: []byte("{}")})); got != "id: 1.2\nevent: x\ndata: {\"runId\":\"run_1\"}\n\n" {
+		t.Errorf("an event without data became %q", got)
+	}
+}
+
+func stored(status domain.RunStatus, startedAt *domain.Time, result string) store.StoredRun {
+	run := store.StoredRun{Run: domain.Run{ID: "run_1", Status: status, StartedAt: startedAt}}
+	if result != "" {
+		run.Result = []byte(result)
+	}
+	return run
+}

@@ -1,0 +1,122 @@
+package stream
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+// message makes a message of so many events, the first of which has that id.
+func message(t testing.TB, first string, events int) []byte {
+	t.Helper()
+	id := eventID(t, first)
+	var lines []byte
+	for n := range events {
+		lines = domain.AppendEventLine(lines, "message.delta", []byte(`{"text":"`+strconv.Itoa(id.N+n)+`"}`))
+	}
+	return contract.EventMessage(domain.EventChunk{Fence: id.Fence, First: id.N, Lines: lines})
+}
+
+func eventID(t testing.TB, text string) domain.EventID {
+	t.Helper()
+	id, err := domain.ParseEventID(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func idsOf(events []domain.Event) string {
+	ids := make([]string, len(events))
+	for i, e := range events {
+		ids[i] = e.ID.String()
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestHeardEventsFollowOrShowAGap(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		last   string
+		first  string
+		events int
+		want   string
+		gap    bool
+		behind string // where the reader stands afterwards
+	}{
+		"next":                      {"1.3", "1.4", 1, "1.4", false, "1.4"},
+		"several":                   {"1.3", "1.4", 3, "1.4 1.5 1.6", false, "1.6"},
+		"again":                     {"1.3", "1.3", 1, "", false, "1.3"},
+		"partly again":              {"1.3", "1.2", 4, "1.4 1.5", false, "1.5"},
+		"one missing":               {"1.3", "1.5", 1, "", true, "1.3"},
+		"many missing":              {"1.3", "1.50", 9, "", true, "1.3"},
+		"first of all":              {"0.1", "1.1", 1, "1.1", false, "1.1"},
+		"start missing":             {"0.1", "1.2", 1, "", true, "0.1"},
+		"creation missing":          {"0.0", "1.1", 2, "", true, "0.0"},
+		"attempt begins anew":       {"1.3", "3.1", 2, "3.1 3.2", false, "3.2"},
+		"its begin missing":         {"1.3", "3.2", 2, "", true, "1.3"},
+		"anew before the start":     {"0.1", "3.1", 2, "", true, "0.1"},
+		"of a void attempt":         {"3.1", "1.4", 5, "", false, "3.1"},
+		"of a void attempt, higher": {"3.1", "2.9", 1, "", false, "3.1"},
+		"notice of what is new":     {"1.3", "1.4", 0, "", true, "1.3"},
+		"notice of what is known":   {"1.4", "1.4", 0, "", false, "1.4"},
+		"notice of a later attempt": {"1.4", "3.2", 0, "", true, "1.4"},
+		"beyond a made-up place":    {"99.1", "1.4", 2, "", false, "99.1"},
+	} {
+		p := place{last: eventID(t, tc.last)}
+		events, gap, err := p.heard(message(t, tc.first, tc.events))
+		if err != nil || idsOf(events) != tc.want || gap != tc.gap || p.last.String() != tc.behind {
+			t.Errorf("%s: gave %q, gap %v, stands at %s, %v", name, idsOf(events), gap, p.last, err)
+		}
+	}
+	for _, broken := range []string{"", "x", "1 2\nmessage.delta\n", "0 1\na {}\n", "1 4\na {}\nb"} {
+		p := place{last: eventID(t, "1.3")}
+		if events, gap, err := p.heard([]byte(broken)); err == nil || gap || len(events) > 0 || p.last.String() != "1.3" {
+			t.Errorf("%q was taken: %v %v", broken, events, gap)
+		}
+	}
+}
+
+func TestALogIsTakenFromBehindTheLastEvent(t *testing.T) {
+	t.Parallel()
+	log := func() (events []domain.Event) {
+		for _, id := range []string{"0.1", "1.1", "3.1", "3.2", "4.1"} {
+			events = append(events, domain.Event{ID: eventID(t, id)})
+		}
+		return events
+	}
+	for last, want := range map[string]string{
+		"0.0": "0.1 1.1 3.1 3.2 4.1", "0.1": "1.1 3.1 3.2 4.1", "1.1": "3.1 3.2 4.1", "1.900": "3.1 3.2 4.1", "2.7": "3.1 3.2 4.1",
+		"3.1": "3.2 4.1", "3.9": "4.1", "4.1": "", "5.0": "", "9223372036854775807.9223372036854775807": "",
+	} {
+		p := place{last: eventID(t, last)}
+		if got := idsOf(p.logged(log())); got != want {
+			t.Errorf("behind %s came %q, want %q", last, got, want)
+		}
+	}
+}
+
+// Whatever comes on the bus, in whatever order, a reader's ids rise and nothing is left out within an attempt.
+func FuzzHeard(f *testing.F) {
+	f.Add([]byte("1 1\nrun.started {}\n"), []byte("1 2\nmessage.delta {\"text\":\"a\"}\nmessage.delta {}\n"), []byte("3 1\nrun.restarted {}\n"))
+	f.Add([]byte("1 4\n"), []byte("1 2\na {}\n"), []byte("1 9223372036854775807\na {}\nb {}\n"))
+	f.Fuzz(func(t *testing.T, one, two, three []byte) {
+		p := place{last: domain.CreatedID}
+		for _, message := range [][]byte{one, two, three, one, two, three} {
+			last := p.last
+			events, _, err := p.heard(message)
+			if err != nil && len(events) > 0 {
+				t.Fatalf("%q is broken and gave events", message)
+			}
+			for _, e := range events {
+				if !e.ID.After(last) || !e.ID.Follows(last) {
+					t.Fatalf("%s came behind %s", e.ID, last)
+				}
+				last = e.ID
+			}
+		}
+	})
+}

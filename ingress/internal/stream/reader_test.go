@@ -1,0 +1,482 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/apierr"
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// fakeRun is one run as worker, database and bus have it.
+type fakeRun struct {
+	mu     sync.Mutex
+	log    store.EventLog
+	gone   bool
+	err    error
+	reads  int
+	told   map[domain.EventID]string
+	fence  int64
+	next   int    // number of the next event
+	first  int    // of the first that is not stored
+	lines  []byte // those
+	hear   func(bus.Heard)
+	deaf   bool
+	follow int // subscriptions
+}
+
+func newRun() *fakeRun {
+	r := &fakeRun{told: map[domain.EventID]string{}}
+	r.log.Run.Run = domain.Run{ID: "run_1", Status: domain.RunQueued}
+	return r
+}
+
+func (r *fakeRun) EventLogs(_ context.Context, reqs []store.EventLogRequest) ([]*store.EventLog, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reads++
+	if r.err != nil {
+		return nil, r.err
+	}
+	out := make([]*store.EventLog, len(reqs))
+	for i := range reqs {
+		if !r.gone {
+			log := r.log
+			out[i] = &log
+		}
+	}
+	return out, nil
+}
+
+func (r *fakeRun) Follow(string) error         { r.count(1); return nil }
+func (r *fakeRun) Unfollow(string)             { r.count(-1) }
+func (r *fakeRun) Flush(context.Context) error { return nil }
+
+func (r *fakeRun) count(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.follow += n
+}
+
+func (r *fakeRun) Connected() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.deaf
+}
+
+func (r *fakeRun) Run(ctx context.Context, f func(bus.Heard)) {
+	r.mu.Lock()
+	r.hear = f
+	r.mu.Unlock()
+	<-ctx.Done()
+}
+
+// begin claims the run.
+func (r *fakeRun) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fence++
+	r.next, r.first, r.lines = 1, 1, nil
+	r.log.Run.Run.Status = domain.RunRunning
+	if r.fence == 1 {
+		at := domain.At(time.Now())
+		r.log.Run.Run.StartedAt = &at
+		r.next, r.first = 2, 2
+	}
+}
+
+// tell gives the message of the attempt's next event.
+func (r *fakeRun) tell(text string) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := domain.EventID{Fence: r.fence, N: r.next}
+	line := domain.AppendEventLine(nil, "message.delta", []byte(`{"text":"`+text+`"}`))
+	r.told[id] = string(line)
+	r.lines = append(r.lines, line...)
+	r.next++
+	return contract.EventMessage(domain.EventChunk{Fence: id.Fence, First: id.N, Lines: line})
+}
+
+func (r *fakeRun) checkpoint() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.first == r.next {
+		return
+	}
+	if r.log.Fence != r.fence {
+		r.log.Fence, r.log.Chunks = r.fence, nil
+	}
+	r.log.Chunks = append(r.log.Chunks[:len(r.log.Chunks):len(r.log.Chunks)], store.Chunk{FirstN: r.first, LastN: r.next - 1, Events: string(r.lines)})
+	r.first, r.lines = r.next, nil
+}
+
+// end ends the run: by its worker, or from outside.
+func (r *fakeRun) end(status domain.RunStatus) {
+	if status == domain.RunCompleted {
+		r.checkpoint()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log.EndFence, r.log.EndN = r.fence, r.next
+	if status != domain.RunCompleted {
+		r.log.EndFence, r.log.EndN = r.fence+1, 1
+	}
+	r.log.Run.Run.Status, r.log.Run.Result = status, []byte(`{"status":"`+string(status)+`"}`)
+}
+
+func (r *fakeRun) say(m bus.Heard) {
+	r.mu.Lock()
+	hear := r.hear
+	r.mu.Unlock()
+	m.RunID = "run_1"
+	hear(m)
+}
+
+func (r *fakeRun) set(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+// inBubble runs a test of a hub over a fake run, in fake time.
+func inBubble(t *testing.T, f func(t *testing.T, run *fakeRun, h *Hub)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		run := newRun()
+		h := New(run, run, zerolog.Nop())
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.Run(ctx) }()
+		synctest.Wait()
+		f(t, run, h)
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the hub ended with %v", err)
+		}
+		if run.follow != 0 {
+			t.Errorf("%d subscriptions are left", run.follow)
+		}
+	})
+}
+
+func open(t *testing.T, h *Hub, last string) *Reader {
+	t.Helper()
+	r, err := h.Open(t.Context(), "org_1", "run_1", eventID(t, last))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// next gives the ids that come within a time.
+func next(t *testing.T, r *Reader, within time.Duration) string {
+	t.Helper()
+	var ids []string
+	for until := time.Now().Add(within); ; {
+		events, err := r.Next(t.Context(), until)
+		if len(events) > 0 {
+			ids = append(ids, idsOf(events))
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return strings.Join(append(ids, "end"), " ")
+		case err != nil:
+			t.Fatal(err)
+		case len(events) == 0:
+			return strings.Join(ids, " ")
+		}
+	}
+}
+
+func want(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestAReaderFollowsARunToItsEnd(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, run *fakeRun, h *Hub) {
+		r := open(t, h, "0.0")
+		defer r.Close()
+		want(t, "queued", next(t, r, time.Second), "0.1")
+		run.begin()
+		started := domain.StartedEvent(*run.log.Run.Run.StartedAt)
+		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: domain.AppendEventLine(nil, started.Type, started.Data)})})
+		for range 3 {
+			run.say(bus.Heard{Events: run.tell("a")})
+		}
+		reads := run.reads
+		want(t, "live", next(t, r, time.Second), "1.1 1.2 1.3 1.4")
+		if run.reads != reads {
+			t.Errorf("events that followed each other were read %d times", run.reads-reads)
+		}
+		run.end(domain.RunCompleted)
+		run.say(bus.Heard{})
+		began := time.Now()
+		want(t, "ended", next(t, r, time.Minute), "1.5 end")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the end was told after %s", took)
+		}
+		late := open(t, h, "1.3")
+		defer late.Close()
+		want(t, "resumed", next(t, late, 0), "1.4 1.5 end")
+		if done := open(t, h, "1.5"); !done.AtEnd() {
+			t.Error("a reader behind the end is not at the end")
+		} else {
+			done.Close()
+		}
+	})
+}
+
+func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, run *fakeRun, h *Hub) {
+		run.begin()
+		r := open(t, h, "0.0")
+		defer r.Close()
+		want(t, "running", next(t, r, time.Second), "0.1 1.1")
+		run.tell("lost")
+		run.say(bus.Heard{Events: run.tell("heard")})
+		began, reads := time.Now(), run.reads
+		want(t, "not stored yet", next(t, r, 250*time.Millisecond), "")
+		if n := run.reads - reads; n < 2 || n > 4 {
+			t.Errorf("a gap was read %d times in 250 ms", n)
+		}
+		run.checkpoint()
+		want(t, "stored", next(t, r, 2*time.Second), "1.2 1.3")
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("a gap was closed after %s", took)
+		}
+		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 4})})
+		want(t, "a notice of what is not stored", next(t, r, time.Second), "")
+		run.tell(strings.Repeat("x", 2_000_000))
+		run.checkpoint()
+		want(t, "what was too large for a message", next(t, r, 3*time.Second), "1.4")
+	})
+}
+
+func TestAnAttemptThatBeginsAnewVoidsTheOneBefore(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, run *fakeRun, h *Hub) {
+		run.begin()
+		r := open(t, h, "0.0")
+		defer r.Close()
+		zombie := [][]byte{run.tell("a"), run.tell("b"), run.tell("c")}
+		run.say(bus.Heard{Events: zombie[0]})
+		want(t, "first attempt", next(t, r, time.Second), "0.1 1.1 1.2")
+		run.begin()
+		run.say(bus.Heard{Events: run.tell("restarted")})
+		run.say(bus.Heard{Events: zombie[1]})
+		run.say(bus.Heard{Events: run.tell("a")})
+		run.say(bus.Heard{Events: zombie[2]})
+		want(t, "second attempt", next(t, r, time.Second), "2.1 2.2")
+		run.end(domain.RunCancelled)
+		want(t, "a lost notice of the end", next(t, r, time.Minute), "3.1 end")
+	})
+}
+
+func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, run *fakeRun, h *Hub) {
+		run.begin()
+		slow := open(t, h, "1.1")
+		defer slow.Close()
+		quick := open(t, h, "1.1")
+		defer quick.Close()
+		for range 100 {
+			run.say(bus.Heard{Events: run.tell(strings.Repeat("x", 1000))})
+			want(t, "another reader", next(t, quick, 0), fmt.Sprintf("1.%d", run.next-1))
+		}
+		if slow.bytes > bufferMax || len(slow.heard) == 100 {
+			t.Errorf("a slow reader holds %d messages of %d bytes", len(slow.heard), slow.bytes)
+		}
+		run.end(domain.RunCompleted)
+		run.say(bus.Heard{})
+		got := next(t, slow, time.Minute)
+		if !strings.HasPrefix(got, "1.2 1.3 ") || !strings.HasSuffix(got, " 1.100 1.101 1.102 end") || len(strings.Fields(got)) != 102 {
+			t.Errorf("a slow reader was told %s", got)
+		}
+	})
+}
+
+func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, run *fakeRun, h *Hub) {
+		run.begin()
+		r := open(t, h, "1.1")
+		defer r.Close()
+		run.tell("told before the subscription reached the server")
+		run.checkpoint()
+		began := time.Now()
+		want(t, "first look", next(t, r, firstLook), "1.2")
+		if took := time.Since(began); took > firstLook {
+			t.Errorf("what was told at the start came after %s", took)
+		}
+		reads := run.reads
+		want(t, "nothing new", next(t, r, time.Minute), "")
+		if n := run.reads - reads; n < 10 || n > 13 {
+			t.Errorf("the log was read %d times in an idle minute", n)
+		}
+		run.set(func() { run.deaf = true })
+		want(t, "bus lost", next(t, r, idleLook+time.Second), "")
+		run.tell("b")
+		run.checkpoint()
+		began = time.Now()
+		want(t, "told while the bus was away", next(t, r, deafLook), "1.3")
+		run.set(func() { run.deaf = false })
+		run.tell("c")
+		run.checkpoint()
+		run.say(bus.Heard{}) // as on a reconnection
+		want(t, "reconnected", next(t, r, 0), "1.4")
+	})
+}
+
+func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, run *fakeRun, h *Hub) {
+		run.begin()
+		r := open(t, h, "1.1")
+		defer r.Close()
+		run.set(func() { run.err = errors.New("down") })
+		if _, err := h.Open(t.Context(), "org_1", "run_1", domain.EventID{}); err == nil {
+			t.Error("a stream was opened without its log")
+		}
+		run.say(bus.Heard{Events: run.tell("a")})
+		want(t, "live events go on", next(t, r, time.Minute), "1.2")
+		run.end(domain.RunFailed)
+		run.say(bus.Heard{})
+		want(t, "no end yet", next(t, r, time.Minute), "")
+		run.set(func() { run.err = nil })
+		want(t, "the database is back", next(t, r, 2*longestGap), "2.1 end")
+	})
+}
+
+func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, run *fakeRun, h *Hub) {
+		ctx := t.Context()
+		run.begin()
+		erased, left, drained := open(t, h, "1.1"), open(t, h, "1.1"), open(t, h, "1.1")
+		for _, r := range []*Reader{erased, left, drained} {
+			defer r.Close()
+		}
+		gone, leave := context.WithCancel(ctx)
+		leave()
+		if _, err := left.Next(gone, time.Now().Add(time.Minute)); !errors.Is(err, context.Canceled) {
+			t.Errorf("a client that left: %v", err)
+		}
+		run.set(func() { run.log.Run.Erased = true })
+		want(t, "erased", next(t, erased, time.Minute), "end")
+		var coded *apierr.Error
+		if _, err := h.Open(ctx, "org_1", "run_1", domain.EventID{}); !errors.As(err, &coded) || coded.Code != apierr.Erased {
+			t.Errorf("opening an erased run: %v", err)
+		}
+		run.set(func() { run.gone = true })
+		if _, err := h.Open(ctx, "org_1", "run_1", domain.EventID{}); !errors.As(err, &coded) || coded.Code != apierr.NotFound {
+			t.Errorf("opening a run that is gone: %v", err)
+		}
+		run.set(func() { run.gone, run.log.Run.Erased = false, false })
+		go h.Drain()
+		if _, err := drained.Next(ctx, time.Now().Add(time.Minute)); !errors.Is(err, ErrDrained) {
+			t.Errorf("draining: %v", err)
+		}
+	})
+}
+
+// A run is told of over a bus that drops, repeats and delays, by attempts that die, to a reader that is cut off
+// and resumes: what it was told altogether has no gap and nothing twice, and ends with the run.
+func TestNothingIsLostOrDoubledWhateverTheBusDoes(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		inBubble(t, func(t *testing.T, run *fakeRun, h *Hub) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			r := open(t, h, "0.0")
+			var got []domain.Event
+			take := func(within time.Duration) (ended bool) {
+				for until := time.Now().Add(within); ; {
+					events, err := r.Next(t.Context(), until)
+					for _, e := range events {
+						e.Data = append([]byte(nil), e.Data...)
+						got = append(got, e)
+					}
+					if err != nil {
+						return true
+					}
+					if len(events) == 0 {
+						return false
+					}
+				}
+			}
+			var delayed [][]byte
+			run.begin()
+			for range 60 {
+				switch n := rng.IntN(20); {
+				case n < 10:
+					m := run.tell(fmt.Sprint("t", rng.IntN(1000)))
+					if rng.IntN(4) > 0 {
+						run.say(bus.Heard{Events: m})
+					}
+					if rng.IntN(4) == 0 {
+						delayed = append(delayed, m)
+					}
+				case n < 13:
+					run.checkpoint()
+				case n < 15 && len(delayed) > 0:
+					run.say(bus.Heard{Events: delayed[rng.IntN(len(delayed))]})
+				case n == 15:
+					run.begin()
+					run.say(bus.Heard{Events: run.tell("restarted")})
+				case n == 16: // cut off, and resumed
+					r.Close()
+					last := domain.EventID{}
+					if len(got) > 0 {
+						last = got[len(got)-1].ID
+					}
+					r = open(t, h, last.String())
+				default:
+					take(time.Duration(rng.IntN(400)) * time.Millisecond)
+				}
+			}
+			run.end([]domain.RunStatus{domain.RunCompleted, domain.RunCancelled}[rng.IntN(2)])
+			run.say(bus.Heard{})
+			if !take(time.Minute) {
+				t.Fatalf("seed %d: the reader does not end", seed)
+			}
+			r.Close()
+			checkTold(t, seed, run, got)
+		})
+	}
+}
+
+func checkTold(t *testing.T, seed uint64, run *fakeRun, got []domain.Event) {
+	t.Helper()
+	last := domain.EventID{}
+	for _, e := range got {
+		// The end from outside is the only event that does not count on: what an attempt told last may be lost with it.
+		if !e.ID.Follows(last) {
+			t.Fatalf("seed %d: %s came behind %s: %s", seed, e.ID, last, idsOf(got))
+		}
+		if line, ok := run.told[e.ID]; ok && line != e.Type+" "+string(e.Data)+"\n" {
+			t.Fatalf("seed %d: %s is %s, told as %s", seed, e.ID, e.Data, line)
+		}
+		last = e.ID
+	}
+	if (last != domain.EventID{Fence: run.log.EndFence, N: run.log.EndN}) {
+		t.Fatalf("seed %d: the last event is %s", seed, last)
+	}
+}

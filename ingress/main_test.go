@@ -1,0 +1,10 @@
+package ingress_test
+
+import (
+	"os"
+	"testing"
+
+	"parley/ingress/internal/openapi/openapitest"
+)
+
+func TestMain(m *testing.M) { os.Exit(openapitest.Main(m, "ingress")) }

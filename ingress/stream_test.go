@@ -1,0 +1,667 @@
+package ingress_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/templates"
+)
+
+// frame is one server-sent event: its bytes, and what they say.
+type frame struct{ raw, id, kind, data string }
+
+// follower is a client that reads a stream.
+type follower struct {
+	*testing.T
+	res    *http.Response
+	in     *bufio.Reader
+	cancel context.CancelFunc
+}
+
+// follow sends a request and returns when the response has begun.
+func (r *rig) follow(method, url string, headers head, body string) *follower {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	r.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewBufferString(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	res, err := openapitest.Do(r.T, loopback, req)
+	if err != nil {
+		r.Fatalf("%s %s: %v", method, url, err)
+	}
+	f := &follower{T: r.T, res: res, in: bufio.NewReader(res.Body), cancel: cancel}
+	r.Cleanup(f.leave)
+	return f
+}
+
+// events follows a run at one of the ingresses, from behind an event.
+func (r *rig) events(base, runID, last string) *follower {
+	r.Helper()
+	headers := r.asKey()
+	if last != "" {
+		headers["Last-Event-ID"] = last
+	}
+	f := r.follow("GET", base+"/api/runs?stream=1&id="+runID, headers, "")
+	f.isStream()
+	return f
+}
+
+func (f *follower) isStream() {
+	f.Helper()
+	h := f.res.Header
+	if f.res.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" ||
+		h.Get("X-Accel-Buffering") != "no" || h.Get("Content-Length") != "" {
+		f.Fatalf("no stream: %d %v", f.res.StatusCode, h)
+	}
+}
+
+// leave ends the connection; it may be called again.
+func (f *follower) leave() {
+	f.cancel()
+	_ = f.res.Body.Close()
+}
+
+// next gives the next event; false at the stream's end.
+func (f *follower) next() (frame, bool) {
+	f.Helper()
+	var out frame
+	for {
+		line, err := f.in.ReadString('\n')
+		if errors.Is(err, io.EOF) && line == "" && out.raw == "" {
+			return out, false
+		}
+		if err != nil {
+			f.Fatalf("reading stream: %v behind %q", err, out.raw+line)
+		}
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch {
+		case strings.HasPrefix(line, ":"), line == "\n" && out.raw == "":
+			continue
+		case line == "\n":
+			out.raw += line
+			return out, true
+		case name == "id":
+			out.id = value
+		case name == "event":
+			out.kind = value
+		case name == "data":
+			out.data = value
+		default:
+			f.Fatalf("line %q", line)
+		}
+		out.raw += line
+	}
+}
+
+// until reads on to an event of the type.
+func (f *follower) until(kind string) frame {
+	f.Helper()
+	for {
+		got, ok := f.next()
+		if !ok {
+			f.Fatalf("the stream ended before %s", kind)
+		}
+		if got.kind == kind {
+			return got
+		}
+	}
+}
+
+// all reads to the stream's end.
+func (f *follower) all() (frames []frame) {
+	f.Helper()
+	for {
+		got, ok := f.next()
+		if !ok {
+			return frames
+		}
+		frames = append(frames, got)
+	}
+}
+
+func raw(frames []frame) string {
+	var out strings.Builder
+	for _, f := range frames {
+		out.WriteString(f.raw)
+	}
+	return out.String()
+}
+
+// summary gives ids and types.
+func summary(frames []frame) string {
+	out := make([]string, len(frames))
+	for i, f := range frames {
+		out[i] = f.id + " " + f.kind
+	}
+	return strings.Join(out, ", ")
+}
+
+// hand is a worker that does what a test tells it to.
+type hand struct {
+	*rig
+	bell  *bus.Doorbell
+	claim *store.Claimed
+	next  int
+	first int
+	lines []byte
+}
+
+// take claims the next run of the chat lane.
+func (r *rig) take() *hand {
+	r.Helper()
+	h := &hand{rig: r}
+	for lane, tries := r.bus.Lane(domain.LaneChat), 0; h.bell == nil; tries++ {
+		if err := lane.Fetch(r.Context(), 1, time.Second, func(d *bus.Doorbell) { h.bell = d }); err != nil || tries > 20 {
+			r.Fatalf("no doorbell: %v", err)
+		}
+	}
+	h.begin()
+	return h
+}
+
+// begin claims the run, again after another attempt was put back.
+func (h *hand) begin() {
+	h.Helper()
+	claims, err := h.store.Claim(h.Context(), []string{h.bell.RunID})
+	if err != nil || claims[0].Run == nil {
+		h.Fatalf("cannot claim: %+v, %v", claims, err)
+	}
+	h.claim, h.next, h.first, h.lines = claims[0].Run, 1, 1, nil
+	if h.claim.Fence == 1 {
+		started := domain.StartedEvent(domain.At(h.claim.StartedAt))
+		h.bus.Events(h.bell.RunID, domain.EventChunk{Fence: 1, First: 1, Lines: domain.AppendEventLine(nil, started.Type, started.Data)})
+		h.next, h.first = 2, 2
+		return
+	}
+	h.tell(domain.EventRunRestarted, string(domain.RestartedData(0)))
+}
+
+func (h *hand) tell(kind, data string) {
+	line := domain.AppendEventLine(nil, kind, []byte(data))
+	h.bus.Events(h.bell.RunID, domain.EventChunk{Fence: h.claim.Fence, First: h.next, Lines: line})
+	h.lines = append(h.lines, line...)
+	h.next++
+}
+
+func (h *hand) say(text string) {
+	h.Helper()
+	data, err := domain.DeltaData(text)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.tell(domain.EventMessageDelta, string(data))
+}
+
+func (h *hand) chunk() store.Chunk {
+	if h.first == h.next {
+		return store.Chunk{}
+	}
+	c := store.Chunk{FirstN: h.first, LastN: h.next - 1, Events: string(h.lines)}
+	h.first, h.lines = h.next, nil
+	return c
+}
+
+func (h *hand) checkpoint() {
+	h.Helper()
+	kept, err := h.store.SaveEvents(h.Context(), []store.Checkpoint{{Held: h.claim.Held(), Chunk: h.chunk()}})
+	if err != nil || !kept[h.bell.RunID] {
+		h.Fatalf("cannot save events: %v", err)
+	}
+}
+
+// die gives the run up as a worker does that is lost; another takes it over at once.
+func (h *hand) die() {
+	h.Helper()
+	if _, err := h.store.PutBack(h.Context(), h.claim.Held(), 0, nil); err != nil {
+		h.Fatal(err)
+	}
+	h.begin()
+}
+
+func (h *hand) finish(answer string) {
+	h.Helper()
+	run := h.claim.Run()
+	run.Message, run.Output = &answer, &domain.Output{Message: answer}
+	run.End(domain.RunCompleted, nil, domain.At(h.claim.Now), h.claim.RetentionSecs)
+	ending, err := store.NewEnding(h.claim.Held(), run)
+	if err != nil {
+		h.Fatal(err)
+	}
+	ending.Events, ending.EndN = h.chunk(), h.next
+	done, err := h.store.Finish(h.Context(), []store.Ending{ending})
+	if err != nil || !done.Saved[h.bell.RunID] {
+		h.Fatalf("cannot finish: %+v, %v", done, err)
+	}
+	h.bus.Done(h.bell.RunID, h.bell.ReplyTo, ending.Result)
+	h.bell.Ack()
+}
+
+func (r *rig) chatPath() string { return "/api/agents?action=chat&id=" + r.agent }
+
+const streamed = `{"sessionId":"s","message":"hi","stream":true}`
+
+// enqueued starts a chat whose answer nobody waits for.
+func (r *rig) enqueued() string {
+	r.Helper()
+	return r.call("POST", r.chatPath(), r.asKey("Prefer", "respond-async"), `{"sessionId":"`+id.New(id.Message)+`","message":"hi"}`).run(202).ID
+}
+
+func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	f := r.follow("POST", r.url+r.chatPath(), r.asKey("Idempotency-Key", "k", "Prefer", "respond-async"), streamed)
+	f.isStream()
+	h := r.take()
+	runID := h.bell.RunID
+	if f.res.Header.Get("Location") != "/api/runs?id="+runID || f.res.Header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("headers %v", f.res.Header)
+	}
+	var seen []frame
+	expect := func(want string) {
+		t.Helper()
+		got, ok := f.next()
+		if !ok || got.id+" "+got.kind+" "+got.data != want {
+			t.Fatalf("got  %s %s %s\nwant %s", got.id, got.kind, got.data, want)
+		}
+		seen = append(seen, got)
+	}
+	created, _ := f.next()
+	seen = append(seen, created)
+	var data struct {
+		RunID, AgentID, SessionID string
+		TemplateID                *string
+		Trigger                   domain.Trigger
+		CreatedAt                 string
+	}
+	if err := json.Unmarshal([]byte(created.data), &data); err != nil || created.id != "0.1" || data.RunID != runID || data.AgentID != r.agent ||
+		data.SessionID != "s" || data.Trigger.Type != "chat" || data.CreatedAt == "" || !strings.HasPrefix(created.data, `{"runId":"`+runID+`",`) {
+		t.Errorf("created %+v, %v", created, err)
+	}
+	expect(fmt.Sprintf(`1.1 run.started {"runId":"%s","startedAt":"%s"}`, runID, h.claim.StartedAt.UTC().Format("2006-01-02T15:04:05.000Z")))
+	for n, text := range []string{"Hello", " <there>", "\nand ☾"} {
+		h.say(text)
+		shown, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(fmt.Sprintf(`1.%d message.delta {"runId":"%s","text":%s}`, n+2, runID, shown))
+	}
+	h.tell("tool.started", `{"toolCall":{"id":"c"}}`)
+	expect(`1.5 tool.started {"runId":"` + runID + `","toolCall":{"id":"c"}}`)
+	h.finish("Hello <there>\nand ☾")
+	result := r.call("GET", "/api/runs?id="+runID, r.asKey(), "").want(200).body
+	expect(`1.6 run.completed {"runId":"` + runID + `","run":` + result + `}`)
+	if rest := f.all(); len(rest) > 0 {
+		t.Errorf("behind the end came %s", summary(rest))
+	}
+	again := r.follow("POST", r.url+r.chatPath(), r.asKey("Idempotency-Key", "k", "Accept", "text/event-stream"), `{"sessionId":"s","message":"hi"}`)
+	if got := again.all(); raw(got) != raw(seen) || again.res.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the replay differs:\n%s\n%s", raw(got), raw(seen))
+	}
+	if got := r.events(r.url, runID, "").all(); raw(got) != raw(seen) {
+		t.Errorf("the log differs:\n%s\n%s", raw(got), raw(seen))
+	}
+}
+
+// A stream is cut at every event boundary and resumed on the other ingress, while attempts die.
+func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	second, _ := r.serve(defaults(), zerolog.Nop())
+	bases := []string{r.url, second}
+	runID := r.enqueued()
+	whole := r.events(r.url, runID, "")
+	var told []frame // by a reader that is cut off behind every event
+	last := ""
+	hop := func(want int) {
+		t.Helper()
+		for range want {
+			f := r.events(bases[len(told)%2], runID, last)
+			got, ok := f.next()
+			if !ok {
+				t.Fatalf("the stream ended behind %q", last)
+			}
+			f.leave()
+			told, last = append(told, got), got.id
+		}
+	}
+	hop(1)
+	h := r.take()
+	hop(1)
+	for n := range 6 {
+		h.say(fmt.Sprint("first ", n))
+		if n%2 == 1 {
+			h.checkpoint()
+			hop(2)
+		}
+	}
+	h.die()
+	h.checkpoint()
+	hop(1)
+	for n := range 5 {
+		h.say(fmt.Sprint("second ", n))
+	}
+	h.checkpoint()
+	hop(5)
+	h.say("rest")
+	h.finish("answer")
+	hop(2)
+	const want = "0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 message.delta, 1.4 message.delta, 1.5 message.delta, 1.6 message.delta, 1.7 message.delta, " +
+		"3.1 run.restarted, 3.2 message.delta, 3.3 message.delta, 3.4 message.delta, 3.5 message.delta, 3.6 message.delta, 3.7 message.delta, 3.8 run.completed"
+	if got := summary(told); got != want {
+		t.Errorf("told\n%s\nwant\n%s", got, want)
+	}
+	if live := whole.all(); raw(live) != raw(told) {
+		t.Errorf("a reader that stayed saw\n%s\none that was cut off\n%s", raw(live), raw(told))
+	}
+	r.sameEverywhere(bases, runID)
+}
+
+// sameEverywhere reads an ended run's log on all ingresses, as a whole and cut at every event boundary.
+func (r *rig) sameEverywhere(bases []string, runID string) {
+	r.Helper()
+	final := r.events(bases[0], runID, "").all()
+	for i, cut := range final {
+		here, there := bases[i%2], bases[(i+1)%2]
+		if got := raw(r.events(here, runID, "").all()); got != raw(final) {
+			r.Errorf("the log differs:\n%s\n%s", got, raw(final))
+		}
+		if i == len(final)-1 {
+			r.callAt(there, "GET", "/api/runs?stream=true&id="+runID, r.asKey("Last-Event-ID", cut.id), "").want(204)
+			break
+		}
+		if got := raw(r.events(there, runID, cut.id).all()); got != raw(final[i+1:]) {
+			r.Errorf("resumed behind %s came\n%s", cut.id, got)
+		}
+	}
+}
+
+// Each of many readers is cut off somewhere in a run that is told of quickly, without a checkpoint being due.
+func TestManyReadersOfARunMissNothing(t *testing.T) {
+	t.Parallel()
+	const readers, events = 20, 300
+	r := newRig(t, defaults())
+	second, _ := r.serve(defaults(), zerolog.Nop())
+	bases := []string{r.url, second}
+	runID := r.enqueued()
+	var wg sync.WaitGroup
+	transcripts := make([]string, readers)
+	for n := range readers {
+		f := r.events(bases[n%2], runID, "")
+		wg.Go(func() {
+			var got []frame
+			for hops := 0; ; {
+				next, ok := f.next()
+				if !ok {
+					break
+				}
+				got = append(got, next)
+				if len(got)%(40+n) == 0 && !strings.HasPrefix(next.kind, "run.") {
+					f.leave()
+					hops++
+					f = r.events(bases[(n+hops)%2], runID, next.id)
+				}
+			}
+			transcripts[n] = raw(got)
+		})
+	}
+	h := r.take()
+	var answer strings.Builder
+	for n := range events {
+		text := fmt.Sprint("word ", n, " ")
+		answer.WriteString(text)
+		h.say(text)
+		if n%50 == 49 {
+			h.checkpoint()
+		}
+	}
+	h.finish(answer.String())
+	wg.Wait()
+	final := r.events(second, runID, "").all()
+	for n, got := range transcripts {
+		if got != raw(final) {
+			t.Errorf("reader %d saw %d bytes, the log has %d", n, len(got), len(raw(final)))
+		}
+	}
+	r.sameEverywhere(bases, runID)
+}
+
+func TestAnEchoIsStreamedThoughNothingIsStoredOfIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	r.echo()
+	got := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed).all()
+	if summary(got) != "0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 run.completed" || !strings.HasSuffix(got[2].data, `,"text":"echo: hi"}`) {
+		t.Errorf("got %s", raw(got))
+	}
+}
+
+func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	runID := r.enqueued()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "GET /api/runs?stream=1&id=%s HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\n\r\n", runID, r.key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // it has begun, and reads no further
+		t.Fatal(err)
+	}
+	f := r.events(r.url, runID, "")
+	h := r.take()
+	f.until("run.started")
+	piece, began := strings.Repeat("x", 64<<10), time.Now()
+	const pieces = 400 // more than any socket's buffers
+	for n := range pieces {
+		h.say(piece)
+		if n%20 == 0 {
+			h.checkpoint()
+		}
+		if got, ok := f.next(); !ok || got.kind != "message.delta" {
+			t.Fatalf("a reader beside it got %.100s", got.raw)
+		}
+	}
+	h.finish("done")
+	if got, ok := f.next(); !ok || got.kind != "run.completed" {
+		t.Fatalf("a reader beside it got %.100s", got.raw)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the run took %s", took)
+	}
+}
+
+func TestACancelledRunEndsItsStreamsAndALeftStreamEndsNoRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	second, _ := r.serve(defaults(), zerolog.Nop())
+	f := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed)
+	h := r.take()
+	runID := h.bell.RunID
+	h.say("kept")
+	h.checkpoint()
+	f.until("message.delta")
+	f.leave()
+	other := r.events(second, runID, "")
+	other.until("message.delta")
+	if run := r.call("GET", "/api/runs?id="+runID, r.asKey(), "").run(200); run.Status != domain.RunRunning {
+		t.Fatalf("a client that left ended its run: %s", run.Status)
+	}
+	began := time.Now()
+	result := r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200).body
+	got := other.until("run.cancelled")
+	if took := time.Since(began); took > 2*time.Second || got.id != "2.1" || got.data != `{"runId":"`+runID+`","run":`+result+`}` {
+		t.Errorf("after %s came %s", took, got.raw)
+	}
+	if rest := other.all(); len(rest) > 0 {
+		t.Errorf("behind the end came %s", summary(rest))
+	}
+	if log := r.events(r.url, runID, "").all(); summary(log) != "0.1 run.created, 1.1 run.started, 1.2 message.delta, 2.1 run.cancelled" {
+		t.Errorf("the log is %s", summary(log))
+	}
+}
+
+func TestStoppingEndsStreamsThatGoOnElsewhere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	second, stop := r.serve(defaults(), zerolog.Nop())
+	f := r.follow("POST", second+r.chatPath(), r.asKey(), streamed)
+	h := r.take()
+	h.say("a")
+	last := f.until("message.delta")
+	ended := make(chan struct{})
+	go func() { stop(); close(ended) }()
+	if rest := f.all(); len(rest) > 0 {
+		t.Errorf("an ingress that stops told %s", summary(rest))
+	}
+	<-ended
+	other := r.events(r.url, h.bell.RunID, last.id)
+	h.say("b")
+	h.finish("ab")
+	if got := other.all(); summary(got) != "1.3 message.delta, 1.4 run.completed" {
+		t.Errorf("resumed with %s", summary(got))
+	}
+}
+
+func TestEventsTooLargeForAMessageAreReadFromTheLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	runID := r.enqueued()
+	f := r.events(r.url, runID, "")
+	h := r.take()
+	f.until("run.started")
+	large := strings.Repeat("y", 3<<20)
+	h.say("a")
+	h.say(large)
+	h.say("b")
+	h.checkpoint()
+	f.until("message.delta")
+	if got, ok := f.next(); !ok || len(got.data) < len(large) || got.id != "1.3" {
+		t.Errorf("got %s of %d bytes", got.id, len(got.data))
+	}
+	if got, ok := f.next(); !ok || got.id != "1.4" {
+		t.Errorf("got %s", got.id)
+	}
+	h.finish("z")
+	f.until("run.completed")
+}
+
+func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	owner, err := store.OpenOwner(r.dsn, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(owner.SyncTemplates(t.Context(), templates.All()), owner.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := "/api/agents?action=chat&template=" + templates.All()[0].ID
+	visitor := func(more ...string) head {
+		h := head{"x-tenant-id": "tenant_demo", "Idempotency-Key": "k"}
+		for i := 0; i+1 < len(more); i += 2 {
+			h[more[i]] = more[i+1]
+		}
+		return h
+	}
+	f := r.follow("POST", r.url+path, visitor(), streamed)
+	h := r.take()
+	h.say("a")
+	last := f.until("message.delta")
+	f.leave()
+	again := r.follow("POST", r.url+path, visitor("Last-Event-ID", last.id), streamed)
+	if again.res.Header.Get("Idempotency-Replayed") != "" {
+		t.Error("a run that goes on was called a replay")
+	}
+	h.say("b")
+	h.finish("ab")
+	if got := again.all(); summary(got) != "1.3 message.delta, 1.4 run.completed" {
+		t.Errorf("resumed with %s", summary(got))
+	}
+	r.call("GET", "/api/runs?stream=1&id="+h.bell.RunID, visitor(), "").problem(403)
+	r.call("GET", "/api/runs?stream=1&id="+h.bell.RunID, r.asKey(), "").problem(404)
+}
+
+func TestStreamsRefuseBadRequestsBeforeTheirFirstByte(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	r.echo()
+	run := r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), `{"sessionId":"s","message":"hi"}`).run(200)
+	get := "/api/runs?id=" + run.ID
+	for name, tc := range map[string]struct {
+		method, path string
+		headers      head
+		body         string
+		status       int
+		field        string
+	}{
+		"stream=0":          {"GET", get + "&stream=0", r.asKey(), "", 400, "stream"},
+		"stream=yes":        {"GET", get + "&stream=yes", r.asKey(), "", 400, "stream"},
+		"stream twice":      {"GET", get + "&stream=1&stream=1", r.asKey(), "", 400, "stream"},
+		"stream and wait":   {"GET", get + "&stream=1&wait=3", r.asKey(), "", 400, "wait"},
+		"bad id":            {"GET", get + "&stream=1", r.asKey("Last-Event-ID", "abc"), "", 400, "Last-Event-ID"},
+		"bad id on POST":    {"POST", r.chatPath(), r.asKey("Last-Event-ID", "1"), streamed, 400, "Last-Event-ID"},
+		"bad Prefer":        {"POST", r.chatPath(), r.asKey("Prefer", "wait=x"), streamed, 400, "Prefer"},
+		"stream no boolean": {"POST", r.chatPath(), r.asKey(), `{"sessionId":"s","message":"hi","stream":"yes"}`, 400, "stream"},
+		"no message":        {"POST", r.chatPath(), r.asKey(), `{"sessionId":"s","stream":true}`, 400, "message"},
+		"no such run":       {"GET", "/api/runs?stream=1&id=" + id.New(id.Run), r.asKey(), "", 404, ""},
+		"no run":            {"GET", "/api/runs?stream=1&id=run_x", r.asKey(), "", 404, ""},
+		"no such agent":     {"POST", "/api/agents?action=chat&id=" + id.New(id.Agent), r.asKey(), streamed, 404, ""},
+		"key of another":    {"POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), strings.Replace(streamed, "hi", "ho", 1), 422, ""},
+		"nobody":            {"GET", get + "&stream=1", head{}, "", 401, ""},
+	} {
+		a := r.call(tc.method, tc.path, tc.headers, tc.body)
+		if p := a.problem(tc.status); tc.field != "" && (len(p.Errors) != 1 || p.Errors[0].Field != tc.field) {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+	for _, odd := range []string{"0.0", "0.1", "1.2", "2.9", "1.9999999999", "9223372036854775807.9223372036854775807"} {
+		a := r.call("GET", get+"&stream=1", r.asKey("Last-Event-ID", odd), "")
+		if ended := odd == "2.9" || len(odd) > 5; ended != (a.status == 204) || !ended && !strings.Contains(a.body, "run.completed") {
+			t.Errorf("%q: %d %s", odd, a.status, a.body)
+		}
+		if a := r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k", "Last-Event-ID", odd), streamed); a.status != 200 {
+			t.Errorf("%q on POST: %d %s", odd, a.status, a.body)
+		}
+	}
+	for _, odd := range []string{"", "-1.1", "1.-1", "9223372036854775808.1", "1.1.1", "☾", "1.1, 1.2", "null", "1e9.1", strings.Repeat("1", 5000) + ".1"} {
+		r.call("GET", get+"&stream=1", r.asKey("Last-Event-ID", odd), "").problem(400)
+	}
+	for accept, want := range map[string]string{
+		"text/event-stream": "text/event-stream", "application/json, text/Event-Stream;q=0.5": "text/event-stream", "*/*": "application/json",
+		"text/event-stream;q=0": "application/json", "text/event-streams": "application/json",
+	} {
+		if a := r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k", "Accept", accept), `{"sessionId":"s","message":"hi"}`).want(200); a.header.Get("Content-Type") != want {
+			t.Errorf("Accept %s gave %s", accept, a.header.Get("Content-Type"))
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package web
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/openapi"
+)
+
+var (
+	fragments = regexp.MustCompile(`href="#([^"]+)"`)
+	anchors   = regexp.MustCompile(`\sid="([^"]+)"`)
+)
+
+// TestDocsPages checks that the pages load nothing, run nothing, escape what they are given, and that their
+// links lead somewhere.
+func TestDocsPages(t *testing.T) {
+	t.Parallel()
+	evil := `<script>alert(1)</script>`
+	ref := openapi.Read()
+	docs, err := RenderDocs(Docs{Reference: ref, BaseURL: evil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, err := RenderErrors(Errors{
+		Title: evil, Version: "1", Example: evil, Codes: openapi.ErrorCodes(),
+		Fields: openapi.Words("FieldErrorCode"), Runs: openapi.Words("RunErrorCode"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range map[string][]byte{"docs": docs, "errors": codes} {
+		if found := inline.Find(page); found != nil {
+			t.Errorf("%s holds %q", name, found)
+		}
+		there := map[string]bool{}
+		for _, id := range anchors.FindAllSubmatch(page, -1) {
+			if there[string(id[1])] {
+				t.Errorf("%s has the id %s twice", name, id[1])
+			}
+			there[string(id[1])] = true
+		}
+		for _, link := range fragments.FindAllSubmatch(page, -1) {
+			if !there[string(link[1])] {
+				t.Errorf("%s links to #%s, which is not there", name, link[1])
+			}
+		}
+		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", `<main id="content">`, "</html>"} {
+			if !bytes.Contains(page, []byte(part)) {
+				t.Errorf("%s lacks %s", name, part)
+			}
+		}
+	}
+	for _, code := range openapi.ErrorCodes() {
+		if !bytes.Contains(codes, []byte(` id="`+code.Code+`"`)) {
+			t.Errorf("errors lacks the anchor %s", code.Code)
+		}
+		if bytes.Count(docs, []byte(`/docs/errors#`+code.Code+`"`)) == 0 && code.Code != "method_not_allowed" {
+			t.Errorf("no operation of docs has the code %s", code.Code)
+		}
+	}
+}
+
+func TestLLMs(t *testing.T) {
+	t.Parallel()
+	ref := openapi.Read()
+	text, err := RenderLLMs(LLMs{Docs: Docs{Reference: ref, BaseURL: "https://h"}, Samples: ref.Featured()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"# Parley\n", "https://h/openapi.json", "https://h/docs", "tenant_demo", "x-api-key", "/api/internal/run-automation", `{"sessionId":`} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("llms.txt lacks %s", part)
+		}
+	}
+	if len(text) > 12_000 {
+		t.Errorf("llms.txt has %d bytes: too long to be read at once", len(text))
+	}
+}
+
+func TestDocsStyleSheet(t *testing.T) {
+	t.Parallel()
+	css, err := DocsStyleSheet()
+	if err != nil || !bytes.Contains(css, []byte("prefers-color-scheme: dark")) || bytes.Contains(css, []byte("url(")) {
+		t.Errorf("style sheet of %d bytes, %v", len(css), err)
+	}
+}
