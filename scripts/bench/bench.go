@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,12 +23,11 @@ import (
 	"parley/scripts/bench/internal/servers"
 )
 
-// bench is what is started for a measurement, in the order it is started.
+// bench is what is started to measure run-automation, in the order it is started.
 type bench struct {
-	*automation
-	started time.Time
-	self    string
-	nats    string
+	*options
+	*automationFlags
+
 	servers *servers.Servers
 	floor   *floor.Floor
 	parley  *parley.Parley
@@ -41,16 +39,6 @@ type bench struct {
 type count struct{ dsn, query string }
 
 func (b *bench) start(ctx context.Context) (err error) {
-	if b.self, err = os.Executable(); err != nil {
-		return fmt.Errorf("finding this program: %w", err)
-	}
-	scripts, err := parley.Module(ctx, "parley/scripts")
-	if err != nil {
-		return err
-	}
-	if b.nats, err = servers.FindNATS(b.NATS, filepath.Dir(scripts)); err != nil {
-		return err
-	}
 	sayf("starting PostgreSQL and nats-server")
 	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
 	if b.servers, err = servers.Start(ctx, servers.Config{Dir: b.Dir, NATS: b.nats, Log: log, Statements: b.Statements}); err != nil {
@@ -83,13 +71,9 @@ func (b *bench) startFloor(ctx context.Context) error {
 }
 
 func (b *bench) startParley(ctx context.Context) error {
-	binaries := parley.Binaries{Ingress: b.Ingress, Worker: b.Worker}
-	if b.Ingress == "" {
-		sayf("building ingress and worker")
-		var err error
-		if binaries, err = parley.Build(ctx, b.Dir, b.Profile != ""); err != nil {
-			return err
-		}
+	binaries, err := b.binaries(ctx)
+	if err != nil {
+		return err
 	}
 	dsn, err := b.servers.Database(ctx, report.Parley)
 	if err != nil {
@@ -120,10 +104,14 @@ func (b *bench) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (b *bench) measure(ctx context.Context) (report.Report, error) {
-	setup, err := b.setup(ctx)
+func (b *bench) measure(ctx context.Context, r *report.Report) error {
+	setup, err := b.options.setup(ctx, b.servers, r.Setup)
 	if err != nil {
-		return report.Report{}, err
+		return err
+	}
+	setup.Rounds, setup.Seconds, setup.WarmUp = b.Rounds, b.Seconds, b.WarmUp
+	if b.parley != nil {
+		setup.Overrides = parley.Overrides
 	}
 	outcome, err := measure.Run(ctx, measure.Config{
 		Clients: b.Clients, Rounds: b.Rounds, WarmUp: seconds(b.WarmUp), Duration: seconds(b.Seconds), Command: b.self,
@@ -133,19 +121,20 @@ func (b *bench) measure(ctx context.Context) (report.Report, error) {
 		},
 	}, b.servers, b.sides)
 	if err != nil {
-		return report.Report{}, errors.Join(err, b.servers.Err())
+		return errors.Join(err, b.servers.Err())
 	}
 	if setup.Stored, err = b.stored(ctx, outcome.Answered); err != nil {
-		return report.Report{}, err
+		return err
 	}
-	out := report.New(setup, outcome.Samples)
+	r.Setup = setup
+	r.AddSamples(outcome.Samples)
 	if b.Statements && b.parley != nil {
-		out.Statements, err = b.servers.Statements(ctx, report.Parley, outcome.Answered[report.Parley])
+		r.Statements, err = b.servers.Statements(ctx, report.Parley, outcome.Answered[report.Parley])
 	}
 	if err == nil && b.Profile != "" && b.parley != nil {
 		err = b.profiles(ctx)
 	}
-	return out, err
+	return err
 }
 
 func (b *bench) profiles(ctx context.Context) error {
@@ -177,38 +166,34 @@ func (b *bench) stored(ctx context.Context, answered map[string]int64) (map[stri
 	return out, nil
 }
 
-func (b *bench) setup(ctx context.Context) (report.Setup, error) {
-	s := report.Setup{
-		Started: b.started, Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		PostgreSQL: map[string]string{}, Rounds: b.Rounds, Seconds: b.Seconds, WarmUp: b.WarmUp,
+// setup says what a measurement stands on; what is known of it already stays.
+func (o *options) setup(ctx context.Context, running *servers.Servers, s report.Setup) (report.Setup, error) {
+	if s.PostgreSQL != nil {
+		return s, nil
 	}
-	if b.parley != nil {
-		s.Overrides = parley.Overrides
-	}
+	s.Started, s.Cores, s.System, s.Go = o.started, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, runtime.Version()
+	s.PostgreSQL = map[string]string{}
 	for _, name := range []string{"server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers"} {
-		value, err := b.servers.Setting(ctx, name)
+		value, err := running.Setting(ctx, name)
 		if err != nil {
 			return s, err
 		}
 		s.PostgreSQL[name] = value
 	}
-	version, err := exec.CommandContext(ctx, b.nats, "--version").Output()
+	version, err := exec.CommandContext(ctx, o.nats, "--version").Output()
 	if err != nil {
 		return s, fmt.Errorf("asking nats-server for its version: %w", err)
 	}
 	s.NATS = strings.TrimPrefix(strings.TrimSpace(string(version)), "nats-server: v")
-	disk, err := machine.SyncTime(b.Dir)
+	disk, err := machine.SyncTime(o.Dir)
 	if err != nil {
 		return s, err
 	}
 	if disk < machine.InMemory {
-		sayf("warning: a sync takes %s: %s is not on a disk, and what is durable costs nothing there (--dir)", disk, b.Dir)
+		sayf("warning: a sync takes %s: %s is not on a disk, and what is durable costs nothing there (--dir)", disk, o.Dir)
 	}
 	s.SyncMillis = disk.Seconds() * 1e3
 	return s, nil
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
-
-// sayf tells whoever waits what is being done.
-func sayf(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }

@@ -17,9 +17,13 @@ import (
 )
 
 type commands struct {
-	Automation   automation   `cmd:"" default:"withargs" help:"run-automation beside the floor: runs/s, latency, commits and CPU time a run (the default)."`
+	All        everything `cmd:"" default:"withargs" help:"All measurements (the default)."`
+	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time a run."`
+	Waiting    waiting    `cmd:"" help:"Waiting requests and open streams: the memory that each costs the ingress, whether each is answered, and how fast tokens reach streams."`
+
 	FloorIngress floorIngress `cmd:"" hidden:""`
 	FloorWorker  floorWorker  `cmd:"" hidden:""`
+	FloorParked  floorParked  `cmd:"" hidden:""`
 	Client       client       `cmd:"" hidden:""`
 }
 
@@ -40,6 +44,13 @@ type floorWorker struct {
 
 // Run works until it is told to stop.
 func (f *floorWorker) Run(ctx context.Context) error { return floor.RunWorker(ctx, f.NATSURL) }
+
+type floorParked struct {
+	Address string `env:"ADDRESS" required:""`
+}
+
+// Run serves until it is told to stop.
+func (f *floorParked) Run(ctx context.Context) error { return floor.RunParked(ctx, f.Address) }
 
 type client struct{}
 

@@ -16,7 +16,7 @@ import (
 
 // TestMain lets the test binary be the processes that the bench starts from its own binary.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"floor-ingress", "floor-worker", "client"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{"floor-ingress", "floor-worker", "floor-parked", "client"}, os.Args[1]) {
 		main()
 		return
 	}
@@ -24,17 +24,22 @@ func TestMain(m *testing.M) {
 }
 
 // quick is a whole bench that is over in seconds; its figures mean nothing.
-func quick(t *testing.T) *automation {
+func quick(t *testing.T) *everything {
 	t.Helper()
 	dir := t.TempDir()
-	return &automation{
-		Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15, WarmUp: 0.05, Sides: []string{report.Floor, report.Parley},
-		JSON: filepath.Join(dir, "bench.json"), Dir: filepath.Join(dir, "servers"), NATS: os.Getenv("PARLEY_NATS_SERVER"),
+	return &everything{
+		options: options{
+			JSON: filepath.Join(dir, "bench.json"), Dir: filepath.Join(dir, "servers"), NATS: os.Getenv("PARLEY_NATS_SERVER"),
+		},
+		automationFlags: automationFlags{
+			Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15, WarmUp: 0.05, Sides: []string{report.Floor, report.Parley},
+		},
+		waitingFlags: waitingFlags{Waiters: 8, Streams: 6, WaitingRounds: 1},
 	}
 }
 
 // left is what a bench has not removed.
-func left(t *testing.T, a *automation) []string {
+func left(t *testing.T, a *everything) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(a.Dir))
 	if err != nil {
@@ -49,7 +54,7 @@ func left(t *testing.T, a *automation) []string {
 	return out
 }
 
-func TestBenchMeasuresBothSides(t *testing.T) {
+func TestBenchMeasuresEverything(t *testing.T) {
 	t.Parallel()
 	a := quick(t)
 	a.Statements, a.Profile = true, filepath.Join(t.TempDir(), "profiles")
@@ -80,7 +85,15 @@ func TestBenchMeasuresBothSides(t *testing.T) {
 	if r.Setup.PostgreSQL["fsync"] != "on" || r.Setup.PostgreSQL["synchronous_commit"] != "on" || r.Setup.Stored[report.Parley] == 0 {
 		t.Errorf("setup is %+v", r.Setup)
 	}
-	for _, name := range []string{"ingress.pprof", "worker.pprof"} {
+	if w := r.Waiting; w == nil || len(w.Parked) != 3 || len(w.Median.Stages) != 4 || w.Median.Answers != a.Waiters+a.Streams {
+		t.Errorf("waiting clients: %+v", w)
+	}
+	if f := r.FanOut; f == nil || f.Streams != a.Streams || f.Parley.PerSecond <= 0 || f.Floor.PerSecond <= 0 || f.Parley.P99 <= 0 {
+		t.Errorf("streams: %+v", f)
+	}
+	for _, name := range []string{
+		"ingress.pprof", "worker.pprof", "ingress-heap.pprof", "ingress-goroutine.pprof", "ingress-memory.json", "worker-memory.json",
+	} {
 		if _, err := os.Stat(filepath.Join(a.Profile, name)); err != nil {
 			t.Error(err)
 		}
@@ -92,7 +105,9 @@ func TestBenchMeasuresBothSides(t *testing.T) {
 
 func TestBenchCleansUpWhenInterrupted(t *testing.T) {
 	t.Parallel()
-	a := quick(t)
+	a := &automation{}
+	whole := quick(t)
+	a.options, a.automationFlags = whole.options, whole.automationFlags
 	a.Sides, a.Seconds = []string{report.Floor}, 60
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("interrupted")
@@ -109,7 +124,7 @@ func TestBenchCleansUpWhenInterrupted(t *testing.T) {
 	if err := a.Run(ctx); !errors.Is(err, reason) {
 		t.Errorf("error is %v", err)
 	}
-	if names := left(t, a); len(names) > 0 {
+	if names := left(t, whole); len(names) > 0 {
 		t.Errorf("left behind: %v", names)
 	}
 	if _, err := os.Stat(a.JSON); !errors.Is(err, os.ErrNotExist) {
@@ -141,14 +156,17 @@ func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // as said
 
 func TestValidate(t *testing.T) {
 	t.Parallel()
-	tests := map[string]func(*automation){
-		"no round":          func(a *automation) { a.Rounds = 0 },
-		"no time":           func(a *automation) { a.Seconds = 0 },
-		"negative warm-up":  func(a *automation) { a.WarmUp = -1 },
-		"no clients":        func(a *automation) { a.Clients = nil },
-		"zero clients":      func(a *automation) { a.Clients = []int{1, 0} },
-		"one binary of two": func(a *automation) { a.Ingress = "ingress" },
-		"a foreign profile": func(a *automation) { a.Ingress, a.Worker, a.Profile = "ingress", "worker", "profiles" },
+	tests := map[string]func(*everything){
+		"no round":          func(a *everything) { a.Rounds = 0 },
+		"no time":           func(a *everything) { a.Seconds = 0 },
+		"negative warm-up":  func(a *everything) { a.WarmUp = -1 },
+		"no clients":        func(a *everything) { a.Clients = nil },
+		"zero clients":      func(a *everything) { a.Clients = []int{1, 0} },
+		"one binary of two": func(a *everything) { a.Ingress = "ingress" },
+		"no waiter":         func(a *everything) { a.Waiters = 0 },
+		"streams below 0":   func(a *everything) { a.Streams = -1 },
+		"no waiting round":  func(a *everything) { a.WaitingRounds = 0 },
+		"a foreign profile": func(a *everything) { a.Ingress, a.Worker, a.Profile = "ingress", "worker", "profiles" },
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,8 @@ type commands struct {
 	Serve   standalone.Serve   `cmd:"" help:"Start some parts of the service against the servers at DATABASE_URL and NATS_URL."`
 	Migrate standalone.Migrate `cmd:"" help:"Bring the database at DATABASE_URL to this release's schema and templates."`
 	Reset   standalone.Reset   `cmd:"" help:"Delete DATA_DIR with everything in it, after asking."`
+
+	ResetPassword standalone.ResetPassword `cmd:"" help:"Print a link by which the person of an address sets a new password, once and within a day."`
 }
 
 func main() {

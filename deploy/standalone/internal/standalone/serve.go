@@ -12,7 +12,6 @@ import (
 	"parley/shared/config"
 	"parley/shared/connect"
 	"parley/shared/lifecycle"
-	"parley/shared/store"
 	"parley/shared/telemetry"
 	"parley/workers"
 )
@@ -84,12 +83,7 @@ type Migrate struct {
 
 // Run migrates and stores the templates.
 func (m *Migrate) Run(ctx context.Context) error {
-	st, err := store.Open(m.DatabaseURL, 2)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = st.Close() }() // the process ends
-	if err := prepare(ctx, st); err != nil {
+	if err := prepare(ctx, m.DatabaseURL); err != nil {
 		return err
 	}
 	fmt.Println("the database is up to date")

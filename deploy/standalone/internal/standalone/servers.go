@@ -49,6 +49,9 @@ func startServers(
 	if err != nil {
 		return nil, err
 	}
+	if err := prepare(ctx, dsn); err != nil {
+		return nil, err
+	}
 	st, err := store.Open(dsn, databaseConns)
 	if err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func startServers(
 		srv.Close()
 		return nil
 	})
-	return srv, prepare(ctx, st)
+	return srv, nil
 }
 
 func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*bus.Bus, error) {
@@ -78,8 +81,14 @@ func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*b
 	return bus.New(nc, log)
 }
 
-// prepare brings the schema and the templates up to this release.
-func prepare(ctx context.Context, st *store.Store) error {
+// prepare brings the schema and the templates up to this release, as the one whom the address logs in: neither
+// is for the service to change.
+func prepare(ctx context.Context, dsn string) error {
+	st, err := store.OpenOwner(dsn, 2)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }() // nothing is left to be written
 	if err := migrations.Up(ctx, st.DB()); err != nil {
 		return err
 	}

@@ -63,3 +63,33 @@ func (f *Floor) start(ctx context.Context, c Config) error {
 func (f *Floor) Load() load.Spec {
 	return load.Spec{Address: f.address, Path: Path, Body: load.Body("ag_floor"), Expect: `"status":"completed"`}
 }
+
+// Parked is a running process of requests that wait.
+type Parked struct {
+	process.Group
+	address string
+}
+
+// StartParked starts it from a binary that calls RunParked on the argument floor-parked, with ADDRESS in its environment.
+func StartParked(ctx context.Context, command, logsDir string) (*Parked, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	port, err := process.FreePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Parked{address: fmt.Sprintf("127.0.0.1:%d", port)}
+	parked, err := p.Group.Start(ctx, process.Config{
+		Name: "floor-parked", Path: command, Args: []string{"floor-parked"}, Env: map[string]string{"ADDRESS": p.address}, LogsDir: logsDir,
+	})
+	if err == nil {
+		err = parked.AwaitOK(ctx, "http://"+p.address+ReadyPath)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+// Address is where it listens.
+func (p *Parked) Address() string { return p.address }

@@ -85,23 +85,35 @@ func Module(ctx context.Context, path string) (string, error) {
 	return strings.TrimSpace(string(raw)), nil
 }
 
-// WriteProfiles makes processes built with a profile write theirs, and gives the files.
-func (p *Parley) WriteProfiles(ctx context.Context) (files []string, err error) {
+// WriteProfiles makes processes built with a profile write those of their CPU time, and gives the files.
+func (p *Parley) WriteProfiles(ctx context.Context) ([]string, error) {
+	return p.profiles(ctx, syscall.SIGUSR1, ".pprof")
+}
+
+// WriteMemoryProfiles makes processes built with a profile write those of their heap and goroutines and what their
+// runtime says of its memory, and gives the files.
+func (p *Parley) WriteMemoryProfiles(ctx context.Context) ([]string, error) {
+	return p.profiles(ctx, syscall.SIGUSR2, "-heap.pprof", "-goroutine.pprof", "-memory.json")
+}
+
+func (p *Parley) profiles(ctx context.Context, signal syscall.Signal, suffixes ...string) (files []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, profileWritten)
 	defer cancel()
 	for _, process := range p.Processes() {
-		file := filepath.Join(p.config.ProfilesDir, process.Name+".pprof")
-		if err := process.Signal(syscall.SIGUSR1); err != nil {
+		if err := process.Signal(signal); err != nil {
 			return nil, fmt.Errorf("asking for profile of %s: %w", process.Name, err)
 		}
-		err := process.Await(ctx, func(context.Context) bool {
-			_, err := os.Stat(file)
-			return err == nil
-		})
-		if err != nil {
-			return nil, err
+		for _, suffix := range suffixes {
+			file := filepath.Join(p.config.ProfilesDir, process.Name+suffix)
+			err := process.Await(ctx, func(context.Context) bool {
+				_, err := os.Stat(file)
+				return err == nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, file)
 		}
-		files = append(files, file)
 	}
 	return files, nil
 }

@@ -28,6 +28,9 @@ type Config struct {
 	NATSURL     string
 	LogsDir     string
 	ProfilesDir string // where processes built with Profile write theirs
+
+	Model    string            // of the agent; offline/echo by default
+	Settings map[string]string // besides Overrides
 }
 
 // Parley is a running ingress and a running worker.
@@ -48,6 +51,9 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 	if err := migrate(ctx, c.DatabaseURL); err != nil {
 		return nil, err
 	}
+	if c.Model == "" {
+		c.Model = "offline/echo"
+	}
 	p := &Parley{config: c}
 	err := p.start(ctx)
 	if err == nil {
@@ -60,7 +66,7 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 }
 
 func migrate(ctx context.Context, dsn string) (err error) {
-	st, err := store.Open(dsn, 2)
+	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {
 		return err
 	}
@@ -86,6 +92,7 @@ func (p *Parley) start(ctx context.Context) error {
 		env[profilesVariable] = p.config.ProfilesDir
 	}
 	maps.Copy(env, Overrides)
+	maps.Copy(env, p.config.Settings)
 	ingress, err := p.Group.Start(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: env, LogsDir: p.config.LogsDir})
 	if err != nil {
 		return err
@@ -99,10 +106,21 @@ func (p *Parley) start(ctx context.Context) error {
 	return ingress.AwaitOK(ctx, p.base+"/readyz")
 }
 
+// Fresh starts the ingress anew: passwords that were hashed when the agent was made have filled a lot of memory, which
+// the process would keep for a while.
+func (p *Parley) Fresh(ctx context.Context) (ingress *process.Process, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if ingress, err = p.Restart(ctx, p.Processes()[0]); err != nil {
+		return nil, err
+	}
+	return ingress, ingress.AwaitOK(ctx, p.base+"/readyz")
+}
+
 // Load is run-automation of the echo agent; how long and by how many is the caller's to say.
 func (p *Parley) Load() load.Spec {
 	return load.Spec{
-		Address: fmt.Sprintf("127.0.0.1:%d", p.port), Path: "/api/internal/run-automation",
+		Address: p.Address(), Path: "/api/internal/run-automation",
 		Headers: map[string]string{"x-api-key": p.key, "x-trigger-type": "schedule", "x-automation-id": "bench"},
 		Body:    load.Body(p.agent), Expect: `"status":"completed"`,
 	}

@@ -33,7 +33,7 @@ func (p *Parley) seed(ctx context.Context) error {
 		ID string `json:"id"`
 	}
 	err = p.post(ctx, "/api/agents", bearer, map[string]any{
-		"name": "Echo", "systemPrompt": "Repeat what you are told.", "model": "offline/echo", "allowedCallers": []string{"system"},
+		"name": "Echo", "systemPrompt": "Repeat what you are told.", "model": p.config.Model, "allowedCallers": []string{"user", "system"},
 	}, &agent)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,6 +23,24 @@ func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
 	}
 	g.processes = append(g.processes, p)
 	return p, nil
+}
+
+// Restart ends a process of the group and starts it anew; the new one takes its place.
+func (g *Group) Restart(ctx context.Context, p *Process) (*Process, error) {
+	at := slices.Index(g.processes, p)
+	if at < 0 {
+		return nil, fmt.Errorf("%s is none of these processes", p.Name)
+	}
+	if err := p.Stop(); err != nil {
+		return nil, err
+	}
+	next, err := Start(ctx, p.config)
+	if err != nil {
+		g.processes = slices.Delete(g.processes, at, at+1)
+		return nil, err
+	}
+	g.processes[at] = next
+	return next, nil
 }
 
 // CPU is the CPU time that each process has taken, by name.

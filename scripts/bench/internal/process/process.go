@@ -37,9 +37,10 @@ type Config struct {
 
 // Process is a server that was started.
 type Process struct {
-	Name  string
-	child *lifecycle.Child
-	log   string
+	Name   string
+	config Config
+	child  *lifecycle.Child
+	log    string
 }
 
 // Start starts a process; it is not ready yet.
@@ -62,7 +63,7 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Name, err)
 	}
-	return &Process{Name: c.Name, child: child, log: path}, nil
+	return &Process{Name: c.Name, config: c, child: child, log: path}, nil
 }
 
 // PID is the process's id.

@@ -119,3 +119,28 @@ func TestGroupStopsAllAndCountsTheirTime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestGroupRestarts(t *testing.T) {
+	t.Parallel()
+	var g Group
+	first, err := g.Start(t.Context(), Config{Name: "one", Path: "/bin/sh", Args: []string{"-c", "exec sleep 60"}, LogsDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := g.Restart(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Err() == nil || second.Err() != nil || second.PID() == first.PID() {
+		t.Errorf("the first one: %v, the second one: %v", first.Err(), second.Err())
+	}
+	if got := g.Processes(); len(got) != 1 || got[0] != second {
+		t.Errorf("the group has %v", got)
+	}
+	if _, err := g.Restart(t.Context(), first); err == nil {
+		t.Error("a process that is no longer in the group was restarted")
+	}
+	if err := g.Stop(); err != nil {
+		t.Error(err)
+	}
+}

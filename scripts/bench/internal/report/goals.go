@@ -32,15 +32,21 @@ const (
 	manyClients, fewCommits  = 128, 0.05
 )
 
-func goals(levels []Level) []Goal {
-	var out []Goal
-	for _, level := range levels {
-		out = append(out, level.goals()...)
+// judge holds what was measured against its goals.
+func (r *Report) judge() {
+	r.Goals = nil
+	for i := range r.Levels {
+		r.Goals = append(r.Goals, r.Levels[i].goals()...)
 	}
-	for i, g := range out {
-		out[i].Met = g.AtLeast == (g.Value >= g.Limit) || g.Value == g.Limit
+	if r.Waiting != nil {
+		r.Goals = append(r.Goals, r.Waiting.goals()...)
 	}
-	return out
+	if r.FanOut != nil {
+		r.Goals = append(r.Goals, r.FanOut.goals()...)
+	}
+	for i, g := range r.Goals {
+		r.Goals[i].Met = g.AtLeast == (g.Value >= g.Limit) || g.Value == g.Limit
+	}
 }
 
 func (l *Level) goals() []Goal {

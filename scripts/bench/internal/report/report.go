@@ -64,11 +64,13 @@ type Setup struct {
 	PostgreSQL map[string]string `json:"postgresql"` // version and the settings that durability hangs on
 	NATS       string            `json:"nats"`
 	SyncMillis float64           `json:"syncMs"` // to write 8 KiB and have it on disk
-	Overrides  map[string]string `json:"overrides"`
-	Rounds     int               `json:"rounds"`
-	Seconds    float64           `json:"seconds"`
-	WarmUp     float64           `json:"warmUpSeconds"`
-	Stored     map[string]int64  `json:"stored"` // rows found afterwards, by side: at least one for each answer
+
+	// Of run-automation.
+	Overrides map[string]string `json:"overrides,omitempty"`
+	Rounds    int               `json:"rounds,omitempty"`
+	Seconds   float64           `json:"seconds,omitempty"`
+	WarmUp    float64           `json:"warmUpSeconds,omitempty"`
+	Stored    map[string]int64  `json:"stored,omitempty"` // rows found afterwards, by side: at least one for each answer
 }
 
 // Statement is what one of Parley's statements has cost PostgreSQL, over all numbers of clients.
@@ -81,16 +83,18 @@ type Statement struct {
 	WALPerRun    float64 `json:"walBytesPerRun"`
 }
 
-// Report is one run of the bench.
+// Report is one run of the bench; what was not measured is missing.
 type Report struct {
 	Setup      Setup       `json:"setup"`
-	Levels     []Level     `json:"levels"`
+	Levels     []Level     `json:"levels,omitempty"`
+	Waiting    *Waiting    `json:"waiting,omitempty"`
+	FanOut     *FanOut     `json:"fanOut,omitempty"`
 	Goals      []Goal      `json:"goals"`
 	Statements []Statement `json:"statements,omitempty"` // when they were asked for
 }
 
 // others is the largest share that other processes had of the machine in any round.
-func (r Report) others() float64 {
+func (r *Report) others() float64 {
 	most := 0.0
 	for _, level := range r.Levels {
 		for _, side := range []*Figures{level.Floor, level.Parley} {
@@ -105,8 +109,8 @@ func (r Report) others() float64 {
 	return most
 }
 
-// New groups the samples by number of clients.
-func New(setup Setup, samples []Sample) Report {
+// AddSamples groups the samples by number of clients.
+func (r *Report) AddSamples(samples []Sample) {
 	levels := map[int]*Level{}
 	for _, s := range samples {
 		level := levels[s.Clients]
@@ -123,13 +127,17 @@ func New(setup Setup, samples []Sample) Report {
 		}
 		(*side).Rounds = append((*side).Rounds, s.Round)
 	}
-	report := Report{Setup: setup}
 	for _, clients := range slices.Sorted(maps.Keys(levels)) {
 		levels[clients].compare()
-		report.Levels = append(report.Levels, *levels[clients])
+		r.Levels = append(r.Levels, *levels[clients])
 	}
-	report.Goals = goals(report.Levels)
-	return report
+	r.judge()
+}
+
+// AddWaiting adds what clients that wait cost, and how fast streams are served; nil if that was not measured.
+func (r *Report) AddWaiting(w *Waiting, fan *FanOut) {
+	r.Waiting, r.FanOut = w, fan
+	r.judge()
 }
 
 func (l *Level) compare() {

@@ -47,13 +47,26 @@ func samples() []Sample {
 	return out
 }
 
+// reported is a report of run-automation.
+func reported(samples []Sample) Report {
+	r := Report{Setup: setup()}
+	r.AddSamples(samples)
+	return r
+}
+
 func TestTables(t *testing.T) {
 	t.Parallel()
 	without := samples()
 	for i := range without {
 		without[i].Round.CPU = nil
 	}
-	for name, r := range map[string]Report{"both": New(setup(), samples()), "floor": New(setup(), only(without, Floor))} {
+	all, alone := reported(samples()), Report{Setup: setup()}
+	all.AddWaiting(waiting(), &FanOut{
+		Streams: 512, Floor: FanOutSide{PerSecond: 100_000, P50: 0.5, P99: 2}, Parley: FanOutSide{PerSecond: 80_000, P50: 1, P99: 8},
+	})
+	alone.AddWaiting(waiting(), nil)
+	floor := reported(only(without, Floor))
+	for name, r := range map[string]*Report{"both": &all, "floor": &floor, "waiting": &alone} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
@@ -90,7 +103,7 @@ func only(all []Sample, side string) []Sample {
 func TestGoals(t *testing.T) {
 	t.Parallel()
 	got := map[string]bool{}
-	for _, g := range New(setup(), samples()).Goals {
+	for _, g := range reported(samples()).Goals {
 		got[strings.Join([]string{jsonOf(t, g.Clients), g.Measure}, " ")] = g.Met
 	}
 	want := map[string]bool{
@@ -137,7 +150,8 @@ func TestMedian(t *testing.T) {
 func TestWriteJSON(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "new", "bench.json")
-	if err := New(setup(), samples()).WriteJSON(path); err != nil {
+	r := reported(samples())
+	if err := r.WriteJSON(path); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := os.ReadFile(path)

@@ -13,7 +13,7 @@ import (
 )
 
 // WriteJSON writes the report to a file, whose directory is made when missing.
-func (r Report) WriteJSON(path string) error {
+func (r *Report) WriteJSON(path string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing report: %w", err)
@@ -31,17 +31,19 @@ func (r Report) WriteJSON(path string) error {
 const quiet = 0.1
 
 // WriteTables writes the report for people.
-func (r Report) WriteTables(w io.Writer) error {
+func (r *Report) WriteTables(w io.Writer) error {
 	var b strings.Builder
 	r.Setup.write(&b)
-	if others := r.others(); others > quiet {
-		fmt.Fprintf(&b, "Other processes took up to %.0f %% of the machine in a round: measure again when it is quiet\n", 100*others)
+	if len(r.Levels) > 0 {
+		r.writeLevels(&b)
 	}
-	b.WriteString("\n")
-	r.figures().write(&b)
-	if cpu := r.cpu(); len(cpu) > 1 {
-		b.WriteString("\nCPU time a run, µs (all processes of PostgreSQL together; client is the bench's own)\n\n")
-		cpu.write(&b)
+	if r.Waiting != nil {
+		b.WriteString("\n")
+		r.Waiting.write(&b)
+	}
+	if r.FanOut != nil {
+		b.WriteString("\n")
+		r.FanOut.write(&b)
 	}
 	if len(r.Goals) > 0 {
 		b.WriteString("\nGoals\n\n")
@@ -58,8 +60,23 @@ func (r Report) WriteTables(w io.Writer) error {
 	return nil
 }
 
+// writeLevels writes what was measured of run-automation.
+func (r *Report) writeLevels(b *strings.Builder) {
+	b.WriteString("\n")
+	r.Setup.writeAutomation(b)
+	if others := r.others(); others > quiet {
+		fmt.Fprintf(b, "Other processes took up to %.0f %% of the machine in a round: measure again when it is quiet\n", 100*others)
+	}
+	b.WriteString("\n")
+	r.figures().write(b)
+	if cpu := r.cpu(); len(cpu) > 1 {
+		b.WriteString("\nCPU time a run, µs (all processes of PostgreSQL together; client is the bench's own)\n\n")
+		cpu.write(b)
+	}
+}
+
 func (s Setup) write(b *strings.Builder) {
-	fmt.Fprintf(b, "run-automation, offline/echo agent, each request with its own key; %d cores, %s, %s\n", s.Cores, s.System, s.Go)
+	fmt.Fprintf(b, "%d cores, %s, %s\n", s.Cores, s.System, s.Go)
 	var settings []string
 	for _, name := range slices.Sorted(maps.Keys(s.PostgreSQL)) {
 		if name != "server_version" {
@@ -68,8 +85,12 @@ func (s Setup) write(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "PostgreSQL %s (%s), nats-server %s; 8 KiB are on disk after %.3f ms\n",
 		s.PostgreSQL["server_version"], strings.Join(settings, ", "), s.NATS, s.SyncMillis)
+}
+
+func (s Setup) writeAutomation(b *strings.Builder) {
+	b.WriteString("run-automation, offline/echo agent, each request with its own key\n")
 	fmt.Fprintf(b, "medians of %d rounds of %g s after %g s of warm-up, the sides in turn\n", s.Rounds, s.Seconds, s.WarmUp)
-	settings = settings[:0]
+	var settings []string
 	for _, name := range slices.Sorted(maps.Keys(s.Overrides)) {
 		settings = append(settings, name+"="+s.Overrides[name])
 	}
@@ -102,7 +123,7 @@ func (g grid) write(b *strings.Builder) {
 	}
 }
 
-func (r Report) figures() grid {
+func (r *Report) figures() grid {
 	out := grid{{"clients", "side", "runs/s", "min-max", "p50 ms", "p99 ms", "max ms", "commits/run"}}
 	for _, level := range r.Levels {
 		for _, side := range []struct {
@@ -148,7 +169,7 @@ var columns = []struct {
 	{"client", []string{"client"}},
 }
 
-func (r Report) cpu() grid {
+func (r *Report) cpu() grid {
 	header := []string{"clients", "side"}
 	for _, c := range columns {
 		header = append(header, c.title)
@@ -178,7 +199,7 @@ func (r Report) cpu() grid {
 	return out
 }
 
-func (r Report) goals() grid {
+func (r *Report) goals() grid {
 	out := grid{{"clients", "measure", "measured", "goal", "met"}}
 	for _, g := range r.Goals {
 		met := "no"
@@ -192,7 +213,7 @@ func (r Report) goals() grid {
 
 const queryLength = 90
 
-func (r Report) statements() grid {
+func (r *Report) statements() grid {
 	out := grid{{"µs/run", "calls/run", "ms/call", "rows/call", "WAL bytes/run", "statement"}}
 	for _, st := range r.Statements {
 		query := []rune(strings.TrimSpace(st.Query))

@@ -1,0 +1,13 @@
+package machine
+
+import "testing"
+
+func TestAllowFiles(t *testing.T) {
+	t.Parallel()
+	if err := AllowFiles(64); err != nil {
+		t.Error(err)
+	}
+	if AllowFiles(1<<60) == nil {
+		t.Error("more files than any system allows")
+	}
+}

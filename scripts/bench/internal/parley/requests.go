@@ -1,0 +1,63 @@
+package parley
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+)
+
+// Request is what a client sends: Path with its query, Body as JSON or nil.
+type Request struct {
+	Method, Path string
+	Headers      map[string]string
+	Body         []byte
+}
+
+// Address is where the ingress listens, as host:port.
+func (p *Parley) Address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
+
+// Automation triggers a run of the agent and waits for it.
+func (p *Parley) Automation(message, key string) Request {
+	headers := map[string]string{"x-trigger-type": "schedule", "x-automation-id": "bench"}
+	return p.request(http.MethodPost, "/api/internal/run-automation", headers,
+		map[string]any{"target": p.agent, "input": map[string]string{"message": message}, "idempotencyKey": key})
+}
+
+// Chat says something to the agent and waits for the answer.
+func (p *Parley) Chat(session, message string) Request {
+	return p.request(http.MethodPost, "/api/agents?action=chat&id="+p.agent, nil, map[string]any{"sessionId": session, "message": message})
+}
+
+// ChatAsync is Chat without the wait.
+func (p *Parley) ChatAsync(session, message string) Request {
+	r := p.Chat(session, message)
+	r.Headers["Prefer"] = "respond-async"
+	return r
+}
+
+// ChatStream is Chat with the run's events as the answer.
+func (p *Parley) ChatStream(session, message string) Request {
+	return p.request(http.MethodPost, "/api/agents?action=chat&id="+p.agent, nil,
+		map[string]any{"sessionId": session, "message": message, "stream": true})
+}
+
+// Events asks for a run's events.
+func (p *Parley) Events(runID string) Request {
+	return p.request(http.MethodGet, "/api/runs?stream=1&id="+url.QueryEscape(runID), nil, nil)
+}
+
+// request is one with the organization's key.
+func (p *Parley) request(method, path string, headers map[string]string, body any) Request {
+	r := Request{Method: method, Path: path, Headers: map[string]string{"x-api-key": p.key}}
+	maps.Copy(r.Headers, headers)
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			panic(err) // maps of texts and booleans
+		}
+		r.Body = raw
+	}
+	return r
+}

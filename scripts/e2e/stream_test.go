@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// streaming has no limit of its own: a stream lasts as long as its run.
+var streaming = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// event is one server-sent event: its bytes, and what they say.
+type event struct{ raw, id, kind, data string }
+
+// stream is an open event stream.
+type stream struct {
+	res *http.Response
+	in  *bufio.Reader
+}
+
+func openStream(t *testing.T, method, url string, header map[string]string, body any) *stream {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+longest)
+	t.Cleanup(cancel)
+	payload, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	res, err := streaming.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("no stream: %d %v", res.StatusCode, res.Header)
+	}
+	return &stream{res: res, in: bufio.NewReader(res.Body)}
+}
+
+// watch opens the stream of a run, behind an event.
+func (a account) watch(t *testing.T, runID, last string) *stream {
+	t.Helper()
+	header := map[string]string{"x-api-key": a.key}
+	if last != "" {
+		header["Last-Event-ID"] = last
+	}
+	return openStream(t, http.MethodGet, a.url+"/api/runs?stream=1&id="+runID, header, nil)
+}
+
+// next gives the next event, or the error that ended the stream.
+func (s *stream) next() (event, error) {
+	var e event
+	for {
+		line, err := s.in.ReadString('\n')
+		if err != nil {
+			return e, err
+		}
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch name {
+		case "id":
+			e.id = value
+		case "event":
+			e.kind = value
+		case "data":
+			e.data = value
+		}
+		if e.raw == "" && e.id == "" {
+			continue // a comment, and the line behind it
+		}
+		if e.raw += line; line == "\n" {
+			return e, nil
+		}
+	}
+}
+
+// until reads up to an event that is found.
+func (s *stream) until(t *testing.T, what string, found func(event) bool) (events []event) {
+	t.Helper()
+	for {
+		e, err := s.next()
+		if err != nil {
+			t.Fatalf("the stream ended before %s: %v", what, err)
+		}
+		if events = append(events, e); found(e) {
+			return events
+		}
+	}
+}
+
+// rest reads a stream to its end, which must be the run's.
+func (s *stream) rest(t *testing.T) (events []event) {
+	t.Helper()
+	for {
+		e, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return events
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+}
+
+func ofKind(kind string) func(event) bool { return func(e event) bool { return e.kind == kind } }
+
+func bytesOf(events []event) string {
+	var out strings.Builder
+	for _, e := range events {
+		out.WriteString(e.raw)
+	}
+	return out.String()
+}
+
+// answerIn puts the pieces of the answer together.
+func answerIn(t *testing.T, events []event) string {
+	t.Helper()
+	var out strings.Builder
+	for _, e := range events {
+		var data struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString(data.Text)
+	}
+	return out.String()
+}
+
+// behind gives the events behind the first that is found.
+func behind(events []event, found func(event) bool) []event {
+	for i, e := range events {
+		if found(e) {
+			return events[i+1:]
+		}
+	}
+	return nil
+}
+
+func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	here, there := c.ingress(t), c.ingress(t)
+	victim := c.worker(t)
+	owner := signUp(t, here.url)
+	// The first model call stops in the middle of its answer, as that of a worker that dies; the second does not.
+	const text = "one two three four five six seven eight nine ten"
+	message := "fault stall*1: " + text
+	header := map[string]string{"x-api-key": owner.key, "Idempotency-Key": "k"}
+	chat := map[string]any{"sessionId": "s", "message": message, "stream": true}
+	whole := openStream(t, http.MethodPost, here.url+"/api/agents?action=chat&id="+owner.agent, header, chat)
+	runID := strings.TrimPrefix(whole.res.Header.Get("Location"), "/api/runs?id=")
+	before := whole.until(t, "the middle of the answer", func(e event) bool { return strings.Contains(e.data, "four") })
+	c.model.awaitCalls(t, message, 1)
+	eventually(t, 10*time.Second, "a checkpoint", func() bool { return c.number(t, "SELECT count(*) FROM run_events") > 0 })
+	victim.Kill9()
+	// Whoever resumes while nobody carries the run out gets the same as those who stayed.
+	resumed := owner.at(there).watch(t, runID, before[len(before)-1].id)
+	late := owner.at(there).watch(t, runID, "")
+	c.worker(t)
+
+	after := whole.rest(t)
+	if len(after) < 3 || after[len(after)-1].kind != "run.completed" {
+		t.Fatalf("the stream ended with %q", bytesOf(after))
+	}
+	again := behind(after, ofKind("run.restarted"))
+	if got := answerIn(t, again); got != echoed(text) {
+		t.Fatalf("behind run.restarted the stream says %q", got)
+	}
+	if !strings.Contains(bytesOf(after), `"afterStep":0`) {
+		t.Errorf("no step was recorded, and the stream says %q", bytesOf(after))
+	}
+	if got := bytesOf(resumed.rest(t)); got != bytesOf(after) {
+		t.Errorf("resumed on the other ingress:\n%s\nwho stayed saw\n%s", got, bytesOf(after))
+	}
+	if got := answerIn(t, behind(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
+		t.Errorf("who came late saw %q", got)
+	}
+	checkFinalLog(t, owner, there, runID, again)
+	replay := openStream(t, http.MethodPost, there.url+"/api/agents?action=chat&id="+owner.agent, header, chat)
+	if final := owner.watch(t, runID, "").rest(t); bytesOf(replay.rest(t)) != bytesOf(final) || replay.res.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the replay differs from the log; headers: %v", replay.res.Header)
+	}
+	if calls := c.model.count(message); calls != 2 {
+		t.Errorf("%d model calls, want 2: one for each attempt", calls)
+	}
+}
+
+// checkFinalLog reads an ended run's log on two ingresses, as a whole and from behind each of its events.
+func checkFinalLog(t *testing.T, owner account, there *edge, runID string, ending []event) {
+	t.Helper()
+	final := owner.watch(t, runID, "").rest(t)
+	if got := bytesOf(behind(final, ofKind("run.restarted"))); got != bytesOf(ending) {
+		t.Errorf("the log ends with\n%s\nlive came\n%s", got, bytesOf(ending))
+	}
+	for i, e := range final[:len(final)-1] {
+		if got := bytesOf(owner.at(there).watch(t, runID, e.id).rest(t)); got != bytesOf(final[i+1:]) {
+			t.Errorf("resumed behind %s came\n%s", e.id, got)
+		}
+	}
+	last := map[string]string{"x-api-key": owner.key, "Last-Event-ID": final[len(final)-1].id}
+	send(t.Context(), http.MethodGet, there.url+"/api/runs?stream=1&id="+runID, last, nil).want(t, http.StatusNoContent)
+}
+
+// The bus is what live events come by; without it they come from checkpoints, and no stream breaks.
+func TestChaosNATSKilledMidStream(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url)
+	const text = "one two three four"
+	message := "sleep 3s: " + text
+	header := map[string]string{"x-api-key": owner.key}
+	s := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, map[string]any{"sessionId": "s", "message": message, "stream": true})
+	s.until(t, "the start", ofKind("run.started"))
+	c.model.awaitCalls(t, message, 1)
+	c.nats.Kill9()
+	events := s.rest(t)
+	if got := answerIn(t, events); got != echoed(text) || events[len(events)-1].kind != "run.completed" {
+		t.Errorf("without the bus the stream says %q: %s", got, bytesOf(events))
+	}
+	c.nats.Restart()
+	next := map[string]any{"sessionId": "s", "message": "after", "stream": true}
+	after := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, next).rest(t)
+	if got := answerIn(t, after); got != echoed("after") {
+		t.Errorf("with the bus back the stream says %q", got)
+	}
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# scripts/fuzz.sh MODULE...: runs every fuzz target for FUZZTIME (10s), one after the other. What would begin after
+# FUZZTOTAL seconds is left out and named; 0 is no bound. An input that fails is shown, and kept in the package's
+# testdata/fuzz, where `make test` tries it from then on.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+[ $# -gt 0 ] || { echo 'usage: scripts/fuzz.sh MODULE...' >&2 && exit 2; }
+
+readonly time=${FUZZTIME:-10s} total=${FUZZTOTAL:-0}
+failed=() left=() ran=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# target PACKAGE NAME runs one target of the binary that was built.
+target() {
+	local started=$SECONDS cache
+	cache=$(go env GOCACHE)/fuzz/parley/$1
+	printf 'fuzz %s %s\n' "$1" "$2"
+	# The target ends at its time by itself; the bound is for one that hangs.
+	if (cd "$1" && timeout --kill-after=10 120 "$work/target" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$time" \
+		-test.fuzzcachedir "$cache" >"$work/log" 2>&1 </dev/null); then
+		printf '     %s, %d s\n' "$(grep -oE 'execs: [0-9]+' "$work/log" | tail -n 1)" $((SECONDS - started))
+		return
+	fi
+	failed+=("$2")
+	tail -n 60 "$work/log"
+	sed -nE 's,^ *Failing input written to (.*)$,\1,p' "$work/log" | while read -r input; do
+		printf 'the input, %s/%s:\n' "$1" "$input" && cat "$1/$input"
+	done
+}
+
+# Only packages that have targets are built, each once, with the instrumentation that fuzzing needs.
+for package in $(grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' "$@" | xargs -r -n 1 dirname | sed 's,^\./,,' | sort -u); do
+	if ! go test -c -fuzz . -o "$work/target" "./$package"; then
+		failed+=("$package")
+		continue
+	fi
+	for name in $("$work/target" -test.list '^Fuzz'); do
+		if ((total > 0 && SECONDS >= total)); then
+			left+=("$name")
+			continue
+		fi
+		target "$package" "$name"
+		ran=$((ran + 1))
+	done
+done
+
+printf 'fuzz: %d targets in %d s, %d failed' "$ran" "$SECONDS" "${#failed[@]}"
+[ "${#failed[@]}" = 0 ] || printf ' (%s)' "${failed[*]}"
+[ "${#left[@]}" = 0 ] || printf ', %d not run for want of time (%s)' "${#left[@]}" "${left[*]}"
+printf '\n'
+[ "$ran" -gt 0 ] && [ "${#failed[@]}" = 0 ]
