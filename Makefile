@@ -21,6 +21,7 @@ PACKAGES ?= $(MODULES:%=./%/...)
 FIX ?=# 1: lint mends what it can
 TESTFLAGS ?=# further flags of go test, such as -run TestName
 FORMAT ?= pkgname
+FUZZTIME ?= 10s# of each fuzz target
 
 race := $(filter-out 0 no,$(RACE))
 # -count=1: tests of real processes are run, not remembered.
@@ -64,6 +65,11 @@ chaos: ## Run those end-to-end tests that kill processes
 	@scripts/setup test
 	@$(MAKE) -s bin/gotestsum bin/nats-server
 	@$(gotest) $(TESTFLAGS) -run Chaos ./scripts/e2e/...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a moment (FUZZTIME=10s, PACKAGES=ingress)
+	@scripts/setup test
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(PACKAGES:%/...=%)
 
 .PHONY: bench
 bench: ## Measure runs a second and latency beside the floor (ARGS)

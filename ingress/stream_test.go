@@ -51,7 +51,7 @@ func (r *rig) follow(method, url string, headers head, body string) *follower {
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
-	res, err := openapitest.Do(r.T, loopback, req)
+	res, err := openapitest.Do(r.T, loopback, req) //nolint:bodyclose // leave does, at the latest at the test's end
 	if err != nil {
 		r.Fatalf("%s %s: %v", method, url, err)
 	}
@@ -75,7 +75,7 @@ func (r *rig) events(base, runID, last string) *follower {
 func (f *follower) isStream() {
 	f.Helper()
 	h := f.res.Header
-	if f.res.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" ||
+	if f.res.StatusCode != http.StatusOK || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" ||
 		h.Get("X-Accel-Buffering") != "no" || h.Get("Content-Length") != "" {
 		f.Fatalf("no stream: %d %v", f.res.StatusCode, h)
 	}
@@ -294,10 +294,11 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	created, _ := f.next()
 	seen = append(seen, created)
 	var data struct {
-		RunID, AgentID, SessionID string
-		TemplateID                *string
-		Trigger                   domain.Trigger
-		CreatedAt                 string
+		RunID     string         `json:"runId"`
+		AgentID   string         `json:"agentId"`
+		SessionID string         `json:"sessionId"`
+		Trigger   domain.Trigger `json:"trigger"`
+		CreatedAt string         `json:"createdAt"`
 	}
 	if err := json.Unmarshal([]byte(created.data), &data); err != nil || created.id != "0.1" || data.RunID != runID || data.AgentID != r.agent ||
 		data.SessionID != "s" || data.Trigger.Type != "chat" || data.CreatedAt == "" || !strings.HasPrefix(created.data, `{"runId":"`+runID+`",`) {
@@ -312,8 +313,9 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 		}
 		expect(fmt.Sprintf(`1.%d message.delta {"runId":"%s","text":%s}`, n+2, runID, shown))
 	}
-	h.tell("tool.started", `{"toolCall":{"id":"c"}}`)
-	expect(`1.5 tool.started {"runId":"` + runID + `","toolCall":{"id":"c"}}`)
+	const call = `{"id":"c","name":"webSearch","status":"running","input":{},"output":null,"durationMs":0}`
+	h.tell("tool.started", `{"toolCall":`+call+`}`)
+	expect(`1.5 tool.started {"runId":"` + runID + `","toolCall":` + call + `}`)
 	h.finish("Hello <there>\nand ☾")
 	result := r.call("GET", "/api/runs?id="+runID, r.asKey(), "").want(200).body
 	expect(`1.6 run.completed {"runId":"` + runID + `","run":` + result + `}`)
@@ -549,6 +551,39 @@ func TestStoppingEndsStreamsThatGoOnElsewhere(t *testing.T) {
 	h.finish("ab")
 	if got := other.all(); summary(got) != "1.3 message.delta, 1.4 run.completed" {
 		t.Errorf("resumed with %s", summary(got))
+	}
+}
+
+func TestAnErasedRunHasNoEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	r.echo()
+	f := r.follow("POST", r.url+r.chatPath(), r.asKey("Idempotency-Key", "k"), streamed)
+	runID := strings.TrimPrefix(f.res.Header.Get("Location"), "/api/runs?id=")
+	f.until("run.completed")
+	r.call("DELETE", "/api/sessions?id=s&agentId="+r.agent, r.asKey(), "").want(200)
+	for _, a := range []answer{
+		r.call("GET", "/api/runs?stream=1&id="+runID, r.asKey(), ""),
+		r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), streamed),
+	} {
+		if p := a.problem(410); p.Code != "erased" {
+			t.Errorf("an erased run gave %s", a.body)
+		}
+	}
+}
+
+func TestAnErasureEndsStreams(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	f := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed)
+	h := r.take()
+	h.say("a")
+	f.until("message.delta")
+	r.call("DELETE", "/api/sessions?id=s&agentId="+r.agent, r.asKey(), "").want(200)
+	for _, e := range f.all() {
+		if e.kind != "run.cancelled" {
+			t.Errorf("an erased run told %s", e.raw)
+		}
 	}
 }
 

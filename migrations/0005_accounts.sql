@@ -126,6 +126,21 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
 $$;
 -- +goose StatementEnd
 
+-- The organizations of a user that somebody who gets into the account would gain something in: all but those that
+-- nobody else belongs to and that hold nothing, as everybody's first one does until it is used.
+-- +goose StatementBegin
+CREATE FUNCTION parley_holdings(member text)
+RETURNS TABLE (id text, role text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+  SELECT m.org_id, m.role FROM memberships m WHERE m.user_id = member AND (
+    EXISTS (SELECT 1 FROM memberships o WHERE o.org_id = m.org_id AND o.user_id <> member)
+    OR EXISTS (SELECT 1 FROM agents a WHERE a.org_id = m.org_id)
+    OR EXISTS (SELECT 1 FROM api_keys k WHERE k.org_id = m.org_id)
+    OR EXISTS (SELECT 1 FROM invitations i WHERE i.org_id = m.org_id)
+    OR EXISTS (SELECT 1 FROM runs r WHERE r.org_id = m.org_id))
+$$;
+-- +goose StatementEnd
+
 -- The invitation that a link's token names, while it holds.
 -- +goose StatementBegin
 CREATE FUNCTION parley_invitation(hash bytea)
@@ -150,7 +165,7 @@ DECLARE
   f regprocedure;
 BEGIN
   FOREACH f IN ARRAY ARRAY['parley_key_credentials(text[])', 'parley_login_credentials(bytea[])', 'parley_touch_keys(text[],timestamptz[])',
-    'parley_memberships(text)', 'parley_invitation(bytea)', 'parley_prune_invitations()']::regprocedure[]
+    'parley_memberships(text)', 'parley_holdings(text)', 'parley_invitation(bytea)', 'parley_prune_invitations()']::regprocedure[]
   LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO parley_app', f);
@@ -161,7 +176,7 @@ END $$;
 REVOKE CREATE ON SCHEMA public FROM parley_system;
 -- +goose Down
 DROP FUNCTION parley_key_credentials(text[]), parley_login_credentials(bytea[]), parley_touch_keys(text[], timestamptz[]),
-  parley_memberships(text), parley_invitation(bytea), parley_prune_invitations();
+  parley_memberships(text), parley_holdings(text), parley_invitation(bytea), parley_prune_invitations();
 -- +goose StatementBegin
 DO $$
 DECLARE

@@ -37,7 +37,9 @@ func (r *rig) logOf(runID string) (log *store.EventLog, events []domain.Event) {
 func said(t *testing.T, events []domain.Event) (text, types string) {
 	t.Helper()
 	for _, e := range events {
-		var piece struct{ Text string }
+		var piece struct {
+			Text string `json:"text"`
+		}
 		if err := json.Unmarshal(e.Data, &piece); err != nil {
 			t.Fatal(err)
 		}

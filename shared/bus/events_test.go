@@ -17,7 +17,7 @@ import (
 func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.Heard) {
 	t.Helper()
 	watch, heard := b.NewWatch(), make(chan bus.Heard, 1<<17)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		watch.Run(ctx, func(h bus.Heard) { heard <- h })

@@ -78,7 +78,9 @@ type Claim struct {
 }
 
 // A doorbell names a run, and only its row knows whose it is: this function looks at all organizations' runs.
-const claimQuery = `SELECT * FROM claim_runs($1, $2)`
+const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
+  automation_id, idempotency_key, input, caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
+  deadline, db_now, caller_allowed FROM claim_runs($1, $2)`
 
 // Claim takes those of the runs that may start now, in one statement. The answers are in the order of runIDs.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
@@ -115,7 +117,7 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 	}
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, `SELECT * FROM void_claims($1)`, pq.Array(void))
+		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims($1)`, pq.Array(void))
 	})
 	if err != nil {
 		return fmt.Errorf("reading runs that cannot be claimed: %w", err)

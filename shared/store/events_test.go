@@ -171,8 +171,12 @@ func TestEventLogsOfManyRuns(t *testing.T) {
 	b.endWith(gone, store.Chunk{}, 3)
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, ids[1])
 	logs, err := b.s.EventLogs(t.Context(), []store.EventLogRequest{
-		{RunID: ids[2], OrganizationID: b.org}, {RunID: ids[1], OrganizationID: b.org}, {RunID: ids[0], OrganizationID: b.org},
-		{RunID: ids[2], OrganizationID: "org_other"}, {RunID: "run_none", OrganizationID: b.org}, {RunID: ids[2], OrganizationID: b.org},
+		{RunID: ids[2], OrganizationID: b.org},
+		{RunID: ids[1], OrganizationID: b.org},
+		{RunID: ids[0], OrganizationID: b.org},
+		{RunID: ids[2], OrganizationID: "org_other"},
+		{RunID: "run_none", OrganizationID: b.org},
+		{RunID: ids[2], OrganizationID: b.org},
 	})
 	if err != nil || len(logs) != 6 || logs[1] != nil || logs[3] != nil || logs[4] != nil {
 		t.Fatalf("logs %+v, %v", logs, err)

@@ -40,7 +40,8 @@ type Finished struct {
 	Freed    map[string]int   // by organization; for HandOver
 }
 
-const finishQuery = `SELECT * FROM finish_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+const finishQuery = `SELECT run_id, org_id, place
+FROM finish_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
 // Finish saves endings in one statement. One batch holds at most one ending per run.
 func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
@@ -162,7 +163,7 @@ func jobs(rows []jobRow) []domain.Job {
 	return out
 }
 
-const handOverQuery = `SELECT * FROM hand_over($1, $2, $3, $4)`
+const handOverQuery = `SELECT ` + jobColumns + ` FROM hand_over($1, $2, $3, $4) o`
 
 // HandOver gives the places that finished runs left, by organization, to waiting runs, as long as no more
 // than window of an organization are dispatched, and tells which to ring for. Places that are handed over

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -67,8 +68,8 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 	})
 }
 
-// CreateMemberReset is CreateReset by an admin of an organization for a member of it, of no higher role, who is
-// in no other organization: permission_denied otherwise, and not_found when they are no member at all.
+// CreateMemberReset is CreateReset by an admin of an organization for a member of it, of no higher role, who has
+// nothing in any other organization: permission_denied otherwise, and not_found when they are no member at all.
 func (s *Store) CreateMemberReset(ctx context.Context, who Actor, userID string, tokenHash []byte, expires time.Time) error {
 	return s.within(ctx, []string{who.OrganizationID}, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)
@@ -87,11 +88,11 @@ func (s *Store) CreateMemberReset(ctx context.Context, who Actor, userID string,
 		if _, err := lockUser(ctx, tx, userID); err != nil {
 			return err
 		}
-		all, err := memberships(ctx, tx, userID)
+		elsewhere, err := holdsElsewhere(ctx, tx, userID, who.OrganizationID)
 		if err != nil {
 			return err
 		}
-		if len(all) > 1 {
+		if elsewhere {
 			return apierr.New(apierr.PermissionDenied, "this person belongs to other organizations, whose data a reset would open")
 		}
 		made := reset{UserID: userID, Organization: optional(who.OrganizationID), Role: optional(string(own)), By: who.by()}
@@ -99,7 +100,7 @@ func (s *Store) CreateMemberReset(ctx context.Context, who Actor, userID string,
 	})
 }
 
-// reset is a link's bounds. One that an admin made is void once the person belongs to another organization or
+// reset is a link's bounds. One that an admin made is void once the person has something in another organization or
 // has a higher role than its maker had, and when its maker stops being one.
 type reset struct {
 	UserID       string  `db:"user_id"`
@@ -153,14 +154,30 @@ func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.User, e
 	if err != nil || link.Organization == nil {
 		return user, err
 	}
+	elsewhere, err := holdsElsewhere(ctx, tx, link.UserID, *link.Organization)
+	if err != nil {
+		return domain.User{}, err
+	}
 	all, err := memberships(ctx, tx, link.UserID)
 	if err != nil {
 		return domain.User{}, err
 	}
-	if len(all) != 1 || all[0].ID != *link.Organization || !domain.Role(*link.Role).AtLeast(all[0].Role) {
+	here := slices.IndexFunc(all, func(m domain.Membership) bool { return m.ID == *link.Organization })
+	if elsewhere || here < 0 || !domain.Role(*link.Role).AtLeast(all[here].Role) {
 		return domain.User{}, notFound()
 	}
 	return user, nil
+}
+
+// holdsElsewhere reports whether a user has anything in another organization than org: it is not for that one's
+// admins to open. An organization of their own that they never used is nothing.
+func holdsElsewhere(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
+	var elsewhere bool
+	err := tx.GetContext(ctx, &elsewhere, `SELECT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)`, userID, org)
+	if err != nil {
+		return false, fmt.Errorf("reading memberships: %w", err)
+	}
+	return elsewhere, nil
 }
 
 // UseReset spends a reset link: the password is the new one, all login sessions of the user end, their other

@@ -62,6 +62,10 @@ const runColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.p
 	r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at`
 
+// runResult are the same columns of a function that has read them.
+const runResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
+	idempotency_hash, fingerprint, status, ended, result, attempts, created_at, started_at, finished_at, expires_at`
+
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
 // An ended run is gone once its retention has passed, even before the sweeper removes the row.
@@ -113,7 +117,7 @@ type RunOf struct {
 // EndedRuns reads those of the runs that have ended, in any order: what waiting requests poll for when a
 // reply was lost.
 func (s *Store) EndedRuns(ctx context.Context, runs []RunOf) ([]StoredRun, error) {
-	stmt, err := s.prepared(ctx, `SELECT * FROM ended_runs($1, $2)`)
+	stmt, err := s.prepared(ctx, `SELECT `+runResult+` FROM ended_runs($1, $2)`)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +171,7 @@ type KeyOf struct {
 
 // RunsByKey reads the live runs that hold the keys, in the order of keys; a missing one is nil.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyOf) ([]*StoredRun, error) {
-	stmt, err := s.prepared(ctx, `SELECT * FROM runs_by_key($1, $2)`)
+	stmt, err := s.prepared(ctx, `SELECT `+runResult+` FROM runs_by_key($1, $2)`)
 	if err != nil {
 		return nil, err
 	}

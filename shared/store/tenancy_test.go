@@ -97,14 +97,24 @@ func all[T any](list []*T, err error) (any, error) {
 }
 
 var probes = []probe{
-	{"Agent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.Agent(ctx, org, of.agent) }},
-	{"Agents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) { return s.Agents(ctx, org, "", "", 100) }},
+	{"Agent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Agent(ctx, org, of.agent)
+	}},
+	{"Agents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Agents(ctx, org, "", "", 100)
+	}},
 	{"UpdateAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.UpdateAgent(ctx, org, of.agent, 0, func(a *domain.Agent) error { a.Description = "theirs"; return nil })
 	}},
-	{"DeleteAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return nil, s.DeleteAgent(ctx, org, of.agent) }},
-	{"Config", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.Config(ctx, org, of.agent, 2) }},
-	{"RunByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.RunByID(ctx, org, "", of.ended) }},
+	{"DeleteAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return nil, s.DeleteAgent(ctx, org, of.agent)
+	}},
+	{"Config", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Config(ctx, org, of.agent, 2)
+	}},
+	{"RunByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.RunByID(ctx, org, "", of.ended)
+	}},
 	{"ListRuns", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.ListRuns(ctx, org, store.RunFilter{}, 100)
 	}},
@@ -114,8 +124,12 @@ var probes = []probe{
 	{"RunsByKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return all(s.RunsByKey(ctx, []store.KeyOf{{OrganizationID: org, Hash: contract.Hash(of.org, "k")}}))
 	}},
-	{"History", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.History(ctx, org, of.ref, 100, 100) }},
-	{"Steps", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.Steps(ctx, org, of.held.RunID) }},
+	{"History", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.History(ctx, org, of.ref, 100, 100)
+	}},
+	{"Steps", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Steps(ctx, org, of.held.RunID)
+	}},
 	{"EventLogs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return all(s.EventLogs(ctx, []store.EventLogRequest{{RunID: of.held.RunID, OrganizationID: org}, {RunID: of.ended, OrganizationID: org}}))
 	}},
@@ -127,7 +141,9 @@ var probes = []probe{
 		found, turns, err := s.ReadSession(ctx, name, 0, 100)
 		return []any{found, turns}, err
 	}},
-	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.EraseSession(ctx, of.sessionName(org)) }},
+	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.EraseSession(ctx, of.sessionName(org))
+	}},
 	{"Keys", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Keys(ctx, store.KeyFilter{OrganizationID: org}, 100)
 	}},
@@ -156,7 +172,9 @@ var probes = []probe{
 	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.SaveEvents(ctx, []store.Checkpoint{{Held: of.heldBy(org), Chunk: store.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}}})
 	}},
-	{"PutBack", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) { return s.PutBack(ctx, of.heldBy(org), 0, nil) }},
+	{"PutBack", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.PutBack(ctx, of.heldBy(org), 0, nil)
+	}},
 	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		run := domain.Run{ID: of.held.RunID}
 		run.End(domain.RunFailed, store.WorkerLost, domain.At(time.Now()), 1)

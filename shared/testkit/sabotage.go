@@ -59,12 +59,20 @@ func (s *Sabotage) Connect(ctx context.Context) (driver.Conn, error) {
 // prepares each one, so that all come by PrepareContext.
 type wholeConn interface {
 	driver.Conn
+	workingConn
+	pooledConn
+}
+
+type workingConn interface {
 	driver.ConnPrepareContext
 	driver.ConnBeginTx
+	driver.NamedValueChecker
+}
+
+type pooledConn interface {
 	driver.Pinger
 	driver.SessionResetter
 	driver.Validator
-	driver.NamedValueChecker
 }
 
 type sabotagedConn struct {

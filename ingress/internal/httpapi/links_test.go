@@ -126,6 +126,8 @@ func (w *world) only(p person, org string) {
 	w.api.Auth.ForgetUser(p.id)
 }
 
+const agentBody = `{"name":"a","systemPrompt":"p"}`
+
 func TestWhoMayReset(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
@@ -136,7 +138,7 @@ func TestWhoMayReset(t *testing.T) {
 	w.add(ada, ada.org, cleo.email, domain.RoleMember)
 	w.add(ada, ada.org, dan.email, domain.RoleMember)
 	w.only(bea, ada.org)
-	w.only(cleo, ada.org)
+	w.do("POST", "/api/agents", agentBody, dan.auth).want(t, "something of one's own", 201, "")
 	at := "X-Organization-Id: " + ada.org
 	for name, c := range map[string]struct {
 		id, problems string
@@ -212,6 +214,9 @@ func TestResetLinksOutliveNoRight(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *world, ada, bea, cleo person){
 		"the person became an owner":        func(w *world, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },
+		"the person uses what is their own": func(w *world, _, _, cleo person) {
+			w.do("POST", "/api/agents", agentBody, cleo.auth).want(w.t, "an agent", 201, "")
+		},
 		"the person belongs elsewhere, too": func(w *world, _, bea, cleo person) { w.add(bea, bea.org, cleo.email, domain.RoleMember) },
 		"the person was moved": func(w *world, _, bea, cleo person) {
 			w.add(bea, bea.org, cleo.email, domain.RoleMember)
@@ -229,7 +234,6 @@ func TestResetLinksOutliveNoRight(t *testing.T) {
 			ada, bea, cleo := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com")
 			w.add(ada, ada.org, bea.email, domain.RoleAdmin)
 			w.add(ada, ada.org, cleo.email, domain.RoleMember)
-			w.only(cleo, ada.org)
 			link := w.do("POST", "/api/organizations/members?action=reset&id="+cleo.id, "", bea.auth, "X-Organization-Id: "+ada.org).want(t, "a link", 201, "")
 			status, problems := 200, ""
 			if change != nil {

@@ -120,6 +120,10 @@ func (a *api) renameOrganization(c *gin.Context) {
 		fail(c, err)
 		return
 	}
+	if body.ID.Set && body.ID.Value != org {
+		fail(c, apierr.Invalid("id", codeInvalidValue, "must be the id that the query names"))
+		return
+	}
 	who := actor(c)
 	if who.UserID == "" && org != who.OrganizationID {
 		fail(c, apierr.New(apierr.NotFound, "no such resource"))

@@ -97,6 +97,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	e := gin.New()
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false
+	e.UseRawPath = true // an escaped slash is no slash to the proxies before us, which may guard paths
 	e.ContextWithFallback = false
 	// Addresses behind proxies are auth's matter: gin itself believes nobody.
 	if err := e.SetTrustedProxies(nil); err != nil {

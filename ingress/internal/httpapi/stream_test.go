@@ -80,7 +80,7 @@ func send(t *testing.T, q *quiet, w *timed, ctx context.Context) { //nolint:revi
 	c, _ := gin.CreateTestContext(w)
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
-	sendEvents(c, "run_1", q)
+	sendEvents(c, "run_1", q) //nolint:contextcheck // the request has it
 }
 
 func TestAStreamBeatsEveryTenSeconds(t *testing.T) {

@@ -58,7 +58,7 @@ type bodyRow struct {
 // bodyRows are all rows with bodies.
 func bodyRows(t *testing.T) []bodyRow {
 	t.Helper()
-	m := newMatrix(t)
+	m := newMatrix(t, newArena(t))
 	var rows []bodyRow
 	for _, r := range accessTable {
 		if r.body == "" {
@@ -85,8 +85,8 @@ func (r bodyRow) good() (target, body string) {
 	return r.path + "?" + fill(r.query), fill(r.body)
 }
 
-func (r bodyRow) sent(target, body string, headers ...string) answer {
-	headers = append(slices.Clone(headers), "Prefer: respond-async")
+func (r bodyRow) sent(target, body string) answer {
+	headers := []string{"Prefer: respond-async"}
 	if r.who != forAnyone && r.who != forLink {
 		headers = append(headers, r.caller.headers...)
 	}
@@ -330,10 +330,12 @@ func TestReadFieldsChangeNothing(t *testing.T) {
 	if strings.HasPrefix(after.text(t, "updatedAt"), "1999") {
 		t.Errorf("updatedAt became %s", after.text(t, "updatedAt"))
 	}
-	org := a.ok("PUT", "/api/organizations?id="+h.org, `{"id":"`+other.org+`","name":"n","role":"member","createdAt":"1999-01-01T00:00:00.000Z"}`, h.owner.auth)
+	org := a.ok("PUT", "/api/organizations?id="+h.org, `{"id":"`+h.org+`","name":"n","role":"member","createdAt":"1999-01-01T00:00:00.000Z"}`, h.owner.auth)
 	if org.text(t, "id") != h.org || org.text(t, "role") != "owner" || strings.HasPrefix(org.text(t, "createdAt"), "1999") {
 		t.Errorf("the organization became %s", org.body)
 	}
+	a.from("PUT", "/api/organizations?id="+h.org, `{"id":"`+other.org+`","name":"x"}`, h.owner.auth).want(t, "another organization's id", 400,
+		"invalid_request id:invalid_value")
 	a.from("PUT", "/api/agents?id="+agentID, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "another id", 400, "invalid_request id:invalid_value")
 	a.from("PUT", "/api/agents?id="+foreign, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "a foreign id", 404, "not_found")
 }

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func TestReference(t *testing.T) {
 				t.Errorf("%s %s: id %q, summary %q, %d responses", o.Method, o.Path, o.ID, o.Summary, len(o.Responses))
 			}
 			ids[o.ID] = true
-			if len(o.Samples) == 0 && o.Method != "HEAD" {
+			if len(o.Samples) == 0 && o.Method != http.MethodHead {
 				t.Errorf("%s has no sample", o.ID)
 			}
 			checkSamples(t, o)
@@ -71,7 +72,7 @@ func checkResponses(t *testing.T, o Operation, schemas map[string]bool) {
 				t.Errorf("%s %s: no schema %s", o.ID, r.Status, span.Link)
 			}
 		}
-		if r.Status >= "400" && len(r.Codes) == 0 && o.ID != "readyz" && o.Method != "HEAD" {
+		if r.Status >= "400" && len(r.Codes) == 0 && o.ID != "readyz" && o.Method != http.MethodHead {
 			t.Errorf("%s %s has no error code", o.ID, r.Status)
 		}
 		if r.Status < "300" && slices.Contains(r.Media, "application/json") && o.Answer == nil && o.ID != "openapi" {

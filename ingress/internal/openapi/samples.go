@@ -3,6 +3,7 @@ package openapi
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -90,31 +91,34 @@ func compact(value any) string {
 
 // Target is the sample's path and query.
 func (s Sample) Target() string {
-	target := s.Path
+	parts := make([]string, len(s.Query))
 	for i, pair := range s.Query {
-		target += string("?&"[min(i, 1)]) + pair[0] + "=" + url.QueryEscape(pair[1])
+		parts[i] = pair[0] + "=" + url.QueryEscape(pair[1])
 	}
-	return target
+	if len(parts) == 0 {
+		return s.Path
+	}
+	return s.Path + "?" + strings.Join(parts, "&")
 }
 
 // Curl writes the sample as a command for a service at the base address.
 func (s Sample) Curl(base string) string {
-	out := "curl "
+	words := []string{"curl"}
 	switch {
 	case s.stream:
-		out += "-N "
-	case s.Method == "POST" && s.Body != "", s.Method == "GET":
+		words = append(words, "-N")
+	case s.Method == http.MethodPost && s.Body != "", s.Method == http.MethodGet:
 	default:
-		out += "-X " + s.Method + " "
+		words = append(words, "-X", s.Method)
 	}
-	out += quoted(base + s.Target())
+	lines := []string{strings.Join(append(words, quoted(base+s.Target())), " ")}
 	for _, header := range s.Headers {
-		out += " \\\n  -H " + quoted(header[0]+": "+header[1])
+		lines = append(lines, "-H "+quoted(header[0]+": "+header[1]))
 	}
 	if s.Body != "" {
-		out += " \\\n  -d " + quoted(s.Body)
+		lines = append(lines, "-d "+quoted(s.Body))
 	}
-	return out
+	return strings.Join(lines, " \\\n  ")
 }
 
 // quoted quotes for a shell; variables stay variables.

@@ -10,7 +10,9 @@ import (
 type Type []Span
 
 // words are how the pages call JSON's types.
-var words = map[string]string{"string": "text", "integer": "whole number", "boolean": "true or false", "object": "object", "null": "null", "array": "list"}
+var words = map[string]string{
+	"string": "text", "integer": "whole number", "boolean": "true or false", "object": "object", "null": "null", "array": "list",
+}
 
 func typeOf(schema object) Type {
 	if name, isRef := strings.CutPrefix(schema.text("$ref"), "#/components/schemas/"); isRef {
@@ -80,6 +82,8 @@ func rulesOf(schema object) string {
 			rules = append(rules, fmt.Sprintf("%v%s", lo, unit))
 		case lo != nil && hi != nil:
 			rules = append(rules, fmt.Sprintf("%v to %v%s", lo, hi, unit))
+		case lo != nil && fmt.Sprint(lo) == "1" && unit != "":
+			rules = append(rules, "not empty")
 		case lo != nil:
 			rules = append(rules, fmt.Sprintf("%v%s or more", lo, unit))
 		case hi != nil:

@@ -10,9 +10,9 @@ import (
 )
 
 // message makes a message of so many events, the first of which has that id.
-func message(t testing.TB, first string, events int) []byte {
-	t.Helper()
-	id := eventID(t, first)
+func message(tb testing.TB, first string, events int) []byte {
+	tb.Helper()
+	id := eventID(tb, first)
 	var lines []byte
 	for n := range events {
 		lines = domain.AppendEventLine(lines, "message.delta", []byte(`{"text":"`+strconv.Itoa(id.N+n)+`"}`))
@@ -20,11 +20,11 @@ func message(t testing.TB, first string, events int) []byte {
 	return contract.EventMessage(domain.EventChunk{Fence: id.Fence, First: id.N, Lines: lines})
 }
 
-func eventID(t testing.TB, text string) domain.EventID {
-	t.Helper()
+func eventID(tb testing.TB, text string) domain.EventID {
+	tb.Helper()
 	id, err := domain.ParseEventID(text)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return id
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,7 +159,7 @@ func (r *Reader) takeHeard() []domain.Event {
 func (r *Reader) putBack(messages [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard = append(messages[:len(messages):len(messages)], r.heard...)
+	r.heard = append(slices.Clip(messages), r.heard...)
 	for _, m := range messages {
 		r.bytes += len(m) + perMessage
 	}

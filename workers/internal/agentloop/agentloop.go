@@ -67,10 +67,10 @@ type Journal interface {
 
 // Types of events, as the HTTP contract names them.
 const (
-	EventDelta         = "message.delta"
-	EventToolStarted   = "tool.started"
-	EventToolCompleted = "tool.completed"
-	EventCitation      = "citation.added"
+	EventDelta         = domain.EventMessageDelta
+	EventToolStarted   = domain.EventToolStarted
+	EventToolCompleted = domain.EventToolCompleted
+	EventCitation      = domain.EventCitationAdded
 )
 
 // Event is something to show while a run goes on; only the field of its type is set.

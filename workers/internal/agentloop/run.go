@@ -94,6 +94,9 @@ func (r *run) send(e Event) {
 
 // emitDelta passes a piece of text on, after the gap that sets this turn's text off from earlier ones.
 func (r *run) emitDelta(d llm.Delta) {
+	if d.Text == "" {
+		return // a gap for nothing would be text that the answer lacks
+	}
 	if !r.streamed && r.out.Text != "" {
 		r.send(Event{Type: EventDelta, Step: r.seq + 1, Text: gap})
 	}

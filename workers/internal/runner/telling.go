@@ -165,7 +165,8 @@ func (t *telling) settled(ctx context.Context) {
 func (t *telling) rest(run domain.Run) (events store.Chunk, endN int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3 && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
+	alone := t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3
+	if alone && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
 		return store.Chunk{}, t.next
 	}
 	return t.chunk(), t.next

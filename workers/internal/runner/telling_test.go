@@ -165,6 +165,7 @@ func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
 		tt.fail = nil
 		tt.mu.Unlock()
 		<-time.After(2 * checkpointEvery)
+		synctest.Wait()
 		if tried < 2 || chunks(tt.saved) != "2-3" || tt.saved[0].Events != "message.delta {\"text\":\"a\"}\nmessage.delta {\"text\":\"b\"}\n" {
 			t.Errorf("after %d failures stored %+v", tried, tt.saved)
 		}
@@ -192,6 +193,7 @@ func TestAnEndWaitsForACheckpointInHand(t *testing.T) {
 			t.Errorf("left %+v, ends at %d", rest, end)
 		}
 		<-time.After(time.Minute)
+		synctest.Wait()
 		if len(tt.at) != 1 {
 			t.Errorf("%d checkpoints after the end", len(tt.at)-1)
 		}
@@ -205,6 +207,7 @@ func TestARunThatWasTakenEndsItsAttempt(t *testing.T) {
 		tt.lost = true
 		tt.say("a")
 		<-time.After(2 * checkpointEvery)
+		synctest.Wait()
 		tt.close()
 		if tt.taken != 1 {
 			t.Errorf("the attempt was ended %d times", tt.taken)

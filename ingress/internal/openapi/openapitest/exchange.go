@@ -27,14 +27,14 @@ type Exchange struct {
 }
 
 // Check fails the test unless the document describes the exchange.
-func Check(t testing.TB, e Exchange) {
-	t.Helper()
+func Check(tb testing.TB, e Exchange) {
+	tb.Helper()
 	c, err := Document()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := c.Check(e); err != nil {
-		t.Errorf("%s %s, answer %d, is not as openapi.yaml says: %v\n%.2000s", e.Method, e.URL.RequestURI(), e.Status, err, e.Body)
+		tb.Errorf("%s %s, answer %d, is not as openapi.yaml says: %v\n%.2000s", e.Method, e.URL.RequestURI(), e.Status, err, e.Body)
 	}
 }
 
@@ -68,11 +68,12 @@ func (c *Contract) Check(e Exchange) error {
 	return errors.Join(c.headers(here, response.Value, e), c.body(here, response.Value, e), c.taken(at, operation, e))
 }
 
+// pages are where the paths of pages begin.
+var pages = []string{"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/"}
+
 // IsPage reports whether a path is a page of the browser's, which is no part of the interface.
 func IsPage(path string) bool {
-	return path == "/" || slices.ContainsFunc([]string{"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/"}, func(page string) bool {
-		return strings.HasPrefix(path, page)
-	})
+	return path == "/" || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
 }
 
 func isProblem(header http.Header) bool {

@@ -26,7 +26,7 @@ const oneEvent = "id: 1.2\nevent: message.delta\ndata: {\"runId\":\"run_01k9z8xh
 // service answers as the path says, to a request that must arrive whole.
 func service(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
-	w.Header().Set("X-Request-Id", "r")
+	w.Header().Set("X-Request-ID", "r")
 	w.Header().Set("Ratelimit-Policy", `"user";q=300;w=60`)
 	w.Header().Set("Ratelimit", `"user";r=299;t=21`)
 	switch {

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/openapi"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/store"
+)
+
+// each calls f with every operation that counts requests, and a sample of it.
+func each(f func(o openapi.Operation, target, body string)) {
+	for _, group := range openapi.Read().Groups {
+		for _, o := range group.Operations {
+			if group.Name == "Operations" {
+				continue
+			}
+			sample := o.Samples[len(o.Samples)-1]
+			f(o, sample.Target(), sample.Body)
+		}
+	}
+}
+
+// TestEveryOperationIsLimited sends a sample of every operation by somebody who has no request left.
+func TestEveryOperationIsLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
+	ada := w.signUp("ada@example.com")
+	for range 2 {
+		w.do("GET", "/api/agents", "", ada.auth).want(t, "within the limit", 200, "")
+	}
+	w.do("GET", "/api/agents/templates", "", "X-Tenant-Id: tenant_demo").want(t, "within the demo limit", 200, "")
+	each(func(o openapi.Operation, target, body string) {
+		who := ada.auth
+		switch {
+		case o.ID == "runAutomation":
+			return // counted by organization, once the idempotency key is known to be new: TestSystemLimit and others
+		case len(o.Credentials) == 0:
+			who = "X-Tenant-Id: tenant_demo"
+		}
+		w.do(o.Method, target, body, who).want(t, o.ID, 429, "rate_limited")
+	})
+}
+
+// TestEveryOperationWithoutDatabase sends a sample of every operation while the database cannot be reached: whoever
+// is known by now is told so, and nothing else.
+func TestEveryOperationWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	w.do("GET", "/api/agents", "", ada.auth).want(t, "while it can be reached", 200, "")
+	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
+	must(t, err)
+	t.Cleanup(func() { _ = away.Close() })
+	w.api.Store = away
+	w.api.Dispatch = dispatch.New(dispatch.Config{Window: 1, BacklogMax: 1}, away, nil, zerolog.Nop())
+	each(func(o openapi.Operation, target, body string) {
+		if slices.Contains([]string{"runAutomation", "beginOidc", "finishOidc"}, o.ID) {
+			return // the first needs a bus too, the others a provider: they have tests of their own
+		}
+		who := ada.auth
+		if len(o.Credentials) == 0 {
+			who = "X-Unknown: x"
+		}
+		a := w.do(o.Method, target, body, who).want(t, o.ID, 503, "unavailable")
+		if a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", o.ID)
+		}
+	})
+}
+
+// TestProbesWithoutBody asks as probes do that want no body.
+func TestProbesWithoutBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	w.do("HEAD", "/healthz", "").want(t, "alive", 200, "")
+	w.do("HEAD", "/readyz", "").want(t, "ready", 200, "")
+	w.api.Draining = func() bool { return true }
+	w.do("HEAD", "/readyz", "").want(t, "draining", 503, "")
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// DeleteExpired looks at up to limit runs whose retention may be over: those of sessions in which nothing lives
+// on are removed, with their journals, events and then the sessions, and the others are looked at again when their
+// session's newest run has expired. It reports how many runs it has looked at.
+func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
+	expired, err := s.find(ctx, `SELECT run_id, org_id FROM expired_runs($1)`, limit)
+	if err != nil || len(expired.runs) == 0 {
+		return 0, err
+	}
+	var due []dueRun
+	err = s.within(ctx, expired.organizations, func(tx *sqlx.Tx) error {
+		due = due[:0]
+		err := tx.SelectContext(ctx, &due, `
+			WITH due AS MATERIALIZED (
+			  SELECT id, session_ref FROM runs WHERE id = ANY ($1) AND sweep_after <= now() ORDER BY id FOR UPDATE SKIP LOCKED
+			), alive AS MATERIALIZED (
+			  SELECT s.session_ref, newest.until FROM (SELECT DISTINCT session_ref FROM due) s CROSS JOIN LATERAL (
+			    SELECT coalesce(r.expires_at, now() + interval '1 hour') AS until FROM runs r
+			    WHERE r.session_ref = s.session_ref AND (r.expires_at IS NULL OR r.expires_at > now()) ORDER BY r.seq DESC LIMIT 1) newest
+			)
+			SELECT due.id, due.session_ref, alive.until FROM due LEFT JOIN alive USING (session_ref)`, pq.Array(expired.runs))
+		if err != nil {
+			return err
+		}
+		return removeOrPostpone(ctx, tx, due)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("deleting expired runs: %w", err)
+	}
+	return len(due), nil
+}
+
+type dueRun struct {
+	ID         string       `db:"id"`
+	SessionRef int64        `db:"session_ref"`
+	Until      *domain.Time `db:"until"` // when a run that keeps the session alive expires; nil: none does
+}
+
+func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
+	var gone, kept []string
+	var until []*string
+	var sessions []int64
+	for _, r := range due {
+		if r.Until == nil {
+			gone, sessions = append(gone, r.ID), append(sessions, r.SessionRef)
+			continue
+		}
+		at := r.Until.Format(time.RFC3339Nano)
+		kept, until = append(kept, r.ID), append(until, &at)
+	}
+	// Sessions are locked before they go: acceptance into one waits, or came first and is seen by the delete.
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{
+		{
+			`UPDATE runs r SET sweep_after = u.until FROM unnest($1::text[], $2::timestamptz[]) AS u (id, until) WHERE r.id = u.id`,
+			[]any{pq.Array(kept), pq.Array(until)},
+		},
+		{`DELETE FROM steps WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM run_events WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM runs WHERE id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`SELECT 1 FROM sessions WHERE ref = ANY ($1) ORDER BY ref FOR UPDATE`, []any{pq.Array(sessions)}},
+		{
+			`DELETE FROM sessions s WHERE s.ref = ANY ($1) AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref)`,
+			[]any{pq.Array(sessions)},
+		},
+	} {
+		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

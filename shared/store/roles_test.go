@@ -1,0 +1,153 @@
+package store_test
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/lib/pq"
+
+	"parley/migrations"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// login is a role of the test's own that may log in, and nothing more.
+func login(t *testing.T, super *sql.DB, more string) (name, password string) {
+	t.Helper()
+	name, password = "parley_test_"+strings.ToLower(rand.Text()[:12]), rand.Text()
+	mustExec(t, super, `CREATE ROLE `+name+` LOGIN PASSWORD `+pq.QuoteLiteral(password)+more)
+	t.Cleanup(func() { _, _ = super.ExecContext(context.WithoutCancel(t.Context()), `DROP ROLE IF EXISTS `+name) }) // what it owns went before
+	return name, password
+}
+
+func mustExec(t *testing.T, db *sql.DB, query string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// loginAs is the address of a database for another login.
+func loginAs(t *testing.T, dsn, database, name, password string) string {
+	t.Helper()
+	address, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.Path, address.User = "/"+database, url.UserPassword(name, password)
+	return address.String()
+}
+
+// An owner who may make no roles is told what an administrator must do; doing just that is enough.
+func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	super := testkit.SQL(t, dsn)
+	owner, password := login(t, super, "")
+	mustExec(t, super, `CREATE DATABASE `+owner+` OWNER `+owner)
+	t.Cleanup(func() {
+		_, _ = super.ExecContext(context.WithoutCancel(t.Context()), `DROP DATABASE `+owner+` WITH (FORCE)`)
+	}) // the test has ended
+	ownDSN := loginAs(t, dsn, owner, owner, password)
+	own := testkit.SQL(t, ownDSN)
+
+	err := migrations.Up(t.Context(), own)
+	if err == nil || !strings.Contains(err.Error(), "administrator") {
+		t.Fatalf("migrating without rights: %v", err)
+	}
+	_, commands, _ := strings.Cut(err.Error(), "migrate again: ")
+	commands, _, _ = strings.Cut(commands, " (42501)")
+	admin := testkit.SQL(t, withPath(t, dsn, owner))
+	ran := 0
+	for command := range strings.SplitSeq(commands, ";") {
+		if strings.Contains(command, "CREATE ROLE") { // other tests' databases are on the same server: they exist
+			continue
+		}
+		mustExec(t, admin, command)
+		ran++
+	}
+	if ran != 2 {
+		t.Fatalf("%d grants in %q", ran, commands)
+	}
+	if err := migrations.Up(t.Context(), own); err != nil {
+		t.Fatalf("migrating with them: %v", err)
+	}
+	if _, err := own.ExecContext(t.Context(), `INSERT INTO organizations (id, name) VALUES ('org_x', 'x')`); err != nil {
+		t.Errorf("the owner's own statements: %v", err)
+	}
+	if n := texts(t, own, `SELECT id FROM organizations`); len(n) != 1 {
+		t.Errorf("the owner sees %v", n)
+	}
+	wantService(t, ownDSN, "")
+
+	member, memberPassword := login(t, super, ` IN ROLE parley_app`)
+	wantService(t, loginAs(t, dsn, owner, member, memberPassword), "")
+	stranger, strangerPassword := login(t, super, "")
+	wantService(t, loginAs(t, dsn, owner, stranger, strangerPassword), "GRANT parley_app")
+}
+
+func withPath(t *testing.T, dsn, database string) string {
+	t.Helper()
+	address, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.Path = "/" + database
+	return address.String()
+}
+
+// wantService uses an address as the service does; refused is what its refusal says, "" that there is none.
+func wantService(t *testing.T, dsn, refused string) {
+	t.Helper()
+	s, err := store.Open(dsn, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }() // the test goes on
+	err = s.Ping(t.Context())
+	if refused != "" {
+		if err == nil || !strings.Contains(err.Error(), refused) {
+			t.Errorf("connecting gave %v, want %q", err, refused)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("connecting: %v", err)
+	}
+	if err := s.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if who := texts(t, s.DB(), `SELECT current_user`); len(who) != 1 || who[0] != "parley_app" {
+		t.Errorf("acting as %v", who)
+	}
+	newBenchOn(t, s, nil, strings.ToLower(rand.Text())+"@example.com")
+}
+
+func TestOnlyTheOwnersConnectionsAreUnbound(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	for _, c := range []struct {
+		open                 func(string, int) (*store.Store, error)
+		dsn, patience, plans string
+		acts                 bool // as parley_app
+	}{
+		{store.Open, dsn, "10s", "force_generic_plan", true},
+		{store.Open, dsn + "&role=none&statement_timeout=3000", "3s", "force_generic_plan", false},
+		{store.OpenOwner, dsn, "0", "auto", false},
+	} {
+		s, err := c.open(c.dsn, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		got := append(texts(t, s.DB(), `SHOW statement_timeout`), texts(t, s.DB(), `SHOW plan_cache_mode`)...)
+		got = append(got, texts(t, s.DB(), `SELECT current_user`)...)
+		if got[0] != c.patience || got[1] != c.plans || (got[2] == "parley_app") != c.acts {
+			t.Errorf("%s: timeout, plans, role: %v", c.dsn, got)
+		}
+	}
+}
