@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log" //nolint:depguard // the type that net/http takes; what it writes goes to zerolog
 	"net"
 	"net/http"
 	"net/netip"
@@ -132,6 +133,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(i.deps.Log.With().Str("from", "http").Logger(), "", 0),
 	}
 	i.ensureStream(ctx)
 

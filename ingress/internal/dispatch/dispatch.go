@@ -122,7 +122,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, 
 		return nil, overloaded(nil)
 	}
 	run.ReplyTo = d.inbox
-	w := d.waiting.add(store.RunOf{OrganizationID: run.OrganizationID, RunID: run.ID}) // before the run exists: its reply may come before this call returns
+	// Before the run exists: its reply may come before this call returns.
+	w := d.waiting.add(store.RunOf{OrganizationID: run.OrganizationID, RunID: run.ID})
 	accepted, err := d.accepts.Do(ctx, run)
 	if err == nil {
 		err = accepted.Err

@@ -213,7 +213,7 @@ func TestReset(t *testing.T) {
 func TestResetLinksOutliveNoRight(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *world, ada, bea, cleo person){
-		"the person became an owner":        func(w *world, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },
+		"the person became an owner": func(w *world, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },
 		"the person uses what is their own": func(w *world, _, _, cleo person) {
 			w.do("POST", "/api/agents", agentBody, cleo.auth).want(w.t, "an agent", 201, "")
 		},
