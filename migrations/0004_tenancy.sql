@@ -188,7 +188,7 @@ BEGIN
     FROM numbered
   ), placed AS MATERIALIZED (
     SELECT h.*, h.head AND u.places + count(*) FILTER (WHERE h.head) OVER (PARTITION BY h.org_id ORDER BY h.n) <= $21 AS dispatch
-    FROM headed h JOIN used u ON u.org_id = h.org_id
+    FROM headed h JOIN used u USING (org_id)
   ), inserted AS (
     INSERT INTO runs (id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, principal, caller_kind,
       trigger_type, automation_id, idempotency_key, idempotency_hash, fingerprint, input, retention, sweep_after, created_at)
