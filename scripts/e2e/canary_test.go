@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// overheard is one message of the bus.
+type overheard struct{ subject, text string }
+
+// wiretap hears everything that is said on a cluster's bus.
+type wiretap struct {
+	mu    sync.Mutex
+	heard []overheard
+}
+
+func tap(t *testing.T, c *cluster) *wiretap {
+	t.Helper()
+	nc, err := nats.Connect(c.nats.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	w := &wiretap{}
+	_, err = nc.Subscribe(">", func(m *nats.Msg) {
+		text := string(m.Data)
+		for name, values := range m.Header {
+			text += "\n" + name + ": " + strings.Join(values, ", ")
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.heard = append(w.heard, overheard{m.Subject, text})
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// with gives the messages that hold a word, in subject or text.
+func (w *wiretap) with(word string) []overheard {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []overheard
+	for _, m := range w.heard {
+		if strings.Contains(m.subject+"\n"+m.text, word) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// marked is an organization whose every text holds a word of its own.
+type marked struct {
+	account
+	word   string
+	secret string // the value of a header that its agent may send
+}
+
+func newMarked(t *testing.T, in *edge) marked {
+	t.Helper()
+	m := marked{account: signUp(t, in.url), word: "canary" + strings.ToLower(rand.Text()), secret: "secret" + rand.Text()}
+	m.send(t, http.MethodPut, m.url+"/api/agents?id="+m.agent, map[string]any{
+		"name": "name " + m.word, "description": "description " + m.word, "systemPrompt": "prompt " + m.word,
+		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
+			"name": "lookup", "description": "description " + m.word, "method": "GET", "url": "https://" + m.word + ".example.com/",
+			"headers": map[string]string{"Authorization": m.secret}, "sideEffect": "none",
+		}}}},
+	}).want(t, http.StatusOK)
+	return m
+}
+
+// TestCanariesStayWithTheirOrganization fills two organizations with words of their own, lets both work side by side
+// under the same session ids and keys, and looks for the words where they do not belong.
+func TestCanariesStayWithTheirOrganization(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	first, second := c.ingress(t), c.ingress(t)
+	worker := c.worker(t)
+	bus := tap(t, c)
+	both := []marked{newMarked(t, first), newMarked(t, second)}
+
+	var all sync.WaitGroup
+	for _, m := range both {
+		for _, turn := range []string{"one", "two", "three"} {
+			all.Go(func() {
+				tr := trigger{message: "message " + turn + " " + m.word, key: "key " + turn, session: "shared"}
+				if got := m.post(t.Context(), tr); got.status != http.StatusOK || !strings.Contains(string(got.body), m.word) {
+					t.Errorf("a trigger was answered with %d %s %v", got.status, got.body, got.err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	for _, m := range both {
+		live := openStream(t, http.MethodPost, m.url+"/api/agents?action=chat&id="+m.agent, map[string]string{"x-api-key": m.key},
+			map[string]any{"sessionId": "shared", "message": "streamed " + m.word, "stream": true})
+		last := event{}
+		for e, err := live.next(); err == nil; e, err = live.next() {
+			last = e
+		}
+		if last.kind != "run.completed" || !strings.Contains(last.data, m.word) {
+			t.Errorf("a stream ended with %s %s", last.kind, last.data)
+		}
+	}
+	// What the bus carried last was said before this answer.
+	send(t.Context(), http.MethodGet, first.url+"/readyz", nil, nil).want(t, http.StatusOK)
+	for i, m := range both {
+		checkMarks(t, c, bus, m, both[1-i])
+	}
+	for _, log := range []string{first.Output(), second.Output(), worker.Output()} {
+		for _, m := range both {
+			if strings.Contains(log, m.word) || strings.Contains(log, m.secret) || strings.Contains(log, m.key) {
+				t.Errorf("a text or a secret of %s is in a log", m.word)
+			}
+		}
+	}
+}
+
+// checkMarks looks for the marks of one organization in what the other's model was told and in what the bus carried.
+func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other marked) {
+	t.Helper()
+	prompts := 0
+	for _, asked := range c.model.stub.Requests() {
+		body := string(asked.Body)
+		if strings.Contains(body, m.secret) {
+			t.Errorf("a secret is in a prompt: %s", body)
+		}
+		if !strings.Contains(body, m.word) {
+			continue
+		}
+		prompts++
+		if strings.Contains(body, other.word) {
+			t.Errorf("a prompt holds words of two organizations: %s", body)
+		}
+	}
+	if prompts < 4 {
+		t.Errorf("%d prompts hold the organization's word: the model was not asked as it should have been", prompts)
+	}
+	carried := bus.with(m.word)
+	if len(carried) == 0 {
+		t.Errorf("no message of the bus holds the organization's answers: nothing was overheard")
+	}
+	for _, message := range carried {
+		switch {
+		case strings.Contains(message.subject, m.word), strings.HasPrefix(message.subject, "jobs."):
+			t.Errorf("%s carries text of a user: %s", message.subject, message.text)
+		case strings.Contains(message.text, other.word):
+			t.Errorf("%s carries words of two organizations: %s", message.subject, message.text)
+		}
+	}
+	for _, secret := range []string{m.secret, m.key, "prompt " + m.word} {
+		for _, message := range bus.with(secret) {
+			t.Errorf("%s carries a secret or a prompt: %s", message.subject, message.text)
+		}
+	}
+	eventually(t, 10*time.Second, "all runs to have ended", func() bool {
+		return c.number(t, "SELECT count(*) FROM open_runs") == 0
+	})
+	// The same names in both: each has runs and sessions of its own.
+	if n := c.number(t, `SELECT count(DISTINCT r.org_id) FROM runs r WHERE r.input::text LIKE '%' || $1 || '%' OR r.result LIKE '%' || $1 || '%'`, m.word); n != 1 {
+		t.Errorf("the organization's word is in the runs of %d organizations", n)
+	}
+}
