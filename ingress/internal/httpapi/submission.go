@@ -157,6 +157,7 @@ func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID s
 		return sub, err
 	}
 	a.Limits.Refund(s.caller) // another request with this key came first
+	a.showLimit(c)
 	return attach(s, &sub.Run)
 }
 

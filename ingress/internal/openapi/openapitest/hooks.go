@@ -11,16 +11,26 @@ import (
 	"testing"
 )
 
-// recording keeps what is read of a body.
+// recording keeps what is read of a body. A client may be sending a request while its answer is being read.
 type recording struct {
 	io.ReadCloser
+	mu   sync.Mutex
 	read bytes.Buffer
 }
 
 func (r *recording) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.read.Write(p[:n])
 	return n, err
+}
+
+// soFar gives what was read until now.
+func (r *recording) soFar() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.read.Bytes())
 }
 
 // Serve has a handler answer a request, and checks the exchange.
@@ -39,7 +49,7 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 		got = nil // servers send none, whatever a handler writes
 	}
 	Check(tb, Exchange{
-		Method: req.Method, URL: &target, RequestHeader: header, RequestBody: sent.read.Bytes(),
+		Method: req.Method, URL: &target, RequestHeader: header, RequestBody: sent.soFar(),
 		Status: rec.Code, Header: rec.Header(), Body: got,
 	})
 	return rec
@@ -63,7 +73,7 @@ func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, 
 			got = wholeEvents(got)
 		}
 		Check(tb, Exchange{
-			Method: req.Method, URL: withoutHost(req.URL), RequestHeader: req.Header, RequestBody: sent.read.Bytes(),
+			Method: req.Method, URL: withoutHost(req.URL), RequestHeader: req.Header, RequestBody: sent.soFar(),
 			Status: res.StatusCode, Header: res.Header, Body: got,
 		})
 	}, stream: res.Header.Get("Content-Type") == "text/event-stream"}
@@ -95,14 +105,14 @@ type checking struct {
 func (c *checking) Read(p []byte) (int, error) {
 	n, err := c.recording.Read(p)
 	if errors.Is(err, io.EOF) {
-		c.once.Do(func() { c.check(c.read.Bytes(), true) })
+		c.once.Do(func() { c.check(c.soFar(), true) })
 	}
 	return n, err
 }
 
 func (c *checking) Close() error {
 	if c.stream {
-		c.once.Do(func() { c.check(c.read.Bytes(), false) })
+		c.once.Do(func() { c.check(c.soFar(), false) })
 	}
 	return c.ReadCloser.Close()
 }
