@@ -236,3 +236,29 @@ func processesBelow(t *testing.T, dir string) []int {
 	}
 	return pids
 }
+
+// TestParleyResetPassword prints a link beside a running parley, told nothing but where its data is.
+func TestParleyResetPassword(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	parley := up(t, dir, testkit.FreePort(t))
+	creds := readCredentials(t, dir)
+	user := map[string]any{"email": "ada@example.test", "password": "what was it again"}
+	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/signup", nil, user).want(t, http.StatusCreated)
+
+	command := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), "reset-password", "ada@example.test")
+	command.Env = []string{"DATA_DIR=" + dir}
+	printed, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	token, ours := strings.CutPrefix(strings.TrimSpace(string(printed)), creds.BaseURL+"/reset?token=")
+	if !ours {
+		t.Fatalf("printed %q", printed)
+	}
+	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/reset", nil, map[string]any{"token": token, "password": "something else"}).
+		want(t, http.StatusOK)
+	user["password"] = "something else"
+	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/login", nil, user).want(t, http.StatusOK)
+	endInOrder(t, parley, dir)
+}

@@ -241,13 +241,21 @@ func isDisconnect(err error) bool {
 	return errors.As(err, &netErr)
 }
 
-// Unavailable turns an error of the store that means "not now" into the coded 503, and leaves others alone.
+// Unavailable turns an error of the store that means "not now" into the coded 503, and leaves others alone. A database
+// that has not this release's schema is one that has not been migrated yet.
 func Unavailable(err error) error {
 	var coded *apierr.Error
-	if err == nil || errors.As(err, &coded) || !isDisconnect(err) {
+	if err == nil || errors.As(err, &coded) {
 		return err
 	}
-	e := apierr.Wrap(apierr.Unavailable, err, "the service cannot reach its database; try again shortly")
+	detail := "the service cannot reach its database; try again shortly"
+	switch {
+	case hasCode(err, "42P01", "42703", "42883"): // no such table, column, function
+		detail = "the service's database is not prepared for this release yet"
+	case !isDisconnect(err):
+		return err
+	}
+	e := apierr.Wrap(apierr.Unavailable, err, "%s", detail)
 	e.RetryAfter = time.Second
 	return e
 }

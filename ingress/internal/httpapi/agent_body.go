@@ -17,8 +17,9 @@ const (
 	originsMost     = 50
 )
 
-// modelName is what model names look like, such as openai/gpt-5-mini; empty is the service's default.
-var modelName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199})?$`)
+// modelName is what model names look like: the offline models, or those of a provider, whether this service has a
+// key for it or not; empty is the service's default.
+var modelName = regexp.MustCompile(`^(offline(/echo)?|(openai|anthropic)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,188})?$`)
 
 // agentFields are the fields of an agent that callers set. Each may be left out.
 type agentFields struct {
@@ -83,7 +84,7 @@ func (f *agentFields) check(p *problems) {
 		p.text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)
 	}
 	if f.Model.Set && !modelName.MatchString(f.Model.Value) {
-		p.add("model", codeInvalidValue, "must be a model's name, such as openai/gpt-5-mini")
+		p.add("model", codeInvalidValue, "must be offline, offline/echo, or a provider's model such as openai/gpt-5-mini (providers: openai, anthropic)")
 	}
 	if f.Tools.Set {
 		f.Tools.Value.check(p)

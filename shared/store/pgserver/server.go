@@ -74,7 +74,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	}
 	server := &Server{
 		config: config, supervision: supervision,
-		record: filepath.Join(dir, "socket"), done: make(chan struct{}),
+		record: filepath.Join(dir, recordName), done: make(chan struct{}),
 	}
 	began := time.Now()
 	if err := server.start(ctx); err != nil {
@@ -251,8 +251,10 @@ func (s *Server) DSN(database string) string {
 	return dsn.String()
 }
 
-func (s *Server) socketDSN(database string) string {
-	query := url.Values{"host": {s.socket}, "port": {strconv.Itoa(s.port())}, "sslmode": {"disable"}}
+func (s *Server) socketDSN(database string) string { return socketURL(s.socket, s.port(), database) }
+
+func socketURL(socket string, port int, database string) string {
+	query := url.Values{"host": {socket}, "port": {strconv.Itoa(port)}, "sslmode": {"disable"}}
 	dsn := url.URL{Scheme: "postgres", User: url.User(User), Path: "/" + database, RawQuery: query.Encode()}
 	return dsn.String()
 }

@@ -14,7 +14,27 @@ const socketPort = 5432
 // longestSocket is the longest path of a unix socket, in bytes, that all systems take.
 const longestSocket = 103
 
+// recordName is the file, beside the data, that keeps the way to the socket when that is not the data's own path.
+const recordName = "socket"
+
 const shortcutPrefix = "parley-pg-"
+
+// RunningDSN is the connection URL of a database of the server that another process runs in dir, without a TCP
+// port. Whether it runs is for whoever connects to see.
+func RunningDSN(dir, database string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("finding server's directory: %w", err)
+	}
+	socket := filepath.Join(dir, dataDir)
+	switch link, err := os.ReadFile(filepath.Join(dir, recordName)); {
+	case err == nil:
+		socket = strings.TrimSpace(string(link))
+	case !errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("reading short socket directory: %w", err)
+	}
+	return socketURL(socket, socketPort, database), nil
+}
 
 // makeShortcut returns a directory through which clients reach the socket in data. That is
 // data itself, unless the path is too long for a socket address: then it is a link to it

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"parley/shared/apierr"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/pgserver"
 )
 
 const resetLinkLife = 24 * time.Hour
@@ -18,14 +20,18 @@ const resetLinkLife = 24 * time.Hour
 // ResetPassword prints a link by which somebody sets a new password.
 type ResetPassword struct {
 	Email       string `arg:"" help:"Address of the account."`
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"PostgreSQL that the service runs on, as a postgres:// URL."`
-	PublicURL   string `name:"public-url" env:"PUBLIC_URL" default:"http://127.0.0.1:8080" help:"Address that people reach the service at."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
+	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach the service at; by default that of the parley that runs on DATA_DIR."`
+	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 
 	out io.Writer // os.Stdout unless a test says otherwise
 }
 
 // Run makes the link, which works once and for a day.
 func (r *ResetPassword) Run(ctx context.Context) error {
+	if err := r.complete(); err != nil {
+		return err
+	}
 	st, err := store.Open(r.DatabaseURL, 2)
 	if err != nil {
 		return err
@@ -47,5 +53,22 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 		out = os.Stdout
 	}
 	_, err = fmt.Fprintf(out, "%s/reset?token=%s\n", strings.TrimRight(r.PublicURL, "/"), token)
+	return err
+}
+
+// complete takes what is not said from the parley that runs on the data directory.
+func (r *ResetPassword) complete() (err error) {
+	if r.PublicURL == "" {
+		made, err := seeder{file: filepath.Join(r.DataDir, "credentials.json")}.known()
+		if err != nil {
+			return err
+		}
+		if r.PublicURL = made.BaseURL; r.PublicURL == "" {
+			return fmt.Errorf("no parley has run on %s: name its DATA_DIR, or DATABASE_URL and PUBLIC_URL", r.DataDir)
+		}
+	}
+	if r.DatabaseURL == "" {
+		r.DatabaseURL, err = pgserver.RunningDSN(filepath.Join(r.DataDir, "postgres"), databaseName)
+	}
 	return err
 }

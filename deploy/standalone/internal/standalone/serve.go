@@ -86,6 +86,6 @@ func (m *Migrate) Run(ctx context.Context) error {
 	if err := prepare(ctx, m.DatabaseURL); err != nil {
 		return err
 	}
-	fmt.Println("the database is up to date")
+	fmt.Println("the database has this release's schema and templates")
 	return nil
 }
