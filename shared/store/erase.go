@@ -46,8 +46,9 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]Ended, er
 // gives the number of the last one erased. New runs may come meanwhile.
 func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (last int, err error) {
 	for more := of.Runs > eraseBatch; more; {
+		var upTo, n int
 		err = s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-			upTo := last + eraseBatch
+			upTo = last + eraseBatch
 			var open *int
 			err := tx.GetContext(ctx, &open, `SELECT min(seq) FROM open_runs WHERE session_ref = $1`, of.Ref)
 			if err != nil {
@@ -56,13 +57,13 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 			if open != nil {
 				upTo = min(upTo, *open-1)
 			}
-			n, err := eraseRuns(ctx, tx, of.Ref, last, upTo)
-			last, more = upTo, n > 0
+			n, err = eraseRuns(ctx, tx, of.Ref, last, upTo)
 			return err
 		})
 		if err != nil {
 			return 0, err
 		}
+		last, more = upTo, n > 0 // not before the commit: what was rolled back is erased again
 	}
 	return last, nil
 }

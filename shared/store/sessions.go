@@ -75,20 +75,12 @@ type SessionName struct {
 	TargetID       string
 	SessionID      string
 	Key            []byte // a hash over the three and the principal that is meant
-	// OthersKey is the Key of the automations' session of that name, for callers who may use everybody's: when
-	// there is no session of Key, the organization's newest one of the name is meant. nil for other callers.
-	OthersKey []byte
 }
 
 // findSession gives the session that is meant; not_found when there is none, or nothing is left in it.
 func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, error) {
 	var found Session
 	err := tx.GetContext(ctx, &found, sessionsQuery+` AND s.key = $2`, name.OrganizationID, name.Key)
-	if errors.Is(err, sql.ErrNoRows) && name.OthersKey != nil {
-		err = tx.GetContext(ctx, &found, `SELECT * FROM (`+sessionsQuery+` AND s.key = $2) automations UNION ALL SELECT * FROM (`+
-			sessionsQuery+` AND s.session_id = $3 AND s.target_id = $4 AND s.principal <> 'system' ORDER BY s.ref DESC LIMIT 1) others
-			ORDER BY ref DESC LIMIT 1`, name.OrganizationID, name.OthersKey, name.SessionID, name.TargetID)
-	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return Session{}, notFound()
 	}

@@ -74,13 +74,6 @@ func (r *room) named(principal, session string) store.SessionName {
 	}
 }
 
-// anybodys is named for a caller who may use everybody's sessions.
-func (r *room) anybodys(principal, session string) store.SessionName {
-	name := r.named(principal, session)
-	name.OthersKey = contract.Hash(r.org, r.agent, store.SystemPrincipal, session)
-	return name
-}
-
 func (r *room) raw(query string, args ...any) {
 	r.Helper()
 	if _, err := r.admin.ExecContext(r.Context(), query, args...); err != nil {
@@ -192,41 +185,29 @@ func TestReadingASessionByTurns(t *testing.T) {
 	}
 	missing(r.named("system", "auto")) // all of it has expired
 	missing(r.named("usr_2", "s"))     // another's
-	missing(r.anybodys("usr_2", "none"))
 	foreign := r.named("usr_1", "s")
 	foreign.OrganizationID = "org_other"
 	missing(foreign)
 }
 
-func TestAnAdminsNameOfASession(t *testing.T) {
+// TestASessionIsOnePrincipals: of sessions of one name each is found and erased by its own principal's name alone.
+func TestASessionIsOnePrincipals(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	read := func(principal, want string) {
-		t.Helper()
-		if got, _ := r.read(r.anybodys(principal, "s"), 0, 9); got != want {
+	r.said(r.auto("s"), "automation")
+	r.said(r.chat("usr_1", "s", "q"), "one")
+	r.said(r.chat("usr_2", "s", "q"), "two")
+	for principal, want := range map[string]string{"usr_1": "usr_1:1 1=q>one", "usr_2": "usr_2:1 1=q>two", "system": "system:1 1=hi>automation"} {
+		if got, _ := r.read(r.named(principal, "s"), 0, 9); got != want {
 			t.Errorf("%s reads %q, want %q", principal, got, want)
 		}
 	}
-	r.said(r.auto("s"), "automation")
-	read("usr_9", "system:1 1=hi>automation")
-	r.said(r.chat("usr_1", "s", "q"), "one")
-	r.said(r.chat("usr_2", "s", "q"), "two")
-	elsewhere := r.chat("usr_3", "s", "q")
-	elsewhere.AgentID, elsewhere.TemplateID = "", "tpl_x"
-	r.raw(`INSERT INTO templates (id, position, name, description, system_prompt, model, tools, suggested_messages, version)
-		VALUES ('tpl_x', 1, 'x', 'x', 'x', 'x', '{}', '{}', 1)`)
-	elsewhere.SessionKey = contract.Hash(r.org, "tpl_x", "usr_3", "s")
-	r.said(elsewhere, "another target")
-	read("usr_1", "usr_1:1 1=q>one")
-	read("usr_9", "usr_2:1 1=q>two")
-	for _, principal := range []string{"usr_2", "usr_1", "system"} { // each leaves the next newest one
-		if _, err := r.s.EraseSession(t.Context(), r.anybodys("usr_9", "s")); err != nil {
-			t.Fatalf("erasing %s's: %v", principal, err)
-		}
+	if _, err := r.s.EraseSession(t.Context(), r.named("usr_1", "s")); err != nil {
+		t.Fatal(err)
 	}
-	_, err := r.s.EraseSession(t.Context(), r.anybodys("usr_9", "s"))
+	_, err := r.s.EraseSession(t.Context(), r.named("usr_1", "s"))
 	wantCode(t, err, apierr.NotFound)
-	if got, _ := r.list(store.SessionFilter{}, 9); got != "usr_3/s:1" {
+	if got, _ := r.list(store.SessionFilter{}, 9); got != "usr_2/s:1 system/s:1" {
 		t.Errorf("left: %q", got)
 	}
 }
@@ -275,12 +256,6 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 				t.Errorf("%+v with %d turns", sessions, len(turns))
 			}
 		}, 1500},
-		"one of others": {func(s *store.Store) {
-			name := r.anybodys("usr_9", "s200")
-			name.OthersKey = []byte("none")
-			_, _, err := s.ReadSession(t.Context(), name, 0, 101)
-			r.must(nil, err)
-		}, 300},
 	} {
 		if n := r.touched(c.f); n > c.most {
 			t.Errorf("%s: %d pages were touched, want at most %d", name, n, c.most)

@@ -207,7 +207,7 @@ func (o *tenant) heldBy(org string) store.Held {
 
 // sessionName names the session "s" by its own key, as no caller of another organization could.
 func (o *tenant) sessionName(org string) store.SessionName {
-	return store.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s"), OthersKey: contract.Hash(o.org, o.agent, "s")}
+	return store.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
 // keptApart has one organization ask for all that another has.

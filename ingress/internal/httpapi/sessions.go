@@ -203,8 +203,8 @@ func (a *api) eraseSession(c *gin.Context) {
 	writeJSON(c, http.StatusOK, deleted(name.SessionID))
 }
 
-// sessionNamed reads which session a query means; exists is false when there cannot be one of that name that the
-// caller may use.
+// sessionNamed reads which session a query means: the caller's own, or for admins that of the principal they name.
+// Exists is false when there cannot be one of that name that the caller may use.
 func (a *api) sessionNamed(c *gin.Context, found *problems) (name store.SessionName, exists bool) {
 	who := caller(c)
 	name.OrganizationID = who.OrganizationID
@@ -219,11 +219,7 @@ func (a *api) sessionNamed(c *gin.Context, found *problems) (name store.SessionN
 	if !chosen {
 		principal = who.Principal()
 	}
-	everybodys := readable(who) == ""
-	switch {
-	case everybodys && !chosen:
-		name.OthersKey = sessionKey(name, store.SystemPrincipal)
-	case !everybodys && principal != who.Principal():
+	if readable(who) != "" && principal != who.Principal() {
 		exists = false
 	}
 	name.Key = sessionKey(name, principal)

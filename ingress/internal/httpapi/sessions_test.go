@@ -115,15 +115,18 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 	}{
 		{"", ownerSays, "owner's"},
 		{"&principal=" + h.member.id, ownerSays, "member's"},
-		{"", admin, "member's"}, // the newest of that name
 		{"&principal=" + h.owner.id, admin, "owner's"},
+		{"&principal=" + h.member.id, []string{h.key}, "member's"}, // a key is an admin
 		{"", memberSays, "member's"},
 		{"&principal=" + h.member.id, memberSays, "member's"},
-		{"", []string{h.key}, "member's"}, // which is an admin
 	} {
 		if got := answerOf(c.query, c.headers...); got != c.want {
 			t.Errorf("%q of %s reads %q, want %q", c.query, c.headers[0][:20], got, c.want)
 		}
+	}
+	for _, method := range []string{"GET", "DELETE"} { // others' sessions are not meant unless they are named
+		a.from(method, at, "", admin...).want(t, "an admin without one", 404, "not_found")
+		a.from(method, at, "", h.key).want(t, "a key without one", 404, "not_found")
 	}
 	for name, headers := range map[string][]string{
 		"a member another's": {h.member.auth, h.header}, "a member's key": {h.memberKey, h.header}, "a foreign admin": {other.admin.auth, other.header},
@@ -141,6 +144,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 		t.Errorf("left: %q", got)
 	}
 	a.ok("DELETE", "/api/sessions?id=mine&agentId="+agentID, "", memberSays...)
+	a.from("DELETE", "/api/sessions?id=mine&agentId="+agentID, "", memberSays...).want(t, "erased again", 404, "not_found")
 	if got := list("", admin...); got != "s/owner" {
 		t.Errorf("left: %q", got)
 	}
