@@ -68,6 +68,9 @@ func TestDecodeStrictFindsProblems(t *testing.T) {
 		"endless":                {`{"name":"x","inner":{"count":1e999}}`, "inner.count invalid_type"},
 		"string for number":      {`{"name":"x","inner":{"count":"1"}}`, "inner.count invalid_type"},
 		"NUL":                    {`{"name":"a\u0000b"}`, "name invalid_value"},
+		"half a pair":            {`{"name":"a\ud83d"}`, "name invalid_value"},
+		"the other half":         {`{"name":"\ude00a"}`, "name invalid_value"},
+		"half a pair in raw":     {`{"name":"a","raw":{"x":["\ud83d\ud83d"]}}`, "raw.x[0] invalid_value"},
 		"NUL in raw":             {`{"name":"a","raw":{"x":["\u0000"]}}`, "raw.x[0] invalid_value"},
 		"NUL in a name":          {`{"name":"a","raw":{"\u0000":1}}`, "raw invalid_value"},
 		"trailing data":          {`{"name":"x"} {}`, "body invalid_json"},
@@ -109,16 +112,16 @@ func TestDecodeStrictReadsValues(t *testing.T) {
 	t.Parallel()
 	note := "n"
 	want := strictBody{
-		strictBase: strictBase{ID: "i"}, Name: "a\"\\/\b\f\n\r\tä😀\uFFFD", Note: &note,
+		strictBase: strictBase{ID: "i"}, Name: "a\"\\/\b\f\n\r\tä😀", Note: &note,
 		Inner: optional[strictInner]{true, strictInner{optional[bool]{true, false}, -3600}},
 		Tags:  []string{"x", ""}, Pairs: map[string]string{"k": "v"}, List: []strictInner{},
-		Raw: json.RawMessage(`{"cut": "\ufffd", "whole":"\ud83d\ude00"}`), Sizes: optional[[]int64]{true, []int64{1, 1 << 53}},
+		Raw: json.RawMessage(`{"one": "\u0061", "whole":"\ud83d\ude00"}`), Sizes: optional[[]int64]{true, []int64{1, 1 << 53}},
 	}
 	var got strictBody
 	p := &problems{}
-	ok := decodeStrict([]byte(` { "id":"i","name" : "a\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00\ude00", "note":"n",
+	ok := decodeStrict([]byte(` { "id":"i","name" : "a\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00", "note":"n",
 		"inner":{"enabled":false,"count":-3.6e3},"tags":["x",""],"pairs":{"k":"v"},"list":[],
-		"raw":{"cut": "\ud83d", "whole":"\ud83d\ude00"},"sizes":[1,9007199254740992]} `), &got, p)
+		"raw":{"one": "\u0061", "whole":"\ud83d\ude00"},"sizes":[1,9007199254740992]} `), &got, p)
 	if !ok || found(p) != "" || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v\nfound %s", got, want, found(p))
 	}

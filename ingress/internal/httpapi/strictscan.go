@@ -255,9 +255,9 @@ func (d *decoder) escape() *apierr.Field {
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			r, width = pair, 12
 		} else {
-			// Half a character, as a text cut in the middle of one ends in: it becomes U+FFFD, also where
-			// the JSON itself is kept, for not every reader behind takes such halves.
-			copy(d.src[d.pos:], `\ufffd`)
+			// Half a character, as a text cut in the middle of one ends in. Taken for U+FFFD, two different
+			// idempotency keys would be one.
+			d.add(codeInvalidValue, "must not contain half of a surrogate pair")
 			r = utf8.RuneError
 		}
 	}
