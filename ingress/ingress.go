@@ -98,8 +98,9 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		Log: deps.Log, Metrics: deps.Metrics,
 		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping},
 		Draining: i.draining.Load, Proxies: proxies, PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
+		StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
 		OpenID:      openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
-		RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
+		DemoTokens: cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
 	})
 	if err != nil {
 		return nil, err

@@ -401,7 +401,8 @@ END $$;
 -- +goose StatementEnd
 
 -- Event logs of runs: organizations, runs, and what the readers have: fences and numbers. Runs that a binary of before
--- this file has ended have told of their answer, if any, and their end.
+-- this file has ended have told of their answer, if any, and their end; if an attempt before theirs has told something
+-- (during an upgrade), their end comes behind that.
 -- +goose StatementBegin
 CREATE FUNCTION run_event_logs(text[], text[], bigint[], int[])
   RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,
@@ -420,8 +421,8 @@ BEGIN
     coalesce(o.started_at, r.started_at,
       CASE WHEN r.end_fence IS NULL AND r.result IS NOT NULL
         THEN (r.result::json->>'startedAt')::timestamptz END) AS started_at, r.finished_at, r.expires_at,
-    w.place, CASE WHEN r.status IS NULL THEN 0 ELSE coalesce(r.end_fence, 1) END AS end_fence,
-    CASE WHEN r.status IS NULL THEN 0 ELSE coalesce(r.end_n, CASE WHEN r.answer IS NULL THEN 2 ELSE 3 END) END AS end_n,
+    w.place, CASE WHEN r.status IS NULL THEN 0 ELSE coalesce(r.end_fence, f.fence + 1, 1) END AS end_fence,
+    CASE WHEN r.status IS NULL THEN 0 ELSE coalesce(r.end_n, CASE WHEN f.fence IS NOT NULL THEN 1 WHEN r.answer IS NULL THEN 2 ELSE 3 END) END AS end_n,
     coalesce(f.fence, 0) AS fence, l.first_ns, l.last_ns, l.chunks
   FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS w (org_id, run_id, after_fence, after_n, place)
   JOIN runs r ON r.id = w.run_id AND r.org_id = w.org_id

@@ -41,33 +41,50 @@ type Heard struct {
 // costs a goroutine. Nothing is lost in silence: what did not fit the channel, and whatever may have been
 // published while the connection was away, is heard as a Heard without events.
 type Watch struct {
-	bus      *Bus
-	messages chan *nats.Msg
+	bus       *Bus
+	messages  chan *nats.Msg
+	subscribe func(subject string, messages chan *nats.Msg) (*nats.Subscription, error)
 
 	mu   sync.Mutex
 	runs map[string]*watchedRun
 }
 
 type watchedRun struct {
-	sub     *nats.Subscription
+	sub     *nats.Subscription // nil while subscribing fails
 	dropped int
 }
 
 // NewWatch makes a watch that hears nothing before Run.
 func (b *Bus) NewWatch() *Watch {
-	return &Watch{bus: b, messages: make(chan *nats.Msg, watchBuffer), runs: map[string]*watchedRun{}}
+	return &Watch{
+		bus: b, messages: make(chan *nats.Msg, watchBuffer), subscribe: b.nc.ChanSubscribe, runs: map[string]*watchedRun{},
+	}
 }
 
 // Follow subscribes to a run, once until Unfollow. The server has the subscription before whatever this
-// process publishes afterwards; Flush waits until it has it.
+// process publishes afterwards; Flush waits until it has it. When it fails, the next Follow of the run, Run and a
+// reconnection try again.
 func (w *Watch) Follow(runID string) error {
-	sub, err := w.bus.nc.ChanSubscribe(contract.RunSubject(runID), w.messages)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	run := w.runs[runID]
+	if run == nil {
+		run = &watchedRun{}
+		w.runs[runID] = run
+	}
+	return w.ensure(runID, run)
+}
+
+// ensure subscribes to a run that no subscription is for. It is called under w's lock.
+func (w *Watch) ensure(runID string, run *watchedRun) error {
+	if run.sub != nil {
+		return nil
+	}
+	sub, err := w.subscribe(contract.RunSubject(runID), w.messages)
 	if err != nil {
 		return fmt.Errorf("subscribing: %w", err)
 	}
-	w.mu.Lock()
-	w.runs[runID] = &watchedRun{sub: sub}
-	w.mu.Unlock()
+	run.sub = sub
 	return nil
 }
 
@@ -77,7 +94,7 @@ func (w *Watch) Unfollow(runID string) {
 	run := w.runs[runID]
 	delete(w.runs, runID)
 	w.mu.Unlock()
-	if run != nil {
+	if run != nil && run.sub != nil {
 		_ = run.sub.Unsubscribe() // fails only when the connection is closed
 	}
 }
@@ -122,7 +139,8 @@ func (w *Watch) missed(f func(Heard), what func(*watchedRun) bool) {
 	var ids []string
 	w.mu.Lock()
 	for id, run := range w.runs {
-		if what(run) {
+		late := run.sub == nil && w.ensure(id, run) == nil // and what came before it was not heard
+		if late || run.sub != nil && what(run) {
 			ids = append(ids, id)
 		}
 	}

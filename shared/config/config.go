@@ -56,8 +56,11 @@ type Ingress struct {
 	PublicURL        string        `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach this service at, when it is not http://HOST:PORT."`
 	TrustedProxies   []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is believed."`
 	LimitDemo        int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests a minute of one demo client."`
+	DemoTokens       int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
 	LimitUser        int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
 	LimitSystem      int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"6000" help:"Automation requests a minute of one organization."`
+	StreamsPerCredential   int `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Streams that one credential may have open at an ingress."`
+	StreamsPerOrganization int `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Streams that one organization may have open at an ingress."`
 	RunDeadline      time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
 	WaitDefault      time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
 	RetentionDefault time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
@@ -76,6 +79,11 @@ func (i Ingress) Check() error {
 	case i.LimitDemo < 1 || i.LimitDemo >= i.LimitUser || i.LimitUser >= i.LimitSystem:
 		return fmt.Errorf("limits must rise from demo to user to system: LIMIT_DEMO=%d, LIMIT_USER=%d, LIMIT_SYSTEM=%d",
 			i.LimitDemo, i.LimitUser, i.LimitSystem)
+	case i.DemoTokens < 1:
+		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
+	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
+		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and STREAMS_PER_ORGANIZATION no less, not %d",
+			i.StreamsPerCredential, i.StreamsPerOrganization)
 	case i.RunDeadline < time.Second:
 		return fmt.Errorf("RUN_DEADLINE must be at least 1s, not %s", i.RunDeadline)
 	case i.WaitDefault < 0 || i.WaitDefault > 55*time.Second:

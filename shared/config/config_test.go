@@ -26,7 +26,7 @@ func TestOpenIDSettings(t *testing.T) {
 		"a secret alone":          {"", "", "s", "OIDC_ISSUER"},
 	} {
 		err := config.Ingress{
-			LimitDemo: 1, LimitUser: 2, LimitSystem: 3, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
 			OIDCIssuer: c.issuer, OIDCClientID: c.client, OIDCClientSecret: c.secret,
 		}.Check()
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {

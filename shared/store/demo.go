@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
 )
 
 // DemoVerdict says whether a demo request is within its client's limit, how many more are, and
@@ -49,6 +51,19 @@ func (s *Store) CountDemo(ctx context.Context, address string, limit int, window
 		Remaining: max(0, limit-row.Used),
 		Reset:     max(0, time.Duration(row.Reset*float64(time.Second))),
 	}, nil
+}
+
+// DemoSpent sums the tokens of the demo's runs that were accepted within the last day.
+func (s *Store) DemoSpent(ctx context.Context) (int64, error) {
+	var tokens int64
+	err := s.within(ctx, []string{domain.DemoOrganization}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &tokens, `SELECT coalesce(sum(input_tokens + output_tokens), 0) FROM runs
+			WHERE org_id = $1 AND created_at > now() - interval '1 day'`, domain.DemoOrganization)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("summing what the demo spent: %w", err)
+	}
+	return tokens, nil
 }
 
 // TokenGrant is the answer to a lease: how many tokens were handed out, and how many the bucket

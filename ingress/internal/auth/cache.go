@@ -59,26 +59,26 @@ func newCache[K comparable](
 	return c
 }
 
-// get gives the credential, nil when there is none. Its errors are coded.
-func (c *cache[K]) get(ctx context.Context, key K, now time.Time) (*store.Credential, error) {
+// get gives the entry of a credential, in which it is nil when there is none. Its errors are coded.
+func (c *cache[K]) get(ctx context.Context, key K, now time.Time) (entry, error) {
 	c.mu.RLock()
 	e, ok := c.entries[key]
 	c.mu.RUnlock()
 	if ok && now.Before(e.until) {
-		return e.cred, nil
+		return e, nil
 	}
 	e, err := c.group.Do(ctx, key)
 	switch {
 	case errors.Is(err, batch.ErrFull):
-		return nil, busy(err)
+		return entry{}, busy(err)
 	case errors.Is(err, batch.ErrStopped):
 		e := apierr.Wrap(apierr.Unavailable, err, "the service is stopping")
 		e.RetryAfter = time.Second
-		return nil, e
+		return entry{}, e
 	case err != nil:
-		return nil, store.Unavailable(fmt.Errorf("reading credential: %w", err))
+		return entry{}, store.Unavailable(fmt.Errorf("reading credential: %w", err))
 	}
-	return e.cred, nil
+	return e, nil
 }
 
 // busy is the refusal of work that would have to wait too long.

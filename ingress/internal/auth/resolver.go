@@ -69,8 +69,10 @@ func (r *Resolver) Run(ctx context.Context) {
 }
 
 // Identity is who calls: Caller as the service sees them, Via how they showed it, Token the login
-// session's token (empty for keys), and Organizations where their credential is good, oldest first.
+// session's token (empty for keys), and Organizations where their credential is good, oldest first. What lasts
+// longer than a request must resolve it again at Until, when that is set: others may have changed or revoked it.
 type Identity struct {
+	Until         time.Time
 	Caller        domain.Caller
 	Via           Via
 	Token         string
@@ -141,11 +143,12 @@ func DemoRestricted() error {
 
 // known checks a shown credential and chooses the organization.
 func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity, error) {
-	cred, err := r.credential(ctx, p)
+	found, err := r.credential(ctx, p)
 	if err != nil {
 		return Identity{}, err
 	}
-	ident := Identity{Via: p.via, Organizations: cred.Memberships}
+	cred := found.cred
+	ident := Identity{Until: found.until, Via: p.via, Organizations: cred.Memberships}
 	ident.Caller = domain.Caller{Kind: domain.CallerUser, UserID: cred.UserID, KeyID: cred.KeyID}
 	if need == NeedKey {
 		ident.Caller.Kind = domain.CallerSystem
@@ -163,34 +166,32 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 }
 
 // credential finds what was shown; unauthenticated when it is unknown, revoked or over.
-func (r *Resolver) credential(ctx context.Context, p presented) (*store.Credential, error) {
-	var cred *store.Credential
-	var err error
+func (r *Resolver) credential(ctx context.Context, p presented) (found entry, err error) {
 	if p.via == ViaKey {
 		keyID, ok := secrets.APIKeyID(p.token)
 		if !ok {
-			return nil, unauthenticated("the API key is malformed")
+			return entry{}, unauthenticated("the API key is malformed")
 		}
-		cred, err = r.keys.get(ctx, keyID, r.now())
+		found, err = r.keys.get(ctx, keyID, r.now())
 	} else {
 		if !secrets.IsSessionToken(p.token) {
-			return nil, unauthenticated("the session token is malformed")
+			return entry{}, unauthenticated("the session token is malformed")
 		}
-		cred, err = r.logins.get(ctx, hashed(p.token), r.now())
+		found, err = r.logins.get(ctx, hashed(p.token), r.now())
 	}
 	if err != nil {
-		return nil, err
+		return entry{}, err
 	}
-	sum := hashed(p.token)
+	cred, sum := found.cred, hashed(p.token)
 	if cred == nil || subtle.ConstantTimeCompare(cred.SecretHash, sum[:]) != 1 {
-		return nil, unauthenticated("the credential is unknown, was revoked or has ended")
+		return entry{}, unauthenticated("the credential is unknown, was revoked or has ended")
 	}
 	now := r.now()
 	if !cred.ExpiresAt.IsZero() && !now.Before(cred.ExpiresAt) {
-		return nil, unauthenticated("the credential has expired")
+		return entry{}, unauthenticated("the credential has expired")
 	}
 	r.touches.note(cred.KeyID+cred.LoginID, now)
-	return cred, nil
+	return found, nil
 }
 
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }

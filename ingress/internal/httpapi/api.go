@@ -46,6 +46,11 @@ type Deps struct {
 	PublicURL    string          // where browsers reach the service, such as https://parley.example.com
 	DefaultModel string          // shown for agents that name none
 
+	DemoTokens int64 // that all demo visitors together may spend in a day
+
+	StreamsPerCredential   int // open at this ingress
+	StreamsPerOrganization int
+
 	RunDeadline      time.Duration // from acceptance
 	WaitDefault      time.Duration // for a run's end; the most that a request may ask for
 	RetentionDefault time.Duration // of an automation's result
@@ -56,7 +61,9 @@ type api struct {
 	Deps
 	passwords *auth.Passwords
 	logins    loginLimits
+	demo      demoBudget
 	origins   *http.CrossOriginProtection
+	seats     stream.Seats
 	provider  *openid.Provider // nil when none is set
 	templates templateList
 	https     bool // browsers come by TLS, whatever the last hop is
@@ -82,6 +89,7 @@ func newAPI(deps Deps) (*api, error) {
 	}
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
+		demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
 	}
 	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
 	if a.PublicURL != "" {

@@ -105,11 +105,11 @@ func readQuery(raw string) (values url.Values, err error) {
 }
 
 // spend counts the request against its caller's limit and says on the response where that stands. A
-// demo caller's request was counted at the gate.
+// demo caller's request was counted at the gate: what it may cost is left to be looked at.
 func (a *api) spend(c *gin.Context) error {
 	who := caller(c)
 	if who.Kind == domain.CallerDemo {
-		return nil
+		return a.demo.check(c.Request.Context())
 	}
 	d, err := a.Limits.Check(c.Request.Context(), who)
 	if err != nil {

@@ -96,7 +96,7 @@ func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Se
 	tb.Cleanup(wg.Wait)
 	w.api, err = newAPI(Deps{
 		Store: s, Auth: resolver, Limits: l, Secrets: box, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
-		PublicURL: "http://parley.test/", DefaultModel: "offline",
+		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	})
 	must(tb, err)

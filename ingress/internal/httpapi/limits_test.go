@@ -116,6 +116,8 @@ func TestLimitsShowOnEveryAnswer(t *testing.T) {
 		{"run", "POST", run, auto(agentID, `,"idempotencyKey":"k"`), and(key, later), 202, "system", 1},
 		{"attached", "POST", run, auto(agentID, `,"idempotencyKey":"k"`), and(key, later), 202, "system", 0},
 		{"reused", "POST", run, auto(agentID, `,"idempotencyKey":"k","sessionId":"other"`), key, 422, "system", 0},
+		{"a stray", "GET", "/api/nope", "", user, 404, "user", 0},
+		{"another method", "PATCH", "/api/agents", "", user, 405, "user", 0},
 		{"demo list", "GET", "/api/agents/templates", "", demo, 200, "demo", 1},
 		{"demo elsewhere", "GET", "/api/sessions", "", demo, 403, "demo", 1},
 		{"demo stray", "GET", "/api/nope", "", demo, 403, "demo", 1},

@@ -164,14 +164,16 @@ func (a *api) byAction(group []route) gin.HandlerFunc {
 }
 
 // stray answers requests that no route takes. Those with the demo header count all the same, and to demo
-// visitors what is not there is closed like everything else.
+// visitors what is not there is closed like everything else; other callers see where their limit stands.
 func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
+		stateOf(c).ident = ident
 		if !auth.SaysDemo(c.Request) {
+			a.showLimit(c)
 			fail(c, answer)
 			return
 		}
-		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
 		if err != nil || ident.Caller.Kind == domain.CallerDemo {
 			if err := a.countDemo(c); err != nil {
 				fail(c, err)
@@ -182,6 +184,7 @@ func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
 			fail(c, err)
 			return
 		}
+		a.showLimit(c)
 		fail(c, answer)
 	}
 }

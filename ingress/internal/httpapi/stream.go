@@ -62,13 +62,19 @@ func resumedAt(found *problems, c *gin.Context) domain.EventID {
 
 // submitStream is submit for callers that want to see the run's events instead of waiting for its end.
 func (a *api) submitStream(c *gin.Context, s *submission) {
+	seats, err := a.takeSeats(s.caller) // before anything is accepted that could not be shown
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer a.seats.Leave(seats...)
 	reader, err := a.openSubmitted(c, s)
 	if err != nil {
 		fail(c, err)
 		return
 	}
 	defer reader.Close()
-	sendEvents(c, reader.RunID(), reader)
+	sendEvents(c, reader.RunID(), reader, a.permit(c))
 }
 
 func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, error) {
@@ -88,16 +94,13 @@ func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, erro
 	about(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	switch {
 	case run.Erased:
-		return nil, apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
-	case sub.Existing:
-		reader, err = a.Streams.Open(ctx, run.OrganizationID, run.Run.ID, s.last)
+		return nil, erasedKey()
+	case !sub.Existing: // it is accepted: whatever fails from here on, its id is answered
+		reader.Begin(run, s.last)
 	default:
-		if err = reader.Start(ctx, run.OrganizationID, s.last); err != nil {
-			reader.Close()
+		if reader, err = a.Streams.Open(ctx, run.OrganizationID, run.Run.ID, s.last); err != nil {
+			return nil, err
 		}
-	}
-	if err != nil {
-		return nil, err
 	}
 	if run.Result != nil {
 		c.Header("Idempotency-Replayed", "true")
@@ -108,6 +111,12 @@ func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, erro
 
 // streamRun gives the events of a run that the caller may read.
 func (a *api) streamRun(c *gin.Context, runID string, last domain.EventID) {
+	seats, err := a.takeSeats(caller(c))
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer a.seats.Leave(seats...)
 	reader, err := a.openRun(c, runID, last)
 	if err != nil {
 		fail(c, err)
@@ -118,7 +127,7 @@ func (a *api) streamRun(c *gin.Context, runID string, last domain.EventID) {
 		c.Status(http.StatusNoContent)
 		return
 	}
-	sendEvents(c, runID, reader)
+	sendEvents(c, runID, reader, a.permit(c))
 }
 
 func (a *api) openRun(c *gin.Context, runID string, last domain.EventID) (*stream.Reader, error) {
@@ -135,9 +144,9 @@ func (a *api) openRun(c *gin.Context, runID string, last domain.EventID) (*strea
 // frames are buffers for what is being written; a stream that waits holds none.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// sendEvents writes a run's events until its end, the client's or the server's. A client that takes nothing
-// holds up its own stream only, until the write's deadline ends it.
-func sendEvents(c *gin.Context, runID string, events source) {
+// sendEvents writes a run's events until its end, the client's, the server's or the permit's. A client that takes
+// nothing holds up its own stream only, until the write's deadline ends it.
+func sendEvents(c *gin.Context, runID string, events source, may permit) {
 	header := c.Writer.Header()
 	header.Set("Content-Type", contentEvents)
 	header.Set("Cache-Control", "no-store")
@@ -146,7 +155,7 @@ func sendEvents(c *gin.Context, runID string, events source) {
 	out := http.NewResponseController(c.Writer)
 	ping := time.Now().Add(pingEvery)
 	next, end := events.Next(c.Request.Context(), time.Now()) // the answer begins at once, with what there is
-	for {
+	for first := true; ; first = false {
 		now := time.Now()
 		beat := !now.Before(ping)
 		if beat {

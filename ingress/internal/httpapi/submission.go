@@ -121,7 +121,7 @@ func (a *api) submit(c *gin.Context, s *submission) {
 	case err != nil:
 		fail(c, err)
 	case result.Erased:
-		fail(c, apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization"))
+		fail(c, erasedKey())
 	case !result.Ended:
 		a.unfinished(c, &sub.Run)
 	default:
@@ -167,6 +167,11 @@ func attach(s *submission, run *store.StoredRun) (*dispatch.Submitted, error) {
 		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
 	}
 	return dispatch.Attach(*run), nil
+}
+
+// erasedKey is the refusal of a request whose key's run is gone; [erasedRun] is that of the run by its id.
+func erasedKey() error {
+	return apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
 }
 
 // accepted answers 202 with the run as it was accepted.

@@ -28,7 +28,8 @@ type Logs interface {
 	EventLogs(ctx context.Context, reqs []store.EventLogRequest) ([]*store.EventLog, error)
 }
 
-// Bus is where news of runs is heard.
+// Bus is where news of runs is heard. A run may be followed again while it is: what failed before is tried again,
+// and one Unfollow ends it.
 type Bus interface {
 	Follow(runID string) error
 	Unfollow(runID string)
@@ -93,10 +94,8 @@ func (h *Hub) Follow(runID string) *Reader {
 	r := &Reader{hub: h, runID: runID, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.runs[runID]) == 0 {
-		if err := h.bus.Follow(runID); err != nil {
-			h.log.Debug().Err(err).Str("run_id", runID).Msg("no events; reading the log again and again")
-		}
+	if err := h.bus.Follow(runID); err != nil {
+		h.log.Debug().Err(err).Str("run_id", runID).Msg("no events; reading the log again and again")
 	}
 	h.runs[runID] = append(h.runs[runID], r)
 	return r

@@ -89,6 +89,21 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID) err
 	return nil
 }
 
+// Begin takes the place of Start for a run that was accepted just now: its log begins with what the row in hand
+// tells, and the rest is heard, or read as soon as that works. Nothing can fail any more: whoever asked for the run
+// learns its id, however the database is.
+func (r *Reader) Begin(run *store.StoredRun, last domain.EventID) {
+	r.org, r.place.last = run.OrganizationID, last
+	r.lookAt = time.Now().Add(firstLook)
+	events, err := eventsOf(&store.EventLog{Run: *run})
+	if err != nil {
+		r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("a new run's log cannot be begun; reading it")
+		r.lookAt = time.Time{}
+		return
+	}
+	r.ready = r.place.logged(events)
+}
+
 // AtEnd reports whether the run has ended and the reader has been given all of its log.
 func (r *Reader) AtEnd() bool { return r.ended && len(r.ready) == 0 }
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -196,7 +197,13 @@ func (r *Runner) saveEvents(ctx context.Context, checkpoints []store.Checkpoint)
 	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()
 	held, err := r.records.SaveEvents(ctx, checkpoints)
-	if err != nil {
+	var rejected *store.RejectedEvents
+	switch {
+	case errors.As(err, &rejected): // they are told to whoever listens, and no later checkpoint has them
+		for runID, cause := range rejected.Runs {
+			r.log.Error().Err(cause).Str("run_id", runID).Msg("events cannot be stored; the run goes on without them")
+		}
+	case err != nil:
 		r.log.Warn().Err(err).Int("runs", len(checkpoints)).Msg("cannot save events; trying again")
 		return nil, err
 	}

@@ -1,0 +1,46 @@
+package httpapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"parley/shared/apierr"
+)
+
+const (
+	demoSpendAge   = 5 * time.Second // how old a known spending may be
+	demoBudgetWait = 10 * time.Minute
+)
+
+// demoBudget bounds what all demo visitors together may spend in a day, in tokens: each has its own limit of
+// requests, and there may be any number of them. What runs have spent is known when they end, so those that are
+// open when the budget is used up still go over it.
+type demoBudget struct {
+	most  int64
+	spent func(ctx context.Context) (tokens int64, err error)
+	now   func() time.Time
+
+	mu    sync.Mutex
+	known int64
+	at    time.Time
+}
+
+// check refuses a new run when the budget is used up.
+func (b *demoBudget) check(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := b.now(); now.Sub(b.at) >= demoSpendAge {
+		tokens, err := b.spent(ctx)
+		if err != nil {
+			return err
+		}
+		b.known, b.at = tokens, now
+	}
+	if b.known < b.most {
+		return nil
+	}
+	e := apierr.New(apierr.BudgetExceeded, "the demo has used up what it may spend in a day; log in or use an API key")
+	e.RetryAfter = demoBudgetWait
+	return e
+}

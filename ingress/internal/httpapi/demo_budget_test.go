@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+)
+
+// All demo visitors share what they may spend; replays, and callers who log in, are not held up.
+func TestDemoBudget(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	a.api.demo.most = 100
+	now := time.Now()
+	a.api.demo.now = func() time.Time { return now }
+	const target, body = "/api/agents?action=chat&template=tpl_support", `{"sessionId":"s","message":"m"}`
+	demo, later := "X-Tenant-Id: tenant_demo", "Prefer: respond-async"
+	a.do("POST", target, body, demo, later, "Idempotency-Key: k").want(t, "a chat within the budget", 202, "")
+	a.exec(`UPDATE runs SET input_tokens = 60, output_tokens = 40 WHERE org_id = $1`, domain.DemoOrganization)
+	now = now.Add(demoSpendAge)
+	refused := a.do("POST", target, body, demo, later).want(t, "a chat beyond it", 429, "budget_exceeded")
+	if refused.header.Get("Retry-After") == "" {
+		t.Error("the refusal does not say when to come again")
+	}
+	a.do("POST", target, body, demo, later, "X-Forwarded-For: 203.0.113.9").want(t, "another visitor's", 429, "budget_exceeded")
+	a.do("POST", target, body, demo, later, "Idempotency-Key: k").want(t, "the first one again", 202, "")
+	a.do("POST", target, body, h.owner.auth, later).want(t, "a caller's own", 202, "")
+	a.exec(`UPDATE runs SET created_at = created_at - interval '1 day' WHERE org_id = $1`, domain.DemoOrganization)
+	now = now.Add(demoSpendAge)
+	a.do("POST", target, body, demo, later).want(t, "a day later", 202, "")
+}
