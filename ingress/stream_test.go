@@ -23,6 +23,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/store"
 	"parley/shared/templates"
+	"parley/shared/testkit"
 )
 
 // frame is one server-sent event: its bytes, and what they say.
@@ -644,6 +645,88 @@ func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
 	}
 	r.call("GET", "/api/runs?stream=1&id="+h.bell.RunID, visitor(), "").problem(403)
 	r.call("GET", "/api/runs?stream=1&id="+h.bell.RunID, r.asKey(), "").problem(404)
+}
+
+func (r *rig) exec(query string) {
+	r.Helper()
+	if _, err := testkit.SQL(r.T, r.dsn).ExecContext(r.Context(), query); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	r.exec(`ALTER FUNCTION run_event_logs RENAME TO away`)
+	f := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed)
+	f.isStream()
+	h := r.take()
+	if f.res.Header.Get("Location") != "/api/runs?id="+h.bell.RunID {
+		t.Errorf("headers %v", f.res.Header)
+	}
+	f.until("run.created")
+	h.say("a")
+	f.until("message.delta")
+	h.finish("a")
+	r.exec(`ALTER FUNCTION away RENAME TO run_event_logs`)
+	f.until("run.completed")
+}
+
+// Elsewhere, for an ingress that revokes a credential forgets it at once.
+func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	second, _ := r.serve(defaults(), zerolog.Nop())
+	var key struct{ ID, Key string }
+	r.call("POST", "/api/keys", head{"Authorization": "Bearer " + r.token}, `{"name":"k","scope":"organization"}`).into(&key, 201)
+	f := r.follow("POST", second+r.chatPath(), head{"x-api-key": key.Key}, streamed)
+	h := r.take()
+	h.say("a")
+	h.checkpoint()
+	other := r.events(second, h.bell.RunID, "")
+	other.until("message.delta")
+	f.until("message.delta")
+	r.call("DELETE", "/api/keys?id="+key.ID, head{"Authorization": "Bearer " + r.token}, "").want(200)
+	began := time.Now()
+	if rest := f.all(); len(rest) > 0 || time.Since(began) > 8*time.Second { // 5 s, and what a busy machine takes
+		t.Errorf("a revoked key's stream went on for %s: %s", time.Since(began), summary(rest))
+	}
+	h.finish("a")
+	if rest := other.all(); summary(rest) != "1.3 run.completed" {
+		t.Errorf("a stream of another key ended with %s", summary(rest))
+	}
+}
+
+func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
+	t.Parallel()
+	cfg := defaults()
+	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
+	r := newRig(t, cfg)
+	runID := r.enqueued()
+	f := r.events(r.url, runID, "")
+	for _, a := range []answer{
+		r.call("GET", "/api/runs?stream=1&id="+runID, r.asKey(), ""),
+		r.call("POST", r.chatPath(), r.asKey(), streamed),
+	} {
+		if p := a.problem(429); p.Code != "rate_limited" || a.header.Get("Retry-After") == "" || a.header.Get("Ratelimit") == "" {
+			t.Errorf("one stream too many gave %s, %v", a.body, a.header)
+		}
+	}
+	if page := r.call("GET", "/api/runs?limit=10", r.asKey(), "").want(200).body; strings.Count(page, `"id":"run_`) != 1 {
+		t.Errorf("a refused stream's run was accepted: %s", page)
+	}
+	r.follow("GET", r.url+"/api/runs?stream=1&id="+runID, head{"Authorization": "Bearer " + r.token}, "").isStream()
+	f.leave()
+	for began := time.Now(); ; {
+		again := r.follow("GET", r.url+"/api/runs?stream=1&id="+runID, r.asKey(), "")
+		if again.res.StatusCode == http.StatusOK {
+			return
+		}
+		again.leave()
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("a stream that was left is counted for ever")
+		}
+	}
 }
 
 func TestStreamsRefuseBadRequestsBeforeTheirFirstByte(t *testing.T) {

@@ -51,24 +51,24 @@ func (r Runs) Check() error {
 
 // Ingress are the settings of the HTTP edge.
 type Ingress struct {
-	Host             string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
-	Port             int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
-	PublicURL        string        `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach this service at, when it is not http://HOST:PORT."`
-	TrustedProxies   []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is believed."`
-	LimitDemo        int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests a minute of one demo client."`
-	DemoTokens       int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
-	LimitUser        int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
-	LimitSystem      int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"6000" help:"Automation requests a minute of one organization."`
-	StreamsPerCredential   int `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Streams that one credential may have open at an ingress."`
-	StreamsPerOrganization int `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Streams that one organization may have open at an ingress."`
-	RunDeadline      time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
-	WaitDefault      time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
-	RetentionDefault time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
-	BacklogMax       int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
-	SecretsKey       string        `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets; older keys may follow, joined by commas."`
-	OIDCIssuer       string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
-	OIDCClientID     string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
-	OIDCClientSecret string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
+	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
+	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
+	PublicURL              string        `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach this service at, when it is not http://HOST:PORT."`
+	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is believed."`
+	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests a minute of one demo client."`
+	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
+	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
+	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"6000" help:"Automation requests a minute of one organization."`
+	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Streams that one credential may have open at an ingress."`
+	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Streams that one organization may have open at an ingress."`
+	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
+	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
+	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
+	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
+	SecretsKey             string        `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets; older keys may follow, joined by commas."`
+	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
+	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
+	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
 }
 
 // Check reports the first setting that makes no sense.

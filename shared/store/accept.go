@@ -116,7 +116,7 @@ func onePerKey(rows []NewRun) []NewRun {
 	return unique
 }
 
-// The statement is in the schema, migrations/0004_tenancy.sql, as are those of the other functions called here: each
+// The statement is in the schema, migrations/0005_functions.sql, as are those of the other functions called here: each
 // names the organizations of its rows and then works on these rows alone, in one round trip.
 const acceptQuery = `SELECT run_id, created_at, dispatched
 FROM accept_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`

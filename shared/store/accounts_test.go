@@ -187,8 +187,8 @@ func TestLoginLinksWorkOnce(t *testing.T) {
 func newKey(t *testing.T, s *store.Store, scope domain.KeyScope, org, user string) (domain.APIKey, secrets.APIKey) {
 	t.Helper()
 	k := secrets.NewAPIKey()
-	key, err := s.CreateKey(t.Context(), store.NewKey{
-		ID: k.ID, Scope: scope, OrganizationID: org, UserID: user, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
+	key, err := s.CreateKey(t.Context(), store.Actor{OrganizationID: org, UserID: user, Role: domain.RoleAdmin}, store.NewKey{
+		ID: k.ID, Scope: scope, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	if err != nil {
 		t.Fatalf("creating key: %v", err)
@@ -238,8 +238,11 @@ func TestKeys(t *testing.T) {
 		t.Errorf("user's keys %v", got)
 	}
 
-	member := store.Actor{OrganizationID: org, UserID: user, Role: domain.RoleMember}
-	admin := store.Actor{OrganizationID: org, UserID: user, Role: domain.RoleAdmin}
+	admin := store.Actor{OrganizationID: org, UserID: user}
+	if _, err := s.AddMember(ctx, admin, other.User.Email, domain.RoleMember, store.NewInvitation{}); err != nil {
+		t.Fatal(err)
+	}
+	member := store.Actor{OrganizationID: org, UserID: other.User.ID, Role: domain.RoleAdmin} // as was remembered of them
 	wantCode(t, s.RevokeKey(ctx, member, orgKey.ID), apierr.PermissionDenied)
 	wantCode(t, s.RevokeKey(ctx, admin, foreign.ID), apierr.NotFound)
 	if err := s.RevokeKey(ctx, admin, orgKey.ID); err != nil {

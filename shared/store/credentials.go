@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
@@ -94,6 +96,37 @@ func (s *Store) credentials(ctx context.Context, query string, list any) ([]cred
 		return nil, fmt.Errorf("selecting credentials: %w", err)
 	}
 	return rows, nil
+}
+
+// holdCredential keeps what an actor acts with from ending before they are done; unauthenticated when it has ended
+// already. What recognised it may be some seconds old, and what they do is to last.
+func holdCredential(ctx context.Context, tx *sqlx.Tx, who Actor) error {
+	if who.LoginID != "" {
+		return holdLogin(ctx, tx, who.UserID, who.LoginID)
+	}
+	if who.KeyID == "" {
+		return nil
+	}
+	return held(ctx, tx, `SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL
+		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, who.KeyID)
+}
+
+// holdLogin is holdCredential for a login session.
+func holdLogin(ctx context.Context, tx *sqlx.Tx, userID, loginID string) error {
+	return held(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
+		FOR KEY SHARE`, loginID, userID)
+}
+
+func held(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
+	var found string
+	err := tx.GetContext(ctx, &found, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return apierr.New(apierr.Unauthenticated, "the credential was revoked or has expired")
+	}
+	if err != nil {
+		return fmt.Errorf("holding credential: %w", err)
+	}
+	return nil
 }
 
 // Touch notes when API keys and login sessions were last used, given as id and instant.

@@ -22,16 +22,17 @@ type Checkpoint struct {
 	Chunk
 }
 
-// RejectedEvents says of runs that PostgreSQL will never store the chunk that was to be saved. All others were dealt
+// RejectedEventsError says of runs that PostgreSQL will never store the chunk that was to be saved. All others were dealt
 // with, and the answer that comes with it is good; there these runs count as held, for their work can go on.
-type RejectedEvents struct{ Runs map[string]error }
+type RejectedEventsError struct{ Runs map[string]error }
 
-func (e *RejectedEvents) Error() string {
+func (e *RejectedEventsError) Error() string {
 	return fmt.Sprintf("events of %d runs were rejected", len(e.Runs))
 }
 
 // SaveEvents adds chunks to the logs of held runs in one statement, and gives the set of runs that are still
-// held: nothing was written for the others, and their worker must stop. Saving a chunk again is harmless. A [RejectedEvents] is the one error with an answer.
+// held: nothing was written for the others, and their worker must stop. Saving a chunk again is harmless. A
+// [RejectedEventsError] is the one error that comes with an answer.
 func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (held map[string]bool, err error) {
 	held, err = s.saveEvents(ctx, c)
 	switch {
@@ -40,7 +41,7 @@ func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (held map[string
 	case len(c) > 1:
 		return s.saveHalves(ctx, c)
 	}
-	return map[string]bool{c[0].RunID: true}, &RejectedEvents{Runs: map[string]error{c[0].RunID: err}}
+	return map[string]bool{c[0].RunID: true}, &RejectedEventsError{Runs: map[string]error{c[0].RunID: err}}
 }
 
 // saveHalves finds a chunk that PostgreSQL rejects without failing its neighbours.
@@ -48,7 +49,7 @@ func (s *Store) saveHalves(ctx context.Context, c []Checkpoint) (map[string]bool
 	held, rejected := map[string]bool{}, map[string]error{}
 	for _, half := range [][]Checkpoint{c[:len(c)/2], c[len(c)/2:]} {
 		part, err := s.SaveEvents(ctx, half)
-		if bad := (*RejectedEvents)(nil); errors.As(err, &bad) {
+		if bad := (*RejectedEventsError)(nil); errors.As(err, &bad) {
 			maps.Copy(rejected, bad.Runs)
 		} else if err != nil {
 			return nil, err // what is saved already may be saved again
@@ -56,7 +57,7 @@ func (s *Store) saveHalves(ctx context.Context, c []Checkpoint) (map[string]bool
 		maps.Copy(held, part)
 	}
 	if len(rejected) > 0 {
-		return held, &RejectedEvents{Runs: rejected}
+		return held, &RejectedEventsError{Runs: rejected}
 	}
 	return held, nil
 }

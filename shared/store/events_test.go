@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -158,17 +159,58 @@ func TestAnEndFromOutsideComesAfterAllThatWasSeen(t *testing.T) {
 	b.wantChunks("what the worker had told stays", b.log(running, 0, 0), 1, chunk(2, 3))
 }
 
+func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var checkpoints []store.Checkpoint
+	for _, accepted := range b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""), b.run("", ""), b.run("", "")) {
+		checkpoints = append(checkpoints, store.Checkpoint{Held: b.mustClaim(accepted.Run.Run.ID).Held(), Chunk: chunk(2, 3)})
+	}
+	broken := checkpoints[1].RunID
+	checkpoints[1].Events = "message.delta {\"text\":\"\x00\"}\n"
+	checkpoints[4].Fence++ // taken from its worker
+	held, err := b.s.SaveEvents(t.Context(), checkpoints)
+	var rejected *store.RejectedEventsError
+	if !errors.As(err, &rejected) || len(rejected.Runs) != 1 || rejected.Runs[broken] == nil {
+		t.Fatalf("held %v, %v", held, err)
+	}
+	for i, c := range checkpoints {
+		if held[c.RunID] != (i != 4) {
+			t.Errorf("%d: held %v", i, held[c.RunID])
+		}
+		if i != 1 && i != 4 {
+			b.wantChunks("a neighbour", b.log(c.RunID, 0, 0), 1, chunk(2, 3))
+		}
+	}
+	b.wantChunks("the rejected", b.log(broken, 0, 0), 0)
+}
+
+// As while a release is rolled out: an attempt of this one tells something, one of the release before ends the run.
+func TestAnOlderBinarysEndComesBehindWhatWasTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
+	b.save(true, b.mustClaim(runID).Held(), chunk(2, 4))
+	b.endWith(b.takeAway(runID), store.Chunk{}, 3)
+	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, runID)
+	for _, after := range []int{0, 3, 4} {
+		if log := b.log(runID, 1, after); log.Fence != 1 || log.EndFence != 2 || log.EndN != 1 {
+			t.Errorf("behind 1.%d: %+v; want its end at 2.1", after, log)
+		}
+	}
+}
+
 func TestEventLogsOfManyRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	out := b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""))
 	ids := []string{out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID}
 	old := b.mustClaim(ids[0])
-	b.save(true, old.Held(), chunk(2, 4))
-	b.endWith(old, store.Chunk{}, 5)
+	b.endWith(old, store.Chunk{}, 3)
 	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // as an older binary ends runs
 	gone := b.mustClaim(ids[1])
-	b.endWith(gone, store.Chunk{}, 3)
+	b.save(true, gone.Held(), chunk(2, 4))
+	b.endWith(gone, store.Chunk{}, 5)
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, ids[1])
 	logs, err := b.s.EventLogs(t.Context(), []store.EventLogRequest{
 		{RunID: ids[2], OrganizationID: b.org},

@@ -23,15 +23,17 @@ type Identity struct {
 
 // LogInByIdentity logs in the person behind an identity. One seen for the first time must have a verified
 // address (permission_denied); a new person is made for it, unless it has an account: then email_taken, but for
-// the account of loggedIn, which the identity is linked to.
+// the account of loggedIn, which the identity is linked to while the login session of login.LoginID holds.
 func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn string, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
-		userID, err := identified(ctx, tx, who, loggedIn)
+		userID, err := identified(ctx, tx, who, loggedIn, login.LoginID)
 		if err != nil {
 			return err
 		}
-		account, err = logIn(ctx, tx, userID, login)
+		by := login
+		by.LoginID = "" // the identity lets them in, and not the session
+		account, err = logIn(ctx, tx, userID, by)
 		return err
 	}
 	err := s.tx(ctx, attempt)
@@ -42,7 +44,7 @@ func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn stri
 }
 
 // identified gives the user of an identity, made or linked when it is new.
-func identified(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string) (string, error) {
+func identified(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn, loginID string) (string, error) {
 	var userID string
 	err := tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, who.Issuer, who.Subject)
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
@@ -64,6 +66,11 @@ func identified(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string)
 		return "", fmt.Errorf("reading user: %w", err)
 	case known.ID != loggedIn:
 		return "", apierr.New(apierr.EmailTaken, "this email address already has an account: log in to it first, and the two are linked")
+	}
+	if known.ID == loggedIn && loginID != "" {
+		if err := holdLogin(ctx, tx, loggedIn, loginID); err != nil {
+			return "", err
+		}
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identities (issuer, subject, user_id) VALUES ($1, $2, $3)`, who.Issuer, who.Subject, known.ID)
 	return known.ID, wrap("linking identity", err)

@@ -37,7 +37,7 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 }
 
 // Join spends an invitation's link for the user of that id, and logs them in. It is for them only if their
-// address is the invited one: not_found otherwise.
+// address is the invited one: not_found otherwise, also when the link was made with an API key that has ended.
 func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
@@ -68,7 +68,8 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 		if err != nil {
 			return err
 		}
-		user, err := createUser(ctx, tx, NewUser{Email: invited.Email, Name: name, PasswordHash: passwordHash})
+		made := NewUser{Email: invited.Email, Name: name, PasswordHash: passwordHash, invitedTo: invited.OrganizationID}
+		user, err := createUser(ctx, tx, made)
 		if err != nil {
 			return err
 		}

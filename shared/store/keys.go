@@ -14,7 +14,7 @@ import (
 )
 
 // NewKey is an API key to create. An organization's key has OrganizationID and, when a person made
-// it, UserID; a user's key has UserID only. SecretHash is the SHA-256 of the whole key.
+// it, UserID; a user's key has UserID only: both are taken from who makes it. SecretHash is the SHA-256 of the whole key.
 type NewKey struct {
 	ID             string
 	Scope          domain.KeyScope
@@ -47,18 +47,34 @@ func (row keyRow) key() domain.APIKey {
 	}
 }
 
-// CreateKey stores an API key and gives it as lists show it.
-func (s *Store) CreateKey(ctx context.Context, k NewKey) (domain.APIKey, error) {
-	if k.Scope != domain.KeyScopeOrganization {
-		k.OrganizationID = ""
+// CreateKey stores an API key of the actor's organization, whose admin they must be (permission_denied), or of the
+// actor's own, and gives it as lists show it.
+func (s *Store) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIKey, error) {
+	k.OrganizationID, k.UserID = "", who.UserID
+	if k.Scope == domain.KeyScopeOrganization {
+		k.OrganizationID = who.OrganizationID
 	}
 	var key domain.APIKey
-	err := s.withinOwn(ctx, k.OrganizationID, k.UserID, func(tx *sqlx.Tx) error {
+	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+		if err := mayCreateKey(ctx, tx, who, k.Scope); err != nil {
+			return err
+		}
 		var err error
 		key, err = createKey(ctx, tx, k)
 		return err
 	})
 	return key, err
+}
+
+func mayCreateKey(ctx context.Context, tx *sqlx.Tx, who Actor, scope domain.KeyScope) error {
+	if scope != domain.KeyScopeOrganization {
+		return holdCredential(ctx, tx, who)
+	}
+	role, err := lockOrganization(ctx, tx, who)
+	if err == nil && !role.AtLeast(domain.RoleAdmin) {
+		err = apierr.New(apierr.PermissionDenied, "only an admin may make an organization's key")
+	}
+	return err
 }
 
 func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error) {
@@ -100,31 +116,38 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, limit int) ([]domain.APIK
 }
 
 // RevokeKey ends a key that the actor's organization or user has. Only an admin may end an
-// organization's: permission_denied; any other key is not_found.
+// organization's: permission_denied; any other key is not_found. Links and invitations made with it end, too.
 func (s *Store) RevokeKey(ctx context.Context, who Actor, keyID string) error {
-	return s.withinOwn(ctx, who.OrganizationID, who.UserID, func(tx *sqlx.Tx) error {
+	return s.as(ctx, who, func(tx *sqlx.Tx) error {
 		if _, err := lockKey(ctx, tx, who, keyID); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE api_keys SET revoked_at = clock_timestamp() WHERE id = $1`, keyID); err != nil {
 			return fmt.Errorf("revoking API key: %w", err)
 		}
-		return voidResetsBy(ctx, tx, who.OrganizationID, keyID)
+		return nil
 	})
 }
 
 // lockKey gives a key that the actor may change, and keeps others from changing it.
 func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow, error) {
 	var row keyRow
-	err := tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3 FOR UPDATE`,
-		who.OrganizationID, who.UserID, keyID)
+	role, err := lockStanding(ctx, tx, who)
+	if err != nil {
+		return row, err
+	}
+	org := who.OrganizationID
+	if role == "" { // whoever has left the organization keeps their own keys, and may end them
+		org = ""
+	}
+	err = tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3 FOR UPDATE`, org, who.UserID, keyID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, notFound()
 	}
 	if err != nil {
 		return row, fmt.Errorf("reading API key: %w", err)
 	}
-	if row.Scope == string(domain.KeyScopeOrganization) && !who.Role.AtLeast(domain.RoleAdmin) {
+	if row.Scope == string(domain.KeyScopeOrganization) && !role.AtLeast(domain.RoleAdmin) {
 		return row, apierr.New(apierr.PermissionDenied, "only an admin may change an organization's key")
 	}
 	return row, nil
@@ -134,7 +157,7 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow,
 // for overlap at most. k brings id and secret only. One that has expired is not_found.
 func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
-	err := s.withinOwn(ctx, who.OrganizationID, who.UserID, func(tx *sqlx.Tx) error {
+	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
 		old, err := lockKey(ctx, tx, who, keyID)
 		if err != nil {
 			return err

@@ -68,62 +68,75 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 	})
 }
 
-// CreateMemberReset is CreateReset by an admin of an organization for a member of it, of no higher role, who has
-// nothing in any other organization: permission_denied otherwise, and not_found when they are no member at all.
+// CreateMemberReset is CreateReset by an admin of an organization for a member of it, of no higher role, whose account
+// an invitation of it made and who has nothing in any other organization: permission_denied otherwise, and not_found
+// when they are no member at all.
 func (s *Store) CreateMemberReset(ctx context.Context, who Actor, userID string, tokenHash []byte, expires time.Time) error {
-	return s.within(ctx, []string{who.OrganizationID}, func(tx *sqlx.Tx) error {
+	return s.as(ctx, who, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)
 		if err != nil {
 			return err
 		}
-		theirs, err := memberRole(ctx, tx, who.OrganizationID, userID)
+		role, err := memberRole(ctx, tx, who.OrganizationID, userID)
 		switch {
 		case err != nil:
 			return err
-		case theirs == "":
+		case role == "":
 			return notFound()
-		case !own.AtLeast(domain.RoleAdmin) || !own.AtLeast(theirs):
+		case !own.AtLeast(domain.RoleAdmin) || !own.AtLeast(role):
 			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member, and only an owner an owner")
 		}
 		if _, err := lockUser(ctx, tx, userID); err != nil {
 			return err
 		}
-		elsewhere, err := holdsElsewhere(ctx, tx, userID, who.OrganizationID)
+		theirs, err := belongsTo(ctx, tx, userID, who.OrganizationID)
 		if err != nil {
 			return err
 		}
-		if elsewhere {
-			return apierr.New(apierr.PermissionDenied, "this person belongs to other organizations, whose data a reset would open")
+		if !theirs {
+			return apierr.New(apierr.PermissionDenied, "an account that no invitation of this organization made, or that has something in "+
+				"another one, is not for its admins to open: whoever runs the service may use `parley reset-password`")
 		}
-		made := reset{UserID: userID, Organization: optional(who.OrganizationID), Role: optional(string(own)), By: who.by()}
+		made := reset{
+			UserID: userID, Organization: optional(who.OrganizationID), Role: optional(string(own)),
+			By: who.UserID, With: optional(who.KeyID),
+		}
 		return createReset(ctx, tx, made, tokenHash, expires)
 	})
 }
 
 // reset is a link's bounds. One that an admin made is void once the person has something in another organization or
-// has a higher role than its maker had, and when its maker stops being one.
+// has a higher role than its maker had, and when its maker stops being one or the key ends that it was made with.
 type reset struct {
 	UserID       string  `db:"user_id"`
 	Organization *string `db:"org_id"`
 	Role         *string `db:"role"`
 	By           string  `db:"made_by"`
+	With         *string `db:"made_with"`
 }
 
 func createReset(ctx context.Context, tx *sqlx.Tx, r reset, tokenHash []byte, expires time.Time) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO login_links (kind, token_hash, user_id, org_id, role, made_by, expires_at)
-		VALUES ('reset', $1, $2, $3, $4, $5, $6)`, tokenHash, r.UserID, r.Organization, r.Role, r.By, expires)
+	_, err := tx.ExecContext(ctx, `INSERT INTO login_links (kind, token_hash, user_id, org_id, role, made_by, made_with, expires_at)
+		VALUES ('reset', $1, $2, $3, $4, $5, $6, $7)`, tokenHash, r.UserID, r.Organization, r.Role, r.By, r.With, expires)
 	if err != nil {
 		return fmt.Errorf("creating password reset: %w", err)
 	}
 	return nil
 }
 
-// voidResetsBy ends the reset links that somebody made as an organization's admin.
-func voidResetsBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
+// keyHolds is the condition that the API key which a link was made with, if it was, has not ended.
+const keyHolds = ` (made_with IS NULL OR EXISTS (SELECT 1 FROM parley_key_credentials(ARRAY[made_with]) k
+	WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp())) `
+
+// voidLinksBy ends the reset links and the invitations that somebody made in an organization.
+func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp()
 		WHERE kind = 'reset' AND org_id = $1 AND made_by = $2 AND used_at IS NULL`, org, by)
 	if err != nil {
 		return fmt.Errorf("ending password resets: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND made_by = $2`, org, by); err != nil {
+		return fmt.Errorf("ending invitations: %w", err)
 	}
 	return nil
 }
@@ -142,8 +155,8 @@ func (s *Store) ResetOf(ctx context.Context, tokenHash []byte) (domain.User, err
 // resetOf locks the link and its user, in this order.
 func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.User, error) {
 	var link reset
-	err := tx.GetContext(ctx, &link, `SELECT user_id, org_id, role, made_by FROM login_links
-		WHERE token_hash = $1 AND kind = 'reset' AND used_at IS NULL AND expires_at > clock_timestamp() FOR UPDATE`, tokenHash)
+	err := tx.GetContext(ctx, &link, `SELECT user_id, org_id, role FROM login_links
+		WHERE token_hash = $1 AND kind = 'reset' AND used_at IS NULL AND expires_at > clock_timestamp() AND`+keyHolds+`FOR UPDATE`, tokenHash)
 	if errors.Is(err, sql.ErrNoRows) {
 		return domain.User{}, notFound()
 	}
@@ -154,7 +167,7 @@ func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.User, e
 	if err != nil || link.Organization == nil {
 		return user, err
 	}
-	elsewhere, err := holdsElsewhere(ctx, tx, link.UserID, *link.Organization)
+	theirs, err := belongsTo(ctx, tx, link.UserID, *link.Organization)
 	if err != nil {
 		return domain.User{}, err
 	}
@@ -163,21 +176,22 @@ func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.User, e
 		return domain.User{}, err
 	}
 	here := slices.IndexFunc(all, func(m domain.Membership) bool { return m.ID == *link.Organization })
-	if elsewhere || here < 0 || !domain.Role(*link.Role).AtLeast(all[here].Role) {
+	if !theirs || here < 0 || !domain.Role(*link.Role).AtLeast(all[here].Role) {
 		return domain.User{}, notFound()
 	}
 	return user, nil
 }
 
-// holdsElsewhere reports whether a user has anything in another organization than org: it is not for that one's
-// admins to open. An organization of their own that they never used is nothing.
-func holdsElsewhere(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
-	var elsewhere bool
-	err := tx.GetContext(ctx, &elsewhere, `SELECT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)`, userID, org)
+// belongsTo reports whether an account is an organization's to open: made by an invitation of it, and without anything
+// in another one. An organization of their own that the person never used is nothing.
+func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
+	var theirs bool
+	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND NOT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)
+		FROM users WHERE id = $1`, userID, org)
 	if err != nil {
-		return false, fmt.Errorf("reading memberships: %w", err)
+		return false, fmt.Errorf("reading whose account it is: %w", err)
 	}
-	return elsewhere, nil
+	return theirs, nil
 }
 
 // UseReset spends a reset link: the password is the new one, all login sessions of the user end, their other

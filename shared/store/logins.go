@@ -9,18 +9,23 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
 
 // NewLogin is a login session to create: the SHA-256 of its token, its end, and where it was begun.
-// Replaces, when not nil, is the hash of an earlier token of the same browser, which ends.
+// Replaces, when not nil, is the hash of an earlier token of the same browser, which ends. PasswordHash or LoginID,
+// when not empty, is what the person showed: the hash that their password matched, or the id of a login session.
+// It must still be theirs when the session begins: unauthenticated otherwise.
 type NewLogin struct {
-	TokenHash []byte
-	ExpiresAt time.Time
-	Replaces  []byte
-	UserAgent string
-	Address   string
+	TokenHash    []byte
+	ExpiresAt    time.Time
+	Replaces     []byte
+	UserAgent    string
+	Address      string
+	PasswordHash string
+	LoginID      string
 }
 
 // Account is who logged in, and their default organization.
@@ -59,6 +64,9 @@ func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Acc
 	if err != nil {
 		return Account{}, err
 	}
+	if err := login.stillShown(ctx, tx, userID); err != nil {
+		return Account{}, err
+	}
 	if login.Replaces != nil {
 		if err := deleteLogin(ctx, tx, login.Replaces); err != nil {
 			return Account{}, err
@@ -71,6 +79,30 @@ func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Acc
 		return Account{}, fmt.Errorf("creating login session: %w", err)
 	}
 	return account, nil
+}
+
+// stillShown checks, under the user's lock, what they showed before it: a reset may have come between.
+func (login NewLogin) stillShown(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	if login.LoginID != "" {
+		return holdLogin(ctx, tx, userID, login.LoginID)
+	}
+	if login.PasswordHash == "" {
+		return nil
+	}
+	var same bool
+	err := tx.GetContext(ctx, &same, `SELECT password_hash = $2 FROM users WHERE id = $1`, userID, login.PasswordHash)
+	if err != nil {
+		return fmt.Errorf("reading password: %w", err)
+	}
+	if !same {
+		return WrongPassword()
+	}
+	return nil
+}
+
+// WrongPassword is the refusal of a login by password, whatever was wrong with it.
+func WrongPassword() error {
+	return apierr.New(apierr.Unauthenticated, "the email address or the password is wrong")
 }
 
 // LogOut ends the login session of a token's hash; there being none is no error.

@@ -16,25 +16,28 @@ import (
 )
 
 // Actor is who changes an organization: a person, whose role is read again under the organization's lock, or
-// a key of it, which acts in the role given.
+// a key of it, which acts in the role given. KeyID or LoginID is the API key or the login session that they came
+// with, which must still hold.
 type Actor struct {
 	OrganizationID string
 	UserID         string
 	KeyID          string
+	LoginID        string
 	Role           domain.Role
 }
 
-// by names the actor where it is written down who made something.
-func (who Actor) by() string {
-	if who.UserID != "" {
-		return who.UserID
+// lockOrganization keeps others from changing who belongs to the actor's organization, and gives the actor's
+// role there as it is now; not_found when they have none, unauthenticated when what they came with has ended.
+func lockOrganization(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, error) {
+	role, err := lockStanding(ctx, tx, who)
+	if err == nil && role == "" {
+		err = notFound()
 	}
-	return who.KeyID
+	return role, err
 }
 
-// lockOrganization keeps others from changing who belongs to the actor's organization, and gives the actor's
-// role there as it is now; not_found when they have none.
-func lockOrganization(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, error) {
+// lockStanding is lockOrganization for what people without a role there may do, too.
+func lockStanding(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, error) {
 	var known string
 	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, who.OrganizationID)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -43,14 +46,10 @@ func lockOrganization(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role,
 	if err != nil {
 		return "", fmt.Errorf("locking organization: %w", err)
 	}
-	if who.UserID == "" {
-		return who.Role, nil
+	if err := holdCredential(ctx, tx, who); err != nil || who.UserID == "" {
+		return who.Role, err
 	}
-	role, err := memberRole(ctx, tx, who.OrganizationID, who.UserID)
-	if err == nil && role == "" {
-		err = notFound()
-	}
-	return role, err
+	return memberRole(ctx, tx, who.OrganizationID, who.UserID)
 }
 
 // memberRole gives somebody's role, "" when they are no member.
@@ -85,7 +84,8 @@ func (row memberRow) member() Member {
 	}}
 }
 
-// Members lists up to limit members and open invitations of an organization, newest first.
+// Members lists up to limit members and open invitations of an organization, newest first. An invitation made with
+// an API key is open no longer than the key.
 func (s *Store) Members(ctx context.Context, org string, after After, limit int) ([]Member, error) {
 	var rows []memberRow
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -93,7 +93,8 @@ func (s *Store) Members(ctx context.Context, org string, after After, limit int)
 				SELECT u.id, u.email, u.name, m.role, 'active' AS status, m.created_at
 				FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.org_id = $1
 				UNION ALL
-				SELECT id, email, NULL, role, 'invited', created_at FROM invitations WHERE org_id = $1 AND expires_at > clock_timestamp()
+				SELECT id, email, NULL, role, 'invited', created_at FROM invitations
+				WHERE org_id = $1 AND expires_at > clock_timestamp() AND `+keyHolds+`
 			) l WHERE $2 = '' OR (created_at, id) < ($3, $2 COLLATE "C") ORDER BY created_at DESC, id DESC LIMIT $4`,
 			org, after.ID, after.At, limit)
 	})
@@ -123,7 +124,7 @@ type Added struct {
 // invitation, which takes the place of an earlier one. last_owner when nobody would own it any more.
 func (s *Store) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Added, error) {
 	var added Added
-	err := s.within(ctx, []string{who.OrganizationID}, func(tx *sqlx.Tx) error {
+	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)
 		if err != nil {
 			return err
@@ -134,7 +135,7 @@ func (s *Store) AddMember(ctx context.Context, who Actor, email string, role dom
 		var user userRow
 		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)`, email)
 		if errors.Is(err, sql.ErrNoRows) {
-			added, err = invite(ctx, tx, who.OrganizationID, email, role, link)
+			added, err = invite(ctx, tx, who, email, role, link)
 			return err
 		}
 		if err != nil {
@@ -146,13 +147,14 @@ func (s *Store) AddMember(ctx context.Context, who Actor, email string, role dom
 	return added, err
 }
 
-func invite(ctx context.Context, tx *sqlx.Tx, org, email string, role domain.Role, link NewInvitation) (Added, error) {
+func invite(ctx context.Context, tx *sqlx.Tx, who Actor, email string, role domain.Role, link NewInvitation) (Added, error) {
 	var row memberRow
-	err := tx.GetContext(ctx, &row, `INSERT INTO invitations (id, org_id, email, role, token_hash, expires_at) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (org_id, lower(email)) DO UPDATE SET email = excluded.email, role = excluded.role,
-			token_hash = excluded.token_hash, expires_at = excluded.expires_at
+	err := tx.GetContext(ctx, &row, `INSERT INTO invitations (id, org_id, email, role, token_hash, expires_at, made_by, made_with)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (org_id, lower(email)) DO UPDATE SET email = excluded.email, role = excluded.role, token_hash = excluded.token_hash,
+			expires_at = excluded.expires_at, made_by = excluded.made_by, made_with = excluded.made_with
 		RETURNING id, email, NULL AS name, role, 'invited' AS status, created_at`,
-		id.New(id.Invitation), org, email, role, link.TokenHash, link.ExpiresAt)
+		id.New(id.Invitation), who.OrganizationID, email, role, link.TokenHash, link.ExpiresAt, who.UserID, optional(who.KeyID))
 	if err != nil {
 		return Added{}, fmt.Errorf("creating invitation: %w", err)
 	}
@@ -171,7 +173,7 @@ func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, rol
 		}
 	}
 	if before.AtLeast(domain.RoleAdmin) && !role.AtLeast(before) {
-		if err := voidResetsBy(ctx, tx, org, user.ID); err != nil {
+		if err := voidLinksBy(ctx, tx, org, user.ID); err != nil {
 			return Added{}, err
 		}
 	}
@@ -204,7 +206,7 @@ func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
 // RemoveMember ends a membership, or takes back an invitation. Owners may end any, everybody their own;
 // last_owner and last_organization keep the organization owned and the person in one.
 func (s *Store) RemoveMember(ctx context.Context, who Actor, entry string) error {
-	return s.within(ctx, []string{who.OrganizationID}, func(tx *sqlx.Tx) error {
+	return s.as(ctx, who, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)
 		if err != nil {
 			return err
@@ -241,7 +243,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 	if len(all) < 2 {
 		return apierr.New(apierr.LastOrganization, "the person belongs to no other organization")
 	}
-	if err := voidResetsBy(ctx, tx, org, userID); err != nil {
+	if err := voidLinksBy(ctx, tx, org, userID); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, `DELETE FROM memberships WHERE org_id = $1 AND user_id = $2`, org, userID); err != nil {

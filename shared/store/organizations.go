@@ -110,7 +110,7 @@ func (s *Store) CreateOrganization(ctx context.Context, userID, name string) (do
 // and not_found when they do not belong to it.
 func (s *Store) RenameOrganization(ctx context.Context, who Actor, name string) (domain.Membership, error) {
 	var row organizationRow
-	err := s.within(ctx, []string{who.OrganizationID}, func(tx *sqlx.Tx) error {
+	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
 		role, err := lockOrganization(ctx, tx, who)
 		if err != nil {
 			return err
@@ -126,18 +126,6 @@ func (s *Store) RenameOrganization(ctx context.Context, who Actor, name string) 
 		return nil
 	})
 	return row.membership(), err
-}
-
-// EnsureOrganization gives the user's default organization, and makes one that they own when they
-// have none.
-func (s *Store) EnsureOrganization(ctx context.Context, userID string) (domain.Organization, error) {
-	var account Account
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		var err error
-		account, err = lockAccount(ctx, tx, userID)
-		return err
-	})
-	return account.Organization, err
 }
 
 // lockAccount locks the user, so that two first logins at once make one organization.

@@ -99,6 +99,95 @@ func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
 	wantCode(t, err, apierr.EmailTaken)
 }
 
+// TestLoginsNeedWhatWasShown: what let somebody in must be theirs when the login is written down.
+func TestLoginsNeedWhatWasShown(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	ada, _ := signUp(t, s, "a@b.c")
+	inviter := store.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID}
+	link := store.NewInvitation{TokenHash: secrets.Hash("invitation"), ExpiresAt: time.Now().Add(time.Hour)}
+	if _, err := s.AddMember(ctx, inviter, "b@b.c", domain.RoleMember, link); err != nil {
+		t.Fatal(err)
+	}
+	bea, _ := signUp(t, s, "b@b.c")
+	before, err := s.Logins(ctx, bea.User.ID, []byte("none"), store.After{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset := secrets.Hash("reset")
+	if err := s.CreateReset(ctx, bea.User.ID, reset, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.UseReset(ctx, reset, "new hash", newLogin(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	shown := func(passwordHash, loginID string) store.NewLogin {
+		login := newLogin(time.Hour)
+		login.PasswordHash, login.LoginID = passwordHash, loginID
+		return login
+	}
+	who := store.Identity{Issuer: "https://id.example", Subject: "1", Email: "b@b.c", Verified: true}
+	for name, login := range map[string]store.NewLogin{"password": shown("hash", ""), "session": shown("", before[0].ID)} {
+		if _, err := s.LogIn(ctx, bea.User.ID, login); apierr.CodeOf(err) != apierr.Unauthenticated {
+			t.Errorf("logging in by the old %s: %v", name, err)
+		}
+		if _, err := s.Join(ctx, link.TokenHash, bea.User.ID, login); apierr.CodeOf(err) != apierr.Unauthenticated {
+			t.Errorf("joining by the old %s: %v", name, err)
+		}
+	}
+	_, err = s.LogInByIdentity(ctx, who, bea.User.ID, shown("", before[0].ID))
+	wantCode(t, err, apierr.Unauthenticated)
+	now, err := s.Logins(ctx, bea.User.ID, []byte("none"), store.After{}, 2)
+	if err != nil || len(now) != 1 {
+		t.Fatalf("sessions after the reset: %v, %v", now, err)
+	}
+	if _, err := s.LogInByIdentity(ctx, who, bea.User.ID, shown("", now[0].ID)); err != nil {
+		t.Errorf("linking in the session that is there: %v", err)
+	}
+	if _, err := s.LogIn(ctx, bea.User.ID, shown("new hash", "")); err != nil {
+		t.Errorf("logging in by the new password: %v", err)
+	}
+	if _, err := s.Join(ctx, link.TokenHash, bea.User.ID, shown("", now[0].ID)); err != nil {
+		t.Errorf("joining in the session that is there: %v", err)
+	}
+}
+
+// TestKeysAreMadeBeforeTheirMakerEnds: whoever revokes a key sees all that it made.
+func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	ada, _ := signUp(t, s, "a@b.c")
+	owner := store.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID}
+	maker, _ := newKey(t, s, domain.KeyScopeUser, "", ada.User.ID)
+	by := store.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID, KeyID: maker.ID}
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			for range 1000 {
+				k := secrets.NewAPIKey()
+				_, err := s.CreateKey(ctx, by, store.NewKey{ID: k.ID, Scope: domain.KeyScopeUser, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour})
+				if err != nil {
+					if apierr.CodeOf(err) != apierr.Unauthenticated {
+						t.Errorf("making a key: %v", err)
+					}
+					return
+				}
+			}
+		})
+	}
+	if err := s.RevokeKey(ctx, owner, maker.ID); err != nil {
+		t.Error(err)
+	}
+	then, err := s.Keys(ctx, store.KeyFilter{UserID: ada.User.ID}, 10_000)
+	if err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if now, err := s.Keys(ctx, store.KeyFilter{UserID: ada.User.ID}, 10_000); err != nil || len(now) != len(then) {
+		t.Errorf("%d keys, %v; there were %d when the key had ended", len(now), err, len(then))
+	}
+}
+
 func TestResetsWorkOnce(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

@@ -18,6 +18,7 @@ type NewUser struct {
 	Email        string
 	Name         string
 	PasswordHash string
+	invitedTo    string // the organization whose invitation makes the account, if one does
 }
 
 type userRow struct {
@@ -48,8 +49,8 @@ func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) 
 
 func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error) {
 	var row userRow
-	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash) VALUES ($1, $2, $3, $4)
-		RETURNING `+userColumns, id.New(id.User), u.Email, u.Name, u.PasswordHash)
+	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash, invited_to) VALUES ($1, $2, $3, $4, $5)
+		RETURNING `+userColumns, id.New(id.User), u.Email, u.Name, u.PasswordHash, optional(u.invitedTo))
 	if violates(err, "users_email") {
 		return domain.User{}, apierr.New(apierr.EmailTaken, "this email address already has an account")
 	}

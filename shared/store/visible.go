@@ -27,6 +27,11 @@ func (s *Store) withinOwn(ctx context.Context, org, userID string, f func(*sqlx.
 	})
 }
 
+// as is withinOwn for what an actor does.
+func (s *Store) as(ctx context.Context, who Actor, f func(*sqlx.Tx) error) error {
+	return s.withinOwn(ctx, who.OrganizationID, who.UserID, f)
+}
+
 // list is the value alone, or no list at all of the empty one.
 func list(value string) []string {
 	if value == "" {

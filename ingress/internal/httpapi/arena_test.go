@@ -76,7 +76,7 @@ func arenaOf(tb testing.TB, w *world) *arena {
 		})
 	}
 	tb.Cleanup(wg.Wait)
-	w.api.Dispatch, w.api.Streams = d, hub
+	w.api.Dispatch, w.api.Streams, w.api.StreamsPerCredential, w.api.StreamsPerOrganization = d, hub, 1000, 1000
 	w.api.RunDeadline, w.api.RetentionDefault = time.Minute, 24*time.Hour
 	super, err := sql.Open("postgres", w.dsn)
 	must(tb, err)
@@ -220,11 +220,11 @@ func (a *arena) newChat(h *house, agentID, sessionID string, headers ...string) 
 		append(headers, "Prefer: respond-async", "Idempotency-Key: "+h.word+a.fresh())...).text(a.t, "id")
 }
 
-// lone is a person who belongs to one organization and has never logged in.
+// lone is a person who belongs to one organization, whose invitation made their account, and has never logged in.
 func (a *arena) lone(h *house) string {
 	a.t.Helper()
 	userID := id.New(id.User)
-	a.exec(`INSERT INTO users (id, email, name) VALUES ($1, $2, 'lone')`, userID, a.fresh()+"@lone.example.com")
+	a.exec(`INSERT INTO users (id, email, name, invited_to) VALUES ($1, $2, 'lone', $3)`, userID, a.fresh()+"@lone.example.com", h.org)
 	a.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, 'member')`, h.org, userID)
 	return userID
 }

@@ -72,19 +72,14 @@ func (a *api) createKey(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	who := caller(c)
-	if body.Scope == domain.KeyScopeOrganization && !who.Role.AtLeast(domain.RoleAdmin) {
-		fail(c, apierr.New(apierr.PermissionDenied, "only an admin may make an organization's key"))
-		return
-	}
+	who := actor(c)
 	if body.Scope == domain.KeyScopeUser && who.UserID == "" {
 		fail(c, apierr.New(apierr.PermissionDenied, "an organization's key belongs to no user whose key it could make"))
 		return
 	}
 	k := secrets.NewAPIKey()
-	stored, err := a.Store.CreateKey(c.Request.Context(), store.NewKey{
-		ID: k.ID, Scope: body.Scope, OrganizationID: who.OrganizationID, UserID: who.UserID,
-		Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
+	stored, err := a.Store.CreateKey(c.Request.Context(), who, store.NewKey{
+		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
 	})
 	if err != nil {
 		fail(c, err)
@@ -156,5 +151,9 @@ func (a *api) rotateKey(c *gin.Context) {
 // actor is the caller as the one who changes their organization.
 func actor(c *gin.Context) store.Actor {
 	who := caller(c)
-	return store.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
+	by := store.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
+	if who.KeyID == "" {
+		by.LoginID = who.Credential // a person without a key came with a login session
+	}
+	return by
 }

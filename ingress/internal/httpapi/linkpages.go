@@ -63,7 +63,7 @@ func (a *api) acceptForm(c *gin.Context) {
 
 // showAccept shows the form that whoever holds the link needs: a password to set, the account's own, or none.
 func (a *api) showAccept(c *gin.Context, token string, status int, problem string) {
-	invited, userID, err := a.invitationOf(c, token)
+	invited, person, err := a.invitationOf(c, token)
 	if err != nil {
 		showLinkGone(c, err, "This invitation does not hold any more, or the link is not complete. Ask whoever invited you for a new one.")
 		return
@@ -76,7 +76,7 @@ func (a *api) showAccept(c *gin.Context, token string, status int, problem strin
 	as := map[domain.Role]string{domain.RoleOwner: "an owner", domain.RoleAdmin: "an admin", domain.RoleMember: "a member"}
 	page, err := web.RenderAccept(web.Accept{
 		Token: token, Organization: invited.Organization, Email: invited.Email, As: as[invited.Role],
-		SignedIn: userID != "", Known: err == nil, Problem: problem,
+		SignedIn: person.UserID != "", Known: err == nil, Problem: problem,
 	})
 	showRendered(c, status, page, err)
 }

@@ -121,8 +121,9 @@ func TestResetPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
-	token := w.do("POST", "/api/organizations/members?action=reset&id="+ada.id, "", ada.auth).want(t, "a link", 201, "").token(t)
-	w.do("GET", "/reset?token="+token, "").shows(t, "page", 200, "ada@example.com", token, `autocomplete="new-password"`)
+	bea := w.invited(ada, ada.org, "bea@example.com", domain.RoleMember)
+	token := w.do("POST", "/api/organizations/members?action=reset&id="+bea.id, "", ada.auth).want(t, "a link", 201, "").token(t)
+	w.do("GET", "/reset?token="+token, "").shows(t, "page", 200, "bea@example.com", token, `autocomplete="new-password"`)
 	for name, target := range map[string]string{"no token": "/reset", "unknown": "/reset?token=" + secrets.NewResetToken(), "half": "/reset?token=pr_x"} {
 		w.do("GET", target, "").shows(t, name, 404, "Ask for a new one")
 	}
@@ -130,7 +131,7 @@ func TestResetPage(t *testing.T) {
 	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}, "Origin: null", "Sec-Fetch-Site: ").shows(t, "a sandboxed page", 403)
 	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}).entered(t, "setting")
 	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}).shows(t, "setting again", 404, "Ask for a new one")
-	w.do("POST", "/api/auth/login", `{"email":"ada@example.com","password":"`+newPassword+`"}`).want(t, "the new password", 200, "")
+	w.do("POST", "/api/auth/login", `{"email":"bea@example.com","password":"`+newPassword+`"}`).want(t, "the new password", 200, "")
 	if a := w.do("GET", "/reset?token="+token, ""); a.header.Get("Referrer-Policy") != "same-origin" || !strings.Contains(a.header.Get("Content-Security-Policy"), "form-action 'self'") {
 		t.Errorf("headers %v", a.header)
 	}

@@ -54,12 +54,13 @@ func (a *api) acceptInvitation(c *gin.Context, body acceptBody) (store.Account, 
 	none := func(err error) (store.Account, string, store.NewLogin, error) {
 		return store.Account{}, "", store.NewLogin{}, err
 	}
-	invited, userID, err := a.invitationOf(c, body.Token)
+	invited, person, err := a.invitationOf(c, body.Token)
 	if err != nil {
 		return none(err)
 	}
 	token, login := a.newLogin(c)
-	hash, ctx := secrets.Hash(body.Token), c.Request.Context()
+	userID, hash, ctx := person.UserID, secrets.Hash(body.Token), c.Request.Context()
+	login.LoginID = person.Credential
 	if userID == "" {
 		if !body.Password.Set {
 			return none(apierr.Invalid("password", codeRequired, "is required of whoever is not logged in as the invited address"))
@@ -72,7 +73,7 @@ func (a *api) acceptInvitation(c *gin.Context, body acceptBody) (store.Account, 
 		if err != nil {
 			return none(err)
 		}
-		if userID, err = a.authenticate(c, invited.Email, body.Password.Value); err != nil {
+		if userID, login.PasswordHash, err = a.authenticate(c, invited.Email, body.Password.Value); err != nil {
 			return none(err)
 		}
 	}
@@ -98,28 +99,28 @@ func (a *api) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptB
 	return a.Store.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
 }
 
-// invitationOf reads what a token stands for, and who accepts it: the id of the user when the request comes with
-// the session of the invited address, else "".
-func (a *api) invitationOf(c *gin.Context, token string) (invited domain.Invitation, userID string, err error) {
+// invitationOf reads what a token stands for, and who accepts it: the caller when the request comes with the
+// session of the invited address, else nobody.
+func (a *api) invitationOf(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
-		return invited, "", apierr.New(apierr.NotFound, "no such resource")
+		return invited, person, apierr.New(apierr.NotFound, "no such resource")
 	}
 	ident, err := a.Auth.Person(c.Request)
 	if err != nil {
-		return invited, "", err
+		return invited, person, err
 	}
 	ctx := c.Request.Context()
 	if invited, err = a.Store.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
-		return invited, "", err
+		return invited, person, err
 	}
 	user, err := a.Store.User(ctx, ident.Caller.UserID)
 	if err != nil {
-		return invited, "", err
+		return invited, person, err
 	}
 	if strings.EqualFold(user.Email, invited.Email) {
-		userID = user.ID
+		person = ident.Caller
 	}
-	return invited, userID, nil
+	return invited, person, nil
 }
 
 type resetBody struct {

@@ -128,17 +128,32 @@ func (w *world) only(p person, org string) {
 
 const agentBody = `{"name":"a","systemPrompt":"p"}`
 
+// invited gives somebody whose account an invitation made; their org is their own one.
+func (w *world) invited(by person, org, email string, role domain.Role) person {
+	w.t.Helper()
+	token := w.add(by, org, email, role).want(w.t, "inviting", 201, "").token(w.t)
+	a := w.do("POST", "/api/auth/accept", accepting(token, withPassword)).want(w.t, "accepting", 201, "")
+	p := person{id: a.text(w.t, "user.id"), email: email}
+	p.carry(a.text(w.t, "token"))
+	p.org = w.do("GET", "/api/auth/session", "", p.auth).want(w.t, "session", 200, "").text(w.t, "organizations.1.id")
+	return p
+}
+
 func TestWhoMayReset(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
-	ada, bea, cleo, dan, eve := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com"),
-		w.signUp("dan@example.com"), w.signUp("eve@example.com")
+	ada, eve, gus := w.signUp("ada@example.com"), w.signUp("eve@example.com"), w.signUp("gus@example.com")
+	invited := func(name string, role domain.Role) person { return w.invited(ada, ada.org, name+"@example.com", role) }
+	bea, cleo, dan, fay := invited("bea", domain.RoleAdmin), invited("cleo", domain.RoleMember), invited("dan", domain.RoleMember),
+		invited("fay", domain.RoleOwner)
+	hal := w.invited(eve, eve.org, "hal@example.com", domain.RoleMember)
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
-	w.add(ada, ada.org, bea.email, domain.RoleAdmin)
-	w.add(ada, ada.org, cleo.email, domain.RoleMember)
-	w.add(ada, ada.org, dan.email, domain.RoleMember)
-	w.only(bea, ada.org)
-	w.do("POST", "/api/agents", agentBody, dan.auth).want(t, "something of one's own", 201, "")
+	for _, known := range []person{gus, hal} { // whom nobody asked: an owner has only to know the address
+		w.add(ada, ada.org, known.email, domain.RoleMember).want(t, "adding", 201, "")
+	}
+	w.only(gus, ada.org)
+	w.only(hal, ada.org)
+	w.do("POST", "/api/agents", agentBody, dan.auth, "X-Organization-Id: "+dan.org).want(t, "something of one's own", 201, "")
 	at := "X-Organization-Id: " + ada.org
 	for name, c := range map[string]struct {
 		id, problems string
@@ -147,10 +162,13 @@ func TestWhoMayReset(t *testing.T) {
 	}{
 		"admin, member":            {cleo.id, "", []string{bea.auth, at}, 201},
 		"admin, admin":             {bea.id, "", []string{bea.auth, at}, 201},
-		"admin, owner":             {ada.id, "permission_denied", []string{bea.auth, at}, 403},
-		"owner, owner":             {ada.id, "", []string{ada.auth}, 201},
+		"admin, owner":             {fay.id, "permission_denied", []string{bea.auth, at}, 403},
+		"owner, owner":             {fay.id, "", []string{ada.auth}, 201},
+		"owner, themselves":        {ada.id, "permission_denied", []string{ada.auth}, 403},
+		"owner, added person":      {gus.id, "permission_denied", []string{ada.auth}, 403},
+		"owner, another's invited": {hal.id, "permission_denied", []string{ada.auth}, 403},
 		"key, member":              {cleo.id, "", []string{orgKey}, 201},
-		"key, owner":               {ada.id, "permission_denied", []string{orgKey}, 403},
+		"key, owner":               {fay.id, "permission_denied", []string{orgKey}, 403},
 		"member":                   {cleo.id, "permission_denied", []string{cleo.auth, at}, 403},
 		"owner, somebody's member": {dan.id, "permission_denied", []string{ada.auth}, 403},
 		"owner, stranger":          {eve.id, "not_found", []string{ada.auth}, 404},
@@ -168,9 +186,8 @@ func TestWhoMayReset(t *testing.T) {
 func TestReset(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
-	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
-	w.add(ada, ada.org, bea.email, domain.RoleAdmin)
-	w.only(bea, ada.org)
+	ada := w.signUp("ada@example.com")
+	bea := w.invited(ada, ada.org, "bea@example.com", domain.RoleAdmin)
 	reset := func() string {
 		return w.do("POST", "/api/organizations/members?action=reset&id="+bea.id, "", ada.auth).want(t, "a link", 201, "").token(t)
 	}
@@ -215,9 +232,12 @@ func TestResetLinksOutliveNoRight(t *testing.T) {
 	for name, change := range map[string]func(w *world, ada, bea, cleo person){
 		"the person became an owner": func(w *world, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },
 		"the person uses what is their own": func(w *world, _, _, cleo person) {
-			w.do("POST", "/api/agents", agentBody, cleo.auth).want(w.t, "an agent", 201, "")
+			w.do("POST", "/api/agents", agentBody, cleo.auth, "X-Organization-Id: "+cleo.org).want(w.t, "an agent", 201, "")
 		},
 		"the person belongs elsewhere, too": func(w *world, _, bea, cleo person) { w.add(bea, bea.org, cleo.email, domain.RoleMember) },
+		"the account is said to be no invited one": func(w *world, _, _, cleo person) {
+			w.exec(`UPDATE users SET invited_to = NULL WHERE id = $1`, cleo.id)
+		},
 		"the person was moved": func(w *world, _, bea, cleo person) {
 			w.add(bea, bea.org, cleo.email, domain.RoleMember)
 			w.only(cleo, bea.org)
@@ -231,9 +251,9 @@ func TestResetLinksOutliveNoRight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, manyRequests)
-			ada, bea, cleo := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com")
+			ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 			w.add(ada, ada.org, bea.email, domain.RoleAdmin)
-			w.add(ada, ada.org, cleo.email, domain.RoleMember)
+			cleo := w.invited(ada, ada.org, "cleo@example.com", domain.RoleMember)
 			link := w.do("POST", "/api/organizations/members?action=reset&id="+cleo.id, "", bea.auth, "X-Organization-Id: "+ada.org).want(t, "a link", 201, "")
 			status, problems := 200, ""
 			if change != nil {

@@ -189,37 +189,39 @@ func (a *api) login(c *gin.Context) {
 
 // logIn begins a session for whoever knows the password.
 func (a *api) logIn(c *gin.Context, body loginBody) (store.Account, string, store.NewLogin, error) {
-	userID, err := a.authenticate(c, body.Email, body.Password)
+	userID, hash, err := a.authenticate(c, body.Email, body.Password)
 	if err != nil {
 		return store.Account{}, "", store.NewLogin{}, err
 	}
 	token, login := a.newLogin(c)
+	login.PasswordHash = hash
 	account, err := a.Store.LogIn(c.Request.Context(), userID, login)
 	return account, token, login, err
 }
 
-// authenticate gives the user of an address if the password is theirs. Wrong ones are counted.
-func (a *api) authenticate(c *gin.Context, email, password string) (string, error) {
+// authenticate gives the user of an address if the password is theirs, and the hash that it matches: whatever
+// follows must check that this is still theirs. Wrong ones are counted.
+func (a *api) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx := c.Request.Context()
 	good, err := a.logins.begin(email, a.Auth.DemoClient(c.Request))
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	user, hash, err := a.Store.UserByEmail(ctx, email)
 	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
 		good()
-		return "", err
+		return "", "", err
 	}
 	matches, err := a.passwords.Matches(ctx, password, hash)
 	if err != nil {
 		good()
-		return "", err
+		return "", "", err
 	}
 	if !matches {
-		return "", apierr.New(apierr.Unauthenticated, "the email address or the password is wrong")
+		return "", "", store.WrongPassword()
 	}
 	good()
-	return user.ID, nil
+	return user.ID, hash, nil
 }
 
 // logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with

@@ -149,7 +149,6 @@ var idKinds = map[string]idKind{
 		prefix: id.Agent,
 		own:    func(s *stage, c *credential) string { return s.chatted(c.house, c.plain()...) },
 		others: func(s *stage) string { return s.chatted(s.home, s.other.auth, s.home.header) },
-		open:   domain.RoleAdmin,
 		gone: func(s *stage, h *house) string {
 			agentID := s.chatted(h, h.owner.auth)
 			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
@@ -161,7 +160,6 @@ var idKinds = map[string]idKind{
 		prefix: "session",
 		own:    func(s *stage, c *credential) string { return s.named(c.plain()...) },
 		others: func(s *stage) string { return s.named(s.other.auth, s.home.header) },
-		open:   domain.RoleAdmin,
 		gone: func(s *stage, h *house) string {
 			name := s.named(h.owner.auth)
 			s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)

@@ -17,9 +17,9 @@ func (w *world) add(p person, org, email string, role domain.Role) answer {
 }
 
 // token cuts the token out of an answer's link.
-func (a answer) token(t *testing.T) string {
-	t.Helper()
-	_, token, _ := strings.Cut(a.text(t, "url"), "?token=")
+func (a answer) token(tb testing.TB) string {
+	tb.Helper()
+	_, token, _ := strings.Cut(a.text(tb, "url"), "?token=")
 	return token
 }
 

@@ -124,6 +124,7 @@ func (a *api) finishOIDC(c *gin.Context) {
 		return
 	}
 	token, login := a.newLogin(c)
+	login.LoginID = ident.Caller.Credential
 	if _, err := a.Store.LogInByIdentity(c.Request.Context(), person, ident.Caller.UserID, login); err != nil {
 		a.failLogin(c, err)
 		return

@@ -11,7 +11,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/stream"
-	"parley/shared/apierr"
 	"parley/shared/domain"
 )
 
@@ -155,18 +154,20 @@ func sendEvents(c *gin.Context, runID string, events source, may permit) {
 	out := http.NewResponseController(c.Writer)
 	ping := time.Now().Add(pingEvery)
 	next, end := events.Next(c.Request.Context(), time.Now()) // the answer begins at once, with what there is
-	for first := true; ; first = false {
+	for begun := false; ; begun = true {
 		now := time.Now()
 		beat := !now.Before(ping)
 		if beat {
 			ping = now.Add(pingEvery)
 		}
-		_ = out.SetWriteDeadline(now.Add(writeTime)) // tests' recorders have none
-		if err := writeFrames(c.Writer, runID, next, beat); err != nil || end != nil {
-			return
+		if !begun || beat || len(next) > 0 {
+			_ = out.SetWriteDeadline(now.Add(writeTime)) // tests' recorders have none
+			if err := writeFrames(c.Writer, runID, next, beat); err != nil || end != nil {
+				return
+			}
+			c.Writer.Flush()
 		}
-		c.Writer.Flush()
-		if next, end = events.Next(c.Request.Context(), ping); end != nil {
+		if next, end = events.Next(c.Request.Context(), may.earlier(ping)); end != nil || !may.holds(time.Now()) {
 			return
 		}
 	}

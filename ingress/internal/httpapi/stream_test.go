@@ -13,6 +13,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/auth"
+	"parley/shared/apierr"
 	"parley/shared/domain"
 )
 
@@ -77,10 +79,15 @@ func (w *timed) SetWriteDeadline(at time.Time) error {
 
 func send(t *testing.T, q *quiet, w *timed, ctx context.Context) { //nolint:revive // the test comes first
 	t.Helper()
+	sendAs(t, q, w, ctx, permit{})
+}
+
+func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, may permit) { //nolint:revive // the test comes first
+	t.Helper()
 	c, _ := gin.CreateTestContext(w)
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
-	sendEvents(c, "run_1", q) //nolint:contextcheck // the request has it
+	sendEvents(c, "run_1", q, may) //nolint:contextcheck // the request has it
 }
 
 func TestAStreamBeatsEveryTenSeconds(t *testing.T) {
@@ -135,5 +142,83 @@ func TestAStreamWithoutEventsIsAnEmptyOne(t *testing.T) {
 	send(t, &quiet{}, w, t.Context())
 	if w.Code != http.StatusOK || w.Body.Len() != 0 || w.Header().Get("Content-Type") != "text/event-stream" {
 		t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
+	}
+}
+
+// A stream's caller is looked at again whenever what was known of them is too old, and no oftener.
+func TestAStreamEndsWithItsPermit(t *testing.T) {
+	t.Parallel()
+	member := domain.Caller{Kind: domain.CallerUser, UserID: "usr_1", OrganizationID: "org_1", Role: domain.RoleMember}
+	admin, elsewhere, another := member, member, member
+	admin.Role, elsewhere.OrganizationID, another.UserID = domain.RoleAdmin, "org_2", "usr_2"
+	refused := func(code apierr.Code) error { return apierr.New(code, "refused") }
+	for name, tc := range map[string]struct {
+		before, after domain.Caller
+		err           error
+		ends          string
+	}{
+		"good":              {member, member, nil, ""},
+		"risen":             {member, admin, nil, ""},
+		"lowered":           {admin, member, nil, "8s"},
+		"in another place":  {member, elsewhere, nil, "8s"},
+		"somebody else":     {member, another, nil, "8s"},
+		"revoked":           {member, domain.Caller{}, refused(apierr.Unauthenticated), "8s"},
+		"removed":           {member, domain.Caller{}, refused(apierr.PermissionDenied), "8s"},
+		"cannot be read":    {member, domain.Caller{}, refused(apierr.Unavailable), "34s"},
+		"must wait to read": {member, domain.Caller{}, refused(apierr.Overloaded), "34s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, looks := time.Now(), 0
+			may := permit{
+				request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: readable(tc.before),
+				next: began.Add(4 * time.Second), seen: began,
+				resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
+					looks++
+					if time.Since(began) < 5*time.Second {
+						return auth.Identity{Caller: tc.before, Until: time.Now().Add(4 * time.Second)}, nil
+					}
+					return auth.Identity{Caller: tc.after, Until: time.Now().Add(4 * time.Second)}, tc.err
+				},
+			}
+			w := &timed{ResponseRecorder: httptest.NewRecorder()}
+			sendAs(t, &quiet{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), may)
+			want := "1m1s" // with the run
+			if tc.ends != "" {
+				want = tc.ends
+			}
+			if took := time.Since(began).String(); took != want {
+				t.Errorf("%s: the stream ended after %s, want %s", name, took, want)
+			}
+			if got := strings.Join(w.wrote, "|"); !strings.HasPrefix(got, "0s id: 1.1|7s id: 1.2") || strings.Contains(got, "id: 1.3") != (tc.ends == "") {
+				t.Errorf("%s: wrote %s", name, got)
+			}
+			if tc.ends == "" && (looks != 15 || len(w.flushed) != 3+6) {
+				t.Errorf("%s: %d looks, %d flushes in a minute", name, looks, len(w.flushed))
+			}
+		})
+	}
+}
+
+func TestOpenStreamsAreCounted(t *testing.T) {
+	t.Parallel()
+	a := &api{Deps: Deps{StreamsPerCredential: 12, StreamsPerOrganization: 14}}
+	key := domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_1", Credential: "key_1"}
+	other, visitor := key, domain.Caller{Kind: domain.CallerDemo, OrganizationID: domain.DemoOrganization, DemoClient: "192.0.2.1"}
+	other.Credential = "key_2"
+	for _, tc := range []struct {
+		who  domain.Caller
+		most int
+		says string
+	}{{key, 12, "credential"}, {other, 2, "organization"}, {visitor, demoStreams, "credential"}} {
+		for range tc.most {
+			if _, err := a.takeSeats(tc.who); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := a.takeSeats(tc.who)
+		var coded *apierr.Error
+		if !errors.As(err, &coded) || coded.Code != apierr.RateLimited || coded.RetryAfter <= 0 || !strings.Contains(coded.Error(), tc.says) {
+			t.Errorf("%+v: one more stream gave %v", tc.who, err)
+		}
 	}
 }

@@ -36,7 +36,8 @@ type fakeRun struct {
 	lines  []byte // those
 	hear   func(bus.Heard)
 	deaf   bool
-	follow int // subscriptions
+	mute   bool // nothing can be subscribed to
+	follow int  // subscriptions
 }
 
 func newRun() *fakeRun {
@@ -62,14 +63,22 @@ func (r *fakeRun) EventLogs(_ context.Context, reqs []store.EventLogRequest) ([]
 	return out, nil
 }
 
-func (r *fakeRun) Follow(string) error         { r.count(1); return nil }
-func (r *fakeRun) Unfollow(string)             { r.count(-1) }
 func (r *fakeRun) Flush(context.Context) error { return nil }
 
-func (r *fakeRun) count(n int) {
+func (r *fakeRun) Follow(string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.follow += n
+	if r.mute {
+		return errors.New("no subscriptions")
+	}
+	r.follow = 1
+	return nil
+}
+
+func (r *fakeRun) Unfollow(string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.follow = 0
 }
 
 func (r *fakeRun) Connected() bool {
@@ -380,6 +389,47 @@ func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
 		want(t, "no end yet", next(t, r, time.Minute), "")
 		run.set(func() { run.err = nil })
 		want(t, "the database is back", next(t, r, 2*longestGap), "2.1 end")
+	})
+}
+
+func TestANewRunIsToldOfThoughItCannotBeRead(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s scene) {
+		t, run, h := s.t, s.run, s.hub
+		accepted := store.StoredRun{OrganizationID: "org_1", Run: run.log.Run.Run}
+		run.set(func() { run.err = errors.New("down") })
+		r, resumed := h.Follow("run_1"), h.Follow("run_1")
+		defer r.Close()
+		defer resumed.Close()
+		r.Begin(&accepted, domain.EventID{})
+		resumed.Begin(&accepted, eventID(t, "0.1"))
+		want(t, "accepted", next(t, r, 0), "0.1")
+		want(t, "accepted, and seen already", next(t, resumed, 0), "")
+		run.begin()
+		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: []byte("run.started {}\n")})})
+		run.say(bus.Heard{Events: run.tell("a")})
+		want(t, "live", next(t, r, time.Minute), "1.1 1.2")
+		run.tell("told to nobody")
+		run.checkpoint()
+		run.set(func() { run.err = nil })
+		want(t, "the database is back", next(t, r, 2*longestGap), "1.3")
+		want(t, "the database is back, behind the first event", next(t, resumed, 2*idleLook), "1.1 1.2 1.3")
+	})
+}
+
+func TestARunThatCouldNotBeSubscribedToIsFollowedByTheNextReader(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s scene) {
+		t, run, h := s.t, s.run, s.hub
+		run.set(func() { run.mute = true })
+		first := open(t, h, "0.0")
+		defer first.Close()
+		run.set(func() { run.mute = false })
+		second := open(t, h, "0.0")
+		defer second.Close()
+		if run.follow != 1 {
+			t.Error("the second reader hears nothing either")
+		}
 	})
 }
 

@@ -197,7 +197,7 @@ func (r *Runner) saveEvents(ctx context.Context, checkpoints []store.Checkpoint)
 	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()
 	held, err := r.records.SaveEvents(ctx, checkpoints)
-	var rejected *store.RejectedEvents
+	var rejected *store.RejectedEventsError
 	switch {
 	case errors.As(err, &rejected): // they are told to whoever listens, and no later checkpoint has them
 		for runID, cause := range rejected.Runs {

@@ -1,4 +1,11 @@
 -- +goose Up
+-- All tables that this changes, before it changes any, or none, and in the order in which logging in and signing up
+-- take them; others have orders of their own. The wait is over before deadlock_timeout, so that nobody becomes a
+-- deadlock's victim; migrations are tried again.
+SELECT set_config('statement_timeout', greatest(1, setting::int * 4 / 5)::text, true) FROM pg_settings WHERE name = 'deadlock_timeout';
+LOCK TABLE login_links, users, organizations, memberships, api_keys IN ACCESS EXCLUSIVE MODE;
+SET LOCAL statement_timeout = DEFAULT;
+
 -- Whose rows a transaction may see beside those of organizations: a user's own API keys belong to none.
 -- +goose StatementBegin
 CREATE FUNCTION parley_user() RETURNS text LANGUAGE sql STABLE AS $$
@@ -6,28 +13,18 @@ CREATE FUNCTION parley_user() RETURNS text LANGUAGE sql STABLE AS $$
 $$;
 -- +goose StatementEnd
 
--- A random id of the kind ls_, for sessions that a release without such ids begins.
--- +goose StatementBegin
-CREATE FUNCTION parley_login_id() RETURNS text LANGUAGE sql VOLATILE AS $$
-  SELECT 'ls_0' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + (get_byte(random.bytes, at) & 31), 1), '')
-  FROM (SELECT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) AS bytes) random, generate_series(0, 24) at
-$$;
--- +goose StatementEnd
-
-ALTER TABLE login_sessions
-  ADD COLUMN id            text COLLATE "C" NOT NULL DEFAULT parley_login_id(),
-  ADD COLUMN user_agent    text NOT NULL DEFAULT '',
-  ADD COLUMN address       text NOT NULL DEFAULT '',
-  ADD COLUMN last_used_at  timestamptz;
-CREATE UNIQUE INDEX login_sessions_id ON login_sessions (id);
+-- Whose invitation an account was made by: that organization's admins may set its password.
+ALTER TABLE users ADD COLUMN invited_to text COLLATE "C" REFERENCES organizations (id) ON DELETE SET NULL;
 
 -- What a one-time link is for: to log in, or to set a new password. One for a password that an admin made is
--- bounded: void once the person belongs elsewhere, too, or has a higher role than its maker.
+-- bounded: void once the person belongs elsewhere, too, or has a higher role than its maker. made_by is a user, made_with
+-- the API key that they, or the organization, used: what was made with a key holds no longer than the key.
 ALTER TABLE login_links
   ADD COLUMN kind     text NOT NULL DEFAULT 'login' CHECK (kind IN ('login', 'reset')),
   ADD COLUMN org_id   text COLLATE "C" REFERENCES organizations (id) ON DELETE CASCADE,
   ADD COLUMN role     text,
-  ADD COLUMN made_by  text COLLATE "C" NOT NULL DEFAULT '';
+  ADD COLUMN made_by  text COLLATE "C" NOT NULL DEFAULT '',
+  ADD COLUMN made_with text COLLATE "C";
 CREATE INDEX login_links_user ON login_links (user_id);
 CREATE INDEX login_links_maker ON login_links (org_id, made_by) WHERE org_id IS NOT NULL;
 
@@ -48,6 +45,8 @@ CREATE TABLE invitations (
   email       text NOT NULL,
   role        text NOT NULL CHECK (role IN ('owner', 'admin', 'member')),
   token_hash  bytea NOT NULL UNIQUE,
+  made_by     text COLLATE "C" NOT NULL,
+  made_with   text COLLATE "C",
   created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
   expires_at  timestamptz NOT NULL
 );
@@ -147,7 +146,9 @@ CREATE FUNCTION parley_invitation(hash bytea)
 RETURNS TABLE (id text, org_id text, organization text, email text, role text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
   SELECT i.id, i.org_id, o.name, i.email, i.role FROM invitations i JOIN organizations o ON o.id = i.org_id
-    WHERE i.token_hash = hash AND i.expires_at > clock_timestamp()
+    WHERE i.token_hash = hash AND i.expires_at > clock_timestamp() AND (i.made_with IS NULL OR EXISTS (
+      SELECT 1 FROM api_keys k WHERE k.id = i.made_with AND k.revoked_at IS NULL
+        AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())))
 $$;
 -- +goose StatementEnd
 
@@ -193,7 +194,7 @@ DROP POLICY owner ON api_keys;
 REVOKE ALL ON organizations, memberships, login_sessions, api_keys FROM parley_system;
 DROP TABLE invitations, identities;
 DELETE FROM login_links WHERE kind <> 'login';
-ALTER TABLE login_links DROP COLUMN kind, DROP COLUMN org_id, DROP COLUMN role, DROP COLUMN made_by;
+ALTER TABLE login_links DROP COLUMN kind, DROP COLUMN org_id, DROP COLUMN role, DROP COLUMN made_by, DROP COLUMN made_with;
+ALTER TABLE users DROP COLUMN invited_to;
 DROP INDEX login_links_user;
-ALTER TABLE login_sessions DROP COLUMN id, DROP COLUMN user_agent, DROP COLUMN address, DROP COLUMN last_used_at;
-DROP FUNCTION parley_login_id(), parley_user();
+DROP FUNCTION parley_user();

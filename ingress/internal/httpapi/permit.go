@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/stream"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+const (
+	demoStreams = 10              // that a demo client may have open at an ingress
+	seatWait    = 5 * time.Second // for whoever found no seat: streams end with their runs
+
+	permitPace    = time.Second      // between looks at a credential, at least
+	permitBlindly = 30 * time.Second // while no credential can be read
+)
+
+// takeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
+func (a *api) takeSeats(who domain.Caller) ([]stream.Seat, error) {
+	credential := stream.Seat{Name: "credential:" + who.Credential, Most: a.StreamsPerCredential}
+	if who.Kind == domain.CallerDemo {
+		credential = stream.Seat{Name: "demo:" + who.DemoClient, Most: demoStreams}
+	}
+	seats := []stream.Seat{credential, {Name: "organization:" + who.OrganizationID, Most: a.StreamsPerOrganization}}
+	switch full := a.seats.Take(seats...); {
+	case full == nil:
+		return seats, nil
+	case full.Name == credential.Name:
+		return nil, rateLimited(seatWait, "this credential has too many streams open; close some")
+	default:
+		return nil, rateLimited(seatWait, "this organization has too many streams open; close some")
+	}
+}
+
+// permit is what lets a stream go on after its request was let in: a credential that is looked at again as soon as
+// what is known of it is too old for a request, so that a revocation ends streams as it ends requests.
+type permit struct {
+	resolve func(*http.Request, auth.Need) (auth.Identity, error)
+	request *http.Request
+	org     string
+	reads   string    // see readable
+	next    time.Time // look; zero: never
+	seen    time.Time // the last look
+}
+
+// permit is that of the request's caller. Demo visitors show nothing that could be revoked.
+func (a *api) permit(c *gin.Context) permit {
+	ident := stateOf(c).ident
+	return permit{
+		resolve: a.Auth.Resolve, request: c.Request, org: ident.Caller.OrganizationID, reads: readable(ident.Caller),
+		next: ident.Until, seen: time.Now(),
+	}
+}
+
+// earlier is the time of the next look, if that is before until.
+func (p *permit) earlier(until time.Time) time.Time {
+	if p.next.IsZero() || until.Before(p.next) {
+		return until
+	}
+	return p.next
+}
+
+// holds reports whether the stream may go on. While credentials cannot be read it goes on for a moment only.
+func (p *permit) holds(now time.Time) bool {
+	if p.next.IsZero() || now.Before(p.next) {
+		return true
+	}
+	ident, err := p.resolve(p.request, auth.NeedUser)
+	now = time.Now() // looking may have taken its time
+	p.next = now.Add(permitPace)
+	if err != nil {
+		code := apierr.CodeOf(err)
+		return (code == apierr.Unavailable || code == apierr.Overloaded) && now.Before(p.seen.Add(permitBlindly))
+	}
+	if ident.Until.After(p.next) {
+		p.next = ident.Until
+	}
+	p.seen = now
+	reads := readable(ident.Caller)
+	return ident.Caller.OrganizationID == p.org && (reads == "" || reads == p.reads)
+}

@@ -1,0 +1,34 @@
+package stream
+
+import "testing"
+
+func TestSeatsAreTakenTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	key, other, org := Seat{"key", 2}, Seat{"other", 2}, Seat{"org", 3}
+	var s Seats
+	take := func(want string, seats ...Seat) {
+		t.Helper()
+		got := ""
+		if full := s.Take(seats...); full != nil {
+			got = full.Name
+		}
+		if got != want {
+			t.Errorf("%v: %q is full, want %q", seats, got, want)
+		}
+	}
+	take("", key, org)
+	take("", key, org)
+	take("key", key, org)
+	take("", other, org)
+	take("org", other, org)
+	s.Leave(key, org)
+	take("", other, org)
+	take("org", key, org)
+	for _, seat := range []Seat{key, other, other} {
+		s.Leave(seat, org)
+	}
+	if len(s.taken) != 0 {
+		t.Errorf("left over: %v", s.taken)
+	}
+	take("none", Seat{"none", 0})
+}

@@ -1,0 +1,73 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"parley/shared/domain"
+	"parley/shared/testkit"
+)
+
+func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
+	t.Parallel()
+	b, err := Dial(testkit.NATS(t), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	var fails atomic.Bool
+	watch := b.NewWatch()
+	subscribe := watch.subscribe
+	watch.subscribe = func(subject string, messages chan *nats.Msg) (*nats.Subscription, error) {
+		if fails.Load() {
+			return nil, errors.New("no subscriptions")
+		}
+		return subscribe(subject, messages)
+	}
+	fails.Store(true)
+	for _, runID := range []string{"run_1", "run_1", "run_2", "run_3"} {
+		if err := watch.Follow(runID); err == nil {
+			t.Fatal("a run was followed")
+		}
+	}
+	watch.Unfollow("run_3")
+	fails.Store(false)
+	if err := watch.Follow("run_1"); err != nil { // a later reader
+		t.Fatal(err)
+	}
+	subscribed := watch.runs["run_1"].sub
+	if err := watch.Follow("run_1"); err != nil || watch.runs["run_1"].sub != subscribed {
+		t.Errorf("a run that is followed was subscribed to again: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	heard, ended := make(chan Heard, 16), make(chan struct{})
+	go func() { watch.Run(ctx, func(h Heard) { heard <- h }); close(ended) }()
+	defer func() { cancel(); <-ended }()
+	wait := func(want Heard) {
+		t.Helper()
+		for after := time.After(20 * time.Second); ; {
+			select {
+			case h := <-heard:
+				if h.RunID == want.RunID && (h.Events == nil) == (want.Events == nil) {
+					return
+				}
+			case <-after:
+				t.Fatalf("nothing was heard of %s", want.RunID)
+			}
+		}
+	}
+	wait(Heard{RunID: "run_2"}) // without another reader: what came before must be read
+	for _, runID := range []string{"run_1", "run_2"} {
+		b.Events(runID, domain.EventChunk{Fence: 1, First: 2, Lines: []byte("a {}\n")})
+		wait(Heard{RunID: runID, Events: []byte{}})
+	}
+	if watch.runs["run_3"] != nil {
+		t.Error("a run that nobody follows is still wanted")
+	}
+}

@@ -1,0 +1,311 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/migrations"
+	"parley/shared/testkit"
+)
+
+// releasedSchema is the newest schema that a release had before row-level security.
+const releasedSchema = 3
+
+// released makes a database of that schema whose owner is nobody but its owner, and gives the owner's address.
+func released(t *testing.T) (dsn string, db *sql.DB) {
+	t.Helper()
+	superDSN := testkit.Postgres(t)
+	super := testkit.SQL(t, superDSN)
+	owner, password := login(t, super, " IN ROLE parley_app, parley_system")
+	mustExec(t, super, `CREATE DATABASE `+owner+` OWNER `+owner)
+	t.Cleanup(func() {
+		_, _ = super.ExecContext(context.WithoutCancel(t.Context()), `DROP DATABASE `+owner+` WITH (FORCE)`)
+	}) // the test has ended
+	mustExec(t, testkit.SQL(t, withPath(t, superDSN, owner)), `GRANT USAGE, CREATE ON SCHEMA public TO `+owner+` WITH GRANT OPTION`)
+	dsn = loginAs(t, superDSN, owner, owner, password)
+	db = testkit.SQL(t, dsn)
+	if err := migrations.To(t.Context(), db, releasedSchema); err != nil {
+		t.Fatal(err)
+	}
+	return dsn, db
+}
+
+// fill puts rows of four organizations into a released schema: ended runs, a step each, five of them in a session.
+func fill(t *testing.T, db *sql.DB, runs int) {
+	t.Helper()
+	for _, query := range []string{
+		`INSERT INTO organizations (id, name) SELECT 'org_' || o, '' FROM generate_series(0, 3) o`,
+		`INSERT INTO users (id, email, name) VALUES ('usr_0', 'a@example.com', 'a')`,
+		`INSERT INTO memberships (org_id, user_id, role) SELECT 'org_' || o, 'usr_0', 'owner' FROM generate_series(0, 3) o`,
+		`INSERT INTO agents (id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, version)
+			SELECT 'agt_' || o, 'org_' || o, '', '', '', '', '[]', '{api}', '{}', 1 FROM generate_series(0, 3) o`,
+		`INSERT INTO agent_configs SELECT id, 1, '{}' FROM (SELECT id FROM agents UNION ALL SELECT 'tpl_0') targets`,
+		`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
+			SELECT sha256(n::text::bytea), 'org_' || n % 4, 'agt_' || n % 4, 'usr_0', 's' || n, 5 FROM generate_series(0, ` +
+			fmt.Sprint(runs/5-1) + `) n ORDER BY n`,
+		`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
+			input, retention, sweep_after, created_at, status, result, answer)
+			SELECT 'run_' || s.ref || '_' || q, s.org_id, s.target_id, 1, s.ref, q, s.session_id, s.principal, 'api', 'api', '{}', 60,
+			s.created_at, now(), 'completed', '{}', 'a' FROM sessions s, generate_series(1, 5) q`,
+		`INSERT INTO steps (run_id, n, fence, step) SELECT id, 1, 1, '{}' FROM runs`,
+		`INSERT INTO steps (run_id, n, fence, step) SELECT 'gone_' || n, 1, 1, '{}' FROM generate_series(1, 3000) n`,
+		`INSERT INTO login_sessions (token_hash, user_id, expires_at)
+			SELECT sha256(id::bytea), 'usr_0', now() + interval '1 hour' FROM runs WHERE seq = 1`,
+		`INSERT INTO api_keys (id, scope, user_id, name, secret_hash, last_four) VALUES ('key_0', 'user', 'usr_0', '', '', '')`,
+		`ANALYZE`,
+	} {
+		mustExec(t, db, query)
+	}
+}
+
+// What a binary of the released schema does with one run, in the order of its life: the tables that each statement
+// takes, and the order in which it takes them, are the released ones.
+var releasedLife = []string{
+	`WITH batch AS MATERIALIZED (SELECT $1::text AS id, $2::text AS org_id, $3::text AS agent_id), eligible AS MATERIALIZED (
+	  SELECT b.*, coalesce(a.version, t.version) AS config_version FROM batch b
+	  LEFT JOIN agents a ON a.id = b.agent_id AND a.org_id = b.org_id AND a.deleted_at IS NULL LEFT JOIN templates t ON t.id = ''
+	  WHERE (NOT EXISTS (SELECT 1 FROM runs k WHERE k.idempotency_hash = sha256(b.id::bytea))) IS NOT FALSE
+	), session AS (
+	  INSERT INTO sessions AS s (key, org_id, target_id, principal, session_id, last_seq)
+	  SELECT sha256(org_id::bytea), org_id, agent_id, 'usr_0', 'live', 1 FROM eligible
+	  ON CONFLICT (key) DO UPDATE SET last_seq = s.last_seq + excluded.last_seq RETURNING s.ref, s.last_seq
+	), inserted AS (
+	  INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
+	    idempotency_hash, input, retention, sweep_after, created_at)
+	  SELECT id, org_id, agent_id, config_version, ref, last_seq, 'live', 'usr_0', 'api', 'api', sha256(id::bytea), '{}', 60,
+	    now() + interval '1 hour', now() FROM eligible, session
+	  ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING RETURNING id, org_id, agent_id, session_ref, seq
+	)
+	INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent, deadline)
+	SELECT id, org_id, agent_id, session_ref, seq, 'chat', 'queued', true, 1, '', '', '', now() + interval '1 hour' FROM inserted`,
+	`WITH want AS (SELECT run_id FROM open_runs WHERE run_id = $1 AND org_id = $2 AND agent_id = $3 ORDER BY run_id FOR UPDATE), claimed AS (
+	  UPDATE open_runs o SET status = 'running', fence = o.fence + 1, attempts = o.attempts + 1, started_at = clock_timestamp()
+	  FROM want WHERE o.run_id = want.run_id AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
+	  RETURNING o.*
+	) SELECT r.input FROM claimed c JOIN runs r ON r.id = c.run_id LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id`,
+	`WITH mine AS (SELECT run_id FROM open_runs WHERE run_id = $1 AND org_id = $2 AND agent_id = $3 AND fence = 1 AND status = 'running' FOR SHARE)
+	INSERT INTO steps (run_id, n, fence, step) SELECT mine.run_id, 1, 1, '{}' FROM mine`,
+	`WITH mine AS (SELECT run_id FROM open_runs WHERE run_id = $1 AND org_id = $2 AND agent_id = $3 AND fence = 1 ORDER BY run_id FOR UPDATE), closed AS (
+	  DELETE FROM open_runs o USING mine WHERE o.run_id = mine.run_id RETURNING o.run_id
+	) UPDATE runs r SET status = 'completed', result = '{}', answer = 'a', finished_at = now() FROM closed c WHERE r.id = c.run_id`,
+}
+
+// What it does in transactions of several statements: changing an agent, removing runs that have expired, signing
+// people up, logging them in by a link, and using keys.
+var (
+	releasedEdit = []string{
+		`UPDATE agents SET version = version + 1 WHERE id = 'agt_0'`,
+		`INSERT INTO agent_configs (target_id, version, config) SELECT id, version, '{}' FROM agents WHERE id = 'agt_0'`,
+	}
+	releasedSweep = []string{
+		`CREATE TEMP TABLE due ON COMMIT DROP AS SELECT id, session_ref FROM runs
+			WHERE sweep_after <= now() ORDER BY sweep_after LIMIT 50 FOR UPDATE SKIP LOCKED`,
+		`DELETE FROM steps WHERE run_id = ANY (SELECT id FROM due)`,
+		`DELETE FROM runs WHERE id = ANY (SELECT id FROM due)`,
+		`SELECT 1 FROM sessions WHERE ref = ANY (SELECT session_ref FROM due) ORDER BY ref FOR UPDATE`,
+		`DELETE FROM sessions s WHERE s.ref = ANY (SELECT session_ref FROM due) AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref)`,
+	}
+	releasedSignUp = []string{
+		`CREATE TEMP TABLE me ON COMMIT DROP AS SELECT gen_random_uuid()::text AS id`,
+		`INSERT INTO users (id, email, name) SELECT 'usr_' || id, id || '@example.com', '' FROM me`,
+		`INSERT INTO organizations (id, name) SELECT 'org_' || id, '' FROM me`,
+		`INSERT INTO memberships (org_id, user_id, role) SELECT 'org_' || id, 'usr_' || id, 'owner' FROM me`,
+		`INSERT INTO login_sessions (token_hash, user_id, expires_at) SELECT sha256(id::bytea), 'usr_' || id, now() FROM me`,
+		`SELECT m.role FROM login_sessions l LEFT JOIN memberships m ON m.user_id = l.user_id WHERE l.token_hash = (SELECT sha256(id::bytea) FROM me)`,
+		`DELETE FROM login_sessions WHERE expires_at <= clock_timestamp()`,
+	}
+	releasedLogIn = []string{
+		`CREATE TEMP TABLE link ON COMMIT DROP AS SELECT sha256(gen_random_uuid()::text::bytea) AS hash`,
+		`INSERT INTO login_links (token_hash, user_id, expires_at) SELECT hash, 'usr_0', now() + interval '1 hour' FROM link`,
+		`SELECT user_id FROM login_links WHERE token_hash = (SELECT hash FROM link) FOR UPDATE`,
+		`UPDATE login_links SET used_at = clock_timestamp() WHERE token_hash = (SELECT hash FROM link)`,
+		`INSERT INTO login_sessions (token_hash, user_id, expires_at) SELECT hash, 'usr_0', now() + interval '1 hour' FROM link`,
+	}
+	releasedKeys = []string{
+		`SELECT m.role FROM api_keys k LEFT JOIN memberships m ON m.user_id = k.user_id WHERE k.id = 'key_0'`,
+		`UPDATE api_keys SET last_used_at = clock_timestamp() WHERE id = 'key_0'`,
+	}
+)
+
+// oldBinary keeps doing what the released one does until it is stopped.
+type oldBinary struct {
+	db      *sql.DB
+	slowest atomic.Int64
+	lives   atomic.Int64
+}
+
+func (b *oldBinary) timed(f func() error) error {
+	began := time.Now()
+	err := f()
+	for took := int64(time.Since(began)); ; {
+		if was := b.slowest.Load(); took <= was || b.slowest.CompareAndSwap(was, took) {
+			return err
+		}
+	}
+}
+
+// live carries runs of one organization out, until stopped is closed and once more.
+func (b *oldBinary) live(ctx context.Context, stopped <-chan struct{}, org int) error {
+	for n, last := 0, false; !last; n++ {
+		last = isClosed(stopped)
+		run := fmt.Sprintf("live_%d_%d", org, n)
+		for i, query := range releasedLife {
+			var touched int64
+			err := b.timed(func() error {
+				res, err := b.db.ExecContext(ctx, query, run, fmt.Sprint("org_", org), fmt.Sprint("agt_", org))
+				if err == nil {
+					touched, err = res.RowsAffected()
+				}
+				return err
+			})
+			if err != nil || touched != 1 {
+				return fmt.Errorf("statement %d of run %s: %d rows: %w", i, run, touched, err)
+			}
+		}
+		b.lives.Add(1)
+	}
+	return nil
+}
+
+// repeat runs a transaction until stopped is closed and once more.
+func (b *oldBinary) repeat(ctx context.Context, stopped <-chan struct{}, queries []string) error {
+	for last := false; !last; {
+		last = isClosed(stopped)
+		tx, err := b.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		for i, query := range queries {
+			if err := b.timed(func() error { _, err := tx.ExecContext(ctx, query); return err }); err != nil {
+				return errors.Join(fmt.Errorf("statement %d of %s: %w", i, queries[0], err), tx.Rollback())
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Binaries of the release before accept, carry out, change and remove while the migrations run: nothing of theirs
+// fails or waits for long, and what they write meanwhile has its organization.
+func TestMigratingUnderTheReleaseBefore(t *testing.T) {
+	t.Parallel()
+	dsn, db := released(t)
+	fill(t, db, 40_000)
+	settings := url.Values{"statement_timeout": {"10000"}, "lock_timeout": {"5000"}, "enable_seqscan": {"off"}, "plan_cache_mode": {"force_generic_plan"}}
+	old := &oldBinary{db: testkit.SQL(t, dsn+"&"+settings.Encode())}
+	old.db.SetMaxOpenConns(10)
+	stopped := make(chan struct{})
+	var work sync.WaitGroup
+	begin := func(what string, f func(context.Context, <-chan struct{}) error) {
+		work.Go(func() {
+			if err := f(t.Context(), stopped); err != nil {
+				t.Errorf("the release before: %s: %v", what, err)
+			}
+		})
+	}
+	for org := range 4 {
+		begin("runs", func(ctx context.Context, stopped <-chan struct{}) error { return old.live(ctx, stopped, org) })
+	}
+	for what, queries := range map[string][]string{
+		"agents": releasedEdit, "sweeping": releasedSweep, "signing up": releasedSignUp, "logging in": releasedLogIn, "keys": releasedKeys,
+	} {
+		begin(what, func(ctx context.Context, stopped <-chan struct{}) error { return old.repeat(ctx, stopped, queries) })
+	}
+	began := time.Now()
+	err := migrations.Up(t.Context(), db)
+	took, lives := time.Since(began), old.lives.Load()
+	close(stopped)
+	work.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slowest := time.Duration(old.slowest.Load())
+	t.Logf("%v, %d runs meanwhile, the slowest statement took %v", took, lives, slowest)
+	if lives == 0 || slowest > 5*time.Second {
+		t.Errorf("%d runs were carried out meanwhile, the slowest statement took %v", lives, slowest)
+	}
+	wantTenancy(t, db)
+}
+
+// wantTenancy looks at what row-level security rests on.
+func wantTenancy(t *testing.T, db *sql.DB) {
+	t.Helper()
+	for what, query := range map[string]string{
+		"steps without their run's organization": `SELECT s.run_id FROM steps s LEFT JOIN runs r ON r.id = s.run_id
+			WHERE s.org_id IS DISTINCT FROM r.org_id OR r.id IS NULL`,
+		"configurations without their agent's organization": `SELECT c.target_id FROM agent_configs c
+			LEFT JOIN agents a ON a.id = c.target_id WHERE c.org_id IS DISTINCT FROM a.org_id`,
+		"what is left of migrating": `SELECT conname FROM pg_constraint WHERE conrelid IN ('steps'::regclass, 'login_sessions'::regclass) AND contype = 'c'
+			UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
+		"what is missing": `SELECT wanted FROM unnest(ARRAY['sessions_org', 'sessions_principal', 'run_events', 'login_sessions_id', 'invitations']) wanted
+			WHERE to_regclass(wanted) IS NULL
+			UNION ALL SELECT 'NOT NULL' FROM pg_attribute WHERE NOT attnotnull
+			AND (attrelid = 'steps'::regclass AND attname = 'org_id' OR attrelid = 'login_sessions'::regclass AND attname = 'id')`,
+		"rights that migrations gave for their time": `SELECT 'CREATE' WHERE has_schema_privilege('parley_system', 'public', 'CREATE')`,
+	} {
+		if found := texts(t, db, query); len(found) > 0 {
+			t.Errorf("%s: %d: %s …", what, len(found), strings.Join(found[:min(3, len(found))], ", "))
+		}
+	}
+}
+
+// A migration without a transaction that died anywhere is run again, from its beginning.
+func TestMigratingAgainAfterAFailure(t *testing.T) {
+	t.Parallel()
+	_, db := released(t)
+	fill(t, db, 100)
+	if _, err := db.ExecContext(t.Context(), `CREATE UNIQUE INDEX CONCURRENTLY sessions_org ON sessions (org_id)`); err == nil {
+		t.Fatal("an index that cannot be built was")
+	}
+	if left := texts(t, db, `SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`); len(left) != 1 {
+		t.Fatalf("a failed build left %v", left)
+	}
+	const tenancy, logins = releasedSchema + 1, releasedSchema + 3
+	if err := migrations.To(t.Context(), db, tenancy); err != nil {
+		t.Fatal(err)
+	}
+	for _, half := range []string{ // as if it had not come that far
+		`DELETE FROM goose_db_version WHERE version_id = ` + fmt.Sprint(tenancy),
+		`ALTER TABLE steps ALTER org_id DROP NOT NULL, ADD CONSTRAINT steps_have_organizations CHECK (org_id IS NOT NULL) NOT VALID`,
+		`UPDATE agent_configs SET org_id = NULL`,
+		`DROP POLICY tenant ON runs`,
+	} {
+		mustExec(t, db, half)
+	}
+	if err := migrations.To(t.Context(), db, logins); err != nil {
+		t.Fatal(err)
+	}
+	for _, half := range []string{
+		`DELETE FROM goose_db_version WHERE version_id = ` + fmt.Sprint(logins),
+		`ALTER TABLE login_sessions ALTER id DROP NOT NULL, ADD CONSTRAINT login_sessions_have_ids CHECK (id IS NOT NULL) NOT VALID`,
+		`DROP INDEX login_sessions_id`,
+	} {
+		mustExec(t, db, half)
+	}
+	if err := migrations.Up(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	wantTenancy(t, db)
+	if n := texts(t, db, `SELECT 1 FROM pg_policy WHERE polrelid = 'runs'::regclass`); len(n) != 2 {
+		t.Errorf("%d policies of runs", len(n))
+	}
+}
