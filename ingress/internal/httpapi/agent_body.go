@@ -84,7 +84,7 @@ func (f *agentFields) check(p *problems) {
 		p.text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)
 	}
 	if f.Model.Set && !modelName.MatchString(f.Model.Value) {
-		p.add("model", codeInvalidValue, "must be offline, offline/echo, or a provider's model such as openai/gpt-5-mini (providers: openai, anthropic)")
+		p.add("model", codeInvalidValue, "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini")
 	}
 	if f.Tools.Set {
 		f.Tools.Value.check(p)

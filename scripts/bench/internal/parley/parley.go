@@ -19,7 +19,9 @@ import (
 const startTimeout = 60 * time.Second
 
 // Overrides are the settings that differ from the defaults: limits that would end a measurement.
-var Overrides = map[string]string{"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "STREAMS_PER_CREDENTIAL": "1000000", "STREAMS_PER_ORGANIZATION": "1000000"}
+var Overrides = map[string]string{
+	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "STREAMS_PER_CREDENTIAL": "1000000", "STREAMS_PER_ORGANIZATION": "1000000",
+}
 
 // Config says what to start and what to start it on.
 type Config struct {
