@@ -81,9 +81,14 @@ type Identity struct {
 
 // Resolve tells who sends req to an endpoint of that need. Its errors are coded.
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
-	if need == NeedKey && fromBrowser(req) {
-		return Identity{}, apierr.New(apierr.ServerToServerOnly, "this endpoint must not be called from a browser")
+	ident, err := r.resolve(req, need)
+	if need == NeedKey && fromBrowser(req) { // whatever came along; the identity only tells whose limit to show
+		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint must not be called from a browser")
 	}
+	return ident, err
+}
+
+func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	p, err := read(req, need != NeedNobody)
 	if err != nil {
 		return Identity{}, err

@@ -187,9 +187,9 @@ func TestResolve(t *testing.T) {
 		"run-automation by bearer":      {NeedKey, []string{bearer, "Bearer " + w.session}, apierr.APIKeyRequired, "", "", ""},
 		"run-automation by nobody":      {NeedKey, nil, apierr.APIKeyRequired, "", "", ""},
 		"run-automation by unknown key": {NeedKey, []string{key, unknownKey}, apierr.Unauthenticated, "", "", ""},
-		"run-automation from a page":    {NeedKey, []string{key, w.orgKey, "origin", "https://example.com"}, apierr.ServerToServerOnly, "", "", ""},
-		"run-automation from a tab":     {NeedKey, []string{key, w.orgKey, "sec-fetch-site", "none"}, apierr.ServerToServerOnly, "", "", ""},
-		"run-automation, empty origin":  {NeedKey, []string{key, w.orgKey, "origin", ""}, apierr.ServerToServerOnly, "", "", ""},
+		"run-automation from a page":    {NeedKey, []string{key, w.orgKey, "origin", "https://example.com"}, apierr.ServerToServerOnly, w.org, domain.RoleAdmin, ""},
+		"run-automation from a tab":     {NeedKey, []string{key, w.orgKey, "sec-fetch-site", "none"}, apierr.ServerToServerOnly, w.org, domain.RoleAdmin, ""},
+		"run-automation, empty origin":  {NeedKey, []string{key, w.orgKey, "origin", ""}, apierr.ServerToServerOnly, w.org, domain.RoleAdmin, ""},
 	} {
 		got, err := w.Resolve(request(c.headers...), c.need)
 		code := ok

@@ -66,7 +66,7 @@ func readBody(c *gin.Context, buf *bytes.Buffer) error {
 		return apierr.Invalid(bodyPath, codeRequired, "a JSON body is required")
 	}
 	if !isJSON(req.Header) {
-		return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: application/json")
+		return notJSON()
 	}
 	if req.ContentLength > maxBody {
 		return tooLarge()
@@ -80,6 +80,10 @@ func readBody(c *gin.Context, buf *bytes.Buffer) error {
 		return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
 	}
 	return nil
+}
+
+func notJSON() error {
+	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: application/json")
 }
 
 func tooLarge() error {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -52,7 +53,19 @@ func (a *api) admit(c *gin.Context, r route) error {
 	if st.query, err = readQuery(c.Request.URL.RawQuery); err != nil {
 		return err
 	}
-	return mayUse(c, r)
+	if err := mayUse(c, r); err != nil {
+		return err
+	}
+	return readableBody(c.Request)
+}
+
+// readableBody refuses a body that is no JSON, also where none is read. In GET and DELETE a body means nothing.
+func readableBody(req *http.Request) error {
+	bodied := req.Method == http.MethodPost || req.Method == http.MethodPut
+	if !bodied || req.ContentLength == 0 || isJSON(req.Header) {
+		return nil
+	}
+	return notJSON()
 }
 
 // count counts a request against its caller's limit, when it is known who calls and it was not counted already. A
