@@ -14,7 +14,7 @@ import (
 var seedHeaders = []string{
 	"", " ", ",", "x", "tenant_demo", "TENANT_DEMO", "tenant_demo,", "Bearer x", "bearer  x", "Bearer", "Bearer ", "Basic eDp5", "Bearer ak_1", "ps_" + strings.Repeat("a", 32),
 	"ak_01h455vb4pex5vsknk084sn02q_0123456789abcdefghijklmnopqrstuv000000", "parley_session=x", "parley_session=x; parley_session=y", `parley_session="x"`,
-	"parley_session=", "; ;=;", "org_01h455vb4pex5vsknk084sn02q", "\x00", "\u00e9", "a\tb",
+	"parley_session=", "parley_session= 0", `parley_session="0 "`, "; ;=;", "org_01h455vb4pex5vsknk084sn02q", "\x00", "\u00e9", "a\tb",
 }
 
 func headersOf(key, authorization, cookie, organization, tenant string) *http.Request {

@@ -143,6 +143,8 @@ func cookieToken(req *http.Request) (string, error) {
 		return "", apierr.Invalid("cookie", "duplicate", "the session cookie may be sent only once")
 	case cookies[0].Value == "":
 		return "", apierr.Invalid("cookie", "required", "the session cookie is empty")
+	case !isVisible(cookies[0].Value): // net/http lets spaces pass
+		return "", apierr.Invalid("cookie", "invalid_value", "the session cookie must hold no spaces")
 	}
 	return cookies[0].Value, nil
 }
