@@ -8,6 +8,7 @@ type Agent struct {
 	Description    string       `json:"description"`
 	SystemPrompt   string       `json:"systemPrompt"`
 	Model          string       `json:"model"`
+	FallbackModels []string     `json:"fallbackModels"` // tried in order when the model cannot answer
 	Tools          Tools        `json:"tools"`
 	AllowedCallers []CallerKind `json:"allowedCallers"`
 	Widget         Widget       `json:"widget"`
@@ -38,24 +39,29 @@ type Tools struct {
 	Voice         *VoiceTool       `json:"voice,omitempty"`
 }
 
-// Switch is a tool without options.
+// Switch is a tool without options of its own.
 type Switch struct {
-	Enabled bool `json:"enabled"`
+	Enabled  bool     `json:"enabled"`
+	Approval Approval `json:"approval,omitempty"`
 }
 
 // KnowledgeTool lets an agent search its organization's documents: all, or only those listed.
 type KnowledgeTool struct {
 	Enabled     bool     `json:"enabled"`
+	Approval    Approval `json:"approval,omitempty"`
 	DocumentIDs []string `json:"documentIds,omitempty"`
 }
 
 // HTTPRequestTool lets an agent call listed HTTP endpoints.
 type HTTPRequestTool struct {
 	Enabled   bool       `json:"enabled"`
+	Approval  Approval   `json:"approval,omitempty"`
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
-// Endpoint is one HTTP endpoint an agent may call. Header values are secrets: stored sealed, shown as "***".
+// Endpoint is one HTTP endpoint an agent may call. URL may hold {name} for arguments in its path and query. Header
+// values and the signing secret are secrets: stored sealed, shown as "***". With a signing secret, requests are
+// signed as Standard Webhooks.
 type Endpoint struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
@@ -64,6 +70,8 @@ type Endpoint struct {
 	Headers     map[string]string `json:"headers,omitempty"`
 	InputSchema any               `json:"inputSchema,omitempty"`
 	SideEffect  SideEffect        `json:"sideEffect,omitempty"`
+	// SigningSecret is "whsec_" and base64, as Standard Webhooks has it.
+	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
 // SideEffect says what repeating a call would do.
@@ -78,8 +86,9 @@ const (
 
 // MCPTool lets an agent use the tools of remote MCP servers.
 type MCPTool struct {
-	Enabled bool        `json:"enabled"`
-	Servers []MCPServer `json:"servers,omitempty"`
+	Enabled  bool        `json:"enabled"`
+	Approval Approval    `json:"approval,omitempty"`
+	Servers  []MCPServer `json:"servers,omitempty"`
 }
 
 // MCPServer is one remote MCP server. Header values are secrets, as an Endpoint's are.
@@ -87,6 +96,8 @@ type MCPServer struct {
 	Name    string            `json:"name"`
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
+	// SideEffect of its tools; empty is unsafe: what a server says of itself is not believed.
+	SideEffect SideEffect `json:"sideEffect,omitempty"`
 }
 
 // VoiceTool lets people speak with an agent.
@@ -103,8 +114,9 @@ type Widget struct {
 
 // Config is the part of an agent or template that a run uses, kept unchanged per version.
 type Config struct {
-	Name         string `json:"name"`
-	SystemPrompt string `json:"systemPrompt"`
-	Model        string `json:"model"`
-	Tools        Tools  `json:"tools"`
+	Name           string   `json:"name"`
+	SystemPrompt   string   `json:"systemPrompt"`
+	Model          string   `json:"model"`
+	FallbackModels []string `json:"fallbackModels,omitempty"`
+	Tools          Tools    `json:"tools"`
 }

@@ -37,25 +37,29 @@ func (s RunStatus) Terminal() bool {
 
 // Run is one execution of an agent or template; its JSON form is the contract's run object.
 type Run struct {
-	ID             string     `json:"id"`
-	Status         RunStatus  `json:"status"`
-	AgentID        *string    `json:"agentId"`
-	TemplateID     *string    `json:"templateId"`
-	SessionID      string     `json:"sessionId"`
-	Trigger        Trigger    `json:"trigger"`
-	Message        *string    `json:"message"`
-	Output         *Output    `json:"output"`
-	Citations      []Citation `json:"citations"`
-	ToolCalls      []ToolCall `json:"toolCalls"`
-	Usage          Usage      `json:"usage"`
-	Error          *RunError  `json:"error"`
-	OmittedTurns   int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit the model
-	Attempts       int        `json:"attempts"`
-	IdempotencyKey *string    `json:"idempotencyKey"`
-	CreatedAt      Time       `json:"createdAt"`
-	StartedAt      *Time      `json:"startedAt"`
-	FinishedAt     *Time      `json:"finishedAt"`
-	ExpiresAt      *Time      `json:"expiresAt"`
+	ID           string     `json:"id"`
+	Status       RunStatus  `json:"status"`
+	AgentID      *string    `json:"agentId"`
+	TemplateID   *string    `json:"templateId"`
+	SessionID    string     `json:"sessionId"`
+	Trigger      Trigger    `json:"trigger"`
+	Message      *string    `json:"message"`
+	Output       *Output    `json:"output"`
+	Citations    []Citation `json:"citations"`
+	ToolCalls    []ToolCall `json:"toolCalls"`
+	Usage        Usage      `json:"usage"`
+	Error        *RunError  `json:"error"`
+	OmittedTurns int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit the model
+	// RequiredAction is set while the run is in requires_action.
+	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
+	// CitationsRemoved counts the citations that the model wrote and that did not hold.
+	CitationsRemoved int     `json:"citationsRemoved,omitempty"`
+	Attempts         int     `json:"attempts"`
+	IdempotencyKey   *string `json:"idempotencyKey"`
+	CreatedAt        Time    `json:"createdAt"`
+	StartedAt        *Time   `json:"startedAt"`
+	FinishedAt       *Time   `json:"finishedAt"`
+	ExpiresAt        *Time   `json:"expiresAt"`
 }
 
 // Trigger says what started a run: a chat, or an automation with its caller-chosen name.
@@ -72,7 +76,8 @@ type Output struct {
 	Message string `json:"message"`
 }
 
-// Citation ties a place in the answer, in Unicode code points from startIndex up to endIndex, to the words that support it.
+// Citation ties the words of the answer from startIndex up to endIndex, in Unicode code points, to the words that
+// support them. In a tool's result it is a source, and citedText all of it that the model was given.
 type Citation struct {
 	ID         int     `json:"id"`
 	Type       string  `json:"type"`
@@ -83,6 +88,7 @@ type Citation struct {
 	EndIndex   int     `json:"endIndex"`
 	DocumentID *string `json:"documentId"`
 	Page       *int    `json:"page"`
+	SourceID   *string `json:"sourceId"` // of the text as it was read, for GET /api/sources
 }
 
 // ToolCall is one use of a tool in a run.

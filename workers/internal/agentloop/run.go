@@ -58,7 +58,7 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 	r.own = len(r.messages)
 	r.messages = append(r.messages, llm.Message{Role: llm.RoleUser, Text: in.Message, Data: in.Data})
 	for _, s := range in.Tools.Specs() {
-		r.tools = append(r.tools, llm.ToolSpec(s))
+		r.tools = append(r.tools, llm.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
 	}
 	r.out.Usage.Model = in.Model.Info().Name
 	r.out.OmittedTurns = in.OmittedTurns

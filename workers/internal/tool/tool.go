@@ -16,6 +16,9 @@ type Spec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
+	SideEffect  domain.SideEffect // of a call; empty is none
+	// Alone: a call is never made beside another of the same turn, as when a person may be asked first.
+	Alone bool
 }
 
 // Call is one use of a tool: the run's id for it and the arguments, a JSON object.
@@ -45,6 +48,7 @@ type Tool interface {
 type Error struct {
 	Message   string // for model and caller
 	Retryable bool
+	NotSent   bool  // of a call with a side effect: it is certain that nothing left
 	Err       error // internal cause, may be nil
 }
 
@@ -53,6 +57,15 @@ func (e *Error) Error() string { return e.Message }
 
 // Unwrap gives the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// ActionRequired is the error of a call that waits for a person: the run is to be parked until the decision.
+type ActionRequired struct {
+	Kind domain.ActionKind
+	Call Call
+}
+
+// Error says what is waited for.
+func (e *ActionRequired) Error() string { return "the call waits for a person: " + string(e.Kind) }
 
 // name is what model providers accept as a tool's name.
 var name = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
