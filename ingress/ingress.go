@@ -43,6 +43,7 @@ const (
 // Config are the settings of the HTTP edge.
 type Config struct {
 	config.Runs
+	config.Secrets
 	config.Ingress
 }
 
@@ -76,9 +77,12 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := cfg.Ingress.Check(); err != nil {
 		return nil, err
 	}
+	if err := cfg.Secrets.Check(); err != nil {
+		return nil, err
+	}
 	box, err := secrets.NewBox(cfg.SecretsKey)
 	if err != nil {
-		return nil, fmt.Errorf("SECRETS_KEY is needed (openssl rand -base64 32 makes one): %w", err)
+		return nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 	proxies := make(auth.Proxies, len(cfg.TrustedProxies))
 	for n, network := range cfg.TrustedProxies {

@@ -38,11 +38,12 @@ type rig struct {
 
 func defaults() ingress.Config {
 	return ingress.Config{
-		Runs: config.Runs{OrgDispatchWindow: 64},
+		Runs:    config.Runs{OrgDispatchWindow: 64},
+		Secrets: config.Secrets{SecretsKey: strings.Repeat("ab", 32)},
 		Ingress: config.Ingress{
 			Host: "127.0.0.1", LimitDemo: 10, DemoTokens: 1_000_000, LimitUser: 100_000, LimitSystem: 1_000_000,
 			StreamsPerCredential: 1000, StreamsPerOrganization: 5000, RunDeadline: time.Minute,
-			WaitDefault: 10 * time.Second, RetentionDefault: 24 * time.Hour, BacklogMax: 1000, SecretsKey: strings.Repeat("ab", 32),
+			WaitDefault: 10 * time.Second, RetentionDefault: 24 * time.Hour, BacklogMax: 1000,
 		},
 	}
 }

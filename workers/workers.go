@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -15,11 +16,15 @@ import (
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/lifecycle"
+	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/providers"
 	"parley/workers/internal/runner"
 	"parley/workers/internal/sweep"
+	"parley/workers/internal/toolserver"
+	"parley/workers/internal/toolset"
 )
 
 // Role is a part of the work that a process takes on.
@@ -35,13 +40,24 @@ const (
 // Roles lists all roles.
 var Roles = []Role{RoleAgent, RoleTool, RoleSweep}
 
-const slotsPerCore = 64
+// How much a process takes on for each core, unless it is set.
+const (
+	runsPerCore  = 64
+	callsPerCore = 32
+	retryBudget  = 20 // model calls that are made again, in a row, before successes must earn more
+)
+
+// stopTime is enough for runs in hand to finish or be put back, and then for the tool calls of others.
+const stopTime = 50 * time.Second
 
 // Config are the settings of a worker process.
 type Config struct {
 	config.Runs
+	config.Secrets // of the roles agent and tool
 	config.Workers
 	Roles []Role
+	// OwnPorts are the ports of this service and its servers: what agents request never reaches them on this machine.
+	OwnPorts []int
 }
 
 // Deps are what a worker process works with. The caller closes them after Run.
@@ -58,40 +74,87 @@ type Workers struct {
 	cfg    Config
 	deps   Deps
 	models *llm.Registry
-	runner *runner.Runner
+	runner *runner.Runner     // of the role agent, else nil
+	caller *bus.ToolCaller    // of the role agent, else nil
+	tools  *toolserver.Server // of the role tool, else nil
 }
 
 // New checks the settings.
 func New(cfg Config, deps Deps) (*Workers, error) {
-	if err := cfg.Runs.Check(); err != nil {
+	if err := check(cfg); err != nil {
 		return nil, err
-	}
-	if err := cfg.Workers.Check(); err != nil {
-		return nil, err
-	}
-	for _, role := range cfg.Roles {
-		if !slices.Contains(Roles, role) {
-			return nil, fmt.Errorf("no such worker role: %q", role)
-		}
 	}
 	if cfg.WorkerConcurrency == 0 {
-		cfg.WorkerConcurrency = slotsPerCore * runtime.GOMAXPROCS(0)
+		cfg.WorkerConcurrency = runsPerCore * runtime.GOMAXPROCS(0)
 	}
-	models, err := providers.New(providers.Config{
+	if cfg.ToolConcurrency == 0 {
+		cfg.ToolConcurrency = callsPerCore * runtime.GOMAXPROCS(0)
+	}
+	if deps.Metrics == nil {
+		deps.Metrics = prometheus.NewRegistry()
+	}
+	w := &Workers{cfg: cfg, deps: deps}
+	var err error
+	w.models, err = providers.New(providers.Config{
 		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL, DefaultModel: cfg.DefaultModel,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
 	}
-	if deps.Metrics == nil {
-		deps.Metrics = prometheus.NewRegistry()
+	if slices.Contains(cfg.Roles, RoleTool) {
+		if err := w.setUpTools(); err != nil {
+			return nil, err
+		}
 	}
-	agent, err := runner.New(runner.Config{Concurrency: cfg.WorkerConcurrency, Window: cfg.OrgDispatchWindow},
-		deps.Store, deps.Store, deps.Bus, models, deps.Metrics, deps.Log)
+	if slices.Contains(cfg.Roles, RoleAgent) {
+		if err := w.setUpAgent(); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+func check(cfg Config) error {
+	if err := cfg.Runs.Check(); err != nil {
+		return err
+	}
+	if err := cfg.Workers.Check(); err != nil {
+		return err
+	}
+	for _, role := range cfg.Roles {
+		if !slices.Contains(Roles, role) {
+			return fmt.Errorf("no such worker role: %q", role)
+		}
+	}
+	if slices.Contains(cfg.Roles, RoleAgent) || slices.Contains(cfg.Roles, RoleTool) {
+		return cfg.Secrets.Check()
+	}
+	return nil
+}
+
+func (w *Workers) setUpAgent() error {
+	prices, err := llm.ParsePrices(w.cfg.ModelPrices)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("reading MODEL_PRICES: %w", err)
 	}
-	return &Workers{cfg: cfg, deps: deps, models: models, runner: agent}, nil
+	signer, err := secrets.NewSigner(w.cfg.SecretsKey)
+	if err != nil {
+		return fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	if w.caller, err = w.deps.Bus.NewToolCaller(); err != nil {
+		return fmt.Errorf("setting up tools: %w", err)
+	}
+	budget := llm.NewBudget(retryBudget)
+	w.runner, err = runner.New(runner.Config{
+		Concurrency: w.cfg.WorkerConcurrency, Window: w.cfg.OrgDispatchWindow,
+		Limits: agentloop.Limits{MaxTurns: w.cfg.RunMaxTurns, MaxTokens: w.cfg.RunMaxTokens, MaxBytes: w.cfg.RunMaxBytes},
+		Price:  prices.Cost, Retry: budget.Spend,
+	}, runner.Deps{
+		Runs: w.deps.Store, Records: w.deps.Store, Parking: w.deps.Store,
+		Tools: toolset.New(w.caller, signer, w.deps.Store, w.deps.Store),
+		Bus:   w.deps.Bus, Models: w.models, Metrics: w.deps.Metrics, Log: w.deps.Log,
+	})
+	return err
 }
 
 // DefaultModel is what agents that name no model run on.
@@ -99,24 +162,19 @@ func (w *Workers) DefaultModel() string { return w.models.Default() }
 
 // Run takes on the roles until ctx ends and what is in hand was finished or given back.
 func (w *Workers) Run(ctx context.Context) error {
-	var group lifecycle.Group
-	for _, role := range w.cfg.Roles {
-		switch role {
-		case RoleAgent:
-			group.Add("agent", w.runner.Run)
-		case RoleSweep:
-			group.Add("sweep", sweep.New(w.cfg.OrgDispatchWindow, w.deps.Store, w.deps.Bus, w.deps.Log).Run)
-		case RoleTool:
-			group.Add("tool", w.serveTools)
-		}
+	if w.caller != nil {
+		defer w.caller.Close()
+	}
+	group := lifecycle.Group{StopTimeout: stopTime}
+	// What is added first stops last: an agent worker's runs may need tools until they are finished.
+	if w.tools != nil {
+		group.Add("tool", w.tools.Run)
+	}
+	if w.runner != nil {
+		group.Add("agent", w.runner.Run)
+	}
+	if slices.Contains(w.cfg.Roles, RoleSweep) {
+		group.Add("sweep", sweep.New(w.cfg.OrgDispatchWindow, w.deps.Store, w.deps.Bus, w.deps.Log).Run)
 	}
 	return group.Run(ctx)
-}
-
-// serveTools is the tool worker's part. This release has no tools, so it has nothing to subscribe to: the
-// role is accepted so that deployments can name it, and says so.
-func (w *Workers) serveTools(ctx context.Context) error {
-	w.deps.Log.Info().Int("tools", 0).Msg("tool worker ready; this release has no tools to serve")
-	<-ctx.Done()
-	return nil
 }

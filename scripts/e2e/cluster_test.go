@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,8 +100,10 @@ func (c *cluster) ingress(t *testing.T) *edge {
 func (c *cluster) worker(t *testing.T, settings ...string) *testkit.Process {
 	t.Helper()
 	ready := "agent worker ready"
-	if strings.Contains(strings.Join(settings, " "), "ROLES=sweep") {
-		ready = "sweeper ready"
+	for role, line := range map[string]string{"sweep": "sweeper ready", "tool": "tool worker ready"} {
+		if slices.Contains(settings, "ROLES="+role) {
+			ready = line
+		}
 	}
 	return testkit.StartProcess(t, testkit.Command{
 		Name: "worker", Path: testkit.BuildBinary(t, "workers/cmd/worker"), Env: c.environment(settings), ReadyLine: ready,

@@ -24,9 +24,10 @@ type ledger struct {
 	stub *openaistub.Server
 	url  string // for OPENAI_BASE_URL
 
-	mu     sync.Mutex
-	calls  []call
-	delays map[string][]time.Duration
+	mu      sync.Mutex
+	calls   []call
+	delays  map[string][]time.Duration
+	scripts []func(openaistub.Request) (openaistub.Reply, bool)
 }
 
 // call is one model call; ended, when its answer was complete, is zero as long as it is being answered.
@@ -92,6 +93,13 @@ func (l *ledger) answerAfter(prompt string, delays ...time.Duration) {
 	l.delays[prompt] = delays
 }
 
+// follow lets a script answer the calls that it knows, before all other rules.
+func (l *ledger) follow(script func(openaistub.Request) (openaistub.Reply, bool)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.scripts = append(l.scripts, script)
+}
+
 // name records a call's prompt, and leaves the answer to the stub's rules unless it was set.
 func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	l.mu.Lock()
@@ -104,6 +112,11 @@ func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	}
 	if n, err := strconv.Atoi(req.Header[headerCall]); err == nil && n < len(l.calls) {
 		l.calls[n].prompt = req.Prompt()
+	}
+	for _, script := range l.scripts {
+		if reply, ok := script(req); ok {
+			return reply, true
+		}
 	}
 	delays := l.delays[req.Prompt()]
 	if nth > len(delays) {

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+
+	"parley/shared/secrets"
 )
 
 // Servers are the addresses of the servers that Parley runs on.
@@ -28,6 +31,35 @@ func (s Servers) Require() error {
 	}
 	return nil
 }
+
+// Ports are the TCP ports that the addresses name, for whoever must keep others away from them.
+func (s Servers) Ports() (ports []int) {
+	add := func(address string, standard int) {
+		u, err := url.Parse(strings.TrimSpace(address))
+		if err != nil || u.Hostname() == "" { // a socket file, or nothing
+			return
+		}
+		port, err := strconv.Atoi(u.Port())
+		if err != nil {
+			port = standard
+		}
+		ports = append(ports, port)
+	}
+	add(s.DatabaseURL, postgresPort)
+	for address := range strings.SplitSeq(s.NATSURL, ",") {
+		if address = strings.TrimSpace(address); address != "" && !strings.Contains(address, "://") {
+			address = "nats://" + address
+		}
+		add(address, natsPort)
+	}
+	return ports
+}
+
+// The ports of addresses that name none.
+const (
+	postgresPort = 5432
+	natsPort     = 4222
+)
 
 // Logging is how a process logs.
 type Logging struct {
@@ -49,6 +81,19 @@ func (r Runs) Check() error {
 	return nil
 }
 
+// Secrets are what ingress and workers keep secret in the same way.
+type Secrets struct {
+	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets and sign tool calls; the same for every process. Older keys may follow, joined by commas."`
+}
+
+// Check reports a key that is missing or none.
+func (s Secrets) Check() error {
+	if _, err := secrets.NewBox(s.SecretsKey); err != nil {
+		return fmt.Errorf("SECRETS_KEY is needed (openssl rand -base64 32 makes one): %w", err)
+	}
+	return nil
+}
+
 // Ingress are the settings of the HTTP edge.
 type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
@@ -65,7 +110,6 @@ type Ingress struct {
 	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
 	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
 	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
-	SecretsKey             string        `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets; older keys may follow, joined by commas."`
 	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
 	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
 	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
@@ -131,21 +175,6 @@ func (i Ingress) checkAddresses() error {
 	}
 	if i.PublicURL != "" && !strings.HasPrefix(i.PublicURL, "http://") && !strings.HasPrefix(i.PublicURL, "https://") {
 		return fmt.Errorf("PUBLIC_URL must begin with http:// or https://, not %q", i.PublicURL)
-	}
-	return nil
-}
-
-// Workers are the settings of what happens behind the bus.
-type Workers struct {
-	WorkerConcurrency int    `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs carried out at a time in each lane; 0: 64 for each core."`
-	OpenAIAPIKey      string `name:"openai-api-key" env:"OPENAI_API_KEY" help:"Key for OpenAI or a compatible service."`
-	OpenAIBaseURL     string `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"Address of an OpenAI-compatible service, up to and with /v1."`
-}
-
-// Check reports the first setting that makes no sense.
-func (w Workers) Check() error {
-	if w.WorkerConcurrency < 0 {
-		return fmt.Errorf("WORKER_CONCURRENCY must not be negative: %d", w.WorkerConcurrency)
 	}
 	return nil
 }

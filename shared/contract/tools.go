@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"time"
 
@@ -94,4 +95,9 @@ type Capability struct {
 	Kind           string    `json:"kind"`
 	CallID         string    `json:"call"`
 	Expires        time.Time `json:"expires"`
+}
+
+// EffectKey is what a receiver knows a call's side effect by: the same however often the call is sent.
+func EffectKey(runID, callID string) string {
+	return "eff_" + base64.RawURLEncoding.EncodeToString(Hash(runID, callID)[:18])
 }

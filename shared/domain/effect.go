@@ -30,5 +30,14 @@ type Effect struct {
 	SideEffect SideEffect
 	Key        string // sent as Idempotency-Key, the same however often it is sent
 	State      EffectState
+	Sent       bool            // it was begun to be sent once, and may have been
 	Outcome    json.RawMessage // of EffectDone: the tool worker's reply
+}
+
+// Waiting says what an effect in EffectAwaiting waits for: leave to be sent, or word of what became of it.
+func (e Effect) Waiting() ActionKind {
+	if e.Sent {
+		return ActionUnknownOutcome
+	}
+	return ActionApproval
 }

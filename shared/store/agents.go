@@ -21,6 +21,7 @@ type agentRow struct {
 	Description    string         `db:"description"`
 	SystemPrompt   string         `db:"system_prompt"`
 	Model          string         `db:"model"`
+	FallbackModels pq.StringArray `db:"fallback_models"`
 	Tools          []byte         `db:"tools"`
 	AllowedCallers pq.StringArray `db:"allowed_callers"`
 	Widget         []byte         `db:"widget"`
@@ -29,12 +30,13 @@ type agentRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
-const agentColumns = `id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, version, created_at, updated_at`
+const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, version,
+	created_at, updated_at`
 
 func (row agentRow) agent() (domain.Agent, error) {
 	a := domain.Agent{
 		ID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Description: row.Description,
-		SystemPrompt: row.SystemPrompt, Model: row.Model, Version: row.Version,
+		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, Version: row.Version,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	for _, kind := range row.AllowedCallers {
@@ -51,8 +53,8 @@ func (row agentRow) agent() (domain.Agent, error) {
 
 // agentWrite is an agent's changeable fields as the database takes them.
 type agentWrite struct {
-	tools, widget []byte
-	callers       pq.StringArray
+	tools, widget      []byte
+	callers, fallbacks pq.StringArray
 }
 
 func newAgentWrite(a domain.Agent) (agentWrite, error) {
@@ -64,7 +66,7 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 	if err != nil {
 		return agentWrite{}, fmt.Errorf("rendering widget: %w", err)
 	}
-	w := agentWrite{tools: tools, widget: widget}
+	w := agentWrite{tools: tools, widget: widget, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
 	for _, kind := range a.AllowedCallers {
 		w.callers = append(w.callers, string(kind))
 	}
@@ -82,9 +84,9 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		}
 		var row agentRow
 		err = tx.GetContext(ctx, &row, `INSERT INTO agents
-			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, version)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1) RETURNING `+agentColumns,
-			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget)
+			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1) RETURNING `+agentColumns,
+			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks)
 		if err != nil {
 			return fmt.Errorf("creating agent: %w", err)
 		}
@@ -98,7 +100,9 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 
 // insertConfig stores what runs of the agent's present version will use.
 func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
-	config, err := json.Marshal(domain.Config{Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, Tools: a.Tools})
+	config, err := json.Marshal(domain.Config{
+		Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, FallbackModels: a.FallbackModels, Tools: a.Tools,
+	})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)
 	}
@@ -186,9 +190,9 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	}
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
-		  allowed_callers = $8, widget = $9, version = version + 1, updated_at = clock_timestamp()
+		  allowed_callers = $8, widget = $9, fallback_models = $10, version = version + 1, updated_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 RETURNING `+agentColumns,
-		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget)
+		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks)
 	if err != nil {
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
@@ -63,6 +64,32 @@ func TestAgentsStayInTheirOrganization(t *testing.T) {
 	wantCode(t, s.DeleteAgent(ctx, other.Organization.ID, a.ID), apierr.NotFound)
 	if list, err := s.Agents(ctx, other.Organization.ID, "", "", 10); err != nil || len(list) != 0 {
 		t.Errorf("other organization sees %v, %v", list, err)
+	}
+}
+
+func TestFallbackModelsAreKeptPerVersion(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	account, _ := signUp(t, s, "a@b.c")
+	org := account.Organization.ID
+	a, err := s.CreateAgent(ctx, org, domain.Agent{
+		ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerUser},
+		FallbackModels: []string{"offline/echo", "openai/gpt-5-mini"},
+	})
+	if err != nil || len(a.FallbackModels) != 2 {
+		t.Fatalf("created %+v, %v", a, err)
+	}
+	second, err := s.UpdateAgent(ctx, org, a.ID, 0, func(a *domain.Agent) error { a.FallbackModels = nil; return nil })
+	if err != nil || second.FallbackModels == nil || len(second.FallbackModels) != 0 {
+		t.Errorf("without: %+v, %v", second, err)
+	}
+	for version, want := range map[int][]string{1: a.FallbackModels, 2: nil} {
+		if config, err := s.Config(ctx, org, a.ID, version); err != nil || !slices.Equal(config.FallbackModels, want) {
+			t.Errorf("version %d: %+v, %v", version, config, err)
+		}
+	}
+	if list, err := s.Agents(ctx, org, "", "", 9); err != nil || list[0].FallbackModels == nil {
+		t.Errorf("listed %+v, %v", list, err)
 	}
 }
 

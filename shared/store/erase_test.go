@@ -9,6 +9,7 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/contract"
+	"parley/shared/domain"
 	"parley/shared/store"
 )
 
@@ -60,6 +61,11 @@ func TestErasingLeavesNothing(t *testing.T) {
 		}
 		r.raw(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, 1, 1, $4)`,
 			c.RunID, r.org, c.Fence, `message.delta {"text":"`+canary+`"}`)
+		if ok, err := r.s.Journal(t.Context(), c.Held(), 0, [][]byte{[]byte(`["` + canary + `"]`)}); err != nil || !ok {
+			t.Fatalf("tool set: %v, %v", ok, err)
+		}
+		r.prepare(c.Held(), domain.Effect{CallID: "c", Name: "pay", Input: []byte(`"` + canary + `"`)}, true)
+		r.keep(c.Held(), domain.Source{Text: canary})
 		return c
 	}
 	done := work(keyed("done"))
@@ -68,7 +74,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	queued := r.accept(wideWindow, keyed("queued"))[0].Run.Run.ID
 	r.raw(`UPDATE open_runs SET last_error = $2, reply_to = 'inbox' WHERE run_id = $1`, running.RunID, `{"message":"`+canary+`"}`)
 	other := r.said(r.chat("usr_2", session, "mine"), "stays")
-	if got := r.leaks(); got != "open_runs:1 run_events:2 runs:4 sessions:2 steps:2" {
+	if got := r.leaks(); got != "effects:2 open_runs:1 run_events:2 runs:4 sessions:2 sources:1 steps:2" {
 		t.Fatalf("before: %s", got)
 	}
 
@@ -110,6 +116,9 @@ func TestErasingLeavesNothing(t *testing.T) {
 	}
 	if c := r.claim(queued); c.Run != nil || !c.Ended {
 		t.Errorf("claiming an erased run: %+v", c)
+	}
+	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
+		r.does(what, running.Held(), false)
 	}
 	if got := r.leaks(); got != "runs:1 sessions:1" || r.number(`SELECT count(*) FROM open_runs`) != 0 {
 		t.Errorf("left: %s", got)

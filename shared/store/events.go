@@ -125,8 +125,8 @@ func (row eventLogRow) log() *EventLog {
 
 // EventLogs reads logs in one statement, in the order of reqs; nil where there is no such run, or no longer.
 func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*EventLog, error) {
-	stmt, err := s.prepared(ctx, `SELECT `+runResult+`, place, end_fence, end_n, fence, first_ns, last_ns, chunks
-		FROM run_event_logs($1, $2, $3, $4)`)
+	stmt, err := s.prepared(ctx, `SELECT `+openResult+`, place, end_fence, end_n, fence, first_ns, last_ns, chunks
+		FROM event_logs_of_runs($1, $2, $3, $4)`)
 	if err != nil {
 		return nil, err
 	}

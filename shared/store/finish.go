@@ -214,8 +214,11 @@ func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, c
 }
 
 // Journal appends steps to a run under a fence; false means that the run was taken from the worker and
-// nothing was written. Steps are JSON, numbered from first.
+// nothing was written. Steps are JSON, numbered from first. A step 0, which comes alone, is the run's tool set: see ToolSet.
 func (s *Store) Journal(ctx context.Context, held Held, first int, steps [][]byte) (bool, error) {
+	if first == 0 {
+		return s.keepToolSet(ctx, held, steps)
+	}
 	numbers := make([]int64, len(steps))
 	texts := make([]string, len(steps))
 	for i, raw := range steps {
@@ -243,4 +246,34 @@ func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) 
 		return nil, fmt.Errorf("reading journal: %w", err)
 	}
 	return steps, nil
+}
+
+// keepToolSet is kept apart from the steps: binaries of the release before read all of those. The first one stays.
+func (s *Store) keepToolSet(ctx context.Context, held Held, steps [][]byte) (bool, error) {
+	if len(steps) != 1 {
+		return false, fmt.Errorf("writing tool set: %d steps instead of one", len(steps))
+	}
+	var kept bool
+	err := s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) (err error) {
+		kept, err = anyRow(tx.ExecContext(ctx, `UPDATE open_runs SET tool_set = coalesce(tool_set, $4)
+			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running'`, held.RunID, held.OrganizationID, held.Fence, steps[0]))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("writing tool set: %w", err)
+	}
+	return kept, nil
+}
+
+// ToolSet reads the tools that an organization's open run was given at its start, as they were journaled; nil when none
+// were.
+func (s *Store) ToolSet(ctx context.Context, org, runID string) ([]byte, error) {
+	var tools []byte
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return ignoreNone(tx.GetContext(ctx, &tools, `SELECT tool_set FROM open_runs WHERE run_id = $1 AND org_id = $2`, runID, org))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading tool set: %w", err)
+	}
+	return tools, nil
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // DeleteExpired looks at up to limit runs whose retention may be over: those of sessions in which nothing lives
-// on are removed, with their journals, events and then the sessions, and the others are looked at again when their
-// session's newest run has expired. It reports how many runs it has looked at.
+// on are removed, with their journals, events, calls, what only they have read and then the sessions, and the others are
+// looked at again when their session's newest run has expired. It reports how many runs it has looked at.
 func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	expired, err := s.find(ctx, `SELECT run_id, org_id FROM expired_runs($1)`, limit)
 	if err != nil || len(expired.runs) == 0 {
@@ -59,6 +59,9 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 		}
 		at := r.Until.Format(time.RFC3339Nano)
 		kept, until = append(kept, r.ID), append(until, &at)
+	}
+	if err := forgetCalls(ctx, tx, gone); err != nil {
+		return err
 	}
 	// Sessions are locked before they go: acceptance into one waits, or came first and is seen by the delete.
 	for _, step := range []struct {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,16 +56,20 @@ type runRow struct {
 	StartedAt      sql.NullTime   `db:"started_at"`
 	FinishedAt     sql.NullTime   `db:"finished_at"`
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
+	RequiredAction []byte         `db:"required_action"` // of an open run
 }
 
 const runColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
 	r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
-	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at`
+	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
 
-// runResult are the same columns of a function that has read them.
+// runResult are the same columns of a function that has read them, for runs that have ended.
 const runResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
 	idempotency_hash, fingerprint, status, ended, result, attempts, created_at, started_at, finished_at, expires_at`
+
+// openResult are those of runs that may be open.
+const openResult = runResult + `, required_action`
 
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
@@ -87,6 +92,10 @@ func (row runRow) stored() StoredRun {
 	}
 	if row.Result.Valid {
 		out.Result = []byte(row.Result.String)
+	}
+	var action domain.RequiredAction // written by this service; what it could not read would be missed in the run object, no more
+	if out.Run.Status == domain.RunRequiresAction && json.Unmarshal(row.RequiredAction, &action) == nil {
+		out.Run.RequiredAction = &action
 	}
 	return out
 }
@@ -117,7 +126,12 @@ type RunOf struct {
 // EndedRuns reads those of the runs that have ended, in any order: what waiting requests poll for when a
 // reply was lost.
 func (s *Store) EndedRuns(ctx context.Context, runs []RunOf) ([]StoredRun, error) {
-	stmt, err := s.prepared(ctx, `SELECT `+runResult+` FROM ended_runs($1, $2)`)
+	return s.runsOf(ctx, `SELECT `+runResult+` FROM ended_runs($1, $2)`, "ended", runs)
+}
+
+// runsOf reads those of the runs that a function gives.
+func (s *Store) runsOf(ctx context.Context, query, which string, runs []RunOf) ([]StoredRun, error) {
+	stmt, err := s.prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +139,7 @@ func (s *Store) EndedRuns(ctx context.Context, runs []RunOf) ([]StoredRun, error
 	err = stmt.SelectContext(ctx, &rows, pq.Array(column(runs, func(r *RunOf) string { return r.OrganizationID })),
 		pq.Array(column(runs, func(r *RunOf) string { return r.RunID })))
 	if err != nil {
-		return nil, fmt.Errorf("reading ended runs: %w", err)
+		return nil, fmt.Errorf("reading %s runs: %w", which, err)
 	}
 	// The organizations are those of the whole batch, and each run must be of its own.
 	owner := make(map[string]string, len(runs))
@@ -171,7 +185,7 @@ type KeyOf struct {
 
 // RunsByKey reads the live runs that hold the keys, in the order of keys; a missing one is nil.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyOf) ([]*StoredRun, error) {
-	stmt, err := s.prepared(ctx, `SELECT `+runResult+` FROM runs_by_key($1, $2)`)
+	stmt, err := s.prepared(ctx, `SELECT `+openResult+` FROM runs_holding_keys($1, $2)`)
 	if err != nil {
 		return nil, err
 	}

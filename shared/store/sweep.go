@@ -56,17 +56,8 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 		if len(rows) == 0 {
 			return nil
 		}
-		endings := make([]Ending, len(rows))
-		for i, row := range rows {
-			var err error
-			if endings[i], err = row.ending(how); err != nil {
-				return err
-			}
-			ended = append(ended, Ended{RunID: row.ID, OrganizationID: row.OrganizationID, ReplyTo: row.ReplyTo, Result: endings[i].Result})
-		}
-		_, err := finish(endings, func(dest any, args ...any) error {
-			return tx.SelectContext(ctx, dest, finishQuery, args...)
-		})
+		var err error
+		ended, err = closeRuns(ctx, tx, rows, how)
 		return err
 	})
 	if err != nil {
@@ -75,9 +66,27 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 	return ended, nil
 }
 
+// closeRuns ends open runs whose rows are locked.
+func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([]Ended, error) {
+	endings := make([]Ending, len(rows))
+	ended := make([]Ended, len(rows))
+	for i, row := range rows {
+		var err error
+		if endings[i], err = row.ending(how); err != nil {
+			return nil, err
+		}
+		ended[i] = Ended{RunID: row.ID, OrganizationID: row.OrganizationID, ReplyTo: row.ReplyTo, Result: endings[i].Result}
+	}
+	_, err := finish(endings, func(dest any, args ...any) error {
+		return tx.SelectContext(ctx, dest, finishQuery, args...)
+	})
+	return ended, err
+}
+
 // ending is an end from outside. Its event comes after whatever a reader may have seen of the worker's.
 func (row openRow) ending(how verdict) (Ending, error) {
 	run := row.stored().Run
+	run.RequiredAction = nil
 	status, cause := how(row)
 	run.End(status, cause, domain.At(row.Now), row.Retention)
 	ending, err := NewEnding(Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)

@@ -23,6 +23,8 @@ type tenant struct {
 	ended   string // of session "s", with the key "k" and seq 1
 	held    store.Held
 	waiting string
+	parked  string // waits for a decision about the call "c"
+	source  string
 	ref     int64 // of session "s"
 	key     string
 }
@@ -46,6 +48,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	b.finish(first, o.canary)
 	o.held = b.mustClaim(b.accept(wideWindow, run("", "s"))[0].Run.Run.ID).Held()
 	o.waiting = b.accept(1, run("", ""))[0].Run.Run.ID
+	o.callTools(run("", ""))
 	if ok, err := s.Journal(ctx, o.held, 1, [][]byte{fmt.Appendf(nil, `{"text":%q}`, o.canary)}); err != nil || !ok {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
@@ -56,6 +59,20 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, b.org, "")
 	o.key = key.ID
 	return o
+}
+
+// callTools gives the organization a tool set, an effect that is ready, one that waits for a decision, and a source.
+func (o *tenant) callTools(waits store.NewRun) {
+	o.Helper()
+	if ok, err := o.s.Journal(o.Context(), o.held, 0, [][]byte{[]byte(`["` + o.canary + `"]`)}); err != nil || !ok {
+		o.Fatalf("tool set: %v, %v", ok, err)
+	}
+	o.source = o.keep(o.held, domain.Source{Text: o.canary})
+	o.prepare(o.held, effect("c", domain.SideEffectUnsafe), false)
+	o.parked = o.accept(wideWindow, waits)[0].Run.Run.ID
+	held := o.mustClaim(o.parked).Held()
+	o.prepare(held, effect("c", domain.SideEffectUnsafe), true)
+	o.park(held, domain.ActionApproval, store.Chunk{})
 }
 
 // digest is over all rows of an organization, as a superuser sees them.
@@ -76,7 +93,7 @@ func (o *tenant) digest() string {
 
 // traces are the texts by which an organization is known.
 func (o *tenant) traces() []string {
-	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key}
+	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source}
 }
 
 // probe asks for something of an organization, in the name of the one that asks.
@@ -133,6 +150,15 @@ var probes = []probe{
 	{"EventLogs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return all(s.EventLogs(ctx, []store.EventLogRequest{{RunID: of.held.RunID, OrganizationID: org}, {RunID: of.ended, OrganizationID: org}}))
 	}},
+	{"ParkedRuns", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.ParkedRuns(ctx, []store.RunOf{{OrganizationID: org, RunID: of.parked}})
+	}},
+	{"ToolSet", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.ToolSet(ctx, org, of.held.RunID)
+	}},
+	{"SourceByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.SourceByID(ctx, org, of.source)
+	}},
 	{"Sessions", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Sessions(ctx, org, store.SessionFilter{}, 100)
 	}},
@@ -185,6 +211,40 @@ var probes = []probe{
 		ending.Events = store.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
 		return s.Finish(ctx, []store.Ending{ending})
 	}},
+	{"PrepareEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		e, _, err := s.PrepareEffect(ctx, of.heldBy(org), effect("c", domain.SideEffectUnsafe), false)
+		return []any{e.Name, string(e.Input)}, err
+	}},
+	{"PrepareEffect of a new call", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		_, kept, err := s.PrepareEffect(ctx, of.heldBy(org), effect("d", domain.SideEffectUnsafe), false)
+		return of.ifDone(kept), err
+	}},
+	{"BeginSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		done, err := s.BeginSend(ctx, of.heldBy(org), "c")
+		return of.ifDone(done), err
+	}},
+	{"EndSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		done, err := s.EndSend(ctx, of.heldBy(org), "c", []byte(`{}`))
+		return of.ifDone(done), err
+	}},
+	{"VoidEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		done, err := s.VoidEffect(ctx, of.heldBy(org), "c")
+		return of.ifDone(done), err
+	}},
+	{"Park", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Park(ctx, of.heldBy(org), domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, store.Chunk{})
+	}},
+	{"Decide", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Decide(ctx, org, "", of.parked, "c", domain.DecisionApprove, "theirs")
+	}},
+	{"KeepSource", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		id, _, err := s.KeepSource(ctx, of.heldBy(org), domain.Source{Text: of.canary})
+		return id, err
+	}},
+	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		done, err := s.Journal(ctx, of.heldBy(org), 0, [][]byte{[]byte(`["theirs"]`)})
+		return of.ifDone(done), err
+	}},
 	{"HandOver", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.HandOver(ctx, map[string]int{org: 100}, wideWindow)
 	}},
@@ -203,6 +263,14 @@ var probes = []probe{
 
 func (o *tenant) heldBy(org string) store.Held {
 	return store.Held{RunID: o.held.RunID, OrganizationID: org, Fence: o.held.Fence}
+}
+
+// ifDone makes a write that got through one that is noticed.
+func (o *tenant) ifDone(done bool) string {
+	if done {
+		return "done to " + o.held.RunID
+	}
+	return ""
 }
 
 // sessionName names the session "s" by its own key, as no caller of another organization could.
@@ -260,19 +328,19 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	if agent, err := broken.Agent(t.Context(), a.org, a.agent); err != nil || agent.Name != a.canary {
 		t.Errorf("one's own agent: %+v, %v", agent, err)
 	}
-	if runs, err := broken.ListRuns(t.Context(), a.org, store.RunFilter{}, 10); err != nil || len(runs) != 3 {
+	if runs, err := broken.ListRuns(t.Context(), a.org, store.RunFilter{}, 10); err != nil || len(runs) != 4 {
 		t.Errorf("one's own runs: %+v, %v", runs, err)
 	}
 
 	unbound, _ := sabotaged(t, dsn+"&role=none")
 	through := map[string]bool{}
-	for _, p := range probes[:16] { // those that read, or whose writing can be seen at once
+	for _, p := range probes[:19] { // those that read, or whose writing can be seen at once
 		got, _ := p.ask(t.Context(), unbound, a.org, b)
 		for _, trace := range b.traces() {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
 		}
 	}
-	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ReadSession"} {
+	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "ReadSession"} {
 		if !through[name] {
 			t.Errorf("%s would not have noticed a missing policy", name)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"parley/migrations"
+	"parley/shared/domain"
+	"parley/shared/store"
 	"parley/shared/testkit"
 )
 
@@ -256,7 +258,8 @@ func wantTenancy(t *testing.T, db *sql.DB) {
 			LEFT JOIN agents a ON a.id = c.target_id WHERE c.org_id IS DISTINCT FROM a.org_id`,
 		"what is left of migrating": `SELECT conname FROM pg_constraint WHERE conrelid IN ('steps'::regclass, 'login_sessions'::regclass) AND contype = 'c'
 			UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
-		"what is missing": `SELECT wanted FROM unnest(ARRAY['sessions_org', 'sessions_principal', 'run_events', 'login_sessions_id', 'invitations']) wanted
+		"what is missing": `SELECT wanted FROM unnest(ARRAY['sessions_org', 'sessions_principal', 'run_events', 'login_sessions_id', 'invitations',
+			'effects', 'sources_sweep', 'run_sources_hash']) wanted
 			WHERE to_regclass(wanted) IS NULL
 			UNION ALL SELECT 'NOT NULL' FROM pg_attribute WHERE NOT attnotnull
 			AND (attrelid = 'steps'::regclass AND attname = 'org_id' OR attrelid = 'login_sessions'::regclass AND attname = 'id')`,
@@ -279,7 +282,7 @@ func TestMigratingAgainAfterAFailure(t *testing.T) {
 	if left := texts(t, db, `SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`); len(left) != 1 {
 		t.Fatalf("a failed build left %v", left)
 	}
-	const tenancy, logins = releasedSchema + 1, releasedSchema + 3
+	const tenancy, logins, effects = releasedSchema + 1, releasedSchema + 3, releasedSchema + 5
 	if err := migrations.To(t.Context(), db, tenancy); err != nil {
 		t.Fatal(err)
 	}
@@ -301,11 +304,86 @@ func TestMigratingAgainAfterAFailure(t *testing.T) {
 	} {
 		mustExec(t, db, half)
 	}
+	if err := migrations.To(t.Context(), db, effects); err != nil {
+		t.Fatal(err)
+	}
+	for _, half := range []string{
+		`DELETE FROM goose_db_version WHERE version_id = ` + fmt.Sprint(effects),
+		`DROP TABLE run_sources`,
+		`DROP FUNCTION event_logs_of_runs, sources_to_sweep`,
+		`DROP POLICY tenant ON effects`,
+		`DROP TRIGGER steps_take_effects ON steps`,
+		`GRANT CREATE ON SCHEMA public TO parley_system`,
+	} {
+		mustExec(t, db, half)
+	}
 	if err := migrations.Up(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	wantTenancy(t, db)
 	if n := texts(t, db, `SELECT 1 FROM pg_policy WHERE polrelid = 'runs'::regclass`); len(n) != 2 {
 		t.Errorf("%d policies of runs", len(n))
+	}
+}
+
+// A process that is connected while the migration runs goes on with the plans that it has.
+func TestRunsAreCarriedOutAcrossTheMigration(t *testing.T) {
+	t.Parallel()
+	dsn, db := released(t)
+	if err := migrations.To(t.Context(), db, releasedSchema+4); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(dsn, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	account, _ := signUp(t, s, "ada@example.com")
+	b := &bench{T: t, s: s, raw: db, org: account.Organization.ID, agent: "ag_1"}
+	b.exec(`INSERT INTO agents (id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, version)
+		VALUES ('ag_1', $1, '', '', '', '', '{}', '{system}', '{}', 1)`, b.org)
+	var held []*store.Claimed
+	for range 3 {
+		held = append(held, b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID))
+	}
+	b.finish(held[0], "before")
+	if err := migrations.Up(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	b.finish(held[1], "after")
+	again := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
+	if kept, err := s.Extend(t.Context(), []store.Held{held[2].Held(), again.Held()}); err != nil || len(kept) != 2 {
+		t.Errorf("extended %v, %v", kept, err)
+	}
+	b.inState(again.Held(), "awaiting", domain.SideEffectUnsafe)
+	b.park(again.Held(), domain.ActionApproval, store.Chunk{})
+	if out, err := b.decide(again.Held(), domain.DecisionDeny); err != nil || !out.Resumed {
+		t.Errorf("%+v, %v", out, err)
+	}
+	b.finish(b.mustClaim(again.RunID), "parked")
+	b.finish(held[2], "held")
+	if runs, err := s.ListRuns(t.Context(), b.org, store.RunFilter{Status: domain.RunCompleted}, 9); err != nil || len(runs) != 4 {
+		t.Errorf("%d runs are completed, %v", len(runs), err)
+	}
+}
+
+// What the release before calls is there, and gives the columns that it reads.
+func TestFunctionsOfTheReleaseBeforeAreThere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.parked(domain.ActionApproval)
+	const run = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
+		idempotency_hash, fingerprint, status, ended, result, attempts, created_at, started_at, finished_at, expires_at`
+	for query, want := range map[string]int{
+		`SELECT ` + run + ` FROM runs_by_key(ARRAY[$1], ARRAY[$2::bytea])`: 0,
+		`SELECT ` + run + ` FROM ended_runs(ARRAY[$1], ARRAY[$2])`:         0,
+		`SELECT run_id, org_id FROM overdue_runs(length($1 || $2))`:        0,
+		`SELECT ` + run + `, place, end_fence, end_n, fence, first_ns, last_ns, chunks
+			FROM run_event_logs(ARRAY[$1], ARRAY[$2], ARRAY[0::bigint], ARRAY[0])`: 1,
+	} {
+		var n int
+		if err := b.s.DB().QueryRowContext(t.Context(), `SELECT count(*) FROM (`+query+`) q`, b.org, held.RunID).Scan(&n); err != nil || n != want {
+			t.Errorf("%s: %d rows, %v", query, n, err)
+		}
 	}
 }

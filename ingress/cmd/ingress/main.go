@@ -23,6 +23,7 @@ type flags struct {
 	config.Servers
 	config.Logging
 	config.Runs
+	config.Secrets
 	config.Ingress
 }
 
@@ -44,7 +45,8 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer servers.Close()
-	in, err := ingress.New(ingress.Config{Runs: f.Runs, Ingress: f.Ingress}, ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
+	in, err := ingress.New(ingress.Config{Runs: f.Runs, Secrets: f.Secrets, Ingress: f.Ingress},
+		ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, 
 	}
 	run.ReplyTo = d.inbox
 	// Before the run exists: its reply may come before this call returns.
-	w := d.waiting.add(store.RunOf{OrganizationID: run.OrganizationID, RunID: run.ID})
+	w := d.waiting.add(store.RunOf{OrganizationID: run.OrganizationID, RunID: run.ID}, "")
 	accepted, err := d.accepts.Do(ctx, run)
 	if err == nil {
 		err = accepted.Err
@@ -170,7 +170,8 @@ type Result struct {
 	Body   []byte
 }
 
-// Await waits up to limit for the run's end; a result that has not Ended is no error.
+// Await waits up to limit for the run's end, or until it waits for a person itself, other than it did when it was
+// read; a result that has not Ended is no error.
 func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duration) (Result, error) {
 	if s.Run.Erased || s.Run.Result != nil {
 		return Result{Ended: true, Erased: s.Run.Erased, Body: s.Run.Result}, nil
@@ -180,7 +181,7 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	}
 	if s.wait == nil {
 		attachCtx, cancel := context.WithTimeout(ctx, limit)
-		s.wait = d.waiting.attach(attachCtx, store.RunOf{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID})
+		s.wait = d.waiting.attach(attachCtx, store.RunOf{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID}, waitsFor(s.Run.Run))
 		cancel()
 	}
 	timer := time.NewTimer(limit)
@@ -229,6 +230,11 @@ func (d *Dispatcher) tell(ctx context.Context, ended []store.Ended) {
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		places[e.OrganizationID]++
 	}
+	d.handOver(ctx, places)
+}
+
+// handOver dispatches waiting runs of organizations, as many as there are places, and rings for them.
+func (d *Dispatcher) handOver(ctx context.Context, places map[string]int) {
 	next, err := d.store.HandOver(ctx, places, d.cfg.Window)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")

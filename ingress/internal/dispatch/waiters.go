@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/bus"
+	"parley/shared/domain"
 	"parley/shared/store"
 )
 
@@ -39,15 +40,24 @@ type watched struct {
 // wait is one request's wait; result is buffered, so that who answers never blocks.
 type wait struct {
 	runID  string
+	known  string // what the run waited for when the wait began: no news
 	result chan Result
+}
+
+// waitsFor names what a run waits for a person to decide; "" is nothing.
+func waitsFor(run domain.Run) string {
+	if run.RequiredAction == nil {
+		return ""
+	}
+	return run.RequiredAction.ToolCallID + " " + run.RequiredAction.ExpiresAt.UTC().Format(time.RFC3339Nano)
 }
 
 func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 	return &waiters{store: st, bus: b, log: log, runs: map[string]*watched{}, due: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
-func (ws *waiters) add(of store.RunOf) *wait {
-	w := &wait{runID: of.RunID, result: make(chan Result, 1)}
+func (ws *waiters) add(of store.RunOf, known string) *wait {
+	w := &wait{runID: of.RunID, known: known, result: make(chan Result, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	run := ws.runs[of.RunID]
@@ -61,8 +71,8 @@ func (ws *waiters) add(of store.RunOf) *wait {
 
 // attach waits for a run that somebody else accepted: first the subscription, then a look at the row, so
 // that an end between the two is not missed.
-func (ws *waiters) attach(ctx context.Context, of store.RunOf) *wait {
-	w, runID := ws.add(of), of.RunID
+func (ws *waiters) attach(ctx context.Context, of store.RunOf, known string) *wait {
+	w, runID := ws.add(of, known), of.RunID
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
 		ws.log.Debug().Err(err).Str("run_id", runID).Msg("no done notices; polling")
@@ -103,7 +113,8 @@ func (ws *waiters) remove(w *wait) {
 	}
 }
 
-// reply answers the waits of a run with its rendered object; an empty one did not fit a message.
+// reply answers the waits of a run with its rendered object; an empty one did not fit a message, or the run waits
+// for a person: its row tells.
 func (ws *waiters) reply(runID string, body []byte) {
 	if len(body) == 0 {
 		ws.look(runID)
@@ -122,6 +133,26 @@ func (ws *waiters) resolve(runID string, r Result) {
 	for w := range run.waits {
 		select {
 		case w.result <- r:
+		default: // answered before
+		}
+	}
+}
+
+// parked answers the waits of a run that waits for a person: not those that began with that.
+func (ws *waiters) parked(run domain.Run) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	watched := ws.runs[run.ID]
+	if watched == nil {
+		return
+	}
+	action := waitsFor(run)
+	for w := range watched.waits {
+		if w.known == action {
+			continue
+		}
+		select {
+		case w.result <- Result{}:
 		default: // answered before
 		}
 	}
@@ -178,14 +209,40 @@ func (ws *waiters) takeDue(all bool) []store.RunOf {
 func (ws *waiters) read(ctx context.Context, due []store.RunOf) {
 	for len(due) > 0 {
 		n := min(len(due), pollMax)
-		runs, err := ws.store.EndedRuns(ctx, due[:n])
-		if err != nil {
+		if err := ws.readSome(ctx, due[:n]); err != nil {
 			ws.log.Warn().Err(err).Msg("reading awaited runs; trying again")
 			return // the next tick asks for all of them again
 		}
-		for _, r := range runs {
-			ws.resolve(r.Run.ID, Result{Ended: true, Erased: r.Erased, Body: r.Result})
-		}
 		due = due[n:]
 	}
+}
+
+// readSome answers the waits of the runs that have ended, and of the others those that wait for a person.
+func (ws *waiters) readSome(ctx context.Context, due []store.RunOf) error {
+	ended, err := ws.store.EndedRuns(ctx, due)
+	if err != nil {
+		return err
+	}
+	over := make(map[string]bool, len(ended))
+	for _, r := range ended {
+		over[r.Run.ID] = true
+		ws.resolve(r.Run.ID, Result{Ended: true, Erased: r.Erased, Body: r.Result})
+	}
+	open := make([]store.RunOf, 0, len(due))
+	for _, of := range due {
+		if !over[of.RunID] {
+			open = append(open, of)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	parked, err := ws.store.ParkedRuns(ctx, open)
+	if err != nil {
+		return err
+	}
+	for _, r := range parked {
+		ws.parked(r.Run)
+	}
+	return nil
 }

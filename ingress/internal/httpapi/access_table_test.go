@@ -32,9 +32,16 @@ type accessRow struct {
 const newAgentBody = `{"name":"$word","systemPrompt":"$word"}`
 
 // deepAgentBody has objects and lists at every depth that an agent's body has.
-const deepAgentBody = `{"tools":{"httpRequest":{"enabled":true,"endpoints":[{"name":"call","method":"GET","url":"https://example.com/",` +
-	`"headers":{"x-key":"secret"},"inputSchema":{"type":"object"},"sideEffect":"none"}]},"mcp":{"enabled":true,"servers":[{"name":"s","url":"https://example.com/"}]}},` +
+const deepAgentBody = `{"tools":{"webSearch":{"enabled":true,"approval":"always"},"httpRequest":{"enabled":true,"approval":"unsafe",` +
+	`"endpoints":[{"name":"call","method":"GET","url":"https://example.com/{n}","headers":{"x-key":"secret"},` +
+	`"inputSchema":{"type":"object","properties":{"n":{"type":"string"}}},"sideEffect":"none","signingSecret":"` + signingSecret + `"}]},` +
+	`"mcp":{"enabled":true,"servers":[{"name":"s","url":"https://example.com/","sideEffect":"unsafe"}]}},"fallbackModels":["offline/echo"],` +
 	`"widget":{"enabled":true,"allowedOrigins":["https://example.com"]},"allowedCallers":["user"]}`
+
+// importRowBody is a document with one operation.
+const importRowBody = `{"document":{"openapi":"3.1.0","info":{"title":"$word","version":"1"},"servers":[{"url":"https://example.com/v1"}],"paths":{"/things/{n}":{"get":` +
+	`{"operationId":"getThing","parameters":[{"name":"n","in":"path","required":true,"schema":{"type":"string"}}],"responses":{"200":{"description":"$word"}}}}}},` +
+	`"operations":["getThing"],"serverUrl":"https://example.com/v2","headers":{"x-key":"secret"},"approval":"always"}`
 
 var accessTable = []accessRow{
 	{"POST", "/api/auth/signup", "", `{"email":"$fresh@example.com","password":"long enough","name":"$word"}`, forAnyone, "", 201, false},
@@ -74,6 +81,7 @@ var accessTable = []accessRow{
 	{"PUT", "/api/agents", "id=$ag", `{"name":"$word"}`, forCaller, "admin", 200, false},
 	{"PUT", "/api/agents", "id=$ag", `{"name":"$word","version":99}`, forCaller, "admin", 409, false},
 	{"PUT", "/api/agents", "id=$ag", deepAgentBody, forCaller, "admin", 200, false},
+	{"POST", "/api/agents", "action=import-openapi&id=$ag", importRowBody, forCaller, "admin", 200, false},
 	{"DELETE", "/api/agents", "id=$ag", "", forCaller, "admin", 200, false},
 
 	{"POST", "/api/agents", "action=chat&id=$ag", `{"sessionId":"s","message":"$word"}`, forCaller, "member", 202, false},
@@ -90,5 +98,12 @@ var accessTable = []accessRow{
 	{"GET", "/api/runs", "id=$ended&stream=1", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "id=$ended&wait=1", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=cancel&id=$run", "", forCaller, "member", 200, false},
+	{"GET", "/api/runs", "status=requires_action", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=approve&toolCallId=call_1&id=$asked", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=deny&toolCallId=call_1&id=$asked", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=happened&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=resend&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=abandon&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
+	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
 	{"POST", "/api/internal/run-automation", "", `{"target":"$ag","input":{"message":"$word"}}`, forSystem, "member", 202, false},
 }

@@ -15,6 +15,7 @@ const (
 	promptMost      = 32_000
 	descriptionMost = 2_000
 	originsMost     = 50
+	fallbacksMost   = 3
 )
 
 // modelName is what model names look like: the offline models, or those of a provider, whether this service has a
@@ -27,6 +28,7 @@ type agentFields struct {
 	Description    optional[string]              `json:"description"`
 	SystemPrompt   optional[string]              `json:"systemPrompt"`
 	Model          optional[string]              `json:"model"`
+	FallbackModels optional[[]string]            `json:"fallbackModels"`
 	Tools          optional[toolsBody]           `json:"tools"`
 	AllowedCallers optional[[]domain.CallerKind] `json:"allowedCallers"`
 	Widget         optional[widgetBody]          `json:"widget"`
@@ -84,8 +86,9 @@ func (f *agentFields) check(p *problems) {
 		p.text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)
 	}
 	if f.Model.Set && !modelName.MatchString(f.Model.Value) {
-		p.add("model", codeInvalidValue, "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini")
+		p.add("model", codeInvalidValue, noModel)
 	}
+	checkFallbacks(p, f.FallbackModels.Value)
 	if f.Tools.Set {
 		f.Tools.Value.check(p)
 	}
@@ -93,6 +96,22 @@ func (f *agentFields) check(p *problems) {
 		checkCallers(p, f.AllowedCallers.Value)
 	}
 	checkOrigins(p, f.Widget.Value.AllowedOrigins.Value)
+}
+
+const noModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
+
+func checkFallbacks(p *problems, models []string) {
+	const path = "fallbackModels"
+	p.count(path, len(models), fallbacksMost)
+	for i, model := range models[:min(len(models), fallbacksMost)] {
+		at := element(path, i)
+		switch {
+		case model == "" || !modelName.MatchString(model):
+			p.add(at, codeInvalidValue, noModel)
+		case slices.Contains(models[:i], model):
+			p.add(at, codeDuplicate, "is given twice")
+		}
+	}
 }
 
 func checkCallers(p *problems, callers []domain.CallerKind) {
@@ -147,6 +166,10 @@ func (f *agentFields) apply(a *domain.Agent, seal func(string) string, p *proble
 	a.Description = f.Description.or(a.Description)
 	a.SystemPrompt = f.SystemPrompt.or(a.SystemPrompt)
 	a.Model = f.Model.or(a.Model)
+	a.FallbackModels = f.FallbackModels.or(a.FallbackModels)
+	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
+		p.add(element("fallbackModels", i), codeDuplicate, "is the model itself")
+	}
 	a.AllowedCallers = f.AllowedCallers.or(a.AllowedCallers)
 	if f.Tools.Set {
 		f.Tools.Value.apply(&a.Tools, seal, p)

@@ -178,7 +178,7 @@ func (a *api) dropAgent(ctx context.Context, org, agentID string) error {
 	return nil
 }
 
-// sealer seals the header secrets of one agent.
+// sealer seals the secrets of one agent: of its tools' headers and signatures.
 func (a *api) sealer(org, agentID string) func(string) string {
 	place := secrets.AgentHeaders(org, agentID)
 	return func(secret string) string { return a.Secrets.Seal(secret, place) }
@@ -189,12 +189,18 @@ func (a *api) shown(agent domain.Agent) domain.Agent {
 	if agent.Model == "" {
 		agent.Model = a.DefaultModel
 	}
+	if agent.FallbackModels == nil {
+		agent.FallbackModels = []string{}
+	}
 	if agent.Widget.AllowedOrigins == nil {
 		agent.Widget.AllowedOrigins = []string{}
 	}
 	if t := agent.Tools.HTTPRequest; t != nil {
 		for i := range t.Endpoints {
 			hide(t.Endpoints[i].Headers)
+			if t.Endpoints[i].SigningSecret != "" {
+				t.Endpoints[i].SigningSecret = hidden
+			}
 		}
 	}
 	if t := agent.Tools.MCP; t != nil {

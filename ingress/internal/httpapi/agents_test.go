@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"database/sql"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -11,18 +12,23 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
+	"parley/shared/templates"
 )
 
 const smallAgent = `{"name":"Ada","systemPrompt":"You help."}`
 
 // fullAgent uses every field and tool.
-const fullAgent = `{"name":"Full","description":"d","systemPrompt":"p","model":"openai/gpt-5-mini","allowedCallers":["system","user"],
-	"widget":{"enabled":true,"allowedOrigins":["https://example.com","http://localhost:3000"]},
-	"tools":{"webSearch":{"enabled":true},"codeExecution":{"enabled":false},"knowledge":{"enabled":true,"documentIds":["doc_01h455vb4pex5vsknk084sn02q"]},
-	"httpRequest":{"enabled":true,"endpoints":[{"name":"crm","description":"customers","method":"POST","url":"https://crm.example.com/v1?x=1",
-		"headers":{"Authorization":"Bearer hunter2","X-Team":"red"},"inputSchema":{"type":"object","properties":{"n":{"type":"number"}}},"sideEffect":"idempotent"}]},
-	"mcp":{"enabled":true,"servers":[{"name":"wiki","url":"https://wiki.example.com/mcp","headers":{"X-Token":"swordfish"}}]},
+const fullAgent = `{"name":"Full","description":"d","systemPrompt":"p","model":"openai/gpt-5-mini","fallbackModels":["anthropic/claude-sonnet-4-5","offline"],
+	"allowedCallers":["system","user"],"widget":{"enabled":true,"allowedOrigins":["https://example.com","http://localhost:3000"]},
+	"tools":{"webSearch":{"enabled":true,"approval":"never"},"codeExecution":{"enabled":false,"approval":"always"},
+	"knowledge":{"enabled":true,"approval":"unsafe","documentIds":["doc_01h455vb4pex5vsknk084sn02q"]},
+	"httpRequest":{"enabled":true,"approval":"unsafe","endpoints":[{"name":"crm","description":"customers","method":"POST","url":"https://crm.example.com/v1/{n}?x=1&y={m}",
+		"headers":{"Authorization":"Bearer hunter2","X-Team":"red"},"inputSchema":{"type":"object","properties":{"n":{"type":"number"},"m":{"type":"string"}}},
+		"sideEffect":"idempotent","signingSecret":"` + signingSecret + `"}]},
+	"mcp":{"enabled":true,"approval":"always","servers":[{"name":"wiki","url":"https://wiki.example.com/mcp","headers":{"X-Token":"swordfish"},"sideEffect":"none"}]},
 	"voice":{"enabled":true,"voice":"alto"}}}`
+
+const signingSecret = "whsec_cG9yY3VwaW5lLXF1aWxsLXNpZ25pbmch"
 
 func (w *world) agent(p person, body string) string {
 	w.t.Helper()
@@ -34,7 +40,7 @@ func TestCreateAgent(t *testing.T) {
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	a := w.do("POST", "/api/agents", smallAgent, ada.auth).want(t, "small", 201, "")
-	want := `{"id":"` + a.text(t, "id") + `","name":"Ada","description":"","systemPrompt":"You help.","model":"offline","tools":{},` +
+	want := `{"id":"` + a.text(t, "id") + `","name":"Ada","description":"","systemPrompt":"You help.","model":"offline","fallbackModels":[],"tools":{},` +
 		`"allowedCallers":["user"],"widget":{"enabled":false,"allowedOrigins":[]},"version":1,"createdAt":"` + a.text(t, "createdAt") +
 		`","updatedAt":"` + a.text(t, "updatedAt") + `"}`
 	if string(a.body) != want || !id.Valid(id.Agent, a.text(t, "id")) {
@@ -84,6 +90,48 @@ func TestCreateAgent(t *testing.T) {
 		"nothing to keep":      {endpoint(`{"name":"a","method":"GET","url":"https://example.com/","headers":{"A":"***"}}`), e + ".headers.A:invalid_value"},
 		"two of a name":        {endpoint(`{"name":"a","method":"GET","url":"https://a.b"},{"name":"a","method":"GET","url":"https://a.b"}`), "tools.httpRequest.endpoints[1].name:duplicate"},
 		"schema beyond floats": {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"maximum":1e999}}`), e + ".inputSchema:invalid_value"},
+		"fallbacks": {
+			prompt("fallbackModels", `["foo","","offline","offline/echo"]`), "fallbackModels:too_long",
+		},
+		"bad fallbacks": {
+			prompt("fallbackModels", `["foo","","offline"]`), "fallbackModels[0]:invalid_value fallbackModels[1]:invalid_value",
+		},
+		"doubled fallbacks":  {prompt("fallbackModels", `["offline","offline"]`), "fallbackModels[1]:duplicate"},
+		"fallback to itself": {prompt("fallbackModels", `["offline","openai/x"],"model":"openai/x"`), "fallbackModels[1]:duplicate"},
+		"three fallbacks":    {prompt("fallbackModels", `["offline","offline/echo","openai/gpt-5-mini"],"model":"openai/x"`), ""},
+		"no fallbacks":       {prompt("fallbackModels", `[]`), ""},
+		"fallbacks no list":  {prompt("fallbackModels", `"offline"`), "fallbackModels:invalid_type"},
+		"approval of no kind": {
+			prompt("tools", `{"webSearch":{"enabled":true,"approval":"Always"},"codeExecution":{"enabled":true,"approval":""},"knowledge":{"enabled":true,"approval":"x"},`+
+				`"httpRequest":{"enabled":true,"approval":"x"},"mcp":{"enabled":true,"approval":"x"},"voice":{"enabled":true,"approval":"always"}}`),
+			"tools.voice.approval:unknown_field tools.webSearch.approval:invalid_value tools.codeExecution.approval:invalid_value tools.knowledge.approval:invalid_value " +
+				"tools.httpRequest.approval:invalid_value tools.mcp.approval:invalid_value",
+		},
+		"approval null":   {prompt("tools", `{"webSearch":{"enabled":true,"approval":null}}`), "tools.webSearch.approval:invalid_type"},
+		"server's effect": {prompt("tools", `{"mcp":{"enabled":true,"servers":[{"name":"a","url":"https://a.b","sideEffect":"some"}]}}`), "tools.mcp.servers[0].sideEffect:invalid_value"},
+		"built-in names": {
+			endpoint(`{"name":"webSearch","method":"GET","url":"https://a.b"},{"name":"knowledge","method":"GET","url":"https://a.b"},{"name":"websearch","method":"GET","url":"https://a.b"}`),
+			e + ".name:conflict tools.httpRequest.endpoints[1].name:conflict",
+		},
+		"variable host":       {endpoint(`{"name":"a","method":"GET","url":"https://{tenant}.example.com/"}`), e + ".url:invalid_value"},
+		"variable port":       {endpoint(`{"name":"a","method":"GET","url":"https://a.b:{port}/"}`), e + ".url:invalid_value"},
+		"variable scheme":     {endpoint(`{"name":"a","method":"GET","url":"{scheme}://a.b/"}`), e + ".url:invalid_value"},
+		"open variable":       {endpoint(`{"name":"a","method":"GET","url":"https://a.b/{x"}`), e + ".url:invalid_value"},
+		"variables":           {endpoint(`{"name":"a","method":"GET","url":"https://a.b/{x}/z?q={y}"}`), ""},
+		"variables described": {endpoint(`{"name":"a","method":"GET","url":"https://a.b/{x}?q={y}","inputSchema":{"type":"object","properties":{"x":{},"y":{},"z":{}}}}`), ""},
+		"not described": {
+			endpoint(`{"name":"a","method":"GET","url":"https://a.b/{x}?q={y}","inputSchema":{"type":"object","properties":{"X":{}}}}`),
+			e + ".inputSchema.properties.x:required " + e + ".inputSchema.properties.y:required",
+		},
+		"no properties":       {endpoint(`{"name":"a","method":"GET","url":"https://a.b/{x}","inputSchema":{"type":"object"}}`), e + ".inputSchema.properties.x:required"},
+		"schema of a list":    {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"type":"array"}}`), e + ".inputSchema.type:invalid_value"},
+		"schema of no type":   {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{}}`), e + ".inputSchema.type:invalid_value"},
+		"two types":           {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"type":["object","null"]}}`), e + ".inputSchema.type:invalid_value"},
+		"no schema":           {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"type":"object","properties":{"x":{"type":"nonsense"}}}}`), e + ".inputSchema:invalid_value"},
+		"remote schema":       {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"type":"object","properties":{"x":{"$ref":"https://evil.example.com/s.json"}}}}`), e + ".inputSchema:invalid_value"},
+		"largest schema":      {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":` + schemaOf(16384) + `}`), ""},
+		"too large a schema":  {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":` + schemaOf(16385) + `}`), e + ".inputSchema:too_long"},
+		"own idempotency key": {endpoint(`{"name":"a","method":"GET","url":"https://a.b","headers":{"Idempotency-Key":"x"}}`), e + ".headers.Idempotency-Key:invalid_value"},
 		"origins": {
 			prompt("widget", `{"enabled":true,"allowedOrigins":["https://a.b/","*","https://A.b","https://a.b","https://a.b","https://a.b:443","null"]}`),
 			"widget.allowedOrigins[0]:invalid_value widget.allowedOrigins[1]:invalid_value widget.allowedOrigins[2]:invalid_value " +
@@ -106,6 +154,12 @@ func TestCreateAgent(t *testing.T) {
 	w.do("POST", "/api/agents?action=dance", smallAgent).want(t, "unknown action of nobody", 401, "unauthenticated")
 }
 
+// schemaOf is a schema of that many bytes.
+func schemaOf(n int) string {
+	const head, tail = `{"type":"object","description":"`, `"}`
+	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
+}
+
 func TestAgentSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
@@ -113,7 +167,9 @@ func TestAgentSecrets(t *testing.T) {
 	agentID := w.agent(ada, fullAgent)
 	a := w.do("GET", "/api/agents?id="+agentID, "", ada.auth).want(t, "reading", 200, "")
 	if a.text(t, "tools.httpRequest.endpoints.0.headers.Authorization") != "***" || a.text(t, "tools.mcp.servers.0.headers.X-Token") != "***" ||
-		a.text(t, "tools.httpRequest.endpoints.0.sideEffect") != "idempotent" || a.text(t, "tools.voice.voice") != "alto" {
+		a.text(t, "tools.httpRequest.endpoints.0.sideEffect") != "idempotent" || a.text(t, "tools.voice.voice") != "alto" ||
+		a.text(t, "tools.httpRequest.endpoints.0.signingSecret") != "***" || a.text(t, "tools.mcp.servers.0.sideEffect") != "none" ||
+		a.text(t, "fallbackModels.1") != "offline" || a.text(t, "tools.knowledge.approval") != "unsafe" || a.text(t, "tools.mcp.approval") != "always" {
 		t.Errorf("agent %s", a.body)
 	}
 	var stored string
@@ -123,7 +179,7 @@ func TestAgentSecrets(t *testing.T) {
 	must(t, raw.QueryRowContext(t.Context(), `SELECT tools::text || (SELECT string_agg(config::text, '') FROM agent_configs WHERE target_id = $1)
 		FROM agents WHERE id = $1`, agentID).Scan(&stored))
 	list := string(w.do("GET", "/api/agents", "", ada.auth).body)
-	for _, secret := range []string{"hunter2", "swordfish"} {
+	for _, secret := range []string{"hunter2", "swordfish", "cG9yY3"} {
 		if strings.Contains(stored, secret) || strings.Contains(string(a.body), secret) || strings.Contains(list, secret) || strings.Contains(w.log.String(), secret) {
 			t.Errorf("%s is stored, shown or logged", secret)
 		}
@@ -147,6 +203,9 @@ func TestAgentSecrets(t *testing.T) {
 	if got := secret(); got != "Bearer hunter2" {
 		t.Errorf("secret became %q", got)
 	}
+	if got := w.signing(ada, agentID); got != signingSecret {
+		t.Errorf("signing secret became %q", got)
+	}
 	put := func(what, endpoint, problems string) {
 		t.Helper()
 		body := `{"tools":{"httpRequest":{"endpoints":[` + endpoint + `]}}}`
@@ -168,6 +227,57 @@ func TestAgentSecrets(t *testing.T) {
 	put("a new one", `{"name":"crm","method":"GET","url":"https://evil.example.com/","headers":{"Authorization":"fresh"}}`, "")
 	if got := secret(); got != "fresh" {
 		t.Errorf("secret is %q", got)
+	}
+}
+
+// signing opens the signing secret of an agent's first endpoint; "" is none.
+func (w *world) signing(p person, agentID string) string {
+	w.t.Helper()
+	agent, err := w.store.Agent(w.t.Context(), p.org, agentID)
+	must(w.t, err)
+	sealed := agent.Tools.HTTPRequest.Endpoints[0].SigningSecret
+	if sealed == "" {
+		return ""
+	}
+	plain, err := w.api.Secrets.Open(sealed, secrets.AgentHeaders(p.org, agentID))
+	must(w.t, err)
+	return plain
+}
+
+func TestSigningSecretStaysWithItsOrigin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	agentID := w.agent(ada, fullAgent)
+	other := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 64)))
+	for _, c := range []struct{ name, endpoint, problem, want string }{
+		{"kept at another path", `"name":"crm","url":"https://CRM.example.com/v2","signingSecret":"***"`, "", signingSecret},
+		{"stolen", `"name":"crm","url":"https://evil.example.com/v2","signingSecret":"***"`, "invalid_value", signingSecret},
+		{"stolen by a port", `"name":"crm","url":"https://crm.example.com:8443/v2","signingSecret":"***"`, "invalid_value", signingSecret},
+		{"stolen by a scheme", `"name":"crm","url":"http://crm.example.com/v2","signingSecret":"***"`, "invalid_value", signingSecret},
+		{"another name", `"name":"crm2","url":"https://crm.example.com/v2","signingSecret":"***"`, "invalid_value", signingSecret},
+		{"no prefix", `"name":"crm","url":"https://crm.example.com/","signingSecret":"cG9yY3VwaW5lLXF1aWxsLXNpZ25pbmch"`, "invalid_value", signingSecret},
+		{"no base64", `"name":"crm","url":"https://crm.example.com/","signingSecret":"whsec_!!!!"`, "invalid_value", signingSecret},
+		{"too short", `"name":"crm","url":"https://crm.example.com/","signingSecret":"whsec_c2hvcnQ="`, "invalid_value", signingSecret},
+		{"empty", `"name":"crm","url":"https://crm.example.com/","signingSecret":""`, "invalid_value", signingSecret},
+		{"a new one", `"name":"crm","url":"https://evil.example.com/","signingSecret":"` + other + `"`, "", other},
+		{"left out", `"name":"crm","url":"https://evil.example.com/"`, "", ""},
+		{"nothing to keep", `"name":"crm","url":"https://evil.example.com/","signingSecret":"***"`, "invalid_value", ""},
+	} {
+		got := w.do("PUT", "/api/agents?id="+agentID, `{"tools":{"httpRequest":{"endpoints":[{"method":"POST",`+c.endpoint+`}]}}}`, ada.auth)
+		if c.problem == "" {
+			got.want(t, c.name, 200, "")
+		} else {
+			got.want(t, c.name, 400, "invalid_request tools.httpRequest.endpoints[0].signingSecret:"+c.problem)
+		}
+		if now := w.signing(ada, agentID); now != c.want {
+			t.Errorf("%s: the secret is %q, want %q", c.name, now, c.want)
+		}
+		for _, secret := range []string{"cG9yY3", "c2hvcn", other[6:]} {
+			if strings.Contains(string(got.body), secret) {
+				t.Errorf("%s shows a secret: %s", c.name, got.body)
+			}
+		}
 	}
 }
 
@@ -198,6 +308,11 @@ func TestUpdateAgent(t *testing.T) {
 		{"old version", `{"name":"x","version":1}`, "version_conflict"},
 		{"version 0", `{"name":"x","version":0}`, "invalid_request version:invalid_value"},
 		{"version of no number", `{"name":"x","version":"1"}`, "invalid_request version:invalid_type"},
+		{"approval", `{"tools":{"webSearch":{"approval":"always"}}}`, ""},
+		{"fallbacks", `{"fallbackModels":["offline/echo"]}`, ""},
+		{"a fallback as model", `{"model":"offline/echo"}`, "invalid_request fallbackModels[0]:duplicate"},
+		{"both at once", `{"model":"offline/echo","fallbackModels":["openai/x"]}`, ""},
+		{"back", `{"model":""}`, ""},
 		{"widget", `{"widget":{"allowedOrigins":["https://a.b"]}}`, ""},
 		{"widget again", `{"widget":{"enabled":true}}`, ""},
 	} {
@@ -217,7 +332,7 @@ func TestUpdateAgent(t *testing.T) {
 	w.do("PUT", "/api/agents?id="+agentID, `{"name":"Bea","version":`+strconv.Itoa(version)+`}`, ada.auth).want(t, "current version", 200, "")
 	a := w.do("GET", "/api/agents?id="+agentID, "", ada.auth)
 	for path, want := range map[string]any{
-		"name": "Bea", "tools.webSearch.enabled": true, "tools.codeExecution.enabled": true, "tools.voice.enabled": false, "tools.voice.voice": "alto",
+		"name": "Bea", "tools.webSearch.enabled": true, "tools.webSearch.approval": "always", "fallbackModels.0": "openai/x", "tools.codeExecution.enabled": true, "tools.voice.enabled": false, "tools.voice.voice": "alto",
 		"tools.knowledge": nil, "allowedCallers.1": "system", "widget.enabled": true, "widget.allowedOrigins.0": "https://a.b", "model": "offline",
 	} {
 		if got := a.json(t, path); got != want {
@@ -273,6 +388,25 @@ func TestAgentsFromTemplates(t *testing.T) {
 		`{"templateId":"tpl_researcher","suggestedMessages":[]}`: {"invalid_request suggestedMessages:unknown_field", 400},
 	} {
 		w.do("POST", "/api/agents", body, ada.auth).want(t, body, c.status, c.problems)
+	}
+}
+
+// Whatever a template brings is what an agent may have: it can be read and sent back.
+func TestEveryTemplateMakesAnAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	for _, template := range templates.All() {
+		made := w.do("POST", "/api/agents", `{"templateId":"`+template.ID+`"}`, ada.auth).want(t, template.ID, 201, "")
+		var tools any
+		must(t, json.Unmarshal([]byte(mustJSON(t, template.Tools)), &tools))
+		if want, got := mustJSON(t, tools), mustJSON(t, made.json(t, "tools")); got != want {
+			t.Errorf("%s has the tools %s, its agent %s", template.ID, want, got)
+		}
+		back := w.do("PUT", "/api/agents?id="+made.text(t, "id"), string(made.body), ada.auth).want(t, template.ID+" sent back", 200, "")
+		if mustJSON(t, made.json(t, "tools")) != mustJSON(t, back.json(t, "tools")) || back.json(t, "version") != 2.0 {
+			t.Errorf("%s became %s", made.body, back.body)
+		}
 	}
 }
 

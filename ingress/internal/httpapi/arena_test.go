@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -142,6 +143,51 @@ func (a *arena) finish(answerText string, runIDs ...string) {
 		_, err = a.store.Finish(a.t.Context(), []store.Ending{ending})
 		must(a.t, err)
 	}
+}
+
+// hold claims an accepted run, as a worker does.
+func (a *arena) hold(runID string) store.Held {
+	a.t.Helper()
+	claims, err := a.store.Claim(a.t.Context(), []string{runID})
+	must(a.t, err)
+	if claims[0].Run == nil {
+		a.t.Fatalf("run %s cannot be claimed: %+v", runID, claims[0])
+	}
+	return claims[0].Run.Held()
+}
+
+// park lets an accepted run wait for a person, as a worker does: for leave to make its call call_1, or for word of
+// what became of that. Everything about the call holds word.
+func (a *arena) park(runID, word string, kind domain.ActionKind) {
+	a.t.Helper()
+	ctx, held := a.t.Context(), a.hold(runID)
+	effect := domain.Effect{
+		CallID: "call_1", Name: word, Input: json.RawMessage(`{"` + word + `":"` + word + `"}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID,
+	}
+	_, kept, err := a.store.PrepareEffect(ctx, held, effect, kind == domain.ActionApproval)
+	must(a.t, err)
+	if kind == domain.ActionUnknownOutcome {
+		_, err = a.store.BeginSend(ctx, held, effect.CallID)
+		must(a.t, err)
+	}
+	parked, err := a.store.Park(ctx, held, domain.RequiredAction{Kind: kind, ToolCallID: effect.CallID, Name: word, Input: effect.Input}, store.Chunk{})
+	must(a.t, err)
+	if !kept || !parked.Parked || parked.Action.Kind != kind {
+		a.t.Fatalf("run %s cannot be parked: %v, %+v", runID, kept, parked)
+	}
+}
+
+// keep begins an accepted run that reads a text, and gives the text's id.
+func (a *arena) keep(runID, word, text string) string {
+	a.t.Helper()
+	held := a.hold(runID)
+	sourceID, kept, err := a.store.KeepSource(a.t.Context(), held,
+		domain.Source{URL: "https://" + word + ".example.com/", Title: word + " page", Language: "en", Text: text, Truncated: true})
+	must(a.t, err)
+	if !kept {
+		a.t.Fatalf("run %s cannot keep what it has read", runID)
+	}
+	return sourceID
 }
 
 // house is an organization, its people and its keys.

@@ -23,8 +23,11 @@ const (
 type checked interface{ check(p *problems) }
 
 // bind reads a request's JSON body strictly and checks it. Its error tells of everything wrong with it.
-func bind[T any](c *gin.Context) (T, error) {
-	body, found, err := collect[T](c)
+func bind[T any](c *gin.Context) (T, error) { return bindUpTo[T](c, maxBody) }
+
+// bindUpTo is bind for bodies of up to that many bytes.
+func bindUpTo[T any](c *gin.Context, most int64) (T, error) {
+	body, found, err := collectUpTo[T](c, most)
 	if err == nil {
 		err = found.err()
 	}
@@ -33,7 +36,9 @@ func bind[T any](c *gin.Context) (T, error) {
 
 // collect is bind for handlers that have more to check: problems are handed on, and the error says that
 // there is no body to check.
-func collect[T any](c *gin.Context) (T, *problems, error) {
+func collect[T any](c *gin.Context) (T, *problems, error) { return collectUpTo[T](c, maxBody) }
+
+func collectUpTo[T any](c *gin.Context, most int64) (T, *problems, error) {
 	var body T
 	buf, ok := buffers.Get().(*bytes.Buffer)
 	if !ok {
@@ -45,7 +50,7 @@ func collect[T any](c *gin.Context) (T, *problems, error) {
 			buffers.Put(buf)
 		}
 	}()
-	if err := readBody(c, buf); err != nil {
+	if err := readBody(c, buf, most); err != nil {
 		return body, nil, err
 	}
 	found := &problems{}
@@ -60,7 +65,7 @@ func collect[T any](c *gin.Context) (T, *problems, error) {
 
 var buffers sync.Pool // of *bytes.Buffer
 
-func readBody(c *gin.Context, buf *bytes.Buffer) error {
+func readBody(c *gin.Context, buf *bytes.Buffer, most int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {
 		return apierr.Invalid(bodyPath, codeRequired, "a JSON body is required")
@@ -68,14 +73,14 @@ func readBody(c *gin.Context, buf *bytes.Buffer) error {
 	if !isJSON(req.Header) {
 		return notJSON()
 	}
-	if req.ContentLength > maxBody {
-		return tooLarge()
+	if req.ContentLength > most {
+		return tooLarge(most)
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(c.Writer, req.Body, maxBody))
+	_, err := buf.ReadFrom(http.MaxBytesReader(c.Writer, req.Body, most))
 	var tooMuch *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooMuch):
-		return tooLarge()
+		return tooLarge(most)
 	case err != nil:
 		return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
 	}
@@ -86,8 +91,8 @@ func notJSON() error {
 	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: application/json")
 }
 
-func tooLarge() error {
-	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", maxBody)
+func tooLarge(most int64) error {
+	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", most)
 }
 
 // isJSON reports whether a body says of itself that it is JSON in UTF-8, and not compressed.

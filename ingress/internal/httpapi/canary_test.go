@@ -75,6 +75,16 @@ func (a *arena) fill(word string) *filled {
 	f.add("run", a.ok("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"shared","message":"`+word+`"}`, h.member.auth,
 		"Prefer: respond-async").text(a.t, "id"))
 	a.finish(word+" answer", f.ids["run"][:24]...)
+	for n, caller := range callers {
+		fresh := func() string { return a.newChat(h, f.ids["ag"][n], word+a.fresh(), caller...) }
+		asked, unsure := fresh(), fresh()
+		a.park(asked, word, domain.ActionApproval)
+		a.park(unsure, word, domain.ActionUnknownOutcome)
+		f.add("run", asked, unsure)
+		f.add("asked", asked)
+		f.add("unsure", unsure)
+		f.add("src", a.keep(fresh(), word, word+" text "+a.fresh()))
+	}
 	return f
 }
 
@@ -123,7 +133,7 @@ func (a *arena) newAttack(by, on *filled) *attack {
 // anyID gives an id, mostly of the kind that was asked for, mostly of the house under attack.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
-		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session"}[r.IntN(7)]
+		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src"}[r.IntN(10)]
 	}
 	if r.IntN(3) == 0 {
 		return at.by.pick(r, kind)
@@ -134,13 +144,13 @@ func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 // spices are parameters that some route understands.
 var spices = map[string]string{
 	"id": "ag", "agentId": "ag", "templateId": "tpl", "template": "tpl", "runId": "run", "organizationId": "org", "principal": "usr", "userId": "usr",
-	"sessionId": "session", "org_id": "org", "keyId": "key",
+	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "toolCallId": "run",
 }
 
 // words are parameters with values of their own.
 var words = []string{
 	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1",
-	"action=cancel", "action=chat", "action=approve", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
+	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
 }
 
 // generate makes one request of the row's kind.
@@ -313,7 +323,7 @@ func crossTenant(t *testing.T, a *arena, requests uint64) {
 	t.Logf("%s=%d", seedSetting, seed)
 	for n, at := range []*attack{a.newAttack(other, one), a.newAttack(one, other)} {
 		before, mark := a.belongings(at.on), len(a.log.String())
-		if before["runs"] == "" || before["agents"] == "" || before["memberships"] == "" {
+		if before["runs"] == "" || before["agents"] == "" || before["memberships"] == "" || before["effects"] == "" || before["sources"] == "" {
 			t.Fatalf("there is nothing of %s to harm: %v", at.on.word, before)
 		}
 		at.run(seed, uint64(n)*requests/2, uint64(n+1)*requests/2)

@@ -18,6 +18,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/openapi/openapitest"
+	"parley/shared/domain"
 	"parley/shared/id"
 )
 
@@ -28,6 +29,8 @@ type fuzzed struct {
 	house   *house
 	agent   string
 	run     string
+	asked   string // a run that waits for leave to make a call
+	source  string // a text that a run has read
 	serving http.Handler
 }
 
@@ -38,7 +41,16 @@ func newFuzzed(f *testing.F) *fuzzed {
 	agentID := a.newAgent(h)
 	runID := a.newChat(h, agentID, "s", h.key)
 	a.finish("answer", runID)
-	return &fuzzed{arena: a, house: h, agent: agentID, run: runID, serving: a.handler}
+	asked := a.newChat(h, agentID, "asked", h.key)
+	a.park(asked, "home", domain.ActionApproval)
+	source := a.keep(a.newChat(h, agentID, "read", h.key), "home", "a text")
+	return &fuzzed{arena: a, house: h, agent: agentID, run: runID, asked: asked, source: source, serving: a.handler}
+}
+
+// filler puts what there is in the place of names.
+func (z *fuzzed) filler() *strings.Replacer {
+	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$tpl", "tpl_support",
+		"$org", z.house.org, "$usr", z.house.member.id, "$word", "w")
 }
 
 // try sends a request and fails the test on whatever no input may bring about.
@@ -80,6 +92,21 @@ func with(req *http.Request, headers ...string) *http.Request {
 	return req
 }
 
+// moreBodies are bodies by the query of the route that they are for.
+var moreBodies = map[string][]string{
+	"id=$ag": {
+		fullAgent, `{"fallbackModels":["offline","",null],"model":"offline"}`,
+		`{"tools":{"httpRequest":{"enabled":true,"approval":"","endpoints":[{"name":"mcp","method":"GET","url":"https://{h}/{x}?{y}={z}&a={","inputSchema":{"type":"object","$ref":"#"},"signingSecret":"whsec_"}]}}}`,
+		`{"tools":{"httpRequest":{"endpoints":[{"name":"a","method":"GET","url":"https://a.b/{}/{{}}/%7Bx%7D/..;/{..}","inputSchema":{"type":"object","properties":{"":{"pattern":"(a+)+$"}}},"signingSecret":"***"}]}}}`,
+		`{"tools":{"mcp":{"enabled":true,"servers":[{"name":"s","url":"https://[::1%25lo]:0/{x}","sideEffect":""}]}}}`,
+	},
+	"action=import-openapi&id=$ag": {
+		`{"document":"openapi: 3.0.0\ninfo: {title: t, version: '1'}\nservers: [{url: https://a.b}]\npaths:\n  /x:\n    post: {operationId: x, responses: {}}\n"}`,
+		`{"document":"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]"}`, `{"document":"swagger: '2.0'"}`, `{"document":"- \t"}`, `{"document":{"openapi":"3.1.0","paths":{"":{"get":{"$ref":"#/paths"}}}}}`,
+		`{"document":{"openapi":"3.0.3","info":{},"servers":[{"url":"{s}://h","variables":{"s":{"default":"ftp"}}}],"paths":{"/{a}/{a}":{"get":{"parameters":[{"$ref":"#/components/parameters/a"}]}}},"components":{"parameters":{"a":{"$ref":"#/components/parameters/a"}}}}}`,
+	},
+}
+
 // Each body of each route, whatever is in it, gets an answer.
 func FuzzBodies(f *testing.F) {
 	z := newFuzzed(f)
@@ -88,12 +115,15 @@ func FuzzBodies(f *testing.F) {
 		if r.body != "" {
 			rows = append(rows, r)
 			f.Add(uint(len(rows)-1), r.body)
+			for _, seed := range moreBodies[r.query] {
+				f.Add(uint(len(rows)-1), seed)
+			}
 		}
 	}
 	f.Add(uint(0), `{"email":"a@b","password":"`+strings.Repeat("x", 300)+`","name":""}`)
 	f.Fuzz(func(t *testing.T, n uint, body string) {
 		r := rows[n%uint(len(rows))]
-		fill := strings.NewReplacer("$ag", z.agent, "$run", z.run, "$tpl", "tpl_support", "$org", z.house.org, "$usr", z.house.member.id)
+		fill := z.filler()
 		req := request(r.method, r.path, fill.Replace(r.query), fill.Replace(body))
 		if r.who != forAnyone && r.who != forLink {
 			with(req, z.house.key)
@@ -114,6 +144,8 @@ func FuzzQuery(f *testing.F) {
 	for i, query := range []string{
 		"limit=1&cursor=x", "limit=101", "limit=0", "limit=-1", "limit=1e2", "limit=99999999999999999999", "cursor=", "cursor=cnVuXzAxaDQ1NXZiNHBleDV2c2tuazA4NHNuMDJx",
 		"id=$run&wait=0", "id=$run&wait=-1", "id=$run&stream=1", "id=$run&id=$run", "status=running", "%zz", "a=%00", "a=%ff", ";", "&&&=", "q=%25_", "q=" + strings.Repeat("a", 200), "action=cancel&action=chat",
+		"action=approve&toolCallId=call_1&id=$asked", "action=deny&toolCallId=call_1&id=$asked", "action=approve&toolCallId=&id=$asked", "action=happened&toolCallId=%F0%9F%98%80&id=$asked",
+		"action=abandon&toolCallId=call_1&toolCallId=call_2&id=$run", "action=resend&id=$run", "id=$src", "id=src_", "id=src_" + strings.Repeat("F", 64), "action=import-openapi&id=$ag",
 		"sessionId=%F0%9F%98%80", "agentId=$ag&sessionId=s", "id=s&agentId=$ag", "principal=x",
 	} {
 		for n := range accessTable {
@@ -124,7 +156,7 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, n uint, query string) {
 		r := accessTable[n%uint(len(accessTable))]
-		fill := strings.NewReplacer("$ag", z.agent, "$run", z.run, "$tpl", "tpl_support", "$word", "w")
+		fill := z.filler()
 		body := fill.Replace(r.body)
 		if r.who == forAnyone || r.who == forLink || r.who == forSession {
 			body = "{}"

@@ -13,6 +13,7 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/secrets"
 )
 
 // outcome is what the access table says that a credential gets at a row: "ok", or status and code.
@@ -166,6 +167,22 @@ var idKinds = map[string]idKind{
 			return name
 		},
 	},
+	// A run that waits for leave to make a call, and one for word of what became of a call.
+	"asked":  parkedKind(domain.ActionApproval),
+	"unsure": parkedKind(domain.ActionUnknownOutcome),
+	// A text that a run has read. Whoever belongs to the organization may read it.
+	"src": {
+		prefix: "src",
+		own:    func(s *stage, c *credential) string { return s.read(c.house, c.plain()...) },
+		others: func(s *stage) string { return s.read(s.home, s.other.auth, s.home.header) },
+		open:   domain.RoleMember,
+		gone: func(s *stage, h *house) string {
+			agentID, text := s.newAgent(h), h.word+s.fresh()
+			sourceID := s.keep(s.newChat(h, agentID, "s", h.owner.auth), h.word, text)
+			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
+			return sourceID
+		},
+	},
 	// A run that has ended.
 	"ended": {
 		prefix: id.Run,
@@ -175,9 +192,31 @@ var idKinds = map[string]idKind{
 	},
 }
 
-// newLogin is another login session of p, by its id.
-func (s *stage) newLogin(p person) string {
-	return s.ok("GET", "/api/auth/sessions?limit=1", "", s.loginAgain(p).auth).text(s.t, "data.0.id")
+func parkedKind(kind domain.ActionKind) idKind {
+	parked := func(s *stage, h *house, headers ...string) string {
+		runID := s.newChat(h, s.newAgent(h), "s", headers...)
+		s.park(runID, h.word, kind)
+		return runID
+	}
+	return idKind{
+		prefix: id.Run,
+		own:    func(s *stage, c *credential) string { return parked(s, c.house, c.plain()...) },
+		others: func(s *stage) string { return parked(s, s.home, s.other.auth, s.home.header) },
+		open:   domain.RoleAdmin,
+	}
+}
+
+// read is a text that a run has read.
+func (s *stage) read(h *house, headers ...string) string {
+	return s.keep(s.newChat(h, s.newAgent(h), "s", headers...), h.word, h.word+s.fresh())
+}
+
+// newLogin is another login session of p, by its id. What is listed newest may be another cell's by then.
+func (s *stage) newLogin(p person) (loginID string) {
+	s.t.Helper()
+	hash := secrets.Hash(s.loginAgain(p).token)
+	must(s.t, s.sql.QueryRowContext(s.t.Context(), `SELECT id FROM login_sessions WHERE token_hash = $1`, hash).Scan(&loginID))
+	return loginID
 }
 
 // chatted is an agent of h that somebody has talked with, in session "s".
@@ -292,6 +331,8 @@ func neverGiven(prefix string) string {
 	switch prefix {
 	case id.Template:
 		return "tpl_nothing"
+	case "src":
+		return "src_" + strings.Repeat("0", 64)
 	case "pi", "pr":
 		return prefix + "_" + strings.Repeat("a", 32)
 	}

@@ -13,6 +13,7 @@ const (
 	codeRequired     = "required"
 	codeUnknown      = "unknown_field"
 	codeDuplicate    = "duplicate"
+	codeConflict     = "conflict"
 	codeInvalidType  = "invalid_type"
 	codeInvalidValue = "invalid_value"
 	codeInvalidJSON  = "invalid_json"

@@ -54,6 +54,7 @@ func (a *api) routes() []route {
 		{"GET", "/api/agents", "", auth.NeedUser, member, false, a.getAgents},
 		{"POST", "/api/agents", "", auth.NeedUser, admin, false, a.createAgent},
 		{"POST", "/api/agents", "chat", auth.NeedDemo, member, true, a.chat},
+		{"POST", "/api/agents", "import-openapi", auth.NeedUser, admin, false, a.importOpenAPI},
 		{"PUT", "/api/agents", "", auth.NeedUser, admin, false, a.updateAgent},
 		{"DELETE", "/api/agents", "", auth.NeedUser, admin, false, a.deleteAgent},
 
@@ -62,6 +63,9 @@ func (a *api) routes() []route {
 
 		{"GET", "/api/runs", "", auth.NeedUser, member, false, a.getRuns},
 		{"POST", "/api/runs", "*", auth.NeedUser, member, false, a.postRuns},
+
+		{"GET", "/api/sources", "", auth.NeedUser, member, false, a.getSource},
+
 		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, a.runAutomation},
 	}
 }

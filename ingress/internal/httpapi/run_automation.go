@@ -91,7 +91,7 @@ func idempotencyKey(found *problems, c *gin.Context, inBody optional[string]) st
 	if inBody.Set {
 		checkKey(found, "idempotencyKey", inBody.Value)
 		if len(headers) == 1 && headers[0] != inBody.Value {
-			found.add("Idempotency-Key", "conflict", "header and body name different keys")
+			found.add("Idempotency-Key", codeConflict, "header and body name different keys")
 		}
 		return inBody.Value
 	}

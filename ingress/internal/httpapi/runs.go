@@ -163,7 +163,7 @@ func (a *api) writeRun(c *gin.Context, run store.StoredRun) {
 	c.Data(http.StatusOK, contentJSON, body)
 }
 
-// postRuns acts on a run.
+// postRuns acts on a run: cancels it, or decides what it waits for a person to decide.
 func (a *api) postRuns(c *gin.Context) {
 	runID, err := requiredID(c, id.Run)
 	if err != nil {
@@ -171,19 +171,53 @@ func (a *api) postRuns(c *gin.Context) {
 		return
 	}
 	found := &problems{}
-	if action, _ := single(c, "action", found); action != "cancel" {
-		found.add("action", codeInvalidValue, "must be cancel")
+	action, _ := single(c, "action", found)
+	decision := domain.Decision(action)
+	var callID string
+	switch {
+	case slices.Contains(decisions, decision):
+		callID = toolCallOf(c, found)
+	case action != actionCancel:
+		found.add("action", codeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
 	}
 	if err := found.err(); err != nil {
 		fail(c, err)
 		return
 	}
-	who := caller(c)
-	run, err := a.Dispatch.Cancel(c.Request.Context(), who.OrganizationID, readable(who), runID)
+	run, err := a.actOnRun(c, runID, callID, decision)
 	if err != nil {
 		fail(c, err)
 		return
 	}
 	about(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	a.writeRun(c, run)
+}
+
+const (
+	actionCancel = "cancel"
+	toolCallMost = 1_000 // characters of a tool call's id
+)
+
+var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
+
+// toolCallOf reads which call a decision is about: the run may wait for another one by now.
+func toolCallOf(c *gin.Context, found *problems) string {
+	callID, given := single(c, "toolCallId", found)
+	if given {
+		found.text("toolCallId", callID, 1, toolCallMost)
+	} else {
+		found.add("toolCallId", codeRequired, "the query must name the call that the run waits for")
+	}
+	return callID
+}
+
+// actOnRun cancels a run that the caller may read, or makes the decision about a call of it.
+func (a *api) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (store.StoredRun, error) {
+	ctx, who := c.Request.Context(), caller(c)
+	if decision == actionCancel {
+		return a.Dispatch.Cancel(ctx, who.OrganizationID, readable(who), runID)
+	}
+	return a.Dispatch.Decide(ctx, dispatch.Answer{
+		OrganizationID: who.OrganizationID, Principal: readable(who), RunID: runID, ToolCallID: callID, Decision: decision, By: who.Principal(),
+	})
 }

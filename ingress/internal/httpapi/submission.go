@@ -112,8 +112,8 @@ func (a *api) submit(c *gin.Context, s *submission) {
 	defer a.Dispatch.Release(sub)
 	about(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	replayed := sub.Existing && (sub.Run.Result != nil || sub.Run.Erased)
-	if !replayed && wait == 0 {
-		a.accepted(c, &sub.Run)
+	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
+		a.accepted(c, &sub.Run) // what a run waits for may be this very caller's to decide
 		return
 	}
 	result, err := a.Dispatch.Await(c.Request.Context(), sub, wait)
@@ -186,7 +186,7 @@ func (a *api) accepted(c *gin.Context, run *store.StoredRun) {
 	c.Data(http.StatusAccepted, contentJSON, body)
 }
 
-// unfinished answers 202 with the run as it stands now that the wait is over.
+// unfinished answers 202 with the run as it stands now that the wait is over, or the run waits for a person.
 func (a *api) unfinished(c *gin.Context, run *store.StoredRun) {
 	now, err := a.Store.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 	if err != nil {

@@ -47,12 +47,14 @@ func before[T any](p *problems, path string, enabled optional[bool], old *T) *T 
 func applySwitch(p *problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
 	t := before(p, path, b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
+	t.Approval = b.Approval.or(t.Approval)
 	return t
 }
 
 func (b *knowledgeBody) apply(p *problems, old *domain.KnowledgeTool) *domain.KnowledgeTool {
 	t := before(p, "tools.knowledge", b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
+	t.Approval = b.Approval.or(t.Approval)
 	t.DocumentIDs = b.DocumentIDs.or(t.DocumentIDs)
 	return t
 }
@@ -67,20 +69,23 @@ func (b *voiceBody) apply(p *problems, old *domain.VoiceTool) *domain.VoiceTool 
 func (b *httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
 	t := before(p, "tools.httpRequest", b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
+	t.Approval = b.Approval.or(t.Approval)
 	if !b.Endpoints.Set {
 		return t
 	}
 	known := map[string]secretsOf{}
 	for _, e := range t.Endpoints {
-		known[e.Name] = secretsOf{e.URL, e.Headers}
+		known[e.Name] = secretsOf{e.URL, e.Headers, e.SigningSecret}
 	}
 	t.Endpoints = make([]domain.Endpoint, len(b.Endpoints.Value))
 	for i, e := range b.Endpoints.Value {
+		at := element("tools.httpRequest.endpoints", i)
 		t.Endpoints[i] = domain.Endpoint{
 			Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL, InputSchema: e.schema,
 			// Whoever does not say that a call may be repeated has it made once.
-			SideEffect: e.SideEffect.or(domain.SideEffectUnsafe),
-			Headers:    known[e.Name].merge(p, element("tools.httpRequest.endpoints", i)+".headers", e.URL, e.Headers, seal),
+			SideEffect:    e.SideEffect.or(domain.SideEffectUnsafe),
+			Headers:       known[e.Name].merge(p, at+".headers", e.URL, e.Headers, seal),
+			SigningSecret: known[e.Name].signedBy(p, at+".signingSecret", e.URL, e.SigningSecret.Value, seal),
 		}
 	}
 	return t
@@ -89,52 +94,71 @@ func (b *httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(str
 func (b *mcpBody) apply(p *problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
 	t := before(p, "tools.mcp", b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
+	t.Approval = b.Approval.or(t.Approval)
 	if !b.Servers.Set {
 		return t
 	}
 	known := map[string]secretsOf{}
 	for _, s := range t.Servers {
-		known[s.Name] = secretsOf{s.URL, s.Headers}
+		known[s.Name] = secretsOf{url: s.URL, headers: s.Headers}
 	}
 	t.Servers = make([]domain.MCPServer, len(b.Servers.Value))
 	for i, s := range b.Servers.Value {
 		t.Servers[i] = domain.MCPServer{
-			Name: s.Name, URL: s.URL,
+			Name: s.Name, URL: s.URL, SideEffect: s.SideEffect.Value,
 			Headers: known[s.Name].merge(p, element("tools.mcp.servers", i)+".headers", s.URL, s.Headers, seal),
 		}
 	}
 	return t
 }
 
-// secretsOf is the sealed headers of an entry as it was, and the address that they were given for.
+// secretsOf is the sealed secrets of an entry as it was, and the address that they were given for.
 type secretsOf struct {
 	url     string
 	headers map[string]string
+	signing string
 }
 
-// merge seals new header values and keeps those sent back as "***". A secret stays with the entry of
-// its name and the origin it was given for: nobody who may change an address gets to read it there.
+// merge seals new header values and keeps those sent back as "***".
 func (s secretsOf) merge(p *problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
 	}
 	out := make(map[string]string, len(headers))
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		value := headers[name]
-		if value != hidden {
+		if value := headers[name]; value != hidden {
 			out[name] = seal(value)
 			continue
 		}
 		kept, found := s.find(name)
-		switch {
-		case !found:
-			p.add(at+"."+name, codeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
-		case origin(s.url) != origin(address):
-			p.add(at+"."+name, codeInvalidValue, "must be given again, for the address has another origin now")
-		}
+		s.keep(p, at+"."+name, address, found)
 		out[name] = kept
 	}
 	return out
+}
+
+// signedBy seals a new signing secret, or keeps the one sent back as "***".
+func (s secretsOf) signedBy(p *problems, at, address, secret string, seal func(string) string) string {
+	switch secret {
+	case "":
+		return ""
+	case hidden:
+		s.keep(p, at, address, s.signing != "")
+		return s.signing
+	default:
+		return seal(secret)
+	}
+}
+
+// keep refuses to keep a secret that there is not, or elsewhere. A secret stays with the entry of its name and the
+// origin it was given for: nobody who may change an address gets to read it there.
+func (s secretsOf) keep(p *problems, at, address string, found bool) {
+	switch {
+	case !found:
+		p.add(at, codeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
+	case origin(s.url) != origin(address):
+		p.add(at, codeInvalidValue, "must be given again, for the address has another origin now")
+	}
 }
 
 func (s secretsOf) find(name string) (string, bool) {

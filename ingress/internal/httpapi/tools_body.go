@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"parley/shared/domain"
+	"parley/shared/endpoint"
 	"parley/shared/id"
+	"parley/shared/schema"
 )
 
 // Bounds of tools, in characters and entries.
@@ -22,6 +24,7 @@ const (
 	headerValueMost     = 4_096
 	urlMost             = 2_048
 	toolDescriptionMost = 1_000
+	schemaMost          = 16 << 10 // bytes
 	voiceMost           = 64
 )
 
@@ -39,39 +42,45 @@ type toolsBody struct {
 }
 
 type switchBody struct {
-	Enabled optional[bool] `json:"enabled"`
+	Enabled  optional[bool]            `json:"enabled"`
+	Approval optional[domain.Approval] `json:"approval"`
 }
 
 type knowledgeBody struct {
-	Enabled     optional[bool]     `json:"enabled"`
-	DocumentIDs optional[[]string] `json:"documentIds"`
+	Enabled     optional[bool]            `json:"enabled"`
+	Approval    optional[domain.Approval] `json:"approval"`
+	DocumentIDs optional[[]string]        `json:"documentIds"`
 }
 
 type httpBody struct {
-	Enabled   optional[bool]           `json:"enabled"`
-	Endpoints optional[[]endpointBody] `json:"endpoints"`
+	Enabled   optional[bool]            `json:"enabled"`
+	Approval  optional[domain.Approval] `json:"approval"`
+	Endpoints optional[[]endpointBody]  `json:"endpoints"`
 }
 
 type endpointBody struct {
-	Name        string                      `json:"name" need:"yes"`
-	Description string                      `json:"description"`
-	Method      string                      `json:"method" need:"yes"`
-	URL         string                      `json:"url" need:"yes"`
-	Headers     map[string]string           `json:"headers"`
-	InputSchema json.RawMessage             `json:"inputSchema"`
-	SideEffect  optional[domain.SideEffect] `json:"sideEffect"`
-	schema      any                         // InputSchema as check read it
+	Name          string                      `json:"name" need:"yes"`
+	Description   string                      `json:"description"`
+	Method        string                      `json:"method" need:"yes"`
+	URL           string                      `json:"url" need:"yes"`
+	Headers       map[string]string           `json:"headers"`
+	InputSchema   json.RawMessage             `json:"inputSchema"`
+	SideEffect    optional[domain.SideEffect] `json:"sideEffect"`
+	SigningSecret optional[string]            `json:"signingSecret"`
+	schema        any                         // InputSchema as check read it
 }
 
 type mcpBody struct {
-	Enabled optional[bool]         `json:"enabled"`
-	Servers optional[[]serverBody] `json:"servers"`
+	Enabled  optional[bool]            `json:"enabled"`
+	Approval optional[domain.Approval] `json:"approval"`
+	Servers  optional[[]serverBody]    `json:"servers"`
 }
 
 type serverBody struct {
-	Name    string            `json:"name" need:"yes"`
-	URL     string            `json:"url" need:"yes"`
-	Headers map[string]string `json:"headers"`
+	Name       string                      `json:"name" need:"yes"`
+	URL        string                      `json:"url" need:"yes"`
+	Headers    map[string]string           `json:"headers"`
+	SideEffect optional[domain.SideEffect] `json:"sideEffect"`
 }
 
 type voiceBody struct {
@@ -86,15 +95,39 @@ var (
 	// Headers that the HTTP client sets; others' values would break the request or smuggle a second one.
 	ownHeaders = []string{
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
+		"idempotency-key",
 	}
+	// What models know the service's own tools by: an endpoint of such a name would be taken for one.
+	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
 // check finds what is wrong with tools by themselves.
 func (b *toolsBody) check(p *problems) {
+	checkApproval(p, "tools.webSearch.approval", b.WebSearch.Value.Approval)
+	checkApproval(p, "tools.codeExecution.approval", b.CodeExecution.Value.Approval)
+	checkApproval(p, "tools.knowledge.approval", b.Knowledge.Value.Approval)
+	checkApproval(p, "tools.httpRequest.approval", b.HTTPRequest.Value.Approval)
+	checkApproval(p, "tools.mcp.approval", b.MCP.Value.Approval)
 	b.Knowledge.Value.check(p)
 	b.HTTPRequest.Value.check(p)
 	b.MCP.Value.check(p)
 	p.text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, voiceMost)
+}
+
+func checkApproval(p *problems, at string, approval optional[domain.Approval]) {
+	switch approval.or(domain.ApprovalNever) {
+	case domain.ApprovalNever, domain.ApprovalUnsafe, domain.ApprovalAlways:
+	default:
+		p.add(at, codeInvalidValue, "must be never, unsafe or always")
+	}
+}
+
+func checkSideEffect(p *problems, at string, effect optional[domain.SideEffect]) {
+	switch effect.or(domain.SideEffectNone) {
+	case domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe:
+	default:
+		p.add(at, codeInvalidValue, "must be none, idempotent or unsafe")
+	}
 }
 
 func (b *knowledgeBody) check(p *problems) {
@@ -118,33 +151,75 @@ func (b *httpBody) check(p *problems) {
 	p.count(path, len(b.Endpoints.Value), endpointsMost)
 	seen := map[string]bool{}
 	for i := range b.Endpoints.Value {
-		e, at := &b.Endpoints.Value[i], element(path, i)
-		checkToolName(p, at+".name", e.Name, seen)
-		p.text(at+".description", e.Description, 0, toolDescriptionMost)
-		if !slices.Contains(methods, e.Method) {
-			p.add(at+".method", codeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
-		}
-		checkURL(p, at+".url", e.URL)
-		checkHeaders(p, at+".headers", e.Headers)
-		e.checkSchema(p, at+".inputSchema")
-		switch e.SideEffect.or(domain.SideEffectNone) {
-		case domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe:
-		default:
-			p.add(at+".sideEffect", codeInvalidValue, "must be none, idempotent or unsafe")
+		b.Endpoints.Value[i].check(p, element(path, i), seen)
+	}
+}
+
+// check finds what is wrong with one endpoint; seen are the names of those before it.
+func (b *endpointBody) check(p *problems, at string, seen map[string]bool) {
+	checkToolName(p, at+".name", b.Name, seen)
+	if slices.Contains(ownTools, b.Name) {
+		p.add(at+".name", codeConflict, "is the name of a built-in tool")
+	}
+	p.text(at+".description", b.Description, 0, toolDescriptionMost)
+	if !slices.Contains(methods, b.Method) {
+		p.add(at+".method", codeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
+	}
+	checkURL(p, at+".url", b.URL)
+	checkHeaders(p, at+".headers", b.Headers)
+	b.checkSchema(p, at+".inputSchema")
+	b.checkTemplate(p, at)
+	checkSideEffect(p, at+".sideEffect", b.SideEffect)
+	if secret := b.SigningSecret; secret.Set && secret.Value != hidden {
+		if err := endpoint.CheckSecret(secret.Value); err != nil {
+			p.add(at+".signingSecret", codeInvalidValue, "%s", err) // which never shows the secret
 		}
 	}
 }
 
+// checkSchema takes the schemas that arguments can be checked by.
 func (b *endpointBody) checkSchema(p *problems, at string) {
 	if b.InputSchema == nil {
 		return
 	}
-	var schema map[string]any
-	if err := json.Unmarshal(b.InputSchema, &schema); err != nil || schema == nil {
+	var read map[string]any
+	if err := json.Unmarshal(b.InputSchema, &read); err != nil || read == nil {
 		p.add(at, codeInvalidValue, "must be a JSON Schema: an object, with numbers that fit 64 bits")
 		return
 	}
-	b.schema = schema
+	if n := len(b.InputSchema); n > schemaMost {
+		p.add(at, codeTooLong, "must have at most %d bytes, not %d", schemaMost, n)
+		return
+	}
+	if read["type"] != "object" {
+		p.add(at+".type", codeInvalidValue, `must be "object": arguments have names`)
+	} else if _, err := schema.Compile(b.InputSchema); err != nil {
+		p.add(at, codeInvalidValue, "cannot be used as a JSON Schema: %s", err)
+	}
+	b.schema = read
+}
+
+// checkTemplate takes addresses that leave it to nobody where a request goes, and whose variables a call can fill.
+func (b *endpointBody) checkTemplate(p *problems, at string) {
+	if p.has(at + ".url") {
+		return
+	}
+	template, err := endpoint.Parse(b.URL)
+	if err != nil {
+		p.add(at+".url", codeInvalidValue, "%s", err)
+		return
+	}
+	read, given := b.schema.(map[string]any)
+	if !given || p.has(at+".inputSchema") {
+		return // without a schema the variables are the arguments
+	}
+	properties, _ := read["properties"].(map[string]any)
+	path, query := template.Variables()
+	for _, name := range slices.Concat(path, query) {
+		if _, known := properties[name]; !known {
+			p.add(at+".inputSchema.properties."+name, codeRequired, "is required: the address has the variable {%s}", name)
+		}
+	}
 }
 
 func (b *mcpBody) check(p *problems) {
@@ -156,6 +231,7 @@ func (b *mcpBody) check(p *problems) {
 		checkToolName(p, at+".name", s.Name, seen)
 		checkURL(p, at+".url", s.URL)
 		checkHeaders(p, at+".headers", s.Headers)
+		checkSideEffect(p, at+".sideEffect", s.SideEffect)
 	}
 }
 

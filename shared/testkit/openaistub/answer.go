@@ -1,35 +1,36 @@
 package openaistub
 
 import (
-	"io"
 	"net/http"
 	"strconv"
-	"strings"
+
+	"parley/shared/testkit/modelstub"
 )
 
-// answer carries a reply out: the faults that come before an answer, then the answer with those inside it.
-func answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply) {
-	switch status, err := strconv.Atoi(reply.Fault); {
-	case err == nil && status >= 400 && status <= 599:
-		writeStatus(w, status, reply.Param)
-		return
-	case reply.Fault == "refuse":
-		panic(http.ErrAbortHandler) // net/http's own way to drop a connection
-	case reply.Fault == "hang":
-		<-r.Context().Done()
-		return
-	case reply.Fault == "context":
-		writeError(w, http.StatusBadRequest, "invalid_request_error", "context_length_exceeded",
-			"This model's maximum context length is 8192 tokens.")
-		return
-	case reply.Fault == "quota":
-		writeError(w, http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", "You exceeded your current quota.")
-		return
-	case reply.Fault == "html":
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, "<!doctype html><title>Welcome</title>")
-		return
+// wire says things as OpenAI does.
+type wire struct{}
+
+// Failure gives an error answer.
+func (wire) Failure(status int, fault string) (int, []byte) {
+	const refused = "invalid_request_error"
+	switch {
+	case fault == "context":
+		return http.StatusBadRequest, failure(refused, "context_length_exceeded", "This model's maximum context length is 8192 tokens.")
+	case fault == "quota":
+		return http.StatusTooManyRequests, failure("insufficient_quota", "insufficient_quota", "You exceeded your current quota.")
 	}
+	kind, code := refused, modelstub.StatusWords(status)
+	switch {
+	case status >= http.StatusInternalServerError:
+		kind = "server_error"
+	case status == http.StatusTooManyRequests:
+		kind, code = "requests", "rate_limit_exceeded"
+	}
+	return status, failure(kind, code, "The stub was told to answer "+strconv.Itoa(status)+".")
+}
+
+// Answer writes a completion, whole or streamed.
+func (wire) Answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply) {
 	if !req.Stream {
 		writeWhole(w, req, reply)
 		return
@@ -52,10 +53,10 @@ func streamAnswer(s *stream, r *http.Request, req Request, reply Reply) {
 		s.call(0, ToolCall{ID: "call_cut", Name: "webSearch", Arguments: `{"query":"whole"}`}, 9)
 		panic(http.ErrAbortHandler)
 	}
-	half := (len(pieces(reply.Text)) + 1) / 2
-	for i, piece := range pieces(reply.Text) {
+	pieces := reply.Pieces()
+	for i, piece := range pieces {
 		s.text(piece)
-		if i+1 == half && s.breakOff(r, req, reply) {
+		if i+1 == modelstub.Middle(pieces) && s.breakOff(r, req, reply) {
 			return
 		}
 	}
@@ -91,35 +92,4 @@ func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	default:
 		return false
 	}
-}
-
-// pieces splits a text as a model's tokens would: words with the space before them.
-func pieces(text string) []string {
-	var out []string
-	for text != "" {
-		n := strings.IndexByte(text[1:], ' ')
-		if n < 0 {
-			return append(out, text)
-		}
-		out = append(out, text[:n+1])
-		text = text[n+1:]
-	}
-	return out
-}
-
-func writeStatus(w http.ResponseWriter, status int, param string) {
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		if param == "" {
-			param = "1"
-		}
-		w.Header().Set("Retry-After", param)
-	}
-	kind, code := "invalid_request_error", strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
-	switch {
-	case status >= http.StatusInternalServerError:
-		kind = "server_error"
-	case status == http.StatusTooManyRequests:
-		kind, code = "requests", "rate_limit_exceeded"
-	}
-	writeError(w, status, kind, code, "The stub was told to answer "+strconv.Itoa(status)+".")
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
-	"unicode/utf8"
+
+	"parley/shared/testkit/modelstub"
 )
 
 // created is the fixed Unix time in every answer: equal requests get equal bytes.
@@ -53,20 +53,13 @@ type usage struct {
 	Total      int `json:"total_tokens"`
 }
 
-// countUsage counts whitespace-separated words, the stub's tokens.
+// countUsage counts words, unless it is not to be told.
 func countUsage(req Request, reply Reply) *usage {
 	if reply.Fault == "nousage" {
 		return nil
 	}
-	u := &usage{Completion: len(strings.Fields(reply.Text))}
-	for _, m := range req.Messages {
-		u.Prompt += len(strings.Fields(m.Content))
-	}
-	for _, c := range reply.ToolCalls {
-		u.Completion += 1 + len(strings.Fields(c.Arguments))
-	}
-	u.Total = u.Prompt + u.Completion
-	return u
+	prompt, answer := modelstub.Words(req, reply)
+	return &usage{Prompt: prompt, Completion: answer, Total: prompt + answer}
 }
 
 // stream writes chunks as server-sent events, each flushed by itself.
@@ -93,11 +86,7 @@ func (s *stream) send(c chunk) {
 	if c.Choices == nil {
 		c.Choices = []choice{}
 	}
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic(fmt.Sprintf("encoding chunk: %v", err)) // its types cannot fail to encode
-	}
-	s.raw(string(b))
+	s.raw(string(encode(c)))
 }
 
 func (s *stream) delta(d content) { s.send(chunk{Choices: []choice{{Delta: &d}}}) }
@@ -113,24 +102,9 @@ func (s *stream) text(text string) { s.delta(content{Content: &text}) }
 func (s *stream) call(index int, call ToolCall, cut int) {
 	first := wireCall{Index: &index, ID: call.ID, Type: "function", Function: wireFunction{Name: call.Name}}
 	s.delta(content{ToolCalls: []wireCall{first}})
-	args := call.Arguments
-	if cut > 0 {
-		args = args[:min(cut, len(args))]
+	for _, piece := range modelstub.ArgumentPieces(call.Arguments, cut) {
+		s.delta(content{ToolCalls: []wireCall{{Index: &index, Function: wireFunction{Arguments: piece}}}})
 	}
-	for len(args) > 0 {
-		n := pieceLength(args)
-		s.delta(content{ToolCalls: []wireCall{{Index: &index, Function: wireFunction{Arguments: args[:n]}}}})
-		args = args[n:]
-	}
-}
-
-// pieceLength gives how much of a text makes the next piece: about six bytes, whole characters only.
-func pieceLength(text string) int {
-	n := min(6, len(text))
-	for n < len(text) && !utf8.RuneStart(text[n]) {
-		n++
-	}
-	return n
 }
 
 func (s *stream) finish(reason string, req Request, reply Reply) {
@@ -143,31 +117,30 @@ func (s *stream) finish(reason string, req Request, reply Reply) {
 
 func writeWhole(w http.ResponseWriter, req Request, reply Reply) {
 	reason := "stop"
-	message := &content{Role: "assistant", Content: &reply.Text}
+	text := reply.Whole()
+	message := &content{Role: "assistant", Content: &text}
 	for _, c := range reply.ToolCalls {
 		reason = "tool_calls"
 		message.ToolCalls = append(message.ToolCalls, wireCall{
 			ID: c.ID, Type: "function", Function: wireFunction{Name: c.Name, Arguments: c.Arguments},
 		})
 	}
-	writeJSON(w, http.StatusOK, chunk{
+	modelstub.WriteJSON(w, http.StatusOK, encode(chunk{
 		ID: completionID, Object: "chat.completion", Created: created, Model: req.Model,
 		Choices: []choice{{Message: message, FinishReason: &reason}}, Usage: countUsage(req, reply),
-	})
+	}))
 }
 
-func writeError(w http.ResponseWriter, status int, kind, code, message string) {
-	writeJSON(w, status, map[string]any{
+func failure(kind, code, message string) []byte {
+	return encode(map[string]any{
 		"error": map[string]any{"message": message, "type": kind, "param": nil, "code": code},
 	})
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
+func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("encoding answer: %v", err)) // its types cannot fail to encode
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(b)
+	return b
 }

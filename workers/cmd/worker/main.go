@@ -24,6 +24,7 @@ type flags struct {
 	config.Servers
 	config.Logging
 	config.Runs
+	config.Secrets
 	config.Workers
 	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,sweep" help:"Parts of the work to take on: agent, tool, sweep."`
 }
@@ -46,8 +47,9 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer servers.Close()
-	w, err := workers.New(workers.Config{Runs: f.Runs, Workers: f.Workers, Roles: f.Roles},
-		workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
+	w, err := workers.New(workers.Config{
+		Runs: f.Runs, Secrets: f.Secrets, Workers: f.Workers, Roles: f.Roles, OwnPorts: f.Servers.Ports(),
+	}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type Input struct {
 	Model        llm.Model
 	Tools        *tool.Registry // nil for none
 	Limits       Limits
+	Price        func(model string, used llm.Usage) int64 // of one model call, in millionths; nil: free
 }
 
 // Limits cap one run; a zero field means its default.
@@ -28,6 +29,7 @@ type Limits struct {
 	MaxTurns        int   // model calls: 25
 	MaxTokens       int64 // input and output of all turns together: 1,000,000
 	MaxBytes        int64 // what model and tools wrote: 8 MiB
+	MaxCostMicros   int64 // by Input.Price, of all turns together: no limit
 	MaxAnswerTokens int64 // output of one turn; by default the model's own limit
 }
 
@@ -47,12 +49,14 @@ func (l Limits) withDefaults() Limits {
 // Output is how a run went. After an error it still says what was used up to then: ToolCalls, Usage, Turns.
 type Output struct {
 	Text         string
-	Citations    []domain.Citation
+	Citations    []domain.Citation // one for each marker of Text, in their order
 	ToolCalls    []domain.ToolCall
-	Usage        domain.Usage // summed over turns; CostMicros is left to who knows the prices
+	Usage        domain.Usage // summed over turns; its model is the one that answered last
 	Turns        int          // model calls that were answered
 	OmittedTurns int          // older turns of the session that the model was not given
 	StopReason   llm.StopReason
+	// CitationsRemoved counts what the model cited and what did not hold.
+	CitationsRemoved int
 	// Turn is what this run adds to the session's history: its message up to its answer, tool exchanges included.
 	Turn Turn
 }
@@ -86,33 +90,39 @@ type Event struct {
 	Citation *domain.Citation
 }
 
-// Config sets up a Loop; zero fields mean the real clock and chance.
+// Config sets up a Loop; zero fields mean the real clock and chance, and retries without a budget. Its functions are
+// called by many runs at once.
 type Config struct {
 	Now    func() time.Time
 	Jitter func() float64 // in [0, 1), spreads retries
+	Retry  func() bool    // asked before each retry in place; false: it must not be made
 }
 
 // Loop runs agents; it has no state of its own and is safe for concurrent use.
 type Loop struct {
 	now    func() time.Time
 	jitter func() float64
+	retry  func() bool
 }
 
 // New makes a Loop.
 func New(cfg Config) *Loop {
-	l := &Loop{now: cfg.Now, jitter: cfg.Jitter}
+	l := &Loop{now: cfg.Now, jitter: cfg.Jitter, retry: cfg.Retry}
 	if l.now == nil {
 		l.now = time.Now
 	}
 	if l.jitter == nil {
 		l.jitter = rand.Float64
 	}
+	if l.retry == nil {
+		l.retry = func() bool { return true }
+	}
 	return l
 }
 
 // Run carries a run out from its first step, or from where its journal says that it stands. events,
 // which may be nil, is called in order from the calling goroutine and must not block. The error is an
-// *Error, or wraps ctx's cause or the journal's error.
+// *Error or a *Parked, or wraps ctx's cause or the journal's error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
 	r := newRun(l, &in, journal, events)
 	steps, err := journal.Load(ctx)
@@ -126,14 +136,14 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 		if err := r.callTools(ctx); err != nil {
 			return r.out, err
 		}
-		res, err := r.modelTurn(ctx)
+		turn, stop, err := r.modelTurn(ctx)
 		if err != nil {
 			return r.out, err
 		}
-		if len(res.ToolCalls) == 0 {
-			return r.finish(res)
+		if len(turn.ToolCalls) == 0 {
+			return r.finish(turn, stop)
 		}
-		if err := r.recordTurn(ctx, res); err != nil {
+		if err := r.recordTurn(ctx, turn); err != nil {
 			return r.out, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,13 +56,16 @@ func (m *memory) Record(_ context.Context, s agentloop.Step) error {
 // fake is a tool that counts its calls and does what its function says.
 type fake struct {
 	name string
+	spec tool.Spec // its side effect, and whether it is called alone
 	mu   sync.Mutex
 	n    int
 	do   func(ctx context.Context, c tool.Call) (tool.Result, error)
 }
 
 func (f *fake) Spec() tool.Spec {
-	return tool.Spec{Name: f.name, Description: "a tool", Schema: json.RawMessage(`{"type":"object"}`)}
+	spec := f.spec
+	spec.Name, spec.Description, spec.Schema = f.name, "a tool", json.RawMessage(`{"type":"object"}`)
+	return spec
 }
 
 func (f *fake) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
@@ -81,17 +85,21 @@ func registry(t *testing.T, tools ...tool.Tool) *tool.Registry {
 }
 
 func newLoop() *agentloop.Loop {
-	at := time.Unix(0, 0)
-	return agentloop.New(agentloop.Config{
-		Now:    func() time.Time { at = at.Add(5 * time.Millisecond); return at },
-		Jitter: func() float64 { return 0 },
-	})
+	return agentloop.New(agentloop.Config{Now: func() time.Time { return time.Unix(0, 0) }, Jitter: func() float64 { return 0 }})
 }
 
-// heard collects events as short lines.
-type heard struct{ lines []string }
+// heard collects events as short lines; pieces of text that follow each other in a step are one.
+type heard struct {
+	lines []string
+	last  agentloop.Event
+}
 
 func (h *heard) hear(e agentloop.Event) {
+	if e.Type == agentloop.EventDelta && h.last.Type == e.Type && h.last.Step == e.Step {
+		e.Text = h.last.Text + e.Text
+		h.lines = h.lines[:len(h.lines)-1]
+	}
+	h.last = e
 	line := fmt.Sprintf("%d %s", e.Step, e.Type)
 	switch {
 	case e.Tool != nil:
@@ -105,6 +113,13 @@ func (h *heard) hear(e agentloop.Event) {
 		line += " replayed"
 	}
 	h.lines = append(h.lines, line)
+}
+
+// byStep gives the lines of the first step, then those of the second, and so on: calls of one turn go on at the same time.
+func (h *heard) byStep() []string {
+	sorted := slices.Clone(h.lines)
+	slices.SortStableFunc(sorted, func(a, b string) int { return strings.Compare(a[:1], b[:1]) })
+	return sorted
 }
 
 func codeOf(t *testing.T, err error) agentloop.Error {
@@ -151,7 +166,7 @@ func searching(t *testing.T) (*scripted.Model, *tool.Registry) {
 		return tool.Result{Output: c.Arguments, Sources: []domain.Citation{
 			{Type: "web", Title: "Tower", URL: "https://tower.example", CitedText: "330 m"},
 			{Type: "web", Title: "Tower", URL: "https://tower.example", CitedText: "330 m"},
-			{Type: "web", Title: "Other", URL: fmt.Sprintf("https://%d.example", len(c.Arguments))},
+			{Type: "web", Title: "Other", URL: fmt.Sprintf("https://%d.example", len(c.Arguments)), CitedText: "Others are lower."},
 		}}, nil
 	}}
 	broken := &fake{name: "knowledge", do: func(context.Context, tool.Call) (tool.Result, error) {
@@ -184,8 +199,8 @@ func TestToolRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out.Text != "Let me look.\n\nGröße: 330 m [1][9], more [3, 2] and [1]." || out.Turns != 3 {
-		t.Errorf("got %q in %d turns", out.Text, out.Turns)
+	if out.Text != "Let me look.\n\nGröße: 330 m [1], more [3][2] and [1]." || out.Turns != 3 || out.CitationsRemoved != 1 {
+		t.Errorf("got %q in %d turns, %d citations removed", out.Text, out.Turns, out.CitationsRemoved)
 	}
 	if out.Usage != (domain.Usage{InputTokens: 60, OutputTokens: 15, Model: "scripted"}) {
 		t.Errorf("usage %+v", out.Usage)
@@ -194,7 +209,7 @@ func TestToolRun(t *testing.T) {
 	for _, c := range out.Citations {
 		cited = append(cited, fmt.Sprintf("%d %s", c.ID, string([]rune(out.Text)[c.StartIndex:c.EndIndex])))
 	}
-	if got := strings.Join(cited, "; "); got != "1 [1]; 3 [3, 2]; 2 [3, 2]" {
+	if got := strings.Join(cited, "; "); got != "1 Größe: 330 m; 3 more; 2 more; 1 and" {
 		t.Errorf("citations: %s", got)
 	}
 	var calls []string
@@ -202,11 +217,11 @@ func TestToolRun(t *testing.T) {
 		calls = append(calls, fmt.Sprintf("%s %s %s %s %s %d", c.ID, c.Name, c.Status, c.Input, c.Output, c.DurationMS))
 	}
 	want := []string{
-		`a webSearch completed {"query":"tower"} {"query":"tower"} 5`,
-		`call_1_2 knowledge failed {} {"error":"The tool failed."} 5`,
-		`call_1_3 webSearch failed {"malformed":"{\"query\":"} {"error":"The arguments were not one JSON object. Write them again."} 5`,
-		`b nothing failed {} {"error":"There is no such tool."} 5`,
-		`call_6_1 webSearch completed {"query":"once more"} {"query":"once more"} 5`,
+		`a webSearch completed {"query":"tower"} {"query":"tower"} 0`,
+		`call_1_2 knowledge failed {} {"error":"The tool failed."} 0`,
+		`call_1_3 webSearch failed {"malformed":"{\"query\":"} {"error":"The arguments were not one JSON object. Write them again."} 0`,
+		`b nothing failed {} {"error":"There is no such tool."} 0`,
+		`call_6_1 webSearch completed {"query":"once more"} {"query":"once more"} 0`,
 	}
 	if !reflect.DeepEqual(calls, want) {
 		t.Errorf("calls:\n%s", strings.Join(calls, "\n"))
@@ -224,11 +239,11 @@ func TestToolRun(t *testing.T) {
 	if deltas != out.Text {
 		t.Errorf("deltas %q", deltas)
 	}
-	if got := strings.Join(h.lines[2:6], "; "); got != "2 tool.started webSearch running; 2 tool.completed webSearch completed; "+
-		"3 tool.started knowledge running; 3 tool.completed knowledge failed" {
+	if got := strings.Join(h.lines[1:7], "; "); got != "2 tool.started webSearch running; 3 tool.started knowledge running; "+
+		"4 tool.started webSearch running; 5 tool.started nothing running; 2 tool.completed webSearch completed; 3 tool.completed knowledge failed" {
 		t.Errorf("events: %s", got)
 	}
-	if last := h.lines[len(h.lines)-1]; last != "8 citation.added 2" {
+	if last := h.lines[len(h.lines)-1]; last != "8 citation.added 1" {
 		t.Errorf("last event: %s", last)
 	}
 	if !out.Turn.Whole() || len(out.Turn.Messages) != 9 {

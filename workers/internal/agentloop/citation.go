@@ -1,14 +1,15 @@
 package agentloop
 
 import (
-	"regexp"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
+
+// highestEarlier bounds the numbers of earlier answers that count: a longer one is no citation, and would leave no
+// room for those to come.
+const highestEarlier = 99_999
 
 // number gives sources their numbers: the one they already have in this run, or the session's next.
 func (r *run) number(found []domain.Citation) []domain.Citation {
@@ -16,7 +17,7 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 		found = found[:maxSources]
 	}
 	numbered := make([]domain.Citation, 0, len(found))
-	next := r.nextSource()
+	next := 0
 	for _, s := range found {
 		s.Title, s.URL, s.CitedText = llm.CleanText(s.Title), llm.CleanText(s.URL), llm.CleanText(s.CitedText)
 		s.StartIndex, s.EndIndex = 0, 0
@@ -24,6 +25,9 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 			continue // the tool found it twice
 		}
 		if s.ID = numberOf(s, r.sources); s.ID == 0 {
+			if next == 0 {
+				next = r.nextSource()
+			}
 			s.ID = next
 			next++
 		}
@@ -33,18 +37,44 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 }
 
 // nextSource gives the first number that no source of the session has: an answer must
-// not seem to cite what an earlier turn, still in the prompt, had under that number.
+// not seem to cite what an earlier one, still in the prompt, had under that number.
 func (r *run) nextSource() int {
-	last := 0
-	for _, m := range r.messages {
-		if m.Result == nil {
-			continue
-		}
-		for _, s := range m.Result.Sources {
-			last = max(last, s.ID)
-		}
+	last := r.earlierNumbers()
+	for _, s := range r.sources {
+		last = max(last, s.ID)
 	}
 	return last + 1
+}
+
+// earlierNumbers gives the highest number that the session's earlier turns cite, or had a source under.
+func (r *run) earlierNumbers() int {
+	if r.earlier >= 0 {
+		return r.earlier
+	}
+	last := 0
+	note := func(number int, _ []string) (string, int, bool) {
+		if number <= highestEarlier {
+			last = max(last, number)
+		}
+		return "", 0, true
+	}
+	for _, t := range r.in.History {
+		for _, m := range t.Messages {
+			if m.Role == llm.RoleAssistant {
+				answer := newFilter(note, func(string) {})
+				answer.write(m.Text)
+				answer.finish()
+			}
+			if m.Result == nil {
+				continue
+			}
+			for _, s := range m.Result.Sources {
+				last = max(last, s.ID)
+			}
+		}
+	}
+	r.earlier = last
+	return last
 }
 
 // numberOf gives the number that a source has in a list, 0 if it is not there.
@@ -64,33 +94,37 @@ func same[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// marker is how an answer cites: one number in brackets, or several with commas.
-var marker = regexp.MustCompile(`\[(\d{1,6}(?:\s*,\s*\d{1,6})*)\]`)
-
-// citations gives the sources that a text cites, in order of their first marker, with its place in code points.
-func citations(text string, sources []domain.Citation) []domain.Citation {
-	if len(sources) == 0 {
-		return nil
-	}
-	byID := make(map[int]domain.Citation, len(sources))
-	for _, s := range sources {
-		byID[s.ID] = s
-	}
+// citations gives one citation for each marker of a filtered text that begins at the character offset of the message.
+func (p passages) citations(text string, marks []mark, offset int) []domain.Citation {
 	var cited []domain.Citation
-	runes, bytes := 0, 0
-	for _, at := range marker.FindAllStringSubmatchIndex(text, -1) {
-		runes += utf8.RuneCountInString(text[bytes:at[0]])
-		bytes = at[0]
-		for field := range strings.SplitSeq(text[at[2]:at[3]], ",") {
-			id, err := strconv.Atoi(strings.TrimSpace(field))
-			s, ok := byID[id]
-			if err != nil || !ok {
-				continue
-			}
-			s.StartIndex, s.EndIndex = runes, runes+utf8.RuneCountInString(text[at[0]:at[1]])
-			cited = append(cited, s)
-			delete(byID, id)
+	words := supports(text, marks)
+	runes := countedTo{text: text}
+	for i, m := range marks {
+		if m.number == 0 {
+			continue
 		}
+		c := p[m.number].source
+		if c.CitedText = m.quote; m.quote == "" {
+			c.CitedText = p[m.number].choose(text[words[i].from:words[i].to])
+		}
+		c.StartIndex = offset + runes.at(words[i].from)
+		c.EndIndex = c.StartIndex + utf8.RuneCountInString(text[words[i].from:words[i].to])
+		cited = append(cited, c)
 	}
 	return cited
+}
+
+// countedTo counts a text's characters; places asked for mostly go forward.
+type countedTo struct {
+	text         string
+	bytes, runes int
+}
+
+func (c *countedTo) at(place int) int {
+	if place < c.bytes {
+		c.bytes, c.runes = 0, 0
+	}
+	c.runes += utf8.RuneCountInString(c.text[c.bytes:place])
+	c.bytes = place
+	return c.runes
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"parley/shared/domain"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/tool"
 )
@@ -23,6 +24,7 @@ const (
 	CodeTurnLimit         = "turn_limit"           // too many model calls
 	CodeTokenLimit        = "token_limit"          // too many tokens
 	CodeByteLimit         = "byte_limit"           // too much text
+	CodeCostLimit         = "cost_limit"           // too expensive
 	CodeToolUnavailable   = "tool_unavailable"     // a tool cannot be reached
 	CodeJournalUnreadable = "journal_unreadable"   // the recorded steps do not fit together
 )
@@ -43,6 +45,18 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // Unwrap gives the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Parked says that a run waits for a person before it can make a call. All steps before it are recorded; once there is
+// a decision, Run goes on from them by making the same call again.
+type Parked struct {
+	Kind domain.ActionKind
+	Call tool.Call
+}
+
+// Error says what is waited for.
+func (p *Parked) Error() string {
+	return fmt.Sprintf("the run waits for a person: %s of the call %s", p.Kind, p.Call.ID)
+}
 
 func limitError(code, message string) *Error { return &Error{Code: code, Message: message} }
 

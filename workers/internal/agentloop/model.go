@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"time"
+	"unicode/utf8"
 
 	"parley/workers/internal/llm"
 )
@@ -18,36 +19,85 @@ const (
 var retryDelays = [maxRetries]time.Duration{200 * time.Millisecond, 600 * time.Millisecond}
 
 // modelTurn makes one model call, again after a short wait or with less history if that may help.
-func (r *run) modelTurn(ctx context.Context) (llm.Response, error) {
-	if r.out.Turns >= r.limits.MaxTurns {
-		return llm.Response{}, limitError(CodeTurnLimit, "The run reached its limit of model turns.")
-	}
-	left := r.limits.MaxTokens - r.out.Usage.InputTokens - r.out.Usage.OutputTokens
-	if left <= 0 {
-		return llm.Response{}, limitError(CodeTokenLimit, "The run reached its limit of tokens.")
+func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) {
+	left, err := r.budgetLeft()
+	if err != nil {
+		return nil, "", err
 	}
 	for {
 		if ctx.Err() != nil {
-			return llm.Response{}, stopped(ctx)
+			return nil, "", stopped(ctx)
 		}
-		r.streamed = false
+		r.beginTurn()
 		res, err := r.in.Model.Stream(ctx, r.request(left), r.emit)
 		switch {
 		case err == nil:
-			return res, nil
+			return r.endTurn(res), res.StopReason, nil
 		case ctx.Err() != nil:
-			return llm.Response{}, stopped(ctx)
+			return nil, "", stopped(ctx)
 		case r.shortenHistory(err):
 			continue
 		}
 		delay, again := r.retryDelay(err)
-		if !again {
-			return llm.Response{}, Classify(err)
+		if !again || !r.loop.retry() {
+			return nil, "", Classify(err)
 		}
+		r.retries++
 		if !pause(ctx, delay) {
-			return llm.Response{}, stopped(ctx)
+			return nil, "", stopped(ctx)
 		}
 	}
+}
+
+// budgetLeft gives the tokens that the run may still use, unless it has reached a limit.
+func (r *run) budgetLeft() (int64, error) {
+	used := r.out.Usage
+	left := r.limits.MaxTokens - used.InputTokens - used.OutputTokens
+	switch {
+	case r.out.Turns >= r.limits.MaxTurns:
+		return 0, limitError(CodeTurnLimit, "The run reached its limit of model turns.")
+	case left <= 0:
+		return 0, limitError(CodeTokenLimit, "The run reached its limit of tokens.")
+	case r.limits.MaxCostMicros > 0 && used.CostMicros >= r.limits.MaxCostMicros:
+		return 0, limitError(CodeCostLimit, "The run reached its limit of cost.")
+	default:
+		return left, nil
+	}
+}
+
+// beginTurn makes ready for what a model call will emit. Without tools nothing can be cited: a number in brackets is
+// then a number in brackets.
+func (r *run) beginTurn() {
+	r.streamed = false
+	if len(r.tools) > 0 {
+		r.filter = newFilter(r.passages.check, r.show)
+	}
+}
+
+// endTurn makes a turn of a model's answer: its text as it was shown, and only such calls as may be made.
+func (r *run) endTurn(res llm.Response) *TurnStep {
+	t := &TurnStep{
+		Model: res.Model, Text: res.Text, ToolCalls: res.ToolCalls, Usage: res.Usage, Thinking: res.Thinking,
+		BrokeOff: len(res.ToolCalls) > 0 && res.StopReason == llm.StopLength,
+	}
+	if r.in.Price != nil {
+		t.CostMicros = max(r.in.Price(res.Model, res.Usage), 0)
+	}
+	for i, c := range t.ToolCalls {
+		if c.Arguments != nil { // whatever a model's adapter lets through, a call has an object
+			t.ToolCalls[i] = llm.NewToolCall(c.ID, c.Name, string(c.Arguments))
+		}
+	}
+	if r.filter == nil {
+		return t
+	}
+	t.Text = r.filter.finish()
+	offset := utf8.RuneCountInString(r.out.Text)
+	if offset > 0 {
+		offset += utf8.RuneCountInString(gap)
+	}
+	t.Citations, t.CitationsRemoved = r.passages.citations(t.Text, r.filter.marks, offset), r.filter.removed
+	return t
 }
 
 func (r *run) request(left int64) llm.Request {
@@ -92,7 +142,6 @@ func (r *run) retryDelay(err error) (time.Duration, bool) {
 		return 0, false
 	}
 	middle := retryDelays[r.retries]
-	r.retries++
 	delay := middle/2 + time.Duration(r.loop.jitter()*float64(middle))
 	return min(max(delay, e.RetryAfter), longestDelay), true
 }

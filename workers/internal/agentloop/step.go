@@ -1,6 +1,8 @@
 package agentloop
 
 import (
+	"encoding/json"
+
 	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
@@ -23,12 +25,19 @@ type Step struct {
 	Tool *ToolStep `json:"tool,omitempty"` // of a tool_call
 }
 
-// TurnStep is a model turn that asked for tools.
+// TurnStep is a model turn; recorded are those that asked for tools. Text is what was shown of what the model wrote,
+// and Citations are the markers in it, placed in the whole message.
 type TurnStep struct {
-	Model     string         `json:"model"`
-	Text      string         `json:"text,omitempty"`
-	ToolCalls []llm.ToolCall `json:"toolCalls"`
-	Usage     llm.Usage      `json:"usage"`
+	Model            string            `json:"model"`
+	Text             string            `json:"text,omitempty"`
+	ToolCalls        []llm.ToolCall    `json:"toolCalls"`
+	Usage            llm.Usage         `json:"usage"`
+	CostMicros       int64             `json:"costMicros,omitempty"`
+	Thinking         json.RawMessage   `json:"thinking,omitempty"`
+	Citations        []domain.Citation `json:"citations,omitempty"`
+	CitationsRemoved int               `json:"citationsRemoved,omitempty"`
+	// BrokeOff: the model was cut off at its output limit, so none of the calls is made.
+	BrokeOff bool `json:"brokeOff,omitempty"`
 }
 
 // ToolStep is a tool call that ended, well or not, with the sources it found under the numbers they were given.

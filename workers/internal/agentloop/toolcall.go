@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"parley/shared/domain"
 	"parley/workers/internal/llm"
@@ -13,67 +14,150 @@ import (
 // What the model is told when a call could not be carried out.
 const (
 	malformedNote  = "The arguments were not one JSON object. Write them again."
+	brokeOffNote   = "The answer reached its length limit before this call was whole, so it was not made. Write less, and make it again."
 	unknownNote    = "There is no such tool."
 	failedNote     = "The tool failed."
 	unreadableNote = "The tool's output could not be read."
 )
 
-// maxSources bounds the sources of one call that are kept.
-const maxSources = 100
+const (
+	maxSources = 100 // of one call that are kept
+	maxBeside  = 8   // calls that are made at once
+)
 
-// callTools carries out the calls still pending, one after the other, recording each.
+// callTools carries out the calls still pending, group by group.
 func (r *run) callTools(ctx context.Context) error {
 	for len(r.pending) > 0 {
 		if ctx.Err() != nil {
 			return stopped(ctx)
 		}
-		call := r.pending[0]
-		started := domain.ToolCall{ID: call.ID, Name: call.Name, Status: toolRunning, Input: input(call)}
-		r.send(Event{Type: EventToolStarted, Step: r.seq + 1, Tool: &started})
-
-		step, err := r.callTool(ctx, call, started)
-		if err != nil {
-			return err
-		}
-		if err := r.record(ctx, Step{Kind: StepToolCall, Tool: step}); err != nil {
-			return err
-		}
-		r.takeTool(step)
-		r.send(Event{Type: EventToolCompleted, Step: r.seq, Tool: &step.Call})
-		if err := r.checkBytes(); err != nil {
+		if err := r.callGroup(ctx, r.nextGroup()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// callTool makes one call; its error ends the attempt, a failure the model can be told is a step like any other.
-func (r *run) callTool(ctx context.Context, call llm.ToolCall, record domain.ToolCall) (*ToolStep, error) {
+// nextGroup gives the calls to make next: those that follow each other and may be made beside others, or one.
+func (r *run) nextGroup() []llm.ToolCall {
+	n := 1
+	for r.besideOthers(r.pending[0]) && n < min(len(r.pending), maxBeside) && r.besideOthers(r.pending[n]) {
+		n++
+	}
+	return r.pending[:n]
+}
+
+// besideOthers reports whether a call may be made at the same time as others: nothing in the world depends on their order.
+func (r *run) besideOthers(call llm.ToolCall) bool {
+	t, ok := r.in.Tools.Lookup(call.Name)
+	if !ok || call.Arguments == nil || r.brokeOff {
+		return true // it is not made at all
+	}
+	spec := t.Spec()
+	return !spec.Alone && (spec.SideEffect == "" || spec.SideEffect == domain.SideEffectNone)
+}
+
+// ended is what a call came to: a failure that the model can be told is a result like any other, an error ends the attempt.
+type ended struct {
+	record domain.ToolCall
+	result tool.Result
+	err    error
+}
+
+// callGroup makes calls at the same time, and records and tells of them in their order. An error ends the others.
+func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
+	together, cancel := context.WithCancelCause(ctx)
+	results := make([]chan ended, len(calls))
+	var working sync.WaitGroup
+	defer func() {
+		cancel(nil)
+		working.Wait() // nothing of a run goes on once Run has returned
+	}()
+	for i, call := range calls {
+		started := domain.ToolCall{ID: call.ID, Name: call.Name, Status: toolRunning, Input: input(call)}
+		r.send(Event{Type: EventToolStarted, Step: r.seq + 1 + i, Tool: &started})
+		results[i] = make(chan ended, 1)
+	}
+	for i, call := range calls {
+		working.Go(func() {
+			done := r.callTool(together, call)
+			var failed *Error
+			if errors.As(done.err, &failed) {
+				cancel(failed)
+			}
+			results[i] <- done
+		})
+	}
+	for i := range calls {
+		if err := r.takeEnded(ctx, together, <-results[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeEnded records what a call came to and tells of it.
+func (r *run) takeEnded(ctx, together context.Context, done ended) error {
+	switch {
+	case ctx.Err() != nil:
+		return stopped(ctx) // whatever came of it, another worker or nobody is to go on
+	case done.err != nil && together.Err() != nil:
+		return context.Cause(together) // of the call that ended this one, or of this one
+	case done.err != nil:
+		return done.err
+	}
+	step := &ToolStep{Call: done.record, Sources: r.number(done.result.Sources)}
+	if err := r.record(ctx, Step{Kind: StepToolCall, Tool: step}); err != nil {
+		return err
+	}
+	r.takeTool(step)
+	r.send(Event{Type: EventToolCompleted, Step: r.seq, Tool: &step.Call})
+	return r.checkBytes()
+}
+
+// callTool makes one call. It may run beside others and leaves the run's state alone.
+func (r *run) callTool(ctx context.Context, call llm.ToolCall) ended {
 	began := r.loop.now()
 	result, err := r.carryOut(ctx, call)
-	record.DurationMS = milliseconds(r.loop.now().Sub(began))
-	if ctx.Err() != nil {
-		return nil, stopped(ctx) // whatever came of it, another worker or nobody is to go on
+	record := domain.ToolCall{
+		ID: call.ID, Name: call.Name, Status: toolFailed, Input: input(call), DurationMS: milliseconds(r.loop.now().Sub(began)),
 	}
 	if err != nil {
-		if lost := toolUnavailable(call.Name, err); lost != nil {
-			return nil, lost
-		}
-		return failedStep(record, note(err)), nil
+		record.Output = quoted("error", note(err))
+		return ended{record: record, err: endsAttempt(ctx, call, err)}
 	}
 	output := result.Output
 	if len(output) == 0 {
 		output = json.RawMessage("null")
 	}
-	if record.Output, err = llm.CleanJSON(output); err == nil {
-		record.Status = toolCompleted
-		return &ToolStep{Call: record, Sources: r.number(result.Sources)}, nil
+	if record.Output, err = llm.CleanJSON(output); err != nil {
+		record.Output = quoted("error", unreadableNote)
+		return ended{record: record}
 	}
-	return failedStep(record, unreadableNote), nil
+	record.Status = toolCompleted
+	return ended{record: record, result: result}
+}
+
+// endsAttempt gives the error that a call's error is to the run, nil if the model can be told.
+func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
+	var action *tool.ActionRequired
+	switch {
+	case ctx.Err() != nil:
+		return stopped(ctx)
+	case errors.As(err, &action):
+		return &Parked{Kind: action.Kind, Call: tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}}
+	}
+	if lost := toolUnavailable(call.Name, err); lost != nil {
+		return lost
+	}
+	return nil
 }
 
 func (r *run) carryOut(ctx context.Context, call llm.ToolCall) (tool.Result, error) {
-	if call.Arguments == nil {
+	switch {
+	case r.brokeOff:
+		return tool.Result{}, &tool.Error{Message: brokeOffNote}
+	case call.Arguments == nil:
 		return tool.Result{}, &tool.Error{Message: malformedNote}
 	}
 	t, ok := r.in.Tools.Lookup(call.Name)
@@ -92,12 +176,6 @@ func note(err error) string {
 	return failedNote
 }
 
-func failedStep(record domain.ToolCall, message string) *ToolStep {
-	record.Status = toolFailed
-	record.Output = quoted("error", message)
-	return &ToolStep{Call: record}
-}
-
 // takeTool takes a finished call into the run's state.
 func (r *run) takeTool(s *ToolStep) {
 	result := &llm.ToolResult{
@@ -109,8 +187,9 @@ func (r *run) takeTool(s *ToolStep) {
 	r.pending = r.pending[1:]
 	r.out.ToolCalls = append(r.out.ToolCalls, s.Call)
 	for _, source := range s.Sources {
-		if numberOf(source, r.sources) == 0 {
+		if r.passages[source.ID] == nil {
 			r.sources = append(r.sources, source)
+			r.passages[source.ID] = &passage{source: source}
 		}
 	}
 }

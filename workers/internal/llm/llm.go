@@ -51,6 +51,9 @@ type Message struct {
 	Data      json.RawMessage `json:"data,omitempty"`      // user: untrusted data sent with the message
 	ToolCalls []ToolCall      `json:"toolCalls,omitempty"` // assistant: the calls it asked for
 	Result    *ToolResult     `json:"result,omitempty"`    // tool: the outcome of one call
+	// Thinking is a model's own record of how it came to this assistant message. It is kept and handed back as it
+	// came: only the model that wrote it reads it, and some refuse a tool's result without it.
+	Thinking json.RawMessage `json:"thinking,omitempty"`
 }
 
 // ToolCall is a model's wish to use a tool. Arguments is a JSON object; when the model wrote
@@ -88,6 +91,7 @@ type Response struct {
 	Usage      Usage
 	Model      string // as Info.Name
 	StopReason StopReason
+	Thinking   json.RawMessage // belongs into the Message made of this answer; nil for none
 }
 
 // StopReason says why the model stopped.

@@ -59,6 +59,28 @@ func (r *Registry) Resolve(model string) (Model, error) {
 	}
 }
 
+// ResolveAll finds an agent's model and its fallbacks as one model, which tries them in that order. What does not
+// exist here is passed over while another of them does; with none, the error is that of the first.
+func (r *Registry) ResolveAll(model string, fallbacks []string) (Model, error) {
+	var first error
+	var found []Model
+	seen := map[string]bool{}
+	for _, name := range append([]string{model}, fallbacks...) {
+		m, err := r.Resolve(name)
+		switch {
+		case err != nil && first == nil:
+			first = err
+		case err == nil && !seen[m.Info().Name]:
+			seen[m.Info().Name] = true
+			found = append(found, m)
+		}
+	}
+	if len(found) == 0 {
+		return nil, first
+	}
+	return WithFallbacks(found[0], found[1:]...), nil
+}
+
 // UnknownModel is the error for a model name that means nothing here.
 func UnknownModel(model string) *Error {
 	e := NewError(KindUnknownModel, nil)

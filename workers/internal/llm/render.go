@@ -88,7 +88,7 @@ func EstimateTokens(bytes int) int { return (bytes + 2) / 3 }
 
 // Size gives a message's size in bytes, as far as a model reads it.
 func (m Message) Size() int {
-	n := len(m.Text) + len(m.Data)
+	n := len(m.Text) + len(m.Data) + len(m.Thinking)
 	for _, c := range m.ToolCalls {
 		n += len(c.Name) + len(c.Arguments) + len(c.Malformed)
 	}

@@ -27,6 +27,9 @@ type attempt struct {
 // now is the database's time.
 func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)) }
 
+// deadline is when the run must have ended, by this process's clock.
+func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)) }
+
 // carry follows one doorbell to its end. ctx ends only when the worker gives up waiting for its runs.
 func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 	asked := time.Now()
@@ -59,9 +62,10 @@ func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	a.events = r.telling(a, func() { cancel(errTaken) })
 	defer a.events.close()
 
-	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)), context.DeadlineExceeded)
+	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
 	out, err := r.try(deadlineCtx, a)
 	stop()
+	var parked *agentloop.Parked
 	switch cause := context.Cause(deadlineCtx); {
 	case err == nil:
 		r.finish(ctx, a, out, domain.RunCompleted, nil)
@@ -71,6 +75,8 @@ func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 		r.putBack(ctx, a, 0, nil)
 	case errors.Is(cause, context.DeadlineExceeded):
 		r.finish(ctx, a, out, domain.RunTimedOut, store.DeadlineExceeded)
+	case errors.As(err, &parked):
+		r.park(ctx, a, parked)
 	default:
 		r.fail(ctx, a, out, err)
 	}
@@ -191,6 +197,7 @@ func (r *Runner) saveAll(ctx context.Context, endings []store.Ending) ([]saving,
 func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (store.Ending, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
+	run.CitationsRemoved = out.CitationsRemoved
 	if status == domain.RunCompleted {
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
 	}

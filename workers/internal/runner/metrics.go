@@ -12,6 +12,8 @@ import (
 type metrics struct {
 	ended  *prometheus.CounterVec
 	failed *prometheus.CounterVec
+	parked *prometheus.CounterVec
+	void   prometheus.Counter
 	wait   prometheus.Histogram
 	total  prometheus.Histogram
 }
@@ -25,6 +27,12 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_attempts_failed_total", Help: "Attempts that failed, by error code.",
 		}, []string{"code"}),
+		parked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_runs_parked_total", Help: "Times that a run began to wait for a person, by what it waits for.",
+		}, []string{"kind"}),
+		void: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_citations_removed_total", Help: "Citations that models wrote and that did not hold.",
+		}),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_run_wait_seconds", Help: "Time from a run's acceptance to its first start.", Buckets: seconds,
 		}),
@@ -35,7 +43,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_runs_in_hand", Help: "Runs that this process carries out now.",
 	}, func() float64 { return float64(inHand()) })
-	for _, c := range []prometheus.Collector{m.ended, m.failed, m.wait, m.total, held} {
+	for _, c := range []prometheus.Collector{m.ended, m.failed, m.parked, m.void, m.wait, m.total, held} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
@@ -46,6 +54,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 // end counts a saved run.
 func (m *metrics) end(run domain.Run) {
 	m.ended.WithLabelValues(string(run.Status)).Inc()
+	m.void.Add(float64(run.CitationsRemoved))
 	if run.StartedAt != nil && run.Attempts == 1 {
 		m.wait.Observe(run.StartedAt.Sub(run.CreatedAt.Time).Seconds())
 	}

@@ -15,6 +15,7 @@ import (
 	"parley/shared/store"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
+	"parley/workers/internal/toolset"
 )
 
 const (
@@ -45,6 +46,16 @@ type Records interface {
 	SaveEvents(ctx context.Context, checkpoints []store.Checkpoint) (held map[string]bool, err error)
 }
 
+// Parking is where a run goes that waits for a person.
+type Parking interface {
+	Park(ctx context.Context, held store.Held, action domain.RequiredAction, events store.Chunk) (store.Parked, error)
+}
+
+// Toolsets give runs their tools.
+type Toolsets interface {
+	For(ctx context.Context, run toolset.Run, tools domain.Tools) (toolset.Set, error)
+}
+
 // Bus rings, is rung and tells.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
@@ -58,6 +69,9 @@ type Bus interface {
 type Config struct {
 	Concurrency int // runs carried out at a time, in each lane
 	Window      int // dispatched runs of one organization at a time
+	Limits      agentloop.Limits
+	Price       func(model string, used llm.Usage) int64 // in millionths; nil: free
+	Retry       func() bool                              // leave for one more model call after a failure; nil: always
 }
 
 // Runner carries out runs. Make it with New and start it with Run.
@@ -65,6 +79,8 @@ type Runner struct {
 	cfg      Config
 	runs     Runs
 	records  Records
+	parking  Parking
+	tools    Toolsets
 	bus      Bus
 	models   *llm.Registry
 	loop     *agentloop.Loop
@@ -78,23 +94,35 @@ type Runner struct {
 	metrics  *metrics
 }
 
-// New makes a runner that finds agents' models in models and shows its metrics in registry.
-func New(
-	cfg Config, runs Runs, records Records, b Bus, models *llm.Registry, registry prometheus.Registerer, log zerolog.Logger,
-) (*Runner, error) {
+// Deps are what a runner works with.
+type Deps struct {
+	Runs    Runs
+	Records Records
+	Parking Parking
+	Tools   Toolsets
+	Bus     Bus
+	Models  *llm.Registry // where agents' models are found
+	Metrics prometheus.Registerer
+	Log     zerolog.Logger
+}
+
+// New makes a runner.
+func New(cfg Config, deps Deps) (*Runner, error) {
+	runs := deps.Runs
 	r := &Runner{
-		cfg: cfg, runs: runs, records: records, bus: b, models: models, log: log,
-		loop:    agentloop.New(agentloop.Config{}),
+		cfg: cfg, runs: runs, records: deps.Records, parking: deps.Parking, tools: deps.Tools, bus: deps.Bus, models: deps.Models,
+		log:     deps.Log,
+		loop:    agentloop.New(agentloop.Config{Retry: cfg.Retry}),
 		places:  &places{wake: make(chan struct{}, 1)},
 		held:    &held{runs: map[string]*holding{}},
-		configs: &configs{records: records, rows: map[configKey]domain.Config{}},
+		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},
 	}
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
 	r.claims = batch.New(batchMax, waiting, runs.Claim)
 	r.finishes = batch.New(batchMax, waiting, r.saveAll)
 	r.events = batch.New(batchMax, waiting, r.saveEvents)
 	var err error
-	r.metrics, err = newMetrics(registry, r.held.count)
+	r.metrics, err = newMetrics(deps.Metrics, r.held.count)
 	return r, err
 }
 

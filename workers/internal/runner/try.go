@@ -3,10 +3,14 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"parley/shared/store"
 	"parley/workers/internal/agentloop"
+	"parley/workers/internal/tool"
+	"parley/workers/internal/toolset"
 )
 
 // historyMax bounds how many earlier turns of a session are read; what of them fits the model is chosen after.
@@ -37,11 +41,21 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 	if err != nil {
 		return agentloop.Input{}, retryable(err)
 	}
-	model, err := r.models.Resolve(cfg.Model)
+	model, err := r.models.ResolveAll(cfg.Model, cfg.FallbackModels)
 	if err != nil {
 		return agentloop.Input{}, agentloop.Classify(err)
 	}
-	in := agentloop.Input{System: cfg.SystemPrompt, Message: asked.Message, Data: asked.Data, Model: model}
+	tools, err := r.tools.For(ctx, toolset.Run{
+		Held: a.claim.Held(), TargetID: a.claim.TargetID(), ConfigVersion: a.claim.ConfigVersion, Deadline: a.deadline(),
+		First: a.claim.Attempts == 1, Log: a.log,
+	}, cfg.Tools)
+	if err != nil {
+		return agentloop.Input{}, asRetry(err)
+	}
+	in := agentloop.Input{
+		System: cfg.SystemPrompt + absentNote(tools.Absent), Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry,
+		Limits: r.cfg.Limits, Price: r.cfg.Price,
+	}
 	if a.claim.Seq == 1 {
 		return in, nil
 	}
@@ -55,6 +69,23 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 	}
 	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
 	return in, nil
+}
+
+// absentNote says which tools an agent lacks in this run.
+func absentNote(servers []string) string {
+	if len(servers) == 0 {
+		return ""
+	}
+	return "\n\nThe tools of these servers cannot be reached at the moment: " + strings.Join(servers, ", ") + ". Say so where it matters."
+}
+
+// asRetry passes on what ended an attempt, and takes what is not classified as passing.
+func asRetry(err error) error {
+	var failed *tool.Error
+	if errors.As(err, &failed) && !failed.Retryable {
+		return err
+	}
+	return retryable(err)
 }
 
 // retryable marks a failure of our own servers: the run goes back to the queue.

@@ -1,5 +1,5 @@
 // Package sweep finds what was lost on the way: doorbells that no worker heard, runs whose
-// worker died, deadlines that passed, and results whose retention is over.
+// worker died, deadlines that passed, decisions that nobody made, and results whose retention is over.
 //
 // Any number of workers may sweep: rows are locked with SKIP LOCKED, and a redispatch
 // that two of them make is refused at the claim.
@@ -85,10 +85,10 @@ func (s *Sweeper) sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// endRuns ends what has passed its deadline or cost too many workers. The places they leave are filled by
+// endRuns ends what has passed its deadline, waited for a person for too long or cost too many workers. The places they leave are filled by
 // dispatchWaiting, which comes after.
 func (s *Sweeper) endRuns(ctx context.Context) error {
-	for _, end := range []func(context.Context, int) ([]store.Ended, error){s.store.EndOverdue, s.store.EndPoison} {
+	for _, end := range []func(context.Context, int) ([]store.Ended, error){s.store.EndOverdue, s.store.EndUnanswered, s.store.EndPoison} {
 		ended, err := end(ctx, batchMax)
 		if err != nil {
 			return err
@@ -172,16 +172,15 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 	return again, later, nil
 }
 
-// expire removes what is kept no longer: runs past their retention a batch at a time until none is left,
-// login sessions and links that are over, and what idle callers' limits have counted.
+// expire removes what is kept no longer: runs past their retention and texts that no run has read, a batch at a
+// time until none is left, login sessions and links that are over, and what idle callers' limits have counted.
 func (s *Sweeper) expire(ctx context.Context) error {
-	for {
-		n, err := s.store.DeleteExpired(ctx, batchMax)
-		if err != nil {
-			return err
-		}
-		if n < batchMax {
-			break
+	for _, prune := range []func(context.Context, int) (int, error){s.store.DeleteExpired, s.store.PruneSources} {
+		for n := batchMax; n == batchMax; {
+			var err error
+			if n, err = prune(ctx, batchMax); err != nil {
+				return err
+			}
 		}
 	}
 	_, logins := s.store.PruneLogins(ctx)

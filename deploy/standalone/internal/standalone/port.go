@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"parley/shared/config"
 )
 
 const portsToTry = 20
@@ -32,6 +34,15 @@ func listen(ctx context.Context, host string, port int) (listener net.Listener, 
 		}
 	}
 	return nil, busy, fmt.Errorf("listening on %s from port %d: %w", host, port, err)
+}
+
+// ownPorts gives the ports of this service: what agents request must never reach them.
+func ownPorts(servers config.Servers, address net.Addr) []int {
+	ports := servers.Ports()
+	if tcp, ok := address.(*net.TCPAddr); ok {
+		ports = append(ports, tcp.Port)
+	}
+	return ports
 }
 
 // portOwner names the process that listens on a TCP port, as far as the system tells.

@@ -23,6 +23,7 @@ type Serve struct {
 	config.Servers
 	config.Logging
 	config.Runs
+	config.Secrets
 	config.Ingress
 	config.Workers
 	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,sweep" help:"Parts to run: ingress, agent, tool, sweep."`
@@ -58,15 +59,16 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, log zerolo
 	}
 	metrics := prometheus.NewRegistry()
 	if len(roles) > 0 {
-		w, err := workers.New(workers.Config{Runs: s.Runs, Workers: s.Workers, Roles: roles},
-			workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
+		w, err := workers.New(workers.Config{
+			Runs: s.Runs, Secrets: s.Secrets, Workers: s.Workers, Roles: roles, OwnPorts: s.ownPorts(),
+		}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
 		if err != nil {
 			return err
 		}
 		group.Add("workers", w.Run)
 	}
 	if slices.Contains(s.Roles, roleIngress) {
-		in, err := ingress.New(ingress.Config{Runs: s.Runs, Ingress: s.Ingress},
+		in, err := ingress.New(ingress.Config{Runs: s.Runs, Secrets: s.Secrets, Ingress: s.Ingress},
 			ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
 		if err != nil {
 			return err
@@ -74,6 +76,15 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, log zerolo
 		group.Add("ingress", in.Run)
 	}
 	return nil
+}
+
+// ownPorts gives the ports of the parts of this service that this process knows of.
+func (s *Serve) ownPorts() []int {
+	ports := s.Servers.Ports()
+	if slices.Contains(s.Roles, roleIngress) && s.Port > 0 {
+		ports = append(ports, s.Port)
+	}
+	return ports
 }
 
 // Migrate brings a database to this release's schema.

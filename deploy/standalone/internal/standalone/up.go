@@ -26,6 +26,7 @@ type Up struct {
 	config.Servers
 	config.Logging
 	config.Runs
+	config.Secrets
 	config.Ingress
 	config.Workers
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where PostgreSQL, the job stream and credentials.json are kept."`
@@ -83,14 +84,15 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 		return nil, err
 	}
 	metrics := prometheus.NewRegistry()
-	w, err := workers.New(workers.Config{Runs: u.Runs, Workers: u.Workers, Roles: workers.Roles},
-		workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics})
+	w, err := workers.New(workers.Config{
+		Runs: u.Runs, Secrets: u.Secrets, Workers: u.Workers, Roles: workers.Roles, OwnPorts: ownPorts(u.Servers, listener.Addr()),
+	}, workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics})
 	if err != nil {
 		return nil, err
 	}
 	group.Add("workers", w.Run)
 	u.DefaultModel = w.DefaultModel()
-	in, err := ingress.New(ingress.Config{Runs: u.Runs, Ingress: u.Ingress},
+	in, err := ingress.New(ingress.Config{Runs: u.Runs, Secrets: u.Secrets, Ingress: u.Ingress},
 		ingress.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Listener: listener})
 	if err != nil {
 		return nil, err

@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"parley/shared/domain"
-	"parley/workers/internal/llm"
 )
 
 // Bounds of what an answer quotes, in characters but for the number of sources.
@@ -24,7 +21,7 @@ const (
 // answer writes the answer to a prompt, from the results of tools if there are any.
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
-		return p.fromResults()
+		return fromResults(p.results, words(p.message))
 	}
 	for _, rule := range []func() string{p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions} {
 		if text := rule(); text != "" {
@@ -108,101 +105,6 @@ var order = regexp.MustCompile(`(?i)^(?:you|your|always|never|do|don't|use|answe
 
 func isOrder(sentence string) bool { return order.MatchString(sentence) }
 
-// fromResults answers from what the tools found: their sources with markers, else their output.
-func (p prompt) fromResults() string {
-	var found, rest []string
-	asked := words(p.message)
-	for _, r := range p.results {
-		switch {
-		case r.Failed:
-			rest = append(rest, fmt.Sprintf("%s failed: %s", r.Name, excerpt(outputText(r.Output), quotedText)))
-		case len(r.Sources) > 0:
-			for _, s := range r.Sources {
-				if len(found) < quotedSources {
-					found = append(found, fmt.Sprintf("- %s [%d]", quote(s, asked), s.ID))
-				}
-			}
-		case searches(r):
-			rest = append(rest, fmt.Sprintf("%s found nothing.", r.Name))
-		default:
-			rest = append(rest, fmt.Sprintf("%s answered:\n\n```\n%s\n```", r.Name, fenced(outputText(r.Output))))
-		}
-	}
-	if len(found) > 0 {
-		rest = append([]string{"This is what I found:\n\n" + strings.Join(found, "\n")}, rest...)
-	}
-	return strings.Join(rest, "\n\n")
-}
-
-func searches(r llm.ToolResult) bool {
-	return plain(r.Name) == toolKnowledge || plain(r.Name) == toolWebSearch
-}
-
-// foreignMarkers are numbers in brackets that a source brought along; in an answer they would cite something else.
-var foreignMarkers = regexp.MustCompile(`\[\s*\d+\s*\]`)
-
-func quote(s domain.Citation, asked []string) string {
-	text, _ := bestSentence(foreignMarkers.ReplaceAllString(s.CitedText, ""), asked, nil)
-	if text == "" {
-		text = strings.TrimSpace(foreignMarkers.ReplaceAllString(s.Title, ""))
-	}
-	if text == "" {
-		text = "Untitled"
-	}
-	return excerpt(text, quotedText)
-}
-
-var sentenceEnd = regexp.MustCompile(`[.!?](?:\s+|$)|\n+`)
-
-// bestSentence gives the first sentence with the most of the words asked for, and how many it has.
-func bestSentence(text string, asked []string, allowed func(string) bool) (best string, score int) {
-	score = -1
-	for text != "" {
-		end := len(text)
-		if at := sentenceEnd.FindStringIndex(text); at != nil {
-			end = at[1]
-		}
-		sentence := strings.TrimSpace(text[:end])
-		text = text[end:]
-		if sentence == "" || (allowed != nil && !allowed(sentence)) {
-			continue
-		}
-		if n := overlap(words(sentence), asked); n > score {
-			best, score = sentence, n
-		}
-	}
-	return best, score
-}
-
-func overlap(have, asked []string) int {
-	n := 0
-	for i, w := range asked {
-		if !slices.Contains(asked[:i], w) && slices.Contains(have, w) {
-			n++
-		}
-	}
-	return n
-}
-
-// outputText gives a tool's output for reading: a text as it is, what a program printed, else the JSON.
-func outputText(output json.RawMessage) string {
-	var text string
-	if json.Unmarshal(output, &text) == nil {
-		return text
-	}
-	var ran struct {
-		Stdout string `json:"stdout"`
-		Stderr string `json:"stderr"`
-		Error  string `json:"error"`
-	}
-	if json.Unmarshal(output, &ran) == nil {
-		if text := strings.TrimSpace(ran.Stdout + "\n" + ran.Stderr + "\n" + ran.Error); text != "" {
-			return text
-		}
-	}
-	return compact(output)
-}
-
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -216,12 +118,23 @@ func fenced(text string) string {
 	return excerpt(strings.ReplaceAll(strings.TrimRight(text, "\n"), "```", "'''"), quotedOutput)
 }
 
-// excerpt trims a text to so many characters.
+// excerpt trims a text to so many characters, and shows where it was cut.
 func excerpt(text string, n int) string {
 	text = strings.TrimSpace(text)
+	if short := clip(text, n); short != text {
+		return short + "…"
+	}
+	return text
+}
+
+// clip gives at most so many characters of a text, up to the end of a word if one is near.
+func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}
-	runes := []rune(text)
-	return strings.TrimSpace(string(runes[:n])) + "…"
+	text = string([]rune(text)[:n])
+	if at := strings.LastIndexByte(text, ' '); at > len(text)*3/4 {
+		text = text[:at]
+	}
+	return strings.TrimSpace(text)
 }

@@ -5,12 +5,16 @@
 //     knows no language and no facts. It asks for the tools that fit and answers from
 //     their results:
 //
-//     user message ─┬─ names an endpoint ───────► that tool ─────────┐
-//     .             ├─ code block, arithmetic ──► codeExecution ─────┤
-//     .             ├─ question ────────────────► knowledge, webSearch┤
+//     user message ─┬─ names a tool ──────────► that tool ───────────┐
+//     .             ├─ code block, arithmetic ─► codeExecution ──────┤
+//     .             ├─ question ───────────────► knowledge, webSearch ┤
 //     .             └─ no tool fits ──────────────────────────────────┴─► answer
 //
-//     Tools are asked for once a message, all at the same time. Without tools it does
+//     A tool (an endpoint of httpRequest, a tool of an MCP server) is named by its name, or by all words of it.
+//     Its arguments are the JSON object in the message, what it says as "name: value", and for what is required
+//     then guesses by schema. Tools are asked for once a message, all at the same time. What their sources say is
+//     stated in the sources' own words, with a marker behind each sentence; a tool that failed, that a person
+//     refused, or that found nothing is named. Without tools it does
 //     simple arithmetic, finds what was said earlier in the session, looks for the
 //     answer among its instructions and the data sent along, and otherwise says that it
 //     cannot answer.

@@ -189,18 +189,38 @@ func countWords(s string) int64 {
 	return n
 }
 
-// words gives the lower-case words of a text that carry meaning.
+// words gives the lower-case words of a text that carry meaning. Scripts that write words without space between them
+// give pairs of characters instead.
 func words(text string) []string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
 	})
-	kept := fields[:0]
+	var kept []string
 	for _, f := range fields {
-		if !stopWords[f] {
+		switch {
+		case strings.ContainsFunc(f, isUnspaced):
+			kept = append(kept, pairs(f)...)
+		case !stopWords[f]:
 			kept = append(kept, f)
 		}
 	}
 	return kept
+}
+
+func isUnspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer)
+}
+
+func pairs(word string) []string {
+	runes := []rune(word)
+	if len(runes) == 1 {
+		return []string{word}
+	}
+	list := make([]string, 0, len(runes)-1)
+	for i := range len(runes) - 1 {
+		list = append(list, string(runes[i:i+2]))
+	}
+	return list
 }
 
 var stopWords = setOf(`a about all am an and any are as at be been but by can could did do does for from get give

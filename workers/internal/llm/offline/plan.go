@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"parley/workers/internal/llm"
 )
@@ -14,6 +15,9 @@ var (
 	questioning = regexp.MustCompile(`(?i)^(?:please\s+)?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|` +
 		`will|would|should|has|have|search|find|look up|tell me|explain|describe|summari[sz]e|list|compare)\b`)
 )
+
+// maxQuery bounds a search, in characters.
+const maxQuery = 400
 
 // The tools with a use of their own, by plain name; every other tool is an endpoint to be named.
 const (
@@ -25,10 +29,8 @@ const (
 // plan gives the calls that fit a message, in the order of the package's drawing; nil if none does.
 func plan(tools []llm.ToolSpec, message string) []llm.ToolCall {
 	var calls []llm.ToolCall
-	for _, t := range tools {
-		if args, ok := endpointCall(t, message); ok {
-			calls = append(calls, newCall(t, args))
-		}
+	for _, t := range named(tools, message) {
+		calls = append(calls, newCall(t, arguments(t, message)))
 	}
 	if code := codeFor(message); code != "" {
 		if i := find(tools, toolCode); i >= 0 {
@@ -41,11 +43,14 @@ func plan(tools []llm.ToolSpec, message string) []llm.ToolCall {
 	}
 	for _, name := range []string{toolKnowledge, toolWebSearch} {
 		if i := find(tools, name); i >= 0 {
-			calls = append(calls, newCall(tools[i], map[string]any{textProperty(tools[i], "query"): strings.TrimSpace(message)}))
+			calls = append(calls, newCall(tools[i], map[string]any{textProperty(tools[i], "query"): query(message)}))
 		}
 	}
 	return calls
 }
+
+// query gives what to search for, no longer than search tools take.
+func query(message string) string { return clip(strings.Join(strings.Fields(message), " "), maxQuery) }
 
 func newCall(t llm.ToolSpec, args map[string]any) llm.ToolCall {
 	b, err := json.Marshal(args) // map keys come sorted: the same call every time
@@ -66,7 +71,8 @@ func find(tools []llm.ToolSpec, name string) int {
 
 func isQuestion(message string) bool {
 	message = strings.TrimSpace(message)
-	return strings.HasSuffix(message, "?") || questioning.MatchString(message)
+	return strings.HasSuffix(message, "?") || strings.HasSuffix(message, "？") || strings.HasSuffix(message, "؟") ||
+		questioning.MatchString(message)
 }
 
 // codeFor gives Python for a message with a code block or a calculation, "" for any other.
@@ -80,115 +86,65 @@ func codeFor(message string) string {
 	return ""
 }
 
-type schema struct {
-	Properties map[string]property `json:"properties"`
-	Required   []string            `json:"required"`
-}
-
-type property struct {
-	Type string            `json:"type"`
-	Enum []json.RawMessage `json:"enum"`
-}
-
-func schemaOf(t llm.ToolSpec) schema {
-	var s schema
-	_ = json.Unmarshal(t.Schema, &s) // a schema that says nothing of properties asks for none
-	return s
-}
-
-// textProperty names the argument that takes the text: the usual one, or the first required text there is.
-func textProperty(t llm.ToolSpec, usual string) string {
-	s := schemaOf(t)
-	if _, ok := s.Properties[usual]; ok {
-		return usual
-	}
-	for _, name := range s.Required {
-		if s.Properties[name].Type == "string" {
-			return name
+// named gives the tools that a message names, those with a use of their own apart: by name, or else by all words of a
+// name, where a name whose words are all in another's that is named too does not count.
+func named(tools []llm.ToolSpec, message string) []llm.ToolSpec {
+	var exact, loose []llm.ToolSpec
+	said := setOf(strings.Join(nameWords(message), " "))
+	for _, t := range tools {
+		switch plain(t.Name) {
+		case toolKnowledge, toolWebSearch, toolCode:
+			continue
+		}
+		if mentions(message, t.Name) {
+			exact = append(exact, t)
+		}
+		if containsAll(said, nameWords(t.Name)) {
+			loose = append(loose, t)
 		}
 	}
-	return usual
+	if len(exact) > 0 {
+		return exact
+	}
+	return slices.DeleteFunc(slices.Clone(loose), func(t llm.ToolSpec) bool {
+		return slices.ContainsFunc(loose, func(o llm.ToolSpec) bool {
+			words := nameWords(o.Name)
+			return len(words) > len(nameWords(t.Name)) && containsAll(setOf(strings.Join(words, " ")), nameWords(t.Name))
+		})
+	})
 }
 
-// endpointCall gives the arguments for an endpoint that the message names: by the tool's name, or by a choice one of its arguments offers.
-func endpointCall(t llm.ToolSpec, message string) (map[string]any, bool) {
-	switch plain(t.Name) {
-	case toolKnowledge, toolWebSearch, toolCode:
-		return nil, false
-	}
-	s := schemaOf(t)
-	named := mentions(message, t.Name)
-	args := jsonIn(message)
-	for name, p := range s.Properties {
-		if choice, ok := chosen(p, message); ok {
-			args[name] = choice
-			named = true
+func containsAll(set map[string]bool, words []string) bool {
+	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !set[w] })
+}
+
+// nameWords takes a name, or a text with names in it, apart where its writing does: crm_findOrder is crm, find, order.
+func nameWords(s string) []string {
+	var words []string
+	begin, last := -1, rune(0)
+	end := func(at int) {
+		if begin >= 0 {
+			words = append(words, strings.ToLower(s[begin:at]))
 		}
+		begin = -1
 	}
-	if !named {
-		return nil, false
-	}
-	for _, name := range s.Required {
-		if _, ok := args[name]; !ok {
-			args[name] = guess(name, s.Properties[name].Type, message)
+	for i, r := range s {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end(i)
+		case unicode.IsUpper(r) && unicode.IsLower(last):
+			end(i)
+			begin = i
+		case begin < 0:
+			begin = i
 		}
+		last = r
 	}
-	return args, true
+	end(len(s))
+	return words
 }
 
 // mentions reports whether a name stands in a text as a word of its own, in any case.
 func mentions(text, name string) bool {
 	return regexp.MustCompile(`(?i)(?:^|[^\pL\pN_-])` + regexp.QuoteMeta(name) + `(?:$|[^\pL\pN_-])`).MatchString(text)
-}
-
-func chosen(p property, message string) (string, bool) {
-	for _, raw := range p.Enum {
-		var choice string
-		if json.Unmarshal(raw, &choice) == nil && len(choice) > 2 && mentions(message, choice) {
-			return choice, true
-		}
-	}
-	return "", false
-}
-
-// jsonIn gives the JSON object that a message contains, or an empty one.
-func jsonIn(message string) map[string]any {
-	args := map[string]any{}
-	from, to := strings.IndexByte(message, '{'), strings.LastIndexByte(message, '}')
-	if from < 0 || to < from || json.Unmarshal([]byte(message[from:to+1]), &args) != nil || args == nil {
-		return map[string]any{}
-	}
-	return args
-}
-
-var number = regexp.MustCompile(`-?\d+(?:\.\d+)?`)
-
-// guess finds a value for a required argument: written as "name: value" or "name = value", else what its type allows.
-func guess(name, kind, message string) any {
-	said := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(name) + `\s*(?:[:=]|is)?\s*("[^"]*"|[^\s,;"]+)`).FindStringSubmatch(message)
-	value := ""
-	if said != nil {
-		value = strings.Trim(said[1], `"`)
-	}
-	switch kind {
-	case "integer", "number":
-		if !number.MatchString(value) {
-			value = number.FindString(message)
-		}
-		if n := number.FindString(value); n != "" {
-			return json.Number(n)
-		}
-		return 0
-	case "boolean":
-		return !strings.EqualFold(value, "false") && !strings.EqualFold(value, "no")
-	case "object":
-		return map[string]any{}
-	case "array":
-		return []any{}
-	default:
-		if value != "" {
-			return value
-		}
-		return strings.TrimSpace(message)
-	}
 }

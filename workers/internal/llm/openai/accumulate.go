@@ -7,10 +7,8 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 
 	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/remote"
 )
-
-// maxToolCalls bounds the calls of one answer; no model asks for nearly as many.
-const maxToolCalls = 128
 
 // accumulator puts decoded chunks together. openai-go has one too, but it refuses streams
 // whose chunks differ in id, merges parallel calls of servers that number them all 0, and
@@ -65,8 +63,8 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) error {
 	call := a.call(d.Index, d.ID)
 	if call == nil {
-		if len(a.calls) >= maxToolCalls {
-			return llm.NewError(llm.KindBadResponse, errors.New("too many tool calls in one answer"))
+		if len(a.calls) >= remote.MaxToolCalls {
+			return remote.ErrTooManyCalls()
 		}
 		a.calls = append(a.calls, partialCall{index: d.Index})
 		call = &a.calls[len(a.calls)-1]
@@ -103,10 +101,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	case a.finish == "content_filter":
 		return llm.Response{}, llm.NewError(llm.KindFiltered, nil)
 	case a.finish == "length" && len(a.calls) > 0:
-		e := llm.NewError(llm.KindTruncated, errors.New("output limit inside a tool call"))
-		e.Retryable = false // the same limit would cut it again
-		e.Message = "The model reached its output limit in the middle of a tool call."
-		return llm.Response{}, e
+		return llm.Response{}, remote.ErrCutCall()
 	case a.finish == "length":
 		r.StopReason = llm.StopLength
 	case len(a.calls) > 0:
@@ -121,22 +116,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	}
 	r.Usage = a.usage
 	if !a.said {
-		r.Usage = estimate(req, &r)
+		r.Usage = remote.EstimateUsage(req, &r)
 	}
 	return r, nil
-}
-
-// estimate stands in for the usage of servers that report none, so that caps on tokens still hold.
-func estimate(req llm.Request, r *llm.Response) llm.Usage {
-	in := len(req.System)
-	for _, m := range req.Messages {
-		in += m.Size()
-	}
-	for _, t := range req.Tools {
-		in += len(t.Name) + len(t.Description) + len(t.Schema)
-	}
-	out := llm.Message{Text: r.Text, ToolCalls: r.ToolCalls}.Size()
-	return llm.Usage{
-		InputTokens: int64(llm.EstimateTokens(in)), OutputTokens: int64(llm.EstimateTokens(out)), Estimated: true,
-	}
 }

@@ -1,78 +1,34 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"parley/workers/internal/llm"
 )
 
-// maxRetryAfter keeps an absurd Retry-After from overflowing; callers have shorter limits of their own.
-const maxRetryAfter = 24 * time.Hour
-
-// maxErrorBody bounds, in bytes, what is read of an error answer; OpenAI's are below 1 KiB.
-const maxErrorBody = 64 << 10
-
-// failure says why a stream ended without an answer: the caller's context, the call's own with
-// its limits, the response (nil if there was none) and the stream's error are asked in turn.
-func failure(ctx, callCtx context.Context, err error, res *http.Response) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("streaming from model: %w", ctx.Err())
-	}
-	if limit := limitOf(callCtx); limit != nil {
-		return llm.NewError(llm.KindTimeout, limit)
-	}
-	var tooLarge *http.MaxBytesError
-	var inStream *ssestream.StreamError
-	var syntax *json.SyntaxError
-	var netErr net.Error
-	switch {
-	case res != nil && res.StatusCode >= http.StatusBadRequest:
-		return fromStatus(res)
-	case errors.As(err, &inStream):
-		return fromEvent(inStream)
-	case errors.As(err, &tooLarge):
-		return llm.NewError(llm.KindTooLarge, err)
-	case errors.As(err, &syntax):
-		return llm.NewError(llm.KindBadResponse, err)
-	case res == nil && errors.As(err, &netErr) && netErr.Timeout():
-		return llm.NewError(llm.KindTimeout, err)
-	case res == nil:
-		return llm.NewError(llm.KindUnavailable, err)
-	default: // the stream ended, cleanly or not, before the answer did
-		return llm.NewError(llm.KindTruncated, err)
-	}
-}
-
 // fromStatus classifies an HTTP error answer by its status and what its body says.
-func fromStatus(res *http.Response) error {
-	// openai-go has read the body and put it back; its own error does not know flat error objects
-	// and numeric codes, and would bring request and key along.
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
-	if err != nil {
-		body = nil // the status alone says enough
-	}
+func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)
-	e := llm.NewError(kindOf(res.StatusCode, d.code(), d.Message), fmt.Errorf("status %d from provider", res.StatusCode))
-	if res.StatusCode == http.StatusNotFound {
+	e := llm.NewError(kindOf(status, d.code(), d.Message), fmt.Errorf("status %d from provider", status))
+	if status == http.StatusNotFound {
 		e.Message = "The model provider does not know this model."
 	}
-	e.RetryAfter = retryAfter(res.Header, time.Now())
 	return e
 }
 
-// fromEvent classifies an error that came as an event inside the stream.
-func fromEvent(event *ssestream.StreamError) error {
+// fromEvent classifies an error that came as an event inside the stream, nil for any other.
+func fromEvent(err error) *llm.Error {
+	var event *ssestream.StreamError
+	if !errors.As(err, &event) {
+		return nil
+	}
 	d := readDetail(event.Event.Data)
 	status, err := strconv.Atoi(d.word())
 	if err != nil {
@@ -142,30 +98,4 @@ func isContextLength(code, message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(message, "maximum context length") || strings.Contains(message, "context size") ||
 		strings.Contains(message, "context window")
-}
-
-// retryAfter reads Retry-After-Ms and Retry-After (seconds or a date); 0 when absent, past or unreadable.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	d := time.Duration(0)
-	value := h.Get("Retry-After")
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return clampRetry(ms / 1000)
-	}
-	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
-		return clampRetry(seconds)
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		d = at.Sub(now)
-	}
-	return min(max(d, 0), maxRetryAfter)
-}
-
-func clampRetry(seconds float64) time.Duration {
-	if !(seconds > 0) { // NaN included
-		return 0
-	}
-	if seconds >= maxRetryAfter.Seconds() {
-		return maxRetryAfter
-	}
-	return time.Duration(seconds * float64(time.Second))
 }

@@ -18,6 +18,7 @@ import (
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/llmtest"
 	"parley/workers/internal/llm/openai"
+	"parley/workers/internal/llm/remote"
 )
 
 func TestConformance(t *testing.T) {
@@ -272,44 +273,14 @@ func TestModelNames(t *testing.T) {
 	}
 }
 
-// pipes is a listener and dialer over net.Pipe, so that waiting on it counts as waiting in a synctest bubble.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { close(p.done); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	p.conns <- server
-	return client, nil
-}
-
 // piped gives a model of a server inside the test's bubble.
-func piped(t *testing.T, h http.Handler, limits openai.Limits) llm.Model {
+func piped(t *testing.T, handler http.Handler, limits remote.Limits) llm.Model {
 	t.Helper()
-	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(network) }()
-	p, err := openai.New(openai.Config{BaseURL: "http://model.test/v1", Dial: network.dial, Limits: limits})
+	p, err := openai.New(openai.Config{BaseURL: "http://model.test/v1", Dial: llmtest.Serve(t, handler), Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		p.Close()
-		_ = server.Close()
-	})
+	t.Cleanup(p.Close)
 	m, err := p.Model("m")
 	if err != nil {
 		t.Fatal(err)
@@ -351,7 +322,7 @@ func TestLimits(t *testing.T) {
 				if tt.serve != nil {
 					handler = tt.serve
 				}
-				m := piped(t, handler, openai.Limits{})
+				m := piped(t, handler, remote.Limits{})
 				began := time.Now()
 				_, err := m.Stream(t.Context(), say(tt.prompt), func(llm.Delta) {})
 				took := time.Since(began)
@@ -409,7 +380,7 @@ func TestConnectLimit(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := piped(t, openaistub.New(), openai.Limits{Total: time.Hour})
+		m := piped(t, openaistub.New(), remote.Limits{Total: time.Hour})
 		res, err := m.Stream(t.Context(), say("a b c"), func(llm.Delta) { <-time.After(40 * time.Second) })
 		if err != nil || res.Text != "echo: a b c" {
 			t.Errorf("got %+v, %v", res, err)

@@ -1,4 +1,4 @@
-package openaistub
+package modelstub
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package openai
+package remote
 
 import (
 	"context"
@@ -15,10 +15,11 @@ type Limits struct {
 	Total      time.Duration // from the start to the end: 120 s
 }
 
-// afterFinish is how long a complete answer's usage may still be waited for.
+// afterFinish is how long what follows a complete answer may still be waited for.
 const afterFinish = 2 * time.Second
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults fills in what is not set.
+func (l Limits) WithDefaults() Limits {
 	set := func(d *time.Duration, value time.Duration) {
 		if *d <= 0 {
 			*d = value
@@ -39,9 +40,9 @@ var (
 	errTotal      = errors.New("not complete within the limit")
 )
 
-// watch cancels one request when one of its limits runs out. Its timers are the
+// Watch cancels one request when one of its limits runs out. Its timers are the
 // runtime's own: no goroutine waits, however many requests are open.
-type watch struct {
+type Watch struct {
 	cancel  context.CancelCauseFunc
 	limits  Limits
 	connect *time.Timer
@@ -50,9 +51,9 @@ type watch struct {
 	first   bool
 }
 
-// startWatch starts the clocks and gives the context to make the request with.
-func startWatch(parent context.Context, limits Limits) (context.Context, *watch) {
-	w := &watch{limits: limits, first: true}
+// StartWatch starts the clocks and gives the context to make the request with.
+func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch) {
+	w := &Watch{limits: limits, first: true}
 	ctx, cancel := context.WithCancelCause(parent)
 	w.cancel = cancel
 	after := func(d time.Duration, cause error) *time.Timer {
@@ -66,8 +67,8 @@ func startWatch(parent context.Context, limits Limits) (context.Context, *watch)
 	}), w
 }
 
-// pause stops the clock on chunks when one has arrived; the first one is then past.
-func (w *watch) pause() {
+// Pause stops the clock on chunks when one has arrived; the first one is then past.
+func (w *Watch) Pause() {
 	w.chunk.Stop()
 	if w.first {
 		w.first = false
@@ -76,15 +77,15 @@ func (w *watch) pause() {
 	}
 }
 
-// resume starts the clock on the next chunk; before the first one it is already running.
-func (w *watch) resume() {
+// Resume starts the clock on the next chunk; before the first one it is already running.
+func (w *Watch) Resume() {
 	if !w.first {
 		w.chunk.Reset(w.limits.IdleChunk)
 	}
 }
 
-// finishing shortens the wait for what follows a complete answer.
-func (w *watch) finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
+// Finishing shortens the wait for what follows a complete answer.
+func (w *Watch) Finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
 
 // limitOf gives the limit that ended the request of a context, nil if none did.
 func limitOf(ctx context.Context) error {
@@ -96,7 +97,8 @@ func limitOf(ctx context.Context) error {
 	return nil
 }
 
-func (w *watch) stop() {
+// Stop ends the watch and the request.
+func (w *Watch) Stop() {
 	w.connect.Stop()
 	w.total.Stop()
 	w.chunk.Stop()

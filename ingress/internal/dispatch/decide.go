@@ -1,0 +1,32 @@
+package dispatch
+
+import (
+	"context"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// Answer is a person's decision about the action that a run waits for.
+type Answer struct {
+	OrganizationID string
+	Principal      string // whose run it must be; "" is anybody's
+	RunID          string
+	ToolCallID     string
+	Decision       domain.Decision
+	By             string // who decides
+}
+
+// Decide answers the action that a run waits for. A run that goes on by that takes a place like any other; whoever
+// waits for one that ends by it is told.
+func (d *Dispatcher) Decide(ctx context.Context, a Answer) (store.StoredRun, error) {
+	decided, err := d.store.Decide(ctx, a.OrganizationID, a.Principal, a.RunID, a.ToolCallID, a.Decision, a.By)
+	if err != nil {
+		return store.StoredRun{}, refusal(err)
+	}
+	d.tell(ctx, decided.Ended)
+	if decided.Resumed {
+		d.handOver(ctx, map[string]int{a.OrganizationID: 1})
+	}
+	return decided.Run, nil
+}

@@ -1,0 +1,229 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/apierr"
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// desk is a dispatcher over real servers, and an organization whose runs the test carries out itself.
+type desk struct {
+	*testing.T
+	*Dispatcher
+	bus   *bus.Bus
+	org   string
+	agent string
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	st, err := store.Open(testkit.Postgres(t), 8)
+	must(t, err)
+	t.Cleanup(func() { _ = st.Close() })
+	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	must(t, err)
+	t.Cleanup(b.Close)
+	_, err = b.EnsureStream(t.Context())
+	must(t, err)
+	d := New(Config{Window: 8, BacklogMax: 100}, st, b, zerolog.Nop())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = d.Run(t.Context()) })
+	t.Cleanup(wg.Wait)
+	account, err := st.SignUp(t.Context(), store.NewUser{Email: "ada@example.com", Name: "Ada", PasswordHash: "hash"},
+		store.NewLogin{TokenHash: secrets.Hash("token"), ExpiresAt: time.Now().Add(time.Hour)})
+	must(t, err)
+	agent, err := st.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
+		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
+	})
+	must(t, err)
+	return &desk{T: t, Dispatcher: d, bus: b, org: account.Organization.ID, agent: agent.ID}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *desk) submit() *Submitted {
+	d.Helper()
+	run := store.NewRun{
+		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "api",
+		Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
+	}
+	run.SessionID = run.ID
+	run.SessionKey, run.Dedupe = contract.Hash(d.org, run.ID), contract.Dedupe(d.org, contract.EndpointAutomation, run.ID)
+	s, err := d.Submit(d.Context(), run)
+	must(d.T, err)
+	return s
+}
+
+// park lets a run wait for a person, and tells nobody; it gives what is to be told.
+func (d *desk) park(runID, callID string) (tell func()) {
+	d.Helper()
+	ctx := d.Context()
+	claims, err := d.store.Claim(ctx, []string{runID})
+	must(d.T, err)
+	held := claims[0].Run.Held()
+	_, _, err = d.store.PrepareEffect(ctx, held, domain.Effect{CallID: callID, Name: "n", SideEffect: domain.SideEffectUnsafe, Key: callID}, true)
+	must(d.T, err)
+	parked, err := d.store.Park(ctx, held, domain.RequiredAction{ToolCallID: callID, Name: "n", Input: json.RawMessage(`{}`)}, store.Chunk{})
+	must(d.T, err)
+	if !parked.Parked {
+		d.Fatalf("not parked: %+v", parked)
+	}
+	return func() { d.bus.Done(runID, d.inbox, nil) }
+}
+
+// read is the run as it stands, for whoever did not accept it.
+func (d *desk) read(runID string) *Submitted {
+	d.Helper()
+	run, err := d.store.RunByID(d.Context(), d.org, "", runID)
+	must(d.T, err)
+	return Attach(run)
+}
+
+// wait begins to wait, and returns once that is known to the dispatcher.
+func (d *desk) wait(s *Submitted) chan Result {
+	d.Helper()
+	out, before := make(chan Result, 1), d.count(s)
+	go func() {
+		r, err := d.Await(d.Context(), s, 20*time.Second)
+		if err != nil {
+			d.Errorf("waiting: %v", err)
+		}
+		out <- r
+	}()
+	if s.wait == nil { // the owner's was there from the beginning
+		for deadline := time.Now().Add(10 * time.Second); d.count(s) == before; {
+			if time.Now().After(deadline) {
+				d.Fatal("nobody waits")
+			}
+		}
+	}
+	return out
+}
+
+func (d *desk) count(s *Submitted) int {
+	d.waiting.mu.Lock()
+	defer d.waiting.mu.Unlock()
+	if run := d.waiting.runs[s.Run.Run.ID]; run != nil {
+		return len(run.waits)
+	}
+	return 0
+}
+
+// soon fails the test unless a wait ends before its time.
+func (d *desk) soon(what string, got chan Result, ended bool) {
+	d.Helper()
+	began := time.Now()
+	r := <-got
+	if took := time.Since(began); took > 15*time.Second || r.Ended != ended {
+		d.Errorf("%s ended after %s with %+v", what, took, r)
+	}
+}
+
+// still fails the test if a wait has ended, although its run was read meanwhile.
+func (d *desk) still(what string, got chan Result, runID string) {
+	d.Helper()
+	must(d.T, d.waiting.readSome(d.Context(), []store.RunOf{{OrganizationID: d.org, RunID: runID}}))
+	select {
+	case r := <-got:
+		d.Errorf("%s ended with %+v", what, r)
+	default:
+	}
+}
+
+func TestAWaitEndsWhenItsRunWaitsItself(t *testing.T) {
+	t.Parallel()
+	for name, told := range map[string]bool{"told": true, "found by the poll": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			own := d.submit()
+			runID := own.Run.Run.ID
+			attached := d.read(runID)
+			first, second := d.wait(own), d.wait(attached)
+			d.still("a wait for a queued run", first, runID)
+			if tell := d.park(runID, "one"); told {
+				tell()
+			}
+			d.soon("the owner's wait", first, false)
+			d.soon("an attacher's wait", second, false)
+			d.Release(own)
+			d.Release(attached)
+			later := d.read(runID)
+			third := d.wait(later)
+			d.still("a wait that began with the action", third, runID)
+			decided, err := d.Decide(t.Context(), Answer{OrganizationID: d.org, RunID: runID, ToolCallID: "one", Decision: domain.DecisionApprove, By: "ada"})
+			must(t, err)
+			if decided.Run.Status != domain.RunQueued {
+				t.Errorf("approved the run is %s", decided.Run.Status)
+			}
+			d.still("a wait for a run that goes on", third, runID)
+			if tell := d.park(runID, "two"); told {
+				tell()
+			}
+			d.soon("a wait for another action", third, false)
+			d.Release(later)
+			last := d.read(runID)
+			fourth := d.wait(last)
+			_, err = d.Cancel(t.Context(), d.org, "", runID)
+			must(t, err)
+			d.soon("a wait for the end", fourth, true)
+			d.Release(last)
+			if n := d.count(last); n != 0 {
+				t.Errorf("%d waits are left", n)
+			}
+		})
+	}
+}
+
+// Of a run that goes on by a decision the job is there at once, without the sweeper.
+func TestADecisionRings(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	own := d.submit()
+	defer d.Release(own)
+	lane, runID := d.bus.Lane(domain.LaneAutomation), own.Run.Run.ID
+	ring := func() {
+		t.Helper()
+		for deadline, rung := time.Now().Add(10*time.Second), false; !rung; {
+			must(t, lane.Fetch(t.Context(), 1, 100*time.Millisecond, func(bell *bus.Doorbell) {
+				rung = bell.RunID == runID
+				bell.Ack()
+			}))
+			if time.Now().After(deadline) {
+				t.Fatal("nobody rings")
+			}
+		}
+	}
+	ring()
+	d.park(runID, "one")
+	answer := Answer{OrganizationID: d.org, RunID: runID, ToolCallID: "one", Decision: domain.DecisionDeny, By: "ada"}
+	_, err := d.Decide(t.Context(), answer)
+	must(t, err)
+	ring()
+	again, err := d.Decide(t.Context(), answer)
+	must(t, err)
+	if again.Run.Status != domain.RunQueued {
+		t.Errorf("decided twice the run is %s", again.Run.Status)
+	}
+	answer.Decision = domain.DecisionApprove
+	if _, err = d.Decide(t.Context(), answer); apierr.CodeOf(err) != apierr.VersionConflict {
+		t.Errorf("decided otherwise: %v", err)
+	}
+}

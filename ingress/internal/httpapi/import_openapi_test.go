@@ -1,0 +1,218 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/secrets"
+)
+
+// petsJSON is a document with three operations; the last one cannot be imported.
+const petsJSON = `{"openapi":"3.0.3","info":{"title":"Pets","version":"1"},"servers":[{"url":"https://pets.example.com/v1"}],"paths":{
+	"/pets/{petId}":{"get":{"operationId":"getPet","summary":"Reads a pet","parameters":[{"name":"petId","in":"path","required":true,"schema":{"type":"string"}}],
+		"responses":{"200":{"description":"The pet"}}}},
+	"/pets":{"post":{"operationId":"addPet","summary":"Adds a pet","requestBody":{"required":true,"content":{"application/json":{"schema":{"type":"object",
+		"properties":{"name":{"type":"string"}},"required":["name"]}}}},"responses":{"201":{"description":"The pet"}}}},
+	"/photos":{"post":{"operationId":"addPhoto","requestBody":{"required":true,"content":{"multipart/form-data":{"schema":{"type":"object","properties":{"file":{"type":"string","format":"binary"}}}}}},
+		"responses":{"201":{"description":"The photo"}}}}}}`
+
+// petsYAML is a part of the same.
+const petsYAML = `openapi: 3.1.0
+info: {title: Pets, version: "1"}
+servers: [{url: "https://pets.example.com/v1"}]
+paths:
+  /pets/{petId}:
+    get:
+      operationId: getPet
+      summary: Reads a pet
+      parameters:
+        - {name: petId, in: path, required: true, schema: {type: string}}
+      responses: {"200": {description: The pet}}
+`
+
+// importInto sends an import's body.
+func (w *world) importInto(agentID, body string, headers ...string) answer {
+	w.t.Helper()
+	return w.do("POST", "/api/agents?action=import-openapi&id="+agentID, body, headers...)
+}
+
+// names are those of an agent's endpoints, as an answer shows the agent at a path.
+func (a answer) names(tb testing.TB, path string) string {
+	tb.Helper()
+	list, _ := a.json(tb, path).([]any)
+	out := []string{}
+	for _, e := range list {
+		if endpoint, ok := e.(map[string]any); ok {
+			out = append(out, fmt.Sprint(endpoint["name"]))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestImportOpenAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	agentID := w.agent(ada, smallAgent)
+	got := w.importInto(agentID, `{"document":`+petsJSON+`,"headers":{"Authorization":"Bearer hunter2"},"approval":"unsafe"}`, ada.auth).want(t, "all of it", 200, "")
+	const e = "agent.tools.httpRequest.endpoints"
+	if got.names(t, e) != "addPet getPet" && got.names(t, e) != "getPet addPet" {
+		t.Fatalf("imported were %q: %s", got.names(t, e), got.body)
+	}
+	if list, _ := got.json(t, "imported").([]any); len(list) != 2 {
+		t.Errorf("imported %v", list)
+	}
+	if skipped := got.text(t, "skipped.0.operation"); skipped == "" || got.text(t, "skipped.0.reason") == "" || got.json(t, "skipped.1") != nil {
+		t.Errorf("skipped: %s", got.body)
+	}
+	if got.json(t, "agent.tools.httpRequest.enabled") != true || got.text(t, "agent.tools.httpRequest.approval") != "unsafe" || got.json(t, "agent.version") != 2.0 {
+		t.Errorf("the agent is %s", got.body)
+	}
+	agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+	must(t, err)
+	for _, endpoint := range agent.Tools.HTTPRequest.Endpoints {
+		plain, err := w.api.Secrets.Open(endpoint.Headers["Authorization"], secrets.AgentHeaders(ada.org, agentID))
+		must(t, err)
+		if plain != "Bearer hunter2" || !strings.HasPrefix(endpoint.URL, "https://pets.example.com/v1/pets") {
+			t.Errorf("%s goes to %s with %q", endpoint.Name, endpoint.URL, plain)
+		}
+		if want := map[string]domain.SideEffect{"getPet": domain.SideEffectNone, "addPet": domain.SideEffectUnsafe}[endpoint.Name]; endpoint.SideEffect != want {
+			t.Errorf("%s has the side effect %q, want %q", endpoint.Name, endpoint.SideEffect, want)
+		}
+	}
+	if strings.Contains(string(got.body), "hunter2") || strings.Contains(w.log.String(), "hunter2") {
+		t.Error("the header is shown or logged")
+	}
+	// What came of it is an agent like any other: it can be read and sent back.
+	read := w.do("GET", "/api/agents?id="+agentID, "", ada.auth)
+	back := w.do("PUT", "/api/agents?id="+agentID, string(read.body), ada.auth).want(t, "sending back", 200, "")
+	if one, two := mustJSON(t, read.json(t, "tools")), mustJSON(t, back.json(t, "tools")); one != two {
+		t.Errorf("sent back\n%s\nbecame\n%s", one, two)
+	}
+}
+
+func TestImportingAgainReplacesByName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	agentID := w.agent(ada, `{"name":"x","systemPrompt":"p","tools":{"httpRequest":{"enabled":false,"approval":"always","endpoints":[
+		{"name":"getPet","method":"POST","url":"https://pets.example.com/old","headers":{"X-Old":"one"},"signingSecret":"`+signingSecret+`"},
+		{"name":"mine","method":"GET","url":"https://mine.example.com/","headers":{"X-Mine":"two"}}]}}}`)
+	open := func(sealed string) string {
+		t.Helper()
+		plain, err := w.api.Secrets.Open(sealed, secrets.AgentHeaders(ada.org, agentID))
+		must(t, err)
+		return plain
+	}
+	endpoints := func(what, body string) []domain.Endpoint {
+		t.Helper()
+		w.importInto(agentID, body, ada.auth).want(t, what, 200, "")
+		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+		must(t, err)
+		if tool := agent.Tools.HTTPRequest; !tool.Enabled || tool.Approval != domain.ApprovalAlways || len(tool.Endpoints) != 2 ||
+			tool.Endpoints[0].Name != "getPet" || tool.Endpoints[1].Name != "mine" || open(tool.Endpoints[1].Headers["X-Mine"]) != "two" {
+			t.Fatalf("%s: the tool is %+v", what, tool)
+		}
+		return agent.Tools.HTTPRequest.Endpoints
+	}
+	document := mustJSON(t, petsYAML)
+	pet := endpoints("without headers, to the same origin", `{"document":`+document+`}`)[0]
+	if pet.Method != "GET" || pet.URL != "https://pets.example.com/v1/pets/{petId}" || open(pet.Headers["X-Old"]) != "one" || open(pet.SigningSecret) != signingSecret {
+		t.Errorf("it became %+v", pet)
+	}
+	pet = endpoints("with headers", `{"document":`+document+`,"headers":{"X-New":"three","X-Old":"***"}}`)[0]
+	if len(pet.Headers) != 2 || open(pet.Headers["X-New"]) != "three" || open(pet.Headers["X-Old"]) != "one" {
+		t.Errorf("it became %+v", pet)
+	}
+	w.importInto(agentID, `{"document":`+document+`,"serverUrl":"https://evil.example.com","headers":{"X-Old":"***"}}`, ada.auth).
+		want(t, "stealing a header", 400, "invalid_request headers.X-Old:invalid_value")
+	pet = endpoints("without headers, to another origin", `{"document":`+document+`,"serverUrl":"https://other.example.com/v2"}`)[0]
+	if pet.URL != "https://other.example.com/v2/pets/{petId}" || pet.Headers != nil || pet.SigningSecret != "" {
+		t.Errorf("it became %+v", pet)
+	}
+	w.importInto(agentID, `{"document":`+document+`,"headers":{"X-None":"***"}}`, ada.auth).
+		want(t, "nothing to keep", 400, "invalid_request headers.X-None:invalid_value")
+}
+
+func TestImportsAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
+	w.join(bea, ada.org, domain.RoleMember)
+	agentID := w.agent(ada, smallAgent)
+	pets := `"document":` + petsJSON
+	many := []string{}
+	for i := range 33 {
+		many = append(many, fmt.Sprintf(`"/p%d":{"get":{"operationId":"op%d","responses":{"200":{"description":"x"}}}}`, i, i))
+	}
+	large := `{"openapi":"3.0.3","info":{"title":"x","version":"1"},"servers":[{"url":"https://a.b"}],"paths":{` + strings.Join(many, ",") + `}}`
+	for name, c := range map[string]struct{ body, problems string }{
+		"nothing":            {`{}`, "document:required"},
+		"no document":        {`{"document":null}`, "document:invalid_type"},
+		"a list":             {`{"document":[]}`, "document:invalid_type"},
+		"a number":           {`{"document":1}`, "document:invalid_type"},
+		"empty":              {`{"document":""}`, "document:too_short"},
+		"unknown field":      {`{` + pets + `,"url":"https://a.b/openapi.json"}`, "url:unknown_field"},
+		"no operations":      {`{` + pets + `,"operations":[]}`, "operations:too_short"},
+		"doubled operations": {`{` + pets + `,"operations":["getPet","getPet",""]}`, "operations[1]:duplicate operations[2]:too_short"},
+		"all at once": {
+			`{"document":"","operations":[],"serverUrl":"ftp://x","headers":{"Host":"x"},"approval":"sometimes","version":0}`,
+			"document:too_short operations:too_short serverUrl:invalid_value headers.Host:invalid_value approval:invalid_value version:invalid_value",
+		},
+		"too many":    {`{"document":` + large + `}`, "operations:too_long"},
+		"old version": {`{` + pets + `,"version":7}`, "version_conflict"},
+	} {
+		got := w.importInto(agentID, c.body, ada.auth)
+		if c.problems == "version_conflict" {
+			got.want(t, name, 409, c.problems)
+		} else {
+			got.want(t, name, 400, "invalid_request "+c.problems)
+		}
+	}
+	body := `{` + pets + `}`
+	w.importInto(agentID, body, bea.auth, "X-Organization-Id: "+ada.org).want(t, "a member", 403, "permission_denied")
+	w.importInto(agentID, body, bea.auth).want(t, "another organization", 404, "not_found")
+	w.importInto(agentID, body, sayDemo).want(t, "a demo visitor", 403, "demo_restricted")
+	w.importInto(agentID, body).want(t, "nobody", 401, "unauthenticated")
+	w.do("POST", "/api/agents?action=import-openapi", body, ada.auth).want(t, "no agent", 400, "invalid_request id:required")
+	w.importInto("tpl_support", body, ada.auth).want(t, "a template", 404, "not_found")
+	if got := w.do("GET", "/api/agents?id="+agentID, "", ada.auth); got.json(t, "version") != 1.0 || got.json(t, "tools.httpRequest") != nil {
+		t.Errorf("the agent became %s", got.body)
+	}
+	w.importInto(agentID, `{`+pets+`,"version":1}`, ada.auth).want(t, "the current version", 200, "")
+}
+
+// A document may be large, other bodies may not; and an agent that can be read can be sent back.
+func TestLargeImports(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	agentID := w.agent(ada, smallAgent)
+	sized := func(n int) string {
+		const head, tail = `{"document":`, `}`
+		return head + petsJSON + strings.Repeat(" ", n-len(head)-len(petsJSON)-len(tail)) + tail
+	}
+	w.importInto(agentID, sized(2<<20), ada.auth).want(t, "the largest body", 200, "")
+	w.importInto(agentID, sized(2<<20+1), ada.auth).want(t, "one byte more", 413, "payload_too_large")
+	w.do("PUT", "/api/agents?id="+agentID, `{"name":"`+strings.Repeat("x", maxBody)+`"}`, ada.auth).want(t, "another body", 413, "payload_too_large")
+	wide := map[string]any{}
+	for i := range 30 {
+		wide[fmt.Sprintf("/p%d", i)] = map[string]any{"post": map[string]any{
+			"operationId": fmt.Sprintf("op%d", i), "responses": map[string]any{"200": map[string]any{"description": "x"}},
+			"requestBody": map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": map[string]any{
+				"type": "object", "properties": map[string]any{"x": map[string]any{"type": "string", "description": strings.Repeat("y", 12_000)}},
+			}}}},
+		}}
+	}
+	document, err := json.Marshal(map[string]any{
+		"openapi": "3.0.3", "info": map[string]any{"title": "x", "version": "1"}, "servers": []any{map[string]any{"url": "https://a.b"}}, "paths": wide,
+	})
+	must(t, err)
+	w.importInto(agentID, `{"document":`+string(document)+`}`, ada.auth).want(t, "an agent too large to be sent back", 400, "invalid_request operations:too_long")
+	w.importInto(agentID, `{"document":`+string(document)+`,"operations":["op1","op2"]}`, ada.auth).want(t, "some of it", 200, "")
+	read := w.do("GET", "/api/agents?id="+agentID, "", ada.auth)
+	w.do("PUT", "/api/agents?id="+agentID, string(read.body), ada.auth).want(t, "sending back", 200, "")
+}

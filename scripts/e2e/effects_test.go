@@ -1,0 +1,279 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+	"parley/shared/testkit/openaistub"
+)
+
+// The points of a side-effecting call at which its processes are struck: before the ledger has it, before it is
+// flipped to sending, when the receiver has it and has not counted it, when it is counted and not answered, when it
+// is answered and that is not stored, and when that is stored and not in the run's journal.
+var points = []string{"entry", "flip", "arrived", "counted", "outcome", "step"}
+
+// paying makes an agent with two endpoints of a till: one whose effect must not happen twice, and one that honours keys.
+func (a account) paying(t *testing.T, url string, options map[string]any) account {
+	t.Helper()
+	endpoint := func(name, effect string) map[string]any {
+		return map[string]any{
+			"name": name, "description": "Pays.", "method": "POST", "url": url + "/" + name, "sideEffect": effect,
+			"inputSchema": map[string]any{
+				"type": "object", "properties": map[string]any{"point": map[string]any{"type": "string"}, "bill": map[string]any{"type": "string"}},
+				"required": []string{"bill"},
+			},
+		}
+	}
+	tools := map[string]any{"enabled": true, "endpoints": []any{endpoint("payOnce", "unsafe"), endpoint("payByKey", "idempotent")}}
+	for name, value := range options {
+		tools[name] = value
+	}
+	var agent struct {
+		ID string `json:"id"`
+	}
+	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
+		"name": "Payer", "systemPrompt": "Pay.", "model": modelName, "allowedCallers": []string{"user", "system"},
+		"tools": map[string]any{"httpRequest": tools},
+	}).want(t, http.StatusCreated).into(t, &agent)
+	a.agent = agent.ID
+	return a
+}
+
+// bill is what a message asks to be paid, and how.
+type bill struct{ tool, point string }
+
+func (b bill) name() string    { return b.tool + "-" + b.point }
+func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.point) }
+
+// pays is the model: it pays the bill, again when no tool worker could be had, and then says what came of it.
+func pays(req openaistub.Request) (openaistub.Reply, bool) {
+	var b bill
+	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &b.tool, &b.point); n != 2 {
+		return openaistub.Reply{}, false
+	}
+	last := req.Messages[len(req.Messages)-1]
+	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
+		return openaistub.Reply{Text: "done: " + last.Content}, true
+	}
+	arguments, err := json.Marshal(map[string]string{"bill": b.name(), "point": b.point})
+	if err != nil {
+		return openaistub.Reply{}, false
+	}
+	// The same id each time: the service must tell calls of different turns apart by itself.
+	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: string(arguments)}}}, true
+}
+
+// TestChaosEffects strikes the agent worker or the tool worker with runs at every point of a side-effecting call at
+// once, and counts at the receiver: never two effects, and what nobody can know waits for a person.
+func TestChaosEffects(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"agent", "tool"} {
+		for _, signal := range []string{"kill", "stop"} {
+			t.Run(signal+"_the_"+role+"_worker", func(t *testing.T) {
+				t.Parallel()
+				strikeEffects(t, role, signal)
+			})
+		}
+	}
+}
+
+func strikeEffects(t *testing.T, role, signal string) {
+	t.Helper()
+	receiver := newTill(t)
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host)
+	c.model.follow(pays)
+	in := c.ingress(t)
+	gate := newGates(t, c, "entry", "flip", "outcome", "step")
+	c.worker(t, "ROLES=sweep")
+	workers := map[string]*testkit.Process{"agent": c.worker(t, "ROLES=agent"), "tool": c.worker(t, "ROLES=tool")}
+	owner := signUp(t, in.url).paying(t, receiver.url, nil)
+	runs := map[bill]string{}
+	for _, tool := range []string{"payOnce", "payByKey"} {
+		for _, point := range points {
+			b := bill{tool, point}
+			runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
+		}
+	}
+	eventually(t, 9*time.Second, "two runs at each point", func() bool {
+		at := receiver.waiting("arrived") + receiver.waiting("counted")
+		for _, point := range []string{"entry", "flip", "outcome", "step"} {
+			at += gate.waiting(t, point)
+		}
+		return at == len(runs)
+	})
+	victim := workers[role]
+	if signal == "kill" {
+		victim.Kill9()
+	} else {
+		victim.Stop()
+	}
+	c.worker(t, "ROLES="+role)
+	gate.open(t)
+	receiver.release()
+	asked := 0
+	for b, id := range runs {
+		asked += settleRun(t, c, owner, receiver, b, id)
+	}
+	if signal == "stop" {
+		victim.Cont()
+		owner.enqueue(t, trigger{message: "alive"})
+		eventually(t, 30*time.Second, "the zombie has seen what became of its runs", func() bool {
+			return c.number(t, "SELECT count(*) FROM open_runs") == 0
+		})
+	}
+	for b := range runs {
+		effects, keys := receiver.of(b.name())
+		if keys != 1 || b.tool == "payOnce" && len(effects) != 1 {
+			t.Errorf("%s: %d effects under %d keys: %+v", b.name(), len(effects), keys, effects)
+		}
+	}
+	t.Logf("%d of %d runs waited for a person", asked, len(runs))
+}
+
+// settleRun sees a run to its end. When it waits for a person, that person looks at the receiver; it gives how often.
+func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, id string) (asked int) {
+	t.Helper()
+	var r waitingRun
+	eventually(t, 3*lease, "run "+b.name()+" ends or waits for a person", func() bool {
+		r = waitingRun{}
+		owner.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
+		if r.RequiredAction == nil {
+			return r.terminal()
+		}
+		if b.tool != "payOnce" || r.RequiredAction.Kind != "unknown_outcome" || r.RequiredAction.Name != b.tool {
+			t.Fatalf("%s waits for %+v", b.name(), r.RequiredAction)
+		}
+		decision := "resend"
+		if effects, _ := receiver.of(b.name()); len(effects) > 0 {
+			decision = "happened"
+		}
+		asked++
+		owner.decide(t, id, decision, r.RequiredAction.ToolCallID).want(t, http.StatusOK)
+		return false
+	})
+	if r.Status != "completed" || !strings.HasPrefix(r.Message, "done: ") {
+		t.Errorf("%s: %s with %q, %+v", b.name(), r.Status, r.Message, r.Error)
+	}
+	if n := c.number(t, "SELECT count(*) FROM effects WHERE run_id = $1 AND state IN ('ready', 'sending', 'awaiting')", id); n != 0 {
+		t.Errorf("%s: %d effects are still open", b.name(), n)
+	}
+	return asked
+}
+
+// waitingRun is a run as far as these tests look at it.
+type waitingRun struct {
+	Status         string `json:"status"`
+	Message        string `json:"message"`
+	Attempts       int    `json:"attempts"`
+	Error          *struct{ Code, Message string }
+	RequiredAction *struct {
+		Kind       string          `json:"kind"`
+		ToolCallID string          `json:"toolCallId"`
+		Name       string          `json:"name"`
+		Input      json.RawMessage `json:"input"`
+		ExpiresAt  time.Time       `json:"expiresAt"`
+	} `json:"requiredAction"`
+	ToolCalls []struct {
+		Name, Status  string
+		Input, Output json.RawMessage
+	} `json:"toolCalls"`
+}
+
+func (r waitingRun) terminal() bool {
+	return r.Status == "completed" || r.Status == "failed" || r.Status == "cancelled" || r.Status == "timed_out"
+}
+
+// decide answers what a run waits for.
+func (a account) decide(t *testing.T, id, decision, callID string) answer {
+	t.Helper()
+	return a.send(t, http.MethodPost, a.url+"/api/runs?id="+id+"&action="+decision+"&toolCallId="+callID, nil)
+}
+
+// awaitAction waits until a run waits for a person.
+func (a account) awaitAction(t *testing.T, id string) waitingRun {
+	t.Helper()
+	var r waitingRun
+	eventually(t, 30*time.Second, "run "+id+" waits for a person", func() bool {
+		r = waitingRun{}
+		a.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
+		if r.terminal() {
+			t.Fatalf("it ended: %+v", r)
+		}
+		return r.RequiredAction != nil
+	})
+	return r
+}
+
+// TestApprovals has people answer: nothing is sent before, once after, and never when they refuse.
+func TestApprovals(t *testing.T) {
+	t.Parallel()
+	receiver := newTill(t)
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host)
+	c.model.follow(pays)
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url).paying(t, receiver.url, map[string]any{"approval": "unsafe"})
+	owner.post(t.Context(), trigger{message: bill{"payByKey", "free"}.message()}).want(t, http.StatusOK) // only unsafe calls ask
+
+	for decision, want := range map[string]struct {
+		effects int
+		says    string
+	}{"approve": {1, `"paid":true`}, "deny": {0, "refused"}} {
+		b := bill{"payOnce", decision}
+		waiting := owner.start(t.Context(), trigger{message: b.message(), key: b.name()})
+		got := awaitAnswer(t, waiting, 20*time.Second).want(t, http.StatusAccepted)
+		var r waitingRun
+		got.into(t, &r)
+		if r.Status != "requires_action" || r.RequiredAction == nil || r.RequiredAction.Kind != "approval" {
+			t.Fatalf("the waiting request was answered: %s", got.body)
+		}
+		if effects, _ := receiver.of(b.name()); len(effects) != 0 {
+			t.Fatalf("it was sent before anybody approved: %+v", effects)
+		}
+		id, call := got.run(t).ID, r.RequiredAction.ToolCallID
+		events := owner.watch(t, id, "")
+		for range 2 { // the second says the same and changes nothing
+			owner.decide(t, id, decision, call).want(t, http.StatusOK)
+		}
+		r = waitingRun{}
+		owner.result(t, id, 20*time.Second).into(t, &r)
+		if r.Status != "completed" || !strings.Contains(r.Message, want.says) || r.RequiredAction != nil {
+			t.Errorf("%s: %+v", decision, r)
+		}
+		if effects, _ := receiver.of(b.name()); len(effects) != want.effects {
+			t.Errorf("%s: %d effects, want %d", decision, len(effects), want.effects)
+		}
+		if log := bytesOf(events.rest(t)); !strings.Contains(log, "run.requires_action") || !strings.Contains(log, "run.completed") {
+			t.Errorf("%s: the stream told %s", decision, log)
+		}
+		owner.decide(t, id, "approve", "call_other").refused(t, http.StatusBadRequest, "invalid_request")
+	}
+}
+
+// TestMissingToolWorker runs without any: the model is told within two seconds, and the run goes on.
+func TestMissingToolWorker(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
+		if last := req.Messages[len(req.Messages)-1]; last.Role == "tool" {
+			return openaistub.Reply{Text: "told: " + last.Content}, true
+		}
+		return pays(req)
+	})
+	in := c.ingress(t)
+	c.worker(t, "ROLES=agent,sweep")
+	owner := signUp(t, in.url).paying(t, "http://127.0.0.1:9", nil)
+	for _, tool := range []string{"payOnce", "payByKey"} {
+		began := time.Now()
+		var r waitingRun
+		owner.post(t.Context(), trigger{message: bill{tool, "none"}.message()}).want(t, http.StatusOK).into(t, &r)
+		if took := time.Since(began); took > 2500*time.Millisecond || !strings.Contains(r.Message, "not available") || r.Status != "completed" {
+			t.Errorf("%s: after %s: %+v", tool, took, r)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"database/sql"
+	"testing"
+)
+
+// gates keep statements of the service waiting inside PostgreSQL, so that a process can be killed while it makes one:
+// before an effect's entry is written, before it is flipped to sending or to done, and before the step is journaled.
+// A call says in its arguments' "point" at which gate it stops.
+type gates struct {
+	c    *cluster
+	conn *sql.Conn
+}
+
+const gateSQL = `
+CREATE FUNCTION e2e_gate(point text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(7331, hashtext(point) & 65535);
+END $$;
+CREATE FUNCTION e2e_effects() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  point text := NEW.input::json->>'point';
+BEGIN
+  IF point = 'entry' AND TG_OP = 'INSERT' OR point = 'flip' AND NEW.state = 'sending' OR point = 'outcome' AND NEW.state = 'done' THEN
+    PERFORM e2e_gate(point);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER e2e_effects BEFORE INSERT OR UPDATE ON effects FOR EACH ROW EXECUTE FUNCTION e2e_effects();
+CREATE FUNCTION e2e_steps() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF NEW.step::json->'tool'->'call'->'input'->>'point' = 'step' THEN
+    PERFORM e2e_gate('step');
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER e2e_steps BEFORE INSERT ON steps FOR EACH ROW EXECUTE FUNCTION e2e_steps();`
+
+// newGates makes the gates and closes them all.
+func newGates(t *testing.T, c *cluster, points ...string) *gates {
+	t.Helper()
+	if _, err := c.db.ExecContext(t.Context(), gateSQL); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := c.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	for _, point := range points {
+		if _, err := conn.ExecContext(t.Context(), `SELECT pg_advisory_lock(7331, hashtext($1) & 65535)`, point); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &gates{c: c, conn: conn}
+}
+
+// waiting gives how many statements wait at a gate.
+func (g *gates) waiting(t *testing.T, point string) int {
+	t.Helper()
+	return g.c.number(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = 7331
+		AND objid = (hashtext($1) & 65535)::oid`, point)
+}
+
+// open lets everything pass from now on.
+func (g *gates) open(t *testing.T) {
+	t.Helper()
+	if _, err := g.conn.ExecContext(t.Context(), `SELECT pg_advisory_unlock_all()`); err != nil {
+		t.Fatal(err)
+	}
+}

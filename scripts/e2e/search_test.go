@@ -1,0 +1,242 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/text/encoding/simplifiedchinese"
+
+	"parley/shared/testkit/openaistub"
+)
+
+// web is a SearXNG instance and the pages that it finds, all on one loopback address.
+type web struct {
+	url  string
+	host string
+
+	mu      sync.Mutex
+	pages   map[string]page // by path
+	results map[string][]string
+	fetched []string
+}
+
+type page struct {
+	title, contentType string
+	body               []byte
+}
+
+func newWeb(t *testing.T) *web {
+	t.Helper()
+	w := &web{pages: map[string]page{}, results: map[string][]string{}}
+	server := httptest.NewServer(w)
+	t.Cleanup(server.Close)
+	w.url, w.host = server.URL, strings.TrimPrefix(server.URL, "http://")
+	return w
+}
+
+// put makes a page, which searches for a word find.
+func (w *web) put(word, path, title, contentType string, body []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pages[path] = page{title, contentType, body}
+	w.results[word] = append(w.results[word], path)
+}
+
+// ServeHTTP answers /search in SearXNG's JSON format, and else with the pages.
+func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.URL.Path != "/search" {
+		w.fetched = append(w.fetched, r.URL.String())
+		found, ok := w.pages[r.URL.Path]
+		if !ok {
+			http.NotFound(rw, r)
+			return
+		}
+		rw.Header().Set("Content-Type", found.contentType)
+		_, _ = rw.Write(found.body)
+		return
+	}
+	query := r.URL.Query().Get("q")
+	results := []map[string]any{}
+	for word, paths := range w.results {
+		for _, path := range paths {
+			if strings.Contains(query, word) {
+				results = append(results, map[string]any{
+					"url": w.url + path, "title": w.pages[path].title, "content": "What " + w.pages[path].title + " says.",
+					"engine": "stub", "engines": []string{"stub"}, "score": 1.0, "category": "general", "parsed_url": []string{"http", w.host, path},
+				})
+			}
+		}
+	}
+	slices.SortFunc(results, func(a, b map[string]any) int { return strings.Compare(a["url"].(string), b["url"].(string)) })
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(map[string]any{
+		"query": query, "number_of_results": len(results), "results": results, "answers": []any{}, "corrections": []any{}, "infoboxes": []any{},
+		"suggestions": []any{}, "unresponsive_engines": []any{},
+	})
+}
+
+func article(lang, title string, paragraphs ...string) []byte {
+	return []byte(`<!doctype html><html lang="` + lang + `"><head><meta charset="utf-8"><title>` + title + `</title></head><body><nav>Home Shop Login</nav>` +
+		`<article><h1>` + title + `</h1><p>` + strings.Join(paragraphs, "</p><p>") + `</p></article><footer>Imprint</footer></body></html>`)
+}
+
+// searcher makes an agent that searches the web.
+func (a account) searcher(t *testing.T, model string) account {
+	t.Helper()
+	var agent struct {
+		ID string `json:"id"`
+	}
+	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
+		"name": "Researcher", "systemPrompt": "Answer from the web.", "model": model, "allowedCallers": []string{"user", "system"},
+		"tools": map[string]any{"webSearch": map[string]any{"enabled": true}},
+	}).want(t, http.StatusCreated).into(t, &agent)
+	a.agent = agent.ID
+	return a
+}
+
+// told is one tool result as a model is given it.
+type told struct {
+	Untrusted bool `json:"untrusted"`
+	Sources   []struct {
+		ID   int    `json:"id"`
+		URL  string `json:"url"`
+		Text string `json:"text"`
+	} `json:"sources"`
+}
+
+// toldTo reads the tool results of a request; each must be one object that says that it is not to be trusted.
+func toldTo(req openaistub.Request) (results []told, err error) {
+	for _, m := range req.Messages {
+		if m.Role != "tool" {
+			continue
+		}
+		var one told
+		if err := json.Unmarshal([]byte(m.Content), &one); err != nil || !one.Untrusted {
+			return nil, fmt.Errorf("a tool result is not marked: %v: %s", err, m.Content)
+		}
+		results = append(results, one)
+	}
+	return results, nil
+}
+
+type citedRun struct {
+	Status           string `json:"status"`
+	Message          string `json:"message"`
+	CitationsRemoved int    `json:"citationsRemoved"`
+	Citations        []struct {
+		ID         int    `json:"id"`
+		Type       string `json:"type"`
+		Title      string `json:"title"`
+		URL        string `json:"url"`
+		CitedText  string `json:"citedText"`
+		StartIndex int    `json:"startIndex"`
+		EndIndex   int    `json:"endIndex"`
+		SourceID   string `json:"sourceId"`
+	} `json:"citations"`
+	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
+}
+
+// TestCitationsHold asks a model that cites well, and badly, in an answer with emoji and Chinese: what it gives resolves, stands in the
+// text that was read, and cuts the supported words out of the message.
+func TestCitationsHold(t *testing.T) {
+	t.Parallel()
+	pages := newWeb(t)
+	chinese, err := simplifiedchinese.GB18030.NewEncoder().Bytes(article("zh-CN", "埃菲尔铁塔",
+		"埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。", "铁塔高三百三十米，是巴黎最高的建筑物。它每年接待近七百万名游客。"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chinese = []byte(strings.Replace(string(chinese), `charset="utf-8"`, `charset="gb18030"`, 1))
+	pages.put("tower", "/en", "The tower", "text/html; charset=utf-8", article("en", "The tower",
+		"The Eiffel Tower is a wrought-iron lattice tower on the Champ de Mars in Paris, France.",
+		"The tower is 330 metres tall, about the same height as an 81-storey building. It was the tallest structure in the world for 41 years. 🗼"))
+	pages.put("tower", "/zh", "铁塔", "text/html; charset=gb18030", chinese)
+	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
+	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
+		results, err := toldTo(req)
+		if err != nil {
+			return openaistub.Reply{Text: err.Error()}, true
+		}
+		if len(results) == 0 {
+			return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_1", Name: "webSearch", Arguments: `{"query":"tower height"}`}}}, true
+		}
+		english, chinese := 0, 0
+		for _, s := range results[0].Sources {
+			switch u, _ := url.Parse(s.URL); {
+			case u.Path == "/en" && strings.Contains(s.Text, "330 metres"):
+				english = s.ID
+			case u.Path == "/zh" && strings.Contains(s.Text, "三百三十米"):
+				chinese = s.ID
+			}
+		}
+		return openaistub.Reply{Text: fmt.Sprintf("👩‍🚀 Hello! The tower is 330 m tall 🗼 [%d \"330 metres tall\"]. 铁塔高三百三十米[%d “铁塔高三百三十米”]。"+
+			" It was painted by aliens [%d \"painted by aliens\"]. It stands on Mars [99]. Many people visit it [%d].", english, chinese, english, chinese)}, true
+	})
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url).searcher(t, modelName)
+	got := owner.post(t.Context(), trigger{message: "How tall is the tower?"}).want(t, http.StatusOK)
+	var r citedRun
+	got.into(t, &r)
+	if r.Status != "completed" || r.CitationsRemoved != 2 || len(r.Citations) != 3 {
+		t.Fatalf("want three citations and two removed: %s", got.body)
+	}
+	supported := []string{"The tower is 330 m tall 🗼", "铁塔高三百三十米", "Many people visit it"}
+	quoted := []string{"330 metres tall", "铁塔高三百三十米", ""}
+	for i, cited := range r.Citations {
+		words := string([]rune(r.Message)[cited.StartIndex:cited.EndIndex])
+		if words != supported[i] || quoted[i] != "" && cited.CitedText != quoted[i] || cited.Type != "web" || cited.Title == "" || cited.URL == "" {
+			t.Errorf("citation %d supports %q: %+v", i, words, cited)
+		}
+		var source struct {
+			ID, URL, Title, Language, Text string
+		}
+		owner.get(t.Context(), "/api/sources?id="+cited.SourceID).want(t, http.StatusOK).into(t, &source)
+		if cited.CitedText == "" || !strings.Contains(source.Text, cited.CitedText) || source.URL != cited.URL || source.ID != cited.SourceID {
+			t.Errorf("citation %d does not stand in its source: %+v in %+v", i, cited, source)
+		}
+	}
+	for _, gone := range []string{"[99", "painted green", `"330`} {
+		if strings.Contains(r.Message, gone) {
+			t.Errorf("the message has %q: %s", gone, r.Message)
+		}
+	}
+	var foreign struct{ Key string }
+	foreign.Key = signUp(t, in.url).key
+	send(t.Context(), http.MethodGet, in.url+"/api/sources?id="+r.Citations[0].SourceID, map[string]string{"x-api-key": foreign.Key}, nil).refused(t, http.StatusNotFound, "not_found")
+}
+
+// TestOfflineModelCites runs without any key: the answer of the offline model cites what it read.
+func TestOfflineModelCites(t *testing.T) {
+	t.Parallel()
+	pages := newWeb(t)
+	pages.put("lighthouse", "/l", "Lighthouses", "text/html; charset=utf-8", article("en", "Lighthouses",
+		"The lighthouse of Alexandria was built between 280 and 247 BC and stood about one hundred metres high.",
+		"Its light could be seen from far away, and sailors told stories about it for centuries to come."))
+	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url).searcher(t, "offline")
+	began := time.Now()
+	got := owner.post(t.Context(), trigger{message: "How high was the lighthouse of Alexandria?"}).want(t, http.StatusOK)
+	var r citedRun
+	got.into(t, &r)
+	if r.Status != "completed" || len(r.Citations) == 0 || !strings.Contains(r.Message, "one hundred metres") || !strings.Contains(r.Message, "[1]") {
+		t.Fatalf("after %s: %s", time.Since(began), got.body)
+	}
+	for _, cited := range r.Citations {
+		if words := string([]rune(r.Message)[cited.StartIndex:cited.EndIndex]); words == "" || strings.Contains(words, "[") {
+			t.Errorf("it supports %q", words)
+		}
+	}
+}

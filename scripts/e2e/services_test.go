@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// greeting is what the tool of the MCP server below takes.
+type greeting struct {
+	Name string `json:"name" jsonschema:"whom to greet"`
+}
+
+// mcpServer is a real MCP server over streamable HTTP that asks for a token.
+func mcpServer(t *testing.T) (url, host string) {
+	t.Helper()
+	server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "v1.0.0"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "Says hi."},
+		func(_ context.Context, _ *mcp.CallToolRequest, args greeting) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hi " + args.Name + " from the server"}}}, nil, nil
+		})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer token-of-the-server" {
+			http.Error(w, "no token", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(listener.Close)
+	return listener.URL, strings.TrimPrefix(listener.URL, "http://")
+}
+
+// TestMCPServerIsListedAndCalled has the offline model name a tool of a real server; without a key of any provider.
+func TestMCPServerIsListedAndCalled(t *testing.T) {
+	t.Parallel()
+	url, host := mcpServer(t)
+	c := newCluster(t, "OUTBOUND_ALLOW="+host)
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url)
+	var agent struct{ ID string }
+	body := map[string]any{
+		"name": "Greeter", "systemPrompt": "Greet.", "model": "offline", "allowedCallers": []string{"user", "system"},
+		"tools": map[string]any{"mcp": map[string]any{"enabled": true, "servers": []any{
+			map[string]any{"name": "hello", "url": url, "headers": map[string]string{"Authorization": "Bearer token-of-the-server"}, "sideEffect": "none"},
+			map[string]any{"name": "gone", "url": url + "/nothing-here"},
+		}}},
+	}
+	created := owner.send(t, http.MethodPost, in.url+"/api/agents", body).want(t, http.StatusCreated)
+	created.into(t, &agent)
+	if strings.Contains(string(created.body), "token-of-the-server") {
+		t.Fatalf("the secret shows: %s", created.body)
+	}
+	owner.agent = agent.ID
+	var r waitingRun
+	got := owner.post(t.Context(), trigger{message: "Use hello_greet with name: Ada"}).want(t, http.StatusOK)
+	got.into(t, &r)
+	if r.Status != "completed" || !strings.Contains(r.Message, "Hi Ada") || len(r.ToolCalls) != 1 || r.ToolCalls[0].Status != "completed" {
+		t.Fatalf("the tool was not called: %s", got.body)
+	}
+}
+
+// TestOpenAPIDocumentIsImportedAndCalled turns a document into endpoints and has the offline model call one.
+func TestOpenAPIDocumentIsImportedAndCalled(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 10)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.URL.String() + " " + r.Header.Get("X-Token")
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]string{"city": "Oslo", "weather": "snow"})
+	}))
+	t.Cleanup(service.Close)
+	document := fmt.Sprintf(`openapi: 3.1.0
+info: {title: Weather, version: "1"}
+servers: [{url: %s/v1}]
+paths:
+  /cities/{city}/weather:
+    get:
+      operationId: getWeather
+      summary: The weather of a city.
+      parameters:
+        - {name: city, in: path, required: true, schema: {type: string}}
+        - {name: units, in: query, schema: {type: string, enum: [metric, imperial]}}
+      responses: {"200": {description: ok}}
+`, service.URL)
+	c := newCluster(t, "OUTBOUND_ALLOW="+strings.TrimPrefix(service.URL, "http://"))
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url)
+	owner.send(t, http.MethodPut, in.url+"/api/agents?id="+owner.agent, map[string]any{"model": "offline"}).want(t, http.StatusOK)
+	imported := owner.send(t, http.MethodPost, in.url+"/api/agents?action=import-openapi&id="+owner.agent, map[string]any{
+		"document": document, "headers": map[string]string{"X-Token": "sesame"},
+	}).want(t, http.StatusOK)
+	if !strings.Contains(string(imported.body), `"getWeather"`) || strings.Contains(string(imported.body), "sesame") {
+		t.Fatalf("imported: %s", imported.body)
+	}
+	var r waitingRun
+	got := owner.post(t.Context(), trigger{message: "Use getWeather, city: Oslo, units: metric"}).want(t, http.StatusOK)
+	got.into(t, &r)
+	if r.Status != "completed" || !strings.Contains(r.Message, "snow") {
+		t.Fatalf("the endpoint was not called: %s", got.body)
+	}
+	if first := <-asked; first != "GET /v1/cities/Oslo/weather?units=metric sesame" {
+		t.Errorf("the service was asked %q", first)
+	}
+}

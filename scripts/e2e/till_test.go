@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// till is a receiver of side effects that nobody mocks: it counts what reaches it, and may keep a request waiting
+// before it counts it, or before it answers. A request says in its body's "point" where it is to be kept.
+type till struct {
+	url  string
+	host string // for OUTBOUND_ALLOW
+
+	mu   sync.Mutex
+	hits []hit
+	held map[string]int // requests kept at a point now
+	open chan struct{}  // closed: nothing is kept any more
+}
+
+// hit is one effect.
+type hit struct {
+	key, body string
+	at        time.Time
+}
+
+func newTill(t *testing.T) *till {
+	t.Helper()
+	l := &till{held: map[string]int{}, open: make(chan struct{})}
+	server := httptest.NewServer(l)
+	t.Cleanup(server.Close)
+	t.Cleanup(l.release)
+	l.url, l.host = server.URL, strings.TrimPrefix(server.URL, "http://")
+	return l
+}
+
+// release lets everything pass from now on.
+func (l *till) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.open:
+	default:
+		close(l.open)
+	}
+}
+
+// keep holds a request whose body names the point until release.
+func (l *till) keep(body, point string) {
+	if !strings.Contains(body, `"`+point+`"`) {
+		return
+	}
+	l.mu.Lock()
+	l.held[point]++
+	l.mu.Unlock()
+	<-l.open
+	l.mu.Lock()
+	l.held[point]--
+	l.mu.Unlock()
+}
+
+// ServeHTTP counts an effect and says so.
+func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // half a request has no effect
+	}
+	body := string(raw)
+	l.keep(body, "arrived")
+	l.mu.Lock()
+	l.hits = append(l.hits, hit{key: r.Header.Get("Idempotency-Key"), body: body, at: time.Now()})
+	l.mu.Unlock()
+	l.keep(body, "counted")
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"paid":true}`)
+}
+
+// waiting gives how many requests are kept at a point.
+func (l *till) waiting(point string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[point]
+}
+
+// of gives the effects whose body has a text, and how many different keys they came with.
+func (l *till) of(text string) (effects []hit, keys int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seen := map[string]bool{}
+	for _, h := range l.hits {
+		if strings.Contains(h.body, text) {
+			effects = append(effects, h)
+			seen[h.key] = true
+		}
+	}
+	return effects, len(seen)
+}

@@ -1,0 +1,210 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"parley/shared/contract"
+)
+
+// How calls of tools can go wrong on their way.
+var (
+	// ErrNoToolWorker says that no tool worker took the call: there is none, or none has a place. Only a worker that
+	// was frozen just then may still begin it.
+	ErrNoToolWorker = errors.New("no tool worker took the call")
+	// ErrToolLost says that a worker took the call and was not heard of again.
+	ErrToolLost = errors.New("the tool worker was lost")
+	// ErrToolRefused says that a worker did not accept the capability or could not read the call.
+	ErrToolRefused = errors.New("the tool worker refused the call")
+	// ErrToolTooLarge says that the call does not fit a message; nothing was sent.
+	ErrToolTooLarge = errors.New("the call does not fit a message")
+)
+
+const (
+	acceptWithin = 1500 * time.Millisecond // a missing tool worker must be an error within 2 s
+	absentWithin = 500 * time.Millisecond  // nobody subscribed: long enough for a worker to reconnect
+	retryPause   = 100 * time.Millisecond
+	lostAfter    = 6 * time.Second // three beats
+
+	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
+)
+
+// ToolCaller calls tools on tool workers; safe for concurrent use. All its calls share one subscription.
+type ToolCaller struct {
+	nc    *nats.Conn
+	inbox string
+	sub   *nats.Subscription
+	last  atomic.Uint64 // call
+
+	mu    sync.Mutex
+	calls map[string]*toolCall
+}
+
+// toolCall is a call that waits. Its channels never block who writes: beats may be dropped, and of what ends an
+// attempt one is enough.
+type toolCall struct {
+	alive chan struct{}
+	ends  chan *nats.Msg
+}
+
+// NewToolCaller subscribes for the answers.
+func (b *Bus) NewToolCaller() (*ToolCaller, error) {
+	c := &ToolCaller{nc: b.nc, inbox: nats.NewInbox(), calls: map[string]*toolCall{}}
+	sub, err := b.nc.Subscribe(c.inbox+".*", c.hear)
+	if err != nil {
+		return nil, fmt.Errorf("subscribing for tools' answers: %w", err)
+	}
+	_ = sub.SetPendingLimits(-1, -1) // bounded by the calls that wait
+	c.sub = sub
+	return c, nil
+}
+
+// Close ends the subscription. Calls that still wait end as if the workers were lost.
+func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only when the connection is closed
+
+// hear hands a message from a tool worker, or the server's word that there is none, to the call that waits for it.
+func (c *ToolCaller) hear(m *nats.Msg) {
+	c.mu.Lock()
+	call := c.calls[contract.RunIDOf(m.Subject)]
+	c.mu.Unlock()
+	if call == nil {
+		return // it no longer waits
+	}
+	switch stageOf(m) {
+	case contract.StageAccepted, contract.StageWorking:
+		select {
+		case call.alive <- struct{}{}:
+		default:
+		}
+	default:
+		select {
+		case call.ends <- m:
+		default:
+		}
+	}
+}
+
+// Call has a tool worker carry a call out and gives its answer, a contract.ToolReply. It returns by the deadline, which
+// the worker is told. Its errors are ErrNoToolWorker, ErrToolLost, ErrToolRefused, ErrToolTooLarge and ctx's.
+func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	token := strconv.FormatUint(c.last.Add(1), 36)
+	call := &toolCall{alive: make(chan struct{}, 1), ends: make(chan *nats.Msg, 1)}
+	c.mu.Lock()
+	c.calls[token] = call
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, token)
+		c.mu.Unlock()
+	}()
+	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Reply: c.inbox + "." + token, Data: body, Header: nats.Header{
+		contract.HeaderDeadline: {deadline.UTC().Format(deadlineFormat)}, contract.HeaderCapability: {capability},
+	}}
+	return c.offer(ctx, call, msg)
+}
+
+// offer sends a call until a worker takes it, as long as there is hope, and waits for the end of it. Only one message is
+// on its way at a time: two workers would carry out two.
+func (c *ToolCaller) offer(ctx context.Context, call *toolCall, msg *nats.Msg) ([]byte, error) {
+	began := time.Now()
+	accept := time.NewTimer(acceptWithin)
+	defer accept.Stop()
+	for time.Since(began) < acceptWithin {
+		err := c.nc.PublishMsg(msg)
+		if errors.Is(err, nats.ErrMaxPayload) {
+			return nil, ErrToolTooLarge
+		}
+		if err == nil { // else the connection is away, perhaps not for long
+			turned, answer, err := c.taken(ctx, call, accept.C)
+			if !turned {
+				return answer, err
+			}
+			if err != nil && time.Since(began) >= absentWithin {
+				return nil, err
+			}
+		}
+		if err := wait(ctx, retryPause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ErrNoToolWorker
+}
+
+// taken waits until a worker takes the call, and then for its end. When it was turned away, it may be offered again; err
+// then says that nobody was there at all.
+func (c *ToolCaller) taken(ctx context.Context, call *toolCall, late <-chan time.Time) (turned bool, answer []byte, err error) {
+	select {
+	case <-ctx.Done():
+		return false, nil, ctx.Err()
+	case <-late:
+		return false, nil, ErrNoToolWorker
+	case <-call.alive:
+		answer, err = await(ctx, call)
+		return false, answer, err
+	case m := <-call.ends:
+		switch stageOf(m) {
+		case contract.StageBusy:
+			return true, nil, nil
+		case "": // the server's word that nobody is subscribed
+			return true, nil, ErrNoToolWorker
+		default:
+			answer, err = ended(m)
+			return false, answer, err
+		}
+	}
+}
+
+// wait lets a pause pass, a little longer at random, so that those who were turned away do not come back as one.
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause + rand.N(pause/2)) //nolint:gosec // G404: no secret
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// await waits for the end of a call that a worker has taken.
+func await(ctx context.Context, call *toolCall) ([]byte, error) {
+	silence := time.NewTimer(lostAfter)
+	defer silence.Stop()
+	for {
+		select {
+		case m := <-call.ends:
+			return ended(m)
+		case <-call.alive:
+			silence.Reset(lostAfter)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-silence.C:
+			return nil, ErrToolLost
+		}
+	}
+}
+
+func stageOf(m *nats.Msg) contract.ToolStage {
+	return contract.ToolStage(m.Header.Get(contract.HeaderStage))
+}
+
+func ended(m *nats.Msg) ([]byte, error) {
+	switch stageOf(m) {
+	case contract.StageAnswer:
+		return m.Data, nil
+	case contract.StageBusy:
+		return nil, ErrNoToolWorker
+	default:
+		return nil, ErrToolRefused
+	}
+}

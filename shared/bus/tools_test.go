@@ -1,0 +1,392 @@
+package bus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+const kind = "test"
+
+func caller(t *testing.T, url string) *bus.ToolCaller {
+	t.Helper()
+	c, err := dial(t, url).NewToolCaller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// serve starts a tool worker, which stops with the test at the latest.
+func serve(t *testing.T, url string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (stop func(context.Context)) {
+	t.Helper()
+	stop, err := dial(t, url).ServeTool(kind, cfg, handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		stop(ended)
+	})
+	return stop
+}
+
+func echo(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
+	return []byte(m.Capability + ":" + string(m.Body)), true
+}
+
+func soon() time.Time { return time.Now().Add(20 * time.Second) }
+
+func TestACallIsAnswered(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	deadlines := make(chan time.Time, 1)
+	serve(t, url, bus.ToolServing{Slots: 1}, func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
+		own, ok := ctx.Deadline()
+		if !ok || !own.Equal(m.Deadline) {
+			t.Errorf("deadline %v, %v", own, m.Deadline)
+		}
+		deadlines <- m.Deadline
+		return echo(ctx, m)
+	})
+	deadline := soon()
+	got, err := caller(t, url).Call(t.Context(), kind, "cap", []byte("hello"), deadline)
+	if err != nil || string(got) != "cap:hello" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if told := <-deadlines; told.After(deadline) || deadline.Sub(told) > time.Millisecond {
+		t.Errorf("the worker's deadline is %v, the call's %v", told, deadline)
+	}
+}
+
+func TestWithoutAWorkerACallFailsSoon(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	c := caller(t, url)
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	// Somebody who is subscribed and never answers, as a worker that is frozen, and one who has never a place.
+	for subject, answer := range map[string]string{"frozen": "", "full": string(contract.StageBusy), "nobody": ""} {
+		if subject == "nobody" {
+			continue
+		}
+		if _, err := nc.Subscribe(contract.ToolSubject(subject), func(m *nats.Msg) {
+			if answer != "" {
+				_ = nc.PublishMsg(&nats.Msg{Subject: m.Reply, Header: nats.Header{contract.HeaderStage: {answer}}})
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for subject, within := range map[string]time.Duration{"nobody": time.Second, "frozen": 2 * time.Second, "full": 2 * time.Second} {
+		all.Go(func() {
+			began := time.Now()
+			_, err := c.Call(t.Context(), subject, "", nil, soon())
+			if took := time.Since(began); !errors.Is(err, bus.ErrNoToolWorker) || took > within {
+				t.Errorf("%s: %v after %s", subject, err, took)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestABusyWorkersCallGoesToAnother(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	entered, release := make(chan struct{}, 1), make(chan struct{})
+	var full, other atomic.Int32
+	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+		full.Add(1)
+		entered <- struct{}{}
+		<-release
+		return []byte("first"), true
+	})
+	c := caller(t, url)
+	first := make(chan string, 1)
+	go func() {
+		got, err := c.Call(t.Context(), kind, "", nil, soon())
+		first <- fmt.Sprint(string(got), err)
+	}()
+	<-entered
+	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+		other.Add(1)
+		return []byte("other"), true
+	})
+	for range 10 {
+		if got, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(got) != "other" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	close(release)
+	if got := <-first; got != "first<nil>" || full.Load() != 1 || other.Load() != 10 {
+		t.Errorf("got %s; %d and %d calls", got, full.Load(), other.Load())
+	}
+}
+
+func TestTwoWorkersShareCalls(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	var mine [2]atomic.Int32
+	for n := range mine {
+		serve(t, url, bus.ToolServing{Slots: 4, Queue: 100}, func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
+			mine[n].Add(1)
+			return echo(ctx, m)
+		})
+	}
+	c := caller(t, url)
+	var all sync.WaitGroup
+	for n := range 60 {
+		all.Go(func() {
+			want := fmt.Sprintf("c%d:b%d", n, n)
+			if got, err := c.Call(t.Context(), kind, fmt.Sprint("c", n), fmt.Append(nil, "b", n), soon()); err != nil || string(got) != want {
+				t.Errorf("got %q, %v, want %s", got, err, want)
+			}
+		})
+	}
+	all.Wait()
+	if mine[0].Load() == 0 || mine[1].Load() == 0 || mine[0].Load()+mine[1].Load() != 60 {
+		t.Errorf("%d and %d calls", mine[0].Load(), mine[1].Load())
+	}
+}
+
+func TestRefusedCalls(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	var begun atomic.Int32
+	serve(t, url, bus.ToolServing{Slots: 1, Owner: func(m bus.ToolMessage) (string, bool) { return "o", m.Capability != "bad" }},
+		func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
+			begun.Add(1)
+			return nil, m.Capability != "worse"
+		})
+	c := caller(t, url)
+	for capability, want := range map[string]error{"good": nil, "bad": bus.ErrToolRefused, "worse": bus.ErrToolRefused} {
+		if _, err := c.Call(t.Context(), kind, capability, nil, soon()); !errors.Is(err, want) {
+			t.Errorf("%s: %v", capability, err)
+		}
+	}
+	if begun.Load() != 2 {
+		t.Errorf("%d calls begun", begun.Load())
+	}
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	for name, deadline := range map[string]string{"no deadline": "", "no time": "tomorrow", "past": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339Nano)} {
+		m, err := nc.RequestMsg(&nats.Msg{Subject: contract.ToolSubject(kind), Header: nats.Header{contract.HeaderDeadline: {deadline}}}, 10*time.Second)
+		if err != nil || m.Header.Get(contract.HeaderStage) != string(contract.StageRefused) {
+			t.Errorf("%s: %v, %v", name, m, err)
+		}
+	}
+	if err := nc.Publish(contract.ToolSubject(kind), []byte("nobody waits")); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Call(t.Context(), kind, "good", nil, soon()); err != nil || begun.Load() != 3 {
+		t.Errorf("afterwards: %v, %d calls begun", err, begun.Load())
+	}
+}
+
+func TestALongCallIsNotLost(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	serve(t, url, bus.ToolServing{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+		<-time.After(7 * time.Second) // longer than the silence that is loss
+		return []byte("done"), true
+	})
+	c := caller(t, url)
+	var all sync.WaitGroup
+	for range 2 { // the second one waits for its turn, and is heard of all the while
+		all.Go(func() {
+			if got, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(got) != "done" {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestASilentWorkerIsLost(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	b, entered := dial(t, url), make(chan struct{})
+	_, err := b.ServeTool(kind, bus.ToolServing{Slots: 1}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
+		close(entered)
+		<-ctx.Done()
+		return nil, true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-entered
+		b.Close() // as a worker that dies
+	}()
+	began := time.Now()
+	_, err = caller(t, url).Call(t.Context(), kind, "", nil, time.Now().Add(15*time.Second))
+	if took := time.Since(began); !errors.Is(err, bus.ErrToolLost) || took > 10*time.Second {
+		t.Errorf("%v after %s", err, took)
+	}
+}
+
+func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	ends := make(chan error, 2)
+	entered := make(chan struct{}, 2)
+	serve(t, url, bus.ToolServing{Slots: 2}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		ends <- ctx.Err()
+		<-t.Context().Done() // it never answers
+		return nil, true
+	})
+	c := caller(t, url)
+	began := time.Now()
+	if _, err := c.Call(t.Context(), kind, "", nil, began.Add(time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("past its deadline: %v", err)
+	}
+	<-entered
+	if err := <-ends; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 10*time.Second {
+		t.Errorf("the worker ended with %v after %s", err, time.Since(began))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-entered
+		cancel()
+	}()
+	if _, err := c.Call(ctx, kind, "", nil, time.Now().Add(2*time.Second)); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	<-ends // the worker goes on to the deadline: what it does may be kept
+	if _, err := c.Call(t.Context(), kind, "", nil, time.Now().Add(-time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("begun past its deadline: %v", err)
+	}
+}
+
+func TestLargeCallsAndAnswers(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	serve(t, url, bus.ToolServing{Slots: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) { return m.Body, true })
+	c := caller(t, url)
+	body := bytes.Repeat([]byte("0123456789abcdef"), 512<<10/16)
+	if got, err := c.Call(t.Context(), kind, strings.Repeat("c", 2000), body, soon()); err != nil || !bytes.Equal(got, body) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if _, err := c.Call(t.Context(), kind, "", bytes.Repeat(body, 3), soon()); !errors.Is(err, bus.ErrToolTooLarge) {
+		t.Errorf("more than a message holds: %v", err)
+	}
+}
+
+func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	entered, release, asked := make(chan struct{}, 2), make(chan struct{}), make(chan struct{}, 2)
+	owner := func(bus.ToolMessage) (string, bool) {
+		asked <- struct{}{}
+		return "", true
+	}
+	stop := serve(t, url, bus.ToolServing{Slots: 1, Queue: 1, Owner: owner}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+		entered <- struct{}{}
+		<-release
+		return []byte("old"), true
+	})
+	c := caller(t, url)
+	got := make(chan string, 2)
+	for range 2 { // one in hand, one in the queue
+		go func() {
+			answer, err := c.Call(t.Context(), kind, "", nil, soon())
+			got <- fmt.Sprint(string(answer), err)
+		}()
+		<-asked
+	}
+	<-entered
+	go func() { // of all the others
+		for range asked {
+		}
+	}()
+	t.Cleanup(func() { close(asked) })
+	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("new"), true })
+	stopped := make(chan struct{})
+	go func() { stop(t.Context()); close(stopped) }()
+	for range 20 { // those who come now, and those who came just before, are served by another
+		if answer, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(answer) != "new" {
+			t.Errorf("got %q, %v", answer, err)
+		}
+	}
+	select {
+	case <-stopped:
+		t.Error("stopped with calls in hand")
+	default:
+	}
+	close(release)
+	<-stopped
+	for range 2 {
+		if answer := <-got; answer != "old<nil>" {
+			t.Errorf("got %s", answer)
+		}
+	}
+}
+
+func TestAWorkerThatMustStopCancelsItsCalls(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	entered := make(chan struct{}, 1)
+	stop := serve(t, url, bus.ToolServing{Slots: 1}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return []byte("interrupted"), true
+	})
+	got := make(chan string, 1)
+	c := caller(t, url)
+	go func() {
+		answer, err := c.Call(t.Context(), kind, "", nil, soon())
+		got <- fmt.Sprint(string(answer), err)
+	}()
+	<-entered
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	stop(over)
+	if answer := <-got; answer != "interrupted<nil>" {
+		t.Errorf("got %s", answer)
+	}
+}
+
+func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATSProcess(t, t.TempDir())
+	serve(t, server.URL, bus.ToolServing{Slots: 1}, echo)
+	c := caller(t, server.URL)
+	server.Kill9()
+	server.Restart()
+	for {
+		began := time.Now()
+		got, err := c.Call(t.Context(), kind, "c", []byte("b"), soon())
+		if err == nil && string(got) == "c:b" {
+			return
+		}
+		if took := time.Since(began); !errors.Is(err, bus.ErrNoToolWorker) || took > 2*time.Second {
+			t.Fatalf("%q, %v after %s", got, err, took)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+// Package endpoint knows the addresses and signing secrets of the endpoints that an agent may call: the edge checks
+// them when an agent is saved, and a tool worker uses them.
+package endpoint
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Template is an endpoint's address, with {name} for arguments in segments of its path and values of its query. What
+// an argument holds never changes which host is asked, and never leads out of its segment or value.
+type Template struct {
+	base  string // scheme and authority as written
+	at    *url.URL
+	path  []segment
+	query []pair
+	asked bool // it has a question mark
+}
+
+// segment is what stands between two slashes of a path.
+type segment []piece
+
+// pair is a part of a query: "name=value", or whatever else stands there without variables.
+type pair struct {
+	name  string // with its equals sign
+	value []piece
+}
+
+// piece is a literal, as written, or a variable.
+type piece struct {
+	literal  string
+	variable string
+}
+
+const mostBytes = 2048
+
+// variableName is what model providers take as a property of a tool's arguments.
+var variableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// Parse reads a template. Its errors say what is wrong in words that go on after the field's name.
+func Parse(raw string) (*Template, error) {
+	switch {
+	case len(raw) > mostBytes:
+		return nil, fmt.Errorf("must have at most %d characters", mostBytes)
+	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }):
+		return nil, errors.New("must not contain spaces, backslashes or control characters")
+	case strings.Contains(raw, "#"):
+		return nil, errors.New("must hold no fragment")
+	}
+	scheme, rest, found := strings.Cut(raw, "://")
+	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" {
+		return nil, errors.New("must be an address that begins with https:// or http://")
+	}
+	end := len(rest)
+	if at := strings.IndexAny(rest, "/?"); at >= 0 {
+		end = at
+	}
+	t := &Template{base: scheme + "://" + rest[:end]}
+	if err := t.readAuthority(); err != nil {
+		return nil, err
+	}
+	path, query, asked := strings.Cut(rest[end:], "?")
+	t.asked = asked
+	if err := t.readPath(path); err != nil {
+		return nil, err
+	}
+	return t, t.readQuery(query)
+}
+
+func (t *Template) readAuthority() error {
+	_, authority, _ := strings.Cut(t.base, "://")
+	switch {
+	case strings.ContainsAny(authority, "{}"):
+		return errors.New("must have variables in its path and query only")
+	case strings.Contains(authority, "@"):
+		return errors.New("must hold no user name and password: send them in a header")
+	}
+	u, err := url.Parse(t.base)
+	if err != nil || u.Hostname() == "" || u.Host != authority {
+		return errors.New("must have a valid host")
+	}
+	if text := u.Port(); text != "" || strings.HasSuffix(u.Host, ":") {
+		if port, err := strconv.ParseUint(text, 10, 16); err != nil || port == 0 {
+			return errors.New("must have a valid port")
+		}
+	}
+	t.at = u
+	return nil
+}
+
+func (t *Template) readPath(path string) error {
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		pieces, err := piecesOf(part)
+		if err != nil {
+			return err
+		}
+		if plain, err := url.PathUnescape(literals(pieces)); err != nil {
+			return errors.New("has a path that is not escaped correctly")
+		} else if len(pieces) == 1 && isDots(plain) {
+			return errors.New("must have no segment . or .. in its path")
+		}
+		t.path = append(t.path, pieces)
+	}
+	return nil
+}
+
+func (t *Template) readQuery(query string) error {
+	if query == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(query, "&") {
+		name, value, found := strings.Cut(part, "=")
+		if strings.ContainsAny(name, "{}") {
+			return errors.New("must have variables of its query behind an equals sign")
+		}
+		pieces, err := piecesOf(value)
+		if err != nil {
+			return err
+		}
+		if _, err := url.QueryUnescape(name + literals(pieces)); err != nil {
+			return errors.New("has a query that is not escaped correctly")
+		}
+		if found {
+			name += "="
+		}
+		t.query = append(t.query, pair{name: name, value: pieces})
+	}
+	return nil
+}
+
+// piecesOf takes a text apart at its variables.
+func piecesOf(text string) ([]piece, error) {
+	var pieces []piece
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		if strings.Contains(before, "}") {
+			return nil, errors.New("has a closing brace without an opening one")
+		}
+		if before != "" || !found && pieces == nil {
+			pieces = append(pieces, piece{literal: before})
+		}
+		if !found {
+			return pieces, nil
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		if !closed || !variableName.MatchString(name) {
+			return nil, errors.New("must have variables as {name}, of 1 to 64 letters, digits, dots, underscores and hyphens")
+		}
+		pieces = append(pieces, piece{variable: name})
+		text = after
+	}
+}
+
+func literals(pieces []piece) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		b.WriteString(p.literal)
+	}
+	return b.String()
+}
+
+func isDots(s string) bool { return s == "." || s == ".." }
+
+// Origin gives scheme, host and port: "https://example.com:443".
+func (t *Template) Origin() string {
+	port := t.at.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[t.at.Scheme]
+	}
+	host := strings.ToLower(strings.TrimSuffix(t.at.Host, ":"+t.at.Port()))
+	return t.at.Scheme + "://" + host + ":" + port
+}
+
+// Variables gives the names in path and query, in order, each once in each.
+func (t *Template) Variables() (path, query []string) {
+	for _, s := range t.path {
+		path = named(path, s)
+	}
+	for _, p := range t.query {
+		query = named(query, p.value)
+	}
+	return path, query
+}
+
+func named(names []string, pieces []piece) []string {
+next:
+	for _, p := range pieces {
+		if p.variable == "" {
+			continue
+		}
+		for _, known := range names {
+			if known == p.variable {
+				continue next
+			}
+		}
+		names = append(names, p.variable)
+	}
+	return names
+}
+
+const (
+	secretPrefix = "whsec_"
+	secretLeast  = 24 // bytes, as Standard Webhooks recommends
+	secretMost   = 64
+)
+
+// CheckSecret says what is wrong with a signing secret, which Standard Webhooks writes as "whsec_" and base64.
+func CheckSecret(secret string) error {
+	encoded, found := strings.CutPrefix(secret, secretPrefix)
+	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if !found || err != nil || strings.ContainsAny(encoded, "\r\n") || len(key) < secretLeast || len(key) > secretMost {
+		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, secretLeast, secretMost)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package outbound
+
+import (
+	"bufio"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// body is an answer's body: decoded, and no longer than it may be.
+type body struct {
+	ctx     context.Context //nolint:containedctx // of the exchange, which lasts as long as the body is read
+	cancel  context.CancelFunc
+	raw     io.ReadCloser
+	coding  string
+	decoded io.Reader // nil until the first read
+	left    int64
+	err     error // which every further read gives
+}
+
+// newBody puts a body in place of the response's.
+func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, most int64) {
+	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: most}
+	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
+	if b.coding != "" && b.coding != "identity" {
+		resp.Header.Del("Content-Encoding")
+		resp.Header.Del("Content-Length")
+		resp.ContentLength, resp.Uncompressed = -1, true
+	}
+	resp.Body = b
+}
+
+// Read gives decoded bytes; its errors but io.EOF are of type *Error.
+func (b *body) Read(p []byte) (int, error) {
+	if b.err != nil || len(p) == 0 {
+		return 0, b.err
+	}
+	if b.decoded == nil {
+		if b.decoded, b.err = decoder(b.coding, b.raw, b.left); b.err != nil {
+			b.err = b.explain(b.err)
+			return 0, b.err
+		}
+	}
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1] // one more tells that there is more
+	}
+	n, err := b.decoded.Read(p)
+	if int64(n) > b.left {
+		n, err = int(b.left), tooLarge()
+	}
+	b.left -= int64(n)
+	b.err = b.explain(err)
+	return n, b.err
+}
+
+// Close ends the exchange.
+func (b *body) Close() error {
+	err := b.raw.Close()
+	b.cancel()
+	return err
+}
+
+func tooLarge() error { return &Error{Message: "The answer is too large.", Err: ErrTooLarge} }
+
+func (b *body) explain(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	_, corrupt := errors.AsType[flate.CorruptInputError](err)
+	switch {
+	case b.ctx.Err() != nil:
+	case corrupt, errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum),
+		errors.Is(err, zlib.ErrHeader), errors.Is(err, zlib.ErrChecksum):
+		return &Error{Message: "The answer's compression is broken.", Err: err}
+	}
+	return describe(b.ctx, err, false)
+}
+
+// decoder undoes a content coding. What goes in is capped too: a stream may go on without anything coming out.
+func decoder(coding string, raw io.Reader, most int64) (io.Reader, error) {
+	if coding == "" || coding == "identity" {
+		return raw, nil
+	}
+	in := bufio.NewReader(&capped{raw, most + most/8 + 64<<10})
+	head, err := in.Peek(2)
+	if len(head) == 0 && errors.Is(err, io.EOF) {
+		return in, nil // nothing, as after HEAD
+	}
+	switch coding {
+	case "gzip", "x-gzip":
+		return gzip.NewReader(in)
+	case "deflate": // meant to be zlib's, and often the bare stream
+		if len(head) == 2 && head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
+			return zlib.NewReader(in)
+		}
+		return flate.NewReader(in), nil
+	default:
+		return nil, &Error{Message: "The answer is encoded in a way that was not asked for."}
+	}
+}
+
+// capped reads no more than left bytes.
+type capped struct {
+	from io.Reader
+	left int64
+}
+
+// Read fails when more is there than may be.
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, tooLarge()
+	}
+	if int64(len(p)) > c.left {
+		p = p[:c.left]
+	}
+	n, err := c.from.Read(p)
+	c.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,23 @@
+package outbound
+
+import (
+	"net"
+	"sync/atomic"
+)
+
+// conn is a connection, past any handshake, that asks before it writes.
+type conn struct {
+	net.Conn
+
+	writing atomic.Pointer[writing]
+}
+
+// Write writes what belongs to the request that has the connection.
+func (c *conn) Write(p []byte) (int, error) {
+	if w := c.writing.Load(); w != nil {
+		if err := w.begin(); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}

@@ -1,0 +1,102 @@
+package outbound
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"code.dny.dev/ssrf"
+)
+
+// Addresses of the public internet that are none: behind them cloud providers answer with a machine's own secrets.
+var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
+
+// errForbidden does not say which address a name led to: names of private networks are nobody's business.
+var errForbidden = refuse("The address leads to a host that may not be reached.")
+
+// guard decides about each address as it is dialled.
+type guard struct {
+	public *ssrf.Guardian  // the public internet, and the networks of the allow list
+	exact  map[string]bool // host:port entries of the allow list
+	own    []uint16        // this service's ports
+	ports  []uint16        // open on every address that may be reached
+	locals func() ([]net.Addr, error)
+	seen   func(host string, to netip.AddrPort) error // of tests that count what passes
+}
+
+func newGuard(allow []string, own []int) (*guard, error) {
+	g := &guard{exact: map[string]bool{}, ports: []uint16{80, 443}, locals: net.InterfaceAddrs}
+	var v4, v6 []netip.Prefix
+	for _, entry := range allow {
+		network, err := netip.ParsePrefix(entry)
+		switch {
+		case err != nil && strings.Contains(entry, "/"), network.Addr().Is4In6():
+			return nil, fmt.Errorf("reading allow list: %q is no network", entry)
+		case err == nil && network.Addr().Is4():
+			v4 = append(v4, network)
+		case err == nil:
+			v6 = append(v6, network)
+		default:
+			hostPort, err := hostPortOf(entry)
+			if err != nil {
+				return nil, fmt.Errorf("reading allow list: %q %w", entry, err)
+			}
+			g.exact[hostPort] = true
+		}
+	}
+	for _, port := range own {
+		if port < 1 || port > 65535 {
+			return nil, fmt.Errorf("reading own ports: %d is none", port)
+		}
+		g.own = append(g.own, uint16(port))
+	}
+	g.public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...),
+		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	return g, nil
+}
+
+// permit is what one use of the client may reach beyond the guard's own rules.
+type permit struct {
+	port    uint16 // of the origin; 0 none
+	trusted string // host:port; "" none
+}
+
+// check decides about a socket that is about to be connected, for a host as the request names it.
+func (g *guard) check(p permit, host, network, address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || network != "tcp4" && network != "tcp6" {
+		return errForbidden
+	}
+	named := target{host: host, port: to.Port()}.hostPort()
+	switch {
+	case named == p.trusted || g.exact[named] || g.exact[to.String()]:
+	case g.isOwn(to), g.public.Safe(network, address, nil) != nil:
+		return errForbidden
+	case to.Port() != p.port && !slices.Contains(g.ports, to.Port()):
+		return refuse("The address has a port that may not be reached.")
+	}
+	if g.seen != nil {
+		return g.seen(host, to)
+	}
+	return nil
+}
+
+// isOwn reports whether an address is this service itself, whatever networks are open.
+func (g *guard) isOwn(to netip.AddrPort) bool {
+	if !slices.Contains(g.own, to.Port()) {
+		return false
+	}
+	if to.Addr().IsLoopback() || to.Addr().IsUnspecified() {
+		return true
+	}
+	local, err := g.locals()
+	if err != nil {
+		return true // rather nothing than oneself
+	}
+	return slices.ContainsFunc(local, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr() == to.Addr()
+	})
+}

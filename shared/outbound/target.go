@@ -1,0 +1,169 @@
+package outbound
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+const (
+	urlBytes  = 8 << 10
+	hostBytes = 253
+)
+
+// target is where a request goes. Its host is canonical: an IP address as netip writes it, or a name of lower-case
+// ASCII without a dot at its end.
+type target struct {
+	scheme string
+	host   string
+	port   uint16
+}
+
+// hostPort is how entries of the allow list are written.
+func (t target) hostPort() string { return net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) }
+
+var errHost = refuse("The address has no valid host.")
+
+// targetOf reads where a URL leads. Whatever different readers of URLs might take for different hosts is refused.
+func targetOf(u *url.URL) (target, error) {
+	switch {
+	case u == nil || u.Scheme != "http" && u.Scheme != "https":
+		return target{}, refuse("The address must begin with http:// or https://.")
+	case u.User != nil || strings.Contains(u.Host, "@"):
+		return target{}, refuse("The address must hold no user name or password.")
+	case u.Opaque != "" || strings.ContainsFunc(u.RawQuery, isControl):
+		return target{}, refuse("The address is not valid.")
+	case len(u.Host)+len(u.Path)+len(u.RawPath)+len(u.RawQuery) > urlBytes:
+		return target{}, refuse("The address is too long.")
+	}
+	t := target{scheme: u.Scheme, port: defaultPort(u.Scheme)}
+	name := u.Host
+	if at := strings.LastIndexByte(u.Host, ':'); at >= 0 && !strings.HasSuffix(u.Host, "]") {
+		port, err := portOf(u.Host[at+1:])
+		if err != nil {
+			return target{}, refuse("The address has no valid port.")
+		}
+		name, t.port = u.Host[:at], port
+	}
+	var err error
+	t.host, err = hostOf(name)
+	return t, err
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+func defaultPort(scheme string) uint16 {
+	if scheme == "https" {
+		return 443
+	}
+	return 80
+}
+
+func portOf(text string) (uint16, error) {
+	if strings.Trim(text, "0123456789") != "" {
+		return 0, errors.New("not digits")
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 {
+		return 0, errors.New("no port")
+	}
+	return uint16(port), nil
+}
+
+// hostOf gives the canonical form of a host as URLs have it.
+func hostOf(name string) (string, error) {
+	if inner, found := strings.CutPrefix(name, "["); found {
+		return literalOf(inner)
+	}
+	ascii, err := idna.Lookup.ToASCII(name)
+	if isASCII(name) { // which the lookup profile is stricter about than the names that are out there, as with underscores
+		ascii, err = strings.ToLower(name), nil
+	}
+	ascii = strings.TrimSuffix(ascii, ".")
+	if err != nil || ascii == "" || len(ascii) > hostBytes || strings.Trim(ascii, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" ||
+		strings.HasPrefix(ascii, ".") || strings.Contains(ascii, "..") {
+		return "", errHost
+	}
+	if !endsInNumber(ascii) {
+		return ascii, nil
+	}
+	// Resolvers take 127.1, 0x7f000001 and 0177.0.0.1 for addresses. Only what all read alike is one here.
+	addr, err := netip.ParseAddr(ascii)
+	if err != nil || !addr.Is4() {
+		return "", refuse("The address has a host that is neither a name nor a plain IP address.")
+	}
+	return addr.String(), nil
+}
+
+// literalOf reads an IPv6 address, the opening bracket cut off.
+func literalOf(inner string) (string, error) {
+	inner, closed := strings.CutSuffix(inner, "]")
+	addr, err := netip.ParseAddr(inner)
+	switch {
+	case !closed || err != nil || !addr.Is6():
+		return "", errHost
+	case addr.Zone() != "" || addr.Is4In6():
+		return "", refuse("The address leads to a host that may not be reached.")
+	}
+	return addr.String(), nil
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
+}
+
+// endsInNumber reports whether the last label is one that makes readers of URLs take the host for an IPv4 address.
+func endsInNumber(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if strings.Trim(last, "0123456789") == "" {
+		return true
+	}
+	hex, found := strings.CutPrefix(last, "0x")
+	return found && strings.Trim(hex, "0123456789abcdef") == ""
+}
+
+// originOf reads the option of the same name.
+func originOf(text string) (target, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return target{}, errHost
+	}
+	return targetOf(u)
+}
+
+// hostPortOf reads an entry of the allow list.
+func hostPortOf(text string) (string, error) {
+	at := strings.LastIndexByte(text, ':')
+	if at < 0 {
+		return "", errors.New("is neither host:port nor a network")
+	}
+	port, err := portOf(text[at+1:])
+	if err != nil {
+		return "", errors.New("has no valid port")
+	}
+	host, err := hostOf(text[:at])
+	if err != nil {
+		return "", errors.New("has no valid host")
+	}
+	return target{host: host, port: port}.hostPort(), nil
+}
+
+// leaves reports whether a redirect chain has left the origin that it began at.
+func leaves(next *http.Request, via []*http.Request) bool {
+	first, err := targetOf(via[0].URL)
+	if err != nil {
+		return true
+	}
+	for _, req := range append(via[1:len(via):len(via)], next) {
+		if to, err := targetOf(req.URL); err != nil || to != first {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,215 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// transport sends single requests: the first of an exchange and those that its redirects ask for.
+type transport struct {
+	client   *Client
+	options  Options
+	base     *http.Transport
+	permit   permit
+	origin   *target
+	unusable error // the options are wrong: nothing is sent
+}
+
+func newTransport(c *Client, o Options) *transport {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	o.Redirects = min(max(o.Redirects, 0), mostRedirects)
+	t := &transport{client: c, options: o}
+	t.base = &http.Transport{
+		Proxy:                  nil, // the environment's would be dialled instead of what was checked
+		DialContext:            t.dial,
+		DialTLSContext:         t.dialTLS,
+		DisableCompression:     true, // decoded by body, under its caps
+		DisableKeepAlives:      o.Fresh,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: headerBytes,
+		Protocols:              new(http.Protocols),
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	// HTTP/2 sends requests again on its own account, and shares a connection between them.
+	t.base.Protocols.SetHTTP1(true)
+	if c.tune != nil {
+		c.tune(t.base)
+	}
+	if o.Trusted != "" {
+		t.permit.trusted, t.unusable = hostPortOf(o.Trusted)
+	}
+	if o.Origin != "" {
+		origin, err := originOf(o.Origin)
+		t.origin, t.permit.port = &origin, origin.port
+		t.unusable = errors.Join(t.unusable, err)
+	}
+	return t
+}
+
+// RoundTrip sends one request, as http.RoundTripper has it. Its errors are of type *Error.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	to, err := t.admit(req)
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // which a round trip always does
+		}
+		return nil, describe(req.Context(), err, req.Response == nil)
+	}
+	ctx, cancel := context.WithDeadline(req.Context(), t.deadline(req))
+	w := &writing{ctx: ctx, hook: sendingOf(ctx)}
+	resp, err := t.base.RoundTrip(t.outgoing(httptrace.WithClientTrace(ctx, w.trace()), req, to))
+	if err != nil {
+		defer cancel() // after it was asked whether it is over
+		notSent, hookErr := w.abandon()
+		if hookErr != nil {
+			return nil, &Error{Message: "The request was not sent.", NotSent: true, Err: hookErr}
+		}
+		return nil, describe(ctx, err, notSent && req.Response == nil)
+	}
+	resp.Request = req.WithContext(ctx) // whose deadline a redirect takes over
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close()
+		cancel()
+		return nil, &Error{Message: "The host changed the protocol."}
+	}
+	newBody(ctx, cancel, resp, t.options.MaxBytes)
+	return resp, nil
+}
+
+// CloseIdleConnections is called by the method of the same name of http.Client.
+func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
+
+// admit checks what can be seen of a request before anything is asked of a resolver.
+func (t *transport) admit(req *http.Request) (target, error) {
+	if t.unusable != nil {
+		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.unusable)}
+	}
+	to, err := targetOf(req.URL)
+	switch {
+	case err != nil:
+		return to, err
+	case req.Host != "" && req.Host != req.URL.Host:
+		return to, refuse("The request names two hosts.")
+	case t.origin != nil && to != *t.origin:
+		return to, refuse("The address leads to another host than the one that is listed.")
+	}
+	return to, nil
+}
+
+// deadline is the end of the exchange, which a redirect does not move.
+func (t *transport) deadline(req *http.Request) time.Time {
+	at := time.Now().Add(t.options.Timeout)
+	if req.Response != nil && req.Response.Request != nil {
+		if first, ok := req.Response.Request.Context().Deadline(); ok && first.Before(at) {
+			return first
+		}
+	}
+	return at
+}
+
+// outgoing is the request as it leaves.
+func (t *transport) outgoing(ctx context.Context, req *http.Request, to target) *http.Request {
+	out := req.Clone(ctx)
+	out.URL.Host = to.urlHost()
+	out.Host = ""
+	if out.Header.Get("User-Agent") == "" {
+		out.Header.Set("User-Agent", "Parley")
+	}
+	encodings := "gzip, deflate"
+	if strings.Contains(out.Header.Get("Accept"), "text/event-stream") {
+		encodings = "identity" // events shall come one by one
+	}
+	out.Header.Set("Accept-Encoding", encodings)
+	return out
+}
+
+// redirect decides whether a redirect is followed, as http.Client's CheckRedirect.
+func (t *transport) redirect(next *http.Request, via []*http.Request) error {
+	if t.options.Redirects == 0 {
+		return http.ErrUseLastResponse
+	}
+	if len(via) > t.options.Redirects {
+		return refuse("The address redirects too often.")
+	}
+	next.Header.Del("Referer") // an address may hold a secret
+	if !leaves(next, via) {
+		return nil
+	}
+	if next.Method != http.MethodGet && next.Method != http.MethodHead || next.Body != nil && next.Body != http.NoBody {
+		return refuse("The address redirects a request with content to another host.")
+	}
+	for name := range next.Header {
+		switch name {
+		case "Accept", "Accept-Language", "User-Agent", "Content-Type":
+		default: // any may be a credential
+			next.Header.Del(name)
+		}
+	}
+	return nil
+}
+
+// dial connects to a host under the guard: the check runs between resolution and connection, for each address tried.
+func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := t.connect(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c}, nil
+}
+
+func (t *transport) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, errHost
+	}
+	dialer := net.Dialer{
+		Timeout:  dialTimeout,
+		Resolver: t.client.resolver,
+		Control: func(network, address string, _ syscall.RawConn) error {
+			return t.client.guard.check(t.permit, host, network, address)
+		},
+	}
+	return dialer.DialContext(ctx, network, address)
+}
+
+// dialTLS ends with the handshake, so that what is written to the connection then is the request.
+func (t *transport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	raw, err := t.connect(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	cfg := t.base.TLSClientConfig.Clone()
+	cfg.ServerName, _, _ = net.SplitHostPort(address)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	secure := tls.Client(raw, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return &conn{Conn: secure}, nil
+}
+
+// urlHost is the target as a URL's host; a default port is left out, as servers expect it.
+func (t target) urlHost() string {
+	if t.port != defaultPort(t.scheme) {
+		return t.hostPort()
+	}
+	if strings.Contains(t.host, ":") {
+		return "[" + t.host + "]"
+	}
+	return t.host
+}

@@ -1,0 +1,167 @@
+package schema
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+var errEffort = errors.New("too much")
+
+// measure has every part of the schema count what a check does in it, and end the check when that is too much: parts
+// that refer to one another can double the work with each. A part's format is the first that is looked at before
+// others are gone into, so the counting hides there.
+func (s *Schema) measure() error {
+	w := &walk{seen: map[*jsonschema.Schema]bool{}}
+	if err := w.visit(s.compiled); err != nil {
+		return err
+	}
+	if w.unknown && w.negative {
+		return errUnknown
+	}
+	for part := range w.seen {
+		s.count(part)
+	}
+	return nil
+}
+
+func (s *Schema) count(part *jsonschema.Schema) {
+	parts := inPlace(part)
+	once := 1 + len(parts) + len(part.Required)
+	for _, sub := range parts {
+		once += choices(sub)
+	}
+	perItem := len(part.PatternProperties) + 1
+	for _, sub := range below(part) {
+		perItem += choices(sub)
+	}
+	match := 0
+	for p := range part.PatternProperties {
+		match += sizeOf(p)
+	}
+	text := sizeOf(part.Pattern)
+	old := part.Format
+	counted := &jsonschema.Format{Validate: func(v any) error {
+		s.effort -= once
+		switch v := v.(type) {
+		case map[string]any:
+			s.effort -= len(v) * (perItem + match/2)
+		case []any:
+			s.effort -= len(v) * perItem
+		case string:
+			s.effort -= len(v) * (text + 4) / 64
+		}
+		if s.effort < 0 {
+			return errEffort
+		}
+		if old == nil || old.Name == "regex" { // which would compile, in an argument's size, whatever the model writes
+			return nil
+		}
+		return old.Validate(v)
+	}}
+	if old != nil {
+		counted.Name = old.Name
+	}
+	part.Format = counted
+}
+
+// choices is what one look at a part costs that is gone no further into.
+func choices(part *jsonschema.Schema) int {
+	if part.Enum == nil {
+		return 0
+	}
+	return len(part.Enum.Values)
+}
+
+func sizeOf(p jsonschema.Regexp) int {
+	if known, ok := p.(*pattern); ok {
+		return known.size
+	}
+	return 0
+}
+
+// walk finds all parts of a schema that a check can come to.
+type walk struct {
+	seen     map[*jsonschema.Schema]bool
+	unknown  bool // there is a pattern that cannot be checked
+	negative bool // there are places where matching too much refuses what fits
+}
+
+func (w *walk) visit(part *jsonschema.Schema) error {
+	if part == nil || w.seen[part] {
+		return nil
+	}
+	w.seen[part] = true
+	if part.DynamicRef != nil || part.RecursiveRef != nil { // they lead to parts that are not found here
+		return errDynamic
+	}
+	if !strings.HasPrefix(part.Location, address) {
+		return errElsewhere
+	}
+	if p, ok := part.Pattern.(*pattern); ok && p.re == nil {
+		w.unknown = true
+	}
+	for p := range part.PatternProperties {
+		if p, ok := p.(*pattern); ok && p.re == nil {
+			w.unknown, w.negative = true, true
+		}
+	}
+	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
+		w.negative = true
+	}
+	for _, sub := range append(inPlace(part), below(part)...) {
+		if err := w.visit(sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inPlace gives the parts that look at the same value as their owner.
+func inPlace(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
+	parts = append(parts, part.AllOf...)
+	parts = append(parts, part.AnyOf...)
+	parts = append(parts, part.OneOf...)
+	for _, sub := range []*jsonschema.Schema{part.Ref, part.Not, part.If, part.Then, part.Else} {
+		parts = addTo(parts, sub)
+	}
+	for _, sub := range part.DependentSchemas {
+		parts = addTo(parts, sub)
+	}
+	for _, sub := range part.Dependencies {
+		parts = addTo(parts, sub)
+	}
+	return parts
+}
+
+// below gives the parts that look at what is inside their owner's value.
+func below(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
+	for _, sub := range part.Properties {
+		parts = addTo(parts, sub)
+	}
+	for _, sub := range part.PatternProperties {
+		parts = addTo(parts, sub)
+	}
+	parts = append(parts, part.PrefixItems...)
+	for _, sub := range []any{
+		part.AdditionalProperties, part.PropertyNames, part.UnevaluatedProperties, part.Items, part.AdditionalItems,
+		part.Items2020, part.UnevaluatedItems, part.Contains, part.ContentSchema,
+	} {
+		parts = addTo(parts, sub)
+	}
+	return parts
+}
+
+// addTo adds what may be a part, a list of parts or something else.
+func addTo(parts []*jsonschema.Schema, sub any) []*jsonschema.Schema {
+	switch sub := sub.(type) {
+	case *jsonschema.Schema:
+		if sub != nil {
+			parts = append(parts, sub)
+		}
+	case []*jsonschema.Schema:
+		parts = append(parts, sub...)
+	}
+	return parts
+}

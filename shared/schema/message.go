@@ -1,0 +1,135 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+const (
+	maxPlaces = 3
+	maxWord   = 80
+	maxReason = 160 // characters of what is said about one place
+)
+
+// problem is something that does not fit, and where.
+type problem struct {
+	depth  int
+	place  string
+	reason string
+}
+
+// readable makes an error of the library one that a model or an administrator can act on.
+func readable(err error) error {
+	if err == nil {
+		return nil
+	}
+	var outside *jsonschema.LoadURLError
+	if errors.As(err, &outside) {
+		return errElsewhere
+	}
+	var broken *jsonschema.SchemaValidationError
+	if errors.As(err, &broken) {
+		err = broken.Err
+	}
+	var mismatch *jsonschema.ValidationError
+	if !errors.As(err, &mismatch) {
+		return errors.New(shorten(strings.ReplaceAll(err.Error(), address, ""), maxReason))
+	}
+	found := problems(mismatch)
+	// Objects are gone through in no order; the same mistake is told in the same words.
+	slices.SortFunc(found, func(a, b problem) int {
+		return cmp.Or(strings.Compare(a.place, b.place), strings.Compare(a.reason, b.reason))
+	})
+	found = slices.Compact(found)
+	var told []string
+	for _, p := range found[:min(len(found), maxPlaces)] {
+		told = append(told, p.String())
+	}
+	text := strings.Join(told, "; ")
+	if len(found) > maxPlaces {
+		text += "; and more"
+	}
+	return errors.New(text)
+}
+
+// String gives place and reason; the arguments as a whole need no place.
+func (p problem) String() string {
+	if p.place == "" {
+		return p.reason
+	}
+	return p.place + ": " + p.reason
+}
+
+// problems gives the causes at the bottom of a mismatch, and of alternatives the one that came closest.
+func problems(e *jsonschema.ValidationError) []problem {
+	if len(e.Causes) == 0 {
+		return []problem{{depth: len(e.InstanceLocation), place: pointer(e.InstanceLocation), reason: reason(e.ErrorKind)}}
+	}
+	var all []problem
+	for _, cause := range e.Causes {
+		all = append(all, problems(cause)...)
+	}
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		closest := slices.MaxFunc(all, func(a, b problem) int {
+			return cmp.Or(cmp.Compare(a.depth, b.depth), strings.Compare(b.place, a.place), strings.Compare(b.reason, a.reason))
+		})
+		if !strings.HasPrefix(closest.reason, noForm) {
+			closest.reason = shorten(noForm+closest.reason, maxReason)
+		}
+		return []problem{closest}
+	default:
+		return all
+	}
+}
+
+const noForm = "fits none of the allowed forms, at best: "
+
+// pointer is a JSON pointer to a place, "" to the whole; the innermost keys of a long one.
+func pointer(location []string) string {
+	var place strings.Builder
+	for _, key := range location[max(0, len(location)-6):] {
+		key = strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+		_, _ = place.WriteString("/" + shorten(key, maxWord)) // never fails
+	}
+	if len(location) > 6 {
+		return "…" + place.String()
+	}
+	return place.String()
+}
+
+// reason says what does not fit, without the value that does not.
+func reason(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Pattern:
+		return "does not match the pattern " + shorten(k.Want, maxWord)
+	case *kind.Format:
+		if errors.Is(k.Err, errPattern) {
+			return errPattern.Error()
+		}
+		return "is not a valid " + shorten(k.Want, maxWord)
+	case *kind.FalseSchema, *kind.Not:
+		return "is not allowed"
+	case *kind.RefCycle:
+		return "the schema refers to itself without an end"
+	default:
+		return shorten(k.LocalizedString(message.NewPrinter(language.English)), maxReason)
+	}
+}
+
+// shorten cuts a text to so many characters, and shows that it did.
+func shorten(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	runes := []rune(text)
+	return string(runes[:most-1]) + "…"
+}

@@ -1,0 +1,381 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+func (b *bench) decide(held store.Held, d domain.Decision) (store.Decided, error) {
+	return b.s.Decide(b.Context(), b.org, "", held.RunID, "c", d, "usr_1")
+}
+
+var everyDecision = []domain.Decision{
+	domain.DecisionApprove, domain.DecisionDeny, domain.DecisionHappened, domain.DecisionResend, domain.DecisionAbandon,
+}
+
+// Each decision about each kind of action, and then each decision once more.
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, tc := range []struct {
+		kind   domain.ActionKind
+		made   domain.Decision
+		effect string
+		run    domain.RunStatus
+	}{
+		{domain.ActionApproval, domain.DecisionApprove, "ready", domain.RunQueued},
+		{domain.ActionApproval, domain.DecisionDeny, "denied", domain.RunQueued},
+		{domain.ActionUnknownOutcome, domain.DecisionHappened, "happened sent", domain.RunQueued},
+		{domain.ActionUnknownOutcome, domain.DecisionResend, "ready", domain.RunQueued},
+		{domain.ActionUnknownOutcome, domain.DecisionAbandon, "awaiting sent", domain.RunFailed},
+	} {
+		t.Run(string(tc.made), func(t *testing.T) {
+			t.Parallel()
+			b := &bench{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
+			held := b.parked(tc.kind)
+			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
+			for _, d := range everyDecision {
+				if !tc.kind.Takes(d) {
+					_, err := b.decide(held, d)
+					wantField(t, err, "action")
+				}
+			}
+			if b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID) != before {
+				t.Error("a decision that does not fit changed something")
+			}
+			out, err := b.decide(held, tc.made)
+			if err != nil || out.Run.Run.Status != tc.run || out.Resumed != (tc.run == domain.RunQueued) || len(out.Ended) != map[bool]int{true: 0, false: 1}[out.Resumed] {
+				t.Fatalf("decided %+v, %v", out, err)
+			}
+			b.wantEffect(held.RunID, tc.effect)
+			b.wantRun(held.RunID, tc.run)
+			after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, held.RunID)
+			if !strings.Contains(after, string(tc.made)+",usr_1") {
+				t.Errorf("the ledger does not say who decided: %s", after)
+			}
+			for _, stage := range []string{"decided", "going on"} {
+				for _, d := range everyDecision {
+					again, err := b.decide(held, d)
+					if again.Resumed || len(again.Ended) > 0 || (err == nil) != (d == tc.made) {
+						t.Errorf("%s, then %s: %+v, %v", stage, d, again, err)
+					}
+					if d != tc.made {
+						wantCode(t, err, apierr.VersionConflict)
+					} else if string(again.Run.Result) != string(out.Run.Result) {
+						t.Errorf("the same again gave %s", again.Run.Result)
+					}
+				}
+				if tc.run == domain.RunQueued && stage == "decided" {
+					b.mustClaim(held.RunID)
+				}
+			}
+			if b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, held.RunID) != after {
+				t.Error("deciding again changed the ledger")
+			}
+		})
+	}
+}
+
+func wantField(t *testing.T, err error, field string) {
+	t.Helper()
+	e, ok := errors.AsType[*apierr.Error](err)
+	if !ok || e.Code != apierr.InvalidRequest || len(e.Fields) != 1 || e.Fields[0].Field != field {
+		t.Errorf("got %v, want %s to be at fault", err, field)
+	}
+}
+
+func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	decide := func(org, principal, runID, callID string) error {
+		_, err := b.s.Decide(ctx, org, principal, runID, callID, domain.DecisionApprove, "usr_1")
+		return err
+	}
+	held := b.parked(domain.ActionApproval)
+	b.exec(`INSERT INTO effects SELECT run_id, 'other', org_id, name, input, side_effect, key, 'ready', fence FROM effects`)
+	wantCode(t, decide("org_other", "", held.RunID, "c"), apierr.NotFound)
+	wantCode(t, decide(b.org, "usr_other", held.RunID, "c"), apierr.NotFound)
+	wantCode(t, decide(b.org, "", "run_none", "c"), apierr.NotFound)
+	wantField(t, decide(b.org, "", held.RunID, "other"), "toolCallId")
+	wantField(t, decide(b.org, "", held.RunID, "none"), "toolCallId")
+	b.wantRun(held.RunID, domain.RunRequiresAction)
+	if err := decide(b.org, "system", held.RunID, "c"); err != nil {
+		t.Error(err)
+	}
+	running := b.begun()
+	b.inState(running, "awaiting", domain.SideEffectUnsafe) // and not parked yet
+	wantField(t, decide(b.org, "", running.RunID, "c"), "toolCallId")
+
+	late := b.parked(domain.ActionApproval)
+	b.exec(`UPDATE open_runs SET required_action = jsonb_set(required_action::jsonb, '{expiresAt}', '"2020-01-01T00:00:00.000Z"') WHERE run_id = $1`, late.RunID)
+	wantCode(t, decide(b.org, "", late.RunID, "c"), apierr.VersionConflict)
+	b.wantRun(late.RunID, domain.RunRequiresAction)
+
+	cancelled := b.parked(domain.ActionUnknownOutcome)
+	run, ended, err := b.s.Cancel(ctx, b.org, "", cancelled.RunID)
+	if err != nil || len(ended) != 1 || run.Run.Status != domain.RunCancelled || strings.Contains(string(run.Result), "requiredAction") {
+		t.Errorf("cancelling a parked run: %+v, %v", run, err)
+	}
+	wantCode(t, decide(b.org, "", cancelled.RunID, "c"), apierr.VersionConflict)
+	wantField(t, decide(b.org, "", cancelled.RunID, "none"), "toolCallId")
+	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, cancelled.RunID)
+	wantCode(t, decide(b.org, "", cancelled.RunID, "c"), apierr.NotFound)
+}
+
+func TestAnErasedRunTakesNoDecision(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	runID := r.accept(wideWindow, r.chat("usr_1", "s", "hi"))[0].Run.Run.ID
+	held := r.mustClaim(runID).Held()
+	r.prepare(held, effect("c", domain.SideEffectUnsafe), true)
+	r.park(held, domain.ActionApproval, store.Chunk{})
+	if ended := r.erase(r.named("usr_1", "s")); len(ended) != 1 || ended[0].RunID != runID {
+		t.Errorf("ended %+v", ended)
+	}
+	out, err := r.decide(held, domain.DecisionApprove)
+	if err != nil || !out.Run.Erased || out.Resumed || len(out.Ended) > 0 {
+		t.Errorf("decided %+v, %v", out, err)
+	}
+}
+
+// A call is approved, lost, and sent once more; another decision later does not look like the one before.
+func TestACallMayBeDecidedTwice(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	held := b.parked(domain.ActionApproval)
+	deadline := b.text(`SELECT deadline::text FROM open_runs WHERE run_id = $1`, held.RunID)
+	b.exec(`UPDATE open_runs SET parked_at = parked_at - interval '3 hours' WHERE run_id = $1`, held.RunID)
+	out, err := b.decide(held, domain.DecisionApprove)
+	if err != nil || !out.Resumed {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if waited := b.text(`SELECT round(extract(epoch FROM deadline - $2::timestamptz) / 360)::text FROM open_runs WHERE run_id = $1`, held.RunID, deadline); waited != "30" {
+		t.Errorf("the deadline was moved by %s tenths of an hour", waited)
+	}
+	next, err := b.s.HandOver(ctx, map[string]int{b.org: 1}, wideWindow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "handed over", next, held.RunID)
+	c := b.mustClaim(held.RunID)
+	second := c.Held()
+	if second.Fence != held.Fence+2 || c.Attempts != 2 || c.Deaths != 0 {
+		t.Errorf("claimed %+v", c)
+	}
+	if e := b.prepare(second, effect("c", domain.SideEffectUnsafe), true); e.State != domain.EffectReady {
+		t.Errorf("after the approval: %+v", e)
+	}
+	b.does("begin", second, true)
+	b.park(second, domain.ActionUnknownOutcome, store.Chunk{})
+	b.does("end", second, false) // a person is being asked
+	if out, err = b.decide(held, domain.DecisionApprove); err != nil || out.Resumed || out.Run.Run.Status != domain.RunRequiresAction {
+		t.Errorf("the first decision again: %+v, %v", out, err)
+	}
+	if out, err = b.decide(held, domain.DecisionResend); err != nil || !out.Resumed {
+		t.Errorf("resending: %+v, %v", out, err)
+	}
+	third := b.mustClaim(held.RunID)
+	if e := b.prepare(third.Held(), effect("c", domain.SideEffectUnsafe), true); e.State != domain.EffectReady || e.Sent {
+		t.Errorf("to be sent again: %+v", e)
+	}
+	b.does("begin", third.Held(), true)
+	b.does("end", third.Held(), true)
+	if !b.finish(third, "done").Saved[held.RunID] {
+		t.Error("the run could not be finished")
+	}
+	b.wantEffect(held.RunID, "done sent")
+}
+
+func TestAnAbandonedRunFails(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.parked(domain.ActionUnknownOutcome)
+	out, err := b.decide(held, domain.DecisionAbandon)
+	if err != nil || len(out.Ended) != 1 || out.Run.Run.Status != domain.RunFailed || string(out.Ended[0].Result) != string(out.Run.Result) ||
+		!strings.Contains(string(out.Run.Result), `"outcome_unknown_abandoned"`) || strings.Contains(string(out.Run.Result), "requiredAction") {
+		t.Errorf("%+v, %v: %s", out, err, out.Run.Result)
+	}
+	if log := b.log(held.RunID, 0, 0); log.EndFence != held.Fence+2 || log.EndN != 1 {
+		t.Errorf("the end is %d.%d", log.EndFence, log.EndN)
+	}
+}
+
+// Of those who would settle what a run waits for one does, and the others are told how it stands.
+func TestOneDecides(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	conflict := func(err error) (bool, error) {
+		if apierr.CodeOf(err) == apierr.VersionConflict {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	decide := func(held store.Held, d domain.Decision) func() (bool, error) {
+		return func() (bool, error) { _, err := b.decide(held, d); return conflict(err) }
+	}
+	for what, rivals := range map[string]func(store.Held) []func() (bool, error){
+		"two deciders": func(h store.Held) []func() (bool, error) {
+			return []func() (bool, error){decide(h, domain.DecisionHappened), decide(h, domain.DecisionResend), decide(h, domain.DecisionAbandon)}
+		},
+		"cancel": func(h store.Held) []func() (bool, error) {
+			return []func() (bool, error){decide(h, domain.DecisionAbandon), func() (bool, error) {
+				_, ended, err := b.s.Cancel(b.Context(), b.org, "", h.RunID)
+				return len(ended) > 0, err
+			}}
+		},
+		"expiry": func(h store.Held) []func() (bool, error) {
+			b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp() WHERE run_id = $1`, h.RunID) // the decider's clock is behind
+			return []func() (bool, error){decide(h, domain.DecisionResend), func() (bool, error) {
+				ended, err := b.s.EndUnanswered(b.Context(), 9)
+				return len(ended) > 0, err
+			}}
+		},
+	} {
+		for range 15 {
+			held := b.parked(domain.ActionUnknownOutcome)
+			done, n := race(t, rivals(held)...), 0
+			for _, d := range done {
+				if d {
+					n++
+				}
+			}
+			if n != 1 && what != "expiry" || n > 1 || done[0] && n == 0 {
+				t.Errorf("%s: %v", what, done)
+			}
+			if _, _, err := b.s.Cancel(b.Context(), b.org, "", held.RunID); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A run whose deadline passed before it was parked ends by it after the decision, and not while it waits.
+func TestADeadlineWaitsForTheDecision(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	b.inState(held, "awaiting", domain.SideEffectUnsafe)
+	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // of an attempt before
+	b.park(held, domain.ActionApproval, store.Chunk{})
+	if ended, err := b.s.EndOverdue(t.Context(), 9); err != nil || len(ended) > 0 {
+		t.Errorf("ended %+v, %v", ended, err)
+	}
+	if out, err := b.decide(held, domain.DecisionApprove); err != nil || !out.Resumed {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if ended, err := b.s.EndOverdue(t.Context(), 9); err != nil || len(ended) != 1 {
+		t.Errorf("ended %+v, %v", ended, err)
+	}
+	b.wantRun(held.RunID, domain.RunTimedOut)
+}
+
+// Everything at once, over and over: nobody waits in a circle, which here fails by the lock timeout rather than being
+// tried again, and no link leads nowhere.
+func TestNobodyWaitsInACircle(t *testing.T) {
+	t.Parallel()
+	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")
+	b := newBenchOn(t, s, raw, "ada@example.com")
+	ctx := t.Context()
+	doing := make([]atomic.Int64, 8)
+	var wg sync.WaitGroup
+	for range 6 {
+		run := b.run("", "")
+		session := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: run.ID, Key: run.SessionKey}
+		runID := b.accept(wideWindow, run)[0].Run.Run.ID
+		var fence atomic.Int64 // of the newest claim
+		for w := range 5 {
+			wg.Go(func() {
+				for n := range 40 {
+					held := store.Held{RunID: runID, OrganizationID: b.org, Fence: fence.Load()}
+					did, err := b.anything((n+w*3)%8, held, n, &fence) //nolint:contextcheck // the bench has the test's
+					if err != nil {
+						t.Errorf("worker %d, thing %d: %v", w, n, err)
+					}
+					if did {
+						doing[(n+w*3)%8].Add(1)
+					}
+				}
+				if _, err := s.EraseSession(ctx, session); err != nil && apierr.CodeOf(err) != apierr.NotFound {
+					t.Errorf("erasing: %v", err)
+				}
+			})
+		}
+	}
+	stop, swept := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(swept)
+		for !isClosed(stop) {
+			_, err := raw.ExecContext(ctx, `UPDATE sources SET sweep_after = clock_timestamp() WHERE hash IN (SELECT hash FROM sources ORDER BY hash FOR UPDATE)`)
+			_, pruneErr := s.PruneSources(ctx, 9)
+			_, endErr := s.EndUnanswered(ctx, 9)
+			if err := errors.Join(err, pruneErr, endErr); err != nil {
+				t.Errorf("sweeping: %v", err)
+			}
+		}
+	}()
+	wg.Wait()
+	close(stop)
+	<-swept
+	for what := range doing {
+		if n := doing[what].Load(); n == 0 {
+			t.Errorf("thing %d was never done", what)
+		}
+	}
+	for what, query := range map[string]string{
+		"links to texts that are gone": `SELECT count(*)::text FROM run_sources l WHERE NOT EXISTS (SELECT 1 FROM sources s WHERE s.hash = l.hash AND s.org_id = l.org_id)`,
+		"rows of erased runs":          `SELECT (SELECT count(*) FROM effects) + (SELECT count(*) FROM run_sources) + (SELECT count(*) FROM sources)`,
+	} {
+		if n := b.text(query); n != "0" {
+			t.Errorf("%s %s", n, what)
+		}
+	}
+}
+
+// anything does one of eight things to a run and tells whether it was done.
+func (b *bench) anything(what int, held store.Held, n int, fence *atomic.Int64) (bool, error) {
+	ctx := b.Context()
+	switch what {
+	case 0:
+		return b.try("prepare", held)
+	case 1:
+		return b.try("begin", held)
+	case 2:
+		out, err := b.s.Park(ctx, held, domain.RequiredAction{ToolCallID: "c"}, chunk(n+1, n+1))
+		if err != nil && strings.Contains(err.Error(), "reading effect") { // not prepared yet
+			err = nil
+		}
+		return out.Parked, err
+	case 3:
+		out, err := b.decide(held, everyDecision[n%4])
+		if apierr.CodeOf(err) != apierr.Internal {
+			err = nil
+		}
+		return out.Resumed, err
+	case 4:
+		_, kept, err := b.s.KeepSource(ctx, held, domain.Source{Text: fmt.Sprint("text ", n%3)})
+		return kept, err
+	case 5:
+		freed, err := b.s.PutBack(ctx, held, 0, nil)
+		return len(freed) > 0, err
+	case 6:
+		return b.try("end", held)
+	default:
+		claims, err := b.s.Claim(ctx, []string{held.RunID})
+		if err != nil || claims[0].Run == nil {
+			return false, err
+		}
+		fence.Store(claims[0].Run.Fence)
+		return true, nil
+	}
+}

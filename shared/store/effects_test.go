@@ -1,0 +1,293 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// begun accepts a run and claims it.
+func (b *bench) begun() store.Held {
+	b.Helper()
+	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
+}
+
+func effect(callID string, side domain.SideEffect) domain.Effect {
+	return domain.Effect{CallID: callID, Name: "pay", Input: json.RawMessage(`{"amount": 1}`), SideEffect: side, Key: "key of " + callID}
+}
+
+func (b *bench) prepare(held store.Held, e domain.Effect, ask bool) domain.Effect {
+	b.Helper()
+	out, kept, err := b.s.PrepareEffect(b.Context(), held, e, ask)
+	if err != nil || !kept {
+		b.Fatalf("preparing effect: %+v, %v, %v", out, kept, err)
+	}
+	return out
+}
+
+// inState enters the call "c" and brings it to a state by what happens to calls.
+func (b *bench) inState(held store.Held, state string, side domain.SideEffect) {
+	b.Helper()
+	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
+	switch state {
+	case "ready", "awaiting":
+	case "void":
+		b.does("void", held, true)
+	case "sending":
+		b.does("begin", held, true)
+	case "done":
+		b.does("begin", held, true)
+		b.does("end", held, true)
+	case "denied", "happened": // by a person; see TestDecisions
+		b.exec(`UPDATE effects SET state = $2 WHERE run_id = $1`, held.RunID, state)
+	case "unknown":
+		b.exec(`UPDATE effects SET state = 'awaiting', sent_at = clock_timestamp() WHERE run_id = $1`, held.RunID)
+	default:
+		b.Fatalf("no way to %s", state)
+	}
+}
+
+// try does one of the things that workers do with the call "c".
+func (b *bench) try(what string, held store.Held) (bool, error) {
+	b.Helper()
+	switch what {
+	case "begin":
+		return b.s.BeginSend(b.Context(), held, "c")
+	case "end":
+		return b.s.EndSend(b.Context(), held, "c", []byte(`{"output":1}`))
+	case "void":
+		return b.s.VoidEffect(b.Context(), held, "c")
+	case "prepare":
+		_, kept, err := b.s.PrepareEffect(b.Context(), held, effect("c", domain.SideEffectUnsafe), false)
+		return kept, err
+	case "park":
+		out, err := b.s.Park(b.Context(), held, domain.RequiredAction{ToolCallID: "c"}, store.Chunk{})
+		return out.Parked || out.Settled, err
+	case "keep":
+		_, kept, err := b.s.KeepSource(b.Context(), held, domain.Source{Text: "x"})
+		return kept, err
+	case "tools":
+		return b.s.Journal(b.Context(), held, 0, [][]byte{[]byte(`[]`)})
+	}
+	b.Fatalf("no such thing: %s", what)
+	return false, nil
+}
+
+func (b *bench) does(what string, held store.Held, want bool) {
+	b.Helper()
+	if done, err := b.try(what, held); err != nil || done != want {
+		b.Errorf("%s: %v, %v; want %v", what, done, err, want)
+	}
+}
+
+func (b *bench) text(query string, args ...any) string {
+	b.Helper()
+	var out string
+	if err := b.raw.QueryRowContext(b.Context(), query, args...).Scan(&out); err != nil {
+		b.Fatalf("%s: %v", query, err)
+	}
+	return out
+}
+
+func (b *bench) wantEffect(runID, want string) {
+	b.Helper()
+	got := b.text(`SELECT state || CASE WHEN sent_at IS NOT NULL THEN ' sent' ELSE '' END FROM effects WHERE run_id = $1 AND call_id = 'c'`, runID)
+	if got != want {
+		b.Errorf("the effect is %s, want %s", got, want)
+	}
+}
+
+// What the attempts after the first find of a call, and what they may do with it.
+func TestAnEffectGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const none, idempotent, unsafe = domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe
+	for _, tc := range []struct {
+		left string
+		side domain.SideEffect
+		want domain.EffectState
+		sent bool
+		void bool // the next attempt may say that nobody takes it
+	}{
+		{"ready", unsafe, domain.EffectReady, false, true},
+		{"ready", idempotent, domain.EffectReady, false, true},
+		{"awaiting", unsafe, domain.EffectAwaiting, false, false},
+		{"awaiting", none, domain.EffectAwaiting, false, false},
+		{"sending", none, domain.EffectReady, true, false},
+		{"sending", idempotent, domain.EffectReady, true, false},
+		{"sending", unsafe, domain.EffectAwaiting, true, false},
+		{"unknown", unsafe, domain.EffectAwaiting, true, false},
+		{"done", unsafe, domain.EffectDone, true, false},
+		{"done", idempotent, domain.EffectDone, true, false},
+		{"denied", unsafe, domain.EffectDenied, false, false},
+		{"happened", unsafe, domain.EffectHappened, false, false},
+		{"void", unsafe, domain.EffectReady, false, true},
+		{"void", idempotent, domain.EffectReady, false, true},
+	} {
+		t.Run(tc.left+" "+string(tc.side), func(t *testing.T) {
+			t.Parallel()
+			b := &bench{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
+			first := b.begun()
+			b.inState(first, tc.left, tc.side)
+			next := b.takeAway(first.RunID).Held()
+			before := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID)
+			for _, what := range []string{"prepare", "begin", "void", "park", "keep", "tools"} {
+				b.does(what, first, false)
+			}
+			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
+				t.Errorf("a lost worker made %s of %s", after, before)
+			}
+			b.does("end", first, tc.left == "sending") // the truth, and nobody has decided otherwise
+			if tc.left == "sending" {
+				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
+			}
+			other := effect("c", none) // what the ledger has counts
+			other.Key, other.Name = "another", "another"
+			got := b.prepare(next, other, true)
+			if got.State != tc.want || got.Sent != tc.sent || got.SideEffect != tc.side || got.Key != "key of c" || got.Name != "pay" ||
+				string(got.Input) != `{"amount": 1}` || (got.State == domain.EffectDone) != (string(got.Outcome) == `{"output":1}`) {
+				t.Errorf("the next attempt finds %+v", got)
+			}
+			b.does("end", first, false)
+			b.does("end", next, false)
+			if tc.void {
+				b.does("void", next, true)
+				b.does("void", next, false)
+				b.does("begin", next, false)
+				b.prepare(next, effect("c", tc.side), false)
+			} else {
+				b.does("void", next, false)
+			}
+			b.does("begin", next, tc.want == domain.EffectReady)
+			b.does("begin", next, false)
+			b.does("void", next, false)
+			b.does("end", next, tc.want == domain.EffectReady)
+			b.does("end", next, false)
+		})
+	}
+}
+
+func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	if e := b.prepare(held, effect("c", domain.SideEffectUnsafe), true); e.State != domain.EffectAwaiting || e.Sent || e.Waiting() != domain.ActionApproval {
+		t.Errorf("to be approved: %+v", e)
+	}
+	b.does("begin", held, false)
+	if e := b.prepare(held, domain.Effect{CallID: "d", SideEffect: domain.SideEffectIdempotent}, false); e.State != domain.EffectReady || string(e.Input) != "{}" {
+		t.Errorf("without arguments: %+v", e)
+	}
+	if _, _, err := b.s.PrepareEffect(t.Context(), held, domain.Effect{CallID: "e", Input: json.RawMessage(`{`)}, false); err == nil {
+		t.Error("broken arguments were entered")
+	}
+	other := b.begun()
+	if e := b.prepare(other, effect("c", domain.SideEffectUnsafe), false); e.State != domain.EffectReady {
+		t.Errorf("the same call id in another run: %+v", e)
+	}
+}
+
+// The lease counts at the moment of the check, whoever has noticed that it is over.
+func TestNothingIsSentPastTheLease(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	b.inState(held, "ready", domain.SideEffectUnsafe)
+	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
+	b.does("begin", held, false)
+	b.wantEffect(held.RunID, "ready")
+	if kept, err := b.s.Extend(t.Context(), []store.Held{held}); err != nil || !kept[held.RunID] {
+		t.Fatalf("extending: %v, %v", kept, err)
+	}
+	b.does("begin", held, true)
+	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
+	b.does("end", held, true) // the outcome is as true as ever
+}
+
+func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	b.inState(held, "sending", domain.SideEffectUnsafe)
+	if _, _, err := b.s.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
+		b.does(what, held, false)
+	}
+	b.wantEffect(held.RunID, "sending sent")
+}
+
+// race runs things at the same time and tells how many of them were done.
+func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
+	t.Helper()
+	done = make([]bool, len(things))
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i, thing := range things {
+		wg.Go(func() {
+			<-start
+			var err error
+			if done[i], err = thing(); err != nil {
+				t.Errorf("racer %d: %v", i, err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	return done
+}
+
+func TestOfManyWhoWouldSendOneMay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for range 20 {
+		held := b.begun()
+		b.inState(held, "ready", domain.SideEffectUnsafe)
+		begin := func() (bool, error) { return b.try("begin", held) }
+		void := func() (bool, error) { return b.try("void", held) }
+		done := race(t, begin, void, begin, begin, void, begin)
+		n := 0
+		for _, d := range done {
+			if d {
+				n++
+			}
+		}
+		sent := done[0] || done[2] || done[3] || done[5]
+		if state := b.text(`SELECT state FROM effects WHERE run_id = $1`, held.RunID); n != 1 || (state == "sending") != sent {
+			t.Errorf("%v, and the effect is %s", done, state)
+		}
+	}
+}
+
+// A worker that was thought lost sends or ends sending while another goes on with its run.
+func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for n := range 20 {
+		left := []string{"ready", "sending"}[n%2]
+		first := b.begun()
+		b.inState(first, left, domain.SideEffectUnsafe)
+		late := map[string]string{"ready": "begin", "sending": "end"}[left]
+		var found domain.EffectState
+		done := race(t,
+			func() (bool, error) { return b.try(late, first) },
+			func() (bool, error) {
+				next := b.takeAway(first.RunID).Held()
+				e, kept, err := b.s.PrepareEffect(t.Context(), next, effect("c", domain.SideEffectUnsafe), false)
+				found = e.State
+				return kept, err
+			})
+		want := map[string]domain.EffectState{
+			"ready false": domain.EffectReady, "ready true": domain.EffectAwaiting,
+			"sending false": domain.EffectAwaiting, "sending true": domain.EffectDone,
+		}[fmt.Sprint(left, " ", done[0])]
+		if !done[1] || found != want {
+			t.Errorf("%s: the late worker %v, the next finds %s, want %s", left, done[0], found, want)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+)
+
+// ActionTimeout is how long a run waits for a person, unless its action says otherwise, before it fails.
+const ActionTimeout = 24 * time.Hour
+
+// Parked is what became of a run that was to wait for a person. In neither state it was taken from the worker, and
+// nothing was written.
+type Parked struct {
+	Parked  bool
+	Settled bool // there is nothing to wait for: the ledger knows how to go on; nothing was written
+	Freed   map[string]int
+	Action  domain.RequiredAction // as it was written
+}
+
+// Park lets a run wait for a person's decision about a call of the effect ledger: it keeps its place in the session, and
+// leaves its worker and its place in the organization's window, for HandOver. From here on nobody can send the call.
+// events are those of the attempt that no checkpoint holds. An action without ExpiresAt gets ActionTimeout; one about a
+// call that may have been sent asks for its outcome, whatever it was meant to ask.
+func (s *Store) Park(ctx context.Context, held Held, action domain.RequiredAction, events Chunk) (Parked, error) {
+	out, err := s.park(ctx, held, action, events)
+	if events.FirstN > 0 && isBadData(err) { // a run must not be carried out again and again for events that cannot be stored
+		out, err = s.park(ctx, held, action, Chunk{})
+	}
+	if err != nil {
+		return Parked{}, fmt.Errorf("parking run: %w", err)
+	}
+	return out, nil
+}
+
+func (s *Store) park(ctx context.Context, held Held, action domain.RequiredAction, events Chunk) (Parked, error) {
+	var out Parked
+	err := s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		out = Parked{}
+		var now time.Time
+		err := tx.GetContext(ctx, &now, `SELECT clock_timestamp() FROM open_runs
+			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR UPDATE`, held.RunID, held.OrganizationID, held.Fence)
+		if err != nil {
+			return ignoreNone(err)
+		}
+		var row effectRow
+		err = tx.GetContext(ctx, &row, effectSelect+` FOR UPDATE`, held.RunID, action.ToolCallID, held.OrganizationID)
+		if err != nil {
+			return fmt.Errorf("reading effect %s: %w", action.ToolCallID, err)
+		}
+		e := row.effect()
+		if e.State != domain.EffectAwaiting && e.State != domain.EffectSending {
+			out.Settled = true
+			return nil
+		}
+		action.Kind = e.Waiting()
+		if action.ExpiresAt.IsZero() {
+			action.ExpiresAt = domain.At(now.Add(ActionTimeout))
+		}
+		if err := parkRun(ctx, tx, held, action, events); err != nil {
+			return err
+		}
+		out = Parked{Parked: true, Freed: map[string]int{held.OrganizationID: 1}, Action: action}
+		return nil
+	})
+	return out, err
+}
+
+func parkRun(ctx context.Context, tx *sqlx.Tx, held Held, action domain.RequiredAction, events Chunk) error {
+	raw, err := json.Marshal(action)
+	if err != nil {
+		return fmt.Errorf("rendering action: %w", err)
+	}
+	if events.FirstN > 0 { // a checkpoint that was not answered may have written the same
+		_, err = tx.ExecContext(ctx, `INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (run_id, fence, first_n) DO UPDATE SET last_n = excluded.last_n, events = excluded.events`,
+			held.RunID, held.OrganizationID, held.Fence, events.FirstN, events.LastN, events.Events)
+		if err != nil {
+			return fmt.Errorf("saving events: %w", err)
+		}
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
+		held.RunID, action.ToolCallID, held.OrganizationID)
+	if err != nil {
+		return fmt.Errorf("letting effect wait: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
+		next_dispatch_at = NULL, last_error = NULL, required_action = $4, action_expires_at = $5, parked_at = clock_timestamp()
+		WHERE run_id = $1 AND org_id = $2 AND fence = $3`, held.RunID, held.OrganizationID, held.Fence, raw, action.ExpiresAt)
+	if err != nil {
+		return fmt.Errorf("letting run wait: %w", err)
+	}
+	return nil
+}
+
+// ParkedRuns reads those of the runs that wait for a person, in any order: what waiting requests poll for when a
+// notice was lost.
+func (s *Store) ParkedRuns(ctx context.Context, runs []RunOf) ([]StoredRun, error) {
+	return s.runsOf(ctx, `SELECT `+openResult+` FROM parked_runs($1, $2)`, "parked", runs)
+}

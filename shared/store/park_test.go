@@ -1,0 +1,218 @@
+package store_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+func (b *bench) park(held store.Held, kind domain.ActionKind, events store.Chunk) store.Parked {
+	b.Helper()
+	out, err := b.s.Park(b.Context(), held, domain.RequiredAction{
+		Kind: kind, ToolCallID: "c", Name: "pay", Input: json.RawMessage(`{"amount": 1}`),
+	}, events)
+	if err != nil || !out.Parked {
+		b.Fatalf("parking: %+v, %v", out, err)
+	}
+	return out
+}
+
+// parked makes a run that waits for what it is asked about the call "c".
+func (b *bench) parked(kind domain.ActionKind) store.Held {
+	b.Helper()
+	held := b.begun()
+	b.inState(held, map[domain.ActionKind]string{domain.ActionApproval: "awaiting", domain.ActionUnknownOutcome: "sending"}[kind], domain.SideEffectUnsafe)
+	b.park(held, kind, store.Chunk{})
+	return held
+}
+
+func (b *bench) wantRun(runID string, want domain.RunStatus) domain.Run {
+	b.Helper()
+	run, err := b.s.RunByID(b.Context(), b.org, "", runID)
+	if err != nil || run.Run.Status != want || (run.Run.RequiredAction != nil) != (want == domain.RunRequiresAction) {
+		b.Errorf("run %+v, %v; want %s", run.Run, err, want)
+	}
+	return run.Run
+}
+
+func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	keyed := b.run("k", "s")
+	out := b.accept(1, keyed, b.run("", "s"), b.run("", ""))
+	runID, successor, waiting := out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID
+	held := b.mustClaim(runID).Held()
+	b.prepare(held, effect("c", domain.SideEffectUnsafe), true)
+	b.save(true, held, chunk(2, 3))
+	told := chunk(4, 4)
+	told.Events += `run.requires_action {"requiredAction":{}}` + "\n"
+	told.LastN = 5
+	parked := b.park(held, domain.ActionApproval, told)
+	if in := time.Until(parked.Action.ExpiresAt.Time); in < 23*time.Hour || in > store.ActionTimeout {
+		t.Errorf("expires in %s", in)
+	}
+	next, err := b.s.HandOver(ctx, parked.Freed, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "the place goes to", next, waiting)
+	for _, id := range []string{runID, successor} {
+		if c := b.claim(id); c.Run != nil || c.Ended {
+			t.Errorf("a doorbell of %s: %+v", id, c)
+		}
+	}
+
+	want := parked.Action
+	for what, read := range map[string]func() (store.StoredRun, error){
+		"by id": func() (store.StoredRun, error) { return b.s.RunByID(ctx, b.org, "", runID) },
+		"listed": func() (store.StoredRun, error) {
+			return one(b.s.ListRuns(ctx, b.org, store.RunFilter{Status: domain.RunRequiresAction}, 9))
+		},
+		"by key": func() (store.StoredRun, error) {
+			runs, err := b.s.RunsByKey(ctx, []store.KeyOf{{OrganizationID: b.org, Hash: contract.Hash(b.org, "k")}})
+			return *runs[0], err
+		},
+		"accepted again": func() (store.StoredRun, error) { return b.accept(1, keyed)[0].Run, nil },
+		"parked": func() (store.StoredRun, error) {
+			return one(b.s.ParkedRuns(ctx, []store.RunOf{{OrganizationID: b.org, RunID: runID}, {OrganizationID: b.org, RunID: waiting}}))
+		},
+		"log": func() (store.StoredRun, error) { return b.log(runID, 0, 0).Run, nil },
+	} {
+		run, err := read()
+		got := run.Run.RequiredAction
+		if err != nil || run.Run.ID != runID || run.Run.Status != domain.RunRequiresAction || got == nil || got.Kind != want.Kind ||
+			got.ToolCallID != "c" || got.Name != "pay" || string(got.Input) != `{"amount":1}` || !got.ExpiresAt.Equal(want.ExpiresAt.Time) {
+			t.Errorf("%s: %+v, action %+v, %v; want %+v", what, run.Run, got, err, want)
+		}
+	}
+	b.wantChunks("log", b.log(runID, 0, 0), held.Fence, chunk(2, 3), told)
+
+	// Whoever had it writes nothing more, and the sweeper leaves it alone.
+	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
+		b.does(what, held, false)
+	}
+	b.save(false, held, chunk(6, 6))
+	if freed, err := b.s.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {
+		t.Errorf("put back: %v, %v", freed, err)
+	}
+	b.exec(`UPDATE open_runs SET deadline = clock_timestamp(), next_dispatch_at = clock_timestamp() WHERE run_id = $1`, runID)
+	if ended, err := b.s.EndOverdue(ctx, 9); err != nil || len(ended) > 0 {
+		t.Errorf("ended %+v, %v", ended, err)
+	}
+	if n, err := b.s.RequeueLost(ctx, 9); err != nil || n > 0 {
+		t.Errorf("requeued %d, %v", n, err)
+	}
+	if ended, err := b.s.EndUnanswered(ctx, 9); err != nil || len(ended) > 0 {
+		t.Errorf("unanswered %+v, %v", ended, err)
+	}
+	b.wantRun(runID, domain.RunRequiresAction)
+}
+
+func one(runs []store.StoredRun, err error) (store.StoredRun, error) {
+	if len(runs) != 1 {
+		return store.StoredRun{}, err
+	}
+	return runs[0], err
+}
+
+// What there is to wait for is the ledger's to say.
+func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for left, want := range map[string]domain.ActionKind{
+		"awaiting": domain.ActionApproval, "sending": domain.ActionUnknownOutcome, "unknown": domain.ActionUnknownOutcome,
+		"ready": "", "done": "", "denied": "", "happened": "", "void": "",
+	} {
+		for _, kind := range []domain.ActionKind{domain.ActionApproval, domain.ActionUnknownOutcome} {
+			held := b.begun()
+			b.inState(held, left, domain.SideEffectUnsafe)
+			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
+			at := domain.At(time.Now().Add(time.Hour))
+			out, err := b.s.Park(t.Context(), held, domain.RequiredAction{Kind: kind, ToolCallID: "c", ExpiresAt: at}, store.Chunk{})
+			if err != nil || out.Parked != (want != "") || out.Settled == out.Parked || out.Action.Kind != want {
+				t.Errorf("%s, asking for %s: %+v, %v", left, kind, out, err)
+			}
+			if out.Settled && b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID) != before {
+				t.Errorf("%s: something was written", left)
+			}
+			if action := b.wantRun(held.RunID, map[bool]domain.RunStatus{true: domain.RunRequiresAction, false: domain.RunRunning}[out.Parked]).RequiredAction; out.Parked &&
+				(action.Kind != want || !action.ExpiresAt.Equal(at.Time)) {
+				t.Errorf("%s: the run waits for %+v", left, action)
+			}
+		}
+	}
+	held := b.begun()
+	if out, err := b.s.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "none"}, store.Chunk{}); err == nil {
+		t.Errorf("parked for a call that the ledger does not have: %+v", out)
+	}
+}
+
+func TestEventsThatCannotBeStoredKeepNoRunFromWaiting(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	b.inState(held, "awaiting", domain.SideEffectUnsafe)
+	b.park(held, domain.ActionApproval, store.Chunk{FirstN: 2, LastN: 2, Events: "a\x00b"})
+	b.wantRun(held.RunID, domain.RunRequiresAction)
+}
+
+func TestToolSetsStayAsTheyWere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	held := b.begun()
+	if tools, err := b.s.ToolSet(ctx, b.org, held.RunID); err != nil || tools != nil {
+		t.Errorf("before: %s, %v", tools, err)
+	}
+	for _, set := range []string{`[{"name":"a"}]`, `[]`} {
+		if kept, err := b.s.Journal(ctx, held, 0, [][]byte{[]byte(set)}); err != nil || !kept {
+			t.Errorf("%v, %v", kept, err)
+		}
+	}
+	if kept, err := b.s.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !kept {
+		t.Errorf("%v, %v", kept, err)
+	}
+	if tools, err := b.s.ToolSet(ctx, b.org, held.RunID); err != nil || string(tools) != `[{"name":"a"}]` {
+		t.Errorf("%s, %v", tools, err)
+	}
+	if steps, err := b.s.Steps(ctx, b.org, held.RunID); err != nil || len(steps) != 1 || string(steps[0]) != `{"seq":1}` {
+		t.Errorf("%s, %v", steps, err)
+	}
+	if _, err := b.s.Journal(ctx, held, 0, [][]byte{[]byte(`[]`), []byte(`{}`)}); err == nil {
+		t.Error("a tool set and a step in one")
+	}
+	b.takeAway(held.RunID)
+	b.does("tools", held, false)
+}
+
+func TestUnansweredRunsFail(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	late, early := b.parked(domain.ActionApproval), b.parked(domain.ActionUnknownOutcome)
+	b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp(), reply_to = 'inbox' WHERE run_id = $1`, late.RunID)
+	ended, err := b.s.EndUnanswered(ctx, 9)
+	if err != nil || len(ended) != 1 || ended[0].RunID != late.RunID || ended[0].OrganizationID != b.org || ended[0].ReplyTo != "inbox" {
+		t.Fatalf("ended %+v, %v", ended, err)
+	}
+	b.wantRun(early.RunID, domain.RunRequiresAction)
+	b.wantRun(late.RunID, domain.RunFailed)
+	var run domain.Run
+	if err := json.Unmarshal(ended[0].Result, &run); err != nil || run.Error == nil || run.Error.Code != "action_expired" ||
+		strings.Contains(string(ended[0].Result), "requiredAction") {
+		t.Errorf("result %s, %v", ended[0].Result, err)
+	}
+	if log := b.log(late.RunID, 0, 0); log.EndFence != late.Fence+2 || log.EndN != 1 {
+		t.Errorf("the end is %d.%d", log.EndFence, log.EndN)
+	}
+	_, err = b.s.Decide(ctx, b.org, "", late.RunID, "c", domain.DecisionApprove, "usr_1")
+	wantCode(t, err, apierr.VersionConflict)
+	b.wantEffect(late.RunID, "awaiting")
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+const sourcePrefix = "src_"
+
+// sourceID is what a text with that hash is called.
+func sourceID(hash []byte) string { return sourcePrefix + hex.EncodeToString(hash) }
+
+// hashOf reads what sourceID writes, and nothing else.
+func hashOf(id string) ([]byte, bool) {
+	digits, found := strings.CutPrefix(id, sourcePrefix)
+	hash, err := hex.DecodeString(digits)
+	return hash, found && err == nil && len(hash) == sha256.Size && sourceID(hash) == id
+}
+
+// KeepSource keeps a text that a run has read, for as long as a run is kept that has, and gives its id. A text that the
+// organization's runs have read before stays as it was kept then. false: the run was taken from the worker and
+// nothing was written.
+func (s *Store) KeepSource(ctx context.Context, held Held, src domain.Source) (id string, kept bool, err error) {
+	sum := sha256.Sum256([]byte(src.Text))
+	hash := sum[:]
+	kept, err = s.underFence(ctx, held, func(tx *sqlx.Tx, _ time.Time) error {
+		// The update changes nothing, but locks the row that is there: it cannot go before it is linked to.
+		_, err := tx.ExecContext(ctx, `INSERT INTO sources AS s (org_id, hash, url, title, language, text, characters, truncated)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, hash) DO UPDATE SET org_id = s.org_id`,
+			held.OrganizationID, hash, src.URL, src.Title, src.Language, src.Text, utf8.RuneCountInString(src.Text), src.Truncated)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO run_sources (run_id, org_id, hash) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+			held.RunID, held.OrganizationID, hash)
+		return err
+	})
+	if err != nil {
+		return "", false, fmt.Errorf("keeping source: %w", err)
+	}
+	if !kept {
+		return "", false, nil
+	}
+	return sourceID(hash), true, nil
+}
+
+type sourceRow struct {
+	Hash       []byte      `db:"hash"`
+	URL        string      `db:"url"`
+	Title      string      `db:"title"`
+	Language   string      `db:"language"`
+	Text       string      `db:"text"`
+	Characters int         `db:"characters"`
+	Truncated  bool        `db:"truncated"`
+	ReadAt     domain.Time `db:"read_at"`
+}
+
+// SourceByID gives a text that an organization's runs have read; not_found when there is none of this id.
+func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, error) {
+	hash, ok := hashOf(id)
+	if !ok {
+		return domain.Source{}, notFound()
+	}
+	var row sourceRow
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT hash, url, title, language, text, characters, truncated, read_at FROM sources
+			WHERE hash = $1 AND org_id = $2`, hash, org)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.Source{}, notFound()
+	}
+	if err != nil {
+		return domain.Source{}, fmt.Errorf("reading source: %w", err)
+	}
+	return domain.Source{
+		ID: sourceID(row.Hash), URL: row.URL, Title: row.Title, Language: row.Language, Text: row.Text,
+		Characters: row.Characters, Truncated: row.Truncated, ReadAt: row.ReadAt,
+	}, nil
+}
+
+// textOf names a kept text of an organization.
+type textOf struct {
+	OrganizationID string `db:"org_id"`
+	Hash           []byte `db:"hash"`
+}
+
+func textColumns(texts []textOf) (orgs, hashes any) {
+	orgs = pq.Array(column(texts, func(t *textOf) string { return t.OrganizationID }))
+	return orgs, pq.ByteaArray(column(texts, func(t *textOf) []byte { return t.Hash }))
+}
+
+// PruneSources looks at up to limit texts whose time has come: those that no run links to are removed, the others looked
+// at again in a day. It reports how many it has looked at. Texts mostly go with the last run that has read them;
+// this finds those of runs that a binary of the release before removed.
+func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
+	var due, locked []textOf
+	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM sources_to_sweep($1)`, limit); err != nil {
+		return 0, fmt.Errorf("looking for sources: %w", err)
+	}
+	if len(due) == 0 {
+		return 0, nil
+	}
+	err := s.within(ctx, column(due, func(t *textOf) string { return t.OrganizationID }), func(tx *sqlx.Tx) error {
+		locked = locked[:0]
+		orgs, hashes := textColumns(due)
+		err := tx.SelectContext(ctx, &locked, `SELECT s.org_id, s.hash FROM sources s JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
+			ON s.org_id = u.org_id AND s.hash = u.hash
+			WHERE s.sweep_after <= now() ORDER BY s.org_id, s.hash FOR UPDATE OF s SKIP LOCKED`, orgs, hashes)
+		if err != nil {
+			return err
+		}
+		if err := removeUnread(ctx, tx, locked); err != nil {
+			return err
+		}
+		orgs, hashes = textColumns(locked)
+		_, err = tx.ExecContext(ctx, `UPDATE sources s SET sweep_after = now() + interval '1 day'
+			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE s.org_id = u.org_id AND s.hash = u.hash`, orgs, hashes)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pruning sources: %w", err)
+	}
+	return len(locked), nil
+}
+
+// removeUnread removes those of the texts that no run links to. They are locked, by a statement before this one: a link
+// to one of them is there to be seen, or waits for the lock and then finds the text gone.
+func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []textOf) error {
+	orgs, hashes := textColumns(texts)
+	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
+		WHERE s.org_id = u.org_id AND s.hash = u.hash
+		AND NOT EXISTS (SELECT 1 FROM run_sources l WHERE l.org_id = u.org_id AND l.hash = u.hash)`, orgs, hashes)
+	return err
+}
+
+// forgetCalls removes what runs have called and read; a text goes with the last run that has read it.
+func forgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
+		return err
+	}
+	var read []textOf
+	if err := tx.SelectContext(ctx, &read, `DELETE FROM run_sources WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
+		return err
+	}
+	if len(read) == 0 {
+		return nil
+	}
+	orgs, hashes := textColumns(read)
+	_, err := tx.ExecContext(ctx, `SELECT 1 FROM sources s WHERE (s.org_id, s.hash) IN (SELECT * FROM unnest($1::text[], $2::bytea[]))
+		ORDER BY s.org_id, s.hash FOR UPDATE`, orgs, hashes)
+	if err != nil {
+		return err
+	}
+	return removeUnread(ctx, tx, read)
+}

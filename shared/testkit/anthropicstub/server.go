@@ -1,0 +1,62 @@
+package anthropicstub
+
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"parley/shared/testkit/modelstub"
+)
+
+// maxBody bounds a request's body in bytes.
+const maxBody = 16 << 20
+
+// What the stubs of all providers share.
+type (
+	// Request is what a client sent.
+	Request = modelstub.Request
+	// Message is one message of a request; a tool's result is one of its own.
+	Message = modelstub.Message
+	// ToolCall is a call of a tool, made or asked for.
+	ToolCall = modelstub.ToolCall
+	// Reply is what the server is to answer.
+	Reply = modelstub.Reply
+)
+
+// Server is the stub: an http.Handler, safe for concurrent use.
+type Server struct{ *modelstub.Core }
+
+// New makes a server that echoes and follows directives.
+func New() *Server { return &Server{Core: modelstub.NewCore()} }
+
+// ServeHTTP answers POST …/v1/messages under any prefix.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case !s.Allows(r.Header.Get("X-Api-Key")):
+		modelstub.WriteJSON(w, http.StatusUnauthorized, failure("authentication_error", "invalid x-api-key"))
+	case r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/messages"):
+		modelstub.WriteJSON(w, http.StatusNotFound, failure("not_found_error", "Not found"))
+	case r.Header.Get("Anthropic-Version") == "":
+		modelstub.WriteJSON(w, http.StatusBadRequest, failure("invalid_request_error", "anthropic-version: header is required"))
+	default:
+		s.message(w, r)
+	}
+}
+
+func (s *Server) message(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		modelstub.WriteJSON(w, http.StatusRequestEntityTooLarge, failure("request_too_large", "Request exceeds the maximum size"))
+		return
+	}
+	req, problem := readRequest(body)
+	if problem != "" {
+		modelstub.WriteJSON(w, http.StatusBadRequest, failure("invalid_request_error", problem))
+		return
+	}
+	req.Header = make(map[string]string, len(r.Header))
+	for name := range r.Header {
+		req.Header[name] = r.Header.Get(name)
+	}
+	s.Serve(w, r, req, wire{})
+}

@@ -1,0 +1,201 @@
+package modelstub
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// keptRequests bounds how many requests are kept to be looked at; counts are kept for all.
+const keptRequests = 1024
+
+// Core decides on answers, and counts; safe for concurrent use.
+type Core struct {
+	mu       sync.Mutex
+	respond  func(Request) (Reply, bool)
+	script   []Reply
+	apiKey   string
+	total    int
+	active   int
+	byPrompt map[string]int
+	kept     []Request
+}
+
+// NewCore makes one that echoes and follows directives.
+func NewCore() *Core { return &Core{byPrompt: make(map[string]int)} }
+
+// Respond sets a function asked before script and rules; false leaves the request to them.
+func (c *Core) Respond(f func(Request) (Reply, bool)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.respond = f
+}
+
+// Script adds replies to be given in order, one a request, before the rules come into force again.
+func (c *Core) Script(replies ...Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.script = append(c.script, replies...)
+}
+
+// RequireKey makes the server refuse requests without this key.
+func (c *Core) RequireKey(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.apiKey = key
+}
+
+// Allows reports whether a key will do.
+func (c *Core) Allows(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.apiKey == "" || key == c.apiKey
+}
+
+// Count gives how many answers were asked for with this prompt as last user message, refused and cut ones included.
+func (c *Core) Count(prompt string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byPrompt[prompt]
+}
+
+// Total gives how many answers were asked for.
+func (c *Core) Total() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
+}
+
+// Active gives how many answers are being given now.
+func (c *Core) Active() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.active
+}
+
+// Requests gives the newest requests, at most 1,024, oldest first.
+func (c *Core) Requests() []Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Request(nil), c.kept...)
+}
+
+// Wire is how a provider says what its stub does.
+type Wire interface {
+	// Failure gives status and body of an error answer: of a status, or of the faults context and quota (status 0).
+	Failure(status int, fault string) (int, []byte)
+	// Answer writes an answer, faults inside it included.
+	Answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply)
+}
+
+// Serve answers a request that a provider's stub has read.
+func (c *Core) Serve(w http.ResponseWriter, r *http.Request, req Request, wire Wire) {
+	nth := c.enter(req)
+	defer c.leave()
+	reply := c.reply(req, nth)
+	if !wait(r, reply.Delay) {
+		return
+	}
+	if !before(w, r, reply, wire) {
+		wire.Answer(w, r, req, reply)
+	}
+}
+
+func (c *Core) reply(req Request, nth int) Reply {
+	c.mu.Lock()
+	respond := c.respond
+	c.mu.Unlock()
+	if respond != nil {
+		if reply, ok := respond(req); ok {
+			return reply
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.script) > 0 {
+		reply := c.script[0]
+		c.script = c.script[1:]
+		return reply
+	}
+	return byRule(req, nth)
+}
+
+func (c *Core) enter(req Request) (nth int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total++
+	c.active++
+	c.byPrompt[req.Prompt()]++
+	if len(c.kept) == keptRequests {
+		c.kept = append(c.kept[:0], c.kept[1:]...)
+	}
+	c.kept = append(c.kept, req)
+	return c.byPrompt[req.Prompt()]
+}
+
+func (c *Core) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.active--
+}
+
+// before carries out the faults that come instead of an answer; true means that one did.
+func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool {
+	switch status, err := strconv.Atoi(reply.Fault); {
+	case err == nil && status >= 400 && status <= 599:
+		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529 {
+			if reply.Param == "" {
+				reply.Param = "1"
+			}
+			w.Header().Set("Retry-After", reply.Param)
+		}
+		status, body := wire.Failure(status, reply.Fault)
+		WriteJSON(w, status, body)
+	case reply.Fault == "refuse":
+		panic(http.ErrAbortHandler) // net/http's own way to drop a connection
+	case reply.Fault == "hang":
+		<-r.Context().Done()
+	case reply.Fault == "context", reply.Fault == "quota":
+		status, body := wire.Failure(0, reply.Fault)
+		WriteJSON(w, status, body)
+	case reply.Fault == "html":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<!doctype html><title>Welcome</title>")
+	default:
+		return false
+	}
+	return true
+}
+
+// WriteJSON sends a JSON body.
+func WriteJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// StatusWords gives a status in the words that providers make codes of: "too_many_requests".
+func StatusWords(status int) string {
+	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
+}
+
+// Middle tells where in an answer's pieces the faults inside it happen: after this many.
+func Middle(pieces []string) int { return (len(pieces) + 1) / 2 }
+
+// wait waits for the delay; false means that the client left.
+func wait(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}

@@ -1,0 +1,233 @@
+package anthropic
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/remote"
+)
+
+// accumulator puts decoded events together. The SDK has one too, but it turns arguments that are no JSON into an empty
+// object, which would then be carried out, and does not tell a block that ended from one that was cut.
+type accumulator struct {
+	text   strings.Builder
+	blocks []*block
+	calls  int
+	stop   sdk.StopReason
+	input  tokens
+	output tokens
+}
+
+// tokens is a count that the provider may not have given.
+type tokens struct {
+	n    int64
+	said bool
+}
+
+// block is a piece of content on its way.
+type block struct {
+	index    int64
+	kind     string
+	ended    bool
+	id, name string
+	whole    string // arguments that came with the block's start
+	args     strings.Builder
+	thoughts strings.Builder
+	sealed   thinkingBlock // signature or data
+}
+
+// Kinds of blocks that matter here; all others are of tools that the provider carries out and nobody asked for.
+const (
+	kindText     = "text"
+	kindThinking = "thinking"
+	kindRedacted = "redacted_thinking"
+	kindToolUse  = "tool_use"
+)
+
+// add takes one event in and emits its text.
+func (a *accumulator) add(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
+	switch event.Type {
+	case "message_start":
+		a.addUsage(event.Message.JSON.Usage.Valid(), event.Message.Usage)
+	case "content_block_start":
+		return a.start(event, emit)
+	case "content_block_delta":
+		b := a.block(event.Index)
+		if b == nil || b.ended {
+			return llm.NewError(llm.KindBadResponse, fmt.Errorf("delta for block %d, which is not open", event.Index))
+		}
+		a.delta(b, event.Delta, emit)
+	case "content_block_stop":
+		if b := a.block(event.Index); b != nil {
+			b.ended = true
+		}
+	case "message_delta":
+		if event.Delta.StopReason != "" {
+			a.stop = event.Delta.StopReason
+		}
+		a.addDeltaUsage(event.Usage)
+	}
+	return nil
+}
+
+// addUsage counts what was read from a cache or written into one as input too.
+func (a *accumulator) addUsage(said bool, u sdk.Usage) {
+	if said && u.JSON.InputTokens.Valid() {
+		a.input = tokens{max(u.InputTokens, 0) + max(u.CacheCreationInputTokens, 0) + max(u.CacheReadInputTokens, 0), true}
+	}
+}
+
+// addDeltaUsage takes the totals so far: the output's, and the input's where it is said again.
+func (a *accumulator) addDeltaUsage(u sdk.MessageDeltaUsage) {
+	if u.JSON.OutputTokens.Valid() {
+		a.output = tokens{max(u.OutputTokens, 0), true}
+	}
+	sum := max(u.InputTokens, 0) + max(u.CacheCreationInputTokens, 0) + max(u.CacheReadInputTokens, 0)
+	if u.JSON.InputTokens.Valid() && sum > a.input.n {
+		a.input = tokens{sum, true}
+	}
+}
+
+func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
+	content := event.ContentBlock
+	if a.block(event.Index) != nil {
+		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d begins twice", event.Index))
+	}
+	b := &block{index: event.Index, kind: content.Type}
+	a.blocks = append(a.blocks, b)
+	switch content.Type {
+	case kindText:
+		a.addText(content.Text, emit)
+	case kindThinking:
+		b.thoughts.WriteString(content.Thinking)
+		b.sealed.Signature = content.Signature
+	case kindRedacted:
+		b.sealed.Redacted = content.Data
+	case kindToolUse:
+		if a.calls++; a.calls > remote.MaxToolCalls {
+			return remote.ErrTooManyCalls()
+		}
+		b.id, b.name = content.ID, content.Name
+		if raw := content.JSON.Input.Raw(); raw != "{}" {
+			b.whole = raw
+		}
+	}
+	return nil
+}
+
+func (a *accumulator) delta(b *block, d sdk.MessageStreamEventUnionDelta, emit func(llm.Delta)) {
+	switch d.Type {
+	case "text_delta":
+		a.addText(d.Text, emit)
+	case "input_json_delta":
+		b.args.WriteString(d.PartialJSON)
+	case "thinking_delta":
+		b.thoughts.WriteString(d.Thinking)
+	case "signature_delta":
+		b.sealed.Signature += d.Signature
+	}
+}
+
+func (a *accumulator) addText(text string, emit func(llm.Delta)) {
+	if text = llm.CleanText(text); text != "" {
+		a.text.WriteString(text)
+		emit(llm.Delta{Text: text})
+	}
+}
+
+// block finds a block by its index; those that are open are the newest.
+func (a *accumulator) block(index int64) *block {
+	for i := len(a.blocks) - 1; i >= 0; i-- {
+		if a.blocks[i].index == index {
+			return a.blocks[i]
+		}
+	}
+	return nil
+}
+
+// response gives the complete answer; it is called once a stop reason has come.
+func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
+	r := llm.Response{Text: a.text.String(), Model: model}
+	var err error
+	if r.StopReason, err = a.stopReason(); err != nil {
+		return llm.Response{}, err
+	}
+	var thoughts []thinkingBlock
+	for _, b := range a.blocks {
+		switch {
+		case b.kind == kindToolUse && !b.ended:
+			return llm.Response{}, llm.NewError(llm.KindTruncated, errors.New("tool call without an end"))
+		case b.kind == kindToolUse && b.name == "":
+			return llm.Response{}, llm.NewError(llm.KindBadResponse, errors.New("tool call without a name"))
+		case b.kind == kindToolUse:
+			r.ToolCalls = append(r.ToolCalls, llm.NewToolCall(llm.CleanText(b.id), llm.CleanText(b.name), b.arguments()))
+		case b.kind == kindThinking || b.kind == kindRedacted:
+			b.sealed.Thinking = b.thoughts.String()
+			thoughts = append(thoughts, b.sealed)
+		}
+	}
+	r.Thinking = writeThinking(model, thoughts)
+	r.Usage = a.usage(req, &r)
+	return r, nil
+}
+
+func (b *block) arguments() string {
+	if b.args.Len() > 0 {
+		return b.args.String()
+	}
+	return b.whole
+}
+
+// stopReason says how a message ended; an error means that there is no answer to hand out.
+func (a *accumulator) stopReason() (llm.StopReason, error) {
+	switch a.stop {
+	case sdk.StopReasonRefusal:
+		return "", llm.NewError(llm.KindFiltered, nil)
+	case sdk.StopReasonPauseTurn: // it pauses for tools of the provider's own, which nobody asked for
+		return "", llm.NewError(llm.KindTruncated, errors.New("the turn was paused"))
+	case sdk.StopReasonModelContextWindowExceeded:
+		if a.text.Len() == 0 {
+			return "", llm.NewError(llm.KindContextLength, nil)
+		}
+		return a.cut()
+	case sdk.StopReasonMaxTokens:
+		return a.cut()
+	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse:
+	default: // what it means is not known, so neither is whether a call in it is whole
+		if a.calls > 0 {
+			return "", llm.NewError(llm.KindBadResponse, errors.New("tool call under a stop reason that is not known"))
+		}
+	}
+	if a.calls > 0 {
+		return llm.StopToolCalls, nil
+	}
+	return llm.StopEnd, nil
+}
+
+func (a *accumulator) cut() (llm.StopReason, error) {
+	if a.calls > 0 {
+		return "", remote.ErrCutCall()
+	}
+	return llm.StopLength, nil
+}
+
+// usage gives what the provider counted, and an estimate of what it did not.
+func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
+	u := llm.Usage{InputTokens: a.input.n, OutputTokens: a.output.n}
+	if a.input.said && a.output.said {
+		return u
+	}
+	estimate := remote.EstimateUsage(req, r)
+	if !a.input.said {
+		u.InputTokens = estimate.InputTokens
+	}
+	if !a.output.said {
+		u.OutputTokens = estimate.OutputTokens
+	}
+	u.Estimated = true
+	return u
+}

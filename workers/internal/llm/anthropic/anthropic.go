@@ -1,0 +1,122 @@
+package anthropic
+
+import (
+	"context"
+	"net/http"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/remote"
+)
+
+// officialURL is Anthropic's own address, used when the settings name none.
+const officialURL = "https://api.anthropic.com/"
+
+// Config sets up a provider; the zero values of all but APIKey and BaseURL mean the defaults.
+type Config struct {
+	APIKey        string // may be empty for servers that ask for none
+	BaseURL       string // what "v1/messages" follows; empty is Anthropic itself
+	Limits        remote.Limits
+	ContextTokens int   // of every model; 0 goes by the model's name
+	ResponseBytes int64 // cap on one answer on the wire
+	// Dial opens connections; nil dials TCP. Tests pass one end of a pipe.
+	Dial remote.Dial
+}
+
+// Provider makes models of one server; safe for concurrent use.
+type Provider struct {
+	messages sdk.MessageService
+	client   *http.Client
+	limits   remote.Limits
+	context  int
+	official bool
+}
+
+// New makes the provider of a server; it fails if BaseURL is not an http(s) address without credentials.
+func New(cfg Config) (*Provider, error) {
+	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
+	if err != nil {
+		return nil, err
+	}
+	limits := cfg.Limits.WithDefaults()
+	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
+	// The service is made directly, not through sdk.NewClient, which reads keys, addresses, profiles and extra headers
+	// from the environment; spans would be written as the environment says, prompts included.
+	options := []option.RequestOption{
+		option.WithBaseURL(base),
+		option.WithMaxRetries(0),
+		option.WithHTTPClient(client),
+		option.WithoutOpenTelemetry(),
+	}
+	if cfg.APIKey != "" {
+		options = append(options, option.WithAPIKey(cfg.APIKey))
+	}
+	return &Provider{
+		messages: sdk.NewMessageService(options...), client: client, limits: limits,
+		context: cfg.ContextTokens, official: base == officialURL,
+	}, nil
+}
+
+// Close ends idle connections; models in use go on.
+func (p *Provider) Close() { p.client.CloseIdleConnections() }
+
+// Model binds a model of the server by its own name, such as "claude-sonnet-5-5"; whether it exists shows at its first call.
+func (p *Provider) Model(name string) (llm.Model, error) {
+	if !remote.ModelName(name) {
+		return nil, llm.UnknownModel("anthropic/" + name)
+	}
+	size := sizeOf(name)
+	if p.context > 0 {
+		size.context = p.context
+	}
+	info := llm.Info{Name: "anthropic/" + name, ContextTokens: size.context}
+	return &Model{provider: p, name: name, size: size, info: info}, nil
+}
+
+// Model is one model of a server.
+type Model struct {
+	provider *Provider
+	name     string
+	size     size
+	info     llm.Info
+}
+
+// Info names the model as "anthropic/" and the server's name for it.
+func (m *Model) Info() llm.Info { return m.info }
+
+// Stream makes one Messages call and streams its answer; see [llm.Model].
+func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+	params, err := m.params(req)
+	if err != nil {
+		return llm.Response{}, llm.NewError(llm.KindInvalid, err)
+	}
+	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
+	defer watch.Stop()
+
+	var res *http.Response
+	stream := m.provider.messages.NewStreaming(callCtx, params, option.WithResponseInto(&res))
+	defer func() { _ = stream.Close() }()
+	if stream.Err() == nil {
+		if err := remote.CheckStream(res); err != nil {
+			return llm.Response{}, err
+		}
+	}
+	var acc accumulator
+	for watch.Resume(); stream.Next(); watch.Resume() {
+		watch.Pause() // the caller's time is not the provider's
+		if err := acc.add(stream.Current(), emit); err != nil {
+			return llm.Response{}, err
+		}
+		if acc.stop != "" {
+			watch.Finishing()
+		}
+	}
+	if acc.stop == "" {
+		return llm.Response{}, remote.Failure(ctx, callCtx, remote.Ended{
+			Err: stream.Err(), Response: res, Status: fromStatus, Event: fromEvent,
+		})
+	}
+	return acc.response(m.info.Name, req)
+}

@@ -1,0 +1,112 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"parley/workers/internal/llm"
+)
+
+// statusOverloaded is the provider's own status for too much traffic.
+const statusOverloaded = 529
+
+// fromStatus classifies an HTTP error answer by its status and what its body says.
+func fromStatus(status int, body []byte) *llm.Error {
+	kind, message := readDetail(body)
+	e := llm.NewError(kindOf(status, kind, message), fmt.Errorf("status %d from provider", status))
+	if e.Kind == llm.KindUnknownModel {
+		e.Message = "The model provider does not know this model."
+	}
+	return e
+}
+
+// fromEvent classifies an error that came as an event inside the stream, nil for any other.
+func fromEvent(err error) *llm.Error {
+	var event *sdk.Error
+	if !errors.As(err, &event) {
+		return nil
+	}
+	kind, message := readDetail([]byte(event.RawJSON()))
+	return llm.NewError(kindOf(statusOf(kind), kind, message), errors.New("error event in stream"))
+}
+
+// statusOf gives the status that an error inside a stream would have come with.
+func statusOf(kind string) int {
+	switch kind {
+	case "invalid_request_error":
+		return http.StatusBadRequest
+	case "authentication_error":
+		return http.StatusUnauthorized
+	case "billing_error":
+		return http.StatusPaymentRequired
+	case "permission_error":
+		return http.StatusForbidden
+	case "not_found_error":
+		return http.StatusNotFound
+	case "request_too_large":
+		return http.StatusRequestEntityTooLarge
+	case "rate_limit_error":
+		return http.StatusTooManyRequests
+	case "timeout_error":
+		return http.StatusRequestTimeout
+	case "overloaded_error":
+		return statusOverloaded
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+func kindOf(status int, kind, message string) llm.Kind {
+	switch {
+	case status == http.StatusPaymentRequired, status == http.StatusBadRequest && isQuota(message):
+		return llm.KindQuota
+	case status == http.StatusRequestEntityTooLarge, status == http.StatusBadRequest && isContextLength(message):
+		return llm.KindContextLength
+	case status == http.StatusTooManyRequests:
+		return llm.KindRateLimited
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return llm.KindAuth
+	case status == http.StatusNotFound:
+		return llm.KindUnknownModel
+	case status == http.StatusRequestTimeout, kind == "timeout_error":
+		return llm.KindTimeout
+	case status == http.StatusConflict, status == http.StatusTooEarly, status >= http.StatusInternalServerError:
+		return llm.KindUnavailable
+	case strings.Contains(message, "content filtering"):
+		return llm.KindFiltered
+	default:
+		return llm.KindInvalid
+	}
+}
+
+// isQuota knows the words of refusals that come as plain invalid requests.
+func isQuota(message string) bool {
+	return strings.Contains(message, "credit balance") || strings.Contains(message, "usage limits")
+}
+
+// isContextLength does the same for prompts that do not fit, with the answer or without.
+func isContextLength(message string) bool {
+	return strings.Contains(message, "prompt is too long") || strings.Contains(message, "exceed context limit") ||
+		strings.Contains(message, "context window")
+}
+
+// detail is the provider's description of an error.
+type detail struct {
+	Error struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func readDetail(body []byte) (kind, message string) {
+	var d detail
+	if json.Unmarshal(body, &d) != nil {
+		return "", "" // of what is no error object nothing is known
+	}
+	return d.Error.Type, strings.ToLower(d.Error.Message)
+}

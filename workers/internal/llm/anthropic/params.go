@@ -1,0 +1,148 @@
+package anthropic
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"parley/workers/internal/llm"
+)
+
+// noText stands for a message without text: the protocol refuses empty ones, and a turn must not vanish.
+const noText = "(no text)"
+
+// params turns a request into the parameters of a Messages call.
+func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
+	p := sdk.MessageNewParams{Model: m.name, MaxTokens: m.size.maxTokens(req.MaxTokens)}
+	if strings.TrimSpace(req.System) != "" {
+		p.System = []sdk.TextBlockParam{{Text: req.System}}
+	}
+	if m.size.adaptive {
+		// Such a model thinks anyhow. Shown, its thoughts are chunks, so that silence still means a stall.
+		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
+	}
+	for _, message := range req.Messages {
+		role, blocks, err := m.blocks(message)
+		if err != nil {
+			return p, err
+		}
+		// All results of a turn's calls must stand in one message, and roles should alternate.
+		if last := len(p.Messages) - 1; last >= 0 && p.Messages[last].Role == role {
+			p.Messages[last].Content = append(p.Messages[last].Content, blocks...)
+			continue
+		}
+		p.Messages = append(p.Messages, sdk.MessageParam{Role: role, Content: blocks})
+	}
+	for _, spec := range req.Tools {
+		tool, err := newTool(spec, m.provider.official)
+		if err != nil {
+			return p, err
+		}
+		p.Tools = append(p.Tools, tool)
+	}
+	return p, nil
+}
+
+// blocks gives a message's content and whose it is; the results of tools are the user's.
+func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
+	switch {
+	case message.Role == llm.RoleUser:
+		return sdk.MessageParamRoleUser, []sdk.ContentBlockParamUnion{textBlock(llm.RenderUser(message))}, nil
+	case message.Role == llm.RoleTool && message.Result != nil:
+		r := message.Result
+		block := sdk.NewToolResultBlock(callID(r.CallID), llm.RenderToolResult(*r), r.Failed)
+		return sdk.MessageParamRoleUser, []sdk.ContentBlockParamUnion{block}, nil
+	case message.Role == llm.RoleAssistant:
+		return sdk.MessageParamRoleAssistant, m.assistantBlocks(message), nil
+	default:
+		return "", nil, fmt.Errorf("rendering message: role %q", message.Role)
+	}
+}
+
+func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnion {
+	blocks := readThinking(message.Thinking, m.info.Name)
+	if strings.TrimSpace(message.Text) != "" || len(message.ToolCalls) == 0 {
+		blocks = append(blocks, textBlock(message.Text))
+	}
+	for _, call := range message.ToolCalls {
+		args := call.Arguments
+		if args == nil {
+			args = json.RawMessage("{}") // the protocol knows objects only, so malformed arguments stay here
+		}
+		blocks = append(blocks, sdk.NewToolUseBlock(callID(call.ID), args, toolName(call.Name)))
+	}
+	return blocks
+}
+
+func textBlock(text string) sdk.ContentBlockParamUnion {
+	if strings.TrimSpace(text) == "" {
+		text = noText
+	}
+	return sdk.NewTextBlock(text)
+}
+
+var (
+	acceptedID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+	unnamable  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+)
+
+// callID gives an id that the protocol accepts: those of calls that another provider's model made may not be.
+func callID(id string) string {
+	if acceptedID.MatchString(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:12])
+}
+
+// toolName does the same for the name of a tool that some model invented.
+func toolName(name string) string {
+	if name == "" {
+		return "_"
+	}
+	name = unnamable.ReplaceAllString(name, "_")
+	return name[:min(len(name), 64)]
+}
+
+// newTool offers a tool. Anthropic itself is asked to send arguments as they are written: it otherwise holds a long
+// one back until it is complete, which cannot be told from a stall.
+func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
+	schema, err := inputSchema(spec.Schema)
+	if err != nil {
+		return sdk.ToolUnionParam{}, fmt.Errorf("reading schema of tool %s: %w", spec.Name, err)
+	}
+	t := &sdk.ToolParam{Name: spec.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema)}
+	if spec.Description != "" {
+		t.Description = param.NewOpt(spec.Description)
+	}
+	if eager {
+		t.EagerInputStreaming = param.NewOpt(true)
+	}
+	return sdk.ToolUnionParam{OfTool: t}, nil
+}
+
+// inputSchema gives a schema in the form that the protocol takes: of type object, and without alternatives at its top,
+// which it refuses. Whoever carries the call out checks the arguments against the whole schema.
+func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
+	schema := map[string]json.RawMessage{}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &schema); err != nil {
+			return nil, err
+		}
+		if schema == nil {
+			return nil, errors.New("null is no schema")
+		}
+	}
+	schema["type"] = json.RawMessage(`"object"`)
+	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
+		delete(schema, key)
+	}
+	return json.Marshal(schema) // inner values keep their numbers and order as they were written
+}

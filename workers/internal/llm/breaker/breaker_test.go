@@ -1,0 +1,235 @@
+package breaker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/breaker"
+	"parley/workers/internal/llm/llmtest"
+	"parley/workers/internal/llm/offline"
+	"parley/workers/internal/llm/scripted"
+)
+
+// provider gives one model for each name.
+type provider map[string]llm.Model
+
+func (p provider) Model(name string) (llm.Model, error) {
+	if m, ok := p[name]; ok {
+		return m, nil
+	}
+	return nil, llm.UnknownModel(name)
+}
+
+// failing fails as its error says until that is nil, and counts.
+type failing struct {
+	err   error
+	calls int
+}
+
+func (f *failing) Info() llm.Info { return llm.Info{Name: "p/m", ContextTokens: 1} }
+
+func (f *failing) Stream(_ context.Context, _ llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+	f.calls++
+	if f.err != nil {
+		return llm.Response{}, f.err
+	}
+	emit(llm.Delta{Text: "hi"})
+	return llm.Response{Text: "hi"}, nil
+}
+
+func call(t *testing.T, p llm.Provider, name string) *llm.Error {
+	t.Helper()
+	m, err := p.Model(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Stream(t.Context(), llm.Request{}, func(llm.Delta) {})
+	var e *llm.Error
+	if err != nil && !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	behind := func(t *testing.T, m llm.Model) llm.Model {
+		t.Helper()
+		m, err := breaker.New(provider{"m": m}).Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	llmtest.Run(t, llmtest.Subject{
+		New: func(t *testing.T) llm.Model { t.Helper(); return behind(t, offline.Model{}) },
+		NewSlow: func(t *testing.T) llm.Model {
+			t.Helper()
+			return behind(t, scripted.New("s", scripted.Call{Deltas: []string{"a"}, Hang: true}))
+		},
+	})
+}
+
+func TestOpensAfterFaultsAndProbes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		down, other := &failing{err: llm.NewError(llm.KindUnavailable, nil)}, &failing{}
+		p := breaker.New(provider{"m": down, "other": other})
+		for range 5 {
+			call(t, p, "m")
+		}
+		<-time.After(4 * time.Second)
+		e := call(t, p, "m")
+		if down.calls != 5 || e == nil || e.Kind != llm.KindUnavailable || !e.Retryable || e.RetryAfter != 6*time.Second {
+			t.Fatalf("%d calls, %+v", down.calls, e)
+		}
+		if call(t, p, "other") != nil {
+			t.Error("another model is kept away too")
+		}
+
+		<-time.After(e.RetryAfter + time.Millisecond)
+		if call(t, p, "m"); down.calls != 6 {
+			t.Errorf("no call was let through: %d", down.calls)
+		}
+		if call(t, p, "m"); down.calls != 6 {
+			t.Error("a failed probe did not open the breaker again")
+		}
+		<-time.After(11 * time.Second)
+		down.err = nil
+		if call(t, p, "m") != nil || call(t, p, "m") != nil {
+			t.Error("an answer did not close the breaker")
+		}
+	})
+}
+
+func TestOneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fault := scripted.Call{Err: llm.NewError(llm.KindTimeout, nil)}
+		m := scripted.New("m", fault, fault, fault, fault, fault, scripted.Call{Hang: true}, scripted.Call{Deltas: []string{"a"}, Hang: true}, scripted.Call{Deltas: []string{"b"}})
+		p := breaker.New(provider{"m": m})
+		for range 5 {
+			call(t, p, "m")
+		}
+		<-time.After(11 * time.Second)
+		probe := func(ctx context.Context) {
+			guarded, err := p.Model("m")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = guarded.Stream(ctx, llm.Request{}, func(llm.Delta) {}) // it ends when the caller gives up
+		}
+		silent, giveUp := context.WithCancel(t.Context())
+		go probe(silent)
+		synctest.Wait()
+		if e := call(t, p, "m"); e == nil || e.RetryAfter != 2*time.Second || len(m.Requests()) != 6 {
+			t.Errorf("beside a probe: %+v after %d calls", e, len(m.Requests()))
+		}
+		giveUp() // which says nothing of the provider: the next call is a probe again
+		synctest.Wait()
+		begun, stop := context.WithCancel(t.Context())
+		go probe(begun)
+		synctest.Wait()
+		if e := call(t, p, "m"); e != nil {
+			t.Errorf("beside a probe that is being answered: %+v", e)
+		}
+		stop()
+		synctest.Wait()
+	})
+}
+
+func TestWhatIsNoFault(t *testing.T) {
+	t.Parallel()
+	lasting := llm.NewError(llm.KindBadResponse, nil)
+	lasting.Retryable = false
+	for i, err := range []error{
+		llm.NewError(llm.KindRateLimited, nil), llm.NewError(llm.KindInvalid, nil), llm.NewError(llm.KindAuth, nil),
+		llm.NewError(llm.KindQuota, nil), llm.NewError(llm.KindContextLength, nil), llm.NewError(llm.KindFiltered, nil),
+		llm.NewError(llm.KindUnknownModel, nil), llm.NewError(llm.KindTooLarge, nil), lasting,
+	} {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			m := &failing{err: err}
+			p := breaker.New(provider{"m": m})
+			for range 20 {
+				if e := call(t, p, "m"); !errors.Is(e, err) {
+					t.Fatalf("got %v", e)
+				}
+			}
+		})
+	}
+}
+
+func TestAnswersBetweenFaults(t *testing.T) {
+	t.Parallel()
+	m := &failing{}
+	p := breaker.New(provider{"m": m})
+	for i := range 40 {
+		m.err = nil
+		if i%5 != 0 {
+			m.err = llm.NewError(llm.KindTruncated, nil)
+		}
+		call(t, p, "m")
+	}
+	if m.calls != 40 {
+		t.Errorf("%d calls", m.calls)
+	}
+}
+
+func TestCallersWhoGiveUp(t *testing.T) {
+	t.Parallel()
+	m := &failing{err: fmt.Errorf("streaming: %w", context.Canceled)}
+	p := breaker.New(provider{"m": m})
+	guarded, err := p.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := guarded.Stream(t.Context(), llm.Request{}, func(llm.Delta) {}); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAPanicCounts(t *testing.T) {
+	t.Parallel()
+	p := breaker.New(provider{"m": offline.Echo{}})
+	m, err := p.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = m.Stream(t.Context(), llm.Request{}, func(llm.Delta) { panic("emit") })
+		}()
+	}
+	if e := call(t, p, "m"); e == nil || e.Kind != llm.KindUnavailable {
+		t.Errorf("got %v", e)
+	}
+}
+
+// every gives a model for any name.
+type every struct{}
+
+func (every) Model(string) (llm.Model, error) { return offline.Echo{}, nil }
+
+func TestNamesWithoutEnd(t *testing.T) {
+	t.Parallel()
+	p := breaker.New(every{})
+	for i := range 3000 {
+		if e := call(t, p, strconv.Itoa(i)); e != nil {
+			t.Fatal(e)
+		}
+	}
+	if n := breaker.Circuits(p); n > 1024 {
+		t.Errorf("%d breakers are kept", n)
+	}
+}

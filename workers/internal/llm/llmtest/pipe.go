@@ -1,0 +1,51 @@
+package llmtest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+)
+
+// Serve runs a server over net.Pipe and gives the way to dial it, so that waiting on either side counts as waiting in
+// a synctest bubble. What dials it must be closed before the test ends.
+func Serve(t *testing.T, handler http.Handler) func(ctx context.Context, network, address string) (net.Conn, error) {
+	t.Helper()
+	listener := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	server := &http.Server{Handler: handler} //nolint:gosec // the peer is the test itself
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return listener.dial
+}
+
+// pipes is a listener whose connections are pipes.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+// Accept gives the server's end of the next connection.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends the listener.
+func (p *pipes) Close() error { close(p.done); return nil }
+
+// Addr gives no address.
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

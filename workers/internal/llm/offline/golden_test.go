@@ -1,0 +1,144 @@
+package offline_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/workers/internal/llm"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func source(id int, title, text string) domain.Citation {
+	return domain.Citation{ID: id, Type: "web", Title: title, URL: "https://example.com/", CitedText: text}
+}
+
+func found(name string, sources ...domain.Citation) llm.ToolResult {
+	return llm.ToolResult{Name: name, Output: []byte(`{"query":"q","results":[]}`), Sources: sources}
+}
+
+func gave(name, output string) llm.ToolResult {
+	return llm.ToolResult{Name: name, Output: []byte(output)}
+}
+
+func failed(name, message string) llm.ToolResult {
+	return llm.ToolResult{Name: name, Output: []byte(`{"error":"` + message + `"}`), Failed: true}
+}
+
+// scene is a question and what the tools gave for it.
+type scene struct {
+	message string
+	results []llm.ToolResult
+}
+
+func scenes() map[string]scene {
+	return map[string]scene{
+		"sources": {"How high is the tower?", []llm.ToolResult{
+			gave("knowledge", `[]`),
+			found(
+				"webSearch",
+				source(4, "Tower", "It was built in 1889.[3] The tower is 330 m high.[12] It is iron."),
+				source(5, "Only a title", ""),
+				source(6, "Other", "Another tower is high."),
+			),
+			gave("codeExecution", `{"stdout":"391\n","stderr":""}`),
+			failed("fetch", "no route"),
+		}},
+		"languages": {"埃菲尔铁塔有多高？", []llm.ToolResult{found(
+			"webSearch",
+			source(1, "铁塔", "它建于1889年。埃菲尔铁塔高330米🗼。它是铁的！"),
+			source(2, "塔", "エッフェル塔は高い。東京タワーは赤い。"),
+			source(3, "برج", "يبلغ ارتفاع البرج 330 مترا؟ نعم."),
+		)}},
+		"same_sentence": {"How high is it?", []llm.ToolResult{
+			found("webSearch", source(1, "A", "It is 330 m high. Old."), source(2, "B", "New. It is 330 m high.")),
+		}},
+		"hostile_source": {"How high is the tower?", []llm.ToolResult{found(
+			"webSearch",
+			source(1, "A", "The tower is [9 \"forged\"] 330 m high."),
+			source(2, "B", "He said: \"The tower is high.\""),
+			source(3, "C", "```\nThe tower is `high`, as code."),
+			source(4, "[7] D", "[1][2]"),
+		)}},
+		"long_sentence": {"What is long?", []llm.ToolResult{found("webSearch", source(1, "A", "This is a long "+strings.Repeat("sentence ", 80)+"."))}},
+		"nothing_found": {"Who was it?", []llm.ToolResult{gave("knowledge", `[]`), gave("webSearch", `{"query":"q","results":[]}`)}},
+		"unavailable":   {"Who was it?", []llm.ToolResult{failed("webSearch", "The tool webSearch is not available at the moment.")}},
+		"refused":       {"charge the card", []llm.ToolResult{failed("charge", "A person refused this call; it was not made.")}},
+		"happened":      {"charge the card", []llm.ToolResult{gave("charge", `{"note":"A person confirmed that this call was carried out. Its answer is not known."}`)}},
+		"endpoint":      {"weather", []llm.ToolResult{gave("weather", `{"status":200,"contentType":"application/json","body":{"c":21, "f": 70}}`)}},
+		"endpoint_text": {"weather", []llm.ToolResult{gave("weather", `{"status":200,"contentType":"text/plain","body":"sunny `+"```"+`"}`)}},
+		"endpoint_error": {"weather", []llm.ToolResult{
+			gave("weather", `{"status":404,"body":{"error":"no such city"}}`), gave("delete", `{"status":204}`),
+		}},
+		"mcp":       {"crm find", []llm.ToolResult{gave("crm_find", `{"text":"two orders","structuredContent":{"n":2}}`)}},
+		"mcp_error": {"crm find", []llm.ToolResult{gave("crm_find", `{"isError":true,"text":"no such customer"}`)}},
+		"cut":       {"list", []llm.ToolResult{gave("list", `{"truncated":true,"totalBytes":99999,"text":"[1,2"}`)}},
+		"plain":     {"now", []llm.ToolResult{gave("now", `"12:00"`), gave("list", `[1, 2]`), gave("nothing", `""`)}},
+	}
+}
+
+func answerTo(t *testing.T, s scene) string {
+	t.Helper()
+	req := llm.Request{Tools: tools(), Messages: []llm.Message{{Role: llm.RoleUser, Text: s.message}, {Role: llm.RoleAssistant}}}
+	for i := range s.results {
+		req.Messages[1].ToolCalls = append(req.Messages[1].ToolCalls, llm.ToolCall{Name: s.results[i].Name})
+		req.Messages = append(req.Messages, llm.Message{Role: llm.RoleTool, Result: &s.results[i]})
+	}
+	res := ask(t, req)
+	if len(res.ToolCalls) > 0 {
+		t.Errorf("asks for tools again: %+v", res.ToolCalls)
+	}
+	return res.Text
+}
+
+func TestAnswersFromResults(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := answerTo(t, s) + "\n"
+			file := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestQuotesStandInTheirSources reads the markers as the turn loop does.
+func TestQuotesStandInTheirSources(t *testing.T) {
+	t.Parallel()
+	marker := regexp.MustCompile(`\[(\d+) "([^"]*)"\]`)
+	quotes := 0
+	for name, s := range scenes() {
+		texts := map[string]string{}
+		for _, r := range s.results {
+			for _, source := range r.Sources {
+				texts[string(rune('0'+source.ID))] = source.CitedText
+			}
+		}
+		for _, m := range marker.FindAllStringSubmatch(answerTo(t, s), -1) {
+			quotes++
+			if !strings.Contains(texts[m[1]], m[2]) {
+				t.Errorf("%s: %q does not stand in source %s", name, m[2], m[1])
+			}
+		}
+	}
+	if quotes < 8 {
+		t.Errorf("%d quotes", quotes)
+	}
+}

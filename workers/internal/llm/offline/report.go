@@ -1,0 +1,96 @@
+package offline
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"parley/workers/internal/llm"
+)
+
+// fromResults answers from what the tools found: their sources with markers, else what each of them said.
+func fromResults(results []llm.ToolResult, asked []string) string {
+	var parts []string
+	if found := fromSources(results, asked); found != "" {
+		parts = append(parts, found)
+	}
+	for _, r := range results {
+		if r.Failed || len(r.Sources) == 0 {
+			parts = append(parts, report(r))
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// said is what is understood of a tool's output, whichever tool it is of.
+type said struct {
+	Error     string          `json:"error"`
+	Note      string          `json:"note"`
+	Stdout    string          `json:"stdout"`
+	Stderr    string          `json:"stderr"`
+	Status    int             `json:"status"`
+	Body      json.RawMessage `json:"body"`
+	IsError   bool            `json:"isError"`
+	Text      string          `json:"text"`
+	Truncated bool            `json:"truncated"`
+}
+
+// report says what became of a call that gave no sources.
+func report(r llm.ToolResult) string {
+	var out said
+	if json.Unmarshal(r.Output, &out) != nil {
+		out = said{} // no object, or none that is understood
+	}
+	switch {
+	case r.Failed && refused(out.Error):
+		return fmt.Sprintf("A person refused the call of %s, so it was not made.", r.Name)
+	case r.Failed:
+		return fmt.Sprintf("%s failed: %s", r.Name, excerpt(outputText(r.Output, out), quotedText))
+	case searches(r):
+		return r.Name + " found nothing."
+	case out.IsError:
+		return fmt.Sprintf("%s reported an error: %s", r.Name, excerpt(outputText(r.Output, out), quotedText))
+	case out.Note != "" && out.Status == 0 && out.Text == "":
+		return fmt.Sprintf("%s: %s", r.Name, excerpt(out.Note, quotedText))
+	}
+	text := outputText(r.Output, out)
+	answered := r.Name + " answered"
+	if out.Status != 0 {
+		answered += fmt.Sprintf(" with status %d", out.Status)
+	}
+	if strings.TrimSpace(text) == "" {
+		return answered + ", and said nothing."
+	}
+	if out.Truncated {
+		text += "\n(cut here: the output is longer)"
+	}
+	return fmt.Sprintf("%s:\n\n```\n%s\n```", answered, fenced(text))
+}
+
+// refused reports whether a call failed because a person did not want it made.
+func refused(reason string) bool {
+	return strings.Contains(reason, "person") && (strings.Contains(reason, "refused") || strings.Contains(reason, "denied"))
+}
+
+func searches(r llm.ToolResult) bool {
+	return plain(r.Name) == toolKnowledge || plain(r.Name) == toolWebSearch
+}
+
+// outputText gives a tool's output for reading: a text as it is, what a program printed, what a server answered, else
+// the JSON.
+func outputText(output json.RawMessage, out said) string {
+	var text string
+	if json.Unmarshal(output, &text) == nil {
+		return text
+	}
+	if out.Status != 0 {
+		if len(out.Body) == 0 || string(out.Body) == "null" {
+			return ""
+		}
+		return outputText(out.Body, said{})
+	}
+	if printed := strings.TrimSpace(out.Stdout + "\n" + out.Stderr + "\n" + out.Text + "\n" + out.Error); printed != "" {
+		return printed
+	}
+	return compact(output)
+}

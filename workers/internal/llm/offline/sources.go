@@ -1,0 +1,132 @@
+package offline
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/domain"
+	"parley/workers/internal/llm"
+)
+
+// statement is a sentence of a source, and who says it.
+type statement struct {
+	text    string // as the answer has it
+	markers string
+	score   int
+}
+
+// fromSources states what the sources say of what was asked: the sentences with the most of its words, each as it
+// stands in its source, in the source's own language, with the source's marker right behind it.
+func fromSources(results []llm.ToolResult, asked []string) string {
+	var found []statement
+	for _, r := range results {
+		if r.Failed {
+			continue
+		}
+		for _, source := range r.Sources {
+			s := state(source, asked)
+			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
+				found[i].markers += s.markers
+				continue
+			}
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(found, func(a, b statement) int { return b.score - a.score })
+	found = found[:min(len(found), quotedSources)]
+	var b strings.Builder
+	b.WriteString("This is what I found:")
+	for _, s := range found {
+		fmt.Fprintf(&b, "\n\n%s %s", s.text, s.markers)
+	}
+	return b.String()
+}
+
+// foreignMarkers are markers that a source brought along; in an answer they would cite something else.
+var foreignMarkers = regexp.MustCompile(`\[\s*\d[^\]\n]*\]?`)
+
+// unquotable is what a marker's quote had better not hold.
+const unquotable = "\"“”„«»[]`\n"
+
+// leastQuote is how many characters of a sentence are worth quoting, unless it has no more.
+const leastQuote = 4
+
+// state gives the sentence of a source that answers best.
+func state(s domain.Citation, asked []string) statement {
+	sentence, score := bestSentence(s.CitedText, asked, func(s string) bool { return withoutMarkers(s) != "" })
+	text := withoutMarkers(sentence)
+	if text == "" {
+		sentence, score = "", 0
+		text = withoutMarkers(s.Title)
+	}
+	if text == "" {
+		text = "Untitled"
+	}
+	return statement{text: excerpt(text, quotedText), markers: mark(s.ID, exact(sentence)), score: score}
+}
+
+// unfenced keeps a source's text from opening code.
+var unfenced = strings.NewReplacer("`", "'")
+
+func withoutMarkers(text string) string {
+	text = strings.Join(strings.Fields(foreignMarkers.ReplaceAllString(text, "")), " ")
+	return strings.TrimLeft(unfenced.Replace(text), "~ ") // no code begins here: markers inside it would be text
+}
+
+// exact gives words of a sentence that stand in its source without a gap: all of it up to the first foreign marker
+// behind some words, no longer than what is shown of it.
+func exact(sentence string) string {
+	for _, part := range foreignMarkers.Split(sentence, -1) {
+		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= leastQuote || part == strings.TrimSpace(sentence) {
+			return clip(part, quotedText)
+		}
+	}
+	return ""
+}
+
+// mark writes a source's marker; without words that can be quoted, the number alone.
+func mark(id int, quote string) string {
+	if quote == "" || strings.ContainsAny(quote, unquotable) {
+		return fmt.Sprintf("[%d]", id)
+	}
+	return fmt.Sprintf("[%d \"%s\"]", id, quote)
+}
+
+// sentenceEnd is what ends a sentence, whatever the script.
+var sentenceEnd = regexp.MustCompile(`[.!?…]["”’»)]*(?:\[[^\]\n]*\])*(?:\s+|$)|[。！？｡][」』”]*|[؟۔।॥]\s*|\n+`)
+
+// bestSentence gives the first sentence with the most of the words asked for, and how many it has.
+func bestSentence(text string, asked []string, allowed func(string) bool) (best string, score int) {
+	score = -1
+	for text != "" {
+		end := len(text)
+		if at := sentenceEnd.FindStringIndex(text); at != nil {
+			end = at[1]
+		}
+		sentence := strings.TrimSpace(text[:end])
+		text = text[end:]
+		if sentence == "" || (allowed != nil && !allowed(sentence)) {
+			continue
+		}
+		if n := overlap(words(sentence), asked); n > score {
+			best, score = sentence, n
+		}
+	}
+	return best, score
+}
+
+func overlap(have, asked []string) int {
+	n := 0
+	for i, w := range asked {
+		if !slices.Contains(asked[:i], w) && slices.Contains(have, w) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,121 @@
+package llm
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// priceDigits is how many digits a price may have behind the point.
+const priceDigits = 6
+
+// maxPrice bounds a price, per million tokens, far above any there is.
+const maxPrice = 1_000_000_000
+
+// Prices says what models cost; the zero value knows no price, and all is free.
+type Prices struct{ list []price }
+
+// price is an entry: input and output in millionths of a currency unit per million tokens.
+type price struct {
+	name    string
+	prefix  bool // the name stands for all that begin with it
+	in, out int64
+}
+
+// ParsePrices reads MODEL_PRICES: "openai/gpt-5-mini=0.25/2,anthropic/*=3/15", input and output in currency units
+// per million tokens, at most six digits behind the point. Nothing is no prices.
+func ParsePrices(setting string) (Prices, error) {
+	var p Prices
+	for entry := range strings.SplitSeq(setting, ",") {
+		if entry = strings.TrimSpace(entry); entry == "" {
+			continue
+		}
+		one, err := parsePrice(entry)
+		if err != nil {
+			return Prices{}, fmt.Errorf("reading price %q: %w", entry, err)
+		}
+		if slices.ContainsFunc(p.list, func(o price) bool { return o.name == one.name && o.prefix == one.prefix }) {
+			return Prices{}, fmt.Errorf("reading price %q: named twice", entry)
+		}
+		p.list = append(p.list, one)
+	}
+	// The longest name counts; of two as long, the one that is no pattern.
+	slices.SortStableFunc(p.list, func(a, b price) int {
+		return cmp.Or(cmp.Compare(len(b.name), len(a.name)), compareBool(a.prefix, b.prefix))
+	})
+	return p, nil
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func parsePrice(entry string) (price, error) {
+	at := strings.LastIndexByte(entry, '=') // model names may hold one
+	if at < 0 {
+		return price{}, fmt.Errorf("want model=input/output")
+	}
+	var p price
+	p.name, p.prefix = strings.CutSuffix(strings.TrimSpace(entry[:at]), "*")
+	if strings.Contains(p.name, "*") || (p.name == "" && !p.prefix) {
+		return price{}, fmt.Errorf("want a model, or the beginning of its name and one *")
+	}
+	input, output, both := strings.Cut(entry[at+1:], "/")
+	if !both {
+		return price{}, fmt.Errorf("want two prices, input/output")
+	}
+	var err error
+	if p.in, err = parseAmount(input); err != nil {
+		return price{}, err
+	}
+	p.out, err = parseAmount(output)
+	return p, err
+}
+
+// parseAmount reads a decimal number as millionths, exactly.
+func parseAmount(s string) (int64, error) {
+	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
+	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
+	if (whole == "" && fraction == "") || !digits(whole) || !digits(fraction) || len(fraction) > priceDigits {
+		return 0, fmt.Errorf("%q is no price: want a decimal number with at most %d digits behind the point", s, priceDigits)
+	}
+	n, err := strconv.ParseInt("0"+whole, 10, 64)
+	if err != nil || n > maxPrice {
+		return 0, fmt.Errorf("%q is no price: too large", s)
+	}
+	millionths, err := strconv.ParseInt("0"+fraction+strings.Repeat("0", priceDigits-len(fraction)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no price: %w", s, err)
+	}
+	return n*1_000_000 + millionths, nil
+}
+
+// Cost gives what a call of a model cost, in millionths of a currency unit, rounded up; 0 for a model without a price.
+func (p Prices) Cost(model string, u Usage) int64 {
+	i := slices.IndexFunc(p.list, func(one price) bool {
+		return model == one.name || (one.prefix && strings.HasPrefix(model, one.name))
+	})
+	if i < 0 {
+		return 0
+	}
+	one := p.list[i]
+	sum := new(big.Int).Mul(big.NewInt(max(u.InputTokens, 0)), big.NewInt(one.in))
+	sum.Add(sum, new(big.Int).Mul(big.NewInt(max(u.OutputTokens, 0)), big.NewInt(one.out)))
+	sum.Add(sum, big.NewInt(999_999)) // any part of a millionth is one
+	sum.Quo(sum, big.NewInt(1_000_000))
+	if !sum.IsInt64() {
+		return math.MaxInt64
+	}
+	return sum.Int64()
+}

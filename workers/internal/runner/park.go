@@ -1,0 +1,74 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/agentloop"
+)
+
+// answerTime is how long a run waits for a person before it fails.
+const answerTime = 24 * time.Hour
+
+// park lets a run wait for a person: it keeps its place in the session and leaves the worker.
+func (r *Runner) park(ctx context.Context, a *attempt, parked *agentloop.Parked) {
+	a.events.settled(ctx)
+	action := domain.RequiredAction{
+		Kind: parked.Kind, ToolCallID: parked.Call.ID, Name: parked.Call.Name, Input: parked.Call.Arguments,
+		ExpiresAt: domain.At(a.now().Add(answerTime)),
+	}
+	told, err := a.events.requiresAction(action)
+	if err != nil {
+		a.log.Error().Err(err).Msg("required action cannot be rendered")
+		r.finishEmpty(ctx, a)
+		return
+	}
+	var result store.Parked
+	r.persist(ctx, a, "parking run", func(ctx context.Context) (err error) {
+		result, err = r.parking.Park(ctx, a.claim.Held(), action, told)
+		return err
+	})
+	switch {
+	case result.Settled: // the call's outcome came after all: the next attempt finds it
+		r.putBack(ctx, a, 0, nil)
+	case result.Parked:
+		a.events.publishLast(told)
+		r.places.add(result.Freed)
+		r.bus.Done(a.claim.RunID, a.replyTo, nil) // whoever waits looks at the run
+		r.metrics.parked.WithLabelValues(string(action.Kind)).Inc()
+		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run waits for a person")
+	default:
+		a.log.Info().Msg("run was cancelled or taken over before it could wait")
+	}
+}
+
+// requiresAction gives what was told and is not written, and behind it that the run waits for a person. That is
+// told to nobody before it is written: see publishLast.
+func (t *telling) requiresAction(action domain.RequiredAction) (store.Chunk, error) {
+	data, err := json.Marshal(struct {
+		RequiredAction domain.RequiredAction `json:"requiredAction"`
+	}{action})
+	if err != nil {
+		return store.Chunk{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = domain.AppendEventLine(t.lines, domain.EventRequiresAction, data)
+	t.next++
+	return t.chunk(), nil
+}
+
+// publishLast tells of the last event of what has been written.
+func (t *telling) publishLast(written store.Chunk) {
+	events, err := domain.EventChunk{Fence: t.held.Fence, First: written.FirstN, Lines: []byte(written.Events)}.Events()
+	if err != nil || len(events) == 0 {
+		return // watchers read it from the log
+	}
+	last := events[len(events)-1]
+	t.publish(t.held.RunID, domain.EventChunk{
+		Fence: last.ID.Fence, First: last.ID.N, Lines: domain.AppendEventLine(nil, last.Type, last.Data),
+	})
+}

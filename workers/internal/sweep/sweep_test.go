@@ -1,0 +1,118 @@
+package sweep
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/apierr"
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+const window = 4
+
+// parked makes a run that waits until expires for a person, and has read a text.
+func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held store.Held, source string) {
+	t.Helper()
+	run := store.NewRun{
+		ID: id.New(id.Run), OrganizationID: org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
+		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute, ReplyTo: reply,
+	}
+	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
+	if out, err := st.Accept(t.Context(), []store.NewRun{run}, window); err != nil || out[0].Err != nil {
+		t.Fatalf("accepting: %+v, %v", out, err)
+	}
+	claims, err := st.Claim(t.Context(), []string{run.ID})
+	if err != nil || claims[0].Run == nil {
+		t.Fatalf("claiming: %+v, %v", claims, err)
+	}
+	held = claims[0].Run.Held()
+	if _, kept, err := st.PrepareEffect(t.Context(), held, domain.Effect{CallID: "c", SideEffect: domain.SideEffectUnsafe}, true); err != nil || !kept {
+		t.Fatalf("preparing: %v, %v", kept, err)
+	}
+	source, kept, err := st.KeepSource(t.Context(), held, domain.Source{Text: run.ID})
+	if err != nil || !kept {
+		t.Fatalf("keeping: %v, %v", kept, err)
+	}
+	out, err := st.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "c", ExpiresAt: expires}, store.Chunk{})
+	if err != nil || !out.Parked {
+		t.Fatalf("parking: %+v, %v", out, err)
+	}
+	return held, source
+}
+
+func TestUnansweredRunsEndAndUnreadTextsGo(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	st, err := store.Open(dsn, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	org := account.Organization.ID
+	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies := make(chan string, 8)
+	inbox := b.NewInbox()
+	stop, err := b.OnReplies(inbox, func(runID string, _ []byte) { replies <- runID })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	late, read := parked(t, st, org, agent.ID, inbox, domain.At(time.Now().Add(-time.Second)))
+	early, _ := parked(t, st, org, agent.ID, inbox, domain.At(time.Now().Add(time.Hour)))
+
+	s := New(window, st, b, zerolog.Nop())
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case runID := <-replies:
+		if runID != late.RunID {
+			t.Errorf("%s was told to have ended", runID)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("whoever waits was told nothing")
+	}
+	for runID, want := range map[string]domain.RunStatus{late.RunID: domain.RunFailed, early.RunID: domain.RunRequiresAction} {
+		if run, err := st.RunByID(t.Context(), org, "", runID); err != nil || run.Run.Status != want {
+			t.Errorf("run %+v, %v; want %s", run.Run, err, want)
+		}
+	}
+
+	// As the release before removes what runs have read; see the migration.
+	if _, err := testkit.SQL(t, dsn).ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
+		t.Fatal(err)
+	}
+	for _, due := range []bool{false, true} {
+		if due {
+			if _, err := testkit.SQL(t, dsn).ExecContext(t.Context(), `UPDATE sources SET sweep_after = clock_timestamp()`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.expire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := st.SourceByID(t.Context(), org, read)
+		if gone := apierr.CodeOf(err) == apierr.NotFound; err != nil && !gone || gone != due {
+			t.Errorf("an unread text, its time come %v: %v", due, err)
+		}
+	}
+}

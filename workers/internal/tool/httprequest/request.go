@@ -1,0 +1,200 @@
+package httprequest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/endpoint"
+	"parley/shared/outbound"
+	"parley/workers/internal/tool"
+)
+
+const formType = "application/x-www-form-urlencoded"
+
+// prepared is a request that can be sent.
+type prepared struct {
+	request *http.Request
+	options outbound.Options
+	hide    redactor
+}
+
+// prepare makes the request of a call. Its errors are of what is known before anything is sent.
+func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Request) (prepared, error) {
+	template, err := endpoint.Parse(e.URL)
+	if err != nil {
+		return prepared{}, setUpWrongly(fmt.Errorf("reading address: %w", err))
+	}
+	header, hide, err := b.headers(e, req)
+	if err != nil {
+		return prepared{}, err
+	}
+	address, body, err := fill(e.Method, template, req.Call.Arguments, header)
+	if err != nil {
+		return prepared{}, &tool.Error{Message: "The arguments do not fit the endpoint: " + err.Error() + ".", NotSent: true, Err: err}
+	}
+	if err := b.sign(e, req, body, header, &hide); err != nil {
+		return prepared{}, err
+	}
+	if req.Sending != nil {
+		ctx = outbound.WithSending(ctx, req.Sending)
+	}
+	request, err := http.NewRequestWithContext(ctx, e.Method, address, content(body))
+	if err != nil {
+		return prepared{}, setUpWrongly(errors.New("making request")) // the cause would quote the address
+	}
+	request.Header = header
+	options := outbound.Options{Timeout: timeout, MaxBytes: maxBody, Origin: template.Origin(), Fresh: true}
+	if reads(e.Method) && sideEffect(e) == domain.SideEffectNone && req.Sending == nil {
+		options.Redirects = redirects
+	}
+	return prepared{request: request, options: options, hide: hide}, nil
+}
+
+func content(body []byte) io.Reader {
+	if body == nil {
+		return http.NoBody
+	}
+	return bytes.NewReader(body)
+}
+
+func setUpWrongly(cause error) error {
+	return &tool.Error{Message: "The endpoint is not set up correctly.", NotSent: true, Err: cause}
+}
+
+// headers opens an endpoint's headers, and knows from then on what must not be shown.
+func (b *Backend) headers(e domain.Endpoint, req tool.Request) (http.Header, redactor, error) {
+	header := http.Header{"Accept": {"application/json, text/*;q=0.9, */*;q=0.5"}}
+	var hide redactor
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		value, err := b.open(e.Headers[name], req.OrganizationID, req.TargetID)
+		if err != nil {
+			return nil, hide, setUpWrongly(fmt.Errorf("opening header: %w", err))
+		}
+		header.Set(name, value)
+		hide.header(http.CanonicalHeaderKey(name), value)
+	}
+	if req.EffectKey != "" {
+		header.Set("Idempotency-Key", req.EffectKey)
+	}
+	return header, hide, nil
+}
+
+// sign adds the headers of Standard Webhooks. A message sent again has the id of the first time.
+func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header http.Header, hide *redactor) error {
+	if e.SigningSecret == "" {
+		return nil
+	}
+	secret, err := b.open(e.SigningSecret, req.OrganizationID, req.TargetID)
+	if err != nil {
+		return setUpWrongly(fmt.Errorf("opening signing secret: %w", err))
+	}
+	if err := endpoint.CheckSecret(secret); err != nil {
+		return setUpWrongly(fmt.Errorf("reading signing secret: it %w", err))
+	}
+	hide.add(secret, strings.TrimPrefix(secret, "whsec_"))
+	webhook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		return setUpWrongly(errors.New("reading signing secret"))
+	}
+	id, at := req.EffectKey, time.Now()
+	if id == "" {
+		id = contract.EffectKey(req.RunID, req.Call.ID)
+	}
+	signature, err := webhook.Sign(id, at, body)
+	if err != nil {
+		return setUpWrongly(fmt.Errorf("signing: %w", err))
+	}
+	header.Set(standardwebhooks.HeaderWebhookID, id)
+	header.Set(standardwebhooks.HeaderWebhookTimestamp, fmt.Sprint(at.Unix()))
+	header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	return nil
+}
+
+// fill puts arguments into the address, and what it does not use into its query or the body.
+func fill(method string, template *endpoint.Template, arguments json.RawMessage, header http.Header) (string, []byte, error) {
+	args, err := readArguments(arguments)
+	if err != nil {
+		return "", nil, err
+	}
+	address, rest, err := template.Expand(args)
+	if err != nil {
+		return "", nil, err
+	}
+	if inQuery(method) {
+		query, err := encodeQuery(rest)
+		if err != nil || query == "" {
+			return address, nil, err
+		}
+		mark := "?"
+		if strings.Contains(address, "?") {
+			mark = "&"
+		}
+		return address + mark + query, nil, nil
+	}
+	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err == nil && kind == formType {
+		form, err := encodeQuery(rest)
+		return address, []byte(form), err
+	}
+	if header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "application/json")
+	}
+	body, err := encode(rest)
+	return address, body, err
+}
+
+func readArguments(raw json.RawMessage) (map[string]any, error) {
+	args := map[string]any{}
+	if len(raw) == 0 {
+		return args, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber() // large numbers leave as they came
+	if err := decoder.Decode(&args); err != nil {
+		return nil, errors.New("they are no JSON object")
+	}
+	if args == nil { // null
+		args = map[string]any{}
+	}
+	return args, nil
+}
+
+// encodeQuery gives arguments as a query, by name; a list repeats its name.
+func encodeQuery(args map[string]any) (string, error) {
+	values := url.Values{}
+	for name, value := range args {
+		texts, err := endpoint.Scalars(value)
+		if err != nil {
+			return "", fmt.Errorf("the argument %q %w", name, err)
+		}
+		for _, text := range texts {
+			values.Add(name, text)
+		}
+	}
+	return values.Encode(), nil
+}
+
+// encode writes JSON as it is read by people, too: without the escapes that only HTML needs.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding JSON: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

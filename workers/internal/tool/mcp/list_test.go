@@ -1,0 +1,365 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+
+	"parley/shared/domain"
+	"parley/workers/internal/tool/mcp"
+)
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	servers := []domain.MCPServer{{Name: "a"}, {Name: "a_b"}, {Name: "shop"}, {Name: strings.Repeat("s", 64)}}
+	for _, c := range []struct{ server, tool, want string }{
+		{"shop", "search", "shop_search"},
+		{"shop", "search-all_2", "shop_search-all_2"},
+		{"shop", "search.all", "shop_search_all_"},
+		{"shop", "search all", "shop_search_all_"},
+		{"shop", "größe", "shop_gr__e_"},
+		{"shop", strings.Repeat("x", 59), "shop_" + strings.Repeat("x", 59)},
+		{"shop", strings.Repeat("x", 60), "shop_" + strings.Repeat("x", 50) + "_"},
+		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like one with a hash
+		{"a_b", "c", "a_b_c"},
+		{"a", "b_c", "a_b_c_"}, // not to be taken for the line above
+		{"a", "c", "a_c"},
+		{strings.Repeat("s", 64), "x", strings.Repeat("s", 55) + "_"},
+	} {
+		got := mcp.Name(servers, c.server, c.tool)
+		hash, cut := strings.CutPrefix(got, c.want)
+		if ends := strings.HasSuffix(c.want, "_"); !cut || len(got) > 64 || ends != (len(hash) == 8) || !ends && hash != "" {
+			t.Errorf("%s, %s: %s", c.server, c.tool, got)
+		}
+	}
+}
+
+func TestNamesAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	servers := []domain.MCPServer{{Name: "a"}, {Name: "a_b"}, {Name: "a_"}, {Name: "A"}, {Name: strings.Repeat("s", 63)}, {Name: strings.Repeat("s", 64)}}
+	seen := map[string]string{}
+	for _, server := range servers {
+		for _, tool := range []string{"c", "b_c", "b.c", "b c", "_b_c", "_c", "", "C", strings.Repeat("c", 70), strings.Repeat("c", 71), "é", "è"} {
+			name := mcp.Name(servers, server.Name, tool)
+			if before, taken := seen[name]; taken || !regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`).MatchString(name) {
+				t.Errorf("%q is %s/%s and %s", name, server.Name, tool, before)
+			}
+			seen[name] = server.Name + "/" + tool
+		}
+	}
+}
+
+func TestLongListsAreFollowedUpToABound(t *testing.T) {
+	t.Parallel()
+	many := func(n int) *sdk.Server {
+		s := sdk.NewServer(&sdk.Implementation{Name: "many", Version: "1"}, &sdk.ServerOptions{PageSize: 10})
+		for i := range n {
+			s.AddTool(&sdk.Tool{Name: fmt.Sprintf("t%03d", i), InputSchema: map[string]any{"type": "object"}}, nil)
+		}
+		return s
+	}
+	few, lots := newTap(t, handler(many(35), nil), nil), newTap(t, handler(many(200), nil), nil)
+	specs := list(t, newBackend(t), request(at("few", few), at("lots", lots)))
+	if len(specs) != 35+128 || specs[34].Name != "few_t034" || few.count("tools/list") != 4 {
+		t.Errorf("%d tools after %d pages", len(specs), few.count("tools/list"))
+	}
+	specs = list(t, newBackend(t), request(at("a", lots), at("b", lots), at("c", lots)))
+	if len(specs) != 256 || !strings.HasPrefix(specs[255].Name, "b_") {
+		t.Errorf("%d tools", len(specs))
+	}
+	circular := newTap(t, scripted(map[string]string{"tools/list": `{"tools":[],"nextCursor":"again"}`}), nil)
+	if specs := list(t, newBackend(t), request(at("s", circular))); len(specs) != 0 || circular.count("tools/list") > 2 {
+		t.Errorf("%d pages were read", circular.count("tools/list"))
+	}
+}
+
+func TestAServerThatFailsHidesNoOther(t *testing.T) {
+	t.Parallel()
+	works := newTap(t, handler(newServer(), nil), nil)
+	breaks := newTap(t, nil, func(_ string, w http.ResponseWriter, _ *http.Request) bool { return breakOff(w) })
+	page := newTap(t, nil, func(_ string, w http.ResponseWriter, _ *http.Request) bool {
+		_, err := w.Write([]byte("<html>"))
+		return err == nil
+	})
+	toolless := newTap(t, scripted(nil), nil)
+	elsewhere := domain.MCPServer{Name: "metadata", URL: "http://169.254.169.254/latest"}
+	var log bytes.Buffer
+	ctx := zerolog.New(&log).WithContext(t.Context())
+	specs, err := newBackend(t).List(ctx, request(at("breaks", breaks), elsewhere, at("page", page), at("works", works), at("toolless", toolless)))
+	if err != nil || names(specs) != "works_add works_fail works_greet works_show" {
+		t.Fatalf("%s, %v", names(specs), err)
+	}
+	for _, name := range []string{"breaks", "metadata", "page"} {
+		if !strings.Contains(log.String(), `"server":"`+name+`"`) {
+			t.Errorf("nothing of %s in the log: %s", name, log.String())
+		}
+	}
+	if strings.Contains(log.String(), "works") || strings.Contains(log.String(), "toolless") {
+		t.Error(log.String())
+	}
+}
+
+func TestHeadersGoToTheirServerOnly(t *testing.T) {
+	t.Parallel()
+	stranger := newTap(t, handler(newServer(), nil), nil)
+	guarded := func(method string, w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") != "Bearer 1" || r.Header.Get("X-Team") != "blue" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		if method == "tools/call" {
+			http.Redirect(w, r, stranger.URL, http.StatusTemporaryRedirect)
+			return true
+		}
+		return false
+	}
+	p := newTap(t, handler(newServer(), nil), guarded)
+	server := at("shop", p)
+	server.Headers = map[string]string{
+		"Authorization": "sealed:org_1/ag_1:Bearer 1", "x-team": "sealed:org_1/ag_1:blue", "Content-Type": "sealed:org_1/ag_1:text/plain",
+	}
+	b := newBackend(t)
+	if got := len(list(t, b, request(server))); got != 4 {
+		t.Fatalf("%d tools", got)
+	}
+	got, err := b.Call(t.Context(), calling(request(server), "shop_greet", `{"name":"Ada"}`))
+	if said := said(got, err); said != `{"isError":true,"text":"The server redirects (status 307), which is not followed."}` {
+		t.Error(said)
+	}
+	if stranger.total() != 0 {
+		t.Errorf("the stranger was asked %d times", stranger.total())
+	}
+	wrong := server
+	wrong.Headers = map[string]string{"Authorization": "sealed:org_1/ag_1:Bearer 2"}
+	got, err = b.Call(t.Context(), calling(request(wrong), "shop_greet", `{"name":"Ada"}`))
+	if said := said(got, err); said != "not sent: The server refused the credentials (status 401)." {
+		t.Error(said)
+	}
+	foreign := request(server)
+	foreign.TargetID = "ag_2"
+	got, err = b.Call(t.Context(), calling(foreign, "shop_greet", `{"name":"Ada"}`))
+	if said := said(got, err); said != "not sent: The headers of the server cannot be read; they must be set again." {
+		t.Error(said)
+	}
+}
+
+func TestARedirectedServerIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	stranger := newTap(t, handler(newServer(), nil), nil)
+	p := newTap(t, http.RedirectHandler(stranger.URL, http.StatusPermanentRedirect), nil)
+	got, err := newBackend(t).Call(t.Context(), calling(request(at("s", p)), "s_greet", `{}`))
+	if said := said(got, err); said != "not sent: The server redirects (status 308), which is not followed." || stranger.total() != 0 {
+		t.Errorf("%s; the stranger saw %d", said, stranger.total())
+	}
+}
+
+// clock is set by hand.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+func TestListsAreKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	p := newTap(t, handler(s, nil), nil)
+	b, c, req := newBackend(t), &clock{at: time.Now()}, request(at("shop", p))
+	b.SetClock(c.now)
+	asked := func(want int) {
+		t.Helper()
+		if got := p.count("tools/list"); got != want {
+			t.Fatalf("asked %d times, not %d", got, want)
+		}
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { _, _ = b.List(t.Context(), req) })
+	}
+	all.Wait()
+	asked(1)
+	c.pass(4 * time.Minute)
+	list(t, b, req)
+	asked(1)
+	other := req
+	other.OrganizationID = "org_2"
+	list(t, b, other)
+	asked(2)
+	other.TargetID = "ag_2"
+	list(t, b, other)
+	asked(3)
+	rotated := at("shop", p)
+	rotated.Headers = map[string]string{"A": "sealed:org_1/ag_1:1"}
+	list(t, b, request(rotated))
+	asked(4)
+	c.pass(61 * time.Second)
+	s.RemoveTools("add", "fail", "show")
+	if got := names(list(t, b, req)); got != "shop_greet" {
+		t.Error(got)
+	}
+	asked(5)
+}
+
+func TestACallFindsToolsThatCameLater(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	p := newTap(t, handler(s, nil), nil)
+	b, c, req := newBackend(t), &clock{at: time.Now()}, request(at("shop", p))
+	b.SetClock(c.now)
+	list(t, b, req)
+	s.AddTool(&sdk.Tool{Name: "new", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{}, nil
+	})
+	const gone = "not sent: There is no tool of this name on the server any more."
+	for n, step := range []struct {
+		tool, want string
+		lists      int
+	}{
+		{"shop_new", gone, 1}, // the list is a moment old
+		{"shop_new", `{}`, 2},
+		{"shop_greet", `{"isError":true,"text":"The server refused the call: `, 2}, // was removed meanwhile
+		{"shop_never", gone, 3},
+	} {
+		if n == 2 {
+			s.RemoveTools("greet")
+		}
+		got, err := b.Call(t.Context(), calling(req, step.tool, `{}`))
+		if said := said(got, err); !strings.HasPrefix(said, step.want) || p.count("tools/list") != step.lists {
+			t.Errorf("%d: %s after %d lists", n, said, p.count("tools/list"))
+		}
+		c.pass(4 * time.Second)
+	}
+}
+
+func TestFailuresAreNotKeptForLong(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	p := newTap(t, handler(newServer(), nil), func(_ string, w http.ResponseWriter, _ *http.Request) bool { return down.Load() && breakOff(w) })
+	b, c, req := newBackend(t), &clock{at: time.Now()}, request(at("shop", p))
+	b.SetClock(c.now)
+	for _, step := range []struct {
+		down  bool
+		pass  time.Duration
+		tools int
+	}{{true, time.Second, 0}, {false, 5 * time.Second, 0}, {false, 0, 4}} {
+		down.Store(step.down)
+		if got := len(list(t, b, req)); got != step.tools {
+			t.Errorf("%+v: %d tools", step, got)
+		}
+		c.pass(step.pass)
+	}
+}
+
+func TestNotEverythingIsKept(t *testing.T) {
+	t.Parallel()
+	p := newTap(t, nil, func(_ string, w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusTeapot)
+		return true
+	})
+	b := newBackend(t)
+	for n := range 600 {
+		req := request(at("s", p))
+		req.TargetID = fmt.Sprint("ag_", n)
+		list(t, b, req)
+	}
+	if got := b.Kept(); got > 512 {
+		t.Errorf("%d lists are kept", got)
+	}
+}
+
+func TestSlowServersAreGivenUpWithTheRun(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := errors.New("the worker stops")
+	stuck := make(chan struct{})
+	p := newTap(t, nil, func(string, http.ResponseWriter, *http.Request) bool {
+		cancel(ended)
+		<-stuck
+		return true
+	})
+	defer close(stuck)
+	if _, err := newBackend(t).List(ctx, request(at("s", p))); !errors.Is(err, ended) {
+		t.Error(err)
+	}
+}
+
+func TestWhatServersSayOfTheirTools(t *testing.T) {
+	t.Parallel()
+	tools := []map[string]any{
+		{"name": "hidden", "description": "Adds.\u200b\u202e\U000e0041\x1b[31m\x00 Ok\u2028?", "annotations": map[string]any{"readOnlyHint": true}, "inputSchema": map[string]any{
+			"type": "object", "properties": map[string]any{"description": map[string]any{"type": "string", "description": "a\u200bb" + strings.Repeat("x", 2000)}},
+		}},
+		{"name": "long", "description": strings.Repeat("é", 1500), "inputSchema": map[string]any{}},
+		{"name": "titled", "title": "A title", "inputSchema": map[string]any{"type": "object"}},
+		{"name": "bare"},
+		{"name": "list", "inputSchema": map[string]any{"type": "array"}},
+		{"name": "text", "inputSchema": "object"},
+		{"name": "huge", "inputSchema": map[string]any{"type": "object", "$comment": strings.Repeat("x", 17<<10)}},
+		{"name": "titled", "description": "once more", "inputSchema": map[string]any{"type": "object"}},
+		{"name": "", "inputSchema": map[string]any{"type": "object"}},
+	}
+	raw, err := json.Marshal(map[string]any{"tools": tools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newTap(t, scripted(map[string]string{"tools/list": string(raw)}), nil)
+	quiet := at("s", p)
+	quiet.SideEffect = domain.SideEffectIdempotent
+	specs := list(t, newBackend(t), request(quiet))
+	if got := names(specs); got != "s_hidden s_long s_titled s_bare" {
+		t.Fatal(got)
+	}
+	want := `{"properties":{"description":{"description":"ab` + strings.Repeat("x", 998) + `","type":"string"}},"type":"object"}`
+	if s := specs[0]; s.Description != "Adds. [31m  Ok ?" || string(s.Schema) != want || s.SideEffect != domain.SideEffectIdempotent {
+		t.Errorf("%q %s %s", s.Description, s.Schema, s.SideEffect)
+	}
+	if s := specs[1]; s.Description != strings.Repeat("é", 1000) || string(s.Schema) != `{"type":"object"}` {
+		t.Errorf("%q %s", s.Description, s.Schema)
+	}
+	if s := specs[2]; s.Description != "A title" {
+		t.Errorf("%q", s.Description)
+	}
+	if s := specs[3]; string(s.Schema) != `{"type":"object"}` {
+		t.Errorf("%s", s.Schema)
+	}
+}
+
+func TestAgentsWithoutServersHaveNoTools(t *testing.T) {
+	t.Parallel()
+	p := newTap(t, handler(newServer(), nil), nil)
+	off := request(at("shop", p))
+	off.Config.Tools.MCP.Enabled = false
+	none := request()
+	none.Config.Tools.MCP = nil
+	b := newBackend(t)
+	if got := len(list(t, b, off)) + len(list(t, b, none)); got != 0 || p.total() != 0 {
+		t.Errorf("%d tools", got)
+	}
+	got, err := b.Call(t.Context(), calling(off, "shop_greet", `{"name":"Ada"}`))
+	if said := said(got, err); said != "not sent: There is no tool of this name on the server any more." || p.total() != 0 {
+		t.Error(said)
+	}
+}

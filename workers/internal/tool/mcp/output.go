@@ -1,0 +1,92 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/workers/internal/tool"
+)
+
+// outcome is a tool's answer as a model gets it.
+type outcome struct {
+	IsError    bool   `json:"isError,omitempty"`
+	Text       string `json:"text,omitempty"`
+	Structured any    `json:"structuredContent,omitempty"`
+}
+
+// failed is the result of a call that the server has answered, with an error.
+func failed(message string) (tool.Result, error) {
+	return outcome{IsError: true, Text: message}.result()
+}
+
+func (o outcome) result() (tool.Result, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("encoding result: %w", err)
+	}
+	return tool.Result{Output: raw}, nil
+}
+
+// output makes one text of a tool's contents; what is no text is described.
+func output(answer *sdk.CallToolResult) (tool.Result, error) {
+	if answer.NeedsInput() {
+		return failed("The tool asks for further input, which agents do not give.")
+	}
+	o := outcome{IsError: answer.IsError, Structured: withoutNUL(answer.StructuredContent)}
+	var texts []string
+	for _, content := range answer.Content {
+		text := strings.ReplaceAll(describe(content), "\x00", "")
+		if text != "" && !repeats(text, answer.StructuredContent) {
+			texts = append(texts, text)
+		}
+	}
+	o.Text = strings.Join(texts, "\n\n")
+	return o.result()
+}
+
+// describe gives a content as text.
+func describe(content sdk.Content) string {
+	switch c := content.(type) {
+	case *sdk.TextContent:
+		return c.Text
+	case *sdk.ImageContent:
+		return left("image", c.MIMEType, len(c.Data))
+	case *sdk.AudioContent:
+		return left("audio", c.MIMEType, len(c.Data))
+	case *sdk.ResourceLink:
+		title := c.Title
+		if title == "" {
+			title = c.Name
+		}
+		return strings.TrimSpace(fmt.Sprintf("[resource: %s <%s>] %s", clean(title), clean(c.URI), clean(c.Description)))
+	case *sdk.EmbeddedResource:
+		switch {
+		case c.Resource == nil:
+			return ""
+		case c.Resource.Text != "":
+			return fmt.Sprintf("[resource: <%s>]\n%s", clean(c.Resource.URI), c.Resource.Text)
+		default:
+			return fmt.Sprintf("[resource: <%s>] %s", clean(c.Resource.URI), left("file", c.Resource.MIMEType, len(c.Resource.Blob)))
+		}
+	default:
+		return "[content of an unknown kind]"
+	}
+}
+
+// left describes a content that is not passed on.
+func left(kind, mimeType string, size int) string {
+	return fmt.Sprintf("[%s of type %s, %d bytes, not shown]", kind, clean(mimeType), size)
+}
+
+// repeats reports whether a text says in JSON what the structured content says: servers send both, for older clients.
+func repeats(text string, structured any) bool {
+	if structured == nil {
+		return false
+	}
+	var same any
+	return json.Unmarshal([]byte(text), &same) == nil && reflect.DeepEqual(same, structured)
+}

@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/shared/domain"
+	"parley/shared/outbound"
+	"parley/workers/internal/tool"
+)
+
+const (
+	askTimeout  = 15 * time.Second // of each request but a call
+	callTimeout = 2 * time.Minute
+)
+
+// session is a session with one server, for one purpose.
+type session struct {
+	*sdk.ClientSession
+
+	wire  *wire
+	close func()
+}
+
+// open begins a session; protocol is the version that the server is known to speak, "" when it is not known.
+func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		return nil, &tool.Error{Message: "The address of the server is not valid.", NotSent: true, Err: err}
+	}
+	headers, err := b.headers(req, server)
+	if err != nil {
+		return nil, err
+	}
+	origin := originOf(at)
+	kept := b.client.HTTP(outbound.Options{Timeout: askTimeout, Origin: origin})
+	fresh := b.client.HTTP(outbound.Options{Timeout: callTimeout, Origin: origin, Fresh: true})
+	w := &wire{origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
+	// Empty capabilities: neither models nor people nor files are offered. What the server asks for in an answer is not
+	// given by calling once more, which the library would do.
+	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{
+		Capabilities:   &sdk.ClientCapabilities{},
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+	})
+	connection, err := client.Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint:             server.URL,
+		HTTPClient:           &http.Client{Transport: w, CheckRedirect: stay},
+		MaxRetries:           -1,
+		DisableStandaloneSSE: true,
+	}, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
+	if err != nil {
+		kept.CloseIdleConnections()
+		return nil, w.explain(ctx, err)
+	}
+	return &session{ClientSession: connection, wire: w, close: func() {
+		go func() { // nobody waits for a farewell; the library bounds it
+			_ = connection.Close()
+			kept.CloseIdleConnections()
+		}()
+	}}, nil
+}
+
+// stay keeps a client from following redirects: they are answers.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// headers opens a server's header values.
+func (b *Backend) headers(req tool.Request, server domain.MCPServer) (map[string]string, error) {
+	opened := make(map[string]string, len(server.Headers))
+	for name, sealed := range server.Headers {
+		value, err := b.unseal(sealed, req.OrganizationID, req.TargetID)
+		if err != nil {
+			return nil, &tool.Error{Message: "The headers of the server cannot be read; they must be set again.", NotSent: true, Err: err}
+		}
+		opened[name] = value
+	}
+	return opened, nil
+}
+
+// originOf names scheme, host and always the port of an address.
+func originOf(at *url.URL) string {
+	port := at.Port()
+	switch {
+	case port != "":
+	case at.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return at.Scheme + "://" + net.JoinHostPort(at.Hostname(), port)
+}
+
+// explain finds words for a session that did not come about or broke; nothing of a call has been sent.
+func (w *wire) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("speaking with server: %w", context.Cause(ctx))
+	}
+	trouble := w.lastTrouble()
+	var status statusError
+	switch {
+	case errors.As(trouble, &status):
+		return &tool.Error{Message: "The server " + status.words() + ".", NotSent: true, Err: err}
+	case trouble != nil:
+		return &tool.Error{Message: outbound.AsError(trouble).Message, NotSent: true, Err: err}
+	default:
+		return &tool.Error{Message: "The server does not speak MCP as it should.", NotSent: true, Err: err}
+	}
+}
+
+// words says what a status means for whoever set the server up.
+func (s statusError) words() string {
+	switch {
+	case s == http.StatusUnauthorized, s == http.StatusForbidden:
+		return fmt.Sprintf("refused the credentials (status %d)", int(s))
+	case s < http.StatusBadRequest:
+		return fmt.Sprintf("redirects (status %d), which is not followed", int(s))
+	default:
+		return fmt.Sprintf("answered with status %d", int(s))
+	}
+}

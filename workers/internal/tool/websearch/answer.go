@@ -1,0 +1,80 @@
+package websearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"parley/shared/domain"
+	"parley/workers/internal/tool"
+)
+
+// output is what a model is told besides the sources.
+type output struct {
+	Query   string   `json:"query"`
+	Results []result `json:"results"`
+}
+
+type result struct {
+	Title   string `json:"title"`
+	URL     string `json:"url"`
+	Snippet string `json:"snippet"`
+}
+
+const maxSnippet = 500 // characters in the output; all of it can be a source
+
+// answer keeps what was read and makes the call's result of it. Where a page could not be read, what the provider told
+// of it is the text, so that a citation opens what was read in any case.
+func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hits []hit, pages []*page) (tool.Result, error) {
+	out := output{Query: query, Results: make([]result, 0, len(hits))}
+	var sources []domain.Citation
+	kept := map[string]bool{}
+	for i, h := range hits {
+		p := pages[i]
+		if p == nil {
+			p = &page{url: h.url, text: h.snippet}
+			p.finish("")
+		}
+		p.title = or(p.title, h.title)
+		out.Results = append(out.Results, result{Title: p.title, URL: p.url, Snippet: cutRunes(h.snippet, maxSnippet)})
+		if p.text == "" {
+			continue
+		}
+		id, err := keep(ctx, req, p)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		if kept[id] { // the same text at another address
+			continue
+		}
+		kept[id] = true
+		for _, passage := range passages(p.text, query) {
+			sources = append(sources, domain.Citation{Type: "web", Title: p.title, URL: p.url, CitedText: passage, SourceID: &id})
+		}
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("encoding results: %w", err)
+	}
+	return tool.Result{Output: raw, Sources: sources}, nil
+}
+
+func keep(ctx context.Context, req tool.Request, p *page) (string, error) {
+	id, err := req.Keep(ctx, domain.Source{
+		URL: p.url, Title: p.title, Language: p.language, Text: p.text,
+		Characters: utf8.RuneCountInString(p.text), Truncated: p.truncated, ReadAt: domain.At(time.Now()),
+	})
+	switch {
+	case err == nil:
+		return id, nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("keeping source: %w", context.Cause(ctx))
+	case errors.Is(err, tool.ErrStale):
+		return "", fmt.Errorf("keeping source: %w", err)
+	default:
+		return "", &tool.Error{Message: "What was read could not be kept.", Retryable: true, Err: fmt.Errorf("keeping source: %w", err)}
+	}
+}

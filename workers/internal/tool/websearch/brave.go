@@ -1,0 +1,46 @@
+package websearch
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// braveWords is how many words Brave takes in a query.
+const braveWords = 50
+
+// brave asks Brave's web search.
+type brave struct {
+	api
+	at  *url.URL
+	key string
+}
+
+func (b brave) search(ctx context.Context, query string) ([]hit, error) {
+	var answer struct {
+		Web struct {
+			Results []struct {
+				Title       string `json:"title"`
+				URL         string `json:"url"`
+				Description string `json:"description"`
+			} `json:"results"`
+		} `json:"web"`
+	}
+	if words := strings.Fields(query); len(words) > braveWords {
+		query = strings.Join(words[:braveWords], " ")
+	}
+	params := url.Values{
+		"q": {query}, "count": {strconv.Itoa(wanted)}, "result_filter": {"web"}, "text_decorations": {"false"},
+	}
+	header := http.Header{"X-Subscription-Token": {b.key}}
+	if err := b.get(ctx, b.at.JoinPath("res/v1/web/search"), params, header, &answer); err != nil {
+		return nil, err
+	}
+	hits := make([]hit, 0, len(answer.Web.Results))
+	for _, r := range answer.Web.Results {
+		hits = append(hits, hit{title: markupLine(r.Title), url: r.URL, snippet: markupLine(r.Description)})
+	}
+	return hits, nil
+}

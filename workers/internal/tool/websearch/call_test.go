@@ -1,0 +1,297 @@
+package websearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/text/encoding/simplifiedchinese"
+
+	"parley/shared/domain"
+	"parley/workers/internal/tool"
+)
+
+// shelf keeps what a call reads, as the store does: by text.
+type shelf struct {
+	mu   sync.Mutex
+	kept map[string]domain.Source
+	err  error
+}
+
+func (s *shelf) keep(_ context.Context, source domain.Source) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return "", s.err
+	}
+	if s.kept == nil {
+		s.kept = map[string]domain.Source{}
+	}
+	id := fmt.Sprintf("src_%x", source.Text)
+	s.kept[id] = source
+	return id, nil
+}
+
+func request(s *shelf, query string) tool.Request {
+	arguments, _ := json.Marshal(map[string]string{"query": query})
+	return tool.Request{Call: tool.Call{ID: "c1", Name: "webSearch", Arguments: arguments}, Keep: s.keep}
+}
+
+// web is a search engine and the pages that it finds; the engine is SearXNG.
+func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest.Server) {
+	t.Helper()
+	site := httptest.NewServer(pages)
+	t.Cleanup(site.Close)
+	engine := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		var results []map[string]string
+		for _, p := range paths {
+			results = append(results, map[string]string{"url": site.URL + p, "title": "Result " + p, "content": "Snippet of " + p})
+		}
+		json.NewEncoder(w).Encode(map[string]any{"results": results})
+	})
+	b, err := New(Config{SearxngURL: engine.URL}, outside(t, site))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, site
+}
+
+func pageOf(contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		io.WriteString(w, body)
+	}
+}
+
+// search makes a call and checks what holds of every result.
+func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, *shelf) {
+	t.Helper()
+	var s shelf
+	result, err := b.Call(t.Context(), request(&s, query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out output
+	if err := json.Unmarshal(result.Output, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range result.Sources {
+		if c.Type != "web" || c.Title == "" || c.SourceID == nil || c.ID != 0 {
+			t.Errorf("source %+v", c)
+			continue
+		}
+		source := s.kept[*c.SourceID]
+		if !strings.Contains(source.Text, c.CitedText) || c.CitedText == "" || source.URL != c.URL || source.Title != c.Title {
+			t.Errorf("source %+v is not as it was kept: %+v", c, source)
+		}
+		if source.Characters != len([]rune(source.Text)) || source.ReadAt.IsZero() {
+			t.Errorf("kept as %+v", source)
+		}
+	}
+	return out, result.Sources, &s
+}
+
+func TestCall(t *testing.T) {
+	t.Parallel()
+	gb, err := simplifiedchinese.GB18030.NewEncoder().String(testdata(t, "river.zh.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/news", pageOf("text/html; charset=utf-8", testdata(t, "news.en.html")))
+	mux.HandleFunc("/river", pageOf("text/html; charset=GB18030", gb))
+	mux.HandleFunc("/turm", pageOf("text/html", testdata(t, "turm.de.html")))
+	mux.HandleFunc("/nile", pageOf("text/html", testdata(t, "nile.ar.html")))
+	mux.HandleFunc("/notes.txt", pageOf("text/plain; charset=utf-8", "Notes 🎉\n\nThe Elm is a river."))
+	mux.HandleFunc("/sixth", func(http.ResponseWriter, *http.Request) { t.Error("a sixth page was read") })
+	b, site := web(t, mux, "/news", "/river", "/turm", "/nile", "/notes.txt", "/sixth")
+	if b.Kind() != "webSearch" {
+		t.Error(b.Kind())
+	}
+	out, sources, kept := search(t, b, "river Elm")
+	want := []string{"/news", "/river", "/turm", "/nile", "/notes.txt"}
+	if out.Query != "river Elm" || len(out.Results) != len(want) || len(sources) != len(want) {
+		t.Fatalf("got %+v, %+v", out, sources)
+	}
+	languages := []string{"en-GB", "zh", "de", "ar", ""}
+	for i, path := range want {
+		if out.Results[i].URL != site.URL+path || sources[i].URL != site.URL+path || out.Results[i].Snippet != "Snippet of "+path {
+			t.Errorf("%d is %+v, %+v", i, out.Results[i], sources[i])
+		}
+		if got := kept.kept[*sources[i].SourceID].Language; got != languages[i] {
+			t.Errorf("%s: language %q", path, got)
+		}
+	}
+	if sources[1].Title != "长江 - 百科" || !strings.Contains(sources[1].CitedText, "全长约6300公里") || out.Results[4].Title != "Result /notes.txt" {
+		t.Errorf("got %+v, %+v", sources[1], out.Results[4])
+	}
+}
+
+func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"404":        http.NotFound,
+		"403":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403); io.WriteString(w, "<p>Robots are not welcome.") },
+		"402":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(402) },
+		"pdf":        pageOf("application/pdf", "%PDF-1.7 text"),
+		"json":       pageOf("application/json", `{"text":"words"}`),
+		"no type":    func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil; io.WriteString(w, "<p>words") },
+		"image":      pageOf("image/png", "\x89PNG"),
+		"paywall":    pageOf("text/html", `<script type="application/ld+json">{"isAccessibleForFree":false}</script><p>First words.</p>`),
+		"robots":     pageOf("text/html", `<meta name=robots content="nosnippet"><p>Words.</p>`),
+		"no text":    pageOf("text/html", `<div id=app></div><script src=app.js></script>`),
+		"cut":        func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "99"); w.Header().Set("Content-Type", "text/html"); io.WriteString(w, "<p>Half a sen") },
+		"no end":     func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
+		"stalled":    func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", "text/html"); w.(http.Flusher).Flush(); <-r.Context().Done() },
+		"robots tag": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Robots-Tag", "noarchive"); pageOf("text/html", "<p>Words.")(w, r) },
+		"off site":   func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, site := web(t, handler, "/page")
+			if name == "stalled" {
+				b.reading = 100 * time.Millisecond
+			}
+			out, sources, kept := search(t, b, "anything")
+			if len(out.Results) != 1 || len(sources) != 1 || sources[0].CitedText != "Snippet of /page" || sources[0].Title != "Result /page" || sources[0].URL != site.URL+"/page" {
+				t.Errorf("got %+v, %+v", out, sources)
+			}
+			if s := kept.kept[*sources[0].SourceID]; s.Text != "Snippet of /page" || s.Truncated {
+				t.Errorf("kept %+v", s)
+			}
+		})
+	}
+}
+
+func TestRedirectsAreFollowed(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	for i := range 3 {
+		mux.Handle(fmt.Sprintf("/%d", i+1), http.RedirectHandler(fmt.Sprintf("/%d", i), http.StatusFound))
+	}
+	mux.Handle("/4", http.RedirectHandler("/3", http.StatusFound))
+	mux.HandleFunc("/0", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" || r.Header.Get("X-Subscription-Token") != "" {
+			t.Errorf("page was asked for with %s %v", r.Method, r.Header)
+		}
+		pageOf("text/html", "<title>Zero</title><p>Where it led.")(w, r)
+	})
+	b, site := web(t, mux, "/3", "/4", "/1")
+	out, sources, _ := search(t, b, "anything")
+	if len(sources) != 2 || sources[0].CitedText != "Where it led." || sources[0].URL != site.URL+"/0" || sources[1].CitedText != "Snippet of /4" {
+		t.Errorf("got %+v", sources) // the third has the first one's text
+	}
+	if len(out.Results) != 3 || out.Results[0].Title != "Zero" || out.Results[0].URL != site.URL+"/0" {
+		t.Errorf("got %+v", out)
+	}
+}
+
+func TestPagesAreReadTogether(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup
+	all.Add(maxResults)
+	b, _ := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		all.Done()
+		all.Wait() // ends when all of them are asked for
+		pageOf("text/html", "<p>Page "+r.URL.Path)(w, r)
+	}), "/1", "/2", "/3", "/4", "/5")
+	_, sources, _ := search(t, b, "page")
+	if len(sources) != 5 || sources[4].CitedText != "Page /5" {
+		t.Errorf("got %+v", sources)
+	}
+}
+
+func TestLargePagesAreReadInPart(t *testing.T) {
+	t.Parallel()
+	b, _ := web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		for range 3 << 10 {
+			if _, err := io.WriteString(w, strings.Repeat("<p>Words of a page.", 54)); err != nil {
+				return
+			}
+		}
+	}), "/large")
+	_, sources, kept := search(t, b, "words")
+	if len(sources) == 0 || !kept.kept[*sources[0].SourceID].Truncated || !strings.HasPrefix(sources[0].CitedText, "Words of a page.") {
+		t.Errorf("got %d sources", len(sources))
+	}
+}
+
+// TestProviderIsNoPage: that the operator's search engine may be reached does not let its results lead to it.
+func TestProviderIsNoPage(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	var engine *httptest.Server
+	engine = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		fmt.Fprintf(w, `{"results":[{"url":"%s/admin","title":"Admin","content":"A snippet."}]}`, engine.URL)
+	})
+	b, err := New(Config{SearxngURL: engine.URL}, outside(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sources, _ := search(t, b, "admin")
+	if len(sources) != 1 || sources[0].CitedText != "A snippet." || len(asked) != 1 {
+		t.Errorf("got %+v after %v", sources, asked)
+	}
+}
+
+func TestNothingFound(t *testing.T) {
+	t.Parallel()
+	b, _ := web(t, http.NotFoundHandler())
+	var s shelf
+	result, err := b.Call(t.Context(), request(&s, "x"))
+	if err != nil || string(result.Output) != `{"query":"x","results":[]}` || len(result.Sources) != 0 {
+		t.Errorf("got %s, %+v, %v", result.Output, result.Sources, err)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	b, _ := web(t, http.NotFoundHandler())
+	for _, arguments := range []string{``, `null`, `[]`, `{}`, `{"query":7}`, `{"query":""}`, `{"query":" \u200b "}`, `{"query":"` + strings.Repeat("长", 401) + `"}`} {
+		var public *tool.Error
+		_, err := b.Call(t.Context(), tool.Request{Call: tool.Call{Arguments: json.RawMessage(arguments)}, Keep: (&shelf{}).keep})
+		if !errors.As(err, &public) || public.Retryable {
+			t.Errorf("%.30s: got %v", arguments, err)
+		}
+	}
+	var s shelf
+	if _, err := b.Call(t.Context(), request(&s, strings.Repeat("长", 400))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKeepingFails(t *testing.T) {
+	t.Parallel()
+	b, _ := web(t, pageOf("text/html", "<p>Words."), "/page")
+	if _, err := b.Call(t.Context(), request(&shelf{err: tool.ErrStale}, "x")); !errors.Is(err, tool.ErrStale) {
+		t.Errorf("stale: got %v", err)
+	}
+	var public *tool.Error
+	if _, err := b.Call(t.Context(), request(&shelf{err: errors.New("database is away")}, "x")); !errors.As(err, &public) || !public.Retryable || strings.Contains(public.Message, "database") {
+		t.Errorf("broken: got %v", err)
+	}
+}
+
+func TestSpec(t *testing.T) {
+	t.Parallel()
+	s := Spec()
+	if _, err := tool.NewRegistry(specTool{}); err != nil || !json.Valid(s.Schema) || s.Name != "webSearch" || s.SideEffect != "" || s.Alone {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+type specTool struct{}
+
+func (specTool) Spec() tool.Spec { return Spec() }
+
+func (specTool) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }

@@ -1,0 +1,124 @@
+package websearch
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+	"golang.org/x/text/unicode/norm"
+)
+
+const maxLine = 2000 // characters of a title or snippet
+
+// seen leaves out of a text what its reader would not see: control characters, zero-width and bidirectional ones,
+// tags and fillers, in which instructions can be hidden from whoever looks the source up. Tabs and newlines stay.
+// Joiners stay where they shape what is seen: in emoji, and between letters of scripts that join.
+func seen(s string) string {
+	if plain(s) {
+		return s
+	}
+	runes := []rune(strings.ToValidUTF8(s, "\uFFFD"))
+	var b strings.Builder
+	b.Grow(len(s))
+	last := rune(-1) // written
+	for i, r := range runes {
+		switch {
+		case r == '\u2028', r == '\u2029', r == '\u0085', r == '\v', r == '\f':
+			r = '\n'
+		case joiner(r):
+			if i+1 >= len(runes) || !joins(r, last, runes[i+1]) {
+				continue
+			}
+		case r == '\uFE0F', r == '\uFE0E': // how an emoji looks; more than one in a row carries hidden data
+			if last < 0 || unicode.IsSpace(last) || unicode.Is(unicode.Variation_Selector, last) {
+				continue
+			}
+		case unseen(r):
+			continue
+		}
+		b.WriteRune(r)
+		last = r
+	}
+	return b.String()
+}
+
+// plain reports that all of a text is printable ASCII, tabs and newlines: most of most pages.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= utf8.RuneSelf-1 || c < ' ' && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+func joiner(r rune) bool { return r == '\u200C' || r == '\u200D' }
+
+// joins reports whether a joiner changes how its neighbours look.
+func joins(r, before, after rune) bool {
+	if r == '\u200D' && pictograph(before) && pictograph(after) {
+		return true
+	}
+	return unicode.In(before, joining...) && unicode.In(after, joining...)
+}
+
+func pictograph(r rune) bool {
+	return unicode.Is(unicode.So, r) || r == '↔' || r == '↕' || r == '\uFE0F' || r >= 0x1F3FB && r <= 0x1F3FF // the last are skin tones
+}
+
+var joining = []*unicode.RangeTable{
+	unicode.Arabic, unicode.Syriac, unicode.Nko, unicode.Mongolian, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati,
+	unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar,
+}
+
+// unseen reports characters that take no place, or none that says anything.
+func unseen(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case '\u034F', '\u115F', '\u1160', '\u17B4', '\u17B5', '\u180B', '\u180C', '\u180D', '\u180F', '\u3164', '\uFFA0':
+		return true // fillers
+	}
+	return unicode.In(r, unicode.Cc, unicode.Co, unicode.Variation_Selector, unicode.Noncharacter_Code_Point) ||
+		unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+}
+
+// line makes one line of a text: what is seen, composed, single spaces.
+func line(s string) string {
+	if len(s) > utf8.UTFMax*maxLine {
+		s = s[:utf8.UTFMax*maxLine]
+	}
+	return cutRunes(norm.NFC.String(strings.Join(strings.Fields(seen(s)), " ")), maxLine)
+}
+
+// markupLine makes one line of a text with marked words and entities.
+func markupLine(s string) string {
+	if !strings.ContainsAny(s, "<&") {
+		return line(s)
+	}
+	if len(s) > utf8.UTFMax*maxLine {
+		s = s[:utf8.UTFMax*maxLine]
+	}
+	var b strings.Builder
+	for tokens := html.NewTokenizer(strings.NewReader(s)); ; {
+		switch tokens.Next() {
+		case html.ErrorToken:
+			return line(b.String())
+		case html.TextToken:
+			b.Write(tokens.Text())
+		default:
+		}
+	}
+}
+
+// cutRunes cuts a text after so many characters.
+func cutRunes(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	if end := offset(s, limit); end < len(s) {
+		return strings.TrimRightFunc(s[:end], unicode.IsSpace)
+	}
+	return s
+}

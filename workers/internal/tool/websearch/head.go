@@ -1,0 +1,177 @@
+package websearch
+
+import (
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// head is what a page says of itself.
+type head struct {
+	title       string
+	language    string
+	unreadable  string          // why its text is not to be used
+	hiddenNames map[string]bool // ".class" and "#id" that its own style sheets hide
+
+	ogTitle string
+	heading string
+}
+
+const maxTitle = 300 // characters
+
+// readHead walks over a page once, before anything is taken out of it.
+func readHead(doc *html.Node) head {
+	h := head{hiddenNames: map[string]bool{}}
+	for n := range doc.Descendants() {
+		if n.Type == html.ElementNode {
+			h.look(n)
+		}
+	}
+	for _, title := range []string{h.title, h.ogTitle, h.heading} {
+		if h.title = cutRunes(line(title), maxTitle); h.title != "" {
+			break
+		}
+	}
+	return h
+}
+
+func (h *head) look(n *html.Node) {
+	switch n.Data {
+	case "html":
+		h.language = or(attr(n, "lang"), attr(n, "xml:lang"))
+	case "title":
+		if h.title == "" && n.Namespace == "" { // pictures have titles too
+			h.title = inner(n)
+		}
+	case "h1":
+		if h.heading == "" {
+			h.heading = inner(n)
+		}
+	case "meta":
+		h.meta(n)
+	case "style":
+		hiddenBy(inner(n), h.hiddenNames)
+	case "script":
+		if strings.Contains(attr(n, "type"), "ld+json") && notFree.MatchString(inner(n)) {
+			h.unreadable = "only a part of it can be read freely"
+		}
+	}
+}
+
+// notFree is how pages behind a paywall mark themselves for search engines (schema.org).
+var notFree = regexp.MustCompile(`"isAccessibleForFree"\s*:\s*"?(?i:false)`)
+
+func (h *head) meta(n *html.Node) {
+	content := attr(n, "content")
+	switch strings.ToLower(or(attr(n, "name"), or(attr(n, "property"), attr(n, "http-equiv")))) {
+	case "og:title":
+		h.ogTitle = content
+	case "content-language":
+		if h.language == "" {
+			h.language = content
+		}
+	case "robots":
+		if forbidden(content) {
+			h.unreadable = "it asks not to be kept"
+		}
+	}
+}
+
+// forbidden reports robots rules by which no text of a page is to be kept or shown.
+func forbidden(rules string) bool {
+	for rule := range strings.SplitSeq(strings.ToLower(rules), ",") {
+		switch strings.ReplaceAll(strings.TrimSpace(rule), " ", "") {
+		case "noarchive", "nosnippet", "max-snippet:0":
+			return true
+		}
+	}
+	return false
+}
+
+// Rules of a style sheet, outside of at-rules; what such a rule says to hide; a selector that is one class or id.
+var (
+	styleRule   = regexp.MustCompile(`([^{}]*)\{([^{}]*)\}`)
+	styleHides  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)`)
+	styleNote   = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	simpleStyle = regexp.MustCompile(`^[.#][\w-]+$`)
+)
+
+const maxStyle = 200_000 // bytes of a style sheet that are looked at
+
+// hiddenBy notes the classes and ids that a style sheet hides.
+func hiddenBy(sheet string, names map[string]bool) {
+	if len(sheet) > maxStyle {
+		sheet = sheet[:maxStyle]
+	}
+	for _, rule := range styleRule.FindAllStringSubmatch(outsideAtRules(styleNote.ReplaceAllString(sheet, "")), -1) {
+		if !styleHides.MatchString(rule[2]) {
+			continue
+		}
+		for selector := range strings.SplitSeq(rule[1], ",") {
+			if selector = strings.TrimSpace(selector); simpleStyle.MatchString(selector) {
+				names[selector] = true
+			}
+		}
+	}
+}
+
+// outsideAtRules leaves out blocks such as those of @media print: what they hide is seen elsewhere.
+func outsideAtRules(sheet string) string {
+	var b strings.Builder
+	for {
+		at := strings.IndexByte(sheet, '@')
+		if at < 0 {
+			b.WriteString(sheet)
+			return b.String()
+		}
+		b.WriteString(sheet[:at])
+		sheet = afterAtRule(sheet[at:])
+	}
+}
+
+// afterAtRule gives what follows an at-rule, which ends with a semicolon or with its block.
+func afterAtRule(sheet string) string {
+	depth := 0
+	for i := range len(sheet) {
+		switch sheet[i] {
+		case ';':
+			if depth == 0 {
+				return sheet[i+1:]
+			}
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth <= 0 {
+				return sheet[i+1:]
+			}
+		}
+	}
+	return ""
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// inner gives the text right below an element and one level deeper, which is all that titles and sheets have.
+func inner(n *html.Node) string {
+	var b strings.Builder
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.TextNode {
+			b.WriteString(c.Data)
+			continue
+		}
+		for d := c.FirstChild; d != nil; d = d.NextSibling {
+			if d.Type == html.TextNode {
+				b.WriteString(d.Data)
+			}
+		}
+	}
+	return b.String()
+}

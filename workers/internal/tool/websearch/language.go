@@ -1,0 +1,78 @@
+package websearch
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/language"
+)
+
+// declaredLanguage gives the first language that a page or header declares, "" when that is none.
+func declaredLanguage(declared string) string {
+	first, _, _ := strings.Cut(declared, ",")
+	if len(first) > 40 {
+		return ""
+	}
+	tag, err := language.Parse(strings.ReplaceAll(strings.TrimSpace(first), "_", "-"))
+	if base, _ := tag.Base(); err != nil || tag == language.Und || base.String() == "und" {
+		return ""
+	}
+	return tag.String()
+}
+
+// scripts that one language is written in, or nearly; the first that has enough letters is taken. Kana before Han:
+// Japanese has both.
+var scripts = []struct {
+	letters  []*unicode.RangeTable
+	language string
+}{
+	{[]*unicode.RangeTable{unicode.Hiragana, unicode.Katakana}, "ja"},
+	{[]*unicode.RangeTable{unicode.Hangul}, "ko"},
+	{[]*unicode.RangeTable{unicode.Han}, "zh"},
+	{[]*unicode.RangeTable{unicode.Arabic}, "ar"},
+	{[]*unicode.RangeTable{unicode.Hebrew}, "he"},
+	{[]*unicode.RangeTable{unicode.Greek}, "el"},
+	{[]*unicode.RangeTable{unicode.Thai}, "th"},
+	{[]*unicode.RangeTable{unicode.Cyrillic}, "ru"},
+	{[]*unicode.RangeTable{unicode.Devanagari}, "hi"},
+	{[]*unicode.RangeTable{unicode.Armenian}, "hy"},
+	{[]*unicode.RangeTable{unicode.Georgian}, "ka"},
+}
+
+// others are letters that the language most at home in a script does not have.
+var others = map[string][]struct{ letters, language string }{
+	"ar": {{"پچژگ", "fa"}},
+	"ru": {{"іїєґ", "uk"}},
+}
+
+const sample = 4000 // bytes that a language is guessed from
+
+// languageOf guesses a text's language by its script. Scripts of many languages, as Latin, tell nothing.
+func languageOf(text string) string {
+	text = text[:min(len(text), sample)]
+	all, counts := 0, make([]int, len(scripts))
+	for _, r := range text {
+		if !unicode.IsLetter(r) {
+			continue
+		}
+		all++
+		for i, s := range scripts {
+			if unicode.In(r, s.letters...) {
+				counts[i]++
+				break
+			}
+		}
+	}
+	for i, s := range scripts {
+		if all == 0 || 5*counts[i] < all { // a fifth of the letters: terms in Latin script are many
+			continue
+		}
+		for _, other := range others[s.language] {
+			if strings.ContainsAny(text, other.letters) {
+				return other.language
+			}
+		}
+		return s.language
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+package websearch
+
+import (
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/sentences"
+)
+
+// Sizes of passages, in characters, and how many a page has.
+const (
+	maxPassage  = 1500
+	goodPassage = 900 // enough, unless what follows fits the query too
+	minPassage  = 300 // to be understood by itself
+	maxPassages = 2
+	maxSentence = 500 // longer ones are taken apart at spaces
+)
+
+// worthwhile is the part of the best sentence's weight that another needs for a passage of its own.
+const worthwhile = 0.35
+
+// sentence is a sentence of a text, a line that is none, or a part of either when it is very long.
+type sentence struct {
+	start, end int // bytes
+	from, to   int // characters
+	paragraph  int
+	weight     float64 // how well it fits the query
+}
+
+// span is a row of sentences, first and last included.
+type span struct{ first, last int }
+
+// passages gives the parts of a text that fit a query best, the best one first; of one that does not fit at all its
+// beginning. Each is exactly a piece of the text.
+func passages(text, query string) []string {
+	if text == "" {
+		return nil
+	}
+	if utf8.RuneCountInString(text) <= maxPassage {
+		return []string{text}
+	}
+	all := split(text)
+	weigh(text, all, newTerms(query))
+	var spans []span
+	for range maxPassages {
+		best, ok := center(all, spans)
+		if !ok {
+			break
+		}
+		spans = append(spans, grow(all, span{best, best}, spans))
+	}
+	if len(spans) == 0 {
+		spans = []span{grow(all, span{0, 0}, nil)}
+	}
+	spans = merge(all, spans)
+	found := make([]string, 0, len(spans))
+	for _, s := range spans {
+		found = append(found, text[all[s.first].start:all[s.last].end])
+	}
+	return found
+}
+
+// split cuts a text into its lines and those into sentences, in any script.
+func split(text string) []sentence {
+	var all []sentence
+	at, characters, paragraph := 0, 0, 0
+	for l := range strings.SplitAfterSeq(text, "\n") {
+		if strings.TrimSpace(l) == "" {
+			paragraph++
+		}
+		for it := sentences.FromString(l); it.Next(); {
+			for _, part := range pieces(it.Value()) {
+				all = appendSentence(all, part, at, characters, paragraph)
+				at += len(part)
+				characters += utf8.RuneCountInString(part)
+			}
+		}
+	}
+	return all
+}
+
+// appendSentence leaves out the spaces around a part of a text that begins at a place.
+func appendSentence(all []sentence, part string, at, characters, paragraph int) []sentence {
+	inner := strings.TrimLeftFunc(part, unicode.IsSpace)
+	before := len(part) - len(inner)
+	inner = strings.TrimRightFunc(inner, unicode.IsSpace)
+	if inner == "" {
+		return all
+	}
+	from := characters + utf8.RuneCountInString(part[:before])
+	return append(all, sentence{
+		start: at + before, end: at + before + len(inner),
+		from: from, to: from + utf8.RuneCountInString(inner), paragraph: paragraph,
+	})
+}
+
+// pieces takes a very long sentence apart, at a space where there is one.
+func pieces(s string) []string {
+	var parts []string
+	for {
+		end := offset(s, maxSentence)
+		if i := strings.LastIndexByte(s[:end], ' '); end < len(s) && i > end/2 {
+			end = i + 1
+		}
+		for i, r := range s[end:min(len(s), end+64)] { // marks stay with their letter
+			if !unicode.In(r, unicode.M, unicode.Cf) {
+				end += i
+				break
+			}
+		}
+		parts = append(parts, s[:end])
+		if s = s[end:]; s == "" {
+			return parts
+		}
+	}
+}
+
+// offset gives where in a text its first characters end.
+func offset(s string, characters int) int {
+	for i := range s {
+		if characters == 0 {
+			return i
+		}
+		characters--
+	}
+	return len(s)
+}
+
+// weigh scores each sentence by the query's words as BM25 does, with the text's sentences as the documents.
+func weigh(text string, all []sentence, query terms) {
+	const saturation, lengthPart = 1.2, 0.3
+	found := make([][]match, len(all))
+	lengths, sum := make([]float64, len(all)), 0.0
+	having := make([]float64, len(query.exact)) // sentences that have the word
+	for i, s := range all {
+		found[i], lengths[i] = query.count(text[s.start:s.end])
+		sum += lengths[i]
+		for _, m := range found[i] {
+			having[m.word]++
+		}
+	}
+	n, mean := float64(len(all)), max(sum/float64(len(all)), 1)
+	for i := range all {
+		for _, m := range found[i] {
+			rare := math.Log(1 + (n-having[m.word]+0.5)/(having[m.word]+0.5))
+			all[i].weight += rare * m.times * (saturation + 1) / (m.times + saturation*(1-lengthPart+lengthPart*lengths[i]/mean))
+		}
+	}
+}
+
+// center gives the sentence outside of the spans that fits best with its neighbours, if any fits well enough.
+func center(all []sentence, spans []span) (int, bool) {
+	best, score, top := -1, 0.0, 0.0
+	for i := range all {
+		w := all[i].weight
+		if w == 0 {
+			continue
+		}
+		if i > 0 {
+			w += 0.4 * all[i-1].weight
+		}
+		if i+1 < len(all) {
+			w += 0.4 * all[i+1].weight
+		}
+		top = max(top, w)
+		if w > score && !inside(i, spans) {
+			best, score = i, w
+		}
+	}
+	return best, best >= 0 && score >= worthwhile*top
+}
+
+func inside(i int, spans []span) bool {
+	for _, s := range spans {
+		if i >= s.first && i <= s.last {
+			return true
+		}
+	}
+	return false
+}
+
+// grow adds neighbours to a span while they fit the query, or are needed to understand it.
+func grow(all []sentence, s span, others []span) span {
+	for {
+		side, weight := 0, -1.0
+		for _, step := range []int{1, -1} { // what follows explains more than what precedes
+			next := s.last + 1
+			if step < 0 {
+				next = s.first - 1
+			}
+			if next < 0 || next >= len(all) || inside(next, others) || size(all, with(s, next)) > maxPassage {
+				continue
+			}
+			w := all[next].weight
+			if all[next].paragraph == all[s.first].paragraph || all[next].paragraph == all[s.last].paragraph {
+				w += 0.1
+			}
+			if w > weight {
+				side, weight = next, w
+			}
+		}
+		if weight < 0 || size(all, s) >= goodPassage && all[side].weight == 0 || size(all, s) >= minPassage && weight == 0 {
+			return s
+		}
+		s = with(s, side)
+	}
+}
+
+func with(s span, i int) span { return span{min(s.first, i), max(s.last, i)} }
+
+func size(all []sentence, s span) int { return all[s.last].to - all[s.first].from }
+
+// merge makes one of two spans without a sentence between them, if that is not too long.
+func merge(all []sentence, spans []span) []span {
+	if len(spans) != 2 {
+		return spans
+	}
+	a, b := spans[0], spans[1]
+	if a.last+1 != b.first && b.last+1 != a.first {
+		return spans
+	}
+	if both := with(with(a, b.first), b.last); size(all, both) <= maxPassage {
+		return []span{both}
+	}
+	return spans
+}

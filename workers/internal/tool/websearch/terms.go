@@ -1,0 +1,145 @@
+package websearch
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// unspaced are scripts that write words without spaces, or with much attached to them: there, each pair of letters
+// counts as a word.
+var unspaced = []*unicode.RangeTable{
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
+}
+
+// eachWord calls yield with each word of a text, folded so that spellings of one word meet.
+func eachWord(text string, yield func(word string)) {
+	text = fold(text)
+	start, paired := -1, false // of the letters in a row that are being read
+	for i, r := range text {
+		if !unicode.In(r, unicode.L, unicode.N, unicode.M) {
+			emit(text, start, i, paired, yield)
+			start = -1
+			continue
+		}
+		pairs := r >= 0x0E00 && unicode.In(r, unspaced...)
+		if start >= 0 && pairs != paired {
+			emit(text, start, i, paired, yield)
+			start = -1
+		}
+		if start < 0 {
+			start, paired = i, pairs
+		}
+	}
+	emit(text, start, len(text), paired, yield)
+}
+
+func emit(text string, start, end int, paired bool, yield func(string)) {
+	if start < 0 {
+		return
+	}
+	row := text[start:end]
+	if !paired {
+		yield(withoutArticle(row))
+		return
+	}
+	_, first := utf8.DecodeRuneInString(row)
+	if first == len(row) {
+		yield(row)
+		return
+	}
+	for at, size := 0, first; at+size < len(row); {
+		_, next := utf8.DecodeRuneInString(row[at+size:])
+		yield(row[at : at+size+next])
+		at, size = at+size, next
+	}
+}
+
+// withoutArticle leaves out the Arabic article, which is written as a part of its word.
+func withoutArticle(word string) string {
+	if rest := strings.TrimPrefix(word, "ال"); utf8.RuneCountInString(rest) >= 3 {
+		return rest
+	}
+	return word
+}
+
+// fold makes small letters without the marks that people leave out.
+func fold(text string) string {
+	text = strings.ToLower(text)
+	if plain(text) {
+		return text
+	}
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x0300 && r <= 0x036F, r >= 0x064B && r <= 0x065F, r == 0x0670, r == 0x0640, joiner(r):
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(text))
+	return strings.ReplaceAll(norm.NFC.String(text), "ß", "ss")
+}
+
+// stem is what forms of a word mostly have in common.
+func stem(word string) string {
+	switch n := utf8.RuneCountInString(word); {
+	case n < 4:
+		return word
+	case n < 6:
+		return strings.TrimSuffix(word, "s")
+	default:
+		return cutRunes(word, 5)
+	}
+}
+
+// terms are the different words of a query.
+type terms struct {
+	exact map[string]int
+	stems map[string]int
+}
+
+// likeness is what another form of a query's word counts.
+const likeness = 0.4
+
+func newTerms(query string) terms {
+	t := terms{exact: map[string]int{}, stems: map[string]int{}}
+	eachWord(query, func(word string) {
+		if _, known := t.exact[word]; known {
+			return
+		}
+		t.exact[word] = len(t.exact)
+		if _, known := t.stems[stem(word)]; !known {
+			t.stems[stem(word)] = t.exact[word]
+		}
+	})
+	return t
+}
+
+// match is how often a word of the query stands in a text.
+type match struct {
+	word  int
+	times float64
+}
+
+// count counts the query's words in a text, and all of its words.
+func (t terms) count(text string) (found []match, all float64) {
+	add := func(word int, times float64) {
+		for i := range found {
+			if found[i].word == word {
+				found[i].times += times
+				return
+			}
+		}
+		found = append(found, match{word, times})
+	}
+	eachWord(text, func(word string) {
+		all++
+		if i, ok := t.exact[word]; ok {
+			add(i, 1)
+		} else if i, ok := t.stems[stem(word)]; ok {
+			add(i, likeness)
+		}
+	})
+	return found, all
+}

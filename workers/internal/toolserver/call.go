@@ -1,0 +1,164 @@
+package toolserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/tool"
+)
+
+// call is one call in hand.
+type call struct {
+	server     *Server
+	capability contract.Capability
+	request    contract.ToolRequest
+	backend    tool.Backend
+	cancel     context.CancelFunc
+	log        zerolog.Logger
+
+	mu   sync.Mutex
+	sent sent
+}
+
+// sent is what is known of whether a call's effect has left.
+type sent int
+
+const (
+	sentNothing sent = iota // the ledger has no word of it
+	sentUnsure              // the ledger may say so, but nothing left: asking it failed
+	sentPerhaps             // the ledger says so, and the backend went on
+)
+
+var errPanic = errors.New("the backend panicked")
+
+// handle carries a call out and gives its answer; false refuses it.
+func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMessage) (answer []byte, ok bool) {
+	began := time.Now()
+	capability, request, err := s.verify(backend.Kind(), m) // again: it may have waited until the capability was over
+	if err != nil {
+		s.metrics.refused(backend.Kind())
+		return nil, false
+	}
+	ctx, cancel := context.WithDeadline(ctx, capability.Expires)
+	defer cancel()
+	c := &call{
+		server: s, capability: capability, request: request, backend: backend, cancel: cancel,
+		log: s.log.With().Str("tool", backend.Kind()).Str("org_id", capability.OrganizationID).
+			Str("agent_id", capability.TargetID).Str("run_id", capability.RunID).Logger(),
+	}
+	defer s.track(c)()
+	reply := c.carryOut(ctx)
+	s.metrics.ended(backend.Kind(), reply.Failure, time.Since(began))
+	return encodeReply(reply), true
+}
+
+// carryOut gives the answer to a call; what became of an effect is in the ledger by then.
+func (c *call) carryOut(ctx context.Context) contract.ToolReply {
+	cfg, err := c.server.configs.get(ctx, c.capability)
+	if err != nil {
+		c.log.Warn().Err(err).Msg("cannot carry a tool call out")
+		return failure("The tool is not available at the moment.", true)
+	}
+	if !enabled(c.backend.Kind(), cfg.Tools) {
+		return failure("The agent does not have this tool.", false)
+	}
+	if c.request.Operation == contract.OperationList {
+		return c.list(ctx, c.toolRequest(cfg))
+	}
+	result, err := c.callBackend(ctx, c.toolRequest(cfg))
+	return c.settle(ctx, result, err)
+}
+
+// toolRequest is the call as the backend may know it.
+func (c *call) toolRequest(cfg domain.Config) tool.Request {
+	r := tool.Request{
+		OrganizationID: c.capability.OrganizationID, RunID: c.capability.RunID, TargetID: c.capability.TargetID,
+		Fence: c.capability.Fence, Config: cfg, EffectKey: c.request.EffectKey, Keep: c.keep,
+		Call: tool.Call{ID: c.request.CallID, Name: c.request.Name, Arguments: c.request.Arguments},
+	}
+	if r.EffectKey != "" {
+		r.Sending = c.sending
+	}
+	return r
+}
+
+func (c *call) held() store.Held {
+	return store.Held{RunID: c.capability.RunID, OrganizationID: c.capability.OrganizationID, Fence: c.capability.Fence}
+}
+
+// sending is the last check before an effect leaves.
+func (c *call) sending(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("beginning to send: %w", err)
+	}
+	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil:
+		c.sent = max(c.sent, sentUnsure)
+		return fmt.Errorf("beginning to send: %w", err)
+	case !began:
+		return tool.ErrStale
+	}
+	c.sent = sentPerhaps
+	return nil
+}
+
+// keep keeps a text that was read for the call.
+func (c *call) keep(ctx context.Context, source domain.Source) (string, error) {
+	id, kept, err := c.server.deps.Records.KeepSource(ctx, c.held(), source)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("keeping source: %w", err)
+	case !kept:
+		return "", tool.ErrStale
+	}
+	return id, nil
+}
+
+func (c *call) list(ctx context.Context, request tool.Request) contract.ToolReply {
+	lister, ok := c.backend.(tool.Lister)
+	if !ok {
+		return failure("This kind of tool cannot be listed.", false)
+	}
+	var listed []tool.Spec
+	err := c.guard(func() (err error) {
+		listed, err = lister.List(ctx, request)
+		return err
+	})
+	if err != nil {
+		return c.settle(ctx, tool.Result{}, err)
+	}
+	return contract.ToolReply{Tools: specs(listed)}
+}
+
+func (c *call) callBackend(ctx context.Context, request tool.Request) (result tool.Result, err error) {
+	err = c.guard(func() (err error) {
+		result, err = c.backend.Call(ctx, request)
+		return err
+	})
+	return result, err
+}
+
+// guard makes a panic of the backend an error: calls of others are in the same process.
+func (c *call) guard(f func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			// The cause may quote what the model or a page has written; the stack says where.
+			c.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("tool panicked")
+			err = errPanic
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,53 @@
+package toolserver
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/shared/contract"
+)
+
+// metrics are what operators see of a worker's tool calls.
+type metrics struct {
+	calls   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_tool_calls_total", Help: "Tool calls that this process was asked for, by kind and outcome.",
+		}, []string{"tool", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "parley_tool_call_seconds", Help: "Time that carrying a tool call out took, by kind.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
+		}, []string{"tool"}),
+	}
+	for _, c := range []prometheus.Collector{m.calls, m.seconds} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// refused counts a call that was not taken.
+func (m *metrics) refused(kind string) { m.calls.WithLabelValues(kind, "refused").Inc() }
+
+// ended counts a call that was answered.
+func (m *metrics) ended(kind string, f *contract.ToolFailure, took time.Duration) {
+	outcome := "completed"
+	switch {
+	case f == nil:
+	case f.Unknown:
+		outcome = "unknown"
+	case f.Stale:
+		outcome = "stale"
+	default:
+		outcome = "failed"
+	}
+	m.calls.WithLabelValues(kind, outcome).Inc()
+	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
+}

@@ -1,0 +1,163 @@
+package toolserver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/tool"
+)
+
+const drainTime = 20 * time.Second // for calls in hand to finish before they are cancelled
+
+// Bus is where calls come from.
+type Bus interface {
+	ServeTool(
+		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
+	) (stop func(context.Context), err error)
+	OnCancelled(f func(runID string)) (stop func(), err error)
+}
+
+// Records is what a call is carried out with, and where the texts that it reads are kept.
+type Records interface {
+	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
+	KeepSource(ctx context.Context, held store.Held, source domain.Source) (id string, kept bool, err error)
+}
+
+// Ledger keeps what became of calls with a side effect.
+type Ledger interface {
+	BeginSend(ctx context.Context, held store.Held, callID string) (bool, error)
+	EndSend(ctx context.Context, held store.Held, callID string, outcome []byte) (bool, error)
+}
+
+// Verifier tells whether a capability holds for a body, and what it claims.
+type Verifier interface {
+	Verify(token string, body []byte) (claims []byte, err error)
+}
+
+// Config are a tool server's settings.
+type Config struct {
+	Concurrency int // calls of each kind carried out at a time
+}
+
+// Deps are what a tool server works with.
+type Deps struct {
+	Bus      Bus
+	Records  Records
+	Ledger   Ledger
+	Verifier Verifier
+	Backends []tool.Backend // one of each kind
+	Metrics  prometheus.Registerer
+	Log      zerolog.Logger
+}
+
+// Server carries out tool calls. Make it with New and start it with Run.
+type Server struct {
+	cfg     Config
+	deps    Deps
+	configs *configs
+	metrics *metrics
+	log     zerolog.Logger
+
+	mu    sync.Mutex
+	calls map[string]map[*call]struct{} // in hand, by run
+}
+
+// New makes a tool server.
+func New(cfg Config, deps Deps) (*Server, error) {
+	kinds := map[string]bool{}
+	for _, b := range deps.Backends {
+		if kinds[b.Kind()] {
+			return nil, fmt.Errorf("setting up tools: two backends for %s", b.Kind())
+		}
+		kinds[b.Kind()] = true
+	}
+	m, err := newMetrics(deps.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		cfg: cfg, deps: deps, metrics: m, log: deps.Log, calls: map[string]map[*call]struct{}{},
+		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},
+	}, nil
+}
+
+// Run takes calls until ctx ends; then it lets those in hand finish for a while and cancels the rest.
+func (s *Server) Run(ctx context.Context) error {
+	stopCancelled, err := s.deps.Bus.OnCancelled(s.cancelRun)
+	if err != nil {
+		return fmt.Errorf("receiving cancellations: %w", err)
+	}
+	defer stopCancelled()
+	var stops []func(context.Context)
+	defer func() {
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		defer cancel()
+		var all sync.WaitGroup
+		for _, stop := range stops {
+			all.Go(func() { stop(drain) })
+		}
+		all.Wait()
+	}()
+	var kinds []string
+	for _, backend := range s.deps.Backends {
+		kind := backend.Kind()
+		serving := bus.ToolServing{Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency/4, 2), Owner: s.owner(kind)}
+		stop, err := s.deps.Bus.ServeTool(kind, serving, func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
+			return s.handle(ctx, backend, m)
+		})
+		if err != nil {
+			return fmt.Errorf("serving tools: %w", err)
+		}
+		stops = append(stops, stop)
+		kinds = append(kinds, kind)
+	}
+	s.log.Info().Strs("tools", kinds).Int("concurrency", s.cfg.Concurrency).Msg("tool worker ready")
+	<-ctx.Done()
+	return nil
+}
+
+// owner gives calls of a kind to their organizations, and refuses those without a capability for it.
+func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
+	return func(m bus.ToolMessage) (string, bool) {
+		c, _, err := s.verify(kind, m)
+		if err != nil {
+			s.metrics.refused(kind)
+			s.log.Warn().Err(err).Str("tool", kind).Msg("tool call refused")
+		}
+		return c.OrganizationID, err == nil
+	}
+}
+
+// track has a call cancelled when its run is, until done.
+func (s *Server) track(c *call) (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run := c.capability.RunID
+	if s.calls[run] == nil {
+		s.calls[run] = map[*call]struct{}{}
+	}
+	s.calls[run][c] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if delete(s.calls[run], c); len(s.calls[run]) == 0 {
+			delete(s.calls, run)
+		}
+	}
+}
+
+func (s *Server) cancelRun(runID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.calls[runID] {
+		c.cancel()
+	}
+}

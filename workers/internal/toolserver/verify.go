@@ -1,0 +1,104 @@
+package toolserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/workers/internal/tool"
+)
+
+var (
+	errExpired   = errors.New("the capability is over")
+	errKind      = errors.New("the capability is for another kind of tool")
+	errNotBound  = errors.New("the capability names no run, organization, agent or call")
+	errOperation = errors.New("there is no such operation")
+	errOtherCall = errors.New("the request is not the call that the capability is for")
+)
+
+// verify reads a call and its capability; what it gives was signed by one of this service's processes.
+func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, contract.ToolRequest, error) {
+	var c contract.Capability
+	var r contract.ToolRequest
+	claims, err := s.deps.Verifier.Verify(m.Capability, m.Body)
+	if err != nil {
+		return c, r, fmt.Errorf("verifying capability: %w", err)
+	}
+	if err := strictly(claims, &c); err != nil {
+		return c, r, fmt.Errorf("reading capability: %w", err)
+	}
+	if err := json.Unmarshal(m.Body, &r); err != nil { // of a later release it may say more
+		return c, r, fmt.Errorf("reading request: %w", err)
+	}
+	return c, r, allows(c, r, kind)
+}
+
+// strictly refuses claims that this release does not know: they might say what is not allowed.
+func strictly(raw []byte, into *contract.Capability) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows it")
+	}
+	return nil
+}
+
+// allows reports why a capability does not allow a request.
+func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
+	switch {
+	case !c.Expires.After(time.Now()):
+		return errExpired
+	case c.Kind != kind:
+		return errKind
+	case c.OrganizationID == "" || c.RunID == "" || c.TargetID == "" || c.ConfigVersion < 1 || c.Fence < 1:
+		return errNotBound
+	case r.CallID != c.CallID || r.EffectKey != "" && r.EffectKey != contract.EffectKey(c.RunID, c.CallID):
+		return errOtherCall
+	}
+	switch r.Operation {
+	case contract.OperationCall:
+		if c.CallID == "" {
+			return errNotBound
+		}
+		return nil
+	case contract.OperationList:
+		if r.EffectKey != "" {
+			return errOtherCall
+		}
+		return nil
+	default:
+		return errOperation
+	}
+}
+
+// enabled reports whether a configuration has a kind of tool.
+func enabled(kind string, tools domain.Tools) bool {
+	switch kind {
+	case contract.ToolWebSearch:
+		return tools.WebSearch != nil && tools.WebSearch.Enabled
+	case contract.ToolHTTPRequest:
+		return tools.HTTPRequest != nil && tools.HTTPRequest.Enabled
+	case contract.ToolMCP:
+		return tools.MCP != nil && tools.MCP.Enabled
+	default:
+		return false
+	}
+}
+
+// specs writes descriptions of tools as they go over the bus.
+func specs(listed []tool.Spec) []contract.ToolSpec {
+	out := make([]contract.ToolSpec, len(listed))
+	for n, s := range listed {
+		out[n] = contract.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: s.SideEffect}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package toolset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/workers/internal/tool"
+)
+
+// setStep is the number under which the journal keeps a run's tool set, before its first step.
+const setStep = 0
+
+// remoteSpecs gives the tools that others decide on: as they were when the run started, whatever attempt this is.
+func (t *Tools) remoteSpecs(ctx context.Context, run Run) ([]tool.Spec, error) {
+	if !run.First {
+		kept, err := t.journal.ToolSet(ctx, run.OrganizationID, run.RunID)
+		if err != nil {
+			return nil, unreachable(fmt.Errorf("reading tool set: %w", err))
+		}
+		if kept != nil {
+			return readSpecs(kept)
+		}
+	}
+	specs, err := t.list(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(specs)
+	if err != nil {
+		return nil, fmt.Errorf("encoding tool set: %w", err)
+	}
+	held, err := t.journal.Journal(ctx, run.Held, setStep, [][]byte{raw})
+	switch {
+	case err != nil:
+		return nil, unreachable(fmt.Errorf("recording tool set: %w", err))
+	case !held:
+		return nil, unreachable(tool.ErrStale)
+	}
+	return readSpecs(raw)
+}
+
+// list asks a tool worker. Without an answer the run goes on without these tools, and is told so.
+func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) {
+	answer, err := t.ask(ctx, run, contract.ToolMCP, contract.ToolRequest{Operation: contract.OperationList})
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
+	case err != nil:
+		run.Log.Warn().Err(err).Msg("tools of MCP servers cannot be listed; the run goes on without them")
+		return nil, nil
+	case answer.Failure != nil:
+		run.Log.Warn().Str("reason", answer.Failure.Message).Msg("tools of MCP servers cannot be listed; the run goes on without them")
+		return nil, nil
+	}
+	return answer.Tools, nil
+}
+
+func readSpecs(raw []byte) ([]tool.Spec, error) {
+	var listed []contract.ToolSpec
+	if err := json.Unmarshal(raw, &listed); err != nil {
+		return nil, fmt.Errorf("reading tool set: %w", err)
+	}
+	specs := make([]tool.Spec, len(listed))
+	for i, s := range listed {
+		specs[i] = tool.Spec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: s.SideEffect}
+	}
+	return specs, nil
+}
+
+// absent names the servers that none of the tools is of.
+func absent(servers []domain.MCPServer, specs []tool.Spec) []string {
+	var names []string
+	for _, server := range servers {
+		found := false
+		for _, s := range specs {
+			found = found || strings.HasPrefix(s.Name, server.Name+"_")
+		}
+		if !found {
+			names = append(names, server.Name)
+		}
+	}
+	return names
+}

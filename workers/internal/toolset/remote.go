@@ -1,0 +1,178 @@
+package toolset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/schema"
+	"parley/workers/internal/tool"
+)
+
+// How long a call of each kind may take.
+var callTimes = map[string]time.Duration{
+	contract.ToolWebSearch:   30 * time.Second,
+	contract.ToolHTTPRequest: 60 * time.Second,
+	contract.ToolMCP:         120 * time.Second,
+}
+
+// remote is a tool of a run that a tool worker carries out.
+type remote struct {
+	tools  *Tools
+	run    Run
+	kind   string
+	spec   tool.Spec
+	schema *schema.Schema
+	asks   bool
+}
+
+// Spec describes the tool.
+func (r *remote) Spec() tool.Spec { return r.spec }
+
+// Call makes a call, through the effect ledger where that is needed.
+func (r *remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if err := r.schema.Check(call.Arguments); err != nil {
+		return tool.Result{}, &tool.Error{Message: "The arguments do not fit the tool: " + err.Error(), Err: err}
+	}
+	if !r.asks && !repeats(r.spec.SideEffect) {
+		return r.send(ctx, call, "")
+	}
+	return r.effect(ctx, call)
+}
+
+// repeats reports whether making a call twice may do something twice.
+func repeats(effect domain.SideEffect) bool { return effect != "" && effect != domain.SideEffectNone }
+
+// effect makes a call that the ledger has an entry for.
+func (r *remote) effect(ctx context.Context, call tool.Call) (tool.Result, error) {
+	key := contract.EffectKey(r.run.RunID, call.ID)
+	entry, held, err := r.tools.ledger.PrepareEffect(ctx, r.run.Held, domain.Effect{
+		CallID: call.ID, Name: call.Name, Input: call.Arguments, SideEffect: r.spec.SideEffect, Key: key,
+	}, r.asks)
+	switch {
+	case err != nil:
+		return tool.Result{}, unreachable(fmt.Errorf("preparing effect: %w", err))
+	case !held:
+		return tool.Result{}, unreachable(tool.ErrStale)
+	}
+	switch entry.State {
+	case domain.EffectReady:
+		return r.send(ctx, call, key)
+	case domain.EffectDone:
+		return r.outcome(entry.Outcome)
+	case domain.EffectAwaiting:
+		return tool.Result{}, &tool.ActionRequired{Kind: entry.Waiting(), Call: call}
+	case domain.EffectDenied:
+		return tool.Result{}, &tool.Error{Message: "A person refused this call; it was not made."}
+	case domain.EffectHappened:
+		return tool.Result{Output: json.RawMessage(`{"note":"A person confirmed that this call was carried out. Its answer is not known."}`)}, nil
+	case domain.EffectVoid, domain.EffectSending: // which the ledger hands out to nobody
+	}
+	return tool.Result{}, unreachable(fmt.Errorf("effect of call %s is %s", call.ID, entry.State))
+}
+
+// unreachable ends the attempt; the next one finds out where the call stands.
+func unreachable(err error) *tool.Error {
+	return &tool.Error{Message: "The tool could not be reached.", Retryable: true, Err: err}
+}
+
+// send hands a call to a tool worker and reads its answer. key is set for calls that the ledger has.
+func (r *remote) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
+	answer, err := r.tools.ask(ctx, r.run, r.kind, contract.ToolRequest{
+		Operation: contract.OperationCall, CallID: call.ID, Name: call.Name, Arguments: call.Arguments,
+		SideEffect: r.spec.SideEffect, EffectKey: key,
+	})
+	switch {
+	case err == nil:
+		return r.outcomeOf(answer, call)
+	case ctx.Err() != nil:
+		return tool.Result{}, err
+	case errors.Is(err, bus.ErrToolRefused):
+		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker refused a call: do all processes have the same SECRETS_KEY?")
+		return tool.Result{}, &tool.Error{Message: "The tool " + call.Name + " refused the call.", Err: err}
+	case errors.Is(err, bus.ErrNoToolWorker):
+		return r.missing(ctx, call, key, err)
+	default:
+		return r.lost(call, err)
+	}
+}
+
+// missing is a call that no tool worker took: the model is told, once it is certain that none will take it late.
+func (r *remote) missing(ctx context.Context, call tool.Call, key string, cause error) (tool.Result, error) {
+	if key != "" {
+		void, err := r.tools.ledger.VoidEffect(ctx, r.run.Held, call.ID)
+		if err != nil {
+			return tool.Result{}, unreachable(fmt.Errorf("voiding effect: %w", err))
+		}
+		if !void {
+			return r.lost(call, cause)
+		}
+	}
+	return tool.Result{}, &tool.Error{Message: "The tool " + call.Name + " is not available at the moment.", NotSent: true, Err: cause}
+}
+
+// lost is a call that a tool worker took, and of which nothing more is known. One that may be repeated is, by the
+// run's next attempt; of any other a person must say what became of it.
+func (r *remote) lost(call tool.Call, cause error) (tool.Result, error) {
+	if r.spec.SideEffect == domain.SideEffectUnsafe {
+		return tool.Result{}, &tool.ActionRequired{Kind: domain.ActionUnknownOutcome, Call: call}
+	}
+	return tool.Result{}, unreachable(cause)
+}
+
+// outcomeOf reads the answer to a call.
+func (r *remote) outcomeOf(answer contract.ToolReply, call tool.Call) (tool.Result, error) {
+	failure := answer.Failure
+	switch {
+	case failure == nil:
+		return tool.Result{Output: answer.Output, Sources: answer.Sources}, nil
+	case failure.Stale:
+		return tool.Result{}, unreachable(tool.ErrStale)
+	case failure.Unknown:
+		return r.lost(call, errors.New("the outcome of the call is not known"))
+	default:
+		return tool.Result{}, &tool.Error{Message: failure.Message}
+	}
+}
+
+// outcome reads what an earlier attempt's call came to.
+func (r *remote) outcome(kept json.RawMessage) (tool.Result, error) {
+	var answer contract.ToolReply
+	if err := json.Unmarshal(kept, &answer); err != nil {
+		return tool.Result{}, fmt.Errorf("reading kept outcome: %w", err)
+	}
+	return r.outcomeOf(answer, tool.Call{})
+}
+
+// ask sends a request under a capability for this run alone, and waits for the answer.
+func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.ToolRequest) (contract.ToolReply, error) {
+	var answer contract.ToolReply
+	deadline := time.Now().Add(callTimes[kind])
+	if run.Deadline.Before(deadline) {
+		deadline = run.Deadline
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return answer, fmt.Errorf("encoding request: %w", err)
+	}
+	claims, err := json.Marshal(contract.Capability{
+		OrganizationID: run.OrganizationID, RunID: run.RunID, TargetID: run.TargetID, ConfigVersion: run.ConfigVersion,
+		Fence: run.Fence, Kind: kind, CallID: request.CallID, Expires: deadline.UTC(),
+	})
+	if err != nil {
+		return answer, fmt.Errorf("encoding capability: %w", err)
+	}
+	raw, err := t.caller.Call(ctx, kind, t.signer.Sign(claims, body), body, deadline)
+	if err != nil {
+		return answer, fmt.Errorf("calling %s: %w", kind, err)
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return answer, fmt.Errorf("reading answer of %s: %w", kind, err)
+	}
+	return answer, nil
+}

@@ -1,0 +1,120 @@
+package toolset
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/schema"
+	"parley/shared/store"
+	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/httprequest"
+	"parley/workers/internal/tool/websearch"
+)
+
+// Caller sends calls to tool workers.
+type Caller interface {
+	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
+}
+
+// Signer makes capabilities.
+type Signer interface {
+	Sign(claims, body []byte) string
+}
+
+// Ledger keeps what became of calls that may not be repeated freely.
+type Ledger interface {
+	PrepareEffect(ctx context.Context, held store.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
+	VoidEffect(ctx context.Context, held store.Held, callID string) (bool, error)
+}
+
+// Journal keeps a run's tool set.
+type Journal interface {
+	ToolSet(ctx context.Context, org, runID string) ([]byte, error)
+	Journal(ctx context.Context, held store.Held, first int, steps [][]byte) (bool, error)
+}
+
+// Tools makes tool sets; safe for concurrent use.
+type Tools struct {
+	caller  Caller
+	signer  Signer
+	ledger  Ledger
+	journal Journal
+}
+
+// New makes Tools.
+func New(caller Caller, signer Signer, ledger Ledger, journal Journal) *Tools {
+	return &Tools{caller: caller, signer: signer, ledger: ledger, journal: journal}
+}
+
+// Run is the run that a tool set is for.
+type Run struct {
+	store.Held
+	TargetID      string
+	ConfigVersion int
+	Deadline      time.Time // by this process's clock
+	First         bool      // no attempt before this one
+	Log           zerolog.Logger
+}
+
+// Set is what a run may use.
+type Set struct {
+	Registry *tool.Registry // nil when the agent has no tools
+	// Absent are MCP servers whose tools could not be listed when the run started.
+	Absent []string
+}
+
+// For gives the tools of a configuration to a run.
+func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, error) {
+	b := builder{tools: t, run: run, taken: map[string]bool{}}
+	if on(tools.WebSearch) {
+		b.add(contract.ToolWebSearch, tools.WebSearch.Approval, websearch.Spec())
+	}
+	if tools.HTTPRequest != nil && tools.HTTPRequest.Enabled {
+		b.add(contract.ToolHTTPRequest, tools.HTTPRequest.Approval, httprequest.Specs(*tools.HTTPRequest)...)
+	}
+	var set Set
+	if tools.MCP != nil && tools.MCP.Enabled && len(tools.MCP.Servers) > 0 {
+		specs, err := t.remoteSpecs(ctx, run)
+		if err != nil {
+			return set, err
+		}
+		b.add(contract.ToolMCP, tools.MCP.Approval, specs...)
+		set.Absent = absent(tools.MCP.Servers, specs)
+	}
+	if len(b.list) == 0 {
+		return set, nil
+	}
+	var err error
+	set.Registry, err = tool.NewRegistry(b.list...)
+	return set, err
+}
+
+func on(s *domain.Switch) bool { return s != nil && s.Enabled }
+
+// builder gathers the tools of one run.
+type builder struct {
+	tools *Tools
+	run   Run
+	list  []tool.Tool
+	taken map[string]bool
+}
+
+// add takes tools in. One that has no name of its own, or whose schema is none, is left out: the others must not
+// suffer for it.
+func (b *builder) add(kind string, approval domain.Approval, specs ...tool.Spec) {
+	for _, spec := range specs {
+		compiled, err := schema.Compile(spec.Schema)
+		if err != nil || b.taken[spec.Name] {
+			b.run.Log.Warn().Err(err).Str("tool", spec.Name).Msg("tool left out: its name is taken, or its schema is none")
+			continue
+		}
+		b.taken[spec.Name] = true
+		asks := approval.Asks(spec.SideEffect)
+		spec.Alone = asks
+		b.list = append(b.list, &remote{tools: b.tools, run: b.run, kind: kind, spec: spec, schema: compiled, asks: asks})
+	}
+}

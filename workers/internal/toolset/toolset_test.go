@@ -1,0 +1,221 @@
+package toolset_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/tool"
+	"parley/workers/internal/toolset"
+)
+
+// backstage is everything behind a tool set: the bus, the ledger, the journal.
+type backstage struct {
+	answer  contract.ToolReply
+	err     error
+	state   domain.Effect
+	lost    bool // the run is not held any more
+	taken   bool // a void comes too late
+	kept    []byte
+	asked   []contract.ToolRequest
+	claims  []contract.Capability
+	prepare []bool // whether a person was to be asked
+	voided  int
+}
+
+func (b *backstage) Sign(claims, _ []byte) string { return string(claims) }
+
+func (b *backstage) Call(_ context.Context, _, capability string, body []byte, _ time.Time) ([]byte, error) {
+	var request contract.ToolRequest
+	var claim contract.Capability
+	if err := errors.Join(json.Unmarshal(body, &request), json.Unmarshal([]byte(capability), &claim)); err != nil {
+		return nil, err
+	}
+	b.asked, b.claims = append(b.asked, request), append(b.claims, claim)
+	if b.err != nil {
+		return nil, b.err
+	}
+	return json.Marshal(b.answer)
+}
+
+func (b *backstage) PrepareEffect(_ context.Context, _ store.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
+	b.prepare = append(b.prepare, ask)
+	e.State, e.Sent, e.Outcome = b.state.State, b.state.Sent, b.state.Outcome
+	return e, !b.lost, nil
+}
+
+func (b *backstage) VoidEffect(context.Context, store.Held, string) (bool, error) {
+	b.voided++
+	return !b.taken, nil
+}
+
+func (b *backstage) ToolSet(context.Context, string, string) ([]byte, error) { return b.kept, nil }
+
+func (b *backstage) Journal(_ context.Context, _ store.Held, _ int, steps [][]byte) (bool, error) {
+	b.kept = steps[0]
+	return !b.lost, nil
+}
+
+func endpoints(approval domain.Approval) domain.Tools {
+	schema := map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}, "required": []any{"n"}}
+	endpoint := func(name string, effect domain.SideEffect) domain.Endpoint {
+		return domain.Endpoint{Name: name, Method: "POST", URL: "https://api.example/x", InputSchema: schema, SideEffect: effect}
+	}
+	return domain.Tools{HTTPRequest: &domain.HTTPRequestTool{Enabled: true, Approval: approval, Endpoints: []domain.Endpoint{
+		endpoint("read", domain.SideEffectNone), endpoint("put", domain.SideEffectIdempotent), endpoint("pay", domain.SideEffectUnsafe),
+	}}}
+}
+
+func run() toolset.Run {
+	return toolset.Run{
+		Held:     store.Held{RunID: "run_1", OrganizationID: "org_1", Fence: 3},
+		TargetID: "ag_1", ConfigVersion: 2, Deadline: time.Now().Add(time.Minute), First: true, Log: zerolog.Nop(),
+	}
+}
+
+func call(t *testing.T, b *backstage, tools domain.Tools, name, arguments string) (tool.Result, error) {
+	t.Helper()
+	set, err := toolset.New(b, b, b, b).For(t.Context(), run(), tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, ok := set.Registry.Lookup(name)
+	if !ok {
+		t.Fatalf("no tool %s", name)
+	}
+	return found.Call(t.Context(), tool.Call{ID: "call_1", Name: name, Arguments: json.RawMessage(arguments)})
+}
+
+// said gives an outcome in a word: the output, what the model is told, what a person is asked, or that the attempt ends.
+func said(result tool.Result, err error) string {
+	var failed *tool.Error
+	var action *tool.ActionRequired
+	switch {
+	case errors.As(err, &action):
+		return "asks " + string(action.Kind)
+	case errors.As(err, &failed) && failed.Retryable:
+		return "ends the attempt"
+	case errors.As(err, &failed):
+		return "tells: " + failed.Message
+	case err != nil:
+		return "error: " + err.Error()
+	default:
+		return string(result.Output)
+	}
+}
+
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	answered := contract.ToolReply{Output: json.RawMessage(`"ok"`)}
+	kept, err := json.Marshal(contract.ToolReply{Output: json.RawMessage(`"kept"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(state domain.EffectState) domain.Effect { return domain.Effect{State: state, Outcome: kept} }
+	unknown := contract.ToolReply{Failure: &contract.ToolFailure{Unknown: true}}
+	for name, c := range map[string]struct {
+		tool     string
+		behind   backstage
+		approval domain.Approval
+		want     string
+		asked    int // tool workers
+	}{
+		"read":                          {"read", backstage{answer: answered}, "", `"ok"`, 1},
+		"read, nobody there":            {"read", backstage{err: bus.ErrNoToolWorker}, "", "tells: The tool read is not available at the moment.", 1},
+		"read, lost":                    {"read", backstage{err: bus.ErrToolLost}, "", "ends the attempt", 1},
+		"read, refused":                 {"read", backstage{err: bus.ErrToolRefused}, "", "tells: The tool read refused the call.", 1},
+		"read, failed":                  {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no."}}}, "", "tells: no.", 1},
+		"read, stale":                   {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Stale: true}}}, "", "ends the attempt", 1},
+		"read, always asked":            {"read", backstage{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalAlways, "asks approval", 0},
+		"read, approved":                {"read", backstage{state: in(domain.EffectReady), answer: answered}, domain.ApprovalAlways, `"ok"`, 1},
+		"put":                           {"put", backstage{state: in(domain.EffectReady), answer: answered}, "", `"ok"`, 1},
+		"put, unsafe ones asked":        {"put", backstage{state: in(domain.EffectReady), answer: answered}, domain.ApprovalUnsafe, `"ok"`, 1},
+		"put, lost":                     {"put", backstage{state: in(domain.EffectReady), err: bus.ErrToolLost}, "", "ends the attempt", 1},
+		"put, unknown":                  {"put", backstage{state: in(domain.EffectReady), answer: unknown}, "", "ends the attempt", 1},
+		"pay":                           {"pay", backstage{state: in(domain.EffectReady), answer: answered}, "", `"ok"`, 1},
+		"pay, lost":                     {"pay", backstage{state: in(domain.EffectReady), err: bus.ErrToolLost}, "", "asks unknown_outcome", 1},
+		"pay, unknown":                  {"pay", backstage{state: in(domain.EffectReady), answer: unknown}, "", "asks unknown_outcome", 1},
+		"pay, nobody there":             {"pay", backstage{state: in(domain.EffectReady), err: bus.ErrNoToolWorker}, "", "tells: The tool pay is not available at the moment.", 1},
+		"pay, taken late":               {"pay", backstage{state: in(domain.EffectReady), err: bus.ErrNoToolWorker, taken: true}, "", "asks unknown_outcome", 1},
+		"pay, asked":                    {"pay", backstage{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalUnsafe, "asks approval", 0},
+		"pay, done before":              {"pay", backstage{state: in(domain.EffectDone)}, "", `"kept"`, 0},
+		"pay, begun before":             {"pay", backstage{state: domain.Effect{State: domain.EffectAwaiting, Sent: true}}, "", "asks unknown_outcome", 0},
+		"pay, denied":                   {"pay", backstage{state: in(domain.EffectDenied)}, domain.ApprovalUnsafe, "tells: A person refused this call; it was not made.", 0},
+		"pay, happened":                 {"pay", backstage{state: in(domain.EffectHappened)}, "", `{"note":"A person confirmed that this call was carried out. Its answer is not known."}`, 0},
+		"pay, taken over":               {"pay", backstage{state: in(domain.EffectReady), lost: true}, "", "ends the attempt", 0},
+		"pay, what the ledger withheld": {"pay", backstage{state: in(domain.EffectSending)}, "", "ends the attempt", 0},
+	} {
+		b := c.behind
+		if got := said(call(t, &b, endpoints(c.approval), c.tool, `{"n":1}`)); got != c.want || len(b.asked) != c.asked {
+			t.Errorf("%s: %s after %d requests", name, got, len(b.asked))
+		}
+		for _, asked := range b.asked {
+			if key := asked.EffectKey != ""; key != (len(b.prepare) > 0) {
+				t.Errorf("%s: effect key %q", name, asked.EffectKey)
+			}
+		}
+		for _, claim := range b.claims {
+			if claim.RunID != "run_1" || claim.OrganizationID != "org_1" || claim.TargetID != "ag_1" || claim.ConfigVersion != 2 || claim.Fence != 3 ||
+				claim.Kind != contract.ToolHTTPRequest || claim.CallID != "call_1" || time.Until(claim.Expires) > 61*time.Second {
+				t.Errorf("%s: capability %+v", name, claim)
+			}
+		}
+	}
+}
+
+func TestArgumentsAreCheckedBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	for _, arguments := range []string{`{}`, `{"n":"x"}`, `[]`} {
+		b := backstage{}
+		got := said(call(t, &b, endpoints(domain.ApprovalAlways), "pay", arguments))
+		if !strings.HasPrefix(got, "tells: The arguments do not fit the tool") || len(b.prepare)+len(b.asked) != 0 {
+			t.Errorf("%s: %s", arguments, got)
+		}
+	}
+}
+
+func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
+	t.Parallel()
+	tools := domain.Tools{MCP: &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{{Name: "a"}, {Name: "b"}}}}
+	spec := contract.ToolSpec{Name: "a_x", Schema: json.RawMessage(`{"type":"object"}`), SideEffect: domain.SideEffectUnsafe}
+	b := &backstage{answer: contract.ToolReply{Tools: []contract.ToolSpec{spec, spec, {Name: "a_broken", Schema: json.RawMessage(`{"type":7}`)}}}}
+	sets := toolset.New(b, b, b, b)
+	set, err := sets.For(t.Context(), run(), tools)
+	if err != nil || len(set.Registry.Specs()) != 1 || strings.Join(set.Absent, " ") != "b" {
+		t.Fatalf("%+v, %v", set, err)
+	}
+	b.answer.Tools = nil // the server has changed its mind
+	later := run()
+	later.First = false
+	if set, err = sets.For(t.Context(), later, tools); err != nil || len(set.Registry.Specs()) != 1 || len(b.asked) != 1 {
+		t.Fatalf("%+v, %v after %d requests", set, err, len(b.asked))
+	}
+	nobody := &backstage{err: bus.ErrNoToolWorker}
+	if set, err = toolset.New(nobody, nobody, nobody, nobody).For(t.Context(), run(), tools); err != nil || set.Registry != nil || len(set.Absent) != 2 {
+		t.Fatalf("%+v, %v", set, err)
+	}
+	gone := &backstage{lost: true}
+	if _, err = toolset.New(gone, gone, gone, gone).For(t.Context(), run(), tools); !errors.Is(err, tool.ErrStale) {
+		t.Fatal(err)
+	}
+}
+
+func TestAgentsWithoutToolsHaveNone(t *testing.T) {
+	t.Parallel()
+	for _, tools := range []domain.Tools{{}, {WebSearch: &domain.Switch{}}, {HTTPRequest: &domain.HTTPRequestTool{Enabled: true}}, {MCP: &domain.MCPTool{Enabled: true}}} {
+		b := &backstage{}
+		set, err := toolset.New(b, b, b, b).For(t.Context(), run(), tools)
+		if err != nil || len(set.Registry.Specs()) != 0 || len(b.asked) != 0 {
+			t.Errorf("%+v: %+v, %v", tools, set, err)
+		}
+	}
+}
