@@ -85,7 +85,7 @@ func TestChaosEffects(t *testing.T) {
 func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host)
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // every run is polled
 	c.model.follow(pays)
 	in := c.ingress(t)
 	gate := newGates(t, c, "entry", "flip", "outcome", "step")

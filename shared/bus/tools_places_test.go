@@ -21,7 +21,7 @@ func TestPlacesAreShared(t *testing.T) {
 		"whoever waits is not passed by": {2, 4, "a=a b=b c= -a=c d= -b=d"},
 		"leaving the queue":              {1, 2, "a=a b= ~b= c= -a=c"},
 		"equal ones in their order":      {1, 8, "x=x c= b= a= c= -x=c -c=b -b=a -a=c"},
-		"none of another's cap":          {2, 4, "a=a a= a= b=b -b= -a=a"},
+		"none of another's cap":          {4, 4, "a=a a=a a=a a= a= b=b -b= -a=a"},
 	} {
 		p := newToolPlaces(c.slots, c.queue)
 		turns := map[string][]*toolTurn{}

@@ -135,9 +135,17 @@ func (s *toolServer) say(reply string, stage contract.ToolStage, body []byte) {
 		return
 	}
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
-	if err != nil {
-		s.log.Warn().Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot answer a tool call")
+	if err != nil { // whoever calls takes silence for loss
+		s.log.WithLevel(levelOf(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot answer a tool call")
 	}
+}
+
+// levelOf keeps beats without a connection from filling the log.
+func levelOf(stage contract.ToolStage) zerolog.Level {
+	if stage == contract.StageAnswer {
+		return zerolog.WarnLevel
+	}
+	return zerolog.DebugLevel
 }
 
 // stop ends the service. What has arrived already and was not looked at yet is turned away, to another worker.

@@ -230,7 +230,7 @@ func TestASilentWorkerIsLost(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	b, entered := dial(t, url), make(chan struct{})
-	_, err := b.ServeTool(kind, bus.ToolServing{Slots: 1}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
+	stop, err := b.ServeTool(kind, bus.ToolServing{Slots: 1}, func(ctx context.Context, _ bus.ToolMessage) ([]byte, bool) {
 		close(entered)
 		<-ctx.Done()
 		return nil, true
@@ -238,6 +238,9 @@ func TestASilentWorkerIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	t.Cleanup(func() { stop(over) })
 	go func() {
 		<-entered
 		b.Close() // as a worker that dies
@@ -276,7 +279,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 		cancel()
 	}()
 	if _, err := c.Call(ctx, kind, "", nil, time.Now().Add(2*time.Second)); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Fatalf("cancelled: %v", err)
 	}
 	<-ends // the worker goes on to the deadline: what it does may be kept
 	if _, err := c.Call(t.Context(), kind, "", nil, time.Now().Add(-time.Second)); !errors.Is(err, context.DeadlineExceeded) {

@@ -145,6 +145,9 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
+			for _, what := range []string{"begin", "end", "void"} { // not before it has looked
+				b.does(what, next, false)
+			}
 			other := effect("c", none) // what the ledger has counts
 			other.Key, other.Name = "another", "another"
 			got := b.prepare(next, other, true)
@@ -165,6 +168,7 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 			b.does("begin", next, tc.want == domain.EffectReady)
 			b.does("begin", next, false)
 			b.does("void", next, false)
+			b.does("end", first, false)
 			b.does("end", next, tc.want == domain.EffectReady)
 			b.does("end", next, false)
 		})
@@ -290,4 +294,47 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 			t.Errorf("%s: the late worker %v, the next finds %s, want %s", left, done[0], found, want)
 		}
 	}
+}
+
+// Whoever would write while the run is being taken from its worker waits, and then writes nothing.
+func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for what, left := range map[string]string{
+		"prepare": "ready", "begin": "ready", "void": "ready", "end": "sending", "park": "awaiting", "keep": "ready", "tools": "ready",
+	} {
+		held := b.begun()
+		b.inState(held, left, domain.SideEffectUnsafe)
+		taking := map[bool]string{true: `DELETE FROM open_runs WHERE run_id = $1`, false: `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`}[what == "end"]
+		b.during(what, taking, held.RunID, func() {
+			b.does(what, held, false)
+		})
+	}
+}
+
+// during runs f while a transaction has made a change, which commits once f waits for it.
+func (b *bench) during(what, change, runID string, f func()) {
+	b.Helper()
+	tx, err := b.raw.BeginTx(b.Context(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := tx.ExecContext(b.Context(), change, runID); err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	for waiting := "0"; waiting == "0" && !isClosed(done); {
+		waiting = b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	}
+	if isClosed(done) {
+		b.Errorf("%s did not wait", what)
+	}
+	if err := tx.Commit(); err != nil {
+		b.Fatal(err)
+	}
+	<-done
 }

@@ -184,3 +184,38 @@ func TestReadingWhileReadersGo(t *testing.T) {
 		t.Errorf("%d rows are left, %d texts were looked at", n, pruned)
 	}
 }
+
+// A text whose time has come just when it is read again is left to whoever reads it.
+func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	held := b.begun()
+	id := b.keep(held, domain.Source{Text: "x"})
+	b.exec(`DELETE FROM run_sources`)
+	b.exec(`UPDATE sources SET sweep_after = clock_timestamp()`)
+	tx, err := b.raw.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{ // as KeepSource
+		`UPDATE sources SET org_id = org_id`,
+		`INSERT INTO run_sources SELECT 'run_other', org_id, hash FROM sources`,
+	} {
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := b.s.PruneSources(ctx, 9); err != nil || n != 0 {
+		t.Errorf("looked at %d, %v", n, err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.s.PruneSources(ctx, 9); err != nil || n != 1 {
+		t.Errorf("looked at %d, %v", n, err)
+	}
+	if _, err := b.s.SourceByID(ctx, b.org, id); err != nil {
+		t.Error(err)
+	}
+}

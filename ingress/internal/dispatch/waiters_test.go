@@ -99,7 +99,7 @@ func (d *desk) read(runID string) *Submitted {
 // wait begins to wait, and returns once that is known to the dispatcher.
 func (d *desk) wait(s *Submitted) chan Result {
 	d.Helper()
-	out, before := make(chan Result, 1), d.count(s)
+	out, before, owner := make(chan Result, 1), d.count(s), s.wait != nil
 	go func() {
 		r, err := d.Await(d.Context(), s, 20*time.Second)
 		if err != nil {
@@ -107,11 +107,9 @@ func (d *desk) wait(s *Submitted) chan Result {
 		}
 		out <- r
 	}()
-	if s.wait == nil { // the owner's was there from the beginning
-		for deadline := time.Now().Add(10 * time.Second); d.count(s) == before; {
-			if time.Now().After(deadline) {
-				d.Fatal("nobody waits")
-			}
+	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // the owner's was there from the beginning
+		if time.Now().After(deadline) {
+			d.Fatal("nobody waits")
 		}
 	}
 	return out

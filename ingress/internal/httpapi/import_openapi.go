@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/openapiimport"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
@@ -194,6 +196,51 @@ func (a *api) checkSize(agent *domain.Agent, p *problems) error {
 	return nil
 }
 
+// convert makes endpoints of the document's operations, and lists those that cannot be made into any.
 func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
-	return nil, []skippedView{}, nil
+	made, left, err := openapiimport.Convert(b.text, openapiimport.Options{Operations: b.Operations.Value, ServerURL: b.ServerURL.Value})
+	var invalid *openapiimport.Invalid
+	if errors.As(err, &invalid) {
+		found := &problems{}
+		for _, p := range invalid.Problems {
+			found.add(p.Field, p.Code, "%s", p.Message)
+		}
+		return nil, nil, found.err()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("importing document: %w", err)
+	}
+	skipped := make([]skippedView, len(left))
+	for i, s := range left {
+		skipped[i] = skippedView(s)
+	}
+	endpoints := make([]domain.Endpoint, 0, len(made))
+	for _, e := range made {
+		if reason := unfit(e); reason != "" {
+			skipped = append(skipped, skippedView{Operation: e.Name, Reason: reason})
+			continue
+		}
+		endpoints = append(endpoints, e)
+	}
+	return endpoints, skipped, nil
+}
+
+// unfit says why an endpoint would be refused if it were sent in an agent's body, as whoever reads the agent may do;
+// "" when it would not.
+func unfit(e domain.Endpoint) string {
+	body := endpointBody{Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL}
+	if e.InputSchema != nil {
+		raw, err := json.Marshal(e.InputSchema)
+		if err != nil {
+			return "its inputSchema cannot be rendered"
+		}
+		body.InputSchema = raw
+	}
+	found := &problems{}
+	body.check(found, "it", map[string]bool{})
+	if len(found.list) == 0 {
+		return ""
+	}
+	first := found.list[0]
+	return strings.TrimPrefix(first.Field, "it.") + " " + first.Message
 }

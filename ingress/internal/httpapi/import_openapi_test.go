@@ -162,7 +162,7 @@ func TestImportsAreRefused(t *testing.T) {
 			`{"document":"","operations":[],"serverUrl":"ftp://x","headers":{"Host":"x"},"approval":"sometimes","version":0}`,
 			"document:too_short operations:too_short serverUrl:invalid_value headers.Host:invalid_value approval:invalid_value version:invalid_value",
 		},
-		"too many":    {`{"document":` + large + `}`, "operations:too_long"},
+		"too many":    {`{"document":` + large + `}`, "operations:required"},
 		"old version": {`{` + pets + `,"version":7}`, "version_conflict"},
 	} {
 		got := w.importInto(agentID, c.body, ada.auth)
@@ -182,7 +182,14 @@ func TestImportsAreRefused(t *testing.T) {
 	if got := w.do("GET", "/api/agents?id="+agentID, "", ada.auth); got.json(t, "version") != 1.0 || got.json(t, "tools.httpRequest") != nil {
 		t.Errorf("the agent became %s", got.body)
 	}
+	nothing := w.importInto(agentID, `{`+pets+`,"operations":["POST /photos"]}`, ada.auth).want(t, "nothing that can be imported", 200, "")
+	if nothing.json(t, "agent.version") != 1.0 || mustJSON(t, nothing.json(t, "imported")) != "[]" || nothing.text(t, "skipped.0.reason") == "" {
+		t.Errorf("nothing was imported, and the answer is %s", nothing.body)
+	}
 	w.importInto(agentID, `{`+pets+`,"version":1}`, ada.auth).want(t, "the current version", 200, "")
+	most := `{"document":` + strings.Replace(large, many[32], `"x-more":1`, 1) + `}`
+	w.importInto(agentID, most, ada.auth).want(t, "too many beside what there is", 400, "invalid_request operations:too_long")
+	w.importInto(w.agent(ada, smallAgent), most, ada.auth).want(t, "as many as there may be", 200, "")
 }
 
 // A document may be large, other bodies may not; and an agent that can be read can be sent back.
@@ -198,12 +205,16 @@ func TestLargeImports(t *testing.T) {
 	w.importInto(agentID, sized(2<<20), ada.auth).want(t, "the largest body", 200, "")
 	w.importInto(agentID, sized(2<<20+1), ada.auth).want(t, "one byte more", 413, "payload_too_large")
 	w.do("PUT", "/api/agents?id="+agentID, `{"name":"`+strings.Repeat("x", maxBody)+`"}`, ada.auth).want(t, "another body", 413, "payload_too_large")
+	words := make([]string, 100)
+	for i := range words {
+		words[i] = strings.Repeat("y", 100) + fmt.Sprint(i)
+	}
 	wide := map[string]any{}
 	for i := range 30 {
 		wide[fmt.Sprintf("/p%d", i)] = map[string]any{"post": map[string]any{
 			"operationId": fmt.Sprintf("op%d", i), "responses": map[string]any{"200": map[string]any{"description": "x"}},
 			"requestBody": map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": map[string]any{
-				"type": "object", "properties": map[string]any{"x": map[string]any{"type": "string", "description": strings.Repeat("y", 12_000)}},
+				"type": "object", "properties": map[string]any{"x": map[string]any{"type": "string", "enum": words}},
 			}}}},
 		}}
 	}

@@ -17,10 +17,10 @@ type wire struct{}
 
 // Failure gives an error answer.
 func (wire) Failure(status int, fault string) (int, []byte) {
-	switch {
-	case fault == "context":
+	switch fault {
+	case "context":
 		return http.StatusBadRequest, failure("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")
-	case fault == "quota":
+	case "quota":
 		return http.StatusPaymentRequired, failure("billing_error", "Your credit balance is too low.")
 	}
 	kind := map[int]string{

@@ -92,8 +92,10 @@ func TestEcho(t *testing.T) {
 	}
 	defer whole.Body.Close()
 	var answer struct {
-		Content []struct{ Text string }
-		Usage   map[string]int
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+		Usage map[string]int `json:"usage"`
 	}
 	if err := json.NewDecoder(whole.Body).Decode(&answer); err != nil || answer.Content[0].Text != text || answer.Usage["output_tokens"] != 3 {
 		t.Errorf("got %+v, %v", answer, err)

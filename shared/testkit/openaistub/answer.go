@@ -13,10 +13,10 @@ type wire struct{}
 // Failure gives an error answer.
 func (wire) Failure(status int, fault string) (int, []byte) {
 	const refused = "invalid_request_error"
-	switch {
-	case fault == "context":
+	switch fault {
+	case "context":
 		return http.StatusBadRequest, failure(refused, "context_length_exceeded", "This model's maximum context length is 8192 tokens.")
-	case fault == "quota":
+	case "quota":
 		return http.StatusTooManyRequests, failure("insufficient_quota", "insufficient_quota", "You exceeded your current quota.")
 	}
 	kind, code := refused, modelstub.StatusWords(status)

@@ -214,6 +214,23 @@ func TestKeyAndResponder(t *testing.T) {
 	}
 }
 
+// TestScript plays a model that says and asks for what it likes.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	stub, base := start(t)
+	stub.Script(openaistub.Reply{Deltas: []string{"a", "b c", "d"}, ToolCalls: []openaistub.ToolCall{{ID: "1", Name: "pay", Arguments: `{"n":`}}})
+	for _, want := range []string{`ab cd{"n":`, "echo: hi"} {
+		res, err := request(t.Context(), t, base, "hi", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, _, err := streamed(t, res.Body)
+		if _ = res.Body.Close(); err != nil || text != want {
+			t.Errorf("got %q, %v", text, err)
+		}
+	}
+}
+
 // TestWaiting holds the delays to the clock, and to the client's patience.
 func TestWaiting(t *testing.T) {
 	t.Parallel()

@@ -38,6 +38,7 @@ type filter struct {
 	partial []byte          // a character that has not come whole
 	tail    []rune          // held back: white space, or what open is about, or the rest of what may be inline code
 	open    []candidate     // each inside the one before
+	unsure  bool        // tail begins with a bracket in what may be inline code
 	md      markdown
 	marks   []mark
 	removed int
@@ -84,7 +85,7 @@ func (f *filter) finish() string {
 			f.endRun()
 		}
 		switch {
-		case f.md.mode == inSpan && len(f.tail) > 0:
+		case f.unsure:
 			f.notCode()
 		case len(f.open) == 0:
 			f.release()
@@ -165,11 +166,16 @@ func (f *filter) span(r rune) {
 		return
 	}
 	f.md.count(r)
-	if len(f.tail) == 0 && r != '[' {
+	switch {
+	case f.unsure || r == '[':
+		f.unsure = true
+		f.tail = append(f.tail, r)
+	case isBlank(r):
+		f.tail = append(f.tail, r)
+	default:
+		f.release()
 		f.put(r)
-		return
 	}
-	f.tail = append(f.tail, r)
 	if len(f.tail) > heldMost {
 		f.notCode()
 	}
@@ -178,13 +184,14 @@ func (f *filter) span(r rune) {
 // notCode takes back that the text at hand is inline code.
 func (f *filter) notCode() {
 	held := f.tail
-	f.tail = nil
-	f.md.mode, f.md.run = inText, 0
+	f.tail, f.unsure = nil, false
+	f.md.noSpan()
 	f.again(held)
 }
 
 func (f *filter) endRun() {
-	if f.md.endRun() {
+	if f.md.endRun(f.unsure) {
+		f.unsure = false
 		f.release()
 	}
 }
@@ -214,7 +221,11 @@ func (f *filter) candidate(r rune) {
 	case r == '[' && !top.grammar.quoted():
 		f.begin()
 	default:
-		switch top.grammar.accept(r) {
+		became := top.grammar.accept(r)
+		if r == '\n' && f.md.loose && became == goesOn {
+			became = unclosed
+		}
+		switch became {
 		case notMarker:
 			f.release()
 			f.step(r)
@@ -288,6 +299,14 @@ func (f *filter) remove(c candidate, next rune) {
 	f.marks = append(f.marks, mark{from: f.out.Len(), to: f.out.Len()})
 	text := f.out.String()
 	f.swallow = len(f.tail) == 0 && (text == "" || strings.HasSuffix(text, "\n"))
+	f.part(next)
+}
+
+// part keeps what stood around something that was taken out from becoming one run, which Markdown would read as another.
+func (f *filter) part(next rune) {
+	if (next == '`' || next == '~') && len(f.tail) == 0 && strings.HasSuffix(f.out.String(), string(next)) {
+		f.put(' ')
+	}
 }
 
 // abandon gives up on brackets that were left open for too long. The text stays, but not what made it look like a
@@ -304,6 +323,9 @@ func (f *filter) abandon() {
 		if r != '[' {
 			f.put(r)
 		}
+	}
+	if len(rest) > 0 {
+		f.part(rest[0])
 	}
 	f.again(rest)
 }

@@ -12,6 +12,9 @@ import (
 	"parley/shared/domain"
 )
 
+// longWord is the length from which on words count the same.
+const longWord = 8
+
 // passage is what the model was given of a source.
 type passage struct {
 	source domain.Citation
@@ -55,7 +58,8 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 }
 
 // choose gives the words of a passage that have most in common with those that they are to support: a sentence, with
-// the one beside it that adds as much again. Terms count the more, the fewer sentences of the passage have them.
+// the one beside it that adds as much again. Terms count the more, the longer they are and the fewer sentences of the
+// passage have them, and numbers most: in every language the short and frequent words say least.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)
@@ -92,10 +96,18 @@ func (p *passage) weigh(wanted map[string]bool) map[string]int {
 			}
 		}
 		if n > 0 {
-			weights[term] = 1000 / min(n, 1000)
+			weights[term] = 1000 * worth(term) / n
 		}
 	}
 	return weights
+}
+
+// worth is what a term counts by itself.
+func worth(term string) int {
+	if strings.IndexFunc(term, unicode.IsNumber) >= 0 {
+		return longWord
+	}
+	return min(utf8.RuneCountInString(term), longWord)
 }
 
 // score sums what the terms count that a part has and another lacks.

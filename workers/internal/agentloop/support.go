@@ -125,7 +125,9 @@ func trim(text string, e extent) extent {
 		r, n := utf8.DecodeRuneInString(text[e.from:e.to])
 		next, _ := utf8.DecodeRuneInString(text[e.from+n : e.to])
 		if !startsNothing(r, unicode.IsLetter(next) || unicode.IsNumber(next)) {
-			break
+			if n = emphasis(text[e.from:e.to]); n == 0 {
+				break
+			}
 		}
 		e.from += n
 	}
@@ -136,7 +138,6 @@ func trim(text string, e extent) extent {
 		}
 		e.to -= n
 	}
-	e.from += emphasis(text[e.from:e.to])
 	return e
 }
 

@@ -2,9 +2,12 @@
 // the messages that go in, the answer that comes out, and one error type whose
 // message may be shown to callers.
 //
-// Packages below it speak to real models (openai), stand in for one without a key
+// Packages below it speak to real models (openai, anthropic, on what remote has for
+// both), keep calls away from those that fail (breaker), stand in for one without a key
 // (offline), play a script in tests (scripted), and hold every one of them to the
-// same rules (llmtest). Package providers wires them into a [Registry].
+// same rules (llmtest). Package providers wires them into a [Registry], which gives an
+// agent's model together with its fallbacks as one: see [WithFallbacks]. [Budget] bounds
+// the retries of a process, [Prices] says what an answer cost.
 //
 // A call of Stream ends in one of three ways:
 //

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -141,9 +142,9 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 
 // block finds a block by its index; those that are open are the newest.
 func (a *accumulator) block(index int64) *block {
-	for i := len(a.blocks) - 1; i >= 0; i-- {
-		if a.blocks[i].index == index {
-			return a.blocks[i]
+	for _, b := range slices.Backward(a.blocks) {
+		if b.index == index {
+			return b
 		}
 	}
 	return nil

@@ -42,11 +42,15 @@ func say(text string) llm.Request {
 
 func ignore(llm.Delta) {}
 
+type textBlock struct {
+	Text string `json:"text"`
+}
+
 // sent is a request's body, as the protocol has it.
 type sent struct {
-	Model     string `json:"model"`
-	MaxTokens int64  `json:"max_tokens"`
-	System    []struct{ Text string }
+	Model     string      `json:"model"`
+	MaxTokens int64       `json:"max_tokens"`
+	System    []textBlock `json:"system"`
 	Messages  []struct {
 		Role    string `json:"role"`
 		Content []struct {
@@ -60,7 +64,7 @@ type sent struct {
 			Thinking  string          `json:"thinking"`
 			Signature string          `json:"signature"`
 			Data      string          `json:"data"`
-			Content   []struct{ Text string }
+			Content   []textBlock     `json:"content"`
 		} `json:"content"`
 	} `json:"messages"`
 	Tools    []json.RawMessage `json:"tools"`

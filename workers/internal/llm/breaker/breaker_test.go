@@ -57,6 +57,16 @@ func call(t *testing.T, p llm.Provider, name string) *llm.Error {
 	return e
 }
 
+// fail makes calls of "m" that must fail.
+func fail(t *testing.T, p llm.Provider, calls int) {
+	t.Helper()
+	for range calls {
+		if call(t, p, "m") == nil {
+			t.Error("got an answer")
+		}
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	behind := func(t *testing.T, m llm.Model) llm.Model {
@@ -81,9 +91,7 @@ func TestOpensAfterFaultsAndProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down, other := &failing{err: llm.NewError(llm.KindUnavailable, nil)}, &failing{}
 		p := breaker.New(provider{"m": down, "other": other})
-		for range 5 {
-			call(t, p, "m")
-		}
+		fail(t, p, 5)
 		<-time.After(4 * time.Second)
 		e := call(t, p, "m")
 		if down.calls != 5 || e == nil || e.Kind != llm.KindUnavailable || !e.Retryable || e.RetryAfter != 6*time.Second {
@@ -94,16 +102,18 @@ func TestOpensAfterFaultsAndProbes(t *testing.T) {
 		}
 
 		<-time.After(e.RetryAfter + time.Millisecond)
-		if call(t, p, "m"); down.calls != 6 {
+		if fail(t, p, 1); down.calls != 6 {
 			t.Errorf("no call was let through: %d", down.calls)
 		}
-		if call(t, p, "m"); down.calls != 6 {
+		if fail(t, p, 1); down.calls != 6 {
 			t.Error("a failed probe did not open the breaker again")
 		}
 		<-time.After(11 * time.Second)
 		down.err = nil
-		if call(t, p, "m") != nil || call(t, p, "m") != nil {
-			t.Error("an answer did not close the breaker")
+		for range 2 {
+			if e := call(t, p, "m"); e != nil {
+				t.Errorf("an answer did not close the breaker: %v", e)
+			}
 		}
 	})
 }
@@ -114,9 +124,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		fault := scripted.Call{Err: llm.NewError(llm.KindTimeout, nil)}
 		m := scripted.New("m", fault, fault, fault, fault, fault, scripted.Call{Hang: true}, scripted.Call{Deltas: []string{"a"}, Hang: true}, scripted.Call{Deltas: []string{"b"}})
 		p := breaker.New(provider{"m": m})
-		for range 5 {
-			call(t, p, "m")
-		}
+		fail(t, p, 5)
 		<-time.After(11 * time.Second)
 		probe := func(ctx context.Context) {
 			guarded, err := p.Model("m")
@@ -172,11 +180,12 @@ func TestAnswersBetweenFaults(t *testing.T) {
 	m := &failing{}
 	p := breaker.New(provider{"m": m})
 	for i := range 40 {
-		m.err = nil
-		if i%5 != 0 {
+		if m.err = nil; i%5 != 0 {
 			m.err = llm.NewError(llm.KindTruncated, nil)
 		}
-		call(t, p, "m")
+		if e := call(t, p, "m"); (e == nil) != (m.err == nil) {
+			t.Errorf("call %d: %v", i, e)
+		}
 	}
 	if m.calls != 40 {
 		t.Errorf("%d calls", m.calls)

@@ -107,9 +107,13 @@ func withoutName(text, name string) string {
 	return regexp.MustCompile(`(?i)`+regexp.QuoteMeta(name)).ReplaceAllString(text, " ")
 }
 
+// maxObjects bounds how many braces are tried for an object: each costs a reading.
+const maxObjects = 32
+
 // jsonIn gives the first JSON object that a message contains, or an empty one, and the text around it.
 func jsonIn(message string) (args map[string]any, rest string) {
-	for from := 0; from < len(message); from++ {
+	from := 0
+	for range maxObjects {
 		at := strings.IndexByte(message[from:], '{')
 		if at < 0 {
 			break
@@ -117,19 +121,14 @@ func jsonIn(message string) (args map[string]any, rest string) {
 		from += at
 		dec := json.NewDecoder(strings.NewReader(message[from:]))
 		dec.UseNumber()
-		if dec.Decode(&args) == nil && args != nil {
+		if dec.Decode(&args) == nil {
 			return args, message[:from] + " " + message[from+int(dec.InputOffset()):]
 		}
 		args = nil
-		if from > maxObjectStart {
-			break
-		}
+		from++
 	}
 	return map[string]any{}, message
 }
-
-// maxObjectStart bounds where in a message an object is looked for: each brace costs a reading.
-const maxObjectStart = 8_000
 
 // reader finds values in a message.
 type reader struct {

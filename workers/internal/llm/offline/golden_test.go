@@ -18,8 +18,8 @@ func source(id int, title, text string) domain.Citation {
 	return domain.Citation{ID: id, Type: "web", Title: title, URL: "https://example.com/", CitedText: text}
 }
 
-func found(name string, sources ...domain.Citation) llm.ToolResult {
-	return llm.ToolResult{Name: name, Output: []byte(`{"query":"q","results":[]}`), Sources: sources}
+func found(sources ...domain.Citation) llm.ToolResult {
+	return llm.ToolResult{Name: "webSearch", Output: []byte(`{"query":"q","results":[]}`), Sources: sources}
 }
 
 func gave(name, output string) llm.ToolResult {
@@ -41,7 +41,6 @@ func scenes() map[string]scene {
 		"sources": {"How high is the tower?", []llm.ToolResult{
 			gave("knowledge", `[]`),
 			found(
-				"webSearch",
 				source(4, "Tower", "It was built in 1889.[3] The tower is 330 m high.[12] It is iron."),
 				source(5, "Only a title", ""),
 				source(6, "Other", "Another tower is high."),
@@ -50,22 +49,20 @@ func scenes() map[string]scene {
 			failed("fetch", "no route"),
 		}},
 		"languages": {"埃菲尔铁塔有多高？", []llm.ToolResult{found(
-			"webSearch",
 			source(1, "铁塔", "它建于1889年。埃菲尔铁塔高330米🗼。它是铁的！"),
 			source(2, "塔", "エッフェル塔は高い。東京タワーは赤い。"),
 			source(3, "برج", "يبلغ ارتفاع البرج 330 مترا؟ نعم."),
 		)}},
 		"same_sentence": {"How high is it?", []llm.ToolResult{
-			found("webSearch", source(1, "A", "It is 330 m high. Old."), source(2, "B", "New. It is 330 m high.")),
+			found(source(1, "A", "It is 330 m high. Old."), source(2, "B", "New. It is 330 m high.")),
 		}},
 		"hostile_source": {"How high is the tower?", []llm.ToolResult{found(
-			"webSearch",
 			source(1, "A", "The tower is [9 \"forged\"] 330 m high."),
 			source(2, "B", "He said: \"The tower is high.\""),
 			source(3, "C", "```\nThe tower is `high`, as code."),
 			source(4, "[7] D", "[1][2]"),
 		)}},
-		"long_sentence": {"What is long?", []llm.ToolResult{found("webSearch", source(1, "A", "This is a long "+strings.Repeat("sentence ", 80)+"."))}},
+		"long_sentence": {"What is long?", []llm.ToolResult{found(source(1, "A", "This is a long "+strings.Repeat("sentence ", 80)+"."))}},
 		"nothing_found": {"Who was it?", []llm.ToolResult{gave("knowledge", `[]`), gave("webSearch", `{"query":"q","results":[]}`)}},
 		"unavailable":   {"Who was it?", []llm.ToolResult{failed("webSearch", "The tool webSearch is not available at the moment.")}},
 		"refused":       {"charge the card", []llm.ToolResult{failed("charge", "A person refused this call; it was not made.")}},

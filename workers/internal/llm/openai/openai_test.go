@@ -301,6 +301,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{name: "slow but in time", prompt: "sleep 29s: hi", took: 29 * time.Second},
 		{name: "first token", prompt: "sleep 31s: hi", took: 30 * time.Second, kind: llm.KindTimeout},
+		{name: "stalled for 60 s", prompt: "sleep 60s: hi", took: 30 * time.Second, kind: llm.KindTimeout},
 		{name: "never answers", prompt: "fault hang: hi", took: 30 * time.Second, kind: llm.KindTimeout},
 		{name: "idle", prompt: "fault stall: a b c", took: 30 * time.Second, kind: llm.KindTimeout},
 		{name: "keep-alives are no chunks", serve: trickle(": still here\n\n", time.Second), took: 30 * time.Second, kind: llm.KindTimeout},

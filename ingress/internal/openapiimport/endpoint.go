@@ -1,0 +1,244 @@
+package openapiimport
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/shared/endpoint"
+	"parley/shared/schema"
+)
+
+const (
+	maxDescription = 1000     // characters
+	maxSchema      = 16 << 10 // bytes
+)
+
+// endpoint makes an endpoint of an operation. A skip as error is the reason why it cannot be one.
+func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
+	e := domain.Endpoint{Name: o.name, Method: o.method, Description: description(o.body)}
+	if o.broken != nil {
+		return e, o.broken
+	}
+	effect, known := sideEffect(o.method)
+	if !known {
+		return e, skip("The method " + o.method + " is not supported.")
+	}
+	e.SideEffect = domain.SideEffect(effect)
+	if !d.permits(o) {
+		return e, skip("It needs a key in its query or in a cookie, where no secret can be kept.")
+	}
+	server, err := d.server(o, b)
+	if err != nil {
+		return e, err
+	}
+	parameters, err := d.parameters(o)
+	if err != nil {
+		return e, err
+	}
+	for _, bound := range bounds {
+		pass := bound
+		pass.d = d
+		e.URL, e.InputSchema, err = pass.arguments(o, server, parameters)
+		if !errors.Is(err, tooLarge) {
+			break
+		}
+	}
+	return e, err
+}
+
+func description(operation map[string]any) string {
+	summary, text := clean(stringOf(operation, "summary")), clean(stringOf(operation, "description"))
+	switch {
+	case summary == "" || strings.HasPrefix(text, summary):
+	case text == "":
+		text = summary
+	default:
+		text = summary + "\n\n" + text
+	}
+	return shorten(text, maxDescription-1) // and the sign that there was more
+}
+
+// permits reports whether an operation can be called with no more than headers as credentials.
+func (d *document) permits(o operation) bool {
+	requirements, given := o.body["security"].([]any)
+	if !given {
+		requirements = listOf(d.root, "security")
+	}
+	for _, one := range requirements {
+		schemes, _ := one.(map[string]any)
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(schemes)), d.unfitScheme) {
+			return true
+		}
+	}
+	return len(requirements) == 0
+}
+
+func (d *document) unfitScheme(name string) bool {
+	components, _ := d.root["components"].(map[string]any)
+	schemes, _ := components["securitySchemes"].(map[string]any)
+	scheme, err := d.object(schemes[name])
+	return err == nil && scheme["type"] == "apiKey" && scheme["in"] != "header"
+}
+
+var variable = regexp.MustCompile(`\{[^{}]*\}`)
+
+// arguments gives the address with its variables and the schema of the arguments.
+func (p *pass) arguments(o operation, server string, parameters []parameter) (string, any, error) {
+	body, hasBody, err := p.body(o)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := name(parameters, body); err != nil {
+		return "", nil, err
+	}
+	if !hasBody {
+		body.additional = false // anything else would go out as a query
+	}
+	for _, param := range parameters {
+		if body.properties[param.argument], err = p.parameter(param); err != nil {
+			return "", nil, err
+		}
+		if param.required {
+			body.required[param.argument] = true
+		}
+	}
+	input, err := finish(body)
+	if err != nil {
+		return "", nil, err
+	}
+	address, err := addressOf(server+o.path, parameters)
+	return address, input, err
+}
+
+// addressOf puts the names of arguments where the parameters' values go.
+func addressOf(address string, parameters []parameter) (string, error) {
+	inPath := map[string]string{}
+	var pairs []string
+	for _, param := range parameters {
+		if param.in == "path" {
+			inPath["{"+param.name+"}"] = "{" + param.argument + "}"
+			continue
+		}
+		pairs = append(pairs, param.pair())
+	}
+	address = variable.ReplaceAllStringFunc(address, func(found string) string { return inPath[found] })
+	if len(pairs) > 0 {
+		separator := "?"
+		if strings.Contains(address, "?") {
+			separator = "&"
+		}
+		address += separator + strings.Join(pairs, "&")
+	}
+	if _, err := endpoint.Parse(address); err != nil {
+		return "", skip("Its address " + err.Error() + ".")
+	}
+	return address, nil
+}
+
+// finish makes the schema of a tool's arguments, and judges it.
+func finish(s shape) (any, error) {
+	input := map[string]any{"type": "object", "properties": s.properties}
+	if s.additional != nil {
+		input["additionalProperties"] = s.additional
+	}
+	for name := range s.required {
+		if _, known := s.properties[name]; !known {
+			s.properties[name] = map[string]any{}
+		}
+	}
+	if len(s.required) > 0 {
+		input["required"] = slices.Sorted(maps.Keys(s.required))
+	}
+	raw, err := json.Marshal(input)
+	if err != nil {
+		return nil, skip("Its arguments cannot be described.")
+	}
+	if len(raw) > maxSchema {
+		return nil, tooLarge
+	}
+	if _, err := schema.Compile(raw); err != nil {
+		return nil, skip(shorten(fmt.Sprintf("The schema of its arguments cannot be used: %v.", err), 300))
+	}
+	var plain map[string]any
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		return nil, skip("Its arguments cannot be described.")
+	}
+	return plain, nil
+}
+
+// argumentName is what model providers take as the name of an argument.
+var argumentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// body gives the shape of an operation's JSON body; false when it has none.
+func (p *pass) body(o operation) (shape, bool, error) {
+	none := shape{properties: map[string]any{}, required: map[string]bool{}}
+	if o.body["requestBody"] == nil {
+		return none, false, nil
+	}
+	request, err := p.d.object(o.body["requestBody"])
+	if err != nil {
+		return none, false, err
+	}
+	needed := request["required"] == true
+	if o.method == http.MethodGet || o.method == http.MethodHead || o.method == http.MethodDelete {
+		if needed {
+			return none, false, skip("Its method is not sent with a body.")
+		}
+		return none, false, nil
+	}
+	content, _ := request["content"].(map[string]any)
+	media, found := jsonOf(content)
+	switch {
+	case !found && needed:
+		return none, false, skip("Its body is not JSON.")
+	case !found:
+		return none, false, nil
+	}
+	object, err := p.d.object(media)
+	if err != nil {
+		return none, false, err
+	}
+	described, given := object["schema"]
+	if !given {
+		return none, true, nil
+	}
+	s, err := p.shape(described)
+	if err != nil {
+		return s, true, err
+	}
+	return s, true, s.nameable()
+}
+
+// nameable leaves properties out whose names model providers do not take.
+func (s *shape) nameable() error {
+	for name := range s.properties {
+		if argumentName.MatchString(name) {
+			continue
+		}
+		if s.required[name] {
+			return skip("Its body needs a property whose name models cannot use.")
+		}
+		delete(s.properties, name)
+	}
+	return nil
+}
+
+// jsonOf finds the JSON among a body's media types.
+func jsonOf(content map[string]any) (any, bool) {
+	for _, wanted := range []string{"application/json", "application/*", "*/*"} {
+		for _, kind := range slices.Sorted(maps.Keys(content)) {
+			plain, _, _ := strings.Cut(kind, ";")
+			if strings.EqualFold(strings.TrimSpace(plain), wanted) {
+				return content[kind], true
+			}
+		}
+	}
+	return nil, false
+}

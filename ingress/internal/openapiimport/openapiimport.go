@@ -1,0 +1,107 @@
+package openapiimport
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"parley/shared/domain"
+)
+
+const (
+	maxDocument  = 2 << 20 // bytes
+	maxEndpoints = 32
+	maxWork      = 3_000_000 // values looked at for all operations together
+)
+
+// Options say what of a document is wanted.
+type Options struct {
+	Operations []string // operation ids, or "METHOD /path"; empty: all
+	// ServerURL is used instead of the document's servers, and is what relative ones are relative to.
+	ServerURL string
+}
+
+// Skipped is an operation that cannot become an endpoint.
+type Skipped struct {
+	Operation string
+	Reason    string
+}
+
+// Codes of problems, as the API has them.
+const (
+	CodeRequired  = "required"
+	CodeInvalid   = "invalid_value"
+	CodeDuplicate = "duplicate"
+	CodeTooLong   = "too_long"
+	CodeTooDeep   = "too_deep"
+)
+
+// Problem says what is wrong with a field of the request: document, operations, operations[i] or serverUrl.
+type Problem struct {
+	Field   string
+	Code    string
+	Message string // goes on after the field's name
+}
+
+// Invalid is the error of a request from which nothing can be imported.
+type Invalid struct{ Problems []Problem }
+
+// Error gives all problems.
+func (e *Invalid) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.Field + " " + p.Message
+	}
+	return strings.Join(texts, "; ")
+}
+
+func invalid(field, code, format string, args ...any) *Invalid {
+	return &Invalid{Problems: []Problem{{Field: field, Code: code, Message: fmt.Sprintf(format, args...)}}}
+}
+
+// Convert makes endpoints of a document's operations, in the order of their paths. Its error is an *Invalid.
+func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
+	d, err := open(document)
+	if err != nil {
+		return nil, nil, err
+	}
+	operations := d.operations()
+	if len(operations) == 0 {
+		return nil, nil, invalid("document", CodeInvalid, "has no operations under paths")
+	}
+	base, err := baseOf(o.ServerURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(o.Operations) > 0 {
+		if operations, err = choose(operations, o.Operations); err != nil {
+			return nil, nil, err
+		}
+	}
+	return d.convert(operations, base)
+}
+
+// skip is an error that makes an operation be skipped: its text is the reason.
+type skip string
+
+// Error gives the reason.
+func (s skip) Error() string { return string(s) }
+
+func (d *document) convert(operations []operation, base *base) ([]domain.Endpoint, []Skipped, error) {
+	endpoints, skipped := []domain.Endpoint{}, []Skipped{}
+	for _, op := range operations {
+		endpoint, err := d.endpoint(op, base)
+		var reason skip
+		switch {
+		case errors.As(err, &reason):
+			skipped = append(skipped, Skipped{Operation: op.label(), Reason: string(reason)})
+			continue
+		case err != nil:
+			return nil, nil, err
+		case len(endpoints) == maxEndpoints:
+			return nil, nil, invalid("operations", CodeRequired, "must name at most %d operations: the document has more", maxEndpoints)
+		}
+		endpoints = append(endpoints, endpoint)
+	}
+	return endpoints, skipped, nil
+}

@@ -1,0 +1,153 @@
+package openapiimport
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// verbs are the methods of a path item, in the order of their endpoints.
+var verbs = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
+
+// operation is one method of one path.
+type operation struct {
+	path   string
+	method string // in capitals
+	id     string // operationId, "" when it has none
+	name   string // of the endpoint
+	item   map[string]any
+	body   map[string]any
+	broken error // why it cannot be read any further
+}
+
+// label is what people know an operation by.
+func (o operation) label() string {
+	if o.id != "" {
+		return shorten(clean(o.id), maxLabel)
+	}
+	return shorten(clean(o.method+" "+o.path), maxLabel)
+}
+
+const maxLabel = 200
+
+// operations gives all operations. Their names depend on the whole document, so that they are the same whichever of
+// them are imported.
+func (d *document) operations() []operation {
+	paths, _ := d.root["paths"].(map[string]any)
+	var all []operation
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		if !strings.HasPrefix(path, "/") {
+			continue // an extension
+		}
+		item, err := d.object(paths[path])
+		if err != nil {
+			all = append(all, operation{path: path, method: "*", broken: err})
+			continue
+		}
+		for _, verb := range verbs {
+			body, found := item[verb]
+			if !found {
+				continue
+			}
+			o := operation{path: path, method: strings.ToUpper(verb), item: item}
+			if o.body, found = body.(map[string]any); !found {
+				o.broken = skip("It is no object.")
+			}
+			o.id, _ = o.body["operationId"].(string)
+			all = append(all, o)
+		}
+	}
+	taken := map[string]bool{}
+	for i := range all {
+		all[i].name = nameOf(all[i], taken)
+	}
+	return all
+}
+
+var (
+	unfit    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
+)
+
+const maxName = 64
+
+// nameOf makes a tool's name that no operation before has.
+func nameOf(o operation, taken map[string]bool) string {
+	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
+	if plain == "" {
+		plain = strings.ToLower(o.method) + "_" + strings.Trim(unfit.ReplaceAllString(o.path, "_"), "_")
+	}
+	if slices.Contains(ownTools, plain) {
+		plain = "api_" + plain
+	}
+	name := plain[:min(len(plain), maxName)]
+	for n := 2; taken[name]; n++ {
+		end := fmt.Sprint("_", n)
+		name = plain[:min(len(plain), maxName-len(end))] + end
+	}
+	taken[name] = true
+	return name
+}
+
+// choose finds the operations that are named; all names that fit none, or not just one, are reported.
+func choose(all []operation, named []string) ([]operation, error) {
+	if len(named) > maxEndpoints {
+		return nil, invalid("operations", CodeTooLong, "must have at most %d entries, not %d", maxEndpoints, len(named))
+	}
+	var problems []Problem
+	chosen := map[int]bool{}
+	for i, name := range named {
+		field := fmt.Sprintf("operations[%d]", i)
+		found := find(all, name)
+		switch {
+		case len(found) == 0:
+			problems = append(problems, Problem{field, CodeInvalid, `is neither an operationId nor "METHOD /path" of the document`})
+		case len(found) > 1:
+			problems = append(problems, Problem{field, CodeInvalid, `is the operationId of several operations: name it as "METHOD /path"`})
+		case chosen[found[0]]:
+			problems = append(problems, Problem{field, CodeDuplicate, "names an operation a second time"})
+		default:
+			chosen[found[0]] = true
+		}
+	}
+	if problems != nil {
+		return nil, &Invalid{Problems: problems}
+	}
+	wanted := make([]operation, 0, len(chosen))
+	for _, i := range slices.Sorted(maps.Keys(chosen)) {
+		wanted = append(wanted, all[i])
+	}
+	return wanted, nil
+}
+
+func find(all []operation, name string) []int {
+	var found []int
+	method, path, _ := strings.Cut(strings.TrimSpace(name), " ")
+	method, path = strings.ToUpper(method), strings.TrimSpace(path)
+	for i, o := range all {
+		if o.method == method && o.path == path {
+			return []int{i}
+		}
+		if o.id != "" && o.id == name {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// sideEffect of a method, as HTTP has it.
+func sideEffect(method string) (effect string, known bool) {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return "none", true
+	case http.MethodPut, http.MethodDelete:
+		return "idempotent", true
+	case http.MethodPost, http.MethodPatch:
+		return "unsafe", true
+	default:
+		return "", false
+	}
+}

@@ -1,0 +1,198 @@
+package openapiimport
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// parameter is a part of an address that a call fills.
+type parameter struct {
+	in          string // path or query
+	name        string
+	argument    string // the name that models give it by
+	required    bool
+	description string
+	schema      any
+	joined      string // a list is given as one text, with this between its values
+}
+
+// pair is a query parameter in a template.
+func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.argument + "}" }
+
+// Headers that OpenAPI says are described elsewhere.
+var otherHeaders = []string{"accept", "content-type", "authorization"}
+
+// parameters gives an operation's own and its path's, those of the path's variables first and the rest in their order.
+func (d *document) parameters(o operation) ([]parameter, error) {
+	var all []parameter
+	for _, list := range [][]any{listOf(o.body, "parameters"), listOf(o.item, "parameters")} {
+		for _, v := range list {
+			object, err := d.object(v)
+			if err != nil {
+				return nil, err
+			}
+			in, name := stringOf(object, "in"), stringOf(object, "name")
+			if slices.ContainsFunc(all, func(p parameter) bool { return p.in == in && p.name == name }) {
+				continue // the operation's own goes before the path's
+			}
+			param, err := d.parameter(object)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, param)
+		}
+	}
+	var wanted []parameter
+	for _, found := range variable.FindAllString(o.path, -1) {
+		param := parameter{in: "path", name: strings.Trim(found, "{}"), schema: map[string]any{"type": "string"}}
+		if i := slices.IndexFunc(all, func(p parameter) bool { return p.in == "path" && p.name == param.name }); i >= 0 {
+			param = all[i]
+		}
+		param.required = true
+		if !slices.ContainsFunc(wanted, func(p parameter) bool { return p.name == param.name }) {
+			wanted = append(wanted, param)
+		}
+	}
+	for _, param := range all {
+		if param.in == "query" {
+			wanted = append(wanted, param)
+		}
+	}
+	return wanted, nil
+}
+
+// parameter reads one. Optional ones that cannot be filled come back as of no place, and are left out.
+func (d *document) parameter(object map[string]any) (parameter, error) {
+	p := parameter{in: stringOf(object, "in"), name: stringOf(object, "name"), description: stringOf(object, "description")}
+	p.required = object["required"] == true || p.in == "path"
+	p.schema = object["schema"]
+	var reason string
+	switch {
+	case p.name == "":
+		reason = "has no name"
+	case p.in == "header" && slices.Contains(otherHeaders, strings.ToLower(p.name)):
+		p.required = false
+		reason = "is described elsewhere"
+	case p.in == "header":
+		reason = "is a header: add it to the endpoint's headers by hand"
+	case p.in == "cookie":
+		reason = "is a cookie"
+	case p.in != "path" && p.in != "query":
+		reason = "is in a place that OpenAPI does not know"
+	case object["content"] != nil:
+		reason = "has a form of its own"
+	default:
+		reason = d.form(object, &p)
+	}
+	if reason == "" {
+		return p, nil
+	}
+	if p.required {
+		return p, skip("Its parameter " + shorten(clean(p.name), 64) + " " + reason + ".")
+	}
+	p.in = "left out, in " + p.in
+	return p, nil
+}
+
+// form decides how a parameter's values are written; a reason why they cannot be comes back.
+func (d *document) form(object map[string]any, p *parameter) (reason string) {
+	if p.schema == nil {
+		p.schema = map[string]any{"type": "string"}
+	}
+	style := stringOf(object, "style")
+	if style == "" {
+		style = map[string]string{"path": "simple", "query": "form"}[p.in]
+	}
+	explode, given := object["explode"].(bool)
+	if !given {
+		explode = style == "form"
+	}
+	switch d.kind(p.schema) {
+	case "object":
+		return "is an object, which no part of an address is"
+	case "array":
+		between, known := map[string]string{"simple": ",", "form": ",", "spaceDelimited": " ", "pipeDelimited": "|"}[style]
+		if !known {
+			return "has a style that is not supported"
+		}
+		if p.in == "path" || !explode {
+			p.joined = between
+		}
+	default:
+		if style != "simple" && style != "form" {
+			return "has a style that is not supported"
+		}
+	}
+	return ""
+}
+
+// kind is what a schema is of, as far as that can be seen from outside.
+func (d *document) kind(schema any) string {
+	object, err := d.object(schema)
+	if err != nil {
+		return "" // whoever copies the schema finds out
+	}
+	kinds, _ := object["type"].([]any)
+	for _, kind := range []string{"object", "array"} {
+		if object["type"] == kind || slices.Contains(kinds, any(kind)) {
+			return kind
+		}
+	}
+	if _, found := object["properties"]; found {
+		return "object"
+	}
+	return ""
+}
+
+// parameter gives the schema of an argument.
+func (p *pass) parameter(param parameter) (any, error) {
+	said := param.description
+	if param.joined != "" {
+		if inner, _ := p.d.object(param.schema); said == "" {
+			said = stringOf(inner, "description")
+		}
+		between := map[string]string{",": "commas", " ": "spaces", "|": "the sign |"}[param.joined]
+		said = strings.TrimSpace(p.text(said, max(p.texts, 80)) + "\nSeveral values are separated by " + between + ".")
+		return map[string]any{"type": "string", "description": said}, nil
+	}
+	copied, err := p.schema(param.schema, 1)
+	if err != nil {
+		return nil, err
+	}
+	if text := p.text(said, max(p.texts, 80)); text != "" {
+		if object, ok := copied.(map[string]any); ok {
+			object["description"] = text
+		}
+	}
+	return copied, nil
+}
+
+var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+
+// name gives each parameter a name that no other argument has: a body's property keeps its own.
+func name(parameters []parameter, body shape) error {
+	taken := map[string]bool{}
+	for property := range body.properties {
+		taken[property] = true
+	}
+	for property := range body.required {
+		taken[property] = true
+	}
+	for i, param := range parameters {
+		plain := strings.Trim(unfitArgument.ReplaceAllString(param.name, "_"), "_")
+		for _, candidate := range []string{plain, param.in + "_" + plain} {
+			if argumentName.MatchString(candidate) && !taken[candidate] {
+				parameters[i].argument = candidate
+				taken[candidate] = true
+				break
+			}
+			parameters[i].argument = ""
+		}
+		if parameters[i].argument == "" {
+			return skip("Its parameter " + shorten(clean(param.name), 64) + " has a name that models cannot use, or that is taken.")
+		}
+	}
+	return nil
+}

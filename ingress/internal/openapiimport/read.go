@@ -1,0 +1,229 @@
+package openapiimport
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	yaml "github.com/oasdiff/yaml3"
+)
+
+const (
+	maxDepth  = 64
+	maxValues = 500_000
+)
+
+// document is an OpenAPI document as plain JSON values.
+type document struct {
+	root   map[string]any
+	legacy bool // 3.0, whose schemas are a dialect of their own
+	work   int  // what is left
+}
+
+// open reads a document and its version.
+func open(raw []byte) (*document, error) {
+	if len(raw) > maxDocument {
+		return nil, invalid("document", CodeTooLong, "must have at most %d bytes, not %d", maxDocument, len(raw))
+	}
+	value, err := parse(bytes.TrimPrefix(raw, []byte("\ufeff")))
+	var known *Invalid
+	switch {
+	case errors.As(err, &known):
+		return nil, known
+	case err != nil:
+		return nil, invalid("document", CodeInvalid, "is neither JSON nor YAML: %s", shorten(err.Error(), 200))
+	}
+	root, ok := value.(map[string]any)
+	if !ok {
+		return nil, invalid("document", CodeInvalid, "must be an OpenAPI document: an object")
+	}
+	d := &document{root: root, work: maxWork}
+	version, _ := root["openapi"].(string)
+	switch {
+	case strings.HasPrefix(version, "3.0.") || version == "3.0":
+		d.legacy = true
+	case strings.HasPrefix(version, "3.1.") || version == "3.1":
+	case root["swagger"] != nil:
+		return nil, invalid("document", CodeInvalid, "must be OpenAPI 3.0 or 3.1: Swagger 2.0 must be converted before")
+	default:
+		return nil, invalid("document", CodeInvalid, "must be OpenAPI 3.0 or 3.1, as its field openapi says")
+	}
+	if _, ok := root["paths"].(map[string]any); !ok {
+		return nil, invalid("document", CodeInvalid, "must have paths")
+	}
+	return d, nil
+}
+
+// parse reads JSON or YAML into the values that encoding/json makes.
+func parse(raw []byte) (value any, err error) {
+	if !utf8.Valid(raw) {
+		return nil, errors.New("it is not UTF-8")
+	}
+	if strings.HasPrefix(strings.TrimLeft(string(raw[:min(len(raw), 1024)]), " \t\r\n"), "{") {
+		if err := json.Unmarshal(raw, &value); err != nil {
+			return nil, fmt.Errorf("reading JSON: %w", err)
+		}
+		r := reader{left: maxValues}
+		return value, r.measure(value, 0)
+	}
+	defer func() {
+		if recover() != nil { // the library gives up on some texts in this way
+			value, err = nil, errors.New("reading YAML: it cannot be read")
+		}
+	}()
+	var node yaml.Node
+	if err := yaml.Unmarshal(raw, &node); err != nil {
+		return nil, fmt.Errorf("reading YAML: %w", err)
+	}
+	r := reader{left: maxValues}
+	return r.value(&node, 0)
+}
+
+var (
+	errDeep = invalid("document", CodeTooDeep, "must be nested at most %d levels deep", maxDepth)
+	errMany = invalid("document", CodeTooLong, "must hold at most %d values", maxValues)
+)
+
+// reader makes JSON values of YAML nodes. Aliases are copied, so what they may grow to is bounded.
+type reader struct{ left int }
+
+func (r *reader) take(depth int) error {
+	r.left--
+	switch {
+	case r.left < 0:
+		return errMany
+	case depth > maxDepth:
+		return errDeep
+	default:
+		return nil
+	}
+}
+
+func (r *reader) measure(value any, depth int) error {
+	if err := r.take(depth); err != nil {
+		return err
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			if err := r.measure(inner, depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if err := r.measure(inner, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *reader) value(n *yaml.Node, depth int) (any, error) {
+	if err := r.take(depth); err != nil {
+		return nil, err
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		if len(n.Content) == 1 {
+			return r.value(n.Content[0], depth)
+		}
+		return nil, nil //nolint:nilnil // an empty document is null
+	case yaml.AliasNode:
+		return r.value(n.Alias, depth+1)
+	case yaml.MappingNode:
+		return r.mapping(n, depth)
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(n.Content))
+		for _, inner := range n.Content {
+			v, err := r.value(inner, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		return list, nil
+	case yaml.ScalarNode:
+		return scalar(n)
+	default:
+		return nil, nil //nolint:nilnil // an empty document is null
+	}
+}
+
+func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
+	object, merged := make(map[string]any, len(n.Content)/2), map[string]any{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i]
+		v, err := r.value(n.Content[i+1], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case name.Kind != yaml.ScalarNode:
+			return nil, fmt.Errorf("line %d: a key is no text", name.Line)
+		case name.ShortTag() == "!!merge":
+			merge(merged, v)
+			continue
+		}
+		if _, twice := object[name.Value]; twice {
+			return nil, fmt.Errorf("line %d: the key %s comes twice", name.Line, shorten(name.Value, 60))
+		}
+		object[name.Value] = v
+	}
+	for key, v := range merged {
+		if _, own := object[key]; !own {
+			object[key] = v
+		}
+	}
+	return object, nil
+}
+
+// merge takes in what a merge key names: an object, or several, of which the first wins.
+func merge(into map[string]any, value any) {
+	list, several := value.([]any)
+	if !several {
+		list = []any{value}
+	}
+	for _, one := range list {
+		object, _ := one.(map[string]any)
+		for key, v := range object {
+			if _, known := into[key]; !known {
+				into[key] = v
+			}
+		}
+	}
+}
+
+func scalar(n *yaml.Node) (any, error) {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil, nil //nolint:nilnil // is what null is
+	case "!!bool":
+		var b bool
+		if err := n.Decode(&b); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n.Line, err)
+		}
+		return b, nil
+	case "!!int", "!!float":
+		var f float64
+		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return n.Value, nil //nolint:nilerr // what is no number in JSON stays a text
+		}
+		return f, nil
+	default: // dates too are texts in JSON
+		return n.Value, nil
+	}
+}
+
+func shorten(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "…"
+}

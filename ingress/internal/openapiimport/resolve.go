@@ -1,0 +1,81 @@
+package openapiimport
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxHops   = 16
+	elsewhere = skip("It refers to another document, which is not read.")
+	nowhere   = skip("It refers to something that is not in the document.")
+	circular  = skip("It refers to itself.")
+)
+
+// object follows references until there is an object.
+func (d *document) object(value any) (map[string]any, error) {
+	for range maxHops {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, skip("A part of it is no object.")
+		}
+		ref, ok := object["$ref"].(string)
+		if !ok {
+			return object, nil
+		}
+		var err error
+		if value, err = d.lookup(ref); err != nil {
+			return nil, err
+		}
+	}
+	return nil, circular
+}
+
+// lookup finds what a reference leads to.
+func (d *document) lookup(ref string) (any, error) {
+	pointer, local := strings.CutPrefix(ref, "#")
+	if !local {
+		return nil, elsewhere
+	}
+	pointer, err := url.PathUnescape(pointer)
+	if err != nil || pointer != "" && !strings.HasPrefix(pointer, "/") {
+		return nil, nowhere
+	}
+	var at any = d.root
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if d.work--; d.work < 0 {
+			return nil, errWork
+		}
+		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+		switch v := at.(type) {
+		case map[string]any:
+			inner, found := v[part]
+			if !found {
+				return nil, nowhere
+			}
+			at = inner
+		case []any:
+			i, err := strconv.ParseUint(part, 10, 31)
+			if err != nil || i >= uint64(len(v)) {
+				return nil, nowhere
+			}
+			at = v[i]
+		default:
+			return nil, nowhere
+		}
+	}
+	return at, nil
+}
+
+var errWork = invalid("document", CodeTooLong, "is too entangled to be imported as a whole: name fewer operations")
+
+func stringOf(object map[string]any, key string) string {
+	text, _ := object[key].(string)
+	return text
+}
+
+func listOf(object map[string]any, key string) []any {
+	list, _ := object[key].([]any)
+	return list
+}

@@ -1,0 +1,315 @@
+package openapiimport
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// How a schema's keywords are gone through. Whatever is in none of the lists is left out: what only documents a schema,
+// and what a reference would be needed for.
+var (
+	single = []string{
+		"not", "additionalProperties", "items", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems",
+	}
+	several = []string{"allOf", "oneOf", "anyOf", "prefixItems"}
+	named   = []string{"properties", "patternProperties", "dependentSchemas"}
+	plain   = []string{
+		"type", "enum", "const", "default", "format", "pattern", "maxLength", "minLength", "maximum", "minimum", "exclusiveMaximum",
+		"exclusiveMinimum", "multipleOf", "maxItems", "minItems", "uniqueItems", "maxProperties", "minProperties", "required",
+		"dependentRequired", "minContains", "maxContains",
+	}
+)
+
+// pass copies schemas with every reference replaced, under bounds of its own.
+type pass struct {
+	d      *document
+	left   int      // values that may be copied
+	depth  int      // of schemas in schemas
+	texts  int      // characters of descriptions
+	within []string // references that are being followed
+}
+
+// tooLarge tells the caller to try again with narrower bounds.
+const tooLarge = skip("Its arguments are too large to describe.")
+
+// bounds from wide to narrow: the first within which a schema is small enough is used.
+var bounds = []pass{
+	{left: 3000, depth: 12, texts: 300},
+	{left: 3000, depth: 8, texts: 100},
+	{left: 3000, depth: 6},
+	{left: 3000, depth: 4},
+	{left: 3000, depth: 3},
+	{left: 3000, depth: 2},
+	{left: 3000, depth: 1},
+}
+
+func (p *pass) take(n int) error {
+	p.left -= n
+	p.d.work -= n
+	switch {
+	case p.d.work < 0:
+		return errWork
+	case p.left < 0:
+		return tooLarge
+	default:
+		return nil
+	}
+}
+
+// schema copies a schema that stands depth schemas deep.
+func (p *pass) schema(value any, depth int) (any, error) {
+	if err := p.take(1); err != nil {
+		return nil, err
+	}
+	if allowed, ok := value.(bool); ok {
+		if allowed {
+			return map[string]any{}, nil
+		}
+		return map[string]any{"not": map[string]any{}}, nil
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, skip("A schema of it is no object.")
+	}
+	ref, ok := object["$ref"].(string)
+	if ok {
+		return p.reference(object, ref, depth)
+	}
+	if depth > p.depth {
+		return p.stub(object), nil
+	}
+	return p.keywords(object, depth)
+}
+
+// stub says no more of a schema than what kind of value it takes.
+func (p *pass) stub(object map[string]any) any {
+	if kind, ok := object["type"].(string); ok {
+		return p.nullable(object, map[string]any{"type": kind})
+	}
+	return map[string]any{}
+}
+
+// reference copies what a reference leads to; what stands beside it counts too, but in 3.0.
+func (p *pass) reference(object map[string]any, ref string, depth int) (any, error) {
+	target, err := p.d.lookup(ref)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(p.within, ref) || len(p.within) > maxDepth {
+		inner, _ := target.(map[string]any)
+		return p.stub(inner), nil
+	}
+	p.within = append(p.within, ref)
+	copied, err := p.schema(target, depth)
+	p.within = p.within[:len(p.within)-1]
+	if err != nil || p.d.legacy || len(object) == 1 {
+		return copied, err
+	}
+	beside := maps.Clone(object)
+	delete(beside, "$ref")
+	more, err := p.keywords(beside, depth)
+	if err != nil {
+		return nil, err
+	}
+	return both(copied, more), nil
+}
+
+// both is what fits two schemas.
+func both(a, b any) any {
+	first, _ := a.(map[string]any)
+	second, _ := b.(map[string]any)
+	if len(first) == 0 {
+		return b
+	}
+	if len(second) == 0 || same(a, b) {
+		return a
+	}
+	description, described := second["description"]
+	if described && len(second) == 1 {
+		first["description"] = description
+		return a
+	}
+	return map[string]any{"allOf": []any{a, b}}
+}
+
+func (p *pass) keywords(object map[string]any, depth int) (any, error) {
+	out := map[string]any{}
+	for _, key := range plain {
+		if v, found := object[key]; found {
+			if err := p.measure(v); err != nil {
+				return nil, err
+			}
+			out[key] = v
+		}
+	}
+	if text := p.text(stringOf(object, "description"), p.texts); text != "" {
+		out["description"] = text
+	}
+	for _, key := range single {
+		v, found := object[key]
+		if _, tuple := v.([]any); !found || tuple {
+			continue
+		}
+		inner, err := p.below(key, v, depth)
+		if err != nil {
+			return nil, err
+		}
+		out[key] = inner
+	}
+	if err := p.lists(object, out, depth); err != nil {
+		return nil, err
+	}
+	if err := p.properties(object, out, depth); err != nil {
+		return nil, err
+	}
+	return p.dialect(object, out), nil
+}
+
+// below copies an inner schema; true and false stay what they are where that is usual.
+func (p *pass) below(key string, value any, depth int) (any, error) {
+	if b, ok := value.(bool); ok && key != "items" {
+		return b, nil
+	}
+	return p.schema(value, depth+1)
+}
+
+func (p *pass) lists(object, out map[string]any, depth int) error {
+	for _, key := range several {
+		list := listOf(object, key)
+		if len(list) == 0 {
+			continue
+		}
+		copied := make([]any, 0, len(list))
+		for _, v := range list {
+			inner, err := p.schema(v, depth+1)
+			if err != nil {
+				return err
+			}
+			copied = append(copied, inner)
+		}
+		out[key] = copied
+	}
+	return nil
+}
+
+// properties copies inner schemas that have names. What only answers hold is left out.
+func (p *pass) properties(object, out map[string]any, depth int) error {
+	for _, key := range named {
+		schemas, _ := object[key].(map[string]any)
+		if schemas == nil {
+			continue
+		}
+		copied := make(map[string]any, len(schemas))
+		for _, name := range slices.Sorted(maps.Keys(schemas)) {
+			if key == "properties" && p.d.readOnly(schemas[name]) {
+				out["required"] = without(out["required"], name)
+				continue
+			}
+			inner, err := p.schema(schemas[name], depth+1)
+			if err != nil {
+				return err
+			}
+			copied[name] = inner
+		}
+		out[key] = copied
+	}
+	if list, ok := out["required"].([]any); !ok || len(list) == 0 {
+		delete(out, "required")
+	}
+	return nil
+}
+
+func without(list any, name string) any {
+	names, _ := list.([]any)
+	return slices.DeleteFunc(slices.Clone(names), func(v any) bool { return v == any(name) })
+}
+
+func (d *document) readOnly(schema any) bool {
+	object, err := d.object(schema)
+	return err == nil && object["readOnly"] == true
+}
+
+// dialect turns what 3.0 writes in its own way into JSON Schema.
+func (p *pass) dialect(object, out map[string]any) any {
+	if !p.d.legacy {
+		return out
+	}
+	for exclusive, limit := range map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"} {
+		flag, ok := out[exclusive].(bool)
+		if !ok {
+			continue
+		}
+		delete(out, exclusive)
+		if at, found := out[limit]; found && flag {
+			out[exclusive] = at
+			delete(out, limit)
+		}
+	}
+	return p.nullable(object, out)
+}
+
+// nullable lets null through where 3.0 says so.
+func (p *pass) nullable(object, out map[string]any) any {
+	if !p.d.legacy || object["nullable"] != true {
+		return out
+	}
+	kind, typed := out["type"].(string)
+	if !typed {
+		return map[string]any{"anyOf": []any{out, map[string]any{"type": "null"}}}
+	}
+	out["type"] = []any{kind, "null"}
+	if list, ok := out["enum"].([]any); ok && !slices.Contains(list, nil) {
+		out["enum"] = append(slices.Clone(list), nil)
+	}
+	return out
+}
+
+// measure counts a value that is copied as it is.
+func (p *pass) measure(value any) error {
+	size := 1
+	switch v := value.(type) {
+	case string:
+		size += len(v) / 32
+	case []any:
+		for _, inner := range v {
+			if err := p.measure(inner); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, inner := range v {
+			if err := p.measure(inner); err != nil {
+				return err
+			}
+		}
+	}
+	return p.take(size)
+}
+
+func (p *pass) text(text string, most int) string {
+	if most == 0 {
+		return ""
+	}
+	return shorten(clean(text), most)
+}
+
+// clean takes out of a text what a reader would not see.
+func clean(text string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+			return ' '
+		case r == unicode.ReplacementChar, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
+			return -1
+		default:
+			return r
+		}
+	}, text))
+}
+
+func same(a, b any) bool { return reflect.DeepEqual(a, b) }

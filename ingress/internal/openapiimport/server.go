@@ -1,0 +1,77 @@
+package openapiimport
+
+import (
+	"net/url"
+	"strings"
+)
+
+// base is the server that the request names; the nil one is none.
+type base struct{ at *url.URL }
+
+const maxURL = 2048
+
+// baseOf reads the request's server.
+func baseOf(text string) (*base, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // none is needed
+	}
+	u, err := url.Parse(text)
+	switch {
+	case len(text) > maxURL:
+		return nil, invalid("serverUrl", CodeTooLong, "must have at most %d characters", maxURL)
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return nil, invalid("serverUrl", CodeInvalid, "must be an address that begins with https:// or http://")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return nil, invalid("serverUrl", CodeInvalid, "must hold no user name, query or fragment")
+	}
+	return &base{u}, nil
+}
+
+var errNoServer = invalid("serverUrl", CodeRequired, "is required: the document does not say which host it is served from")
+
+// server gives the address that an operation's path is put behind.
+func (d *document) server(o operation, b *base) (string, error) {
+	servers := listOf(o.body, "servers")
+	if len(servers) == 0 {
+		servers = listOf(o.item, "servers")
+	}
+	if len(servers) == 0 {
+		servers = listOf(d.root, "servers")
+	}
+	address := "/"
+	if len(servers) > 0 {
+		first, err := d.object(servers[0])
+		if err != nil {
+			return "", err
+		}
+		address = fill(first)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", skip("The address of its server is not valid.")
+	}
+	switch {
+	case b != nil && (u.IsAbs() || strings.Trim(u.Path, "/") == ""):
+		u = b.at
+	case b != nil:
+		u = b.at.JoinPath("/").ResolveReference(u)
+	case !u.IsAbs() && u.Host == "":
+		return "", errNoServer
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
+		return "", skip("The address of its server is none of HTTP, or holds a query.")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// fill puts the default values of a server's variables in.
+func fill(server map[string]any) string {
+	address := stringOf(server, "url")
+	variables, _ := server["variables"].(map[string]any)
+	var pairs []string
+	for name, v := range variables {
+		variable, _ := v.(map[string]any)
+		pairs = append(pairs, "{"+name+"}", stringOf(variable, "default"))
+	}
+	return strings.NewReplacer(pairs...).Replace(address)
+}

@@ -1,0 +1,170 @@
+package openapiimport
+
+import (
+	"maps"
+	"slices"
+)
+
+// shape is an object's schema taken apart: model providers take no alternatives at the top of a tool's arguments.
+type shape struct {
+	properties map[string]any
+	required   map[string]bool
+	additional any // additionalProperties, nil when nothing is said
+}
+
+const noObject = skip("Its body is no JSON object.")
+
+// shape takes a body's schema apart. Parts of allOf are joined; of alternatives, each may be given, and what all of them
+// require is required.
+func (p *pass) shape(value any) (shape, error) {
+	s := shape{properties: map[string]any{}, required: map[string]bool{}}
+	if err := p.take(1); err != nil {
+		return s, err
+	}
+	if value == true {
+		return s, nil
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return s, noObject
+	}
+	ref, ok := object["$ref"].(string)
+	if ok && (slices.Contains(p.within, ref) || len(p.within) > maxDepth) {
+		return s, circular
+	}
+	if ok {
+		if err := p.follow(ref, &s); err != nil || p.d.legacy {
+			return s, err
+		}
+	}
+	if !takesObject(object["type"]) {
+		return s, noObject
+	}
+	return s, p.join(object, &s)
+}
+
+func (p *pass) follow(ref string, into *shape) error {
+	target, err := p.d.lookup(ref)
+	if err != nil {
+		return err
+	}
+	p.within = append(p.within, ref)
+	defer func() { p.within = p.within[:len(p.within)-1] }()
+	inner, err := p.shape(target)
+	*into = inner
+	return err
+}
+
+func takesObject(kind any) bool {
+	list, several := kind.([]any)
+	return kind == nil || kind == "object" || several && slices.Contains(list, any("object"))
+}
+
+// join adds what a schema says itself, in the parts that it is made of, and in its alternatives.
+func (p *pass) join(object map[string]any, into *shape) error {
+	copied, err := p.keywords(bare(object), 0)
+	if err != nil {
+		return err
+	}
+	own, _ := copied.(map[string]any)
+	properties, _ := own["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		into.add(name, properties[name], "allOf")
+	}
+	for _, name := range listOf(own, "required") {
+		if text, ok := name.(string); ok {
+			into.required[text] = true
+		}
+	}
+	alone := true
+	for _, part := range listOf(object, "allOf") {
+		alone = false
+		inner, err := p.shape(part)
+		if err != nil {
+			return err
+		}
+		into.take(inner, "allOf")
+		for name := range inner.required {
+			into.required[name] = true
+		}
+	}
+	for _, key := range []string{"oneOf", "anyOf"} {
+		if list := listOf(object, key); len(list) > 0 {
+			alone = false
+			if err := p.alternatives(list, into); err != nil {
+				return err
+			}
+		}
+	}
+	// What one of several parts forbids, another may name.
+	if additional, found := own["additionalProperties"]; found && (alone || additional != false) {
+		into.additional = additional
+	}
+	return nil
+}
+
+// bare is the schema of an object without whatever is not about its own properties.
+func bare(object map[string]any) map[string]any {
+	kept := map[string]any{}
+	for _, key := range []string{"properties", "required", "additionalProperties"} {
+		if v, found := object[key]; found {
+			kept[key] = v
+		}
+	}
+	return kept
+}
+
+func (p *pass) alternatives(list []any, into *shape) error {
+	var common map[string]bool
+	union := shape{properties: map[string]any{}}
+	for _, one := range list {
+		inner, err := p.shape(one)
+		if err != nil {
+			return err
+		}
+		union.take(inner, "anyOf")
+		if common == nil {
+			common = inner.required
+			continue
+		}
+		maps.DeleteFunc(common, func(name string, _ bool) bool { return !inner.required[name] })
+	}
+	into.take(union, "allOf")
+	maps.Copy(into.required, common)
+	return nil
+}
+
+// take adds another's properties; how says whether what both have must fit both or one of them.
+func (s *shape) take(other shape, how string) {
+	for _, name := range slices.Sorted(maps.Keys(other.properties)) {
+		s.add(name, other.properties[name], how)
+	}
+}
+
+func (s *shape) add(name string, schema any, how string) {
+	old, known := s.properties[name]
+	switch {
+	case !known:
+		s.properties[name] = schema
+	case how == "allOf":
+		s.properties[name] = both(old, schema)
+	default:
+		s.properties[name] = either(old, schema)
+	}
+}
+
+// either is what fits one of two schemas.
+func either(a, b any) any {
+	if same(a, b) {
+		return a
+	}
+	if first, ok := a.(map[string]any); ok && len(first) == 1 {
+		if list, ok := first["anyOf"].([]any); ok {
+			if slices.ContainsFunc(list, func(one any) bool { return same(one, b) }) {
+				return a
+			}
+			return map[string]any{"anyOf": append(list, b)}
+		}
+	}
+	return map[string]any{"anyOf": []any{a, b}}
+}

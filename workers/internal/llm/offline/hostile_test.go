@@ -1,0 +1,35 @@
+package offline_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/offline"
+)
+
+// TestLargeInputsAreReadOnce holds the rules to time that grows with the input and no faster.
+func TestLargeInputsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	long := func(s string) string { return strings.Repeat(s, 32_000/len(s)) }
+	for _, message := range []string{
+		long("{"), long(`{"a":`), long("sku: "), long("sku: 1 "), long("1 "), long("a_b "), long("in "), long(`"`), long("[1] "), long("?"), long("塔"),
+		"stock_level " + long(`{"sku":{`), "mail_send to: " + long(", "),
+	} {
+		began := time.Now()
+		req := llm.Request{Tools: tools(), Messages: []llm.Message{{Role: llm.RoleUser, Text: "stock_level weather mail_send " + message}}}
+		if _, err := (offline.Model{}).Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
+			t.Fatal(err)
+		}
+		source := domain.Citation{ID: 1, CitedText: message}
+		req.Messages = append(req.Messages, llm.Message{Role: llm.RoleTool, Result: &llm.ToolResult{Name: "webSearch", Sources: []domain.Citation{source}}})
+		if _, err := (offline.Model{}).Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 10*time.Second { // it takes a fraction of a second; squares of 32,000 take minutes
+			t.Errorf("%.20q took %v", message, took)
+		}
+	}
+}
