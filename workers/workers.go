@@ -96,7 +96,8 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	w := &Workers{cfg: cfg, deps: deps}
 	var err error
 	w.models, err = providers.New(providers.Config{
-		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL, DefaultModel: cfg.DefaultModel,
+		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,
+		AnthropicAPIKey: cfg.AnthropicAPIKey, AnthropicBaseURL: cfg.AnthropicBaseURL, DefaultModel: cfg.DefaultModel,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
@@ -147,8 +148,10 @@ func (w *Workers) setUpAgent() error {
 	budget := llm.NewBudget(retryBudget)
 	w.runner, err = runner.New(runner.Config{
 		Concurrency: w.cfg.WorkerConcurrency, Window: w.cfg.OrgDispatchWindow,
-		Limits: agentloop.Limits{MaxTurns: w.cfg.RunMaxTurns, MaxTokens: w.cfg.RunMaxTokens, MaxBytes: w.cfg.RunMaxBytes},
-		Price:  prices.Cost, Retry: budget.Spend,
+		Limits: agentloop.Limits{
+			MaxTurns: w.cfg.RunMaxTurns, MaxTokens: w.cfg.RunMaxTokens, MaxCostMicros: w.cfg.RunMaxCostMicros(), MaxBytes: w.cfg.RunMaxBytes,
+		},
+		Price:  prices.Cost, Retry: budget.Spend, Earn: budget.Earn,
 	}, runner.Deps{
 		Runs: w.deps.Store, Records: w.deps.Store, Parking: w.deps.Store,
 		Tools: toolset.New(w.caller, signer, w.deps.Store, w.deps.Store),

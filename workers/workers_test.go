@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ import (
 	"parley/shared/testkit/openaistub"
 	"parley/workers"
 )
+
+const secretsKey = "abababababababababababababababababababababababababababababababab"
 
 // rig is a database, a bus, a worker on both, and an organization to run for.
 type rig struct {
@@ -59,7 +62,9 @@ func newRig(t *testing.T, cfg config.Workers) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	w, err := workers.New(workers.Config{Runs: config.Runs{OrgDispatchWindow: 4}, Workers: cfg, Roles: workers.Roles}, workers.Deps{Store: st, Bus: b, Log: log})
+	w, err := workers.New(workers.Config{
+		Runs: config.Runs{OrgDispatchWindow: 4}, Secrets: config.Secrets{SecretsKey: secretsKey}, Workers: cfg, Roles: workers.Roles,
+	}, workers.Deps{Store: st, Bus: b, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,5 +186,38 @@ func TestWorkersSayWhyARunFailed(t *testing.T) {
 	run := r.result(r.start(r.agent("openai/none"), "s", "hi"))
 	if run.Status != domain.RunFailed || run.Error == nil || run.Error.Code != "model_not_available" || run.Message != nil {
 		t.Errorf("run %+v, error %+v", run, run.Error)
+	}
+}
+
+func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*workers.Config)
+		wrong  string
+	}{
+		"no key":                {func(c *workers.Config) { c.SecretsKey = "" }, "SECRETS_KEY"},
+		"no key for tools":      {func(c *workers.Config) { c.SecretsKey, c.Roles = "", []workers.Role{workers.RoleTool} }, "SECRETS_KEY"},
+		"a short key":           {func(c *workers.Config) { c.SecretsKey = "abab" }, "SECRETS_KEY"},
+		"no window":             {func(c *workers.Config) { c.OrgDispatchWindow = 0 }, "ORG_DISPATCH_WINDOW"},
+		"no such role":          {func(c *workers.Config) { c.Roles = []workers.Role{"cook"} }, "cook"},
+		"no such model":         {func(c *workers.Config) { c.DefaultModel = "openai/x" }, "model"},
+		"prices":                {func(c *workers.Config) { c.ModelPrices = "gpt" }, "MODEL_PRICES"},
+		"a broken allow list":   {func(c *workers.Config) { c.OutboundAllow = []string{"10.0.0.1"} }, "OUTBOUND_ALLOW"},
+		"a search without http": {func(c *workers.Config) { c.SearxngURL = "search.example.com" }, "SEARXNG_URL"},
+	} {
+		cfg := workers.Config{Runs: config.Runs{OrgDispatchWindow: 1}, Secrets: config.Secrets{SecretsKey: secretsKey}, Roles: workers.Roles}
+		c.change(&cfg)
+		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // nobody need be there
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := workers.New(cfg, workers.Deps{Bus: b, Log: zerolog.Nop()}); err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), "abab") {
+			t.Errorf("%s: %v", name, err)
+		}
+		b.Close()
+	}
+	sweep := workers.Config{Runs: config.Runs{OrgDispatchWindow: 1}, Roles: []workers.Role{workers.RoleSweep}}
+	if _, err := workers.New(sweep, workers.Deps{Log: zerolog.Nop()}); err != nil {
+		t.Errorf("a sweeper without a key: %v", err)
 	}
 }

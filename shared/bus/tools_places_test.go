@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+//nolint:dupword // a step that comes twice is meant twice
 func TestPlacesAreShared(t *testing.T) {
 	t.Parallel()
 	// Each step is an owner's call that asks, or "-owner" for its oldest one that leaves. Behind it stands who begins.
@@ -30,8 +31,8 @@ func TestPlacesAreShared(t *testing.T) {
 		for n, step := range strings.Fields(c.steps) {
 			what, want, _ := strings.Cut(step, "=")
 			owner := strings.Trim(what, "-~!")
-			switch {
-			case what[0] == '-' || what[0] == '~':
+			switch what[0] {
+			case '-', '~':
 				i := slices.IndexFunc(turns[owner], func(turn *toolTurn) bool { return begun[turn] == (what[0] == '-') })
 				p.leave(turns[owner][i])
 				turns[owner] = slices.Delete(turns[owner], i, i+1)

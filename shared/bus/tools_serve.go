@@ -38,7 +38,6 @@ type toolServer struct {
 	log    zerolog.Logger
 	owner  func(ToolMessage) (string, bool)
 	handle func(context.Context, ToolMessage) ([]byte, bool)
-	work   context.Context // that calls are carried out under
 	places *toolPlaces
 }
 
@@ -51,10 +50,10 @@ func (b *Bus) ServeTool(
 ) (stop func(ctx context.Context), err error) {
 	work, cancel := context.WithCancel(context.Background())
 	s := &toolServer{
-		nc: b.nc, log: b.log.With().Str("tool", kind).Logger(), owner: cfg.Owner, handle: handle, work: work,
+		nc: b.nc, log: b.log.With().Str("tool", kind).Logger(), owner: cfg.Owner, handle: handle,
 		places: newToolPlaces(cfg.Slots, cfg.Queue),
 	}
-	sub, err := b.nc.QueueSubscribe(contract.ToolSubject(kind), contract.ToolGroup(kind), s.receive)
+	sub, err := b.nc.QueueSubscribe(contract.ToolSubject(kind), contract.ToolGroup(kind), func(m *nats.Msg) { s.receive(work, m) })
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("subscribing to calls of %s: %w", kind, err)
@@ -63,8 +62,8 @@ func (b *Bus) ServeTool(
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 
-// receive accepts a call, or turns it away. It runs in the subscription's one goroutine.
-func (s *toolServer) receive(m *nats.Msg) {
+// receive accepts a call that is to be carried out under work, or turns it away. It runs in the subscription's one goroutine.
+func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	deadline, err := time.Parse(deadlineFormat, m.Header.Get(contract.HeaderDeadline))
 	call := ToolMessage{Capability: m.Header.Get(contract.HeaderCapability), Body: m.Data, Deadline: deadline}
 	if m.Reply == "" || err != nil || !deadline.After(time.Now()) {
@@ -85,13 +84,13 @@ func (s *toolServer) receive(m *nats.Msg) {
 		return
 	}
 	s.say(m.Reply, contract.StageAccepted, nil)
-	go s.serve(call, m.Reply, turn)
+	go s.serve(work, call, m.Reply, turn)
 }
 
 // serve waits for the call's turn, carries it out, and answers; until then it tells every now and then that it is there.
-func (s *toolServer) serve(call ToolMessage, reply string, turn *toolTurn) {
+func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, turn *toolTurn) {
 	defer s.places.leave(turn)
-	ctx, cancel := context.WithDeadline(s.work, call.Deadline)
+	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
 	defer cancel()
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()

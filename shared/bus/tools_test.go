@@ -38,7 +38,7 @@ func serve(t *testing.T, url string, cfg bus.ToolServing, handle func(context.Co
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
+		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		stop(ended)
 	})
@@ -281,7 +281,10 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 	if _, err := c.Call(ctx, kind, "", nil, time.Now().Add(2*time.Second)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	<-ends // the worker goes on to the deadline: what it does may be kept
+	// The worker goes on to the deadline: what it does may be kept.
+	if err := <-ends; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the worker ended with %v", err)
+	}
 	if _, err := c.Call(t.Context(), kind, "", nil, time.Now().Add(-time.Second)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("begun past its deadline: %v", err)
 	}

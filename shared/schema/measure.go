@@ -99,23 +99,33 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 	if !strings.HasPrefix(part.Location, address) {
 		return errElsewhere
 	}
-	if p, ok := part.Pattern.(*pattern); ok && p.re == nil {
-		w.unknown = true
-	}
-	for p := range part.PatternProperties {
-		if p, ok := p.(*pattern); ok && p.re == nil {
-			w.unknown, w.negative = true, true
-		}
-	}
-	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
-		w.negative = true
-	}
+	w.note(part)
 	for _, sub := range append(inPlace(part), below(part)...) {
 		if err := w.visit(sub); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// note takes down what a part says of patterns that cannot be checked.
+func (w *walk) note(part *jsonschema.Schema) {
+	if isUnknown(part.Pattern) {
+		w.unknown = true
+	}
+	for p := range part.PatternProperties {
+		if isUnknown(p) {
+			w.unknown, w.negative = true, true
+		}
+	}
+	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
+		w.negative = true
+	}
+}
+
+func isUnknown(p jsonschema.Regexp) bool {
+	known, ok := p.(*pattern)
+	return ok && known.re == nil
 }
 
 // inPlace gives the parts that look at the same value as their owner.

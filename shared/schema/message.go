@@ -31,16 +31,14 @@ func readable(err error) error {
 	if err == nil {
 		return nil
 	}
-	var outside *jsonschema.LoadURLError
-	if errors.As(err, &outside) {
+	if _, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
 		return errElsewhere
 	}
-	var broken *jsonschema.SchemaValidationError
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = broken.Err
 	}
-	var mismatch *jsonschema.ValidationError
-	if !errors.As(err, &mismatch) {
+	mismatch, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
 		return errors.New(shorten(strings.ReplaceAll(err.Error(), address, ""), maxReason))
 	}
 	found := problems(mismatch)

@@ -207,7 +207,7 @@ func TestHostileSchemasEndSoon(t *testing.T) {
 		s := compile(t, c[0])
 		err := s.Check(json.RawMessage(c[1]))
 		took := time.Since(began)
-		if err == nil || took > 5*time.Second { // a few ms to some 100 ms on an idle machine; without the bound for ever
+		if err == nil || took > 20*time.Second { // a few ms to some 100 ms on an idle machine; without the bound for ever
 			t.Errorf("%s: %v after %s", name, err, took)
 		}
 		t.Log(name, took, err)
@@ -228,7 +228,7 @@ func TestCompileOfMuchEndsSoon(t *testing.T) {
 	} {
 		began := time.Now()
 		_, err := schema.Compile(json.RawMessage(raw))
-		if took := time.Since(began); took > 10*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("%s: %v after %s", name, err, took)
 		} else {
 			t.Log(name, took, err)
@@ -272,7 +272,7 @@ func FuzzSchema(f *testing.F) {
 		if err == nil {
 			err = s.Check(arguments)
 		}
-		if took := time.Since(began); took > 10*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("took %s", took)
 		}
 		if err != nil && len([]rune(err.Error())) > 1000 {

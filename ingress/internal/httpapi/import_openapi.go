@@ -199,8 +199,7 @@ func (a *api) checkSize(agent *domain.Agent, p *problems) error {
 // convert makes endpoints of the document's operations, and lists those that cannot be made into any.
 func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	made, left, err := openapiimport.Convert(b.text, openapiimport.Options{Operations: b.Operations.Value, ServerURL: b.ServerURL.Value})
-	var invalid *openapiimport.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*openapiimport.Invalid](err); ok {
 		found := &problems{}
 		for _, p := range invalid.Problems {
 			found.add(p.Field, p.Code, "%s", p.Message)
@@ -210,9 +209,9 @@ func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("importing document: %w", err)
 	}
-	skipped := make([]skippedView, len(left))
-	for i, s := range left {
-		skipped[i] = skippedView(s)
+	skipped := make([]skippedView, 0, len(left))
+	for _, s := range left {
+		skipped = append(skipped, skippedView(s))
 	}
 	endpoints := make([]domain.Endpoint, 0, len(made))
 	for _, e := range made {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -120,7 +121,7 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 	}
 	document := mustJSON(t, petsYAML)
 	pet := endpoints("without headers, to the same origin", `{"document":`+document+`}`)[0]
-	if pet.Method != "GET" || pet.URL != "https://pets.example.com/v1/pets/{petId}" || open(pet.Headers["X-Old"]) != "one" || open(pet.SigningSecret) != signingSecret {
+	if pet.Method != http.MethodGet || pet.URL != "https://pets.example.com/v1/pets/{petId}" || open(pet.Headers["X-Old"]) != "one" || open(pet.SigningSecret) != signingSecret {
 		t.Errorf("it became %+v", pet)
 	}
 	pet = endpoints("with headers", `{"document":`+document+`,"headers":{"X-New":"three","X-Old":"***"}}`)[0]

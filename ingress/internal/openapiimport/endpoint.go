@@ -3,7 +3,6 @@ package openapiimport
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"regexp"
@@ -46,7 +45,7 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 		pass := bound
 		pass.d = d
 		e.URL, e.InputSchema, err = pass.arguments(o, server, parameters)
-		if !errors.Is(err, tooLarge) {
+		if !errors.Is(err, errTooLarge) {
 			break
 		}
 	}
@@ -161,10 +160,10 @@ func finish(s shape) (any, error) {
 		return nil, skip("Its arguments cannot be described.")
 	}
 	if len(raw) > maxSchema {
-		return nil, tooLarge
+		return nil, errTooLarge
 	}
 	if _, err := schema.Compile(raw); err != nil {
-		return nil, skip(shorten(fmt.Sprintf("The schema of its arguments cannot be used: %v.", err), 300))
+		return nil, skip(shorten("The schema of its arguments cannot be used: "+strings.TrimPrefix(err.Error(), "reading schema: ")+".", 300))
 	}
 	var plain map[string]any
 	if err := json.Unmarshal(raw, &plain); err != nil {

@@ -44,7 +44,7 @@ type Problem struct {
 }
 
 // Invalid is the error of a request from which nothing can be imported.
-type Invalid struct{ Problems []Problem }
+type Invalid struct{ Problems []Problem } //nolint:errname // what is invalid is the request; the package says of what
 
 // Error gives all problems.
 func (e *Invalid) Error() string {

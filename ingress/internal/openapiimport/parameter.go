@@ -1,6 +1,7 @@
 package openapiimport
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -150,12 +151,9 @@ func (d *document) kind(schema any) string {
 func (p *pass) parameter(param parameter) (any, error) {
 	said := param.description
 	if param.joined != "" {
-		if inner, _ := p.d.object(param.schema); said == "" {
-			said = stringOf(inner, "description")
-		}
 		between := map[string]string{",": "commas", " ": "spaces", "|": "the sign |"}[param.joined]
-		said = strings.TrimSpace(p.text(said, max(p.texts, 80)) + "\nSeveral values are separated by " + between + ".")
-		return map[string]any{"type": "string", "description": said}, nil
+		said = p.text(said, max(p.texts, 80)) + "\nSeveral values are separated by " + between + "." + p.choices(param.schema)
+		return map[string]any{"type": "string", "description": strings.TrimSpace(said)}, nil
 	}
 	copied, err := p.schema(param.schema, 1)
 	if err != nil {
@@ -167,6 +165,23 @@ func (p *pass) parameter(param parameter) (any, error) {
 		}
 	}
 	return copied, nil
+}
+
+// choices says which values a list takes, where they are listed.
+func (p *pass) choices(schema any) string {
+	list, err := p.d.object(schema)
+	if err != nil {
+		return ""
+	}
+	items, err := p.d.object(list["items"])
+	if err != nil || len(listOf(items, "enum")) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, v := range listOf(items, "enum") {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	return " Possible are: " + p.text(strings.Join(texts, ", "), max(p.texts, 80)) + "."
 }
 
 var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)

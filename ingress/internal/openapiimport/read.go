@@ -70,6 +70,9 @@ func parse(raw []byte) (value any, err error) {
 		r := reader{left: maxValues}
 		return value, r.measure(value, 0)
 	}
+	if nodes(raw) > maxValues { // the library makes far more of each than it takes in the text
+		return nil, errMany
+	}
 	defer func() {
 		if recover() != nil { // the library gives up on some texts in this way
 			value, err = nil, errors.New("reading YAML: it cannot be read")
@@ -81,6 +84,15 @@ func parse(raw []byte) (value any, err error) {
 	}
 	r := reader{left: maxValues}
 	return r.value(&node, 0)
+}
+
+// nodes is about how many values a YAML text has, and never much less.
+func nodes(raw []byte) int {
+	n := 0
+	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {
+		n += bytes.Count(raw, []byte(sign))
+	}
+	return n
 }
 
 var (

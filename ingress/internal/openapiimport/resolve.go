@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	maxHops   = 16
-	elsewhere = skip("It refers to another document, which is not read.")
-	nowhere   = skip("It refers to something that is not in the document.")
-	circular  = skip("It refers to itself.")
+	maxHops      = 16
+	errElsewhere = skip("It refers to another document, which is not read.")
+	errNowhere   = skip("It refers to something that is not in the document.")
+	errCircular  = skip("It refers to itself.")
 )
 
 // object follows references until there is an object.
@@ -29,18 +29,18 @@ func (d *document) object(value any) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	return nil, circular
+	return nil, errCircular
 }
 
 // lookup finds what a reference leads to.
 func (d *document) lookup(ref string) (any, error) {
 	pointer, local := strings.CutPrefix(ref, "#")
 	if !local {
-		return nil, elsewhere
+		return nil, errElsewhere
 	}
 	pointer, err := url.PathUnescape(pointer)
 	if err != nil || pointer != "" && !strings.HasPrefix(pointer, "/") {
-		return nil, nowhere
+		return nil, errNowhere
 	}
 	var at any = d.root
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -52,17 +52,17 @@ func (d *document) lookup(ref string) (any, error) {
 		case map[string]any:
 			inner, found := v[part]
 			if !found {
-				return nil, nowhere
+				return nil, errNowhere
 			}
 			at = inner
 		case []any:
 			i, err := strconv.ParseUint(part, 10, 31)
 			if err != nil || i >= uint64(len(v)) {
-				return nil, nowhere
+				return nil, errNowhere
 			}
 			at = v[i]
 		default:
-			return nil, nowhere
+			return nil, errNowhere
 		}
 	}
 	return at, nil

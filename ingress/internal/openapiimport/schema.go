@@ -32,8 +32,8 @@ type pass struct {
 	within []string // references that are being followed
 }
 
-// tooLarge tells the caller to try again with narrower bounds.
-const tooLarge = skip("Its arguments are too large to describe.")
+// errTooLarge tells the caller to try again with narrower bounds.
+const errTooLarge = skip("Its arguments are too large to describe.")
 
 // bounds from wide to narrow: the first within which a schema is small enough is used.
 var bounds = []pass{
@@ -53,7 +53,7 @@ func (p *pass) take(n int) error {
 	case p.d.work < 0:
 		return errWork
 	case p.left < 0:
-		return tooLarge
+		return errTooLarge
 	default:
 		return nil
 	}

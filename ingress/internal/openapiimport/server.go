@@ -31,26 +31,10 @@ var errNoServer = invalid("serverUrl", CodeRequired, "is required: the document 
 
 // server gives the address that an operation's path is put behind.
 func (d *document) server(o operation, b *base) (string, error) {
-	servers := listOf(o.body, "servers")
-	if len(servers) == 0 {
-		servers = listOf(o.item, "servers")
-	}
-	if len(servers) == 0 {
-		servers = listOf(d.root, "servers")
-	}
-	address := "/"
-	if len(servers) > 0 {
-		first, err := d.object(servers[0])
-		if err != nil {
-			return "", err
-		}
-		address = fill(first)
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", skip("The address of its server is not valid.")
-	}
+	u, err := d.ownServer(o)
 	switch {
+	case err != nil:
+		return "", err
 	case b != nil && (u.IsAbs() || strings.Trim(u.Path, "/") == ""):
 		u = b.at
 	case b != nil:
@@ -62,6 +46,28 @@ func (d *document) server(o operation, b *base) (string, error) {
 		return "", skip("The address of its server is none of HTTP, or holds a query.")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// ownServer gives the first server that the operation, its path or the document names, which may be relative.
+func (d *document) ownServer(o operation) (*url.URL, error) {
+	address := "/"
+	for _, holder := range []map[string]any{o.body, o.item, d.root} {
+		servers := listOf(holder, "servers")
+		if len(servers) == 0 {
+			continue
+		}
+		first, err := d.object(servers[0])
+		if err != nil {
+			return nil, err
+		}
+		address = fill(first)
+		break
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, skip("The address of its server is not valid.")
+	}
+	return u, nil
 }
 
 // fill puts the default values of a server's variables in.

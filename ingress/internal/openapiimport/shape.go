@@ -12,7 +12,7 @@ type shape struct {
 	additional any // additionalProperties, nil when nothing is said
 }
 
-const noObject = skip("Its body is no JSON object.")
+const errNoObject = skip("Its body is no JSON object.")
 
 // shape takes a body's schema apart. Parts of allOf are joined; of alternatives, each may be given, and what all of them
 // require is required.
@@ -26,11 +26,11 @@ func (p *pass) shape(value any) (shape, error) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return s, noObject
+		return s, errNoObject
 	}
 	ref, ok := object["$ref"].(string)
 	if ok && (slices.Contains(p.within, ref) || len(p.within) > maxDepth) {
-		return s, circular
+		return s, errCircular
 	}
 	if ok {
 		if err := p.follow(ref, &s); err != nil || p.d.legacy {
@@ -38,7 +38,7 @@ func (p *pass) shape(value any) (shape, error) {
 		}
 	}
 	if !takesObject(object["type"]) {
-		return s, noObject
+		return s, errNoObject
 	}
 	return s, p.join(object, &s)
 }

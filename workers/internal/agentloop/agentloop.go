@@ -96,6 +96,7 @@ type Config struct {
 	Now    func() time.Time
 	Jitter func() float64 // in [0, 1), spreads retries
 	Retry  func() bool    // asked before each retry in place; false: it must not be made
+	Earn   func()         // called for each answer of a model: what retries may be made of
 }
 
 // Loop runs agents; it has no state of its own and is safe for concurrent use.
@@ -103,11 +104,12 @@ type Loop struct {
 	now    func() time.Time
 	jitter func() float64
 	retry  func() bool
+	earn   func()
 }
 
 // New makes a Loop.
 func New(cfg Config) *Loop {
-	l := &Loop{now: cfg.Now, jitter: cfg.Jitter, retry: cfg.Retry}
+	l := &Loop{now: cfg.Now, jitter: cfg.Jitter, retry: cfg.Retry, earn: cfg.Earn}
 	if l.now == nil {
 		l.now = time.Now
 	}
@@ -116,6 +118,9 @@ func New(cfg Config) *Loop {
 	}
 	if l.retry == nil {
 		l.retry = func() bool { return true }
+	}
+	if l.earn == nil {
+		l.earn = func() {}
 	}
 	return l
 }

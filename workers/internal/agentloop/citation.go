@@ -99,22 +99,31 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 	var cited []domain.Citation
 	words := supports(text, marks)
 	runes := countedTo{text: text}
+	type choice struct {
+		number int
+		words  extent
+	}
+	chosen := map[choice]string{}
 	for i, m := range marks {
 		if m.number == 0 {
 			continue
 		}
 		c := p[m.number].source
 		if c.CitedText = m.quote; m.quote == "" {
-			c.CitedText = p[m.number].choose(text[words[i].from:words[i].to])
+			this := choice{m.number, words[i]}
+			if chosen[this] == "" {
+				chosen[this] = p[m.number].choose(text[words[i].from:words[i].to])
+			}
+			c.CitedText = chosen[this]
 		}
 		c.StartIndex = offset + runes.at(words[i].from)
-		c.EndIndex = c.StartIndex + utf8.RuneCountInString(text[words[i].from:words[i].to])
+		c.EndIndex = offset + runes.at(words[i].to)
 		cited = append(cited, c)
 	}
 	return cited
 }
 
-// countedTo counts a text's characters; places asked for mostly go forward.
+// countedTo counts a text's characters; the places asked for go forward but for a few steps.
 type countedTo struct {
 	text         string
 	bytes, runes int
@@ -122,9 +131,10 @@ type countedTo struct {
 
 func (c *countedTo) at(place int) int {
 	if place < c.bytes {
-		c.bytes, c.runes = 0, 0
+		c.runes -= utf8.RuneCountInString(c.text[place:c.bytes])
+	} else {
+		c.runes += utf8.RuneCountInString(c.text[c.bytes:place])
 	}
-	c.runes += utf8.RuneCountInString(c.text[c.bytes:place])
 	c.bytes = place
 	return c.runes
 }

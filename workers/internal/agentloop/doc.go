@@ -13,13 +13,20 @@
 // on after the last one: no recorded model call is paid, and no recorded tool call made, a
 // second time. What was begun and not recorded is done again.
 //
+// Calls of a turn that follow each other and have no side effect are made at the same time;
+// they are recorded and told in their order. A call that a person must decide about ends Run
+// with [*Parked], and is made again by the next one. No call is made of which the model may
+// have written only a part.
+//
 // The text of a run is what its turns wrote, with an empty line between turns; the
 // message.delta events put together are that text. Tool results and data sent with the
 // message reach the model marked untrusted, and their sources under numbers that count up
-// through the session; a number in brackets in the answer becomes a citation.
+// through the session. A number in brackets in the answer, with or without a quote, becomes
+// a citation of words that stand in that source, for the words of the answer before it. What
+// does not hold is taken out before anyone sees it, and counted; how, see filter.go.
 //
 // Errors come classified as [*Error], with public code and message, or are the context's,
 // or the journal's own. There is one retry layer for models: at most two short retries
-// here, while nothing has been emitted; everything longer is the caller's, by putting the
-// run back in the queue.
+// here, while nothing has been shown and the budget gives leave; everything longer is the
+// caller's, by putting the run back in the queue.
 package agentloop

@@ -48,7 +48,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Parked says that a run waits for a person before it can make a call. All steps before it are recorded; once there is
 // a decision, Run goes on from them by making the same call again.
-type Parked struct {
+type Parked struct { //nolint:errname // it is no failure
 	Kind domain.ActionKind
 	Call tool.Call
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -152,18 +153,83 @@ func TestCaps(t *testing.T) {
 		{agentloop.CodeTurnLimit, agentloop.Limits{MaxTurns: 3}, 3},
 		{agentloop.CodeTokenLimit, agentloop.Limits{MaxTokens: 250}, 3},
 		{agentloop.CodeByteLimit, agentloop.Limits{MaxBytes: 1500}, 2},
+		{agentloop.CodeCostLimit, agentloop.Limits{MaxCostMicros: 250}, 3},
+		{agentloop.CodeCostLimit, agentloop.Limits{MaxCostMicros: 300}, 3},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprint(tt.code, tt.turns), func(t *testing.T) {
 			t.Parallel()
 			model := scripted.Forever("scripted", again)
-			out, err := newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, large), Limits: tt.limits}, newMemory(), nil)
+			in := agentloop.Input{
+				Model: model, Tools: registry(t, large), Limits: tt.limits,
+				Price: func(_ string, u llm.Usage) int64 { return u.InputTokens + u.OutputTokens },
+			}
+			out, err := newLoop().Run(t.Context(), in, newMemory(), nil)
 			if e := codeOf(t, err); e.Code != tt.code || e.Retryable {
 				t.Errorf("got %+v", e)
+			}
+			if out.Usage.CostMicros != int64(100*tt.turns) {
+				t.Errorf("cost %d", out.Usage.CostMicros)
 			}
 			if out.Turns != tt.turns || len(model.Requests()) != tt.turns || out.Usage.InputTokens != int64(60*tt.turns) || len(out.ToolCalls) != tt.turns {
 				t.Errorf("got %d turns, %+v, %d calls", out.Turns, out.Usage, len(out.ToolCalls))
 			}
+		})
+	}
+}
+
+// TestCost: each turn costs what its own model asks, an attempt that takes over knows what was spent, and the model that
+// answered last is the one that is named.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	price := func(model string, _ llm.Usage) int64 { return map[string]int64{"dear": 70, "cheap": 2}[model] }
+	journal := &memory{left: 2}
+	in := agentloop.Input{Model: scripted.New("dear", asking("count")), Tools: registry(t, counting()), Price: price}
+	if _, err := newLoop().Run(t.Context(), in, journal, nil); err == nil {
+		t.Fatal("the script is not over")
+	}
+	journal.left = -1
+	in.Model = scripted.New("cheap", done)
+	in.Price = func(model string, u llm.Usage) int64 { return price(model, u) - 1 } // what was spent stays spent
+	out, err := newLoop().Run(t.Context(), in, journal, nil)
+	if err != nil || out.Usage.CostMicros != 71 || out.Usage.Model != "cheap" {
+		t.Errorf("got %+v, %v", out.Usage, err)
+	}
+
+	in = agentloop.Input{
+		Model: scripted.Forever("dear", asking("count")), Tools: registry(t, counting()), Limits: agentloop.Limits{MaxTurns: 3},
+		Price: func(string, llm.Usage) int64 { return math.MaxInt64 },
+	}
+	if out, err = newLoop().Run(t.Context(), in, newMemory(), nil); err == nil || out.Usage.CostMicros != math.MaxInt64 {
+		t.Errorf("got %+v, %v", out.Usage, err)
+	}
+}
+
+// TestRetryBudget: a retry that the budget refuses is not made, and what would not be retried does not ask it.
+func TestRetryBudget(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		kind       llm.Kind
+		left       int
+		made, asks int
+	}{
+		"no leave":       {llm.KindUnavailable, 0, 1, 1},
+		"leave for one":  {llm.KindUnavailable, 1, 2, 2},
+		"leave for many": {llm.KindUnavailable, 9, 3, 2},
+		"not asked":      {llm.KindAuth, 9, 1, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				asks := 0
+				model := scripted.Forever("scripted", scripted.Call{Err: modelError(tt.kind, 0)})
+				loop := agentloop.New(agentloop.Config{Retry: func() bool { asks++; return asks <= tt.left }})
+				_, err := loop.Run(t.Context(), agentloop.Input{Model: model}, newMemory(), nil)
+				if err == nil || len(model.Requests()) != tt.made || asks != tt.asks {
+					t.Errorf("%d calls, asked %d times: %v", len(model.Requests()), asks, err)
+				}
+			})
 		})
 	}
 }

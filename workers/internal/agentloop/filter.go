@@ -38,7 +38,7 @@ type filter struct {
 	partial []byte          // a character that has not come whole
 	tail    []rune          // held back: white space, or what open is about, or the rest of what may be inline code
 	open    []candidate     // each inside the one before
-	unsure  bool        // tail begins with a bracket in what may be inline code
+	unsure  bool            // tail begins with a bracket in what may be inline code
 	md      markdown
 	marks   []mark
 	removed int

@@ -203,6 +203,7 @@ func TestQuotes(t *testing.T) {
 		{4, "Cafés", "Cafe\u0301s"},
 		{4, "Cafe", ""}, // a character is not cut from its accent
 		{4, "open -- daily 🗼 from 9", "open — daily 🗼 from\n\t9"},
+		{4, `from\n\t9 to 5; see [sic] the notes, \"both\" of them`, "from\n\t9 to 5; see [sic] the notes, \"both\" of them"},
 		{4, "open\u200b — daily", "open — daily"},
 	}
 	for _, tt := range tests {

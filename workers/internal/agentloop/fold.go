@@ -88,18 +88,26 @@ func foldPiece(piece string) string {
 	return b.String()
 }
 
+// unescape undoes what models copy from the JSON in which they were given the text.
+var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `\r`, " ")
+
 // find gives the part of the source that a quote is, "" if it does not stand there: dots that only say that the
 // source goes on, and a full stop or comma that the source lacks, are not held against it.
 func (f *folding) find(quote string) string {
-	wanted := strings.TrimSpace(fold(quote).text)
-	wanted = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(wanted, "..."), "..."))
-	if !hasWords(wanted) {
-		return ""
+	for _, form := range []string{quote, unescape.Replace(quote)} {
+		wanted := strings.TrimSpace(fold(form).text)
+		wanted = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(wanted, "..."), "..."))
+		if !hasWords(wanted) {
+			return ""
+		}
+		if found := f.index(wanted); found != "" {
+			return found
+		}
+		if found := f.index(strings.TrimRight(wanted, ".,;:。，；：、")); found != "" {
+			return found
+		}
 	}
-	if found := f.index(wanted); found != "" {
-		return found
-	}
-	return f.index(strings.TrimRight(wanted, ".,;:。，；：、"))
+	return ""
 }
 
 // index finds a folded text, whole characters only.

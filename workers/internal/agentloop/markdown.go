@@ -18,14 +18,14 @@ const (
 // markdown follows a text as far as code is concerned: brackets in code are no citations.
 type markdown struct {
 	mode   mode
-	char   rune // that the run at hand, or the code block, is made of
-	length int  // of the run that began the code
+	char   rune  // that the run at hand, or the code block, is made of
+	length int   // of the run that began the code
 	runs   []int // in what may be inline code: the lengths of the runs of backticks so far, with the one that began it
-	run    int  // length of the run at hand: backticks or tildes in text, backticks in inline code
-	lead   bool // so far the line has only what may stand before a code block's fence
-	first  bool // it had when the run began
-	loose  bool // the line has backticks that begin no code, so that what joins it with the next may make some of them
-	fence  int  // in a code block: length of the line's run that may be its end, negative if it is none
+	run    int   // length of the run at hand: backticks or tildes in text, backticks in inline code
+	lead   bool  // so far the line has only what may stand before a code block's fence
+	first  bool  // it had when the run began
+	loose  bool  // the line has backticks that begin no code, so that what joins it with the next may make some of them
+	fence  int   // in a code block: length of the line's run that may be its end, negative if it is none
 }
 
 // beforeFence is what may stand before a code block's fence in its line: indents, quotes, items of lists.
@@ -66,16 +66,15 @@ func (m *markdown) fenced(r rune) {
 	}
 }
 
-// count takes a character of a run in; true if it is one.
-func (m *markdown) count(r rune) bool {
+// count takes a character that may be of a run.
+func (m *markdown) count(r rune) {
 	if r != '`' && (r != '~' || m.mode != inText) {
-		return false
+		return
 	}
 	if m.run == 0 {
 		m.char, m.first = r, m.lead
 	}
 	m.run++
-	return true
 }
 
 // ended reports whether r ends the run at hand.

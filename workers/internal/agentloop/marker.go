@@ -1,6 +1,7 @@
 package agentloop
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -71,34 +72,46 @@ func (g *grammar) accept(r rune) verdict {
 	switch {
 	case g.state == inQuote:
 		return g.inside(r)
-	case r == ']' && (g.state == inNumber || g.state == afterNumber || g.state == afterQuote):
+	case r == ']' && g.mayEnd():
 		return complete
 	case isBlank(r):
 		if g.state == inNumber {
 			g.state = afterNumber
 		}
 		return goesOn
-	case g.state == afterQuote && strings.ContainsRune(g.ends, r):
-		last := g.items[len(g.items)-1].quotes
-		last[len(last)-1].to = g.read - 1
+	case g.take(r):
 		return goesOn
-	case strings.ContainsRune(separators, r) && (g.state == inNumber || g.state == afterNumber || g.state == afterQuote):
-		g.state = atNumber
-		return goesOn
-	case r == ':' && (g.state == inNumber || g.state == afterNumber):
-		g.state = atQuote
-		return goesOn
-	case isDigit(r) && g.digit(r):
-		return goesOn
-	case closers[r] != "" && len(g.items) > 0 && g.state != afterQuote:
-		g.begin(r)
-		return goesOn
-	case g.quoted():
-		g.reopen()
+	case g.quoted(): // what seemed to be its end was a part of it
+		g.items = g.items[:g.lastQuoted()+1]
+		g.state = inQuote
 		return g.inside(r)
 	default:
 		return notMarker
 	}
+}
+
+// mayEnd reports whether nothing need follow.
+func (g *grammar) mayEnd() bool {
+	return g.state == inNumber || g.state == afterNumber || g.state == afterQuote
+}
+
+// take takes a character outside of quotes; false if it may not stand here.
+func (g *grammar) take(r rune) bool {
+	switch {
+	case g.state == afterQuote && strings.ContainsRune(g.ends, r):
+		g.end()
+	case strings.ContainsRune(separators, r) && g.mayEnd():
+		g.state = atNumber
+	case r == ':' && g.mayEnd() && g.state != afterQuote:
+		g.state = atQuote
+	case r >= '0' && r <= '9':
+		return g.digit(r)
+	case closers[r] != "" && len(g.items) > 0 && g.state != afterQuote:
+		g.begin(r)
+	default:
+		return false
+	}
+	return true
 }
 
 // digit takes a digit in; false if no number may stand here, or not this one.
@@ -136,23 +149,22 @@ func (g *grammar) inside(r rune) verdict {
 		g.newline = false
 	}
 	if strings.ContainsRune(g.ends, r) {
-		quotes := g.items[len(g.items)-1].quotes
-		quotes[len(quotes)-1].to = g.read - 1
-		g.state = afterQuote
+		g.end()
 	}
 	return goesOn
 }
 
-// reopen goes back to the last quote: what seemed its end was a part of it.
-func (g *grammar) reopen() {
-	g.items = g.items[:g.lastQuoted()+1]
-	g.state = inQuote
+// end takes the character read last as the end of the quote, as long as nothing says otherwise.
+func (g *grammar) end() {
+	quotes := g.items[len(g.items)-1].quotes
+	quotes[len(quotes)-1].to = g.read - 1
+	g.state = afterQuote
 }
 
 // lastQuoted gives the last item with a quote, -1 for none.
 func (g *grammar) lastQuoted() int {
-	for i := len(g.items) - 1; i >= 0; i-- {
-		if len(g.items[i].quotes) > 0 {
+	for i, it := range slices.Backward(g.items) {
+		if len(it.quotes) > 0 {
 			return i
 		}
 	}
@@ -166,5 +178,3 @@ func (g *grammar) lastOpened() int {
 }
 
 func isBlank(r rune) bool { return r == '\t' || unicode.Is(unicode.Zs, r) }
-
-func isDigit(r rune) bool { return r >= '0' && r <= '9' }

@@ -32,6 +32,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		res, err := r.in.Model.Stream(ctx, r.request(left), r.emit)
 		switch {
 		case err == nil:
+			r.loop.earn()
 			return r.endTurn(res), res.StopReason, nil
 		case ctx.Err() != nil:
 			return nil, "", stopped(ctx)

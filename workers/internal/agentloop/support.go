@@ -20,18 +20,25 @@ var shortened = regexp.MustCompile(`(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|No|Fig
 // A marker that its line begins with stands for what follows it, and one alone in its line for the line before.
 func supports(text string, marks []mark) []extent {
 	all := make([]extent, len(marks))
+	lineFrom, last := 0, 0
 	for i, m := range marks {
-		lineFrom := strings.LastIndexByte(text[:m.from], '\n') + 1
-		from, beside := lineFrom, i > 0 && marks[i-1].to >= lineFrom
-		if beside {
-			from = marks[i-1].to
-		} else {
-			from += len(beforeWords.FindString(text[lineFrom:m.from]))
+		from := last
+		newline := strings.LastIndexByte(text[last:m.from], '\n')
+		if newline >= 0 {
+			lineFrom = last + newline + 1
 		}
-		cell := cellFrom(text, lineFrom, m.from)
-		own, ok := lastSentence(text, max(from, cell), m.from)
-		if !ok && (!beside || cell > from) {
-			own, ok = behind(text, marks[i:], cell > lineFrom)
+		beside := i > 0 && newline < 0
+		if !beside {
+			from = lineFrom + len(beforeWords.FindString(text[lineFrom:m.from]))
+		}
+		last = m.to
+		inTable := strings.HasPrefix(strings.TrimLeft(text[lineFrom:m.from], " \t>"), "|")
+		if bar := strings.LastIndexByte(text[from:m.from], '|'); inTable && bar >= 0 {
+			from, beside = from+bar+1, false
+		}
+		own, ok := lastSentence(text, from, m.from)
+		if !ok && !beside {
+			own, ok = behind(text, marks[i:], inTable)
 		}
 		if !ok {
 			own, ok = before(text, marks[:i], lineFrom)
@@ -48,14 +55,6 @@ func supports(text string, marks []mark) []extent {
 	return all
 }
 
-// cellFrom gives where the table cell begins that ends at to; the line's beginning outside of tables.
-func cellFrom(text string, lineFrom, to int) int {
-	if !strings.HasPrefix(strings.TrimLeft(text[lineFrom:to], " \t>"), "|") {
-		return lineFrom
-	}
-	return lineFrom + strings.LastIndexByte(text[lineFrom:to], '|') + 1
-}
-
 // behind gives the first sentence behind a marker in its line, or cell, up to the next one with words before it.
 func behind(text string, marks []mark, inTable bool) (extent, bool) {
 	from, end := marks[0].to, len(text)
@@ -66,15 +65,17 @@ func behind(text string, marks []mark, inTable bool) (extent, bool) {
 	if n := strings.IndexAny(text[from:], ends); n >= 0 {
 		end = from + n
 	}
-	for _, m := range append(marks[1:len(marks):len(marks)], mark{from: end}) {
-		for _, s := range sentencesOf(text, from, min(m.from, end)) {
+	for i := 1; from < end; i++ {
+		to, next := end, end
+		if i < len(marks) && marks[i].from < end {
+			to, next = marks[i].from, marks[i].to
+		}
+		for _, s := range sentencesOf(text, from, to) {
 			if hasWords(text[s.from:s.to]) {
 				return trim(text, s), true
 			}
 		}
-		if from = m.to; from >= end {
-			break
-		}
+		from = next
 	}
 	return extent{}, false
 }

@@ -81,8 +81,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	for i, call := range calls {
 		working.Go(func() {
 			done := r.callTool(together, call)
-			var failed *Error
-			if errors.As(done.err, &failed) {
+			if failed, ok := errors.AsType[*Error](done.err); ok {
 				cancel(failed)
 			}
 			results[i] <- done

@@ -72,6 +72,7 @@ type Config struct {
 	Limits      agentloop.Limits
 	Price       func(model string, used llm.Usage) int64 // in millionths; nil: free
 	Retry       func() bool                              // leave for one more model call after a failure; nil: always
+	Earn        func()                                   // a model has answered; may be nil
 }
 
 // Runner carries out runs. Make it with New and start it with Run.
@@ -112,7 +113,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	r := &Runner{
 		cfg: cfg, runs: runs, records: deps.Records, parking: deps.Parking, tools: deps.Tools, bus: deps.Bus, models: deps.Models,
 		log:     deps.Log,
-		loop:    agentloop.New(agentloop.Config{Retry: cfg.Retry}),
+		loop:    agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn}),
 		places:  &places{wake: make(chan struct{}, 1)},
 		held:    &held{runs: map[string]*holding{}},
 		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},

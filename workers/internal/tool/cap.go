@@ -62,7 +62,9 @@ func encode(v cutOutput) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // it has nothing that JSON has not
+	if err := e.Encode(v); err != nil { // it has nothing that JSON has not
+		return json.RawMessage(`{"truncated":true}`)
+	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 

@@ -31,9 +31,9 @@ func TestCapOutput(t *testing.T) {
 	} {
 		got := tool.Cap(tool.Result{Output: output}).Output
 		var cut struct {
-			Truncated  bool
-			TotalBytes int
-			Text       string
+			Truncated  bool   `json:"truncated"`
+			TotalBytes int    `json:"totalBytes"`
+			Text       string `json:"text"`
 		}
 		err := json.Unmarshal(got, &cut)
 		if err != nil || !cut.Truncated || len(got) > 64<<10 || len(got) < 60<<10 || !utf8.Valid(got) || strings.ContainsRune(cut.Text, utf8.RuneError) != (name == "broken") {

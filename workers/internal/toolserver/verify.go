@@ -17,8 +17,8 @@ import (
 var (
 	errExpired   = errors.New("the capability is over")
 	errKind      = errors.New("the capability is for another kind of tool")
-	errNotBound  = errors.New("the capability names no run, organization, agent or call")
-	errOperation = errors.New("there is no such operation")
+	errNotBound  = errors.New("the capability names no run, organization or agent")
+	errOperation = errors.New("there is no such operation, or it is not for such a call")
 	errOtherCall = errors.New("the request is not the call that the capability is for")
 )
 
@@ -63,17 +63,7 @@ func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 		return errNotBound
 	case r.CallID != c.CallID || r.EffectKey != "" && r.EffectKey != contract.EffectKey(c.RunID, c.CallID):
 		return errOtherCall
-	}
-	switch r.Operation {
-	case contract.OperationCall:
-		if c.CallID == "" {
-			return errNotBound
-		}
-		return nil
-	case contract.OperationList:
-		if r.EffectKey != "" {
-			return errOtherCall
-		}
+	case r.Operation == contract.OperationCall && c.CallID != "", r.Operation == contract.OperationList && r.EffectKey == "":
 		return nil
 	default:
 		return errOperation

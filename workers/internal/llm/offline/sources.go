@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -29,7 +30,7 @@ func fromSources(results []llm.ToolResult, asked []string) string {
 		for _, source := range r.Sources {
 			s := state(source, asked)
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
-				found[i].markers += s.markers
+				found[i].markers += strings.TrimSpace(s.markers)
 				continue
 			}
 			found = append(found, s)
@@ -43,7 +44,7 @@ func fromSources(results []llm.ToolResult, asked []string) string {
 	var b strings.Builder
 	b.WriteString("This is what I found:")
 	for _, s := range found {
-		fmt.Fprintf(&b, "\n\n%s %s", s.text, s.markers)
+		b.WriteString("\n\n" + s.text + s.markers)
 	}
 	return b.String()
 }
@@ -61,14 +62,10 @@ const leastQuote = 4
 func state(s domain.Citation, asked []string) statement {
 	sentence, score := bestSentence(s.CitedText, asked, func(s string) bool { return withoutMarkers(s) != "" })
 	text := withoutMarkers(sentence)
-	if text == "" {
-		sentence, score = "", 0
-		text = withoutMarkers(s.Title)
+	if text == "" { // a source that says nothing cannot be cited, only named
+		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
-	if text == "" {
-		text = "Untitled"
-	}
-	return statement{text: excerpt(text, quotedText), markers: mark(s.ID, exact(sentence)), score: score}
+	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: score}
 }
 
 // unfenced keeps a source's text from opening code.
@@ -104,6 +101,10 @@ var sentenceEnd = regexp.MustCompile(`[.!?…]["”’»)]*(?:\[[^\]\n]*\])*(?:\
 // bestSentence gives the first sentence with the most of the words asked for, and how many it has.
 func bestSentence(text string, asked []string, allowed func(string) bool) (best string, score int) {
 	score = -1
+	wanted := make(map[string]bool, len(asked))
+	for _, w := range asked {
+		wanted[w] = true
+	}
 	for text != "" {
 		end := len(text)
 		if at := sentenceEnd.FindStringIndex(text); at != nil {
@@ -114,19 +115,20 @@ func bestSentence(text string, asked []string, allowed func(string) bool) (best 
 		if sentence == "" || (allowed != nil && !allowed(sentence)) {
 			continue
 		}
-		if n := overlap(words(sentence), asked); n > score {
+		if n := overlap(words(sentence), wanted); n > score {
 			best, score = sentence, n
 		}
 	}
 	return best, score
 }
 
-func overlap(have, asked []string) int {
-	n := 0
-	for i, w := range asked {
-		if !slices.Contains(asked[:i], w) && slices.Contains(have, w) {
-			n++
+// overlap counts the different words of a sentence that are among those asked for.
+func overlap(have []string, asked map[string]bool) int {
+	seen := map[string]bool{}
+	for _, w := range have {
+		if asked[w] {
+			seen[w] = true
 		}
 	}
-	return n
+	return len(seen)
 }

@@ -1,6 +1,9 @@
 package mcp
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // SetClock has the lists age by another clock.
 func (b *Backend) SetClock(now func() time.Time) { b.lists.now = now }
@@ -10,4 +13,9 @@ func (b *Backend) Kept() int {
 	b.lists.mu.Lock()
 	defer b.lists.mu.Unlock()
 	return len(b.lists.lists)
+}
+
+// Wire carries requests of a session with a server at origin through another transport.
+func Wire(origin string, headers map[string]string, through http.RoundTripper) http.RoundTripper {
+	return &wire{origin: origin, headers: headers, kept: through, fresh: through}
 }

@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/workers/internal/tool"
 )
@@ -24,10 +25,10 @@ const (
 	maxServerTools = 128
 	maxTools       = 256
 	maxPages       = 32
-	maxDescription = 1000     // characters
-	maxSchema      = 16 << 10 // bytes
-	maxOwnName     = 256      // bytes of a tool's name on its server
-	maxSpecs       = 384 << 10
+	maxDescription = 1000      // characters
+	maxSchema      = 16 << 10  // bytes
+	maxOwnName     = 256       // bytes of a tool's name on its server
+	maxSpecs       = 384 << 10 // bytes of all as JSON: they go into one message, and into a prompt
 )
 
 // remote is a tool as its server has it.
@@ -73,15 +74,18 @@ type collection struct {
 func (c *collection) add(server domain.MCPServer, tools []remote) {
 	left := 0
 	for _, t := range tools {
-		name := Name(c.servers, server.Name, t.name)
-		size := len(name) + len(t.description) + len(t.schema) + 100
-		if c.taken[name] || len(c.specs) == maxTools || c.size+size > maxSpecs {
+		spec := tool.Spec{
+			Name: Name(c.servers, server.Name, t.name), Description: t.description, Schema: t.schema, SideEffect: sideEffect(server),
+		}
+		// As long as it is in the answer, where some characters are escaped.
+		raw, err := json.Marshal(contract.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
+		if err != nil || c.taken[spec.Name] || len(c.specs) == maxTools || c.size+len(raw) > maxSpecs {
 			left++
 			continue
 		}
-		c.taken[name] = true
-		c.size += size
-		c.specs = append(c.specs, tool.Spec{Name: name, Description: t.description, Schema: t.schema, SideEffect: sideEffect(server)})
+		c.taken[spec.Name] = true
+		c.size += len(raw)
+		c.specs = append(c.specs, spec)
 	}
 	if left > 0 {
 		c.log.Warn().Int("tools", left).Str("server", server.Name).Msg("MCP tools left out: there are too many, or their names are taken")

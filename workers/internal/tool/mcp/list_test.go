@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/workers/internal/tool/mcp"
 )
@@ -361,5 +362,56 @@ func TestAgentsWithoutServersHaveNoTools(t *testing.T) {
 	got, err := b.Call(t.Context(), calling(off, "shop_greet", `{"name":"Ada"}`))
 	if said := said(got, err); said != "not sent: There is no tool of this name on the server any more." || p.total() != 0 {
 		t.Error(said)
+	}
+}
+
+func TestListsFitTheAnswer(t *testing.T) {
+	t.Parallel()
+	var tools []string
+	for n := range 128 {
+		tools = append(tools, fmt.Sprintf(`{"name":"t%d","description":"%s","inputSchema":{"type":"object","$comment":"%s"}}`,
+			n, strings.Repeat("<", 1000), strings.Repeat("<", 1000)))
+	}
+	greedy := newTap(t, scripted(map[string]string{"tools/list": `{"tools":[` + strings.Join(tools, ",") + `]}`}), nil)
+	modest := newTap(t, handler(newServer(), nil), nil)
+	specs := list(t, newBackend(t), request(at("modest", modest), at("greedy", greedy)))
+	answer := contract.ToolReply{}
+	for _, s := range specs {
+		answer.Tools = append(answer.Tools, contract.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: s.SideEffect})
+	}
+	raw, err := json.Marshal(answer)
+	if err != nil || len(raw) > 400<<10 || len(specs) < 20 || !strings.HasPrefix(names(specs), "modest_add ") {
+		t.Errorf("%d tools in %d bytes, %v", len(specs), len(raw), err)
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (t tripper) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
+
+// The outbound client lets nothing through to another origin; the secrets do not rely on it.
+func TestSecretsAreAddedForTheirOriginOnly(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://shop.example/mcp": "Bearer 1", "https://shop.example:443/": "Bearer 1",
+		"http://shop.example/mcp": "", "https://shop.example:8443/": "", "https://other.example/": "", "https://shop.example.other.example/": "",
+	} {
+		got := "no request"
+		wire := mcp.Wire("https://shop.example:443", map[string]string{"Authorization": "Bearer 1"}, tripper(func(req *http.Request) (*http.Response, error) {
+			got = req.Header.Get("Authorization")
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+		}))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := wire.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got != want || req.Header.Get("Authorization") != "" {
+			t.Errorf("%s: %q", address, got)
+		}
 	}
 }

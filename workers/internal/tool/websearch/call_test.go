@@ -138,21 +138,40 @@ func TestCall(t *testing.T) {
 func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
-		"404":        http.NotFound,
-		"403":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403); io.WriteString(w, "<p>Robots are not welcome.") },
-		"402":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(402) },
-		"pdf":        pageOf("application/pdf", "%PDF-1.7 text"),
-		"json":       pageOf("application/json", `{"text":"words"}`),
-		"no type":    func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil; io.WriteString(w, "<p>words") },
-		"image":      pageOf("image/png", "\x89PNG"),
-		"paywall":    pageOf("text/html", `<script type="application/ld+json">{"isAccessibleForFree":false}</script><p>First words.</p>`),
-		"robots":     pageOf("text/html", `<meta name=robots content="nosnippet"><p>Words.</p>`),
-		"no text":    pageOf("text/html", `<div id=app></div><script src=app.js></script>`),
-		"cut":        func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "99"); w.Header().Set("Content-Type", "text/html"); io.WriteString(w, "<p>Half a sen") },
-		"no end":     func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
-		"stalled":    func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", "text/html"); w.(http.Flusher).Flush(); <-r.Context().Done() },
-		"robots tag": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Robots-Tag", "noarchive"); pageOf("text/html", "<p>Words.")(w, r) },
-		"off site":   func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound) },
+		"404": http.NotFound,
+		"403": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(403)
+			io.WriteString(w, "<p>Robots are not welcome.")
+		},
+		"402":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(402) },
+		"pdf":  pageOf("application/pdf", "%PDF-1.7 text"),
+		"json": pageOf("application/json", `{"text":"words"}`),
+		"no type": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+			io.WriteString(w, "<p>words")
+		},
+		"image":   pageOf("image/png", "\x89PNG"),
+		"paywall": pageOf("text/html", `<script type="application/ld+json">{"isAccessibleForFree":false}</script><p>First words.</p>`),
+		"robots":  pageOf("text/html", `<meta name=robots content="nosnippet"><p>Words.</p>`),
+		"no text": pageOf("text/html", `<div id=app></div><script src=app.js></script>`),
+		"cut": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "99")
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, "<p>Half a sen")
+		},
+		"no end": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
+		"stalled": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		},
+		"robots tag": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Robots-Tag", "noarchive")
+			pageOf("text/html", "<p>Words.")(w, r)
+		},
+		"off site": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,8 +57,12 @@ func TestWebURL(t *testing.T) {
 func TestDistinct(t *testing.T) {
 	t.Parallel()
 	got := distinct([]hit{
-		{title: "1", url: "https://www.example.org/a/"}, {title: "again", url: "http://example.org/a#part"}, {title: "no address", url: "about:blank"},
-		{url: "https://example.org/a?page=2"}, {title: "3", url: "https://example.org:8443/a"}, {title: "4", url: "https://example.com/a"},
+		{title: "1", url: "https://www.example.org/a/"},
+		{title: "again", url: "http://example.org/a#part"},
+		{title: "no address", url: "about:blank"},
+		{url: "https://example.org/a?page=2"},
+		{title: "3", url: "https://example.org:8443/a"},
+		{title: "4", url: "https://example.com/a"},
 	}, 3)
 	want := []hit{
 		{title: "1", url: "https://www.example.org/a/"}, {title: "example.org", url: "https://example.org/a?page=2"}, {title: "3", url: "https://example.org:8443/a"},

@@ -47,7 +47,9 @@ var engines = []struct {
 }{
 	{
 		"SearXNG",
-		func(a string) Config { return Config{SearxngURL: a + "/sx/", BraveAPIKey: "unused", TavilyAPIKey: "unused"} },
+		func(a string) Config {
+			return Config{SearxngURL: a + "/sx/", BraveAPIKey: "unused", TavilyAPIKey: "unused"}
+		},
 		func(r *http.Request, _ string) string {
 			return diff(r.Method+" "+r.URL.Path+" "+r.URL.Query().Get("q")+" "+r.URL.Query().Get("format"), "GET /sx/search river Elm json")
 		},
@@ -59,7 +61,9 @@ var engines = []struct {
 	},
 	{
 		"Brave",
-		func(a string) Config { return Config{BraveAPIKey: "brave-key", BraveURL: a, TavilyAPIKey: "unused", WikipediaURL: "https://unused.example"} },
+		func(a string) Config {
+			return Config{BraveAPIKey: "brave-key", BraveURL: a, TavilyAPIKey: "unused", WikipediaURL: "https://unused.example"}
+		},
 		func(r *http.Request, _ string) string {
 			return diff(r.Method+" "+r.URL.Path+" "+r.URL.Query().Get("q")+" "+r.Header.Get("X-Subscription-Token"), "GET /res/v1/web/search river Elm brave-key")
 		},
@@ -71,7 +75,9 @@ var engines = []struct {
 	},
 	{
 		"Tavily",
-		func(a string) Config { return Config{TavilyAPIKey: "tvly-key", TavilyURL: a, WikipediaURL: "https://unused.example"} },
+		func(a string) Config {
+			return Config{TavilyAPIKey: "tvly-key", TavilyURL: a, WikipediaURL: "https://unused.example"}
+		},
 		func(r *http.Request, body string) string {
 			var asked struct{ Query string }
 			if err := json.Unmarshal([]byte(body), &asked); err != nil {
@@ -179,7 +185,10 @@ func TestProviderFaults(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, `{"results":[`)
 		}, true, "did not answer"},
-		{"slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, true, "did not answer"},
+		{"slow", func(_ http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body) // else the server does not notice that the client left
+			<-r.Context().Done()
+		}, true, "did not answer"},
 	}
 	for _, e := range engines {
 		for _, f := range faults {

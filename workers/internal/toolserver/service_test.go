@@ -1,0 +1,209 @@
+package toolserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+	"parley/workers/internal/tool"
+	"parley/workers/internal/toolserver"
+)
+
+// service is a tool worker on a real database and a real bus, and a run that an agent worker holds.
+type service struct {
+	*testing.T
+	store  *store.Store
+	bus    *bus.Bus
+	caller *bus.ToolCaller
+	claims contract.Capability
+}
+
+func newService(t *testing.T, backends ...tool.Backend) *service {
+	t.Helper()
+	st, err := store.Open(testkit.Postgres(t), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	s := &service{T: t, store: st, bus: b}
+	if s.caller, err = b.NewToolCaller(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.caller.Close)
+	s.begin()
+	server, err := toolserver.New(toolserver.Config{Concurrency: 4}, toolserver.Deps{
+		Bus: b, Records: st, Ledger: st, Verifier: signer(t), Backends: backends, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// begin makes an agent, accepts a run of it and claims that.
+func (s *service) begin() {
+	s.Helper()
+	account, err := s.store.SignUp(s.Context(), store.NewUser{Email: "a@example.com", Name: "a"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	if err != nil {
+		s.Fatal(err)
+	}
+	org := account.Organization.ID
+	agent, err := s.store.CreateAgent(s.Context(), org, domain.Agent{
+		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: "offline", AllowedCallers: []domain.CallerKind{domain.CallerSystem}, Tools: endpoints,
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	run := store.NewRun{
+		ID: id.New(id.Run), OrganizationID: org, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system",
+		SessionID: "s", SessionKey: contract.Hash("s"), TriggerType: "api", Input: json.RawMessage(`{"message":"m"}`), Lane: domain.LaneAutomation,
+		Retention: time.Hour, Deadline: time.Minute,
+	}
+	run.Dedupe = contract.Dedupe(org, contract.EndpointAutomation, run.ID)
+	if out, err := s.store.Accept(s.Context(), []store.NewRun{run}, 4); err != nil || out[0].Err != nil {
+		s.Fatalf("accepting: %v, %v", err, out)
+	}
+	claims, err := s.store.Claim(s.Context(), []string{run.ID})
+	if err != nil || claims[0].Run == nil {
+		s.Fatalf("claiming: %v, %v", err, claims)
+	}
+	s.claims = contract.Capability{
+		OrganizationID: org, RunID: run.ID, TargetID: agent.ID, ConfigVersion: agent.Version, Fence: claims[0].Run.Fence, Kind: contract.ToolHTTPRequest,
+	}
+}
+
+func (s *service) held() store.Held {
+	return store.Held{RunID: s.claims.RunID, OrganizationID: s.claims.OrganizationID, Fence: s.claims.Fence}
+}
+
+// prepare enters a call into the ledger, or finds it there.
+func (s *service) prepare(callID string) domain.Effect {
+	s.Helper()
+	effect, held, err := s.store.PrepareEffect(s.Context(), s.held(), domain.Effect{
+		CallID: callID, Name: "pay", Input: json.RawMessage(`{}`), SideEffect: domain.SideEffectUnsafe, Key: contract.EffectKey(s.claims.RunID, callID),
+	}, false)
+	if err != nil || !held {
+		s.Fatalf("preparing %s: %v, %v", callID, held, err)
+	}
+	return effect
+}
+
+// call asks the tool worker as an agent worker does.
+func (s *service) call(callID string) (contract.ToolReply, error) {
+	s.Helper()
+	c := s.claims
+	c.CallID, c.Expires = callID, time.Now().Add(30*time.Second).UTC()
+	m := sealed(s.T, c, contract.ToolRequest{
+		Operation: contract.OperationCall, CallID: callID, Name: callID, Arguments: json.RawMessage(`{}`), EffectKey: contract.EffectKey(c.RunID, callID),
+	})
+	var reply contract.ToolReply
+	for { // until the worker has subscribed
+		raw, err := s.caller.Call(s.Context(), c.Kind, m.Capability, m.Body, c.Expires)
+		if err == bus.ErrNoToolWorker && time.Until(c.Expires) > 10*time.Second { //nolint:errorlint // it is never wrapped
+			continue
+		}
+		if err != nil {
+			return reply, err
+		}
+		return reply, json.Unmarshal(raw, &reply)
+	}
+}
+
+func TestEffectsOnARealLedger(t *testing.T) {
+	t.Parallel()
+	entered := make(chan struct{})
+	s := newService(t, backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
+		if r.Call.Name == "read" {
+			source, err := r.Keep(ctx, domain.Source{URL: "https://example.com", Text: "What was read."})
+			return tool.Result{Output: json.RawMessage(`"` + source + `"`)}, err
+		}
+		if err := r.Sending(ctx); err != nil {
+			return tool.Result{}, err
+		}
+		switch r.Call.Name {
+		case "refused":
+			return tool.Result{}, &tool.Error{Message: "The service refused the connection.", NotSent: true}
+		case "cut":
+			return tool.Result{}, &tool.Error{Message: "cut"}
+		case "long":
+			close(entered)
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		}
+		return tool.Result{Output: json.RawMessage(`{"text":"\u0000 ☾"}`)}, nil
+	}})
+	for _, c := range []struct {
+		call, want string
+		state      domain.EffectState // as the next attempt finds it
+	}{
+		{"pay", `{"text":"\u0000 ☾"}`, domain.EffectDone},
+		{"pay", "stale", domain.EffectDone}, // once is enough
+		{"refused", "failed: The service refused the connection.", domain.EffectDone},
+		{"cut", "unknown", domain.EffectAwaiting},
+		{"long", "unknown", domain.EffectAwaiting},
+	} {
+		if c.want != "stale" {
+			s.prepare(c.call)
+		}
+		if c.call == "long" {
+			go func() {
+				<-entered
+				s.bus.Cancelled(s.claims.RunID)
+			}()
+		}
+		reply, err := s.call(c.call)
+		if err != nil || told(reply) != c.want {
+			t.Errorf("%s: %s, %v", c.call, told(reply), err)
+		}
+		after := s.prepare(c.call)
+		var outcome contract.ToolReply
+		if after.State == domain.EffectDone {
+			if err := json.Unmarshal(after.Outcome, &outcome); err != nil {
+				t.Error(err)
+			}
+		}
+		if after.State != c.state || c.want != "stale" && after.State == domain.EffectDone && told(outcome) != c.want {
+			t.Errorf("%s: the effect is %s: %s", c.call, after.State, after.Outcome)
+		}
+	}
+	reply, err := s.call("read")
+	source := strings.Trim(told(reply), `"`)
+	if kept, keptErr := s.store.SourceByID(t.Context(), s.claims.OrganizationID, source); err != nil || keptErr != nil || kept.Text != "What was read." {
+		t.Errorf("%s, %v: %+v, %v", source, err, kept, keptErr)
+	}
+	s.claims.Fence++ // the run is not held under it
+	for _, call := range []string{"read", "late"} {
+		if reply, err := s.call(call); err != nil || told(reply) != "stale" {
+			t.Errorf("%s under another fence: %s, %v", call, told(reply), err)
+		}
+	}
+	s.claims.OrganizationID = "org_other"
+	if reply, err := s.call("pay"); err != nil || !strings.HasPrefix(told(reply), "again: ") {
+		t.Errorf("of another organization: %s, %v", told(reply), err)
+	}
+}
