@@ -59,7 +59,7 @@ func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Err }
 
 // ActionRequired is the error of a call that waits for a person: the run is to be parked until the decision.
-type ActionRequired struct {
+type ActionRequired struct { //nolint:errname // it is no failure
 	Kind domain.ActionKind
 	Call Call
 }

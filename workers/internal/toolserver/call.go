@@ -57,7 +57,7 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 			Str("agent_id", capability.TargetID).Str("run_id", capability.RunID).Logger(),
 	}
 	defer s.track(c)()
-	reply := c.carryOut(ctx)
+	reply := c.carryOut(c.log.WithContext(ctx))
 	s.metrics.ended(backend.Kind(), reply.Failure, time.Since(began))
 	return encodeReply(reply), true
 }

@@ -96,14 +96,16 @@ func (r *remote) send(ctx context.Context, call tool.Call, key string) (tool.Res
 		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker refused a call: do all processes have the same SECRETS_KEY?")
 		return tool.Result{}, &tool.Error{Message: "The tool " + call.Name + " refused the call.", Err: err}
 	case errors.Is(err, bus.ErrNoToolWorker):
-		return r.missing(ctx, call, key, err)
+		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" is not available at the moment.")
+	case errors.Is(err, bus.ErrToolTooLarge):
+		return r.unsent(ctx, call, key, err, "The arguments are too large.")
 	default:
 		return r.lost(call, err)
 	}
 }
 
-// missing is a call that no tool worker took: the model is told, once it is certain that none will take it late.
-func (r *remote) missing(ctx context.Context, call tool.Call, key string, cause error) (tool.Result, error) {
+// unsent is a call that no tool worker took: the model is told, once it is certain that none will take it late.
+func (r *remote) unsent(ctx context.Context, call tool.Call, key string, cause error, message string) (tool.Result, error) {
 	if key != "" {
 		void, err := r.tools.ledger.VoidEffect(ctx, r.run.Held, call.ID)
 		if err != nil {
@@ -113,7 +115,7 @@ func (r *remote) missing(ctx context.Context, call tool.Call, key string, cause 
 			return r.lost(call, cause)
 		}
 	}
-	return tool.Result{}, &tool.Error{Message: "The tool " + call.Name + " is not available at the moment.", NotSent: true, Err: cause}
+	return tool.Result{}, &tool.Error{Message: message, NotSent: true, Err: cause}
 }
 
 // lost is a call that a tool worker took, and of which nothing more is known. One that may be repeated is, by the
@@ -133,6 +135,8 @@ func (r *remote) outcomeOf(answer contract.ToolReply, call tool.Call) (tool.Resu
 		return tool.Result{Output: answer.Output, Sources: answer.Sources}, nil
 	case failure.Stale:
 		return tool.Result{}, unreachable(tool.ErrStale)
+	case failure.Retryable:
+		return tool.Result{}, unreachable(errors.New(failure.Message))
 	case failure.Unknown:
 		return r.lost(call, errors.New("the outcome of the call is not known"))
 	default:

@@ -135,6 +135,8 @@ func TestCalls(t *testing.T) {
 		"read, refused":                 {"read", backstage{err: bus.ErrToolRefused}, "", "tells: The tool read refused the call.", 1},
 		"read, failed":                  {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no."}}}, "", "tells: no.", 1},
 		"read, stale":                   {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Stale: true}}}, "", "ends the attempt", 1},
+		"read, interrupted":             {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no.", Retryable: true}}}, "", "ends the attempt", 1},
+		"put, too large":                {"put", backstage{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolTooLarge}, "", "tells: The arguments are too large.", 1},
 		"read, always asked":            {"read", backstage{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalAlways, "asks approval", 0},
 		"read, approved":                {"read", backstage{state: in(domain.EffectReady), answer: answered}, domain.ApprovalAlways, `"ok"`, 1},
 		"put":                           {"put", backstage{state: in(domain.EffectReady), answer: answered}, "", `"ok"`, 1},

@@ -41,7 +41,10 @@ func (s *shelf) keep(_ context.Context, source domain.Source) (string, error) {
 }
 
 func request(s *shelf, query string) tool.Request {
-	arguments, _ := json.Marshal(map[string]string{"query": query})
+	arguments, err := json.Marshal(map[string]string{"query": query})
+	if err != nil {
+		panic(err)
+	}
 	return tool.Request{Call: tool.Call{ID: "c1", Name: "webSearch", Arguments: arguments}, Keep: s.keep}
 }
 
@@ -55,7 +58,9 @@ func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest
 		for _, p := range paths {
 			results = append(results, map[string]string{"url": site.URL + p, "title": "Result " + p, "content": "Snippet of " + p})
 		}
-		json.NewEncoder(w).Encode(map[string]any{"results": results})
+		if err := json.NewEncoder(w).Encode(map[string]any{"results": results}); err != nil {
+			t.Error(err)
+		}
 	})
 	b, err := New(Config{SearxngURL: engine.URL}, outside(t, site))
 	if err != nil {
@@ -67,7 +72,7 @@ func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest
 func pageOf(contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
-		io.WriteString(w, body)
+		fmt.Fprint(w, body)
 	}
 }
 
@@ -140,15 +145,15 @@ func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"404": http.NotFound,
 		"403": func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(403)
-			io.WriteString(w, "<p>Robots are not welcome.")
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, "<p>Robots are not welcome.")
 		},
-		"402":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(402) },
+		"402":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPaymentRequired) },
 		"pdf":  pageOf("application/pdf", "%PDF-1.7 text"),
 		"json": pageOf("application/json", `{"text":"words"}`),
 		"no type": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = nil
-			io.WriteString(w, "<p>words")
+			fmt.Fprint(w, "<p>words")
 		},
 		"image":   pageOf("image/png", "\x89PNG"),
 		"paywall": pageOf("text/html", `<script type="application/ld+json">{"isAccessibleForFree":false}</script><p>First words.</p>`),
@@ -157,7 +162,7 @@ func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
 		"cut": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "99")
 			w.Header().Set("Content-Type", "text/html")
-			io.WriteString(w, "<p>Half a sen")
+			fmt.Fprint(w, "<p>Half a sen")
 		},
 		"no end": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
 		"stalled": func(w http.ResponseWriter, r *http.Request) {

@@ -19,7 +19,7 @@ const (
 	maxDepth     = 600     // what lies deeper is left out
 	maxArticle   = 30_000  // nodes of a page in which the article is searched for: that costs more than linear time
 	maxText      = 200_000 // characters kept
-	articleShare = 0.8     // of a page's running text that its article must have
+	articleShare = 0.7     // of a page's running text that its article must have
 	maxParsing   = 2 * time.Second
 )
 

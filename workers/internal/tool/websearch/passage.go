@@ -184,28 +184,29 @@ func inside(i int, spans []span) bool {
 // grow adds neighbours to a span while they fit the query, or are needed to understand it.
 func grow(all []sentence, s span, others []span) span {
 	for {
-		side, weight := 0, -1.0
-		for _, step := range []int{1, -1} { // what follows explains more than what precedes
-			next := s.last + 1
-			if step < 0 {
-				next = s.first - 1
-			}
-			if next < 0 || next >= len(all) || inside(next, others) || size(all, with(s, next)) > maxPassage {
-				continue
-			}
-			w := all[next].weight
-			if all[next].paragraph == all[s.first].paragraph || all[next].paragraph == all[s.last].paragraph {
-				w += 0.1
-			}
-			if w > weight {
-				side, weight = next, w
-			}
+		// What follows explains more than what precedes, when both fit alike.
+		next, gain := neighbour(all, s, s.last+1, others)
+		if before, more := neighbour(all, s, s.first-1, others); more > gain {
+			next, gain = before, more
 		}
-		if weight < 0 || size(all, s) >= goodPassage && all[side].weight == 0 || size(all, s) >= minPassage && weight == 0 {
+		has := size(all, s)
+		if gain < 0 || gain == 0 && has >= minPassage || has >= goodPassage && all[next].weight == 0 {
 			return s
 		}
-		s = with(s, side)
+		s = with(s, next)
 	}
+}
+
+// neighbour says what a sentence beside a span would add to it, below zero when it has no place there.
+func neighbour(all []sentence, s span, i int, others []span) (at int, gain float64) {
+	if i < 0 || i >= len(all) || inside(i, others) || size(all, with(s, i)) > maxPassage {
+		return i, -1
+	}
+	gain = all[i].weight
+	if all[i].paragraph == all[s.first].paragraph || all[i].paragraph == all[s.last].paragraph {
+		gain += 0.1
+	}
+	return i, gain
 }
 
 func with(s span, i int) span { return span{min(s.first, i), max(s.last, i)} }

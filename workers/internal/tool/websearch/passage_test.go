@@ -84,10 +84,10 @@ func TestPassagesAreOfTheText(t *testing.T) {
 		"word", "Elm", "bridge", "3.14", "Dr.", " ", " ", " ", ". ", "。", "！", "؟ ", "\n", "\n\n", "长江", "大桥", "Größe", "e\u0301", "نهر", "แม่น้ำ", "🎉", "👩\u200d🔧",
 		"(", "”", "\t", "\u3000", "한강", "はし", strings.Repeat("x", 700), strings.Repeat("字", 900), strings.Repeat("e\u0301", 300), strings.Repeat(" \u3000", 400), "|",
 	}
-	for seed := range uint64(300) {
+	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		var b strings.Builder
-		for range r.IntN(3000) {
+		for range r.IntN(600) {
 			b.WriteString(parts[r.IntN(len(parts))])
 			if r.IntN(3) > 0 {
 				b.WriteByte(' ')
@@ -109,7 +109,7 @@ func TestEachWord(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"The Café-bar, 3.14!": "the cafe bar 3 14",
-		"Straße STRASSE":      "strasse strasse",
+		"Straße, GROẞ":        "strasse gross",
 		"长江大桥":                "长江 江大 大桥",
 		"桥":                   "桥",
 		"GPT模型v2":             "gpt 模型 v2",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -85,15 +86,13 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 	if err != nil {
 		return fmt.Errorf("making request: %w", err)
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	return a.do(req, into)
 }
 
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
-	res, err := a.client.Do(req)
+	res, err := a.client.Do(req) //nolint:gosec // the address is the operator's, and the client stays there
 	if err != nil {
 		return unreached(err)
 	}
@@ -111,15 +110,16 @@ func (a api) do(req *http.Request, into any) error {
 	return nil
 }
 
-// unreached is the error of a request without an answer.
+// unreached is the error of a request without an answer. Its cause may be logged, and has neither address nor query.
 func unreached(err error) error {
+	cause := outbound.AsError(err)
 	switch {
 	case errors.Is(err, outbound.ErrRefused):
-		return &tool.Error{Message: "The search provider's address may not be reached from here.", Err: err}
+		return &tool.Error{Message: "The search provider's address may not be reached from here.", Err: cause}
 	case errors.Is(err, outbound.ErrTooLarge):
-		return &tool.Error{Message: "The search provider's answer is too large.", Err: err}
+		return &tool.Error{Message: "The search provider's answer is too large.", Err: cause}
 	default:
-		return &tool.Error{Message: "The search provider did not answer.", Retryable: true, Err: err}
+		return &tool.Error{Message: "The search provider did not answer.", Retryable: true, Err: cause}
 	}
 }
 

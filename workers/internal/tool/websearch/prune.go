@@ -2,6 +2,7 @@ package websearch
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -85,7 +86,8 @@ var dropped = map[string]bool{
 
 // surroundingRoles are parts of pages that are about the page, not in it.
 var surroundingRoles = map[string]bool{
-	"navigation": true, "dialog": true, "alertdialog": true, "search": true, "menu": true, "menubar": true, "contentinfo": true, "tooltip": true,
+	"navigation": true, "dialog": true, "alertdialog": true, "search": true, "menu": true, "menubar": true, "contentinfo": true,
+	"tooltip": true,
 }
 
 func surrounding(n *html.Node, at place) bool {
@@ -101,7 +103,8 @@ var hiddenStyle = regexp.MustCompile(`(?i)(?:^|;)\s*(?:` + strings.Join([]string
 
 // hiddenClasses are the usual names of what only screen readers are to say, and of nothing to be seen.
 var hiddenClasses = map[string]bool{
-	"sr-only": true, "visually-hidden": true, "visuallyhidden": true, "screen-reader-text": true, "screen-reader-only": true, "hidden": true, "d-none": true,
+	"sr-only": true, "visually-hidden": true, "visuallyhidden": true, "screen-reader-text": true, "screen-reader-only": true,
+	"hidden": true, "d-none": true,
 }
 
 // hidden reports elements that a reader of the page does not see.
@@ -109,33 +112,22 @@ func hidden(n *html.Node, names map[string]bool) bool {
 	if n.Data == "html" || n.Data == "body" { // hidden until a script has run
 		return false
 	}
-	for _, a := range n.Attr {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool {
 		switch a.Key {
 		case "hidden":
-			if !strings.EqualFold(a.Val, "until-found") {
-				return true
-			}
+			return !strings.EqualFold(a.Val, "until-found")
 		case "aria-hidden":
-			if strings.EqualFold(strings.TrimSpace(a.Val), "true") {
-				return true
-			}
+			return strings.EqualFold(strings.TrimSpace(a.Val), "true")
 		case "style":
-			if hiddenStyle.MatchString(a.Val) {
-				return true
-			}
+			return hiddenStyle.MatchString(a.Val)
 		case "id":
-			if names["#"+a.Val] {
-				return true
-			}
+			return names["#"+a.Val]
 		case "class":
-			for class := range strings.FieldsSeq(a.Val) {
-				if hiddenClasses[class] || names["."+class] {
-					return true
-				}
-			}
+			return slices.ContainsFunc(strings.Fields(a.Val), func(c string) bool { return hiddenClasses[c] || names["."+c] })
+		default:
+			return false
 		}
-	}
-	return false
+	})
 }
 
 // Names of cookie notices; of parts that lead elsewhere. Both are only a reason to look closer.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -81,6 +82,10 @@ func (r *reader) read(ctx context.Context, address string) (*page, error) {
 	if err := readable(res); err != nil {
 		return nil, err
 	}
+	final, ok := webURL(res.Request.URL.String()) // where redirects led
+	if !ok {
+		return nil, fmt.Errorf("%w: its address is not one to cite", errUnread)
+	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxPage))
 	tooLarge := errors.Is(err, outbound.ErrTooLarge) || len(body) == maxPage
 	if err != nil && !tooLarge {
@@ -96,7 +101,7 @@ func (r *reader) read(ctx context.Context, address string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.url = res.Request.URL.String() // where redirects led
+	p.url = final.String()
 	p.truncated = p.truncated || tooLarge
 	return p, nil
 }
@@ -111,10 +116,8 @@ func readable(res *http.Response) error {
 	default:
 		return fmt.Errorf("%w: content type %.60q", errUnread, res.Header.Get("Content-Type"))
 	}
-	for _, rule := range res.Header.Values("X-Robots-Tag") {
-		if forbidden(rule) {
-			return fmt.Errorf("%w: it asks not to be kept", errUnread)
-		}
+	if slices.ContainsFunc(res.Header.Values("X-Robots-Tag"), forbidden) {
+		return fmt.Errorf("%w: it asks not to be kept", errUnread)
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 // unspaced are scripts that write words without spaces, or with much attached to them: there, each pair of letters
 // counts as a word.
 var unspaced = []*unicode.RangeTable{
-	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
+	unicode.Tibetan,
 }
 
 // eachWord calls yield with each word of a text, folded so that spellings of one word meet.
@@ -19,7 +20,7 @@ func eachWord(text string, yield func(word string)) {
 	text = fold(text)
 	start, paired := -1, false // of the letters in a row that are being read
 	for i, r := range text {
-		if !unicode.In(r, unicode.L, unicode.N, unicode.M) {
+		if !inWord(r) {
 			emit(text, start, i, paired, yield)
 			start = -1
 			continue
@@ -34,6 +35,14 @@ func eachWord(text string, yield func(word string)) {
 		}
 	}
 	emit(text, start, len(text), paired, yield)
+}
+
+// inWord reports letters, digits and marks; most text is ASCII or nearly.
+func inWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' // small letters, as folded
+	}
+	return unicode.In(r, unicode.L, unicode.N, unicode.M)
 }
 
 func emit(text string, start, end int, paired bool, yield func(string)) {

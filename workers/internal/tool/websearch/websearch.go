@@ -113,8 +113,7 @@ func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("searching: %w", context.Cause(ctx))
 	}
-	var public *tool.Error
-	if errors.As(err, &public) {
+	if public, ok := errors.AsType[*tool.Error](err); ok {
 		return public
 	}
 	return fmt.Errorf("searching: %w", err)
