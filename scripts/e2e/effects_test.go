@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,9 +31,7 @@ func (a account) paying(t *testing.T, url string, options map[string]any) accoun
 		}
 	}
 	tools := map[string]any{"enabled": true, "endpoints": []any{endpoint("payOnce", "unsafe"), endpoint("payByKey", "idempotent")}}
-	for name, value := range options {
-		tools[name] = value
-	}
+	maps.Copy(tools, options)
 	var agent struct {
 		ID string `json:"id"`
 	}
@@ -192,21 +191,6 @@ func (r waitingRun) terminal() bool {
 func (a account) decide(t *testing.T, id, decision, callID string) answer {
 	t.Helper()
 	return a.send(t, http.MethodPost, a.url+"/api/runs?id="+id+"&action="+decision+"&toolCallId="+callID, nil)
-}
-
-// awaitAction waits until a run waits for a person.
-func (a account) awaitAction(t *testing.T, id string) waitingRun {
-	t.Helper()
-	var r waitingRun
-	eventually(t, 30*time.Second, "run "+id+" waits for a person", func() bool {
-		r = waitingRun{}
-		a.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
-		if r.terminal() {
-			t.Fatalf("it ended: %+v", r)
-		}
-		return r.RequiredAction != nil
-	})
-	return r
 }
 
 // TestApprovals has people answer: nothing is sent before, once after, and never when they refuse.

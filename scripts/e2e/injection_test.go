@@ -96,7 +96,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Note", text.Text)
 		w.Header().Set("Retry-After", text.Text)
 	}
-	_ = json.NewEncoder(w).Encode(map[string]string{"order": strconv.Itoa(n), "note": text.Text, "secret": r.Header.Get("X-Secret")})
+	writeJSON(w, map[string]string{"order": strconv.Itoa(n), "note": text.Text, "secret": r.Header.Get("X-Secret")})
 }
 
 func readInjections(t *testing.T, evil string) []injection {

@@ -78,11 +78,18 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 	}
 	slices.SortFunc(results, func(a, b map[string]any) int { return strings.Compare(a["url"].(string), b["url"].(string)) })
-	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(map[string]any{
+	writeJSON(rw, map[string]any{
 		"query": query, "number_of_results": len(results), "results": results, "answers": []any{}, "corrections": []any{}, "infoboxes": []any{},
 		"suggestions": []any{}, "unresponsive_engines": []any{},
 	})
+}
+
+// writeJSON answers with a value that can be written as JSON.
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		panic(err)
+	}
 }
 
 func article(lang, title string, paragraphs ...string) []byte {
@@ -121,8 +128,11 @@ func toldTo(req openaistub.Request) (results []told, err error) {
 			continue
 		}
 		var one told
-		if err := json.Unmarshal([]byte(m.Content), &one); err != nil || !one.Untrusted {
-			return nil, fmt.Errorf("a tool result is not marked: %v: %s", err, m.Content)
+		if err := json.Unmarshal([]byte(m.Content), &one); err != nil {
+			return nil, fmt.Errorf("a tool result is no object: %w: %s", err, m.Content)
+		}
+		if !one.Untrusted {
+			return nil, fmt.Errorf("a tool result is not marked: %s", m.Content)
 		}
 		results = append(results, one)
 	}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -73,8 +72,7 @@ func TestOpenAPIDocumentIsImportedAndCalled(t *testing.T) {
 	asked := make(chan string, 10)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Method + " " + r.URL.String() + " " + r.Header.Get("X-Token")
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"city": "Oslo", "weather": "snow"})
+		writeJSON(w, map[string]string{"city": "Oslo", "weather": "snow"})
 	}))
 	t.Cleanup(service.Close)
 	document := fmt.Sprintf(`openapi: 3.1.0

@@ -15,12 +15,12 @@ import (
 
 // Limits of a page's tree and text. Parsing refuses more than 512 open elements by itself.
 const (
-	maxNodes     = 200_000 // what comes later is left out
-	maxDepth     = 600     // what lies deeper is left out
-	maxArticle   = 30_000  // nodes of a page in which the article is searched for: that costs more than linear time
-	maxText      = 200_000 // characters kept
-	articleShare = 0.7     // of a page's running text that its article must have
-	maxParsing   = 2 * time.Second
+	maxNodes     = 200_000         // what comes later is left out
+	maxDepth     = 600             // what lies deeper is left out
+	maxArticle   = 30_000          // nodes of a page in which the article is searched for: that costs more than linear time
+	maxText      = 200_000         // characters kept
+	articleShare = 0.7             // of a page's running text that its article must have
+	maxParsing   = 4 * time.Second // a hundred times what a usual page takes
 )
 
 // mainText takes the main text out of a page: an article where there is one, else all but what surrounds content.

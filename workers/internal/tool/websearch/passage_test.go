@@ -84,7 +84,7 @@ func TestPassagesAreOfTheText(t *testing.T) {
 		"word", "Elm", "bridge", "3.14", "Dr.", " ", " ", " ", ". ", "。", "！", "؟ ", "\n", "\n\n", "长江", "大桥", "Größe", "e\u0301", "نهر", "แม่น้ำ", "🎉", "👩\u200d🔧",
 		"(", "”", "\t", "\u3000", "한강", "はし", strings.Repeat("x", 700), strings.Repeat("字", 900), strings.Repeat("e\u0301", 300), strings.Repeat(" \u3000", 400), "|",
 	}
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		var b strings.Builder
 		for range r.IntN(600) {

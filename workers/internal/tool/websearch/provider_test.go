@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -229,13 +230,32 @@ func TestProviderIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var public *tool.Error
-	if _, err := b.Call(t.Context(), request(&shelf{}, "x")); !errors.As(err, &public) || !public.Retryable {
+	if _, err := b.Call(t.Context(), request(&shelf{}, "x")); !errors.As(err, &public) || public.Retryable || public.Message != "The search provider did not answer." {
 		t.Errorf("got %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.Call(ended, request(&shelf{}, "x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("call that was ended: %v", err)
+	}
+}
+
+func TestPassingFaultIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, `{"query":"x","results":[]}`)
+	})
+	b, err := New(Config{SearxngURL: server.URL}, outside(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Call(t.Context(), request(&shelf{}, "x")); err != nil || asked.Load() != 2 {
+		t.Errorf("%v after %d requests", err, asked.Load())
 	}
 }
 

@@ -30,7 +30,8 @@ var blocks = map[string]int{
 	"p": 2, "h1": 2, "h2": 2, "h3": 2, "h4": 2, "h5": 2, "h6": 2, "ul": 2, "ol": 2, "dl": 2, "table": 2, "pre": 2, "blockquote": 2,
 	"article": 2, "section": 2, "main": 2, "figure": 2, "details": 2, "aside": 2, "header": 2, "footer": 2, "hr": 2, "fieldset": 2,
 	"address": 2,
-	"div":     1, "li": 1, "tr": 1, "dt": 1, "dd": 1, "figcaption": 1, "caption": 1, "summary": 1, "body": 1, "center": 1, "form": 1, "legend": 1,
+	"div":     1, "li": 1, "tr": 1, "dt": 1, "dd": 1, "figcaption": 1, "caption": 1, "summary": 1, "body": 1, "center": 1,
+	"form": 1, "legend": 1,
 	"title": 1, "head": 1, "option": 1, "thead": 1, "tbody": 1,
 }
 

@@ -19,7 +19,8 @@ import (
 const (
 	maxQuery    = 400 // characters
 	maxResults  = 5   // read, and given to the model
-	askTimeout  = 10 * time.Second
+	askTimeout  = 7 * time.Second
+	againAfter  = 500 * time.Millisecond
 	pageTimeout = 5 * time.Second
 	readTimeout = 10 * time.Second // of all pages together
 	maxPage     = 2 << 20          // bytes, decompressed
@@ -84,12 +85,28 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	if err != nil {
 		return tool.Result{}, err
 	}
-	hits, err := b.search.search(ctx, query)
+	hits, err := b.find(ctx, query)
 	if err != nil {
 		return tool.Result{}, failure(ctx, err)
 	}
 	hits = distinct(hits, maxResults)
 	return b.answer(ctx, req, query, hits, b.read(ctx, hits))
+}
+
+// find asks the provider, and once more after a moment when its fault may pass. What does not pass is told to the model, which
+// may do without: a run is not put off for a search.
+func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
+	hits, err := b.search.search(ctx, query)
+	if public, ok := errors.AsType[*tool.Error](err); ok && public.Retryable {
+		timer := time.NewTimer(againAfter)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			hits, err = b.search.search(ctx, query)
+		case <-ctx.Done():
+		}
+	}
+	return hits, err
 }
 
 // queryOf takes the query out of the arguments. The schema was checked where the model is; a tool worker trusts
@@ -114,7 +131,7 @@ func failure(ctx context.Context, err error) error {
 		return fmt.Errorf("searching: %w", context.Cause(ctx))
 	}
 	if public, ok := errors.AsType[*tool.Error](err); ok {
-		return public
+		return &tool.Error{Message: public.Message, Err: public.Err}
 	}
 	return fmt.Errorf("searching: %w", err)
 }
