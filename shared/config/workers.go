@@ -72,6 +72,20 @@ func (w Workers) Check() error {
 // RunMaxCostMicros is RunMaxCost in millionths, as runs count theirs.
 func (w Workers) RunMaxCostMicros() int64 { return int64(math.Round(w.RunMaxCost * 1e6)) }
 
+// SearchEngine names what the web is searched with.
+func (w Workers) SearchEngine() string {
+	switch {
+	case w.SearxngURL != "":
+		return "searxng"
+	case w.BraveAPIKey != "":
+		return "brave"
+	case w.TavilyAPIKey != "":
+		return "tavily"
+	default:
+		return "wikipedia"
+	}
+}
+
 // checkAllowed reports an entry that is neither a network nor a host with a port.
 func checkAllowed(entry string) error {
 	if _, err := netip.ParsePrefix(entry); err == nil {

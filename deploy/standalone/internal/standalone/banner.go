@@ -14,6 +14,7 @@ import (
 type banner struct {
 	seeds   seeder
 	model   string
+	search  string // what the web is searched with
 	busy    string // why the wanted port was not used
 	dataDir string
 	began   time.Time
@@ -35,9 +36,10 @@ func (b *banner) present(ctx context.Context) error {
 	var out strings.Builder
 	err = bannerText.Execute(&out, struct {
 		credentials
-		Busy, DataDir, Model string
-		Took                 time.Duration
-	}{creds, b.busy, b.dataDir, modelLine(b.model), time.Since(b.began).Round(10 * time.Millisecond)})
+		Busy, DataDir, Model, Search string
+
+		Took time.Duration
+	}{creds, b.busy, b.dataDir, modelLine(b.model), searchLine(b.search), time.Since(b.began).Round(10 * time.Millisecond)})
 	if err != nil {
 		return fmt.Errorf("rendering banner: %w", err)
 	}
@@ -53,4 +55,11 @@ func modelLine(model string) string {
 		return model + "   (a real one: OPENAI_API_KEY=… make run)"
 	}
 	return model
+}
+
+func searchLine(engine string) string {
+	if engine == "wikipedia" {
+		return engine + "   (another: SEARXNG_URL=… make run)"
+	}
+	return engine
 }
