@@ -1,5 +1,7 @@
 package domain
 
+import "strings"
+
 // Agent is a configured agent of one organization.
 type Agent struct {
 	ID             string       `json:"id"`
@@ -119,4 +121,27 @@ type Config struct {
 	Model          string   `json:"model"`
 	FallbackModels []string `json:"fallbackModels,omitempty"`
 	Tools          Tools    `json:"tools"`
+}
+
+// mcpNameKept is how much of a server's name surely begins the names of its tools; longer ones end in a hash.
+const mcpNameKept = 48
+
+// SideEffectOf gives the side effect of a tool by the name that models know it by, "<server>_<tool>"; where several
+// servers may be meant, the gravest of theirs. False: no server of the agent has such tools.
+func (t MCPTool) SideEffectOf(name string) (SideEffect, bool) {
+	gravest, found := SideEffectNone, false
+	for _, s := range t.Servers {
+		start := s.Name + "_"
+		if !strings.HasPrefix(name, start[:min(len(start), mcpNameKept)]) {
+			continue
+		}
+		found = true
+		switch {
+		case s.SideEffect == "" || s.SideEffect == SideEffectUnsafe:
+			gravest = SideEffectUnsafe
+		case s.SideEffect == SideEffectIdempotent && gravest == SideEffectNone:
+			gravest = SideEffectIdempotent
+		}
+	}
+	return gravest, found
 }

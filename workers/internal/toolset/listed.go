@@ -15,14 +15,14 @@ import (
 const setStep = 0
 
 // remoteSpecs gives the tools that others decide on: as they were when the run started, whatever attempt this is.
-func (t *Tools) remoteSpecs(ctx context.Context, run Run) ([]tool.Spec, error) {
+func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) ([]tool.Spec, error) {
 	if !run.First {
 		kept, err := t.journal.ToolSet(ctx, run.OrganizationID, run.RunID)
 		if err != nil {
 			return nil, unreachable(fmt.Errorf("reading tool set: %w", err))
 		}
 		if kept != nil {
-			return readSpecs(kept)
+			return readSpecs(kept, tools)
 		}
 	}
 	specs, err := t.list(ctx, run)
@@ -40,7 +40,7 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run) ([]tool.Spec, error) {
 	case !held:
 		return nil, unreachable(tool.ErrStale)
 	}
-	return readSpecs(raw)
+	return readSpecs(raw, tools)
 }
 
 // list asks a tool worker. Without an answer the run goes on without these tools, and is told so.
@@ -59,14 +59,18 @@ func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) 
 	return answer.Tools, nil
 }
 
-func readSpecs(raw []byte) ([]tool.Spec, error) {
+// readSpecs takes the tools that are of the agent's servers. What a call of one may do is the organization's word, whoever
+// has listed it.
+func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	var listed []contract.ToolSpec
 	if err := json.Unmarshal(raw, &listed); err != nil {
 		return nil, fmt.Errorf("reading tool set: %w", err)
 	}
-	specs := make([]tool.Spec, len(listed))
-	for i, s := range listed {
-		specs[i] = tool.Spec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: s.SideEffect}
+	specs := make([]tool.Spec, 0, len(listed))
+	for _, s := range listed {
+		if effect, found := tools.SideEffectOf(s.Name); found {
+			specs = append(specs, tool.Spec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: effect})
+		}
 	}
 	return specs, nil
 }

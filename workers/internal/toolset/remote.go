@@ -94,7 +94,7 @@ func (r *remote) send(ctx context.Context, call tool.Call, key string) (tool.Res
 		return tool.Result{}, err
 	case errors.Is(err, bus.ErrToolRefused):
 		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker refused a call: do all processes have the same SECRETS_KEY?")
-		return tool.Result{}, &tool.Error{Message: "The tool " + call.Name + " refused the call.", Err: err}
+		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" refused the call.")
 	case errors.Is(err, bus.ErrNoToolWorker):
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" is not available at the moment.")
 	case errors.Is(err, bus.ErrToolTooLarge):

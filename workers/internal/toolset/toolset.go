@@ -78,7 +78,7 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 	}
 	var set Set
 	if tools.MCP != nil && tools.MCP.Enabled && len(tools.MCP.Servers) > 0 {
-		specs, err := t.remoteSpecs(ctx, run)
+		specs, err := t.remoteSpecs(ctx, run, *tools.MCP)
 		if err != nil {
 			return set, err
 		}

@@ -136,6 +136,7 @@ func TestCalls(t *testing.T) {
 		"read, failed":                  {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no."}}}, "", "tells: no.", 1},
 		"read, stale":                   {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Stale: true}}}, "", "ends the attempt", 1},
 		"read, interrupted":             {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no.", Retryable: true}}}, "", "ends the attempt", 1},
+		"put, refused":                  {"put", backstage{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolRefused}, "", "tells: The tool put refused the call.", 1},
 		"put, too large":                {"put", backstage{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolTooLarge}, "", "tells: The arguments are too large.", 1},
 		"read, always asked":            {"read", backstage{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalAlways, "asks approval", 0},
 		"read, approved":                {"read", backstage{state: in(domain.EffectReady), answer: answered}, domain.ApprovalAlways, `"ok"`, 1},
@@ -188,12 +189,16 @@ func TestArgumentsAreCheckedBeforeAnythingElse(t *testing.T) {
 func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 	t.Parallel()
 	tools := domain.Tools{MCP: &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{{Name: "a"}, {Name: "b"}}}}
-	spec := contract.ToolSpec{Name: "a_x", Schema: json.RawMessage(`{"type":"object"}`), SideEffect: domain.SideEffectUnsafe}
-	b := &backstage{answer: contract.ToolReply{Tools: []contract.ToolSpec{spec, spec, {Name: "a_broken", Schema: json.RawMessage(`{"type":7}`)}}}}
+	spec := contract.ToolSpec{Name: "a_x", Schema: json.RawMessage(`{"type":"object"}`), SideEffect: domain.SideEffectNone}
+	foreign := contract.ToolSpec{Name: "elsewhere_x", Schema: spec.Schema}
+	b := &backstage{answer: contract.ToolReply{Tools: []contract.ToolSpec{spec, foreign, spec, {Name: "a_broken", Schema: json.RawMessage(`{"type":7}`)}}}}
 	sets := toolset.New(b, b, b, b)
 	set, err := sets.For(t.Context(), run(), tools)
 	if err != nil || len(set.Registry.Specs()) != 1 || strings.Join(set.Absent, " ") != "b" {
 		t.Fatalf("%+v, %v", set, err)
+	}
+	if got := set.Registry.Specs()[0]; got.Name != "a_x" || got.SideEffect != domain.SideEffectUnsafe {
+		t.Errorf("whoever listed the tool decides what it may do: %+v", got)
 	}
 	b.answer.Tools = nil // the server has changed its mind
 	later := run()
