@@ -28,8 +28,13 @@ var (
 	ErrToolTooLarge = errors.New("the call does not fit a message")
 )
 
+// errAbsent says that nobody at all is there to take a call.
+var errAbsent = errors.New("nobody is subscribed")
+
 const (
-	acceptWithin = 1500 * time.Millisecond // a missing tool worker must be an error within 2 s
+	acceptWithin = 1800 * time.Millisecond // a missing tool worker must be an error within 2 s
+	offerFor     = 850 * time.Millisecond  // then another worker may get the call
+	answerGrace  = 3 * time.Second         // behind the deadline, for the worker's word that it was too late
 	absentWithin = 500 * time.Millisecond  // nobody subscribed: long enough for a worker to reconnect
 	retryPause   = 100 * time.Millisecond
 	lostAfter    = 6 * time.Second // three beats
@@ -92,11 +97,43 @@ func (c *ToolCaller) hear(m *nats.Msg) {
 	}
 }
 
-// Call has a tool worker carry a call out and gives its answer, a contract.ToolReply. It returns by the deadline, which
-// the worker is told. Its errors are ErrNoToolWorker, ErrToolLost, ErrToolRefused, ErrToolTooLarge and ctx's.
+// Call has a tool worker carry a call out and gives its answer, a contract.ToolReply. The worker is told the deadline, and a
+// moment behind it Call returns. Its errors are ErrNoToolWorker, ErrToolLost, ErrToolRefused, ErrToolTooLarge and ctx's.
+//
+// A call that nobody takes is offered again as long as there is hope: to another worker, where one is frozen, has no
+// place, or does not accept the capability. One that was frozen may take an old offer late; then two carry the call
+// out, and what must not happen twice is the effect ledger's to prevent.
 func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error) {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	if !deadline.After(time.Now()) {
+		return nil, context.DeadlineExceeded
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline.Add(answerGrace))
 	defer cancel()
+	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
+		contract.HeaderDeadline: {deadline.UTC().Format(deadlineFormat)}, contract.HeaderCapability: {capability},
+	}}
+	began, nobody := time.Now(), ErrNoToolWorker
+	for left := acceptWithin; left > 0; left = acceptWithin - time.Since(began) {
+		turned, answer, err := c.offer(ctx, msg, min(left, offerFor))
+		if !turned {
+			return answer, err
+		}
+		if errors.Is(err, ErrToolRefused) {
+			nobody = err
+		}
+		if errors.Is(err, errAbsent) && time.Since(began) >= absentWithin {
+			return nil, nobody
+		}
+		if err := wait(ctx, retryPause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nobody
+}
+
+// offer sends a call once, waits until a worker takes it, and then for the end of it. When it was turned away, it may be
+// offered again; err then says why.
+func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Duration) (turned bool, answer []byte, err error) {
 	token := strconv.FormatUint(c.last.Add(1), 36)
 	call := &toolCall{alive: make(chan struct{}, 1), ends: make(chan *nats.Msg, 1)}
 	c.mu.Lock()
@@ -107,56 +144,36 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 		delete(c.calls, token)
 		c.mu.Unlock()
 	}()
-	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Reply: c.inbox + "." + token, Data: body, Header: nats.Header{
-		contract.HeaderDeadline: {deadline.UTC().Format(deadlineFormat)}, contract.HeaderCapability: {capability},
-	}}
-	return c.offer(ctx, call, msg)
-}
-
-// offer sends a call until a worker takes it, as long as there is hope, and waits for the end of it. Only one message is
-// on its way at a time: two workers would carry out two.
-func (c *ToolCaller) offer(ctx context.Context, call *toolCall, msg *nats.Msg) ([]byte, error) {
-	began := time.Now()
-	accept := time.NewTimer(acceptWithin)
-	defer accept.Stop()
-	for time.Since(began) < acceptWithin {
-		err := c.nc.PublishMsg(msg)
+	msg.Reply = c.inbox + "." + token
+	if err := c.nc.PublishMsg(msg); err != nil {
 		if errors.Is(err, nats.ErrMaxPayload) {
-			return nil, ErrToolTooLarge
+			return false, nil, ErrToolTooLarge
 		}
-		if err == nil { // else the connection is away, perhaps not for long
-			turned, answer, err := c.taken(ctx, call, accept.C)
-			if !turned {
-				return answer, err
-			}
-			if err != nil && time.Since(began) >= absentWithin {
-				return nil, err
-			}
-		}
-		if err := wait(ctx, retryPause); err != nil {
-			return nil, err
-		}
+		return true, nil, err // the connection is away, perhaps not for long
 	}
-	return nil, ErrNoToolWorker
+	return taken(ctx, call, within)
 }
 
-// taken waits until a worker takes the call, and then for its end. When it was turned away, it may be offered again; err
-// then says that nobody was there at all.
-func (c *ToolCaller) taken(ctx context.Context, call *toolCall, late <-chan time.Time) (turned bool, answer []byte, err error) {
+// taken waits until a worker takes a call, and then for its end.
+func taken(ctx context.Context, call *toolCall, within time.Duration) (turned bool, answer []byte, err error) {
+	late := time.NewTimer(within)
+	defer late.Stop()
 	select {
 	case <-ctx.Done():
 		return false, nil, ctx.Err()
-	case <-late:
-		return false, nil, ErrNoToolWorker
+	case <-late.C:
+		return true, nil, ErrNoToolWorker
 	case <-call.alive:
 		answer, err = await(ctx, call)
 		return false, answer, err
 	case m := <-call.ends:
 		switch stageOf(m) {
 		case contract.StageBusy:
-			return true, nil, nil
-		case "": // the server's word that nobody is subscribed
 			return true, nil, ErrNoToolWorker
+		case contract.StageRefused:
+			return true, nil, ErrToolRefused
+		case "": // the server's word that nobody is subscribed
+			return true, nil, errAbsent
 		default:
 			answer, err = ended(m)
 			return false, answer, err

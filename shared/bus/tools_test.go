@@ -290,6 +290,25 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 	}
 }
 
+func TestAnotherWorkerGetsWhatOneRefuses(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	// Of two workers one has another key, as in a rolling change of keys.
+	none := func(bus.ToolMessage) (string, bool) { return "", false }
+	serve(t, url, bus.ToolServing{Slots: 4, Owner: none}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return nil, false })
+	serve(t, url, bus.ToolServing{Slots: 4}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("done"), true })
+	c := caller(t, url)
+	done := 0
+	for range 8 {
+		if got, err := c.Call(t.Context(), kind, "", nil, soon()); err == nil && string(got) == "done" {
+			done++
+		}
+	}
+	if done < 7 { // each is offered many times: missing the good one every time is one in thousands
+		t.Errorf("%d of 8 calls were made", done)
+	}
+}
+
 func TestLargeCallsAndAnswers(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)

@@ -49,12 +49,11 @@ const (
 
 // ToolRequest is the body of a call.
 type ToolRequest struct {
-	Operation  string            `json:"operation"`
-	CallID     string            `json:"callId,omitempty"`
-	Name       string            `json:"name,omitempty"` // of the tool, as the model knows it
-	Arguments  json.RawMessage   `json:"arguments,omitempty"`
-	SideEffect domain.SideEffect `json:"sideEffect,omitempty"`
-	EffectKey  string            `json:"effectKey,omitempty"` // set when the effect ledger has the call
+	Operation string          `json:"operation"`
+	CallID    string          `json:"callId,omitempty"`
+	Name      string          `json:"name,omitempty"` // of the tool, as the model knows it
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	EffectKey string          `json:"effectKey,omitempty"` // set when the effect ledger has the call
 }
 
 // ToolReply is the answer to a request. Without a Failure the call was carried out.

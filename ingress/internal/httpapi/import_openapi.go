@@ -108,6 +108,9 @@ func (a *api) importOpenAPI(c *gin.Context) {
 		return
 	}
 	endpoints, skipped, err := body.convert()
+	if err == nil {
+		err = body.checkOrigins(endpoints)
+	}
 	if err != nil {
 		fail(c, err)
 		return
@@ -174,6 +177,30 @@ func (b *importBody) secured(e, old domain.Endpoint, seal func(string) string, p
 		e.Headers = old.Headers
 	}
 	return e
+}
+
+// checkOrigins refuses to send headers, which are secrets meant for one server, to several because a document says so.
+func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
+	if len(b.Headers) == 0 {
+		return nil
+	}
+	var origins []string
+	for _, e := range endpoints {
+		if o := origin(e.URL); !slices.Contains(origins, o) {
+			origins = append(origins, o)
+		}
+	}
+	if len(origins) < 2 {
+		return nil
+	}
+	const shown = 5
+	named := strings.Join(origins[:min(len(origins), shown)], ", ")
+	if more := len(origins) - shown; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	found := &problems{}
+	found.add("headers", codeInvalidValue, "would go to %d servers: %s; import the operations of each by themselves, or give serverUrl", len(origins), named)
+	return found.err()
 }
 
 // checkSize refuses agents that could be read and not be sent back.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,6 +137,61 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 	}
 	w.importInto(agentID, `{"document":`+document+`,"headers":{"X-None":"***"}}`, ada.auth).
 		want(t, "nothing to keep", 400, "invalid_request headers.X-None:invalid_value")
+}
+
+// Headers are secrets for one server: a document must not send them to others that it names.
+func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	agentID := w.agent(ada, smallAgent)
+	operation := func(name, server string) string {
+		if server != "" {
+			server = `"servers":[{"url":"` + server + `"}],`
+		}
+		return fmt.Sprintf(`"/%s":{"get":{%s"operationId":"%s","responses":{"200":{"description":"x"}}}}`, name, server, name)
+	}
+	document := func(operations ...string) string {
+		return `"document":{"openapi":"3.0.3","info":{"title":"x","version":"1"},"servers":[{"url":"https://good.example.com/v1"}],"paths":{` +
+			strings.Join(operations, ",") + `}}`
+	}
+	const secret = `,"headers":{"Authorization":"Bearer hunter2"}`
+	mixed := document(operation("one", ""), operation("two", "https://evil.example.com"), operation("three", "http://good.example.com/v1"))
+	refused := w.importInto(agentID, `{`+mixed+secret+`}`, ada.auth).want(t, "to several origins", 400, "invalid_request headers:invalid_value")
+	for _, named := range []string{"3 servers", "https://good.example.com", "https://evil.example.com", "http://good.example.com"} {
+		if !strings.Contains(string(refused.body), named) || strings.Contains(string(refused.body), "hunter2") {
+			t.Errorf("%s is not named: %s", named, refused.body)
+		}
+	}
+	many := []string{}
+	for i := range 9 {
+		many = append(many, operation(fmt.Sprint("op", i), fmt.Sprintf("https://s%d.example.com", i)))
+	}
+	refused = w.importInto(agentID, `{`+document(many...)+secret+`}`, ada.auth).want(t, "to nine", 400, "invalid_request headers:invalid_value")
+	if !strings.Contains(string(refused.body), "and 4 more") {
+		t.Errorf("to nine: %s", refused.body)
+	}
+	if got := w.do("GET", "/api/agents?id="+agentID, "", ada.auth); got.json(t, "version") != 1.0 {
+		t.Errorf("the agent became %s", got.body)
+	}
+	sent := func(what, body, want string) {
+		t.Helper()
+		w.importInto(agentID, body, ada.auth).want(t, what, 200, "")
+		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+		must(t, err)
+		got := []string{}
+		for _, e := range agent.Tools.HTTPRequest.Endpoints {
+			got = append(got, fmt.Sprint(e.Name, " ", origin(e.URL), " ", len(e.Headers)))
+		}
+		if slices.Sort(got); strings.Join(got, ", ") != want {
+			t.Errorf("%s: %s", what, strings.Join(got, ", "))
+		}
+	}
+	sent("one operation", `{`+mixed+secret+`,"operations":["two"]}`, "two https://evil.example.com 1")
+	sent("without headers", `{`+mixed+`,"headers":{}}`, "one https://good.example.com 0, three http://good.example.com 0, two https://evil.example.com 0")
+	own := document(operation("one", "//evil.example.com/v1"), operation("two", "https://evil.example.com"), operation("three", "v2"))
+	sent("to the server of the request", `{`+own+secret+`,"serverUrl":"https://mine.example.com"}`,
+		"one https://mine.example.com 1, three https://mine.example.com 1, two https://mine.example.com 1")
 }
 
 func TestImportsAreRefused(t *testing.T) {

@@ -35,7 +35,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case b != nil && (u.IsAbs() || strings.Trim(u.Path, "/") == ""):
+	case b != nil && (u.IsAbs() || u.Host != "" || strings.Trim(u.Path, "/") == ""):
 		u = b.at
 	case b != nil:
 		u = b.at.JoinPath("/").ResolveReference(u)

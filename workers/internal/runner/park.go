@@ -3,22 +3,18 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"parley/shared/domain"
 	"parley/shared/store"
 	"parley/workers/internal/agentloop"
 )
 
-// answerTime is how long a run waits for a person before it fails.
-const answerTime = 24 * time.Hour
-
 // park lets a run wait for a person: it keeps its place in the session and leaves the worker.
 func (r *Runner) park(ctx context.Context, a *attempt, parked *agentloop.Parked) {
 	a.events.settled(ctx)
 	action := domain.RequiredAction{
 		Kind: parked.Kind, ToolCallID: parked.Call.ID, Name: parked.Call.Name, Input: parked.Call.Arguments,
-		ExpiresAt: domain.At(a.now().Add(answerTime)),
+		ExpiresAt: domain.At(a.now().Add(store.ActionTimeout)),
 	}
 	told, err := a.events.requiresAction(action)
 	if err != nil {

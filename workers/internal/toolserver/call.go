@@ -46,10 +46,10 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 	began := time.Now()
 	capability, request, err := s.verify(backend.Kind(), m) // again: it may have waited until the capability was over
 	if err != nil {
-		s.metrics.refused(backend.Kind())
+		s.refuse(backend.Kind(), err)
 		return nil, false
 	}
-	ctx, cancel := context.WithDeadline(ctx, capability.Expires)
+	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(clockLeeway)) // m's own may come before, and is in ctx
 	defer cancel()
 	c := &call{
 		server: s, capability: capability, request: request, backend: backend, cancel: cancel,
@@ -74,6 +74,10 @@ func (c *call) carryOut(ctx context.Context) contract.ToolReply {
 	}
 	if c.request.Operation == contract.OperationList {
 		return c.list(ctx, c.toolRequest(cfg))
+	}
+	if c.request.EffectKey == "" && !repeatable(c.backend.Kind(), c.request.Name, cfg.Tools) {
+		c.log.Error().Str("name", c.request.Name).Msg("tool call refused: it has a side effect, and is not in the effect ledger")
+		return failure("The call has a side effect and was not recorded, so it was not made.", false)
 	}
 	result, err := c.callBackend(ctx, c.toolRequest(cfg))
 	return c.settle(ctx, result, err)

@@ -2,6 +2,7 @@ package toolserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -129,11 +130,21 @@ func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
 	return func(m bus.ToolMessage) (string, bool) {
 		c, _, err := s.verify(kind, m)
 		if err != nil {
-			s.metrics.refused(kind)
-			s.log.Warn().Err(err).Str("tool", kind).Msg("tool call refused")
+			s.refuse(kind, err)
 		}
 		return c.OrganizationID, err == nil
 	}
+}
+
+// refuse counts and logs a call that no capability allows. One that came late is nobody's attempt.
+func (s *Server) refuse(kind string, err error) {
+	s.metrics.refused(kind)
+	log := s.log.Warn().Err(err).Str("tool", kind)
+	if errors.Is(err, errExpired) {
+		log.Msg("tool call refused: it came too late; do the clocks of all hosts agree?")
+		return
+	}
+	log.Msg("tool call refused")
 }
 
 // track has a call cancelled when its run is, until done.

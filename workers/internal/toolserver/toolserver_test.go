@@ -156,9 +156,15 @@ func signer(t *testing.T) *secrets.Signer {
 // start runs a server on the office until the test's end.
 func start(t *testing.T, o *office, metrics prometheus.Registerer, backends ...tool.Backend) {
 	t.Helper()
+	startLogging(t, o, metrics, zerolog.Nop(), backends...)
+}
+
+// startLogging is start with a log.
+func startLogging(t *testing.T, o *office, metrics prometheus.Registerer, log zerolog.Logger, backends ...tool.Backend) {
+	t.Helper()
 	o.wanted = len(backends)
 	s, err := toolserver.New(toolserver.Config{Concurrency: 8}, toolserver.Deps{
-		Bus: o, Records: o, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: zerolog.Nop(),
+		Bus: o, Records: o, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,9 +189,9 @@ func capability() contract.Capability {
 }
 
 func request(effect bool) contract.ToolRequest {
-	r := contract.ToolRequest{Operation: contract.OperationCall, CallID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"n":1}`), SideEffect: domain.SideEffectUnsafe}
+	r := contract.ToolRequest{Operation: contract.OperationCall, CallID: "call_1", Name: "look", Arguments: json.RawMessage(`{"n":1}`)}
 	if effect {
-		r.EffectKey = contract.EffectKey("run_1", "call_1")
+		r.Name, r.EffectKey = "pay", contract.EffectKey("run_1", "call_1")
 	}
 	return r
 }
@@ -216,7 +222,14 @@ func (o *office) answer(t *testing.T, m bus.ToolMessage) contract.ToolReply {
 	return reply
 }
 
-var endpoints = domain.Tools{HTTPRequest: &domain.HTTPRequestTool{Enabled: true}}
+var endpoints = domain.Tools{HTTPRequest: &domain.HTTPRequestTool{Enabled: true, Endpoints: []domain.Endpoint{
+	{Name: "look", SideEffect: domain.SideEffectNone},
+	{Name: "pay", SideEffect: domain.SideEffectUnsafe},
+	{Name: "put", SideEffect: domain.SideEffectIdempotent},
+	{Name: "unsaid"},
+	{Name: "twice", SideEffect: domain.SideEffectNone},
+	{Name: "twice", SideEffect: domain.SideEffectUnsafe},
+}}}
 
 // told gives a reply in a few words.
 func told(r contract.ToolReply) string {
@@ -345,18 +358,18 @@ func TestABackendIsToldWhoseCallItIs(t *testing.T) {
 	start(t, o, prometheus.NewRegistry(), backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
 		got = append(got, r)
 		deadline, _ := ctx.Deadline()
-		return tool.Result{Output: json.RawMessage(fmt.Sprint(time.Until(deadline).Round(10 * time.Second).Seconds()))}, nil
+		return tool.Result{Output: json.RawMessage(fmt.Sprint(time.Until(deadline).Round(time.Second).Seconds()))}, nil
 	}})
 	for _, effect := range []bool{false, true} {
 		c := capability()
 		c.Expires = time.Now().Add(20 * time.Second)
-		if reply := told(o.answer(t, sealed(t, c, request(effect)))); reply != "20" {
+		if reply := told(o.answer(t, sealed(t, c, request(effect)))); reply != "25" { // with the leeway for clocks
 			t.Errorf("got %s", reply)
 		}
 	}
 	plain, effect := got[0], got[1]
 	if plain.OrganizationID != "org_1" || plain.RunID != "run_1" || plain.TargetID != "ag_1" || plain.Fence != 3 || plain.Config.Name != "a" ||
-		plain.Call.ID != "call_1" || plain.Call.Name != "pay" || string(plain.Call.Arguments) != `{"n":1}` || plain.EffectKey != "" || plain.Sending != nil {
+		plain.Call.ID != "call_1" || plain.Call.Name != "look" || string(plain.Call.Arguments) != `{"n":1}` || plain.EffectKey != "" || plain.Sending != nil {
 		t.Errorf("request %+v", plain)
 	}
 	if effect.EffectKey != contract.EffectKey("run_1", "call_1") || effect.Sending == nil || o.loaded != 1 {
@@ -386,14 +399,16 @@ func TestCapabilities(t *testing.T) {
 		return bus.ToolMessage{Capability: signer(t).Sign([]byte(claims), []byte(body)), Body: []byte(body)}
 	}
 	for name, m := range map[string]bus.ToolMessage{
-		"none":            {Body: good.Body},
-		"another body":    {Capability: good.Capability, Body: append([]byte(" "), good.Body...)},
-		"foreign":         {Capability: foreign.Sign([]byte(`{}`), good.Body), Body: good.Body},
-		"not JSON":        raw(`x`, string(good.Body)),
-		"unknown claim":   raw(`{"org":"org_1","admin":true}`, string(good.Body)),
-		"two":             raw(`{} {}`, string(good.Body)),
-		"body not JSON":   raw(`{}`, `x`),
-		"expired":         with(func(c *contract.Capability, _ *contract.ToolRequest) { c.Expires = time.Now().Add(-time.Millisecond) }),
+		"none":          {Body: good.Body},
+		"another body":  {Capability: good.Capability, Body: append([]byte(" "), good.Body...)},
+		"foreign":       {Capability: foreign.Sign([]byte(`{}`), good.Body), Body: good.Body},
+		"not JSON":      raw(`x`, string(good.Body)),
+		"unknown claim": raw(`{"org":"org_1","admin":true}`, string(good.Body)),
+		"two":           raw(`{} {}`, string(good.Body)),
+		"body not JSON": raw(`{}`, `x`),
+		"expired": with(func(c *contract.Capability, _ *contract.ToolRequest) {
+			c.Expires = time.Now().Add(-5001 * time.Millisecond)
+		}),
 		"never expires":   with(func(c *contract.Capability, _ *contract.ToolRequest) { c.Expires = time.Time{} }),
 		"another kind":    with(func(c *contract.Capability, _ *contract.ToolRequest) { c.Kind = contract.ToolMCP }),
 		"no organization": with(func(c *contract.Capability, _ *contract.ToolRequest) { c.OrganizationID = "" }),
@@ -567,7 +582,7 @@ func TestCallsEnd(t *testing.T) {
 				claims.Expires = time.Now().Add(time.Second)
 			}
 			m := sealed(t, claims, request(true))
-			ctx, stop := context.WithCancel(t.Context())
+			ctx, stop := context.WithDeadline(t.Context(), m.Deadline) // as the bus does
 			defer stop()
 			answers := make(chan []byte, 1)
 			go func() {

@@ -14,6 +14,9 @@ import (
 	"parley/workers/internal/tool"
 )
 
+// clockLeeway is how far the clocks of whoever signs and whoever verifies may be apart.
+const clockLeeway = 5 * time.Second
+
 var (
 	errExpired   = errors.New("the capability is over")
 	errKind      = errors.New("the capability is for another kind of tool")
@@ -55,7 +58,7 @@ func strictly(raw []byte, into *contract.Capability) error {
 // allows reports why a capability does not allow a request.
 func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 	switch {
-	case !c.Expires.After(time.Now()):
+	case !c.Expires.Add(clockLeeway).After(time.Now()):
 		return errExpired
 	case c.Kind != kind:
 		return errKind
@@ -79,6 +82,29 @@ func enabled(kind string, tools domain.Tools) bool {
 		return tools.HTTPRequest != nil && tools.HTTPRequest.Enabled
 	case contract.ToolMCP:
 		return tools.MCP != nil && tools.MCP.Enabled
+	default:
+		return false
+	}
+}
+
+// repeatable reports whether the organization says of a tool that its calls have no side effect: only those may be made
+// without the effect ledger. The configuration decides, never the request; of what it does not say, nothing is believed.
+func repeatable(kind, name string, tools domain.Tools) bool {
+	switch kind {
+	case contract.ToolWebSearch:
+		return true
+	case contract.ToolHTTPRequest:
+		known := false
+		for _, e := range tools.HTTPRequest.Endpoints {
+			if e.Name == name && e.SideEffect != domain.SideEffectNone {
+				return false
+			}
+			known = known || e.Name == name
+		}
+		return known
+	case contract.ToolMCP:
+		effect, known := tools.MCP.SideEffectOf(name)
+		return known && effect == domain.SideEffectNone
 	default:
 		return false
 	}

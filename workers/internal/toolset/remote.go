@@ -85,7 +85,7 @@ func unreachable(err error) *tool.Error {
 func (r *remote) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
 	answer, err := r.tools.ask(ctx, r.run, r.kind, contract.ToolRequest{
 		Operation: contract.OperationCall, CallID: call.ID, Name: call.Name, Arguments: call.Arguments,
-		SideEffect: r.spec.SideEffect, EffectKey: key,
+		EffectKey: key,
 	})
 	switch {
 	case err == nil:
