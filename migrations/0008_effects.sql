@@ -24,6 +24,24 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- For counting an organization's parked runs, and for finding the sessions in which it has waiting runs. Of most runs, which
+-- are dispatched as they come and never wait for a person, neither has an entry. What an interrupted migration left goes.
+-- +goose StatementBegin
+DO $$
+DECLARE
+  name text;
+BEGIN
+  PERFORM set_config('lock_timeout', '2s', true);
+  FOREACH name IN ARRAY ARRAY['open_runs_parked', 'open_runs_waiting_sessions'] LOOP
+    IF EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(name) AND NOT indisvalid) THEN
+      EXECUTE format('DROP INDEX %I', name);
+    END IF;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+CREATE INDEX CONCURRENTLY IF NOT EXISTS open_runs_parked ON open_runs (org_id) WHERE status = 'requires_action';
+CREATE INDEX CONCURRENTLY IF NOT EXISTS open_runs_waiting_sessions ON open_runs (org_id, session_ref, seq) WHERE status = 'queued' AND NOT dispatched;
+
 -- The ledger: one row for each call that may not be repeated freely or that a person must approve; domain.EffectState
 -- draws its way. fence is that of the last attempt that had it in hand; whoever sends does so under the same.
 CREATE TABLE IF NOT EXISTS effects (
@@ -185,6 +203,77 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- hand_over, where many runs wait behind one that is not done with for long: it waits for a person, or for its backoff.
+-- Arguments as there.
+--
+-- Of an organization's waiting runs the oldest are looked at first, as there, but not all of them. If that leaves places,
+-- its sessions are looked at, each by its first waiting run alone: from any on, so that none is always the last, and not
+-- all of them either. Rows are locked one by one in subqueries, which keeps the planner from joining in any other way.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION hand_places_over(text[], int[], interval, bigint)
+  RETURNS TABLE (run_id text, org_id text, lane text, dedupe text, dispatch_no int, reply_to text, traceparent text)
+  LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  acting text := parley_act_for($1);
+  f record;
+  got int;
+  start bigint;
+BEGIN
+  FOR f IN
+    SELECT u.org_id, least(u.places, $4 - (SELECT count(*) FROM open_runs d WHERE d.org_id = u.org_id AND d.dispatched)) AS places
+    FROM unnest($1, $2) AS u (org_id, places)
+  LOOP
+    CONTINUE WHEN f.places <= 0;
+    RETURN QUERY
+    WITH next AS (
+      SELECT l.run_id
+      FROM (SELECT w.run_id FROM open_runs w WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched
+        ORDER BY w.run_id LIMIT 256) w
+      CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id
+        AND o.status = 'queued' AND NOT o.dispatched AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
+        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
+        FOR UPDATE OF o SKIP LOCKED) l
+      LIMIT f.places
+    )
+    UPDATE open_runs o SET dispatched = true, dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),
+      next_dispatch_at = clock_timestamp() + $3
+    FROM next WHERE o.run_id = next.run_id
+    RETURNING o.run_id, o.org_id, o.lane, o.dedupe, o.dispatch_no, o.reply_to, o.traceparent;
+    GET DIAGNOSTICS got = ROW_COUNT;
+    CONTINUE WHEN got >= f.places OR NOT EXISTS (SELECT 1 FROM open_runs w
+      WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched ORDER BY w.run_id OFFSET 256 LIMIT 1);
+    SELECT a.ref + floor(random() * (z.ref - a.ref + 1))::bigint INTO start
+    FROM (SELECT min(w.session_ref) AS ref FROM open_runs w WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched) a,
+      (SELECT max(w.session_ref) AS ref FROM open_runs w WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched) z;
+    RETURN QUERY
+    WITH RECURSIVE session AS (
+      SELECT start - 1 AS ref, 0 AS round, false AS found
+      UNION ALL
+      SELECT coalesce(n.ref, 0), CASE WHEN n.ref IS NULL THEN s.round + 1 ELSE s.round END, n.ref IS NOT NULL
+      FROM session s LEFT JOIN LATERAL (SELECT w.session_ref AS ref FROM open_runs w
+        WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched
+          AND w.session_ref > s.ref AND (s.round = 0 OR w.session_ref < start)
+        ORDER BY w.session_ref LIMIT 1) n ON true
+      WHERE s.round < 2
+    ), next AS (
+      SELECT l.run_id FROM (SELECT ref FROM session WHERE found LIMIT 2048) s
+      CROSS JOIN LATERAL (SELECT w.run_id FROM open_runs w
+        WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched AND w.session_ref = s.ref ORDER BY w.seq LIMIT 1) w
+      CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id
+        AND o.status = 'queued' AND NOT o.dispatched AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
+        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
+        FOR UPDATE OF o SKIP LOCKED) l
+      LIMIT f.places - got
+    )
+    UPDATE open_runs o SET dispatched = true, dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),
+      next_dispatch_at = clock_timestamp() + $3
+    FROM next WHERE o.run_id = next.run_id
+    RETURNING o.run_id, o.org_id, o.lane, o.dedupe, o.dispatch_no, o.reply_to, o.traceparent;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
 -- What looks for work in all organizations, as in 0005_functions.sql.
 
 -- Runs whose wait for a person is over. The first condition says nothing new, but an index has it.
@@ -228,10 +317,11 @@ END $$;
 -- +goose StatementEnd
 REVOKE CREATE ON SCHEMA public FROM parley_system;
 -- +goose Down
-DROP FUNCTION IF EXISTS unanswered_runs, sources_to_sweep, runs_holding_keys, parked_runs, event_logs_of_runs;
+DROP FUNCTION IF EXISTS unanswered_runs, sources_to_sweep, hand_places_over, runs_holding_keys, parked_runs, event_logs_of_runs;
 DROP TRIGGER IF EXISTS steps_take_effects ON steps;
 DROP FUNCTION IF EXISTS steps_take_effects;
 DROP TABLE IF EXISTS effects, sources, run_sources;
+DROP INDEX IF EXISTS open_runs_parked, open_runs_waiting_sessions;
 ALTER TABLE agents DROP COLUMN IF EXISTS fallback_models;
 -- Nobody but this release can let a parked run go on.
 UPDATE open_runs SET status = 'queued', dispatched = false, fence = fence + 1 WHERE status = 'requires_action';

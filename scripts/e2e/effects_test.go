@@ -193,6 +193,21 @@ func (a account) decide(t *testing.T, id, decision, callID string) answer {
 	return a.send(t, http.MethodPost, a.url+"/api/runs?id="+id+"&action="+decision+"&toolCallId="+callID, nil)
 }
 
+// awaitAction waits until a run waits for a person.
+func (a account) awaitAction(t *testing.T, id string) waitingRun {
+	t.Helper()
+	var r waitingRun
+	eventually(t, 30*time.Second, "run "+id+" waits for a person", func() bool {
+		r = waitingRun{}
+		a.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
+		if r.terminal() {
+			t.Fatalf("it ended: %+v", r)
+		}
+		return r.RequiredAction != nil
+	})
+	return r
+}
+
 // TestApprovals has people answer: nothing is sent before, once after, and never when they refuse.
 func TestApprovals(t *testing.T) {
 	t.Parallel()

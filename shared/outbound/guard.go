@@ -18,7 +18,8 @@ var errForbidden = refuse("The address leads to a host that may not be reached."
 
 // guard decides about each address as it is dialled.
 type guard struct {
-	public *ssrf.Guardian  // the public internet, and the networks of the allow list
+	public *ssrf.Guardian  // the public internet alone
+	open   *ssrf.Guardian  // and the networks of the allow list
 	exact  map[string]bool // host:port entries of the allow list
 	own    []uint16        // this service's ports
 	ports  []uint16        // open on every address that may be reached
@@ -52,7 +53,8 @@ func newGuard(allow []string, own []int) (*guard, error) {
 		}
 		g.own = append(g.own, uint16(port))
 	}
-	g.public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...),
+	g.public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...))
+	g.open = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...),
 		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 	return g, nil
 }
@@ -72,7 +74,7 @@ func (g *guard) check(p permit, host, network, address string) error {
 	named := target{host: host, port: to.Port()}.hostPort()
 	switch {
 	case named == p.trusted || g.exact[named] || g.exact[to.String()]:
-	case g.isOwn(to), g.public.Safe(network, address, nil) != nil:
+	case g.isOwn(to), g.open.Safe(network, address, nil) != nil:
 		return errForbidden
 	case to.Port() != p.port && !slices.Contains(g.ports, to.Port()):
 		return refuse("The address has a port that may not be reached.")
@@ -83,12 +85,13 @@ func (g *guard) check(p permit, host, network, address string) error {
 	return nil
 }
 
-// isOwn reports whether an address is this service itself, whatever networks are open.
+// isOwn reports whether an address may be this service itself or one of its servers, whatever networks are open: those
+// often stand on other machines of a private network, and the ports that they have here they have there.
 func (g *guard) isOwn(to netip.AddrPort) bool {
 	if !slices.Contains(g.own, to.Port()) {
 		return false
 	}
-	if to.Addr().IsLoopback() || to.Addr().IsUnspecified() {
+	if g.public.SafeAddr(to.Addr()) != nil {
 		return true
 	}
 	local, err := g.locals()

@@ -18,8 +18,10 @@ import (
 type Config struct {
 	// Allow is OUTBOUND_ALLOW. "host:port" opens that one, wherever the name points to; a CIDR opens addresses, at
 	// the ports that are open anyway.
-	Allow    []string
-	OwnPorts []int         // this service's own: refused on this machine's addresses unless Allow has the very host:port
+	Allow []string
+	// OwnPorts are those of this service and its servers: refused on this machine's addresses and on all that are not
+	// public, unless Allow has the very host:port.
+	OwnPorts []int
 	Resolver *net.Resolver // nil: the system's
 }
 

@@ -98,7 +98,7 @@ func TestConfigIsChecked(t *testing.T) {
 
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	g, err := newGuard([]string{"10.0.0.5:9000", "db.test:5432", "10.9.0.0/16", "fd12::/16", "127.0.0.0/8"}, []int{8080, 443})
+	g, err := newGuard([]string{"10.0.0.5:9000", "db.test:5432", "10.9.0.0/16", "fd12::/16", "127.0.0.0/8"}, []int{8080, 443, 5432, 9000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,13 +124,20 @@ func TestGuard(t *testing.T) {
 		{"listed network", "a.test", "tcp4", "10.9.1.1:80", permit{}, true},
 		{"listed network, other port", "a.test", "tcp4", "10.9.1.1:6379", permit{}, false},
 		{"listed network, origin's port", "a.test", "tcp4", "10.9.1.1:6379", permit{port: 6379}, true},
-		{"listed IPv6 network", "a.test", "tcp6", "[fd12::1]:443", permit{}, true},
+		{"listed IPv6 network", "a.test", "tcp6", "[fd12::1]:80", permit{}, true},
 		{"trusted", "search.test", "tcp4", "172.16.0.9:8888", permit{trusted: "search.test:8888"}, true},
 		{"trusted host's other port", "search.test", "tcp4", "172.16.0.9:8889", permit{trusted: "search.test:8888"}, false},
 		{"another host at the trusted one's address", "a.test", "tcp4", "172.16.0.9:8888", permit{trusted: "search.test:8888"}, false},
 		{"own port in a listed network", "a.test", "tcp4", "127.0.0.1:443", permit{}, false},
 		{"own port as the origin's", "a.test", "tcp4", "127.0.0.1:8080", permit{port: 8080}, false},
 		{"own port, trusted", "search.test", "tcp4", "127.0.0.1:8080", permit{trusted: "search.test:8080"}, true},
+		{"own port on another machine of a listed network", "a.test", "tcp4", "10.9.1.1:443", permit{}, false},
+		{"own port as the origin's, there", "10.9.1.1", "tcp4", "10.9.1.1:5432", permit{port: 5432}, false},
+		{"own port as the origin's, in a listed IPv6 network", "a.test", "tcp6", "[fd12::1]:5432", permit{port: 5432}, false},
+		{"own port, another name of a listed one's machine", "a.test", "tcp4", "10.9.1.2:5432", permit{port: 5432}, false},
+		{"own port, the very address listed", "a.test", "tcp4", "10.0.0.5:9000", permit{}, true},
+		{"own port, the very name listed, in a listed network", "db.test", "tcp4", "10.9.1.2:5432", permit{}, true},
+		{"own port of a public address", "a.test", "tcp4", "8.8.8.8:5432", permit{port: 5432}, true},
 		{"own public address", "a.test", "tcp4", "93.184.216.34:443", permit{}, false},
 		{"own public address, port of another service", "a.test", "tcp4", "93.184.216.34:80", permit{}, true},
 		{"neighbour's public address", "a.test", "tcp4", "93.184.216.35:443", permit{}, true},

@@ -163,7 +163,7 @@ func jobs(rows []jobRow) []domain.Job {
 	return out
 }
 
-const handOverQuery = `SELECT ` + jobColumns + ` FROM hand_over($1, $2, $3, $4) o`
+const handOverQuery = `SELECT ` + jobColumns + ` FROM hand_places_over($1, $2, $3, $4) o`
 
 // HandOver gives the places that finished runs left, by organization, to waiting runs, as long as no more
 // than window of an organization are dispatched, and tells which to ring for. Places that are handed over

@@ -14,11 +14,16 @@ import (
 // ActionTimeout is how long a run waits for a person, unless its action says otherwise, before it fails.
 const ActionTimeout = 24 * time.Hour
 
-// Parked is what became of a run that was to wait for a person. In neither state it was taken from the worker, and
+// MaxParked is how many runs of an organization may wait for a person at a time: each keeps its session to itself for up to
+// ActionTimeout, whatever comes behind it.
+const MaxParked = 1000
+
+// Parked is what became of a run that was to wait for a person. In none of the states it was taken from the worker, and
 // nothing was written.
 type Parked struct {
 	Parked  bool
 	Settled bool // there is nothing to wait for: the ledger knows how to go on; nothing was written
+	Full    bool // MaxParked runs of the organization wait already; nothing was written
 	Freed   map[string]int
 	Action  domain.RequiredAction // as it was written
 }
@@ -58,6 +63,9 @@ func (s *Store) park(ctx context.Context, held Held, action domain.RequiredActio
 			out.Settled = true
 			return nil
 		}
+		if out.Full, err = parkedFully(ctx, tx, held.OrganizationID); err != nil || out.Full {
+			return err
+		}
 		action.Kind = e.Waiting()
 		if action.ExpiresAt.IsZero() {
 			action.ExpiresAt = domain.At(now.Add(ActionTimeout))
@@ -69,6 +77,21 @@ func (s *Store) park(ctx context.Context, held Held, action domain.RequiredActio
 		return nil
 	})
 	return out, err
+}
+
+// parkedFully reports whether no more runs of an organization may wait. Until the transaction ends no other run of it is
+// parked; nothing that waits for this lock holds a row which the transaction goes on to lock.
+func parkedFully(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
+	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.park ' || $1, 0))`, org); err != nil {
+		return false, fmt.Errorf("locking parked runs: %w", err)
+	}
+	var n int
+	err := tx.GetContext(ctx, &n, `SELECT count(*) FROM (
+		SELECT 1 FROM open_runs WHERE org_id = $1 AND status = 'requires_action' LIMIT $2) counted`, org, MaxParked)
+	if err != nil {
+		return false, fmt.Errorf("counting parked runs: %w", err)
+	}
+	return n >= MaxParked, nil
 }
 
 func parkRun(ctx context.Context, tx *sqlx.Tx, held Held, action domain.RequiredAction, events Chunk) error {

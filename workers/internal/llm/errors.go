@@ -47,8 +47,10 @@ type Error struct {
 	Kind       Kind
 	Retryable  bool
 	RetryAfter time.Duration // the provider's wish; 0 when it named none
-	Message    string        // public; empty means the kind's own sentence
-	Err        error         // internal cause, may be nil
+	// Answering: time ran out while the answer was coming, so that nothing is wrong with the provider.
+	Answering bool
+	Message   string // public; empty means the kind's own sentence
+	Err       error  // internal cause, may be nil
 }
 
 // Error gives the public message.

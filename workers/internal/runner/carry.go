@@ -76,7 +76,7 @@ func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	case errors.Is(cause, context.DeadlineExceeded):
 		r.finish(ctx, a, out, domain.RunTimedOut, store.DeadlineExceeded)
 	case errors.As(err, &parked):
-		r.park(ctx, a, parked)
+		r.park(ctx, a, out, parked)
 	default:
 		r.fail(ctx, a, out, err)
 	}

@@ -3,14 +3,18 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"parley/shared/domain"
 	"parley/shared/store"
 	"parley/workers/internal/agentloop"
 )
 
+// tooManyWait is the cause of runs that cannot be let wait.
+var tooManyWait = &domain.RunError{Code: "action_limit", Message: "Too many runs of the organization wait for a person."}
+
 // park lets a run wait for a person: it keeps its place in the session and leaves the worker.
-func (r *Runner) park(ctx context.Context, a *attempt, parked *agentloop.Parked) {
+func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, parked *agentloop.Parked) {
 	a.events.settled(ctx)
 	action := domain.RequiredAction{
 		Kind: parked.Kind, ToolCallID: parked.Call.ID, Name: parked.Call.Name, Input: parked.Call.Arguments,
@@ -30,6 +34,8 @@ func (r *Runner) park(ctx context.Context, a *attempt, parked *agentloop.Parked)
 	switch {
 	case result.Settled: // the call's outcome came after all: the next attempt finds it
 		r.putBack(ctx, a, 0, nil)
+	case result.Full:
+		r.finish(ctx, a, out, domain.RunFailed, tooManyWait)
 	case result.Parked:
 		a.events.publishLast(told)
 		r.places.add(result.Freed)
@@ -52,9 +58,8 @@ func (t *telling) requiresAction(action domain.RequiredAction) (store.Chunk, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lines = domain.AppendEventLine(t.lines, domain.EventRequiresAction, data)
-	t.next++
-	return t.chunk(), nil
+	lines := domain.AppendEventLine(slices.Clone(t.lines), domain.EventRequiresAction, data)
+	return store.Chunk{FirstN: t.first, LastN: t.next, Events: string(lines)}, nil
 }
 
 // publishLast tells of the last event of what has been written.

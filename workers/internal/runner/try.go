@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"parley/shared/domain"
 	"parley/shared/store"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/tool"
@@ -41,7 +42,8 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 	if err != nil {
 		return agentloop.Input{}, retryable(err)
 	}
-	model, err := r.models.ResolveAll(cfg.Model, cfg.FallbackModels)
+	first, fallbacks := modelsFor(a.claim, cfg)
+	model, err := r.models.ResolveAll(first, fallbacks)
 	if err != nil {
 		return agentloop.Input{}, agentloop.Classify(err)
 	}
@@ -71,12 +73,24 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 	return in, nil
 }
 
+// modelsFor gives the models to try, in their order. Each attempt that follows a model's failure begins with the next one: a
+// model that breaks off in the middle of its answer cannot be fallen back from within the attempt.
+func modelsFor(claim store.Claimed, cfg domain.Config) (first string, fallbacks []string) {
+	names := append([]string{cfg.Model}, cfg.FallbackModels...)
+	var last domain.RunError
+	if json.Unmarshal(claim.LastError.V, &last) == nil && strings.HasPrefix(last.Code, "model_") {
+		n := (claim.Attempts - 1) % len(names)
+		names = append(names[n:], names[:n]...)
+	}
+	return names[0], names[1:]
+}
+
 // absentNote says which tools an agent lacks in this run.
 func absentNote(servers []string) string {
 	if len(servers) == 0 {
 		return ""
 	}
-	return "\n\nThe tools of these servers cannot be reached at the moment: " + strings.Join(servers, ", ") + ". Say so where it matters."
+	return "\n\nThese servers offer no tools at the moment: " + strings.Join(servers, ", ") + ". Say so where it matters."
 }
 
 // asRetry passes on what ended an attempt, and takes what is not classified as passing.

@@ -104,7 +104,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 func TestClocksMayBeAWhileApart(t *testing.T) {
 	t.Parallel()
 	o, log := newOffice(endpoints), &bytes.Buffer{}
-	startLogging(t, o, prometheus.NewRegistry(), zerolog.New(log), backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, _ tool.Request) (tool.Result, error) {
+	startLogging(t, o, prometheus.NewRegistry(), zerolog.New(log).Level(zerolog.WarnLevel), backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, _ tool.Request) (tool.Result, error) {
 		return tool.Result{Output: json.RawMessage(`"made"`)}, ctx.Err()
 	}})
 	claims := capability()

@@ -17,6 +17,7 @@ import (
 	"parley/shared/testkit/anthropicstub"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/anthropic"
+	"parley/workers/internal/llm/breaker"
 	"parley/workers/internal/llm/llmtest"
 	"parley/workers/internal/llm/remote"
 )
@@ -508,7 +509,7 @@ func TestLimits(t *testing.T) {
 				_, err := m.Stream(t.Context(), say(tt.prompt), ignore)
 				took := time.Since(began)
 				var e *llm.Error
-				if errors.As(err, &e) != (tt.kind != "") || (e != nil && (e.Kind != tt.kind || !e.Retryable)) || took != tt.took {
+				if errors.As(err, &e) != (tt.kind != "") || (e != nil && (e.Kind != tt.kind || !e.Retryable || e.Answering != (tt.name == "total"))) || took != tt.took {
 					t.Errorf("got %v after %v", err, took)
 				}
 			})
@@ -568,4 +569,40 @@ func TestSlowReader(t *testing.T) {
 			t.Errorf("got %+v, %v", res, err)
 		}
 	})
+}
+
+// one gives the same model whatever the name.
+type one struct{ model llm.Model }
+
+func (o one) Model(string) (llm.Model, error) { return o.model, nil }
+
+// TestLongAnswersOpenNoBreaker: how long an answer is to become is the prompt's wish, and how fast it is read the
+// caller's doing. Neither may take the model away from others.
+func TestLongAnswersOpenNoBreaker(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		serve http.Handler
+		read  time.Duration // a piece
+	}{
+		"written without end": {trickle(opening, delta, 10*time.Second), 0},
+		"read slowly":         {anthropicstub.New(), 50 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m, err := breaker.New(one{piped(t, tt.serve, remote.Limits{})}).Model("m")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n := range 6 {
+					began := time.Now()
+					_, err := m.Stream(t.Context(), say("a b c d e f g h"), func(llm.Delta) { <-time.After(tt.read) })
+					var e *llm.Error
+					if !errors.As(err, &e) || e.Kind != llm.KindTimeout || !e.Answering || time.Since(began) < 2*time.Minute {
+						t.Errorf("call %d: got %+v after %v", n+1, e, time.Since(began))
+					}
+				}
+			})
+		})
+	}
 }

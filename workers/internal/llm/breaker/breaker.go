@@ -101,7 +101,7 @@ func newCircuit(name string) *circuit {
 // isFault reports whether the provider is to blame, and time may cure it.
 func isFault(err error) bool {
 	var e *llm.Error
-	if !errors.As(err, &e) || !e.Retryable {
+	if !errors.As(err, &e) || !e.Retryable || e.Answering {
 		return false
 	}
 	switch e.Kind {

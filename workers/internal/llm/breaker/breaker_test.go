@@ -157,10 +157,12 @@ func TestWhatIsNoFault(t *testing.T) {
 	t.Parallel()
 	lasting := llm.NewError(llm.KindBadResponse, nil)
 	lasting.Retryable = false
+	long := llm.NewError(llm.KindTimeout, nil)
+	long.Answering = true
 	for i, err := range []error{
 		llm.NewError(llm.KindRateLimited, nil), llm.NewError(llm.KindInvalid, nil), llm.NewError(llm.KindAuth, nil),
 		llm.NewError(llm.KindQuota, nil), llm.NewError(llm.KindContextLength, nil), llm.NewError(llm.KindFiltered, nil),
-		llm.NewError(llm.KindUnknownModel, nil), llm.NewError(llm.KindTooLarge, nil), lasting,
+		llm.NewError(llm.KindUnknownModel, nil), llm.NewError(llm.KindTooLarge, nil), lasting, long,
 	} {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()

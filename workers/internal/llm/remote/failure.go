@@ -37,7 +37,9 @@ func Failure(ctx, callCtx context.Context, ended Ended) error {
 		return fmt.Errorf("streaming from model: %w", ctx.Err())
 	}
 	if limit := limitOf(callCtx); limit != nil {
-		return llm.NewError(llm.KindTimeout, limit)
+		e := llm.NewError(llm.KindTimeout, limit)
+		e.Answering = errors.Is(limit, errLong)
+		return e
 	}
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,6 +39,7 @@ var (
 	errFirstToken = errors.New("no first chunk within the limit")
 	errIdle       = errors.New("no further chunk within the limit")
 	errTotal      = errors.New("not complete within the limit")
+	errLong       = errors.New("still being written at the limit")
 )
 
 // Watch cancels one request when one of its limits runs out. Its timers are the
@@ -48,19 +50,19 @@ type Watch struct {
 	connect *time.Timer
 	total   *time.Timer
 	chunk   *time.Timer
-	first   bool
+	begun   atomic.Bool // a chunk has arrived
 }
 
 // StartWatch starts the clocks and gives the context to make the request with.
 func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch) {
-	w := &Watch{limits: limits, first: true}
+	w := &Watch{limits: limits}
 	ctx, cancel := context.WithCancelCause(parent)
 	w.cancel = cancel
 	after := func(d time.Duration, cause error) *time.Timer {
 		return time.AfterFunc(d, func() { cancel(cause) })
 	}
 	w.connect = after(limits.Connect, errConnect)
-	w.total = after(limits.Total, errTotal)
+	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { w.connect.Stop() },
@@ -70,8 +72,7 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 // Pause stops the clock on chunks when one has arrived; the first one is then past.
 func (w *Watch) Pause() {
 	w.chunk.Stop()
-	if w.first {
-		w.first = false
+	if w.begun.CompareAndSwap(false, true) {
 		w.chunk = time.AfterFunc(w.limits.IdleChunk, func() { w.cancel(errIdle) })
 		w.chunk.Stop()
 	}
@@ -79,9 +80,18 @@ func (w *Watch) Pause() {
 
 // Resume starts the clock on the next chunk; before the first one it is already running.
 func (w *Watch) Resume() {
-	if !w.first {
+	if w.begun.Load() {
 		w.chunk.Reset(w.limits.IdleChunk)
 	}
+}
+
+// overdue tells an answer that takes too long from none: how long one is to become is the prompt's wish, and how fast it
+// is read the caller's doing.
+func (w *Watch) overdue() error {
+	if w.begun.Load() {
+		return errLong
+	}
+	return errTotal
 }
 
 // Finishing shortens the wait for what follows a complete answer.
@@ -89,7 +99,7 @@ func (w *Watch) Finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, after
 
 // limitOf gives the limit that ended the request of a context, nil if none did.
 func limitOf(ctx context.Context) error {
-	for _, limit := range []error{errConnect, errFirstToken, errIdle, errTotal} {
+	for _, limit := range []error{errConnect, errFirstToken, errIdle, errTotal, errLong} {
 		if errors.Is(context.Cause(ctx), limit) {
 			return limit
 		}

@@ -8,9 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/text/encoding/simplifiedchinese"
@@ -319,3 +321,80 @@ type specTool struct{}
 func (specTool) Spec() tool.Spec { return Spec() }
 
 func (specTool) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+
+// roundTrip is a client's transport as a function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// readsAs is a body as a function.
+type readsAs func([]byte) (int, error)
+
+func (f readsAs) Read(p []byte) (int, error) { return f(p) }
+
+// textOf gives a client to whom every page is plain text, with a body that reads so.
+func textOf(read readsAs) *http.Client {
+	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		header := http.Header{"Content-Type": {"text/plain"}}
+		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(read), Request: r}, nil
+	})}
+}
+
+// TestAPanicOfAPage: a page is read in a goroutine of its own, and what panics there ends no more than that page.
+func TestAPanicOfAPage(t *testing.T) {
+	t.Parallel()
+	b, _ := web(t, http.NotFoundHandler(), "/1", "/2", "/3")
+	b.pages.client = textOf(func([]byte) (int, error) { panic("a page made for that") })
+	b.pages.bodies, b.pages.places = make(chan struct{}, 1), make(chan struct{}, 1) // each is given back
+	_, sources, _ := search(t, b, "anything")
+	if len(sources) != 3 || sources[2].CitedText != "Snippet of /3" {
+		t.Errorf("got %+v", sources)
+	}
+}
+
+// TestBodiesAreBounded: no more pages are read at a time than may be held, while all are asked for; a slow host's page takes
+// no place from those that are there.
+func TestBodiesAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun, goOn := make(chan struct{}, maxResults), make(chan struct{})
+		r := &reader{bodies: make(chan struct{}, 2), places: make(chan struct{}, 1), client: textOf(func(p []byte) (int, error) {
+			begun <- struct{}{}
+			<-goOn
+			return copy(p, "Words."), io.EOF
+		})}
+		b := &Backend{pages: r, reading: time.Minute}
+		hits := slices.Repeat([]hit{{url: "https://a.example/"}}, maxResults)
+		pages := make(chan []*page)
+		go func() { pages <- b.read(t.Context(), hits) }()
+		synctest.Wait()
+		if len(begun) != 2 || len(r.bodies) != 2 || len(r.places) != 0 {
+			t.Errorf("%d bodies are read; %d are held, %d taken apart", len(begun), len(r.bodies), len(r.places))
+		}
+		close(goOn)
+		for i, p := range <-pages {
+			if p == nil || p.text != "Words." {
+				t.Errorf("%d is %+v", i, p)
+			}
+		}
+		if len(r.bodies) != 0 || len(r.places) != 0 {
+			t.Error("not all is given back")
+		}
+	})
+}
+
+// TestWaitingForABody ends with the time for reading.
+func TestWaitingForABody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{bodies: make(chan struct{}), places: make(chan struct{}, 1), client: textOf(func([]byte) (int, error) {
+			t.Error("a body was read")
+			return 0, io.EOF
+		})}
+		b := &Backend{pages: r, reading: time.Second}
+		if pages := b.read(t.Context(), []hit{{url: "https://a.example/"}}); pages[0] != nil {
+			t.Errorf("got %+v", pages[0])
+		}
+		synctest.Wait()
+	})
+}

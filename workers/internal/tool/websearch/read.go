@@ -33,6 +33,9 @@ type page struct {
 // reader reads pages.
 type reader struct {
 	client *http.Client
+	// bodies bounds how many pages are held in memory. They are not places, for those whose hosts send slowly would then
+	// keep all others waiting.
+	bodies chan struct{}
 	// places bounds how many pages are taken apart at a time: that takes processor time, and pages are anybody's.
 	places chan struct{}
 }
@@ -68,7 +71,12 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 }
 
 // read reads one page.
-func (r *reader) read(ctx context.Context, address string) (*page, error) {
+func (r *reader) read(ctx context.Context, address string) (p *page, err error) {
+	defer func() {
+		if cause := recover(); cause != nil { // nobody else would: this is a page's own goroutine, and what it reads is anybody's
+			p, err = nil, fmt.Errorf("%w: reading it: %v", errUnread, cause)
+		}
+	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("making request: %w", err)
@@ -86,24 +94,35 @@ func (r *reader) read(ctx context.Context, address string) (*page, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: its address is not one to cite", errUnread)
 	}
+	if err := enter(ctx, r.bodies); err != nil {
+		return nil, err
+	}
+	defer func() { <-r.bodies }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxPage))
 	tooLarge := errors.Is(err, outbound.ErrTooLarge) || len(body) == maxPage
 	if err != nil && !tooLarge {
 		return nil, fmt.Errorf("fetching page: %w", err)
 	}
-	select {
-	case r.places <- struct{}{}:
-		defer func() { <-r.places }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for a place: %w", context.Cause(ctx))
+	if err := enter(ctx, r.places); err != nil {
+		return nil, err
 	}
-	p, err := takeApart(ctx, body, res.Header)
-	if err != nil {
+	defer func() { <-r.places }()
+	if p, err = takeApart(ctx, body, res.Header); err != nil {
 		return nil, err
 	}
 	p.url = final.String()
 	p.truncated = p.truncated || tooLarge
 	return p, nil
+}
+
+// enter takes one of what there is only so much of, unless the time is over before one is free.
+func enter(ctx context.Context, free chan<- struct{}) error {
+	select {
+	case free <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for a place: %w", context.Cause(ctx))
+	}
 }
 
 // readable checks that an answer is a page that may be read and kept.

@@ -24,6 +24,7 @@ const (
 	pageTimeout = 5 * time.Second
 	readTimeout = 10 * time.Second // of all pages together
 	maxPage     = 2 << 20          // bytes, decompressed
+	maxBodies   = 32               // pages that a process holds at a time, all calls together
 	maxRedirect = 3
 )
 
@@ -70,6 +71,7 @@ func New(cfg Config, client *outbound.Client) (*Backend, error) {
 		search: search,
 		pages: &reader{
 			client: client.HTTP(outbound.Options{Timeout: pageTimeout, MaxBytes: maxPage, Redirects: maxRedirect}),
+			bodies: make(chan struct{}, maxBodies),
 			places: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		},
 		reading: readTimeout,

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley/shared/testkit/openaistub"
+)
+
+// spent is what a run says of its costs.
+type spent struct {
+	Status string `json:"status"`
+	Usage  struct {
+		InputTokens, OutputTokens, CostMicros int64
+		Model                                 string
+	} `json:"usage"`
+	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
+	Error     *struct{ Code string }          `json:"error"`
+}
+
+// priced fails the test unless the cost is what the tokens cost: 1 for a million in, 2 for a million out.
+func (s spent) priced(t *testing.T) {
+	t.Helper()
+	if s.Usage.InputTokens == 0 || s.Usage.OutputTokens == 0 || s.Usage.CostMicros != s.Usage.InputTokens+2*s.Usage.OutputTokens || s.Usage.Model != modelName {
+		t.Errorf("usage %+v", s.Usage)
+	}
+}
+
+// TestCostsAndCaps looks at what runs cost by the price table of the settings, and has the caps of the settings end some.
+func TestCostsAndCaps(t *testing.T) {
+	t.Parallel()
+	receiver := newTill(t)
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "MODEL_PRICES=openai/*=1/2", "RUN_MAX_TURNS=3")
+	endless := func(req openaistub.Request) (openaistub.Reply, bool) {
+		if !strings.HasPrefix(req.Prompt(), "endless") {
+			return pays(req)
+		}
+		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "c", Name: "payByKey", Arguments: `{"bill":"endless"}`}}}, true
+	}
+	c.model.follow(endless)
+	in := c.ingress(t)
+	worker := c.worker(t)
+	owner := signUp(t, in.url).paying(t, receiver.url, map[string]any{"approval": "unsafe"})
+	var r spent
+	owner.post(t.Context(), trigger{message: "what does this cost?"}).want(t, http.StatusOK).into(t, &r)
+	r.priced(t)
+
+	r = spent{}
+	owner.post(t.Context(), trigger{message: "endless"}).want(t, http.StatusOK).into(t, &r)
+	r.priced(t)
+	if r.Status != "failed" || r.Error == nil || r.Error.Code != "turn_limit" {
+		t.Errorf("the run went on: %+v", r)
+	}
+
+	// Whoever ends a run from outside does not hide what it has done by then.
+	waiting := owner.enqueue(t, trigger{message: bill{"payOnce", "cancelled"}.message()})
+	owner.awaitAction(t, waiting)
+	r = spent{}
+	owner.get(t.Context(), "/api/runs?id="+waiting).want(t, http.StatusOK).into(t, &r)
+	r.priced(t)
+	r = spent{}
+	owner.send(t, http.MethodPost, in.url+"/api/runs?id="+waiting+"&action=cancel", nil).want(t, http.StatusOK).into(t, &r)
+	r.priced(t)
+
+	worker.Term()
+	if err := worker.Wait(longest); err != nil {
+		t.Fatal(err)
+	}
+	c.worker(t, "RUN_MAX_COST=0.000001") // a millionth: one token
+	r = spent{}
+	owner.post(t.Context(), trigger{message: "endless again"}).want(t, http.StatusOK).into(t, &r)
+	r.priced(t)
+	if r.Status != "failed" || r.Error == nil || r.Error.Code != "cost_limit" {
+		t.Errorf("the run went on: %+v", r)
+	}
+}

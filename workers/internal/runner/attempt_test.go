@@ -1,0 +1,256 @@
+package runner
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/scripted"
+	"parley/workers/internal/tool"
+	"parley/workers/internal/toolset"
+)
+
+// stage is everything around an attempt, and keeps what the attempt did to it.
+type stage struct {
+	model *scripted.Model
+	tools []tool.Tool
+	park  store.Parked
+	steps [][]byte
+	cfg   domain.Config
+
+	mu      sync.Mutex
+	asked   []string // models that were looked for
+	endings []store.Ending
+	actions []domain.RequiredAction
+	written []store.Chunk
+	told    []string
+	done    []string
+	back    []time.Duration
+}
+
+func (s *stage) lock() func() { s.mu.Lock(); return s.mu.Unlock }
+
+func (s *stage) Claim(context.Context, []string) ([]store.Claim, error) { return nil, nil }
+
+func (s *stage) Extend(context.Context, []store.Held) (map[string]bool, error) { return nil, nil }
+
+func (s *stage) Finish(_ context.Context, endings []store.Ending) (store.Finished, error) {
+	defer s.lock()()
+	s.endings = append(s.endings, endings...)
+	saved := map[string]bool{}
+	for _, e := range endings {
+		saved[e.Run.ID] = true
+	}
+	return store.Finished{Saved: saved}, nil
+}
+
+func (s *stage) HandOver(context.Context, map[string]int, int) ([]domain.Job, error) { return nil, nil }
+
+func (s *stage) PutBack(_ context.Context, _ store.Held, wait time.Duration, _ *domain.RunError) (map[string]int, error) {
+	defer s.lock()()
+	s.back = append(s.back, wait)
+	return map[string]int{"org_1": 1}, nil
+}
+
+func (s *stage) Config(context.Context, string, string, int) (domain.Config, error) {
+	return s.cfg, nil
+}
+
+func (s *stage) History(context.Context, string, int64, int, int) ([]store.Turn, error) {
+	return nil, nil
+}
+
+func (s *stage) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
+
+func (s *stage) Journal(context.Context, store.Held, int, [][]byte) (bool, error) { return true, nil }
+
+func (s *stage) SaveEvents(_ context.Context, checkpoints []store.Checkpoint) (map[string]bool, error) {
+	held := map[string]bool{}
+	for _, c := range checkpoints {
+		held[c.RunID] = true
+	}
+	return held, nil
+}
+
+func (s *stage) Park(_ context.Context, _ store.Held, action domain.RequiredAction, events store.Chunk) (store.Parked, error) {
+	defer s.lock()()
+	s.actions, s.written = append(s.actions, action), append(s.written, events)
+	return s.park, nil
+}
+
+func (s *stage) For(context.Context, toolset.Run, domain.Tools) (toolset.Set, error) {
+	registry, err := tool.NewRegistry(s.tools...)
+	return toolset.Set{Registry: registry}, err
+}
+
+func (s *stage) Lane(domain.Lane) *bus.Lane { return nil }
+
+func (s *stage) Ring(...domain.Job) {}
+
+func (s *stage) Events(_ string, chunk domain.EventChunk) {
+	defer s.lock()()
+	s.told = append(s.told, string(chunk.Lines))
+}
+
+func (s *stage) Done(runID, replyTo string, result []byte) {
+	defer s.lock()()
+	s.done = append(s.done, runID+" "+replyTo+" "+string(result))
+}
+
+func (s *stage) OnCancelled(func(string)) (func(), error) { return func() {}, nil }
+
+// Model makes the stage the provider of its one model, whatever its name.
+func (s *stage) Model(name string) (llm.Model, error) {
+	defer s.lock()()
+	s.asked = append(s.asked, name)
+	return s.model, nil
+}
+
+// attempt carries one claimed run out on the stage.
+func (s *stage) attempt(t *testing.T, claim store.Claimed) {
+	t.Helper()
+	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.asked = nil
+	r, err := New(Config{
+		Concurrency: 1, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
+	}, Deps{Runs: s, Records: s, Parking: s, Tools: s, Bus: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var groups sync.WaitGroup
+	groups.Go(func() { r.finishes.Run(ctx) })
+	groups.Go(func() { r.events.Run(ctx) })
+	now := time.Now()
+	claim.Now, claim.Deadline, claim.CallerAllowed, claim.Fence, claim.Seq = now, now.Add(time.Minute), true, int64(claim.Attempts), 1
+	claim.RunID, claim.OrganizationID = "run_1", "org_1"
+	agent := "ag_1"
+	claim.AgentID, claim.RawInput = &agent, []byte(`{"message":"hi"}`)
+	r.settle(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
+	cancel()
+	groups.Wait()
+}
+
+// pays is a tool whose call waits for a person.
+type pays struct{ err error }
+
+func (p pays) Spec() tool.Spec {
+	return tool.Spec{Name: "pay", Schema: json.RawMessage(`{"type":"object"}`)}
+}
+
+func (p pays) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	if p.err != nil {
+		return tool.Result{}, p.err
+	}
+	return tool.Result{Output: json.RawMessage(`"paid"`)}, nil
+}
+
+func asksToPay() scripted.Call {
+	return scripted.Call{
+		Usage:     llm.Usage{InputTokens: 7, OutputTokens: 3},
+		ToolCalls: []llm.ToolCall{{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}},
+	}
+}
+
+func TestARunSaysWhatItUsed(t *testing.T) {
+	t.Parallel()
+	s := &stage{tools: []tool.Tool{pays{}}, model: scripted.New("stage/first", asksToPay(), scripted.Call{
+		Deltas: []string{"Done [7]."}, Usage: llm.Usage{InputTokens: 20, OutputTokens: 5},
+	})}
+	s.attempt(t, store.Claimed{Attempts: 1})
+	if len(s.endings) != 1 {
+		t.Fatalf("%d endings", len(s.endings))
+	}
+	run := s.endings[0].Run
+	if run.Usage != (domain.Usage{InputTokens: 27, OutputTokens: 8, CostMicros: 27*10 + 8*100, Model: "stage/first"}) {
+		t.Errorf("usage %+v", run.Usage)
+	}
+	if run.CitationsRemoved != 1 || len(run.ToolCalls) != 1 || run.ToolCalls[0].Name != "pay" || run.Status != domain.RunCompleted {
+		t.Errorf("%+v", run)
+	}
+	if len(s.done) != 1 || !strings.HasPrefix(s.done[0], "run_1 inbox {") {
+		t.Errorf("told %q", s.done)
+	}
+}
+
+func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		park   store.Parked
+		back   int
+		done   int
+		status domain.RunStatus
+	}{
+		"waits":                {store.Parked{Parked: true, Freed: map[string]int{"org_1": 1}}, 0, 1, ""},
+		"is settled meanwhile": {store.Parked{Settled: true}, 1, 0, ""},
+		"was taken over":       {store.Parked{}, 0, 0, ""},
+		"is one too many":      {store.Parked{Full: true}, 0, 1, domain.RunFailed},
+	} {
+		s := &stage{
+			park: c.park, model: scripted.New("stage/first", asksToPay()),
+			tools: []tool.Tool{pays{&tool.ActionRequired{Kind: domain.ActionApproval, Call: tool.Call{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}}}},
+		}
+		s.attempt(t, store.Claimed{Attempts: 1})
+		if len(s.actions) != 1 || len(s.back) != c.back || len(s.done) != c.done {
+			t.Fatalf("%s: parked %d times, put back %v, told %q", name, len(s.actions), s.back, s.done)
+		}
+		action, written := s.actions[0], s.written[0].Events
+		if left := time.Until(action.ExpiresAt.Time); left < 23*time.Hour || left > 24*time.Hour || action.Kind != domain.ActionApproval ||
+			action.ToolCallID != "call_1" || action.Name != "pay" || string(action.Input) != `{"to":"x"}` {
+			t.Errorf("%s: %+v", name, action)
+		}
+		if last := written[strings.LastIndex(strings.TrimSuffix(written, "\n"), "\n")+1:]; !strings.HasPrefix(last, "run.requires_action {") {
+			t.Errorf("%s: the last event written is %q", name, last)
+		}
+		tells := strings.HasPrefix(s.told[len(s.told)-1], "run.requires_action {")
+		if tells != c.park.Parked {
+			t.Errorf("%s: told %q", name, s.told)
+		}
+		switch {
+		case c.status == "" && len(s.endings) != 0:
+			t.Errorf("%s: ended %+v", name, s.endings[0].Run)
+		case c.status != "" && (len(s.endings) != 1 || s.endings[0].Run.Status != c.status || s.endings[0].Run.Error.Code != "action_limit"):
+			t.Errorf("%s: %+v", name, s.endings)
+		case c.park.Parked && s.done[0] != "run_1 inbox ":
+			t.Errorf("%s: whoever waits was told %q", name, s.done[0])
+		}
+	}
+}
+
+func TestAnAttemptBehindAModelsFailureBeginsWithTheNextModel(t *testing.T) {
+	t.Parallel()
+	failed := func(code string) sql.Null[[]byte] {
+		return sql.Null[[]byte]{V: []byte(`{"code":"` + code + `","message":"m"}`), Valid: true}
+	}
+	for name, c := range map[string]struct {
+		claim store.Claimed
+		want  string
+	}{
+		"the first attempt":     {store.Claimed{Attempts: 1}, "a b c"},
+		"behind a lost worker":  {store.Claimed{Attempts: 2}, "a b c"},
+		"behind a lost tool":    {store.Claimed{Attempts: 2, LastError: failed("tool_unavailable")}, "a b c"},
+		"behind a failed model": {store.Claimed{Attempts: 2, LastError: failed("model_truncated")}, "b c a"},
+		"once around":           {store.Claimed{Attempts: 4, LastError: failed("model_timeout")}, "a b c"},
+	} {
+		s := &stage{cfg: domain.Config{Model: "stage/a", FallbackModels: []string{"stage/b", "stage/c"}}, model: scripted.New("stage/x", scripted.Call{Deltas: []string{"ok"}})}
+		s.attempt(t, c.claim)
+		if got := strings.Join(s.asked, " "); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
