@@ -208,11 +208,13 @@ END $$;
 --
 -- Of an organization's waiting runs the oldest are looked at first, as there, but not all of them. If that leaves places,
 -- its sessions are looked at, each by its first waiting run alone: from any on, so that none is always the last, and not
--- all of them either. Rows are locked one by one in subqueries, which keeps the planner from joining in any other way.
+-- all of them either. Rows are locked one by one in subqueries, which keeps the planner from joining in any other way; and it
+-- is kept from reading more of an index than the first rows that are asked for. IS TRUE hides from it that an index of waiting
+-- runs would do for a row whose key is known: it is right while there are none.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION hand_places_over(text[], int[], interval, bigint)
   RETURNS TABLE (run_id text, org_id text, lane text, dedupe text, dispatch_no int, reply_to text, traceparent text)
-  LANGUAGE plpgsql AS $$
+  LANGUAGE plpgsql SET enable_bitmapscan = off SET enable_sort = off AS $$
 #variable_conflict use_column
 DECLARE
   acting text := parley_act_for($1);
@@ -231,7 +233,7 @@ BEGIN
       FROM (SELECT w.run_id FROM open_runs w WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched
         ORDER BY w.run_id LIMIT 256) w
       CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id
-        AND o.status = 'queued' AND NOT o.dispatched AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
+        AND (o.status = 'queued' AND NOT o.dispatched) IS TRUE AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
         AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
         FOR UPDATE OF o SKIP LOCKED) l
       LIMIT f.places
@@ -244,8 +246,10 @@ BEGIN
     CONTINUE WHEN got >= f.places OR NOT EXISTS (SELECT 1 FROM open_runs w
       WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched ORDER BY w.run_id OFFSET 256 LIMIT 1);
     SELECT a.ref + floor(random() * (z.ref - a.ref + 1))::bigint INTO start
-    FROM (SELECT min(w.session_ref) AS ref FROM open_runs w WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched) a,
-      (SELECT max(w.session_ref) AS ref FROM open_runs w WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched) z;
+    FROM (SELECT w.session_ref AS ref FROM open_runs w WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched
+      ORDER BY w.session_ref LIMIT 1) a,
+      (SELECT w.session_ref AS ref FROM open_runs w WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched
+      ORDER BY w.session_ref DESC LIMIT 1) z;
     RETURN QUERY
     WITH RECURSIVE session AS (
       SELECT start - 1 AS ref, 0 AS round, false AS found
@@ -253,7 +257,7 @@ BEGIN
       SELECT coalesce(n.ref, 0), CASE WHEN n.ref IS NULL THEN s.round + 1 ELSE s.round END, n.ref IS NOT NULL
       FROM session s LEFT JOIN LATERAL (SELECT w.session_ref AS ref FROM open_runs w
         WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched
-          AND w.session_ref > s.ref AND (s.round = 0 OR w.session_ref < start)
+          AND w.session_ref > s.ref AND w.session_ref < CASE s.round WHEN 0 THEN 9223372036854775807 ELSE start END
         ORDER BY w.session_ref LIMIT 1) n ON true
       WHERE s.round < 2
     ), next AS (
@@ -261,7 +265,7 @@ BEGIN
       CROSS JOIN LATERAL (SELECT w.run_id FROM open_runs w
         WHERE w.org_id = f.org_id AND w.status = 'queued' AND NOT w.dispatched AND w.session_ref = s.ref ORDER BY w.seq LIMIT 1) w
       CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id
-        AND o.status = 'queued' AND NOT o.dispatched AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
+        AND (o.status = 'queued' AND NOT o.dispatched) IS TRUE AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
         AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
         FOR UPDATE OF o SKIP LOCKED) l
       LIMIT f.places - got

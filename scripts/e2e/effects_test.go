@@ -224,12 +224,17 @@ func TestApprovals(t *testing.T) {
 		says    string
 	}{"approve": {1, `"paid":true`}, "deny": {0, "refused"}} {
 		b := bill{"payOnce", decision}
+		began := time.Now()
 		waiting := owner.start(t.Context(), trigger{message: b.message(), key: b.name()})
 		got := awaitAnswer(t, waiting, 20*time.Second).want(t, http.StatusAccepted)
+		took := time.Since(began)
 		var r waitingRun
 		got.into(t, &r)
 		if r.Status != "requires_action" || r.RequiredAction == nil || r.RequiredAction.Kind != "approval" {
 			t.Fatalf("the waiting request was answered: %s", got.body)
+		}
+		if left := time.Until(r.RequiredAction.ExpiresAt); left < 23*time.Hour || left > 24*time.Hour || took > 15*time.Second {
+			t.Errorf("answered after %s, with %s to decide", took, left)
 		}
 		if effects, _ := receiver.of(b.name()); len(effects) != 0 {
 			t.Fatalf("it was sent before anybody approved: %+v", effects)

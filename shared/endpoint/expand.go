@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -40,14 +41,16 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 	return b.String(), rest, nil
 }
 
-// expand gives a segment of a path. A value in it can be no other segment than the one it stands in.
+// expand gives a segment of a path. A value in it can be no other segment than the one it stands in, and no more than
+// one: many servers unescape a path before they route by it, and would take /users/1%2Fdelete for /users/1/delete.
 func (s segment) expand(args map[string]any) (string, error) {
-	var b, plain strings.Builder
+	var b, plain, values strings.Builder
 	for _, p := range s {
 		if p.variable == "" {
 			b.WriteString(p.literal)
 			literal, _ := url.PathUnescape(p.literal) // checked by Parse
 			plain.WriteString(literal)
+			values.WriteString(withoutSlashes(literal)) // the template's own are as they were meant
 			continue
 		}
 		value, err := Scalar(args[p.variable])
@@ -59,9 +62,14 @@ func (s segment) expand(args map[string]any) (string, error) {
 		}
 		b.WriteString(url.PathEscape(value))
 		plain.WriteString(value)
+		values.WriteString(value)
 	}
-	if s.variable() && climbs(plain.String()) {
-		return "", fmt.Errorf("the arguments must not lead to . or .. in the path")
+	switch {
+	case !s.variable():
+	case splits(values.String()): // here no value by itself does
+		return "", errors.New("the arguments must not form a slash or backslash in the path, escaped or not")
+	case climbs(plain.String()):
+		return "", errors.New("the arguments must not lead to . or .. in the path")
 	}
 	return b.String(), nil
 }
@@ -71,29 +79,67 @@ func (s segment) variable() bool { return len(s) > 1 || len(s) == 1 && s[0].vari
 func checkPathValue(value string) error {
 	switch {
 	case value == "":
-		return fmt.Errorf("is needed and must not be empty")
+		return errors.New("is needed and must not be empty")
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("must not contain control characters")
+		return errors.New("must not contain control characters")
+	case splits(value):
+		return errors.New("must not contain a slash or backslash, escaped or not")
 	}
 	return nil
 }
 
-// climbs reports whether a segment would leave its place in a server that reads escaped slashes as such, even if it
-// unescapes twice.
+// readings gives a part of a path as it is, and as servers read it that unescape it once or twice more.
+func readings(value string) [3]string {
+	once := unescape(value)
+	return [3]string{value, once, unescape(once)}
+}
+
+// splits reports whether a server may find a slash in a value.
+func splits(value string) bool {
+	for _, reading := range readings(value) {
+		if strings.ContainsAny(reading, `/\`) {
+			return true
+		}
+	}
+	return false
+}
+
+// climbs reports whether a segment would leave its place in a server that reads escaped slashes as such.
 func climbs(value string) bool {
-	for range 3 {
-		for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '/' || r == '\\' }) {
+	for _, reading := range readings(value) {
+		for part := range strings.FieldsFuncSeq(reading, func(r rune) bool { return r == '/' || r == '\\' }) {
 			if dots, _, _ := strings.Cut(part, ";"); isDots(dots) {
 				return true
 			}
 		}
-		again, err := url.PathUnescape(value)
-		if err != nil || again == value {
-			return false
-		}
-		value = again
 	}
 	return false
+}
+
+func withoutSlashes(literal string) string {
+	return strings.NewReplacer("/", "", `\`, "").Replace(readings(literal)[2])
+}
+
+// unescape undoes what is escaped and leaves a % alone that escapes nothing: strict servers refuse such a path, but the
+// lenient ones read the rest of it.
+func unescape(value string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(value, "%")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		value = after
+		if len(after) >= 2 {
+			if code, err := strconv.ParseUint(after[:2], 16, 8); err == nil {
+				b.WriteByte(byte(code))
+				value = after[2:]
+				continue
+			}
+		}
+		b.WriteByte('%')
+	}
 }
 
 // expand gives no pair for a missing argument, and one for each element when the whole value is a list.

@@ -3,6 +3,8 @@ package store_test
 import (
 	"encoding/json"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,4 +217,72 @@ func TestUnansweredRunsFail(t *testing.T) {
 	_, err = b.s.Decide(ctx, b.org, "", late.RunID, "c", domain.DecisionApprove, "usr_1")
 	wantCode(t, err, apierr.VersionConflict)
 	b.wantEffect(late.RunID, "awaiting")
+}
+
+// An organization's runs that wait for a person are bounded; those of others do not count.
+func TestNoMoreRunsWaitThanMay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	other.queue(1, 5, 1, "parked")
+	b.queue(10, 10+store.MaxParked-2, 1, "parked") // one fewer than may
+	first, second := b.begun(), b.begun()
+	settled, foreign := b.begun(), other.begun()
+	for _, bench := range []struct {
+		*bench
+		held store.Held
+	}{{b, first}, {b, second}, {other, foreign}} {
+		bench.inState(bench.held, "awaiting", domain.SideEffectUnsafe)
+	}
+	b.inState(settled, "done", domain.SideEffectUnsafe)
+	b.park(first, domain.ActionApproval, store.Chunk{})
+	parking := func(held store.Held) store.Parked {
+		t.Helper()
+		before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
+		out, err := b.s.Park(t.Context(), held, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, chunk(1, 2))
+		after := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
+		if err != nil || out.Parked || after != before || b.text(`SELECT count(*)::text FROM run_events WHERE run_id = $1`, held.RunID) != "0" {
+			t.Errorf("parking: %+v, %v; written was\n%s\n%s", out, err, before, after)
+		}
+		return out
+	}
+	if out := parking(second); !out.Full || out.Settled {
+		t.Errorf("one too many: %+v", out)
+	}
+	if out := parking(settled); out.Full || !out.Settled {
+		t.Errorf("there is nothing to wait for: %+v", out)
+	}
+	other.park(foreign, domain.ActionApproval, store.Chunk{})
+	if _, err := b.decide(first, domain.DecisionApprove); err != nil {
+		t.Fatal(err)
+	}
+	b.park(second, domain.ActionApproval, store.Chunk{})
+}
+
+// Runs that are parked at the same time are no more than may be.
+func TestParkingAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.queue(1, store.MaxParked-3, 1, "parked")
+	var wg sync.WaitGroup
+	var parked, full atomic.Int64
+	for range 12 {
+		held := b.begun()
+		b.inState(held, "awaiting", domain.SideEffectUnsafe)
+		wg.Go(func() {
+			out, err := b.s.Park(t.Context(), held, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, store.Chunk{})
+			switch {
+			case err != nil:
+				t.Error(err)
+			case out.Parked:
+				parked.Add(1)
+			case out.Full:
+				full.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if parked.Load() != 3 || full.Load() != 9 {
+		t.Errorf("%d parked, %d refused", parked.Load(), full.Load())
+	}
 }

@@ -100,13 +100,19 @@ func (row runRow) stored() StoredRun {
 	return out
 }
 
-// RunByID reads one run of an organization. A principal other than "" restricts it to that principal's.
+// RunByID reads one run of an organization; of one that is open, what it has used and done by now, too. A principal other than "" restricts it to that principal's.
 // A run that does not exist, has expired or belongs to others gives the coded not_found.
 func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (StoredRun, error) {
 	var row runRow
+	var done map[string]*Progress
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &row, `SELECT `+runColumns+runFrom+
+		err := tx.GetContext(ctx, &row, `SELECT `+runColumns+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+runLive, runID, org, principal)
+		if err != nil || row.Ended || row.Attempts == 0 {
+			return err
+		}
+		done, err = progress(ctx, tx, []string{org}, []string{runID})
+		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return StoredRun{}, notFound()
@@ -114,7 +120,11 @@ func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (Stor
 	if err != nil {
 		return StoredRun{}, fmt.Errorf("reading run: %w", err)
 	}
-	return row.stored(), nil
+	out := row.stored()
+	if p := done[runID]; p != nil {
+		p.show(&out.Run)
+	}
+	return out, nil
 }
 
 // RunOf names a run of an organization.

@@ -70,22 +70,26 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([]Ended, error) {
 	endings := make([]Ending, len(rows))
 	ended := make([]Ended, len(rows))
+	done, err := progress(ctx, tx, column(rows, func(r *openRow) string { return r.OrganizationID }), column(rows, func(r *openRow) string { return r.ID }))
+	if err != nil {
+		return nil, err
+	}
 	for i, row := range rows {
-		var err error
-		if endings[i], err = row.ending(how); err != nil {
+		if endings[i], err = row.ending(how, done[row.ID]); err != nil {
 			return nil, err
 		}
 		ended[i] = Ended{RunID: row.ID, OrganizationID: row.OrganizationID, ReplyTo: row.ReplyTo, Result: endings[i].Result}
 	}
-	_, err := finish(endings, func(dest any, args ...any) error {
+	_, err = finish(endings, func(dest any, args ...any) error {
 		return tx.SelectContext(ctx, dest, finishQuery, args...)
 	})
 	return ended, err
 }
 
 // ending is an end from outside. Its event comes after whatever a reader may have seen of the worker's.
-func (row openRow) ending(how verdict) (Ending, error) {
+func (row openRow) ending(how verdict, done *Progress) (Ending, error) {
 	run := row.stored().Run
+	done.show(&run)
 	run.RequiredAction = nil
 	status, cause := how(row)
 	run.End(status, cause, domain.At(row.Now), row.Retention)

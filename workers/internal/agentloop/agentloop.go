@@ -29,6 +29,7 @@ type Limits struct {
 	MaxTurns        int   // model calls: 25
 	MaxTokens       int64 // input and output of all turns together: 1,000,000
 	MaxBytes        int64 // what model and tools wrote: 8 MiB
+	MaxToolCalls    int   // that are made, of all turns together: 128
 	MaxCostMicros   int64 // by Input.Price, of all turns together: no limit
 	MaxAnswerTokens int64 // output of one turn; by default the model's own limit
 }
@@ -42,6 +43,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.MaxBytes <= 0 {
 		l.MaxBytes = 8 << 20
+	}
+	if l.MaxToolCalls <= 0 {
+		l.MaxToolCalls = 128
 	}
 	return l
 }
@@ -97,19 +101,22 @@ type Config struct {
 	Jitter func() float64 // in [0, 1), spreads retries
 	Retry  func() bool    // asked before each retry in place; false: it must not be made
 	Earn   func()         // called for each answer of a model: what retries may be made of
+	// Panicked is told of a tool that panicked, with what is for logs only; its call is a failed one.
+	Panicked func(name string, err error)
 }
 
 // Loop runs agents; it has no state of its own and is safe for concurrent use.
 type Loop struct {
-	now    func() time.Time
-	jitter func() float64
-	retry  func() bool
-	earn   func()
+	now      func() time.Time
+	jitter   func() float64
+	retry    func() bool
+	earn     func()
+	panicked func(name string, err error)
 }
 
 // New makes a Loop.
 func New(cfg Config) *Loop {
-	l := &Loop{now: cfg.Now, jitter: cfg.Jitter, retry: cfg.Retry, earn: cfg.Earn}
+	l := &Loop{now: cfg.Now, jitter: cfg.Jitter, retry: cfg.Retry, earn: cfg.Earn, panicked: cfg.Panicked}
 	if l.now == nil {
 		l.now = time.Now
 	}
@@ -121,6 +128,9 @@ func New(cfg Config) *Loop {
 	}
 	if l.earn == nil {
 		l.earn = func() {}
+	}
+	if l.panicked == nil {
+		l.panicked = func(string, error) {}
 	}
 	return l
 }

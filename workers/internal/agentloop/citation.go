@@ -123,18 +123,29 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 	return cited
 }
 
-// countedTo counts a text's characters; the places asked for go forward but for a few steps.
+// countedTo counts a text's characters; of two places asked for in turn, mostly one of those before is asked for again, or
+// what is behind it.
 type countedTo struct {
-	text         string
-	bytes, runes int
+	text string
+	last [2]place // the one asked for last, and the one before
 }
 
-func (c *countedTo) at(place int) int {
-	if place < c.bytes {
-		c.runes -= utf8.RuneCountInString(c.text[place:c.bytes])
-	} else {
-		c.runes += utf8.RuneCountInString(c.text[c.bytes:place])
+// place is one in a text, in both units.
+type place struct{ bytes, runes int }
+
+func (c *countedTo) at(bytes int) int {
+	from := c.last[0]
+	if away(c.last[1].bytes, bytes) < away(from.bytes, bytes) {
+		from = c.last[1]
 	}
-	c.bytes = place
-	return c.runes
+	next := place{bytes, from.runes}
+	if bytes < from.bytes {
+		next.runes -= utf8.RuneCountInString(c.text[bytes:from.bytes])
+	} else {
+		next.runes += utf8.RuneCountInString(c.text[from.bytes:bytes])
+	}
+	c.last = [2]place{next, c.last[0]}
+	return next.runes
 }
+
+func away(a, b int) int { return max(a-b, b-a) }

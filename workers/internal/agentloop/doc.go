@@ -16,7 +16,8 @@
 // Calls of a turn that follow each other and have no side effect are made at the same time;
 // they are recorded and told in their order. A call that a person must decide about ends Run
 // with [*Parked], and is made again by the next one. No call is made of which the model may
-// have written only a part.
+// have written only a part. How many are made has a limit for each turn, beyond which they are
+// failed ones, and for the run, which ends there.
 //
 // The text of a run is what its turns wrote, with an empty line between turns; the
 // message.delta events put together are that text. Tool results and data sent with the

@@ -25,6 +25,7 @@ const (
 	CodeTokenLimit        = "token_limit"          // too many tokens
 	CodeByteLimit         = "byte_limit"           // too much text
 	CodeCostLimit         = "cost_limit"           // too expensive
+	CodeToolCallLimit     = "tool_call_limit"      // too many tool calls
 	CodeToolUnavailable   = "tool_unavailable"     // a tool cannot be reached
 	CodeJournalUnreadable = "journal_unreadable"   // the recorded steps do not fit together
 )

@@ -155,6 +155,7 @@ func TestCaps(t *testing.T) {
 		{agentloop.CodeByteLimit, agentloop.Limits{MaxBytes: 1500}, 2},
 		{agentloop.CodeCostLimit, agentloop.Limits{MaxCostMicros: 250}, 3},
 		{agentloop.CodeCostLimit, agentloop.Limits{MaxCostMicros: 300}, 3},
+		{agentloop.CodeToolCallLimit, agentloop.Limits{MaxToolCalls: 2}, 3},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprint(tt.code, tt.turns), func(t *testing.T) {
@@ -168,10 +169,14 @@ func TestCaps(t *testing.T) {
 			if e := codeOf(t, err); e.Code != tt.code || e.Retryable {
 				t.Errorf("got %+v", e)
 			}
+			calls := tt.turns
+			if tt.limits.MaxToolCalls > 0 { // the last turn's are not made
+				calls = tt.limits.MaxToolCalls
+			}
 			if out.Usage.CostMicros != int64(100*tt.turns) {
 				t.Errorf("cost %d", out.Usage.CostMicros)
 			}
-			if out.Turns != tt.turns || len(model.Requests()) != tt.turns || out.Usage.InputTokens != int64(60*tt.turns) || len(out.ToolCalls) != tt.turns {
+			if out.Turns != tt.turns || len(model.Requests()) != tt.turns || out.Usage.InputTokens != int64(60*tt.turns) || len(out.ToolCalls) != calls {
 				t.Errorf("got %d turns, %+v, %d calls", out.Turns, out.Usage, len(out.ToolCalls))
 			}
 		})

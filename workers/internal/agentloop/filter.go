@@ -1,6 +1,7 @@
 package agentloop
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -9,6 +10,13 @@ import (
 
 // heldMost is how many characters are held back at most: what is longer is no marker.
 const heldMost = 600
+
+// How many characters are read again at most, because quotes do not end in a text that goes on beginning them: so many,
+// and so many times those that came.
+const (
+	rereadAlways = 64 << 10
+	rereadMost   = 8
+)
 
 // mark is a marker of a filtered text, or the place of one that was removed.
 type mark struct {
@@ -43,6 +51,8 @@ type filter struct {
 	marks   []mark
 	removed int
 	swallow bool // the white space that follows went with a marker before it
+	taken   int  // characters that came
+	reread  int  // and those of them that were read again, behind quotes that did not end
 }
 
 // candidate is a bracket that may begin a marker.
@@ -68,6 +78,7 @@ func (f *filter) write(piece string) {
 			break
 		}
 		r, n := utf8.DecodeRuneInString(piece)
+		f.taken++
 		f.step(r)
 		piece = piece[n:]
 	}
@@ -289,11 +300,7 @@ func (f *filter) remove(c candidate, next rune) {
 		f.tail = f.tail[:c.at]
 	}
 	if len(f.open) > 0 { // what is left of an outer bracket may still be a marker
-		outer := f.top()
-		outer.grammar = grammar{}
-		for _, r := range f.tail[outer.at+1:] {
-			outer.grammar.accept(r)
-		}
+		f.top().grammar.without(c.at - len(f.tail))
 		return
 	}
 	f.marks = append(f.marks, mark{from: f.out.Len(), to: f.out.Len()})
@@ -323,6 +330,10 @@ func (f *filter) abandon() {
 		if r != '[' {
 			f.put(r)
 		}
+	}
+	if f.reread += len(rest); f.reread > rereadAlways+rereadMost*f.taken {
+		// Each bracket in there may begin a quote that does not end either, and have the rest read once more.
+		rest = slices.DeleteFunc(rest, func(r rune) bool { return r == '[' })
 	}
 	if len(rest) > 0 {
 		f.part(rest[0])

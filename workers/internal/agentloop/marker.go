@@ -90,6 +90,14 @@ func (g *grammar) accept(r rune) verdict {
 	}
 }
 
+// without takes back the white space that was read last, all of it that follows a number or none.
+func (g *grammar) without(blanks int) {
+	g.read -= blanks
+	if blanks > 0 && g.state == afterNumber {
+		g.state = inNumber
+	}
+}
+
 // mayEnd reports whether nothing need follow.
 func (g *grammar) mayEnd() bool {
 	return g.state == inNumber || g.state == afterNumber || g.state == afterQuote

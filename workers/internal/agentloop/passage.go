@@ -12,6 +12,10 @@ import (
 	"parley/shared/domain"
 )
 
+// longestSupported bounds, in bytes, the words before a marker by which one of the source's sentences is chosen: those next
+// to it, where a sentence goes on for longer.
+const longestSupported = 4000
+
 // longWord is the length from which on words count the same.
 const longWord = 8
 
@@ -63,6 +67,9 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)
+	}
+	if len(supported) > longestSupported {
+		supported = strings.ToValidUTF8(supported[len(supported)-longestSupported:], "")
 	}
 	weights := p.weigh(terms(supported))
 	best, most := 0, 0

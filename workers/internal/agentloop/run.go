@@ -39,6 +39,8 @@ type run struct {
 	seq      int            // steps recorded
 	pending  []llm.ToolCall // asked for and not yet recorded
 	brokeOff bool           // pending calls are of a turn that was cut off
+	excess   int            // pending calls, the last ones, that their turn has too many
+	calls    int            // made, or to be made, by the turns so far
 	sources  []domain.Citation
 	passages passages        // the same, by number
 	earlier  int             // the highest number that earlier turns cite; negative until it is known
@@ -178,6 +180,10 @@ func (r *run) takeTurn(t *TurnStep) string {
 	r.bytes += int64(message.Size())
 	r.messages = append(r.messages, message)
 	r.pending, r.brokeOff = t.ToolCalls, t.BrokeOff
+	r.excess = max(len(t.ToolCalls)-maxTurnCalls, 0)
+	if !t.BrokeOff {
+		r.calls += len(t.ToolCalls) - r.excess
+	}
 	r.out.Citations = append(r.out.Citations, t.Citations...)
 	r.out.CitationsRemoved += t.CitationsRemoved
 	return r.addText(t.Text)

@@ -13,26 +13,30 @@ import (
 var beforeWords = regexp.MustCompile(`^[ \t]*(?:>[ \t]*)*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?(?:#{1,6}[ \t]+)?`)
 
 // shortened ends words that are written with a full stop, behind which a sentence goes on.
-var shortened = regexp.MustCompile(`(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|No|Fig|approx|ca|bzw|Nr|e\.g|i\.e|z\. ?B)\.\s*$`)
+var shortened = regexp.MustCompile(`(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|No|Fig|approx|ca|bzw|Nr|e\.g|i\.e|z\. ?B)\.$`)
+
+// longestShortened is more bytes than any of these words has, with what stands before it.
+const longestShortened = 16
 
 // supports gives, for each marker of a text, the words that it stands behind, in bytes: the sentence or clause from the
 // end of the one before, of the line's beginning, or of another marker's words. Markers side by side support the same.
 // A marker that its line begins with stands for what follows it, and one alone in its line for the line before.
 func supports(text string, marks []mark) []extent {
 	all := make([]extent, len(marks))
-	lineFrom, last := 0, 0
+	lineFrom, lineStart, last := 0, afterIndent(text, 0), 0
 	for i, m := range marks {
 		from := last
 		newline := strings.LastIndexByte(text[last:m.from], '\n')
 		if newline >= 0 {
 			lineFrom = last + newline + 1
+			lineStart = afterIndent(text, lineFrom)
 		}
 		beside := i > 0 && newline < 0
 		if !beside {
 			from = lineFrom + len(beforeWords.FindString(text[lineFrom:m.from]))
 		}
 		last = m.to
-		inTable := strings.HasPrefix(strings.TrimLeft(text[lineFrom:m.from], " \t>"), "|")
+		inTable := lineStart < m.from && text[lineStart] == '|'
 		if bar := strings.LastIndexByte(text[from:m.from], '|'); inTable && bar >= 0 {
 			from, beside = from+bar+1, false
 		}
@@ -53,6 +57,11 @@ func supports(text string, marks []mark) []extent {
 		}
 	}
 	return all
+}
+
+// afterIndent gives where a line begins behind indents and the signs of quotes.
+func afterIndent(text string, lineFrom int) int {
+	return len(text) - len(strings.TrimLeft(text[lineFrom:], " \t>"))
 }
 
 // behind gives the first sentence behind a marker in its line, or cell, up to the next one with words before it.
@@ -106,10 +115,17 @@ func lastSentence(text string, from, to int) (extent, bool) {
 		}
 		if hasWords(text[s.from:s.to]) {
 			found, ok = s, true
-			open = shortened.MatchString(text[s.from:s.to])
+			open = endsShortened(text[s.from:s.to])
 		}
 	}
 	return trim(text, found), ok
+}
+
+// endsShortened reports whether a text ends with a shortened word. It looks at no more than the end: the text grows with
+// each one.
+func endsShortened(text string) bool {
+	text = strings.TrimRight(text, "\t\n\f\r ")
+	return shortened.MatchString(text[max(len(text)-longestShortened, 0):])
 }
 
 func sentencesOf(text string, from, to int) []extent {

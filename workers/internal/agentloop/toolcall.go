@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"parley/shared/domain"
@@ -21,12 +23,19 @@ const (
 )
 
 const (
-	maxSources = 100 // of one call that are kept
-	maxBeside  = 8   // calls that are made at once
+	maxSources   = 100 // of one call that are kept
+	maxBeside    = 8   // calls that are made at once
+	maxTurnCalls = 32  // calls of one turn that are made
 )
 
-// callTools carries out the calls still pending, group by group.
+var excessNote = fmt.Sprintf("Too many calls in one turn; at most %d are made.", maxTurnCalls)
+
+// callTools carries out the calls still pending, group by group; none of a turn that goes past the run's limit, for
+// nobody would read what they find.
 func (r *run) callTools(ctx context.Context) error {
+	if len(r.pending) > 0 && r.calls > r.limits.MaxToolCalls {
+		return limitError(CodeToolCallLimit, "The run made more tool calls than it may.")
+	}
 	for len(r.pending) > 0 {
 		if ctx.Err() != nil {
 			return stopped(ctx)
@@ -54,7 +63,12 @@ func (r *run) besideOthers(call llm.ToolCall) bool {
 		return true // it is not made at all
 	}
 	spec := t.Spec()
-	return !spec.Alone && (spec.SideEffect == "" || spec.SideEffect == domain.SideEffectNone)
+	return !spec.Alone && harmless(spec)
+}
+
+// harmless reports whether a tool's calls have no side effect.
+func harmless(spec tool.Spec) bool {
+	return spec.SideEffect == "" || spec.SideEffect == domain.SideEffectNone
 }
 
 // ended is what a call came to: a failure that the model can be told is a result like any other, an error ends the attempt.
@@ -79,8 +93,9 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 		results[i] = make(chan ended, 1)
 	}
 	for i, call := range calls {
+		excess := len(r.pending)-i <= r.excess
 		working.Go(func() {
-			done := r.callTool(together, call)
+			done := r.callTool(together, call, excess)
 			if failed, ok := errors.AsType[*Error](done.err); ok {
 				cancel(failed)
 			}
@@ -114,10 +129,10 @@ func (r *run) takeEnded(ctx, together context.Context, done ended) error {
 	return r.checkBytes()
 }
 
-// callTool makes one call. It may run beside others and leaves the run's state alone.
-func (r *run) callTool(ctx context.Context, call llm.ToolCall) ended {
+// callTool makes one call, unless it is one too many. It may run beside others and leaves the run's state alone.
+func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) ended {
 	began := r.loop.now()
-	result, err := r.carryOut(ctx, call)
+	result, err := r.carryOut(ctx, call, excess)
 	record := domain.ToolCall{
 		ID: call.ID, Name: call.Name, Status: toolFailed, Input: input(call), DurationMS: milliseconds(r.loop.now().Sub(began)),
 	}
@@ -125,15 +140,7 @@ func (r *run) callTool(ctx context.Context, call llm.ToolCall) ended {
 		record.Output = quoted("error", note(err))
 		return ended{record: record, err: endsAttempt(ctx, call, err)}
 	}
-	output := result.Output
-	if len(output) == 0 {
-		output = json.RawMessage("null")
-	}
-	if record.Output, err = llm.CleanJSON(output); err != nil {
-		record.Output = quoted("error", unreadableNote)
-		return ended{record: record}
-	}
-	record.Status = toolCompleted
+	record.Status, record.Output = toolCompleted, result.Output
 	return ended{record: record, result: result}
 }
 
@@ -152,10 +159,13 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	return nil
 }
 
-func (r *run) carryOut(ctx context.Context, call llm.ToolCall) (tool.Result, error) {
+// carryOut gives what a tool made of a call, its output as it may be kept.
+func (r *run) carryOut(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
 	switch {
 	case r.brokeOff:
 		return tool.Result{}, &tool.Error{Message: brokeOffNote}
+	case excess:
+		return tool.Result{}, &tool.Error{Message: excessNote}
 	case call.Arguments == nil:
 		return tool.Result{}, &tool.Error{Message: malformedNote}
 	}
@@ -163,7 +173,30 @@ func (r *run) carryOut(ctx context.Context, call llm.ToolCall) (tool.Result, err
 	if !ok {
 		return tool.Result{}, &tool.Error{Message: unknownNote}
 	}
-	return t.Call(ctx, tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments})
+	spec := t.Spec()
+	defer func() {
+		if cause := recover(); cause != nil { // nobody else would: a call has a goroutine of its own
+			result, err = tool.Result{}, r.panicked(spec, cause)
+		}
+	}()
+	if result, err = t.Call(ctx, tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}); err != nil {
+		return tool.Result{}, err
+	}
+	if len(result.Output) == 0 {
+		result.Output = json.RawMessage("null")
+	}
+	if result.Output, err = llm.CleanJSON(result.Output); err != nil {
+		return tool.Result{}, &tool.Error{Message: unreadableNote, Err: err}
+	}
+	return result, nil
+}
+
+// panicked tells of a tool that panicked and gives the error of its call. Whether one with a side effect was carried out is
+// not known then: the next attempt finds that out, as it would if the process had ended.
+func (r *run) panicked(spec tool.Spec, cause any) error {
+	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // what it says may hold anything, a secret too
+	r.loop.panicked(spec.Name, err)
+	return &tool.Error{Message: failedNote, Retryable: !harmless(spec), Err: err}
 }
 
 // note gives what the model may be told of a tool's error.

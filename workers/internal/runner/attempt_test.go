@@ -89,6 +89,10 @@ func (s *stage) Park(_ context.Context, _ store.Held, action domain.RequiredActi
 	return s.park, nil
 }
 
+func (s *stage) Progress(context.Context, string, string) (store.Progress, error) {
+	return store.Progress{Usage: domain.Usage{InputTokens: 5}, ToolCalls: []domain.ToolCall{{Name: "earlier"}}}, nil
+}
+
 func (s *stage) For(context.Context, toolset.Run, domain.Tools) (toolset.Set, error) {
 	registry, err := tool.NewRegistry(s.tools...)
 	return toolset.Set{Registry: registry}, err
@@ -185,6 +189,15 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 	}
 	if len(s.done) != 1 || !strings.HasPrefix(s.done[0], "run_1 inbox {") {
 		t.Errorf("told %q", s.done)
+	}
+}
+
+func TestAnEndBeforeTheJournalIsReadHidesNothing(t *testing.T) {
+	t.Parallel()
+	s := &stage{model: scripted.New("stage/first")}
+	s.attempt(t, store.Claimed{Attempts: store.MaxDeaths + 1, Deaths: store.MaxDeaths})
+	if len(s.endings) != 1 || s.endings[0].Run.Usage.InputTokens != 5 || len(s.endings[0].Run.ToolCalls) != 1 {
+		t.Errorf("%+v", s.endings)
 	}
 }
 

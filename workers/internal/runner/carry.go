@@ -127,6 +127,7 @@ func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, ca
 // finish saves the run's end, then tells whoever waits.
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
 	a.events.settled(ctx)
+	r.recall(ctx, a, &out)
 	ending, err := a.ending(out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("result cannot be rendered")
@@ -150,6 +151,19 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		}
 		return nil
 	})
+}
+
+// recall adds what earlier attempts have used and done to an end that came before this one had read the journal.
+func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) {
+	if out.Turns > 0 || a.claim.Attempts == 1 {
+		return
+	}
+	done, err := r.parking.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
+	if err != nil {
+		a.log.Warn().Err(err).Msg("cannot read what earlier attempts have done; the run ends without it")
+		return
+	}
+	out.Usage, out.ToolCalls, out.CitationsRemoved = done.Usage, done.ToolCalls, done.CitationsRemoved
 }
 
 // finishEmpty fails a run whose result can be rendered or stored in no way. What it told since the last

@@ -46,8 +46,9 @@ type Records interface {
 	SaveEvents(ctx context.Context, checkpoints []store.Checkpoint) (held map[string]bool, err error)
 }
 
-// Parking is where a run goes that waits for a person.
+// Parking is where a run goes that waits for a person, and what is known of one that ends before it has begun again.
 type Parking interface {
+	Progress(ctx context.Context, org, runID string) (store.Progress, error)
 	Park(ctx context.Context, held store.Held, action domain.RequiredAction, events store.Chunk) (store.Parked, error)
 }
 

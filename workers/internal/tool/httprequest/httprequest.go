@@ -18,6 +18,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/outbound"
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/redact"
 )
 
 const (
@@ -53,7 +54,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	client := b.client.HTTP(p.options)
 	resp, err := client.Do(p.request)
 	if err != nil {
-		return tool.Result{}, failed(ctx, err)
+		return tool.Result{}, failed(ctx, err, p.hide)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
@@ -62,7 +63,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	}
 	// Whoever answered has carried the request out or not, and said so by the status: a body that breaks off
 	// afterwards leaves nothing unknown.
-	return render(resp, body, err, p.hide)
+	return render(ctx, resp, body, err, p.hide)
 }
 
 // endpointOf finds an endpoint by the name of its tool.
@@ -78,12 +79,12 @@ func endpointOf(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) 
 }
 
 // failed is a request without an answer.
-func failed(ctx context.Context, err error) error {
+func failed(ctx context.Context, err error, hide *redact.Redactor) error {
 	told := outbound.AsError(err)
 	if ctx.Err() != nil && !errors.Is(told.Err, tool.ErrStale) {
 		return fmt.Errorf("calling endpoint: %w", ctx.Err())
 	}
-	return &tool.Error{Message: told.Message, NotSent: told.NotSent, Err: told.Err}
+	return &tool.Error{Message: told.Message, NotSent: told.NotSent, Err: hide.Err(told.Err)}
 }
 
 // sideEffect is what a call of an endpoint does; whoever does not say is not believed to do nothing.

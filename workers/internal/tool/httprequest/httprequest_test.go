@@ -121,7 +121,7 @@ func TestArgumentsGoWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	for _, c := range []struct{ method, path, kind, arguments, uri, body string }{
-		{"GET", "/u/{id}?v=1&q={q}", "", `{"id":"a/b","tags":["x","y z"],"n":12345678901234567890,"b":true}`, "/u/a%2Fb?v=1&b=true&n=12345678901234567890&tags=x&tags=y+z", ""},
+		{"GET", "/u/{id}?v=1&q={q}", "", `{"id":"a b","tags":["x","y z"],"n":12345678901234567890,"b":true}`, "/u/a%20b?v=1&b=true&n=12345678901234567890&tags=x&tags=y+z", ""},
 		{"GET", "/u", "", ``, "/u", ""},
 		{"GET", "/u", "", `{"x":null}`, "/u", ""},
 		{"GET", "/u", "", `{"a b":"&"}`, "/u?a+b=%26", ""},
@@ -159,7 +159,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	for path, arguments := range map[string]string{
-		"/u/{id}": `{}`, "/u/{id}/x": `{"id":".."}`, "/u": `{"x":{"a":1}}`, "/v": `[1]`, "/w": `"x"`, "/x": `{`, "/y?q={q}": `{"q":[{}]}`,
+		"/u/{id}": `{}`, "/u/{id}/x": `{"id":".."}`, "/users/{id}": `{"id":"1/delete"}`, "/people/{id}": `{"id":"1%2fdelete%zz"}`, "/u": `{"x":{"a":1}}`, "/v": `[1]`, "/w": `"x"`, "/x": `{`, "/y?q={q}": `{"q":[{}]}`,
 	} {
 		req := request(domain.Endpoint{Method: "GET", URL: l.URL + path}, arguments)
 		req.Sending = func(context.Context) error { t.Error("it began to send"); return nil }
@@ -533,15 +533,15 @@ func TestSpecs(t *testing.T) {
 	specs := httprequest.Specs(domain.HTTPRequestTool{Enabled: true, Endpoints: []domain.Endpoint{
 		{Name: "a", Description: "Reads.", Method: "GET", URL: "https://a.test/{id}?q={q}", SideEffect: domain.SideEffectNone},
 		{Name: "b", Method: "POST", URL: "https://a.test/", SideEffect: domain.SideEffectIdempotent},
-		{Name: "c", Method: "PUT", URL: "https://a.test/{id}/{sub}?q={q}", InputSchema: own},
+		{Name: "c", Method: "PUT", URL: "https://a.test/{id}/{sub}?api_key=secret&q={q}", InputSchema: own},
 		{Name: "d", Method: "GET", URL: "https://{host}/"},
 		{Name: "e", Method: "DELETE", URL: "https://a.test/", InputSchema: map[string]any{}},
 	}})
 	want := []string{
 		`a|Reads.|none|{"additionalProperties":false,"properties":{"id":{"type":"string"},"q":{"type":"string"}},"required":["id","q"],"type":"object"}`,
-		`b|Calls POST https://a.test/.|idempotent|{"additionalProperties":true,"properties":{},"type":"object"}`,
-		`c|Calls PUT https://a.test/{id}/{sub}?q={q}.|unsafe|{"additionalProperties":false,"properties":{"id":{"type":"integer"},"note":{},"q":{"type":"string"},"sub":{"type":"string"}},"required":["note","id","sub"],"type":"object"}`,
-		`e|Calls DELETE https://a.test/.|unsafe|{"properties":{},"type":"object"}`,
+		`b|Calls POST a.test/.|idempotent|{"additionalProperties":true,"properties":{},"type":"object"}`,
+		`c|Calls PUT a.test/{id}/{sub}.|unsafe|{"additionalProperties":false,"properties":{"id":{"type":"integer"},"note":{},"q":{"type":"string"},"sub":{"type":"string"}},"required":["note","id","sub"],"type":"object"}`,
+		`e|Calls DELETE a.test/.|unsafe|{"properties":{},"type":"object"}`,
 	}
 	if len(specs) != len(want) {
 		t.Fatalf("got %d specs", len(specs))

@@ -11,10 +11,12 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"parley/shared/contract"
@@ -22,7 +24,10 @@ import (
 	"parley/shared/endpoint"
 	"parley/shared/outbound"
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/redact"
 )
+
+var errPanic = errors.New("panic")
 
 const formType = "application/x-www-form-urlencoded"
 
@@ -30,7 +35,7 @@ const formType = "application/x-www-form-urlencoded"
 type prepared struct {
 	request *http.Request
 	options outbound.Options
-	hide    redactor
+	hide    *redact.Redactor
 }
 
 // prepare makes the request of a call. Its errors are of what is known before anything is sent.
@@ -39,7 +44,9 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	if err != nil {
 		return prepared{}, setUpWrongly(fmt.Errorf("reading address: %w", err))
 	}
-	header, hide, err := b.headers(e, req)
+	var secrets redact.Secrets
+	secrets.Address(e.URL)
+	header, err := b.headers(e, req, &secrets)
 	if err != nil {
 		return prepared{}, err
 	}
@@ -47,11 +54,11 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	if err != nil {
 		return prepared{}, &tool.Error{Message: "The arguments do not fit the endpoint: " + err.Error() + ".", NotSent: true, Err: err}
 	}
-	if err := b.sign(e, req, body, header, &hide); err != nil {
+	if err := b.sign(e, req, body, header, &secrets); err != nil {
 		return prepared{}, err
 	}
 	if req.Sending != nil {
-		ctx = outbound.WithSending(ctx, req.Sending)
+		ctx = outbound.WithSending(ctx, guarded(req.Sending))
 	}
 	request, err := http.NewRequestWithContext(ctx, e.Method, address, content(body))
 	if err != nil {
@@ -62,7 +69,21 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	if reads(e.Method) && sideEffect(e) == domain.SideEffectNone && req.Sending == nil {
 		options.Redirects = redirects
 	}
-	return prepared{request: request, options: options, hide: hide}, nil
+	return prepared{request: request, options: options, hide: secrets.Redactor()}, nil
+}
+
+// guarded makes a panic of the hook an error: it runs where nobody else would catch it, and the process serves others.
+func guarded(sending func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		defer func() {
+			if cause := recover(); cause != nil {
+				log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // its text may hold anything
+				log.Bytes("stack", debug.Stack()).Msg("recording a request panicked")
+				err = errPanic
+			}
+		}()
+		return sending(ctx)
+	}
 }
 
 func content(body []byte) io.Reader {
@@ -77,25 +98,24 @@ func setUpWrongly(cause error) error {
 }
 
 // headers opens an endpoint's headers, and knows from then on what must not be shown.
-func (b *Backend) headers(e domain.Endpoint, req tool.Request) (http.Header, redactor, error) {
+func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.Secrets) (http.Header, error) {
 	header := http.Header{"Accept": {"application/json, text/*;q=0.9, */*;q=0.5"}}
-	var hide redactor
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
 		value, err := b.open(e.Headers[name], req.OrganizationID, req.TargetID)
 		if err != nil {
-			return nil, hide, setUpWrongly(fmt.Errorf("opening header: %w", err))
+			return nil, setUpWrongly(fmt.Errorf("opening header: %w", err))
 		}
 		header.Set(name, value)
-		hide.header(http.CanonicalHeaderKey(name), value)
+		secrets.Header(http.CanonicalHeaderKey(name), value)
 	}
 	if req.EffectKey != "" {
 		header.Set("Idempotency-Key", req.EffectKey)
 	}
-	return header, hide, nil
+	return header, nil
 }
 
 // sign adds the headers of Standard Webhooks. A message sent again has the id of the first time.
-func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header http.Header, hide *redactor) error {
+func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header http.Header, secrets *redact.Secrets) error {
 	if e.SigningSecret == "" {
 		return nil
 	}
@@ -106,7 +126,7 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	if err := endpoint.CheckSecret(secret); err != nil {
 		return setUpWrongly(fmt.Errorf("reading signing secret: it %w", err))
 	}
-	hide.add(secret, strings.TrimPrefix(secret, "whsec_"))
+	secrets.Add(secret, strings.TrimPrefix(secret, "whsec_"))
 	webhook, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {
 		return setUpWrongly(errors.New("reading signing secret"))

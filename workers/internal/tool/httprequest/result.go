@@ -2,6 +2,7 @@ package httprequest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"parley/shared/outbound"
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/redact"
 )
 
 const (
@@ -32,7 +34,7 @@ type answer struct {
 }
 
 // render makes a result of an answer and of as much of its body as could be read.
-func render(resp *http.Response, body []byte, readErr error, hide redactor) (tool.Result, error) {
+func render(ctx context.Context, resp *http.Response, body []byte, readErr error, hide *redact.Redactor) (tool.Result, error) {
 	contentType := resp.Header.Get("Content-Type")
 	a := answer{
 		Status: resp.StatusCode, ContentType: shortHeader(hide, contentType), RetryAfter: shortHeader(hide, resp.Header.Get("Retry-After")),
@@ -40,8 +42,15 @@ func render(resp *http.Response, body []byte, readErr error, hide redactor) (too
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		a.Location = shortHeader(hide, resp.Header.Get("Location"))
 	}
-	hide.broken = readErr != nil
-	a.show(contentType, body, hide)
+	text := hide.Text
+	if readErr != nil {
+		text = hide.Broken
+	}
+	if v, ok := readJSON(contentType, body); ok && readErr == nil {
+		a.showJSON(ctx, v, hide)
+	} else {
+		a.show(contentType, body, text)
+	}
 	switch {
 	case errors.Is(readErr, outbound.ErrTooLarge):
 		a.Truncated = true
@@ -55,38 +64,42 @@ func render(resp *http.Response, body []byte, readErr error, hide redactor) (too
 	return tool.Result{Output: output}, nil
 }
 
-// show puts the body in as what it is.
-func (a *answer) show(contentType string, body []byte, hide redactor) {
-	kind, _, _ := mime.ParseMediaType(contentType)
-	kind = strings.ToLower(kind)
-	if len(body) == 0 {
+// showJSON puts a value of JSON in; one that is too long to be shown whole becomes a text.
+func (a *answer) showJSON(ctx context.Context, v any, hide *redact.Redactor) {
+	v, err := hide.Value(ctx, v)
+	if err != nil {
+		a.Note = "The body could not be looked through and is not shown."
 		return
 	}
-	var text string
+	shown, err := encode(v)
 	switch {
-	case isJSON(kind):
-		v, ok := readJSON(body)
-		if shown, err := encode(hide.value(v)); ok && err == nil {
-			if len(shown) <= maxShown {
-				a.Body = json.RawMessage(shown)
-				return
-			}
-			text = string(shown)
-			break
-		}
-		text = hide.text(string(body))
-	case isText(kind, body):
-		text = hide.text(string(body))
+	case err != nil:
+		a.Note = "The body cannot be shown."
+	case len(shown) <= maxShown:
+		a.Body = json.RawMessage(shown)
+	default:
+		a.Body, a.Truncated = cut(string(shown)), true
+	}
+}
+
+// show puts a body in that is a text; clean takes the secrets out.
+func (a *answer) show(contentType string, body []byte, clean func(string) string) {
+	kind := kindOf(contentType)
+	switch {
+	case len(body) == 0:
+	case isJSON(kind), isText(kind, body):
+		text := clean(string(body))
+		a.Body, a.Truncated = cut(text), len(text) > maxShown
 	default:
 		a.Note = fmt.Sprintf("The body is not text and not shown: %d bytes were read.", len(body))
-		return
 	}
-	a.Body = cut(text)
-	a.Truncated = len(text) > maxShown
 }
 
 // readJSON reads a body that is one value of JSON.
-func readJSON(body []byte) (any, bool) {
+func readJSON(contentType string, body []byte) (any, bool) {
+	if !isJSON(kindOf(contentType)) {
+		return nil, false
+	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	var v any
@@ -95,6 +108,11 @@ func readJSON(body []byte) (any, bool) {
 	}
 	_, err := decoder.Token()
 	return v, errors.Is(err, io.EOF)
+}
+
+func kindOf(contentType string) string {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	return strings.ToLower(kind)
 }
 
 func isJSON(kind string) bool {
@@ -121,8 +139,8 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "")
 }
 
-func shortHeader(hide redactor, value string) string {
-	value = hide.text(value)
+func shortHeader(hide *redact.Redactor, value string) string {
+	value = hide.Text(value)
 	if len(value) > maxHeader {
 		return strings.ToValidUTF8(value[:maxHeader], "")
 	}

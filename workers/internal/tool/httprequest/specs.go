@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"parley/shared/domain"
 	"parley/shared/endpoint"
@@ -30,12 +31,15 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	return specs
 }
 
-// describe tells a model what an endpoint is for; the address alone says little, but more than nothing.
+// describe tells a model what an endpoint is for; the address alone says little, but more than nothing. Its query may
+// hold a key.
 func describe(e domain.Endpoint) string {
 	if e.Description != "" {
 		return e.Description
 	}
-	return "Calls " + e.Method + " " + e.URL + "."
+	address, _, _ := strings.Cut(e.URL, "?")
+	_, address, _ = strings.Cut(address, "://")
+	return "Calls " + e.Method + " " + address + "."
 }
 
 // schemaOf gives the JSON Schema of an endpoint's arguments: its own, in which no variable of the address is missing,

@@ -13,6 +13,8 @@ const (
 	keepError  = 5 * time.Second
 	maxLists   = 512
 	maxKept    = 64 << 20 // bytes of all lists together
+	maxOrg     = 64       // lists of one organization
+	maxOrgKept = 8 << 20  // bytes of them together
 	listTime   = 20 * time.Second
 	freshAfter = 3 * time.Second // a list this young is not asked for again
 )
@@ -22,6 +24,7 @@ type key [32]byte
 
 // listing is what a server was found to have. What is below done is set before it is closed.
 type listing struct {
+	org   string
 	asked time.Time
 	done  chan struct{}
 
@@ -53,28 +56,34 @@ type cache struct {
 func newCache() *cache { return &cache{now: time.Now, lists: map[key]*listing{}} }
 
 // get gives a listing that is not older than it may be, asking for it when there is none.
-func (c *cache) get(ctx context.Context, k key, ask func(context.Context, *listing) error) (*listing, error) {
-	c.mu.Lock()
-	now := c.now()
-	l := c.lists[k]
-	if l == nil || l.over(now) {
-		l = &listing{asked: now, done: make(chan struct{})}
-		c.lists[k] = l
-		c.shrink(now)
-		// It is for whoever else waits, too: it does not end with the first that has asked.
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTime)
-		go func() {
-			defer cancel()
-			c.fill(l, ask(asking, l))
-		}()
-	}
-	c.mu.Unlock()
+func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) (*listing, error) {
+	l := c.start(ctx, org, k, ask)
 	select {
 	case <-l.done:
 		return l, l.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for list: %w", context.Cause(ctx))
 	}
+}
+
+// start finds the listing to wait for.
+func (c *cache) start(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) *listing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	if l := c.lists[k]; l != nil && !l.over(now) {
+		return l
+	}
+	l := &listing{org: org, asked: now, done: make(chan struct{})}
+	c.lists[k] = l
+	c.shrink(now)
+	// It is for whoever else waits, too: it does not end with the first that has asked.
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTime)
+	go func() {
+		defer cancel()
+		c.fill(l, guard(asking, func() error { return ask(asking, l) }))
+	}()
+	return l
 }
 
 func (c *cache) fill(l *listing, err error) {
@@ -100,26 +109,63 @@ func (c *cache) forget(k key) bool {
 	return true
 }
 
-// shrink drops what is over, and then the oldest until the rest is within its bounds.
+// share is what lists take up.
+type share struct{ lists, size int }
+
+// shrink drops what is over, and then the oldest lists until the rest is within its bounds: of each organization that
+// has too much, and then of those that have the most. Whoever has little loses nothing to one that has a lot.
 func (c *cache) shrink(now time.Time) {
-	size := 0
+	var all share
+	shares := map[string]share{}
 	for k, l := range c.lists {
 		if l.over(now) {
 			delete(c.lists, k)
 			continue
 		}
-		size += sizeOf(l)
+		s := shares[l.org]
+		shares[l.org] = share{s.lists + 1, s.size + sizeOf(l)}
+		all = share{all.lists + 1, all.size + sizeOf(l)}
 	}
-	for len(c.lists) > maxLists || size > maxKept {
-		var oldest key
-		for k, l := range c.lists {
-			if first := c.lists[oldest]; first == nil || l.asked.Before(first.asked) {
-				oldest = k
-			}
+	drop := func(org string) {
+		size := c.dropOldest(org)
+		shares[org] = share{shares[org].lists - 1, shares[org].size - size}
+		all = share{all.lists - 1, all.size - size}
+	}
+	for org := range shares {
+		for shares[org].lists > maxOrg || shares[org].size > maxOrgKept {
+			drop(org)
 		}
-		size -= sizeOf(c.lists[oldest])
-		delete(c.lists, oldest)
 	}
+	for all.lists > maxLists || all.size > maxKept {
+		drop(largest(shares, all.size > maxKept))
+	}
+}
+
+// largest names the organization that has the most bytes or the most lists.
+func largest(shares map[string]share, bySize bool) string {
+	var most string
+	for org, s := range shares {
+		if bySize && s.size > shares[most].size || !bySize && s.lists > shares[most].lists {
+			most = org
+		}
+	}
+	return most
+}
+
+// dropOldest drops the oldest list of an organization and gives its size.
+func (c *cache) dropOldest(org string) int {
+	var at key
+	var oldest *listing
+	for k, l := range c.lists {
+		if l.org == org && (oldest == nil || l.asked.Before(oldest.asked)) {
+			at, oldest = k, l
+		}
+	}
+	if oldest == nil {
+		return 0
+	}
+	delete(c.lists, at)
+	return sizeOf(oldest)
 }
 
 // sizeOf a listing on its way is not known yet.

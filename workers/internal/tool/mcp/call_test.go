@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -256,6 +257,60 @@ func TestTheRunsEndEndsACall(t *testing.T) {
 		t.Error(err)
 	}
 	<-gone
+}
+
+// A server may go on after what it has said, or have its client say things: no longer than the call lasts.
+func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
+	t.Parallel()
+	for _, held := range []string{"initialize", "tools/list", "tools/call", "ping"} {
+		begun, gone := make(chan struct{}, 100), make(chan struct{}, 100)
+		hold := func(r *http.Request) {
+			begun <- struct{}{}
+			<-r.Context().Done()
+			gone <- struct{}{}
+		}
+		results := map[string]string{
+			"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`,
+			"tools/list": `{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}]}`, "tools/call": `{"content":[]}`,
+		}
+		p := newTap(t, scripted(results), func(method string, w http.ResponseWriter, r *http.Request) bool {
+			if method == "POST" { // an answer of the client
+				hold(r)
+				return true
+			}
+			if method != held && (held != "ping" || method != "tools/call") {
+				return false
+			}
+			var message struct {
+				ID json.RawMessage `json:"id"`
+			}
+			_ = json.NewDecoder(r.Body).Decode(&message)
+			w.Header().Set("Content-Type", "text/event-stream")
+			if held == "ping" {
+				_, _ = fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"ping\"}\n\n")
+				_ = http.NewResponseController(w).Flush()
+				<-begun
+				begun <- struct{}{}
+			}
+			_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", message.ID, results[method])
+			_ = http.NewResponseController(w).Flush()
+			if held != "ping" {
+				hold(r)
+			}
+			return true
+		})
+		if got, err := newBackend(t).Call(t.Context(), calling(request(at("s", p)), "s_x", `{}`)); err != nil {
+			t.Errorf("%s: %s, %v", held, got.Output, err)
+		}
+		late := time.After(8 * time.Second) // less than a request may take
+		for range len(begun) {
+			select {
+			case <-gone:
+			case <-late:
+				t.Fatalf("%s: the answer goes on after the call", held)
+			}
+		}
+	}
 }
 
 func TestServersAreOfferedNothing(t *testing.T) {

@@ -5,9 +5,12 @@ import (
 	"unicode"
 )
 
-// clean takes out of a text what a reader would not see: control characters, and those that only format or hide.
-func clean(text string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
+// clean takes out of a text what a reader would not see, and space around it.
+func clean(text string) string { return strings.TrimSpace(visible(text)) }
+
+// visible takes out control characters, and those that only format or hide.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
 			return r
@@ -18,7 +21,7 @@ func clean(text string) string {
 		default:
 			return r
 		}
-	}, strings.ToValidUTF8(text, "")))
+	}, strings.ToValidUTF8(text, ""))
 }
 
 // cut gives the first characters of a text.
@@ -31,41 +34,4 @@ func cut(text string, most int) string {
 		n++
 	}
 	return text
-}
-
-// cleanTexts cleans the titles and descriptions inside a schema, in place.
-func cleanTexts(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			if text, ok := inner.(string); ok && (key == "description" || key == "title") {
-				v[key] = cut(clean(text), maxDescription)
-				continue
-			}
-			cleanTexts(inner)
-		}
-	case []any:
-		for _, inner := range v {
-			cleanTexts(inner)
-		}
-	}
-}
-
-// withoutNUL takes the one character out of every text of a value that no database keeps.
-func withoutNUL(value any) any {
-	switch v := value.(type) {
-	case string:
-		return strings.ReplaceAll(v, "\x00", "")
-	case map[string]any:
-		clean := make(map[string]any, len(v))
-		for key, inner := range v {
-			clean[strings.ReplaceAll(key, "\x00", "")] = withoutNUL(inner)
-		}
-		return clean
-	case []any:
-		for i := range v {
-			v[i] = withoutNUL(v[i])
-		}
-	}
-	return value
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
@@ -17,5 +18,18 @@ func (b *Backend) Kept() int {
 
 // Wire carries requests of a session with a server at origin through another transport.
 func Wire(origin string, headers map[string]string, through http.RoundTripper) http.RoundTripper {
-	return &wire{origin: origin, headers: headers, kept: through, fresh: through}
+	return &wire{over: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
+}
+
+// KeptOf is how many lists of an organization are kept.
+func (b *Backend) KeptOf(org string) int {
+	b.lists.mu.Lock()
+	defer b.lists.mu.Unlock()
+	n := 0
+	for _, l := range b.lists.lists {
+		if l.org == org {
+			n++
+		}
+	}
+	return n
 }

@@ -136,17 +136,22 @@ func handler(s *sdk.Server, options *sdk.StreamableHTTPOptions) http.Handler {
 // newBackend reaches loopback, and opens what is sealed as "sealed:<org>/<target>:<value>".
 func newBackend(t *testing.T) *mcp.Backend {
 	t.Helper()
-	client, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.0/8"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mcp.New(client, func(sealed, org, target string) (string, error) {
+	return newBackendWith(t, func(sealed, org, target string) (string, error) {
 		value, ok := strings.CutPrefix(sealed, fmt.Sprintf("sealed:%s/%s:", org, target))
 		if !ok {
 			return "", errors.New("not sealed for this agent")
 		}
 		return value, nil
 	})
+}
+
+func newBackendWith(t *testing.T, unseal func(sealed, org, target string) (string, error)) *mcp.Backend {
+	t.Helper()
+	client, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.0/8"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mcp.New(client, unseal)
 }
 
 func request(servers ...domain.MCPServer) tool.Request {

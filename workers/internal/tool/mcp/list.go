@@ -18,6 +18,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/redact"
 )
 
 // Limits of lists.
@@ -45,7 +46,12 @@ func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, erro
 	lists, errs := make([]*listing, len(servers)), make([]error, len(servers))
 	var wait sync.WaitGroup
 	for i, server := range servers {
-		wait.Go(func() { lists[i], errs[i] = b.tools(ctx, req, server) })
+		wait.Go(func() {
+			errs[i] = guard(ctx, func() (err error) {
+				lists[i], err = b.tools(ctx, req, server)
+				return err
+			})
+		})
 	}
 	wait.Wait()
 	if ctx.Err() != nil {
@@ -54,7 +60,7 @@ func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, erro
 	c := collection{servers: servers, taken: map[string]bool{}, log: zerolog.Ctx(ctx)}
 	for i, server := range servers {
 		if errs[i] != nil {
-			c.log.Warn().Err(errs[i]).AnErr("cause", causeOf(errs[i])).Str("server", server.Name).Msg("MCP server cannot be listed")
+			c.log.Warn().Err(errs[i]).AnErr("cause", errors.Unwrap(errs[i])).Str("server", server.Name).Msg("MCP server cannot be listed")
 			continue
 		}
 		c.add(server, lists[i].tools)
@@ -109,7 +115,9 @@ func serversOf(req tool.Request) []domain.MCPServer {
 
 // tools gives a server's list, out of the cache when it can.
 func (b *Backend) tools(ctx context.Context, req tool.Request, server domain.MCPServer) (*listing, error) {
-	return b.lists.get(ctx, keyOf(req, server), func(ctx context.Context, into *listing) error { return b.ask(ctx, req, server, into) })
+	return b.lists.get(ctx, req.OrganizationID, keyOf(req, server), func(ctx context.Context, into *listing) error {
+		return b.ask(ctx, req, server, into)
+	})
 }
 
 // keyOf names a list. Sealed values stand for what they hold: they are different for others and after each change.
@@ -135,7 +143,7 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	into.protocol = s.InitializeResult().ProtocolVersion
 	left := 0
 	err = s.pages(ctx, func(t *sdk.Tool) bool {
-		known, ok := read(t)
+		known, ok := read(t, s.hide)
 		if !ok || len(into.tools) == maxServerTools || slices.ContainsFunc(into.tools, func(o remote) bool { return o.name == t.Name }) {
 			left++
 			return len(into.tools) < maxServerTools
@@ -146,7 +154,7 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	})
 	if left > 0 {
 		log := zerolog.Ctx(ctx).Warn().Int("tools", left).Str("server", server.Name)
-		log.Msg("MCP tools left out: there are too many, they are named twice, or their schemas cannot be used")
+		log.Msg("MCP tools left out: there are too many, their names are taken or secret, or their schemas cannot be used")
 	}
 	return err
 }
@@ -161,10 +169,10 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 		case errors.As(err, &answered) && answered.Code == jsonrpc.CodeMethodNotFound:
 			return nil // a server may have no tools at all
 		case err != nil:
-			return s.wire.explain(ctx, err)
+			return s.wire.explain(ctx, err, s.hide)
 		}
 		for _, t := range page.Tools {
-			if !see(t) {
+			if t != nil && !see(t) {
 				return nil
 			}
 		}
@@ -176,17 +184,18 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	return nil
 }
 
-// read makes a tool fit to be shown to a model; false when its schema cannot be used.
-func read(t *sdk.Tool) (remote, bool) {
-	r := remote{name: t.Name, description: clean(t.Description)}
-	if r.description == "" {
-		r.description = clean(t.Title)
+// read makes a tool fit to be shown to a model; false when its name or its schema cannot be used.
+func read(t *sdk.Tool, hide *redact.Redactor) (remote, bool) {
+	c := cleaner{hide: hide}
+	if t.Name == "" || len(t.Name) > maxOwnName || hide.Text(t.Name) != t.Name {
+		return remote{}, false
 	}
-	r.description = cut(r.description, maxDescription)
+	r := remote{name: t.Name, description: c.prose(t.Description)}
+	if r.description == "" {
+		r.description = c.prose(t.Title)
+	}
 	schema, ok := t.InputSchema.(map[string]any)
 	switch {
-	case t.Name == "" || len(t.Name) > maxOwnName:
-		return r, false
 	case t.InputSchema == nil:
 		schema = map[string]any{}
 	case !ok:
@@ -195,7 +204,9 @@ func read(t *sdk.Tool) (remote, bool) {
 	if schema["type"] == nil {
 		schema["type"] = "object"
 	}
-	cleanTexts(schema)
+	if schema, ok = c.schema(schema).(map[string]any); !ok || c.unfit {
+		return r, false
+	}
 	raw, err := json.Marshal(schema)
 	r.schema = raw
 	r.headers = bytes.Contains(raw, []byte(`"x-mcp-header"`))

@@ -291,6 +291,33 @@ func TestNotEverythingIsKept(t *testing.T) {
 	}
 }
 
+func TestAnOrganizationForgetsItsOwnListsOnly(t *testing.T) {
+	t.Parallel()
+	p := newTap(t, scripted(map[string]string{"tools/list": `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`}), nil)
+	b := newBackend(t)
+	ask := func(org, target string) {
+		req := request(at("s", p))
+		req.OrganizationID, req.TargetID = org, target
+		list(t, b, req)
+	}
+	for n := range 40 {
+		ask("org_2", fmt.Sprint("ag_", n))
+	}
+	before := p.count("tools/list")
+	for n := range 600 {
+		ask("org_1", fmt.Sprint("ag_", n))
+	}
+	if got := b.KeptOf("org_1"); got == 0 || got > 64 {
+		t.Errorf("%d lists of one organization are kept", got)
+	}
+	for n := range 40 {
+		ask("org_2", fmt.Sprint("ag_", n))
+	}
+	if got := p.count("tools/list") - before; got != 600 || b.KeptOf("org_2") != 40 {
+		t.Errorf("%d lists were asked for, %d are kept", got, b.KeptOf("org_2"))
+	}
+}
+
 func TestSlowServersAreGivenUpWithTheRun(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -345,6 +372,38 @@ func TestWhatServersSayOfTheirTools(t *testing.T) {
 	}
 	if s := specs[3]; string(s.Schema) != `{"type":"object"}` {
 		t.Errorf("%s", s.Schema)
+	}
+}
+
+func TestSchemasAreCleanThroughout(t *testing.T) {
+	t.Parallel()
+	in := `{"type":"object","title":" a\u200b\u202e ","$comment":"b\u0000\u200bc","additionalProperties":false,"minProperties":0,"required":["prop\u200bs"],"properties":{
+		"properties":{"$ref":"#/$defs/d\u200bd","$comment":"\u001b[31m"},
+		"p.q-r_S":{"enum":[" kept ","a\u200bb",1,null],"const":{"k\u200by":["v\u2028w"]},"default":{"a b":"\ufeff"},"examples":["\u202ex"],"anyOf":[{"properties":{"in":{"pattern":"\u200b^x$"}}},true]}},
+		"$defs":{"d\u200bd":{"description":7,"x-deep":{"any\u200bkey":["\u200b"]}}}}`
+	want := `{"$comment":"b c","$defs":{"dd":{"description":7,"x-deep":{"anykey":[""]}}},"additionalProperties":false,"minProperties":0,"properties":{` +
+		`"p.q-r_S":{"anyOf":[{"properties":{"in":{"pattern":"^x$"}}},true],"const":{"ky":["v w"]},"default":{"a b":""},"enum":[" kept ","ab",1,null],"examples":["x"]},` +
+		`"properties":{"$comment":" [31m","$ref":"#/$defs/dd"}},"required":["props"],"title":"a","type":"object"}`
+	tools := []any{map[string]any{"name": "clean", "inputSchema": json.RawMessage(in)}}
+	for n, property := range []string{"", "a b", "ä", "@type", "$filter", "a\u200b", "a[]", strings.Repeat("x", 65)} {
+		schema := map[string]any{"type": "object", "properties": map[string]any{"q": map[string]any{"type": "array", "items": map[string]any{"properties": map[string]any{property: true}}}}}
+		if n%2 == 0 {
+			schema["properties"] = map[string]any{property: map[string]any{}}
+		}
+		tools = append(tools, map[string]any{"name": fmt.Sprint("odd", n), "inputSchema": schema})
+	}
+	tools = append(tools, map[string]any{"name": "wide", "inputSchema": json.RawMessage(`{"type":"object","enum":[` + strings.Repeat("[],", 20_000) + `[]]}`)})
+	raw, err := json.Marshal(map[string]any{"tools": tools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newTap(t, scripted(map[string]string{"tools/list": string(raw)}), nil)
+	specs := list(t, newBackend(t), request(at("s", p)))
+	if got := names(specs); got != "s_clean" {
+		t.Fatal(got)
+	}
+	if got := string(specs[0].Schema); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

@@ -38,6 +38,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	if err := json.Unmarshal(req.Call.Arguments, &arguments); err != nil || arguments == nil {
 		return tool.Result{}, &tool.Error{Message: "The arguments must be an object.", NotSent: true, Err: err}
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end() // and with it whatever a server goes on to say
 	found, err := b.find(ctx, req)
 	if err != nil {
 		return tool.Result{}, err
@@ -107,7 +109,7 @@ func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.M
 
 // call makes the one request that counts.
 func (s *session) call(ctx context.Context, req tool.Request, name string) (tool.Result, error) {
-	d := &delivery{sending: req.Sending, key: req.EffectKey}
+	d := &delivery{sending: req.Sending, key: req.EffectKey, hide: s.hide}
 	params := &sdk.CallToolParams{Name: name, Arguments: req.Call.Arguments}
 	if req.EffectKey != "" {
 		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // few servers show a tool the headers
@@ -118,7 +120,7 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 	if err != nil {
 		return d.explain(ctx, err)
 	}
-	return output(answer)
+	return output(ctx, answer, s.hide)
 }
 
 // ownCodes are those of the library's own errors (closing, rejected), which no server has sent.
@@ -128,9 +130,9 @@ var ownCodes = []int64{-32003, -32004, -32005}
 func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	cause := &outbound.Error{Message: "The server broke off before its answer."}
+	cause := outbound.Error{Message: "The server broke off before its answer."}
 	if d.err != nil {
-		cause = outbound.AsError(d.err)
+		cause = *outbound.AsError(d.err)
 	}
 	var answered *jsonrpc.Error
 	switch {
@@ -140,13 +142,17 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
 	case errors.As(err, &answered) && !slices.Contains(ownCodes, answered.Code):
-		return failed("The server refused the call: " + cut(clean(answered.Message), maxDescription))
+		return failed("The server refused the call: " + cut(d.hide.Text(clean(answered.Message)), maxDescription))
 	case refused(d.status):
 		return failed("The server " + statusError(d.status).words() + ".")
 	case d.err == nil && d.status >= http.StatusMultipleChoices:
 		cause.Message = "The server " + statusError(d.status).words() + "."
 	}
-	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: errors.Join(d.err, err)}
+	trouble := d.err
+	if trouble == nil && d.status >= http.StatusMultipleChoices {
+		trouble = statusError(d.status)
+	}
+	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeOf(trouble, err, d.hide)}
 }
 
 // refused reports whether a status says that the call was not carried out. A server's fault, or a gateway's that lost
@@ -154,12 +160,4 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 func refused(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError ||
 		status == http.StatusNotImplemented || status == http.StatusServiceUnavailable
-}
-
-// causeOf is what a public error hides, for the log.
-func causeOf(err error) error {
-	if public, ok := errors.AsType[*tool.Error](err); ok {
-		return public.Err
-	}
-	return nil
 }

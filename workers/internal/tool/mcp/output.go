@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/redact"
 )
 
 // outcome is a tool's answer as a model gets it.
@@ -31,21 +33,23 @@ func (o outcome) result() (tool.Result, error) {
 	return tool.Result{Output: raw}, nil
 }
 
-// output makes one text of a tool's contents; what is no text is described.
-func output(answer *sdk.CallToolResult) (tool.Result, error) {
+// output makes one text of a tool's contents; what is no text is described, and what is secret taken out.
+func output(ctx context.Context, answer *sdk.CallToolResult, hide *redact.Redactor) (tool.Result, error) {
 	if answer.NeedsInput() {
 		return failed("The tool asks for further input, which agents do not give.")
 	}
-	o := outcome{IsError: answer.IsError, Structured: withoutNUL(answer.StructuredContent)}
 	var texts []string
 	for _, content := range answer.Content {
-		text := strings.ReplaceAll(describe(content), "\x00", "")
+		text := hide.Text(describe(content))
 		if text != "" && !repeats(text, answer.StructuredContent) {
 			texts = append(texts, text)
 		}
 	}
-	o.Text = strings.Join(texts, "\n\n")
-	return o.result()
+	structured, err := hide.Value(ctx, answer.StructuredContent)
+	if err != nil {
+		return failed("The tool's answer could not be looked through.") // it has been given, all the same
+	}
+	return outcome{IsError: answer.IsError, Text: strings.Join(texts, "\n\n"), Structured: structured}.result()
 }
 
 // describe gives a content as text.

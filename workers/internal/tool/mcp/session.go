@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +10,16 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley/shared/domain"
 	"parley/shared/outbound"
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/redact"
 )
+
+var errAnswer = errors.New("the answer is not MCP's")
 
 const (
 	askTimeout  = 15 * time.Second // of each request but a call
@@ -26,14 +31,16 @@ type session struct {
 	*sdk.ClientSession
 
 	wire  *wire
+	hide  *redact.Redactor
 	close func()
 }
 
-// open begins a session; protocol is the version that the server is known to speak, "" when it is not known.
+// open begins a session, whose answers are read no longer than ctx lasts; protocol is the version that the server is
+// known to speak, "" when it is not known.
 func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
 	at, err := url.Parse(server.URL)
-	if err != nil {
-		return nil, &tool.Error{Message: "The address of the server is not valid.", NotSent: true, Err: err}
+	if err != nil { // which quotes the address
+		return nil, &tool.Error{Message: "The address of the server is not valid.", NotSent: true, Err: errors.New("reading address")}
 	}
 	headers, err := b.headers(req, server)
 	if err != nil {
@@ -42,7 +49,8 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	origin := originOf(at)
 	kept := b.client.HTTP(outbound.Options{Timeout: askTimeout, Origin: origin})
 	fresh := b.client.HTTP(outbound.Options{Timeout: callTimeout, Origin: origin, Fresh: true})
-	w := &wire{origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
+	w := &wire{over: ctx, origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
+	hide := secretsOf(server, headers)
 	// Empty capabilities: neither models nor people nor files are offered. What the server asks for in an answer is not
 	// given by calling once more, which the library would do.
 	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{
@@ -57,14 +65,24 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	}, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		kept.CloseIdleConnections()
-		return nil, w.explain(ctx, err)
+		return nil, w.explain(ctx, err, hide)
 	}
-	return &session{ClientSession: connection, wire: w, close: func() {
+	return &session{ClientSession: connection, wire: w, hide: hide, close: func() {
 		go func() { // nobody waits for a farewell; the library bounds it
-			_ = connection.Close()
+			_ = guard(ctx, connection.Close)
 			kept.CloseIdleConnections()
 		}()
 	}}, nil
+}
+
+// secretsOf knows what a server is told and the model must not be.
+func secretsOf(server domain.MCPServer, headers map[string]string) *redact.Redactor {
+	var secrets redact.Secrets
+	secrets.Address(server.URL)
+	for name, value := range headers {
+		secrets.Header(http.CanonicalHeaderKey(name), value)
+	}
+	return secrets.Redactor()
 }
 
 // stay keeps a client from following redirects: they are answers.
@@ -97,19 +115,39 @@ func originOf(at *url.URL) string {
 }
 
 // explain finds words for a session that did not come about or broke; nothing of a call has been sent.
-func (w *wire) explain(ctx context.Context, err error) error {
+func (w *wire) explain(ctx context.Context, err error, hide *redact.Redactor) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("speaking with server: %w", context.Cause(ctx))
 	}
 	trouble := w.lastTrouble()
+	told := &tool.Error{Message: "The server does not speak MCP as it should.", NotSent: true, Err: causeOf(trouble, err, hide)}
 	var status statusError
 	switch {
 	case errors.As(trouble, &status):
-		return &tool.Error{Message: "The server " + status.words() + ".", NotSent: true, Err: err}
+		told.Message = "The server " + status.words() + "."
 	case trouble != nil:
-		return &tool.Error{Message: outbound.AsError(trouble).Message, NotSent: true, Err: err}
+		told.Message = outbound.AsError(trouble).Message
+	}
+	return told
+}
+
+// causeOf keeps of what went wrong what no server has worded and no address is quoted in: the library's errors hold
+// both. trouble is HTTP's, err the library's.
+func causeOf(trouble, err error, hide *redact.Redactor) error {
+	var status statusError
+	var answered *jsonrpc.Error
+	switch {
+	case errors.As(trouble, &status) && errors.As(err, &answered):
+		return fmt.Errorf("JSON-RPC error %d: %w", answered.Code, status)
+	case errors.As(trouble, &status):
+		return status
+	case trouble != nil:
+		told := outbound.AsError(trouble)
+		return hide.Err(cmp.Or(told.Err, error(told)))
+	case errors.As(err, &answered):
+		return fmt.Errorf("JSON-RPC error %d", answered.Code)
 	default:
-		return &tool.Error{Message: "The server does not speak MCP as it should.", NotSent: true, Err: err}
+		return errAnswer
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"parley/shared/outbound"
+	"parley/workers/internal/tool/redact"
 )
 
 // maxRequests bounds what a session asks of HTTP: a server can have its client answer as many requests as it sends.
@@ -23,6 +24,7 @@ var (
 
 // wire carries the requests of one session.
 type wire struct {
+	over    context.Context //nolint:containedctx // of the session: some requests have one that never ends
 	origin  string
 	headers map[string]string // unsealed; for the origin only
 	kept    http.RoundTripper // with connections that are used again
@@ -47,7 +49,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, &outbound.Error{Message: "The server asked for too much.", Err: errRequests}
 	}
-	out := req.Clone(req.Context())
+	method := methodOf(req)
+	ctx, release := w.bound(req, method)
+	out := req.Clone(ctx)
 	if originOf(out.URL) == w.origin {
 		for name, value := range w.headers {
 			if out.Header.Get(name) == "" { // the protocol's own stay as they are
@@ -55,12 +59,50 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 	}
-	if d := deliveryOf(req); d != nil && isCall(req) {
-		return d.send(w.fresh, out)
+	resp, err := w.send(out, method)
+	if err != nil {
+		release()
+		return nil, err
 	}
-	resp, err := w.kept.RoundTrip(out)
-	w.note(out, resp, err)
+	resp.Body = &released{resp.Body, release}
+	return resp, nil
+}
+
+func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
+	if d := deliveryOf(req); d != nil && method == "tools/call" {
+		return d.send(w.fresh, req)
+	}
+	resp, err := w.kept.RoundTrip(req)
+	w.note(req, resp, err)
 	return resp, err
+}
+
+// bound gives the context of a request, which ends with the session; release is for when its answer was read. Only
+// farewells come after a session, and the library bounds them.
+func (w *wire) bound(req *http.Request, method string) (ctx context.Context, release func()) {
+	if req.Method == http.MethodDelete || method == "notifications/cancelled" {
+		return req.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	stop := context.AfterFunc(w.over, func() { cancel(context.Cause(w.over)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// released is an answer that says when it was read.
+type released struct {
+	io.ReadCloser
+
+	release func()
+}
+
+// Close ends the reading.
+func (r *released) Close() error {
+	err := r.ReadCloser.Close()
+	r.release()
+	return err //nolint:wrapcheck // the body's own
 }
 
 // note remembers how the newest message to the server fared, for the library's errors do not tell.
@@ -82,20 +124,23 @@ func (w *wire) lastTrouble() error {
 	return w.trouble
 }
 
-// isCall tells the request tools/call from others that may be made on its way, such as one that cancels it.
-func isCall(req *http.Request) bool {
+// methodOf tells the request tools/call from others that may be made on its way, such as one that cancels it.
+func methodOf(req *http.Request) string {
 	if req.Method != http.MethodPost || req.GetBody == nil {
-		return false
+		return ""
 	}
 	body, err := req.GetBody()
 	if err != nil {
-		return false
+		return ""
 	}
 	defer body.Close()
 	var message struct {
 		Method string `json:"method"`
 	}
-	return json.NewDecoder(body).Decode(&message) == nil && message.Method == "tools/call"
+	if json.NewDecoder(body).Decode(&message) != nil {
+		return ""
+	}
+	return message.Method
 }
 
 type deliveryKey struct{}
@@ -109,6 +154,7 @@ func deliveryOf(req *http.Request) *delivery {
 type delivery struct {
 	sending func(ctx context.Context) error // nil: nobody needs to know
 	key     string                          // "" none
+	hide    *redact.Redactor
 
 	mu     sync.Mutex
 	begun  bool
@@ -124,7 +170,9 @@ func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Res
 	}
 	ctx := req.Context()
 	if d.sending != nil {
-		ctx = outbound.WithSending(ctx, d.sending)
+		ctx = outbound.WithSending(ctx, func(ctx context.Context) error {
+			return guard(ctx, func() error { return d.sending(ctx) })
+		})
 	}
 	if d.key != "" {
 		req.Header.Set("Idempotency-Key", d.key)

@@ -1,0 +1,130 @@
+package store_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"parley/shared/store"
+)
+
+// queue puts runs into sessions of their numbers, straight into the table: what is handed over is all that counts here.
+// They are n for each of the sessions from first to last, and those that are not waiting.
+func (b *bench) queue(first, last, n int, head string) {
+	b.Helper()
+	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,
+			deadline, not_before)
+		SELECT format('run_%s_%s', lpad(q::text, 6, '0'), s), $1, $2, 1000000 + s, q, 'automation',
+			CASE WHEN q = 1 AND $6 = 'parked' THEN 'requires_action' ELSE 'queued' END, false, 0, '', '', '', now() + interval '1 day',
+			CASE WHEN q = 1 AND $6 = 'backoff' THEN now() + interval '1 hour' END
+		FROM generate_series($3::int, $4::int) s, generate_series(1, $5::int) q`, b.org, b.agent, first, last, n, head)
+}
+
+func (b *bench) handOver(places, window int) []string {
+	b.Helper()
+	jobs, err := b.s.HandOver(b.Context(), map[string]int{b.org: places}, window)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return ids(jobs)
+}
+
+// pages counts the pages that handing places over reads; nothing is handed over.
+func (b *bench) pages(function string, places int) int {
+	b.Helper()
+	tx, err := b.raw.BeginTx(b.Context(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, set := range []string{
+		`SET LOCAL ROLE parley_app`, `SET LOCAL enable_seqscan = off`, `SET LOCAL plan_cache_mode = force_generic_plan`,
+	} {
+		if _, err := tx.ExecContext(b.Context(), set); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var raw []byte
+	err = tx.QueryRowContext(b.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM `+function+`(ARRAY[$1], ARRAY[$2::int], '1 minute', 1000)`,
+		b.org, places).Scan(&raw)
+	var plan []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		} `json:"Plan"`
+	}
+	if err != nil || json.Unmarshal(raw, &plan) != nil || plan[0].Plan.Hit == 0 {
+		b.Fatalf("%s, %v", raw, err)
+	}
+	return plan[0].Plan.Hit + plan[0].Plan.Read
+}
+
+// Sixty thousand runs behind one that waits for a person cost the others nothing.
+func TestHandingOverPassesByWhatWaitsBehindOne(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.handOver(1, wideWindow) // which plans it while the tables are empty
+	b.queue(1, 1, 60000, "parked")
+	b.queue(2, 2, 300, "backoff")
+	if got := b.handOver(2, wideWindow); len(got) != 0 {
+		t.Errorf("handed over %v", got)
+	}
+	b.queue(3, 5, 2, "waiting")
+	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > 1000002`) // younger than all others
+	got := append(b.handOver(2, wideWindow), b.handOver(5, wideWindow)...)
+	if slices.Sort(got); !slices.Equal(got, []string{"z_run_000001_3", "z_run_000001_4", "z_run_000001_5"}) {
+		t.Errorf("handed over %v", got)
+	}
+	if got := b.handOver(5, wideWindow); len(got) != 0 {
+		t.Errorf("and once more: %v", got)
+	}
+	for _, stats := range []string{"none", "up to date"} {
+		for _, places := range []int{1, 100} {
+			if n := b.pages("hand_places_over", places); n > 5000 {
+				t.Errorf("statistics %s, %d places: it reads %d pages", stats, places, n)
+			}
+		}
+		b.exec(`ANALYZE open_runs`)
+	}
+}
+
+// Where the oldest runs of all sessions may go, nothing is looked at beyond them, and they go in their order.
+func TestHandingOverTakesTheOldest(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.queue(1, 3000, 2, "waiting")
+	want := b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM (SELECT run_id FROM open_runs ORDER BY run_id LIMIT 8) o`)
+	b.exec(`ANALYZE open_runs`)
+	if n, before := b.pages("hand_places_over", 8), b.pages("hand_over", 8); n > before+before/2 {
+		t.Errorf("it reads %d pages; it was %d", n, before)
+	}
+	got := b.handOver(8, wideWindow)
+	if b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM open_runs WHERE dispatched`) != want {
+		t.Errorf("handed over %v, want %s", got, want)
+	}
+	if got := b.handOver(100, 10); len(got) != 2 {
+		t.Errorf("handed over %v beyond the window", got)
+	}
+}
+
+// As many runs wait for a person as may, and behind each are others: the sessions between them get their turn, all of them.
+func TestHandingOverAmongParkedRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.queue(1, store.MaxParked/2, 3, "parked")
+	b.queue(store.MaxParked/2+1, store.MaxParked/2+40, 2, "waiting")
+	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > $1`, 1000000+store.MaxParked/2)
+	b.queue(store.MaxParked, store.MaxParked*3/2, 3, "parked")
+	seen := map[string]bool{}
+	for range 9 {
+		for _, id := range b.handOver(5, wideWindow) {
+			seen[id] = true
+		}
+	}
+	if len(seen) != 40 {
+		t.Errorf("%d runs were handed over: %v", len(seen), seen)
+	}
+	if n := b.pages("hand_places_over", 5); n > 30000 {
+		t.Errorf("it reads %d pages", n)
+	}
+}
