@@ -45,7 +45,7 @@ func (b *bench) pages(function string, places int) int {
 		}
 	}
 	var raw []byte
-	err = tx.QueryRowContext(b.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM `+function+`(ARRAY[$1], ARRAY[$2::int], '1 minute', 1000)`,
+	err = tx.QueryRowContext(b.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT run_id FROM `+function+`(ARRAY[$1], ARRAY[$2::int], '1 minute', 1000)`,
 		b.org, places).Scan(&raw)
 	var plan []struct {
 		Plan struct {

@@ -3,8 +3,6 @@ package store_test
 import (
 	"encoding/json"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -259,30 +257,19 @@ func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	b.park(second, domain.ActionApproval, store.Chunk{})
 }
 
-// Runs that are parked at the same time are no more than may be.
+// Of two runs that are parked at the same time, one waits for the other and counts it.
 func TestParkingAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.queue(1, store.MaxParked-3, 1, "parked")
-	var wg sync.WaitGroup
-	var parked, full atomic.Int64
-	for range 12 {
-		held := b.begun()
-		b.inState(held, "awaiting", domain.SideEffectUnsafe)
-		wg.Go(func() {
-			out, err := b.s.Park(t.Context(), held, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, store.Chunk{})
-			switch {
-			case err != nil:
-				t.Error(err)
-			case out.Parked:
-				parked.Add(1)
-			case out.Full:
-				full.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if parked.Load() != 3 || full.Load() != 9 {
-		t.Errorf("%d parked, %d refused", parked.Load(), full.Load())
-	}
+	b.queue(1, store.MaxParked-1, 1, "parked")
+	first, second := b.begun(), b.begun()
+	b.inState(second, "awaiting", domain.SideEffectUnsafe)
+	b.during("parking", `WITH lock AS MATERIALIZED (
+		SELECT run_id, pg_advisory_xact_lock(hashtextextended('parley.park ' || org_id, 0)) FROM open_runs WHERE run_id = $1)
+		UPDATE open_runs o SET status = 'requires_action' FROM lock WHERE o.run_id = lock.run_id`, first.RunID, func() {
+		out, err := b.s.Park(t.Context(), second, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, store.Chunk{})
+		if err != nil || !out.Full {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
 }

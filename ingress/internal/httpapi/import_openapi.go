@@ -199,7 +199,8 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 		named += fmt.Sprintf(" and %d more", more)
 	}
 	found := &problems{}
-	found.add("headers", codeInvalidValue, "would go to %d servers: %s; import the operations of each by themselves, or give serverUrl", len(origins), named)
+	found.add("headers", codeInvalidValue, "would go to %d servers: %s; import the operations of each by themselves, or give serverUrl",
+		len(origins), named)
 	return found.err()
 }
 

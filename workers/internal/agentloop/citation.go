@@ -1,6 +1,8 @@
 package agentloop
 
 import (
+	"context"
+	"slices"
 	"unicode/utf8"
 
 	"parley/shared/domain"
@@ -11,7 +13,11 @@ import (
 // room for those to come.
 const highestEarlier = 99_999
 
-// number gives sources their numbers: the one they already have in this run, or the session's next.
+// readAtOnce is how many bytes of an earlier answer are read between looks at the time.
+const readAtOnce = 64 << 10
+
+// number gives sources their numbers: the one they already have in this run, or the session's next, for which the earlier
+// turns must have been read.
 func (r *run) number(found []domain.Citation) []domain.Citation {
 	if len(found) > maxSources {
 		found = found[:maxSources]
@@ -39,17 +45,18 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 // nextSource gives the first number that no source of the session has: an answer must
 // not seem to cite what an earlier one, still in the prompt, had under that number.
 func (r *run) nextSource() int {
-	last := r.earlierNumbers()
+	last := r.earlier
 	for _, s := range r.sources {
 		last = max(last, s.ID)
 	}
 	return last + 1
 }
 
-// earlierNumbers gives the highest number that the session's earlier turns cite, or had a source under.
-func (r *run) earlierNumbers() int {
+// readEarlier finds the highest number that the session's earlier turns cite, or had a source under. A history may be
+// long, and the run's time over meanwhile.
+func (r *run) readEarlier(ctx context.Context) error {
 	if r.earlier >= 0 {
-		return r.earlier
+		return nil
 	}
 	last := 0
 	note := func(number int, _ []string) (string, int, bool) {
@@ -62,7 +69,12 @@ func (r *run) earlierNumbers() int {
 		for _, m := range t.Messages {
 			if m.Role == llm.RoleAssistant {
 				answer := newFilter(note, func(string) {})
-				answer.write(m.Text)
+				for part := range slices.Chunk([]byte(m.Text), readAtOnce) {
+					if ctx.Err() != nil {
+						return stopped(ctx)
+					}
+					answer.write(string(part))
+				}
 				answer.finish()
 			}
 			if m.Result == nil {
@@ -74,7 +86,7 @@ func (r *run) earlierNumbers() int {
 		}
 	}
 	r.earlier = last
-	return last
+	return nil
 }
 
 // numberOf gives the number that a source has in a list, 0 if it is not there.

@@ -120,6 +120,11 @@ func (r *run) takeEnded(ctx, together context.Context, done ended) error {
 	case done.err != nil:
 		return done.err
 	}
+	if len(done.result.Sources) > 0 {
+		if err := r.readEarlier(ctx); err != nil {
+			return err
+		}
+	}
 	step := &ToolStep{Call: done.record, Sources: r.number(done.result.Sources)}
 	if err := r.record(ctx, Step{Kind: StepToolCall, Tool: step}); err != nil {
 		return err

@@ -41,7 +41,8 @@ func New(client *outbound.Client, open func(sealed, org, target string) (string,
 // Kind says which calls are for this backend.
 func (b *Backend) Kind() string { return contract.ToolHTTPRequest }
 
-// Call sends the request of an endpoint and gives its answer; an answer of any status is a result.
+// Call sends the request of an endpoint and gives its answer. An answer of any status is a result, but for those by which
+// a gateway says that it lost the server: behind a side effect, nobody knows then whether it happened.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	e, found := endpointOf(req.Config.Tools.HTTPRequest, req.Call.Name)
 	if !found {
@@ -57,6 +58,9 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, failed(ctx, err, p.hide)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if req.Sending != nil && sideEffect(e) != domain.SideEffectNone && lostServer(resp.StatusCode) {
+		return tool.Result{}, fmt.Errorf("calling endpoint: a gateway answered %d", resp.StatusCode)
+	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil && ctx.Err() != nil && req.Sending == nil {
 		return tool.Result{}, ctx.Err() // it may be asked again
@@ -65,6 +69,9 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	// afterwards leaves nothing unknown.
 	return render(ctx, resp, body, err, p.hide)
 }
+
+// lostServer reports whether an answer says no more than that some gateway had none.
+func lostServer(status int) bool { return status == http.StatusBadGateway || status == http.StatusGatewayTimeout }
 
 // endpointOf finds an endpoint by the name of its tool.
 func endpointOf(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) {

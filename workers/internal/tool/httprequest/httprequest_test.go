@@ -438,6 +438,23 @@ func TestTooManyRequestsIsAResult(t *testing.T) {
 	}
 }
 
+func TestAGatewayThatLostItsServerLeavesAnEffectUnknown(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{502, 504} {
+		for effect, known := range map[domain.SideEffect]bool{"none": true, "idempotent": false, "unsafe": false, "": false} {
+			l := newLedger(t)
+			l.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+			req := request(domain.Endpoint{Method: "POST", URL: l.URL, SideEffect: effect}, `{}`)
+			req.EffectKey, req.Sending = "eff_1", func(context.Context) error { return nil }
+			out, err := l.call(t, req)
+			var told *tool.Error
+			if known && (err != nil || out["status"] != float64(status)) || !known && (err == nil || errors.As(err, &told)) {
+				t.Errorf("%d behind %q: %v, %v", status, effect, out, err)
+			}
+		}
+	}
+}
+
 func TestABodyThatBreaksOffLeavesTheStatusKnown(t *testing.T) {
 	t.Parallel()
 	var bomb bytes.Buffer

@@ -1,0 +1,110 @@
+package agentloop
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/offline"
+)
+
+// costOf is how long a text takes to filter and to cite, the fastest of some tries.
+func costOf(text string) time.Duration {
+	best := time.Hour
+	for range 3 {
+		p := testPassages()
+		began := time.Now()
+		f := newFilter(p.check, func(string) {})
+		f.write(text)
+		p.citations(f.finish(), f.marks, 0)
+		best = min(best, time.Since(began))
+		if best > 10*time.Second {
+			break
+		}
+	}
+	return best
+}
+
+// TestTextsMadeToBeSlow: no text costs much more than one of the same length that is plain. It is not run beside others,
+// for it compares times.
+func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
+	const size = 160_000
+	plain := costOf(strings.Repeat("It is tall [1]. ", size/16))
+	for name, text := range map[string]string{
+		"quotes begun":             strings.Repeat(`[1 "`, size/4),
+		"quotes begun and ended":   strings.Repeat(`[1 "[1 ""`, size/9),
+		"a list before brackets":   "[" + strings.Repeat("1,", 250) + strings.Repeat("[9]", size/3),
+		"an indent before markers": strings.Repeat(" ", size/2) + strings.Repeat("[1]", size/6),
+		"words before markers":     strings.Repeat("word ", size/10) + strings.Repeat("[1]", size/6),
+		"many shortened words":     strings.Repeat("Mr. ", size/4) + "[1]",
+		"lines of nothing":         strings.Repeat("\n", size/2) + strings.Repeat("\n[1]", size/8),
+		"a table's line":           strings.Repeat("|[1]", size/4),
+		"brackets in code":         strings.Repeat("`[", size/2),
+	} {
+		if cost := costOf(text); cost > 10*plain {
+			t.Errorf("%s: %v, where plain text takes %v", name, cost, plain)
+		}
+	}
+}
+
+// TestQuotesThatDoNotEnd: from some length on, no bracket of such a text is looked at any more, and none stays in it.
+func TestQuotesThatDoNotEnd(t *testing.T) {
+	t.Parallel()
+	f := newFilter(testPassages().check, func(string) {})
+	f.write(strings.Repeat(`[1 "`, 40_000))
+	f.write("\n\nIt is tall [1].\n")
+	text := f.finish()
+	if f.reread > rereadAlways+(rereadMost+1)*f.taken+heldMost || strings.Contains(text, `[1 "`) {
+		t.Errorf("%d characters, %d read again", f.taken, f.reread)
+	}
+	if !strings.HasSuffix(text, "\n\nIt is tall [1].\n") {
+		t.Errorf("ends with %q", text[len(text)-30:])
+	}
+}
+
+// TestWordsNextToAMarker: of a very long sentence its end says what a marker is for.
+func TestWordsNextToAMarker(t *testing.T) {
+	t.Parallel()
+	far := strings.Repeat("and its base is square ", 400)
+	if got := testPassages()[1].choose(far + strings.Repeat("— ", longestSupported) + "330 metres tall"); !strings.HasPrefix(got, "The tower is 330 metres tall") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// leaving is a context that ends after so many looks at it.
+type leaving struct {
+	context.Context //nolint:containedctx // it is one
+	looks           int
+}
+
+func (l *leaving) Err() error {
+	if l.looks--; l.looks < 0 {
+		return errors.New("over")
+	}
+	return nil
+}
+
+// TestReadingALongHistory ends with the run's time.
+func TestReadingALongHistory(t *testing.T) {
+	t.Parallel()
+	history := []Turn{PlainTurn("q", "Tall [7]."), PlainTurn("q", strings.Repeat("It is tall [3]. ", 60_000)), PlainTurn("q", "Tall [9].")}
+	looks := 1 + 15 + 1 // at each part of 64 KiB
+	for _, tt := range []struct {
+		looks int
+		ok    bool
+	}{{0, false}, {looks - 1, false}, {looks, true}} {
+		in := &Input{Model: offline.Echo{}, History: history}
+		r := newRun(New(Config{}), in, nil, nil)
+		if err := r.readEarlier(&leaving{t.Context(), tt.looks}); (err == nil) != tt.ok || (r.earlier == 9) != tt.ok {
+			t.Errorf("%d looks: %v, %d", tt.looks, err, r.earlier)
+		}
+	}
+	in := &Input{Model: offline.Echo{}, History: []Turn{{Messages: []llm.Message{{Role: llm.RoleAssistant, Text: strings.Repeat("长", readAtOnce) + "[12]"}}}}}
+	r := newRun(New(Config{}), in, nil, nil)
+	if err := r.readEarlier(t.Context()); err != nil || r.earlier != 12 {
+		t.Errorf("got %d, %v", r.earlier, err) // characters are cut in two between parts
+	}
+}
