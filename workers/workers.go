@@ -151,7 +151,7 @@ func (w *Workers) setUpAgent() error {
 		Limits: agentloop.Limits{
 			MaxTurns: w.cfg.RunMaxTurns, MaxTokens: w.cfg.RunMaxTokens, MaxCostMicros: w.cfg.RunMaxCostMicros(), MaxBytes: w.cfg.RunMaxBytes,
 		},
-		Price:  prices.Cost, Retry: budget.Spend, Earn: budget.Earn,
+		Price: prices.Cost, Retry: budget.Spend, Earn: budget.Earn,
 	}, runner.Deps{
 		Runs: w.deps.Store, Records: w.deps.Store, Parking: w.deps.Store,
 		Tools: toolset.New(w.caller, signer, w.deps.Store, w.deps.Store),

@@ -34,7 +34,8 @@ var errAbsent = errors.New("nobody is subscribed")
 const (
 	acceptWithin = 1800 * time.Millisecond // a missing tool worker must be an error within 2 s
 	offerFor     = 850 * time.Millisecond  // then another worker may get the call
-	answerGrace  = 3 * time.Second         // behind the deadline, for the worker's word that it was too late
+	clockLeeway  = 5 * time.Second         // by which a worker's clock may be ahead
+	answerGrace  = 7 * time.Second         // behind the deadline, for the worker's word that it was too late
 	absentWithin = 500 * time.Millisecond  // nobody subscribed: long enough for a worker to reconnect
 	retryPause   = 100 * time.Millisecond
 	lostAfter    = 6 * time.Second // three beats

@@ -66,7 +66,7 @@ func (b *Bus) ServeTool(
 func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	deadline, err := time.Parse(deadlineFormat, m.Header.Get(contract.HeaderDeadline))
 	call := ToolMessage{Capability: m.Header.Get(contract.HeaderCapability), Body: m.Data, Deadline: deadline}
-	if m.Reply == "" || err != nil || !deadline.After(time.Now()) {
+	if m.Reply == "" || err != nil || !deadline.Add(clockLeeway).After(time.Now()) {
 		s.say(m.Reply, contract.StageRefused, nil)
 		return
 	}
@@ -90,7 +90,7 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 // serve waits for the call's turn, carries it out, and answers; until then it tells every now and then that it is there.
 func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, turn *toolTurn) {
 	defer s.places.leave(turn)
-	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
+	ctx, cancel := context.WithDeadline(ctx, call.Deadline.Add(clockLeeway))
 	defer cancel()
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()

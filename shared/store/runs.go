@@ -100,7 +100,8 @@ func (row runRow) stored() StoredRun {
 	return out
 }
 
-// RunByID reads one run of an organization; of one that is open, what it has used and done by now, too. A principal other than "" restricts it to that principal's.
+// RunByID reads one run of an organization; of one that is open, what it has used and done by now, too. A principal other
+// than "" restricts it to that principal's.
 // A run that does not exist, has expired or belongs to others gives the coded not_found.
 func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (StoredRun, error) {
 	var row runRow

@@ -70,7 +70,8 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([]Ended, error) {
 	endings := make([]Ending, len(rows))
 	ended := make([]Ended, len(rows))
-	done, err := progress(ctx, tx, column(rows, func(r *openRow) string { return r.OrganizationID }), column(rows, func(r *openRow) string { return r.ID }))
+	orgs, ids := column(rows, func(r *openRow) string { return r.OrganizationID }), column(rows, func(r *openRow) string { return r.ID })
+	done, err := progress(ctx, tx, orgs, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +132,10 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (Store
 	return run, ended, err
 }
 
-// CancelQueued ends the queued runs of an agent that was deleted, up to limit of them.
+// CancelQueued ends the runs of an agent that was deleted and that no worker holds, up to limit of them.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
 	return s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
-		`o.agent_id = $1 AND o.org_id = $2 AND o.status = 'queued' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
+		`o.agent_id = $1 AND o.org_id = $2 AND o.status <> 'running' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
 // EndOverdue times out open runs whose deadline has passed, up to limit of them. A run that a retryable

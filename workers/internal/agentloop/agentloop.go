@@ -148,6 +148,10 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 		return r.out, err
 	}
 	for {
+		// Calls whose results no model will read are not made.
+		if _, err := r.budgetLeft(); err != nil && len(r.pending) > 0 {
+			return r.out, err
+		}
 		if err := r.callTools(ctx); err != nil {
 			return r.out, err
 		}

@@ -21,6 +21,9 @@ const (
 	gap = "\n\n" // between the texts of two turns
 )
 
+// maxCallID bounds, in bytes, the ids of calls that models give: people name them to approve a call.
+const maxCallID = 200
+
 // run is the state of one Run.
 type run struct {
 	loop    *Loop
@@ -223,7 +226,7 @@ func (r *run) nameCalls(calls []llm.ToolCall) {
 		}
 	}
 	for i := range calls {
-		for n := i + 1; calls[i].ID == "" || r.callIDs[calls[i].ID]; n++ {
+		for n := i + 1; calls[i].ID == "" || len(calls[i].ID) > maxCallID || r.callIDs[calls[i].ID]; n++ {
 			calls[i].ID = "call_" + strconv.Itoa(r.seq+1) + "_" + strconv.Itoa(n)
 		}
 		r.takeCallID(calls[i].ID)

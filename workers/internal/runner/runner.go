@@ -113,8 +113,10 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
 		cfg: cfg, runs: runs, records: deps.Records, parking: deps.Parking, tools: deps.Tools, bus: deps.Bus, models: deps.Models,
-		log:     deps.Log,
-		loop:    agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn}),
+		log: deps.Log,
+		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn, Panicked: func(name string, err error) {
+			deps.Log.Error().Err(err).Str("tool", name).Msg("a tool panicked")
+		}}),
 		places:  &places{wake: make(chan struct{}, 1)},
 		held:    &held{runs: map[string]*holding{}},
 		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},

@@ -71,7 +71,9 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 }
 
 // lostServer reports whether an answer says no more than that some gateway had none.
-func lostServer(status int) bool { return status == http.StatusBadGateway || status == http.StatusGatewayTimeout }
+func lostServer(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusGatewayTimeout
+}
 
 // endpointOf finds an endpoint by the name of its tool.
 func endpointOf(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) {
