@@ -43,7 +43,9 @@ func (s *stage) lock() func() { s.mu.Lock(); return s.mu.Unlock }
 
 func (s *stage) Claim(context.Context, []string) ([]store.Claim, error) { return nil, nil }
 
-func (s *stage) Extend(context.Context, []store.Held) (map[string]bool, error) { return nil, nil }
+func (s *stage) Extend(context.Context, []store.Held) (map[string]bool, error) {
+	return map[string]bool{}, nil
+}
 
 func (s *stage) Finish(_ context.Context, endings []store.Ending) (store.Finished, error) {
 	defer s.lock()()
@@ -157,7 +159,7 @@ func (p pays) Spec() tool.Spec {
 	return tool.Spec{Name: "pay", Schema: json.RawMessage(`{"type":"object"}`)}
 }
 
-func (p pays) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (p pays) Call(context.Context, tool.Call) (tool.Result, error) {
 	if p.err != nil {
 		return tool.Result{}, p.err
 	}

@@ -2,7 +2,9 @@ package offline
 
 import (
 	"encoding/json"
-	"regexp"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"parley/workers/internal/llm"
@@ -14,12 +16,10 @@ type schema struct {
 	Enum       []json.RawMessage `json:"enum"`
 	Const      json.RawMessage   `json:"const"`
 	Default    json.RawMessage   `json:"default"`
-	Minimum    *json.Number      `json:"minimum"`
 	Format     string            `json:"format"`
 	Properties map[string]schema `json:"properties"`
 	Required   []string          `json:"required"`
 	Items      *schema           `json:"items"`
-	MinItems   int               `json:"minItems"`
 	AnyOf      []schema          `json:"anyOf"`
 }
 
@@ -78,28 +78,90 @@ func textProperty(t llm.ToolSpec, usual string) string {
 	return usual
 }
 
-// arguments gives what to call a named tool with: a JSON object in the message, then what it says as "name: value" or
-// "name = value", then guesses at what is required still.
-func arguments(t llm.ToolSpec, message string) map[string]any {
+// arguments gives what to call a named tool with, and what it requires and the message does not give: a JSON object
+// in the message, what it says by an argument's name, a choice that it mentions, what leaves no choice, and what can
+// be nothing but the one argument left. Nothing is guessed: a call may not be undone.
+func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []string) {
 	s := schemaOf(t)
-	args, rest := jsonIn(message)
-	r := &reader{text: withoutName(rest, t.Name)}
-	r.findPairs(s)
-	for name, p := range s.Properties {
-		if _, given := args[name]; given {
-			continue
-		}
-		if value, ok := r.said(name, p.plain()); ok {
-			args[name] = value
+	args, rest := jsonIn(passage)
+	r := newReader(rest, t.Name, s)
+	names := slices.Sorted(maps.Keys(s.Properties))
+	take := func(names []string, find func(name string, s schema) (any, bool)) {
+		for _, name := range names {
+			if _, given := args[name]; given {
+				continue
+			}
+			if value, ok := find(name, s.Properties[name].plain()); ok {
+				args[name] = value
+			}
 		}
 	}
-	r.numbers = r.free()
-	r.fill(args, s, 0)
-	return args
+	take(names, r.said)
+	take(names, r.chosen)
+	take(s.Required, r.formed)
+	take(s.Required, func(_ string, s schema) (any, bool) { return fixed(s, 0) })
+	if missing = lacking(s, args); len(missing) == 1 {
+		take(missing, r.only)
+	}
+	return args, lacking(s, args)
 }
 
-func withoutName(text, name string) string {
-	return regexp.MustCompile(`(?i)`+regexp.QuoteMeta(name)).ReplaceAllString(text, " ")
+func lacking(s schema, args map[string]any) []string {
+	var missing []string
+	for _, name := range s.Required {
+		if _, given := args[name]; !given {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// maxNesting bounds how deep objects go that leave no choice.
+const maxNesting = 4
+
+// fixed gives the value that a schema settles: its constant, its default, its only choice, an object of such values.
+func fixed(s schema, depth int) (any, bool) {
+	settled := []json.RawMessage{s.Const, s.Default}
+	if len(s.Enum) == 1 {
+		settled = append(settled, s.Enum[0])
+	}
+	for _, raw := range settled {
+		var value any
+		if len(raw) > 0 && json.Unmarshal(raw, &value) == nil && value != nil {
+			return value, true
+		}
+	}
+	if s.kind() != "object" || len(s.Required) == 0 || depth == maxNesting {
+		return nil, false
+	}
+	inner := map[string]any{}
+	for _, name := range s.Required {
+		value, ok := fixed(s.Properties[name].plain(), depth+1)
+		if !ok {
+			return nil, false
+		}
+		inner[name] = value
+	}
+	return inner, true
+}
+
+// lack says what a tool needs that the message does not give, and how to give it.
+func lack(t llm.ToolSpec, missing []string) string {
+	s := schemaOf(t)
+	quoted := make([]string, len(missing))
+	for i, name := range missing {
+		quoted[i] = `"` + name + `"`
+	}
+	list, it := quoted[0], "it"
+	if last := len(quoted) - 1; last > 0 {
+		list, it = strings.Join(quoted[:last], ", ")+" and "+quoted[last], "them"
+	}
+	for _, name := range missing {
+		if s.Properties[name].plain().kind() == "object" {
+			return fmt.Sprintf("%s needs %s: write %s as a JSON object, {%q: {…}}.", t.Name, list, it, name)
+		}
+	}
+	return fmt.Sprintf("%s needs %s: write %s as %s: value.", t.Name, list, it, missing[0])
 }
 
 // maxObjects bounds how many braces are tried for an object: each costs a reading.

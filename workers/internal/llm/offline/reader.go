@@ -6,255 +6,289 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// maxNesting bounds how deep guessed objects go.
-const maxNesting = 4
-
-// reader finds values in a message.
+// reader finds arguments in a message.
 type reader struct {
-	text    string
-	pairs   []pair
-	numbers []string // not spoken for
+	text   string
+	tool   map[string]bool // words of the tool's name
+	schema schema
+	pairs  []pair
+	rest   string // the text without what is said by name, and without the tool's name
 }
 
-// pair is "name: value"; from and to are all of it in the text.
+// pair is an argument that is said by name; from and to are all of it in the text.
 type pair struct {
 	name     string
 	from, to int
 	value    string
+	weight   weight
 }
 
-// findPairs finds what is said of any property; a value goes on to the next one.
-func (r *reader) findPairs(s schema) {
-	for name := range s.Properties {
-		label := regexp.MustCompile(`(?i)(?:^|[^\pL\pN_])(` + regexp.QuoteMeta(name) + `["']?\s*[:=]\s*)`)
-		for _, at := range label.FindAllStringSubmatchIndex(r.text, -1) {
-			r.pairs = append(r.pairs, pair{name: name, from: at[2], to: at[3]})
-		}
-	}
-	slices.SortFunc(r.pairs, func(a, b pair) int { return cmp.Compare(a.from, b.from) })
-	for i := range r.pairs {
-		end := len(r.text)
-		if i+1 < len(r.pairs) {
-			end = r.pairs[i+1].from
-		}
-		p := &r.pairs[i]
-		p.value = r.text[p.to:end]
-		at := quotedValue.FindStringIndex(p.value)
-		if at == nil {
-			at = valueEnd.FindStringIndex(p.value)
-		}
-		if at == nil {
-			at = []int{len(p.value)}
-		}
-		p.to += at[len(at)-1]
-	}
-}
+// weight is how plainly a pair is one; where one name has two values, the plainer counts.
+type weight int
 
-var (
-	quotedValue = regexp.MustCompile(`^\s*(?:"([^"]*)"|“([^”]*)”|'([^']*)'|` + "`([^`]*)`" + `)`)
-	valueEnd    = regexp.MustCompile(`[,;\n]|[.!?](?:\s|$)`)
-	joining     = regexp.MustCompile(`(?i)\s+(?:and|with|,)\s*$`)
-	number      = regexp.MustCompile(`-?\d+(?:\.\d+)?`)
-	emailValue  = regexp.MustCompile(`[^\s<>"',;]+@[^\s<>"',;]+\.\pL{2,}`)
-	urlValue    = regexp.MustCompile(`https?://[^\s<>"')]+`)
-	dateValue   = regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}\b`)
-	inQuotes    = regexp.MustCompile(`"([^"]+)"|“([^”]+)”|` + "`([^`]+)`")
-	concerning  = regexp.MustCompile(`(?i)(?:^|\s)(?:in|for|of|about|at|to|from|named|called)\s+(?:the\s+)?(\S.*?)\s*[?.!]*\s*$`)
+const (
+	bare   weight = iota // "name value"
+	copula               // "name is value"
+	label                // "name: value", "name = value"
 )
 
-// said gives the value that the message names for a property.
-func (r *reader) said(name string, s schema) (any, bool) {
+var (
+	labelled  = regexp.MustCompile(`^["'” ]?\s*[:=]\s*`)
+	copular   = regexp.MustCompile(`(?i)^\s+(?:is|are)\s+`)
+	blank     = regexp.MustCompile(`^\s+`)
+	article   = regexp.MustCompile(`(?i)(?:^|[^\pL\pN])(?:the|an?|this|that|my|your|our|its|his|her|their|no|any)\s+$`)
+	afterAnd  = regexp.MustCompile(`(?i)(?:\s|,)and\s+$`)
+	valueEnd  = regexp.MustCompile(`[;\n]|,(?:\D|$)|[.!?](?:\s|$)`)
+	clauseEnd = regexp.MustCompile(`(?i)\s(?:and|but|because|so|please|with|for|if)\s`)
+	joining   = regexp.MustCompile(`(?i)\s+(?:and|with|,)\s*$`)
+)
+
+// noValues are words that are no argument's value, unless one is said to be: "the order please", "the id is wrong".
+var noValues = setOf(`please now because again immediately quickly today only too also but or then once soon wrong right
+ missing unknown invalid incorrect correct bad fine ok okay empty field argument parameter value`)
+
+// separators reach no further than this from a name; what stands around it decides about it.
+const around = 64
+
+func newReader(text, tool string, s schema) *reader {
+	r := &reader{text: text, tool: setOf(strings.Join(nameWords(tool), " ")), schema: s}
+	r.pairs = r.settle(r.candidates())
+	rest := []byte(text)
 	for _, p := range r.pairs {
-		if p.name != name {
+		hide(rest, p.from, p.to)
+	}
+	for _, at := range occurrences(text, regexp.QuoteMeta(tool)) {
+		hide(rest, at[0], at[1])
+	}
+	r.rest = string(rest)
+	return r
+}
+
+func hide(text []byte, from, to int) {
+	for i := from; i < to; i++ {
+		text[i] = ' '
+	}
+}
+
+// occurrences gives where a pattern stands in a text as a word of its own, in any case.
+func occurrences(text, pattern string) [][]int {
+	found := regexp.MustCompile(`(?i)`+pattern).FindAllStringIndex(text, -1)
+	return slices.DeleteFunc(found, func(at []int) bool {
+		before, _ := utf8.DecodeLastRuneInString(text[:at[0]])
+		after, _ := utf8.DecodeRuneInString(text[at[1]:])
+		return at[0] == at[1] || (at[0] > 0 && inName(before)) || (at[1] < len(text) && inName(after))
+	})
+}
+
+func inName(r rune) bool { return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// spoken matches a name however its words are joined: orderId, order_id, "order id".
+func spoken(name string) string {
+	words := nameWords(name)
+	for i, w := range words {
+		words[i] = regexp.QuoteMeta(w)
+	}
+	if len(words) == 0 {
+		return regexp.QuoteMeta(name)
+	}
+	return regexp.QuoteMeta(name) + "|" + strings.Join(words, `[\s_-]?`)
+}
+
+// candidates gives every name of an argument with what separates it from a value; to is where the value begins.
+func (r *reader) candidates() []pair {
+	var found []pair
+	for name := range r.schema.Properties {
+		for _, at := range occurrences(r.text, spoken(name)) {
+			p := pair{name: name, from: at[0]}
+			behind := r.text[at[1]:min(at[1]+around, len(r.text))]
+			if sep := labelled.FindString(behind); sep != "" {
+				p.weight, p.to = label, at[1]+len(sep)
+			} else if sep := copular.FindString(behind); sep != "" {
+				p.weight, p.to = copula, at[1]+len(sep)
+			} else if sep := blank.FindString(behind); sep != "" {
+				p.weight, p.to = bare, at[1]+len(sep)
+			} else {
+				continue
+			}
+			if p.weight == label || r.believable(p) {
+				found = append(found, p)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to), cmp.Compare(a.name, b.name))
+	})
+	return found
+}
+
+// settle gives each candidate its value, and leaves out those that stand inside another one.
+func (r *reader) settle(found []pair) []pair {
+	limits := make([]int, len(found)) // where the value of a label ends at the latest: at the next name that is plainly one
+	limit := len(r.text)
+	for i, p := range slices.Backward(found) {
+		limits[i] = limit
+		if p.weight > bare || afterAnd.MatchString(r.text[max(0, p.from-around):p.from]) {
+			limit = p.from
+		}
+	}
+	var settled []pair
+	end := 0
+	for i, p := range found {
+		if p.from < end {
 			continue
 		}
-		if value, ok := r.convert(p.value, s); ok {
-			return value, true
-		}
+		p.value, p.to = r.value(p, max(limits[i], p.to))
+		settled = append(settled, p)
+		end = p.to
 	}
-	if kind := s.kind(); kind == "integer" || kind == "number" {
-		bare := regexp.MustCompile(`(?i)(?:^|[^\pL\pN_])` + regexp.QuoteMeta(name) + `\s+(?:is\s+)?(-?\d+(?:\.\d+)?)`)
-		if m := bare.FindStringSubmatchIndex(r.text); m != nil {
-			value := r.text[m[2]:m[3]]
-			r.pairs = append(r.pairs, pair{name: name, from: m[2], to: m[3], value: value})
-			return r.convert(value, s)
-		}
-	}
-	return nil, false
+	return settled
 }
 
-// convert reads a value as its schema has it; false if it cannot be one.
-func (r *reader) convert(raw string, s schema) (any, bool) {
-	text := oneValue(raw)
-	if len(s.Enum) > 0 {
-		return choice(s.Enum, func(c string) bool { return strings.EqualFold(c, text) })
+// value reads a pair's value, up to the limit unless it is in quotes, and gives where it ends.
+func (r *reader) value(p pair, limit int) (string, int) {
+	s := r.schema.Properties[p.name].plain()
+	if text, n := quoted(r.text[p.to:]); n > 0 && s.kind() != "array" {
+		return text, p.to + n
 	}
-	switch s.kind() {
-	case "integer", "number":
-		n := number.FindString(text)
-		return json.Number(whole(n, s)), n != ""
-	case "boolean":
-		switch strings.ToLower(text) {
-		case "true", "yes", "on":
-			return true, true
-		case "false", "no", "off":
-			return false, true
-		}
-		return nil, false
-	case "array":
-		return r.list(raw, s), true
-	case "object":
-		return nil, false
-	default:
-		return text, text != ""
+	raw := r.text[p.to:limit]
+	if s.kind() == "array" {
+		line, _, _ := strings.Cut(raw, "\n")
+		return line, p.to + len(line)
 	}
-}
-
-// oneValue gives the value at the start of a text: what stands in quotes, or what goes up to the sentence's next part.
-func oneValue(raw string) string {
-	if m := quotedValue.FindStringSubmatch(raw); m != nil {
-		return cmp.Or(m[1:]...)
-	}
-	raw = strings.TrimSpace(raw)
 	if at := valueEnd.FindStringIndex(raw); at != nil {
 		raw = raw[:at[0]]
 	}
-	return strings.TrimSpace(joining.ReplaceAllString(raw+" ", ""))
-}
-
-// list reads values with commas between them.
-func (r *reader) list(raw string, s schema) []any {
-	line, _, _ := strings.Cut(strings.TrimSpace(raw), "\n")
-	line = strings.Trim(joining.ReplaceAllString(line, ""), "[] .")
-	items := schema{}
-	if s.Items != nil {
-		items = s.Items.plain()
-	}
-	list := []any{}
-	for field := range strings.SplitSeq(line, ",") {
-		if value, ok := r.convert(field, items); ok {
-			list = append(list, value)
+	if p.weight == copula {
+		if at := clauseEnd.FindStringIndex(raw); at != nil {
+			raw = raw[:at[0]]
 		}
 	}
-	return list
-}
-
-// whole cuts a number's fraction off where a whole one is asked for.
-func whole(n string, s schema) string {
-	if s.kind() == "integer" {
-		n, _, _ = strings.Cut(n, ".")
+	if p.weight == bare {
+		raw = properName(raw)
+	} else if isID(p.name) {
+		raw = firstWord(raw)
 	}
-	return n
+	raw = joining.ReplaceAllString(raw+" ", "")
+	return strings.TrimSpace(raw), p.to + len(strings.TrimRight(raw, " "))
 }
 
-// choice gives the first of an enumeration's values that fits.
-func choice(enum []json.RawMessage, fits func(string) bool) (any, bool) {
-	for _, raw := range enum {
-		var value any
-		if json.Unmarshal(raw, &value) != nil {
+func isID(name string) bool { return strings.HasSuffix(strings.ToLower(name), "id") }
+
+// believable reports whether what stands behind a name without a colon is a value of it rather than a sentence going on.
+func (r *reader) believable(p pair) bool {
+	behind := clip(r.text[p.to:min(p.to+4*around, len(r.text))], 4*around)
+	s := r.schema.Properties[p.name].plain()
+	word := firstWord(behind)
+	if kind := s.kind(); kind == "array" || kind == "object" {
+		return false
+	} else if kind != "string" || len(s.Enum) > 0 {
+		_, ok := convert(word, s)
+		return ok
+	}
+	first, _ := utf8.DecodeRuneInString(word)
+	lower := strings.ToLower(word)
+	switch {
+	case strings.ContainsAny(behind[:min(1, len(behind))], `"“`+"`"):
+		return true
+	case word == "" || !inName(first) || stopWords[lower] || noValues[lower] || r.isName(word) || strings.ContainsAny(word, ":="):
+		return false
+	case strings.ContainsFunc(word, unicode.IsDigit) || unicode.IsUpper(first):
+		return true
+	case article.MatchString(r.text[max(0, p.from-around):p.from]) || r.tool[strings.ToLower(p.name)] || stopWords[strings.ToLower(p.name)]:
+		return false
+	}
+	next := firstWord(strings.TrimSpace(behind[len(word):]))
+	return p.weight == copula || next == "" || stopWords[strings.ToLower(next)] || r.isName(next)
+}
+
+// isName reports whether a word is an argument's name or one of the tool's.
+func (r *reader) isName(word string) bool {
+	for name := range r.schema.Properties {
+		if strings.EqualFold(name, strings.TrimRight(word, ":=")) {
+			return true
+		}
+	}
+	return len(nameWords(word)) > 1 && containsAll(r.tool, nameWords(word))
+}
+
+// firstWord gives the word that a text begins with, without the punctuation behind it; "" if only that is left.
+func firstWord(text string) string {
+	text = strings.TrimLeft(text, " \t#")
+	if at := strings.IndexFunc(text, unicode.IsSpace); at >= 0 {
+		text = text[:at]
+	}
+	if at := valueEnd.FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	return strings.TrimRight(text, `.,;!?)"'`)
+}
+
+// properName gives the first word of a text, and those behind it that begin with a capital if it does.
+func properName(text string) string {
+	var taken []string
+	for _, word := range strings.Fields(text) {
+		first, _ := utf8.DecodeRuneInString(word)
+		if len(taken) > 0 && !(unicode.IsUpper(first) && startsUpper(taken[0])) {
+			break
+		}
+		taken = append(taken, word)
+	}
+	at := 0
+	for _, word := range taken {
+		at += strings.Index(text[at:], word) + len(word)
+	}
+	return text[:at]
+}
+
+func startsUpper(word string) bool {
+	first, _ := utf8.DecodeRuneInString(word)
+	return unicode.IsUpper(first)
+}
+
+// quotes gives what closes each kind of quotes.
+var quotePairs = map[rune]string{'"': `"`, '“': "”", '\'': "'", '`': "`"}
+
+// quoted gives the text in the quotes that a text begins with, and how far they go; 0 if there are none.
+func quoted(text string) (inside string, n int) {
+	trimmed := strings.TrimLeft(text, " \t\n")
+	open, size := utf8.DecodeRuneInString(trimmed)
+	closing, ok := quotePairs[open]
+	if !ok {
+		return "", 0
+	}
+	inside, _, ok = strings.Cut(trimmed[size:], closing)
+	if !ok {
+		return "", 0
+	}
+	return inside, len(text) - len(trimmed) + size + len(inside) + len(closing)
+}
+
+// said gives the value that the message says an argument has; none if it says two.
+func (r *reader) said(name string, s schema) (any, bool) {
+	var value any
+	var raw []byte
+	best := bare
+	for _, p := range r.pairs {
+		if p.name != name || p.weight < best {
 			continue
 		}
-		if text, isText := value.(string); (isText && fits(text)) || (!isText && fits(string(raw))) {
-			return value, true
+		v, ok := convert(p.value, s)
+		if !ok {
+			continue
+		}
+		text, err := json.Marshal(v)
+		switch {
+		case err != nil:
+			continue
+		case raw == nil || p.weight > best:
+			value, raw, best = v, text, p.weight
+		case string(raw) != string(text):
+			value = nil
 		}
 	}
-	return nil, false
-}
-
-// free gives the numbers of the message that no argument is said to have.
-func (r *reader) free() []string {
-	var free []string
-	for _, at := range number.FindAllStringIndex(r.text, -1) {
-		if !slices.ContainsFunc(r.pairs, func(p pair) bool { return at[0] >= p.from && at[1] <= p.to }) {
-			free = append(free, r.text[at[0]:at[1]])
-		}
-	}
-	return free
-}
-
-// fill guesses what is required and not given.
-func (r *reader) fill(args map[string]any, s schema, depth int) {
-	for _, name := range s.Required {
-		if _, given := args[name]; !given {
-			args[name] = r.guess(name, s.Properties[name].plain(), depth)
-		}
-	}
-}
-
-// guess finds a value in the message that a property may have, or one that its schema allows.
-func (r *reader) guess(name string, s schema, depth int) any {
-	if value, ok := r.fixed(s); ok {
-		return value
-	}
-	switch s.kind() {
-	case "integer", "number":
-		if len(r.numbers) > 0 {
-			n := r.numbers[0]
-			r.numbers = r.numbers[1:]
-			return json.Number(whole(n, s))
-		}
-		if s.Minimum != nil {
-			return *s.Minimum
-		}
-		return 0
-	case "boolean":
-		return !mentions(r.text, "not") && !mentions(r.text, "no")
-	case "object":
-		inner := map[string]any{}
-		if depth < maxNesting {
-			r.fill(inner, s, depth+1)
-		}
-		return inner
-	case "array":
-		list := []any{}
-		for len(list) < min(s.MinItems, maxNesting) && s.Items != nil && depth < maxNesting {
-			list = append(list, r.guess(name, s.Items.plain(), depth+1))
-		}
-		return list
-	default:
-		return r.guessText(name, s.Format)
-	}
-}
-
-// fixed gives the value of a schema that leaves a choice at most: one that the message names, else the first.
-func (r *reader) fixed(s schema) (any, bool) {
-	if value, ok := choice(s.Enum, func(c string) bool { return len(c) > 1 && mentions(r.text, c) }); ok {
-		return value, true
-	}
-	for _, raw := range append([]json.RawMessage{s.Const, s.Default}, s.Enum...) {
-		var value any
-		if len(raw) > 0 && json.Unmarshal(raw, &value) == nil && value != nil {
-			return value, true
-		}
-	}
-	return nil, false
-}
-
-// guessText finds a text: in the form that is asked for, in quotes, as what the message is about, else all of it.
-func (r *reader) guessText(name, format string) string {
-	for _, f := range []struct {
-		asked bool
-		form  *regexp.Regexp
-	}{
-		{format == "email" || plain(name) == "email", emailValue},
-		{format == "uri" || plain(name) == "url" || plain(name) == "uri", urlValue},
-		{format == "date" || plain(name) == "date", dateValue},
-	} {
-		if found := f.form.FindString(r.text); f.asked && found != "" {
-			return found
-		}
-	}
-	if m := inQuotes.FindStringSubmatch(r.text); m != nil {
-		return cmp.Or(m[1:]...)
-	}
-	switch plain(name) {
-	case "query", "question", "text", "message", "input", "prompt", "body", "content", "q":
-	default:
-		if m := concerning.FindStringSubmatch(r.text); m != nil {
-			return m[1]
-		}
-	}
-	return strings.Join(strings.Fields(r.text), " ")
+	return value, value != nil
 }
