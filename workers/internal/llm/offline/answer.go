@@ -21,9 +21,12 @@ const (
 // answer writes the answer to a prompt, from the results of tools if there are any.
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
-		return fromResults(p.results, words(p.message))
+		return strings.Join(append([]string{fromResults(p.results, ask(p.message))}, p.lacks...), "\n\n")
 	}
-	for _, rule := range []func() string{p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions} {
+	if len(p.lacks) > 0 {
+		return strings.Join(p.lacks, "\n")
+	}
+	for _, rule := range []func() string{p.help, p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions} {
 		if text := rule(); text != "" {
 			return text
 		}
@@ -33,6 +36,30 @@ func (p prompt) answer() string {
 			excerpt(p.message, quotedText))
 	}
 	return fmt.Sprintf("I have read your message (%d words): “%s”.", countWords(p.message), excerpt(p.message, quotedText))
+}
+
+var helping = regexp.MustCompile(`(?i)^\s*(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:you|i)\s+do(?:\s+(?:for\s+me|here|with\s+you))?|` +
+	`what\s+(?:are\s+your\s+tools|tools\s+do\s+you\s+have))\s*[?.!]*\s*$`)
+
+func (p prompt) asksForHelp() bool { return helping.MatchString(p.message) }
+
+// help says what the agent can do: its tools, each with the first sentence of its description.
+func (p prompt) help() string {
+	if !p.asksForHelp() {
+		return ""
+	}
+	if len(p.tools) == 0 {
+		return "I have no tools. I can calculate, and find what was said earlier in this session."
+	}
+	var b strings.Builder
+	b.WriteString("I can use these tools:\n")
+	for _, t := range p.tools {
+		b.WriteString("\n- " + t.Name)
+		if first := withoutMarkers(firstSentence(t.Description)); first != "" {
+			b.WriteString(": " + excerpt(first, quotedText))
+		}
+	}
+	return b.String()
 }
 
 var (
@@ -94,7 +121,7 @@ func (p prompt) fromInstructions() string {
 	if !isQuestion(p.message) {
 		return ""
 	}
-	sentence, score := bestSentence(p.system, words(p.message), func(s string) bool { return !isOrder(s) })
+	sentence, score := bestSentence(p.system, ask(p.message), func(s string) bool { return !isOrder(s) })
 	if score < 2 {
 		return ""
 	}

@@ -85,6 +85,7 @@ func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []s
 	s := schemaOf(t)
 	args, rest := jsonIn(passage)
 	r := newReader(rest, t.Name, s)
+	r.args = args
 	names := slices.Sorted(maps.Keys(s.Properties))
 	take := func(names []string, find func(name string, s schema) (any, bool)) {
 		for _, name := range names {

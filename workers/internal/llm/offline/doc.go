@@ -7,17 +7,17 @@
 //
 //     user message ─┬─ names a tool ──────────► that tool ───────────┐
 //     .             ├─ code block, arithmetic ─► codeExecution ──────┤
-//     .             ├─ question ───────────────► knowledge, webSearch ┤
+//     .             ├─ question, short topic ──► knowledge, webSearch ┤
 //     .             └─ no tool fits ──────────────────────────────────┴─► answer
 //
 //     A tool (an endpoint of httpRequest, a tool of an MCP server) is named by its name, or by all words of it.
-//     Its arguments are the JSON object in the message, what it says as "name: value", and for what is required
-//     then guesses by schema. Tools are asked for once a message, all at the same time. What their sources say is
-//     stated in the sources' own words, with a marker behind each sentence; a tool that failed, that a person
-//     refused, or that found nothing is named. Without tools it does
-//     simple arithmetic, finds what was said earlier in the session, looks for the
-//     answer among its instructions and the data sent along, and otherwise says that it
-//     cannot answer.
+//     Its arguments are the JSON object in the message; what it says by name: "id: 7", "id = 7", "id is 7", "id 7";
+//     a choice that it mentions; and the one number, code or quoted text that can be nothing but the one argument
+//     that is left. Nothing is guessed: a tool that lacks something is not called, and the answer says what it needs.
+//     Tools are asked for once a message, all at the same time. What their sources say is stated in the sources' own
+//     words, with a marker behind each sentence; a tool that failed, that a person refused, or that found nothing is
+//     named. Without tools it does simple arithmetic, finds what was said earlier in the session, looks for the
+//     answer among its instructions and the data sent along, and otherwise says that it cannot answer.
 //
 //   - "offline/echo" answers "echo: " and the message, exactly and at once.
 //

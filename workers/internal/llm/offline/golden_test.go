@@ -62,6 +62,13 @@ func scenes() map[string]scene {
 			source(3, "C", "```\nThe tower is `high`, as code."),
 			source(4, "[7] D", "[1][2]"),
 		)}},
+		"when": {"When was the Zorbel Tower built?", []llm.ToolResult{found(
+			source(1, "Z", "The Zorbel Tower is tall.[2] Zorbel Tower was built of 300 stones. The tower was opened in 1912, built by hand."),
+			source(2, "Y", "The Zorbel Tower was built. In 1912 it rained."),
+		)}},
+		"how_tall": {"How tall is the Zorbel Tower?", []llm.ToolResult{found(
+			source(1, "Z", "In 1912 the Zorbel Tower was opened. The Zorbel Tower is tall.[2] The Zorbel Tower has 85 m."),
+		)}},
 		"long_sentence": {"What is long?", []llm.ToolResult{found(source(1, "A", "This is a long "+strings.Repeat("sentence ", 80)+"."))}},
 		"nothing_found": {"Who was it?", []llm.ToolResult{gave("knowledge", `[]`), gave("webSearch", `{"query":"q","results":[]}`)}},
 		"unavailable":   {"Who was it?", []llm.ToolResult{failed("webSearch", "The tool webSearch is not available at the moment.")}},
@@ -81,7 +88,12 @@ func scenes() map[string]scene {
 
 func answerTo(t *testing.T, s scene) string {
 	t.Helper()
-	req := llm.Request{Tools: tools(), Messages: []llm.Message{{Role: llm.RoleUser, Text: s.message}, {Role: llm.RoleAssistant}}}
+	return answerWith(t, tools(), s)
+}
+
+func answerWith(t *testing.T, tools []llm.ToolSpec, s scene) string {
+	t.Helper()
+	req := llm.Request{Tools: tools, Messages: []llm.Message{{Role: llm.RoleUser, Text: s.message}, {Role: llm.RoleAssistant}}}
 	for i := range s.results {
 		req.Messages[1].ToolCalls = append(req.Messages[1].ToolCalls, llm.ToolCall{Name: s.results[i].Name})
 		req.Messages = append(req.Messages, llm.Message{Role: llm.RoleTool, Result: &s.results[i]})

@@ -70,8 +70,11 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	}
 	p := read(req)
 	res := llm.Response{Model: "offline", StopReason: llm.StopEnd, Usage: llm.Usage{InputTokens: promptWords(req)}}
-	if len(p.results) == 0 && !p.remembers() {
-		res.ToolCalls = plan(req.Tools, p.message)
+	if !p.remembers() && !p.asksForHelp() {
+		res.ToolCalls, p.lacks = p.plan()
+	}
+	if len(p.results) > 0 {
+		res.ToolCalls = nil // tools are asked for once a message
 	}
 	if len(res.ToolCalls) > 0 {
 		for i := range res.ToolCalls {
@@ -95,11 +98,13 @@ type prompt struct {
 	earlier []llm.Message // before the message to answer
 	message string
 	data    []byte
+	tools   []llm.ToolSpec
+	lacks   []string         // what tools need that the message does not give
 	results []llm.ToolResult // of tools asked for because of the message
 }
 
 func read(req llm.Request) prompt {
-	p := prompt{system: req.System}
+	p := prompt{system: req.System, tools: req.Tools}
 	i := lastUser(req.Messages)
 	if i < 0 {
 		return p

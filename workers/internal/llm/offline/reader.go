@@ -16,7 +16,8 @@ type reader struct {
 	tool   map[string]bool // words of the tool's name
 	schema schema
 	pairs  []pair
-	rest   string // the text without what is said by name, and without the tool's name
+	args   map[string]any // found so far
+	rest   string         // the text without what is said by name, and without the tool's name
 }
 
 // pair is an argument that is said by name; from and to are all of it in the text.
@@ -43,7 +44,7 @@ var (
 	article   = regexp.MustCompile(`(?i)(?:^|[^\pL\pN])(?:the|an?|this|that|my|your|our|its|his|her|their|no|any)\s+$`)
 	afterAnd  = regexp.MustCompile(`(?i)(?:\s|,)and\s+$`)
 	valueEnd  = regexp.MustCompile(`[;\n]|,(?:\D|$)|[.!?](?:\s|$)`)
-	clauseEnd = regexp.MustCompile(`(?i)\s(?:and|but|because|so|please|with|for|if)\s`)
+	clauseEnd = regexp.MustCompile(`(?i)\s(?:and|but|because|so|please|with|for|if)(?:\s|$)`)
 	joining   = regexp.MustCompile(`(?i)\s+(?:and|with|,)\s*$`)
 )
 
@@ -51,7 +52,7 @@ var (
 var noValues = setOf(`please now because again immediately quickly today only too also but or then once soon wrong right
  missing unknown invalid incorrect correct bad fine ok okay empty field argument parameter value`)
 
-// separators reach no further than this from a name; what stands around it decides about it.
+// around is how far from a name it is decided whether that is said to have a value, in bytes.
 const around = 64
 
 func newReader(text, tool string, s schema) *reader {
@@ -167,13 +168,15 @@ func (r *reader) value(p pair, limit int) (string, int) {
 			raw = raw[:at[0]]
 		}
 	}
+	if isID(p.name) {
+		word := firstWord(raw)
+		return word, p.to + strings.Index(raw, word) + len(word)
+	}
 	if p.weight == bare {
 		raw = properName(raw)
-	} else if isID(p.name) {
-		raw = firstWord(raw)
 	}
-	raw = joining.ReplaceAllString(raw+" ", "")
-	return strings.TrimSpace(raw), p.to + len(strings.TrimRight(raw, " "))
+	raw = strings.TrimRight(joining.ReplaceAllString(raw+" ", ""), " ")
+	return strings.TrimSpace(raw), p.to + len(raw)
 }
 
 func isID(name string) bool { return strings.HasSuffix(strings.ToLower(name), "id") }
@@ -183,26 +186,36 @@ func (r *reader) believable(p pair) bool {
 	behind := clip(r.text[p.to:min(p.to+4*around, len(r.text))], 4*around)
 	s := r.schema.Properties[p.name].plain()
 	word := firstWord(behind)
-	if kind := s.kind(); kind == "array" || kind == "object" {
+	switch kind := s.kind(); {
+	case kind == "array" || kind == "object":
 		return false
-	} else if kind != "string" || len(s.Enum) > 0 {
+	case kind != "string" || len(s.Enum) > 0:
 		_, ok := convert(word, s)
 		return ok
-	}
-	first, _ := utf8.DecodeRuneInString(word)
-	lower := strings.ToLower(word)
-	switch {
-	case strings.ContainsAny(behind[:min(1, len(behind))], `"“`+"`"):
+	case behind != "" && strings.ContainsAny(behind[:1], "\"`") || strings.HasPrefix(behind, "“"):
 		return true
-	case word == "" || !inName(first) || stopWords[lower] || noValues[lower] || r.isName(word) || strings.ContainsAny(word, ":="):
+	case !r.isValue(word):
 		return false
-	case strings.ContainsFunc(word, unicode.IsDigit) || unicode.IsUpper(first):
+	case startsUpper(word) || strings.ContainsFunc(word, unicode.IsDigit):
 		return true
-	case article.MatchString(r.text[max(0, p.from-around):p.from]) || r.tool[strings.ToLower(p.name)] || stopWords[strings.ToLower(p.name)]:
+	case r.isProse(p):
 		return false
 	}
 	next := firstWord(strings.TrimSpace(behind[len(word):]))
 	return p.weight == copula || next == "" || stopWords[strings.ToLower(next)] || r.isName(next)
+}
+
+// isValue reports whether a word can be a value at all.
+func (r *reader) isValue(word string) bool {
+	first, _ := utf8.DecodeRuneInString(word)
+	lower := strings.ToLower(word)
+	return word != "" && inName(first) && !stopWords[lower] && !noValues[lower] && !r.isName(word) && !strings.ContainsAny(word, ":=")
+}
+
+// isProse reports whether an argument's name seems to be just a word of the message: "delete the order at once".
+func (r *reader) isProse(p pair) bool {
+	name := strings.ToLower(p.name)
+	return r.tool[name] || stopWords[name] || article.MatchString(r.text[max(0, p.from-around):p.from])
 }
 
 // isName reports whether a word is an argument's name or one of the tool's.
@@ -229,19 +242,15 @@ func firstWord(text string) string {
 
 // properName gives the first word of a text, and those behind it that begin with a capital if it does.
 func properName(text string) string {
-	var taken []string
-	for _, word := range strings.Fields(text) {
-		first, _ := utf8.DecodeRuneInString(word)
-		if len(taken) > 0 && !(unicode.IsUpper(first) && startsUpper(taken[0])) {
+	end, capital := 0, true
+	for word := range strings.FieldsSeq(text) {
+		if end > 0 && (!capital || !startsUpper(word)) {
 			break
 		}
-		taken = append(taken, word)
+		capital = startsUpper(word)
+		end += strings.Index(text[end:], word) + len(word)
 	}
-	at := 0
-	for _, word := range taken {
-		at += strings.Index(text[at:], word) + len(word)
-	}
-	return text[:at]
+	return text[:end]
 }
 
 func startsUpper(word string) bool {
@@ -249,7 +258,7 @@ func startsUpper(word string) bool {
 	return unicode.IsUpper(first)
 }
 
-// quotes gives what closes each kind of quotes.
+// quotePairs gives what closes each kind of quotes.
 var quotePairs = map[rune]string{'"': `"`, '“': "”", '\'': "'", '`': "`"}
 
 // quoted gives the text in the quotes that a text begins with, and how far they go; 0 if there are none.

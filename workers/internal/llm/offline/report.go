@@ -9,7 +9,7 @@ import (
 )
 
 // fromResults answers from what the tools found: their sources with markers, else what each of them said.
-func fromResults(results []llm.ToolResult, asked []string) string {
+func fromResults(results []llm.ToolResult, asked asked) string {
 	var parts []string
 	if found := fromSources(results, asked); found != "" {
 		parts = append(parts, found)

@@ -21,7 +21,7 @@ type statement struct {
 
 // fromSources states what the sources say of what was asked: the sentences with the most of its words, each as it
 // stands in its source, in the source's own language, with the source's marker right behind it.
-func fromSources(results []llm.ToolResult, asked []string) string {
+func fromSources(results []llm.ToolResult, asked asked) string {
 	var found []statement
 	for _, r := range results {
 		if r.Failed {
@@ -59,13 +59,13 @@ const unquotable = "\"“”„«»[]`\n"
 const leastQuote = 4
 
 // state gives the sentence of a source that answers best.
-func state(s domain.Citation, asked []string) statement {
+func state(s domain.Citation, asked asked) statement {
 	sentence, score := bestSentence(s.CitedText, asked, func(s string) bool { return withoutMarkers(s) != "" })
 	text := withoutMarkers(sentence)
 	if text == "" { // a source that says nothing cannot be cited, only named
 		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
-	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: score}
+	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: asked.weigh(sentence, score)}
 }
 
 // unfenced keeps a source's text from opening code.
@@ -98,25 +98,83 @@ func mark(id int, quote string) string {
 // sentenceEnd is what ends a sentence, whatever the script.
 var sentenceEnd = regexp.MustCompile(`[.!?…]["”’»)]*(?:\[[^\]\n]*\])*(?:\s+|$)|[。！？｡][」』”]*|[؟۔।॥]\s*|\n+`)
 
-// bestSentence gives the first sentence with the most of the words asked for, and how many it has.
-func bestSentence(text string, asked []string, allowed func(string) bool) (best string, score int) {
-	score = -1
-	wanted := make(map[string]bool, len(asked))
-	for _, w := range asked {
-		wanted[w] = true
+// cutSentence gives the sentence that a text begins with, and what follows it.
+func cutSentence(text string) (sentence, rest string) {
+	end := len(text)
+	if at := sentenceEnd.FindStringIndex(text); at != nil {
+		end = at[1]
 	}
+	return strings.TrimSpace(text[:end]), text[end:]
+}
+
+func firstSentence(text string) string {
+	first, _ := cutSentence(strings.TrimSpace(text))
+	return first
+}
+
+// asked is what a question asks for: its words, and the form that an answer is likely to have, if any.
+type asked struct {
+	words map[string]bool
+	form  *regexp.Regexp
+}
+
+var (
+	asksWhen = regexp.MustCompile(`(?i)\b(?:when|(?:what|which)\s+(?:year|date|day|century))\b`)
+	asksSize = regexp.MustCompile(`(?i)\bhow\s+(?:many|much|tall|high|long|old|far|big|large|deep|wide|heavy|fast)\b`)
+	aDate    = regexp.MustCompile(`(?i)\b(?:1\d{3}|20\d{2}|\d+(?:st|nd|rd|th)\s+century|\d+\s+(?:BCE?|AD|CE)|\d{1,2}[./]\d{1,2}[./]\d{2,4}|` +
+		`\d{1,2}\.?\s+(?:January|February|March|April|May|June|July|August|September|October|November|December))\b`)
+	aNumber = regexp.MustCompile(`(?i)\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|hundreds?|thousands?|millions?|billions?)\b`)
+	aYear   = regexp.MustCompile(`(?i)\b(?:in|since|by|until|from|of)\s+(?:1\d{3}|20\d{2})\b`)
+)
+
+func ask(message string) asked {
+	a := asked{words: make(map[string]bool)}
+	for _, w := range words(message) {
+		a.words[w] = true
+	}
+	switch {
+	case asksWhen.MatchString(message):
+		a.form = aDate
+	case asksSize.MatchString(message):
+		a.form = aNumber
+	}
+	return a
+}
+
+// has reports whether a sentence has the form asked for; a year is no size, and a foreign marker's number neither.
+func (a asked) has(sentence string) bool {
+	if a.form == nil {
+		return false
+	}
+	sentence = foreignMarkers.ReplaceAllString(sentence, "")
+	if a.form == aNumber {
+		sentence = aYear.ReplaceAllString(sentence, "")
+	}
+	return a.form.MatchString(sentence)
+}
+
+// weigh makes the form asked for outweigh one word of a sentence that has so many.
+func (a asked) weigh(sentence string, words int) int {
+	if a.has(sentence) {
+		return 2*words + 3
+	}
+	return 2 * words
+}
+
+// bestSentence gives the first sentence with the most of the words asked for, and how many it has;
+// the form asked for counts too.
+func bestSentence(text string, asked asked, allowed func(string) bool) (best string, score int) {
+	score = -1
+	most := -1
 	for text != "" {
-		end := len(text)
-		if at := sentenceEnd.FindStringIndex(text); at != nil {
-			end = at[1]
-		}
-		sentence := strings.TrimSpace(text[:end])
-		text = text[end:]
+		var sentence string
+		sentence, text = cutSentence(text)
 		if sentence == "" || (allowed != nil && !allowed(sentence)) {
 			continue
 		}
-		if n := overlap(words(sentence), wanted); n > score {
-			best, score = sentence, n
+		n := overlap(words(sentence), asked.words)
+		if weight := asked.weigh(sentence, n); weight > most {
+			best, score, most = sentence, n, weight
 		}
 	}
 	return best, score

@@ -9,7 +9,7 @@ import (
 
 var (
 	number     = regexp.MustCompile(`^-?\d+(?:\.\d+)?$`)
-	thousands  = regexp.MustCompile(`^-?\d{1,3}(?:,\d{3})+(?:\.\d+)?$`)
+	grouped    = regexp.MustCompile(`^-?\d{1,3}(?:,\d{3})+(?:\.\d+)?$`)
 	emailValue = regexp.MustCompile(`[^\s<>"',;:]+@[^\s<>"',;]+\.\pL{2,}`)
 	urlValue   = regexp.MustCompile(`https?://[^\s<>"')]+`)
 	dateValue  = regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}\b`)
@@ -66,7 +66,7 @@ func numbersIn(text string, s schema) []string {
 	var found []string
 	for _, token := range tokens(text) {
 		token = strings.Trim(token, "$€£%+")
-		if thousands.MatchString(token) {
+		if grouped.MatchString(token) {
 			token = strings.ReplaceAll(token, ",", "")
 		}
 		if !number.MatchString(token) {
@@ -156,12 +156,26 @@ func choice(enum []json.RawMessage, fits func(string) bool) (any, bool) {
 	return chosen, n == 1
 }
 
-// chosen gives the one choice of an enumeration that the message mentions; words of the tool's name mention none.
-func (r *reader) chosen(_ string, s schema) (any, bool) {
+// chosen gives the one choice of an enumeration that the message mentions, unless it may be meant for another argument;
+// words of the tool's name mention none.
+func (r *reader) chosen(name string, s schema) (any, bool) {
 	return choice(s.Enum, func(c string) bool {
 		lower := strings.ToLower(c)
-		return len(c) > 1 && !stopWords[lower] && !r.tool[lower] && mentions(r.rest, c)
+		return len(c) > 1 && !stopWords[lower] && !r.tool[lower] && mentions(r.rest, c) && !r.elsewhere(name, c)
 	})
+}
+
+// elsewhere reports whether another argument that is not found yet has a choice too.
+func (r *reader) elsewhere(name, value string) bool {
+	for other, s := range r.schema.Properties {
+		if _, given := r.args[other]; given || other == name {
+			continue
+		}
+		if _, ok := choice(s.plain().Enum, func(c string) bool { return strings.EqualFold(c, value) }); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // formed gives the one text of the message that looks like what an argument must look like.
