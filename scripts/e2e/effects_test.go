@@ -85,6 +85,8 @@ func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // every run is polled
+	// A slow machine takes its time until every run is at its point: no statement may give up meanwhile.
+	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=25000")
 	c.model.follow(pays)
 	in := c.ingress(t)
 	gate := newGates(t, c, "entry", "flip", "outcome", "step")
@@ -98,7 +100,7 @@ func strikeEffects(t *testing.T, role, signal string) {
 			runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
 		}
 	}
-	eventually(t, 9*time.Second, "two runs at each point", func() bool {
+	eventually(t, 20*time.Second, "two runs at each point", func() bool {
 		at := receiver.waiting("arrived") + receiver.waiting("counted")
 		for _, point := range []string{"entry", "flip", "outcome", "step"} {
 			at += gate.waiting(t, point)
