@@ -102,7 +102,6 @@ const noModel = "must be offline, offline/echo, or a model of openai or anthropi
 
 func checkFallbacks(p *problems, models []string) {
 	const path = "fallbackModels"
-	p.count(path, len(models), fallbacksMost)
 	for i, model := range models[:min(len(models), fallbacksMost)] {
 		at := element(path, i)
 		switch {
@@ -112,6 +111,7 @@ func checkFallbacks(p *problems, models []string) {
 			p.add(at, codeDuplicate, "is given twice")
 		}
 	}
+	p.count(path, len(models), fallbacksMost) // last: a list's own problem would hide those of its entries
 }
 
 func checkCallers(p *problems, callers []domain.CallerKind) {

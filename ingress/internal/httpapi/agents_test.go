@@ -91,7 +91,7 @@ func TestCreateAgent(t *testing.T) {
 		"two of a name":        {endpoint(`{"name":"a","method":"GET","url":"https://a.b"},{"name":"a","method":"GET","url":"https://a.b"}`), "tools.httpRequest.endpoints[1].name:duplicate"},
 		"schema beyond floats": {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"maximum":1e999}}`), e + ".inputSchema:invalid_value"},
 		"fallbacks": {
-			prompt("fallbackModels", `["foo","","offline","offline/echo"]`), "fallbackModels:too_long",
+			prompt("fallbackModels", `["foo","","offline","offline/echo"]`), "fallbackModels[0]:invalid_value fallbackModels[1]:invalid_value fallbackModels:too_long",
 		},
 		"bad fallbacks": {
 			prompt("fallbackModels", `["foo","","offline"]`), "fallbackModels[0]:invalid_value fallbackModels[1]:invalid_value",

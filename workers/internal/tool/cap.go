@@ -78,8 +78,8 @@ func capSources(sources []domain.Citation) []domain.Citation {
 		if len(s.URL) > maxSourceAddr { // cut it would lead elsewhere
 			continue
 		}
-		s.Title = cutRunes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)
-		s.CitedText = cutBytes(cutRunes(strings.ToValidUTF8(s.CitedText, "\uFFFD"), maxPassage), room)
+		s.Title = CutRunes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)
+		s.CitedText = cutBytes(CutRunes(strings.ToValidUTF8(s.CitedText, "\uFFFD"), maxPassage), room)
 		room -= len(s.CitedText)
 		kept = append(kept, s)
 	}
@@ -98,7 +98,8 @@ func cutBytes(text string, most int) string {
 	return text[:most]
 }
 
-func cutRunes(text string, most int) string {
+// CutRunes gives the first characters of a text.
+func CutRunes(text string, most int) string {
 	for n := range text {
 		if most == 0 {
 			return text[:n]

@@ -78,7 +78,7 @@ func (a *answer) showJSON(ctx context.Context, v any, hide *redact.Redactor) {
 	case len(shown) <= maxShown:
 		a.Body = json.RawMessage(shown)
 	default:
-		a.Body, a.Truncated = cut(string(shown)), true
+		a.Body, a.Truncated = cut(string(shown), maxShown), true
 	}
 }
 
@@ -89,7 +89,7 @@ func (a *answer) show(contentType string, body []byte, clean func(string) string
 	case len(body) == 0:
 	case isJSON(kind), isText(kind, body):
 		text := clean(string(body))
-		a.Body, a.Truncated = cut(text), len(text) > maxShown
+		a.Body, a.Truncated = cut(text, maxShown), len(text) > maxShown
 	default:
 		a.Note = fmt.Sprintf("The body is not text and not shown: %d bytes were read.", len(body))
 	}
@@ -132,17 +132,13 @@ func isText(kind string, body []byte) bool {
 }
 
 // cut gives the first part of a long text, without half a character at its end.
-func cut(text string) string {
-	if len(text) <= maxShown {
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxShown], "")
+	return strings.ToValidUTF8(text[:most], "")
 }
 
 func shortHeader(hide *redact.Redactor, value string) string {
-	value = hide.Text(value)
-	if len(value) > maxHeader {
-		return strings.ToValidUTF8(value[:maxHeader], "")
-	}
-	return value
+	return cut(hide.Text(value), maxHeader)
 }

@@ -23,15 +23,3 @@ func visible(text string) string {
 		}
 	}, strings.ToValidUTF8(text, ""))
 }
-
-// cut gives the first characters of a text.
-func cut(text string, most int) string {
-	n := 0
-	for at := range text {
-		if n == most {
-			return text[:at]
-		}
-		n++
-	}
-	return text
-}

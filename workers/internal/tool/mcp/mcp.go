@@ -142,7 +142,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
 	case errors.As(err, &answered) && !slices.Contains(ownCodes, answered.Code):
-		return failed("The server refused the call: " + cut(d.hide.Text(clean(answered.Message)), maxDescription))
+		return failed("The server refused the call: " + tool.CutRunes(d.hide.Text(clean(answered.Message)), maxDescription))
 	case refused(d.status):
 		return failed("The server " + statusError(d.status).words() + ".")
 	case d.err == nil && d.status >= http.StatusMultipleChoices:

@@ -3,6 +3,7 @@ package mcp
 import (
 	"regexp"
 
+	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/redact"
 )
 
@@ -23,7 +24,9 @@ type cleaner struct {
 func (c *cleaner) text(text string) string { return c.hide.Text(visible(text)) }
 
 // prose gives a text for readers.
-func (c *cleaner) prose(text string) string { return cut(c.hide.Text(clean(text)), maxDescription) }
+func (c *cleaner) prose(text string) string {
+	return tool.CutRunes(c.hide.Text(clean(text)), maxDescription)
+}
 
 // schema gives a schema, or a list of them, with clean texts.
 func (c *cleaner) schema(value any) any {
