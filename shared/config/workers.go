@@ -26,6 +26,7 @@ type Workers struct {
 	BraveAPIKey       string   `name:"brave-api-key" env:"BRAVE_API_KEY" help:"Key for Brave Search."`
 	TavilyAPIKey      string   `name:"tavily-api-key" env:"TAVILY_API_KEY" help:"Key for Tavily."`
 	WikipediaURL      string   `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki that is searched when no search service is set."`
+	Sandbox
 }
 
 const (
@@ -66,7 +67,7 @@ func (w Workers) Check() error {
 			return err
 		}
 	}
-	return nil
+	return w.Sandbox.Check()
 }
 
 // RunMaxCostMicros is RunMaxCost in millionths, as runs count theirs.

@@ -10,9 +10,10 @@ import (
 
 // Kinds of tools: each has a subject and a queue group of its own.
 const (
-	ToolWebSearch   = "webSearch"
-	ToolHTTPRequest = "httpRequest"
-	ToolMCP         = "mcp"
+	ToolWebSearch     = "webSearch"
+	ToolHTTPRequest   = "httpRequest"
+	ToolMCP           = "mcp"
+	ToolCodeExecution = "codeExecution"
 )
 
 // Subject and headers of tool calls.
@@ -56,7 +57,7 @@ type ToolRequest struct {
 	EffectKey string          `json:"effectKey,omitempty"` // set when the effect ledger has the call
 }
 
-// ToolReply is the answer to a request. Without a Failure the call was carried out.
+// ToolReply is the answer to a request. Without a Failure the call was carried out; with one, Output may say more of it.
 type ToolReply struct {
 	Output  json.RawMessage   `json:"output,omitempty"`
 	Sources []domain.Citation `json:"sources,omitempty"`

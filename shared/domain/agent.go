@@ -34,7 +34,7 @@ type Template struct {
 // Tools is an agent's tool set; a tool that was never named is absent.
 type Tools struct {
 	WebSearch     *Switch          `json:"webSearch,omitempty"`
-	CodeExecution *Switch          `json:"codeExecution,omitempty"`
+	CodeExecution *CodeTool        `json:"codeExecution,omitempty"`
 	Knowledge     *KnowledgeTool   `json:"knowledge,omitempty"`
 	HTTPRequest   *HTTPRequestTool `json:"httpRequest,omitempty"`
 	MCP           *MCPTool         `json:"mcp,omitempty"`
@@ -45,6 +45,14 @@ type Tools struct {
 type Switch struct {
 	Enabled  bool     `json:"enabled"`
 	Approval Approval `json:"approval,omitempty"`
+}
+
+// CodeTool lets an agent run Python in a sandbox, each call in a new one. With KeepFiles the calls of a session share a
+// working folder: what one leaves there the next finds, for as long as the session is kept.
+type CodeTool struct {
+	Enabled   bool     `json:"enabled"`
+	Approval  Approval `json:"approval,omitempty"`
+	KeepFiles bool     `json:"keepFiles,omitempty"`
 }
 
 // KnowledgeTool lets an agent search its organization's documents: all, or only those listed.

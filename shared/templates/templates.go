@@ -75,7 +75,7 @@ How you work:
 - If the code fails, read the error, mend it and run it again; say so if you cannot.
 
 How you answer: the result first, with its unit and a sensible number of digits; then a short table if there are several numbers; then how it was calculated, in a few lines; then what could change the result. Do not claim a cause from a correlation, and say when a sample is too small to conclude anything.`,
-		Tools: domain.Tools{CodeExecution: on()},
+		Tools: domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}},
 		SuggestedMessages: []string{
 			"What are mean, median and standard deviation of 12, 15, 9, 22, 17, 14, 80?",
 			"I pay back 18,000 at 4.2 % in 48 months. What is the monthly rate, and what does it cost in all?",

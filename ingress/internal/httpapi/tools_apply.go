@@ -15,7 +15,7 @@ func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *problems
 		t.WebSearch = applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch)
 	}
 	if b.CodeExecution.Set {
-		t.CodeExecution = applySwitch(p, "tools.codeExecution", b.CodeExecution.Value, t.CodeExecution)
+		t.CodeExecution = b.CodeExecution.Value.apply(p, t.CodeExecution)
 	}
 	if b.Knowledge.Set {
 		t.Knowledge = b.Knowledge.Value.apply(p, t.Knowledge)
@@ -48,6 +48,14 @@ func applySwitch(p *problems, path string, b switchBody, old *domain.Switch) *do
 	t := before(p, path, b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
 	t.Approval = b.Approval.or(t.Approval)
+	return t
+}
+
+func (b *codeBody) apply(p *problems, old *domain.CodeTool) *domain.CodeTool {
+	t := before(p, "tools.codeExecution", b.Enabled, old)
+	t.Enabled = b.Enabled.or(t.Enabled)
+	t.Approval = b.Approval.or(t.Approval)
+	t.KeepFiles = b.KeepFiles.or(t.KeepFiles)
 	return t
 }
 

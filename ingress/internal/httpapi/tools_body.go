@@ -34,7 +34,7 @@ const hidden = "***"
 // toolsBody is the tools that a request names. An option left out keeps its value.
 type toolsBody struct {
 	WebSearch     optional[switchBody]    `json:"webSearch"`
-	CodeExecution optional[switchBody]    `json:"codeExecution"`
+	CodeExecution optional[codeBody]      `json:"codeExecution"`
 	Knowledge     optional[knowledgeBody] `json:"knowledge"`
 	HTTPRequest   optional[httpBody]      `json:"httpRequest"`
 	MCP           optional[mcpBody]       `json:"mcp"`
@@ -44,6 +44,12 @@ type toolsBody struct {
 type switchBody struct {
 	Enabled  optional[bool]            `json:"enabled"`
 	Approval optional[domain.Approval] `json:"approval"`
+}
+
+type codeBody struct {
+	Enabled   optional[bool]            `json:"enabled"`
+	Approval  optional[domain.Approval] `json:"approval"`
+	KeepFiles optional[bool]            `json:"keepFiles"`
 }
 
 type knowledgeBody struct {

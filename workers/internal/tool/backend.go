@@ -9,7 +9,7 @@ import (
 
 // Backend carries the calls of one kind of tool out, in a tool worker; safe for concurrent use.
 type Backend interface {
-	// Kind is one of the contract's: webSearch, httpRequest, mcp.
+	// Kind is one of the contract's: webSearch, httpRequest, mcp, codeExecution.
 	Kind() string
 	// Call carries a call out. Its error is an *Error, ctx's, or internal: then the model is told no more than that
 	// the tool failed. After Sending was called, an error other than an *Error with NotSent means that nobody knows
@@ -37,7 +37,31 @@ type Request struct {
 	Sending func(ctx context.Context) error
 	// Keep keeps a text that was read and gives its source id.
 	Keep func(ctx context.Context, source domain.Source) (id string, err error)
+	// Files are those of the run's session.
+	Files Files
 }
+
+// Files are what tool calls of a session have made, and where a call's own are kept.
+type Files interface {
+	// Session gives the newest file of each name that the session's calls before this one have left, by name. It is the
+	// same whenever this call is made again.
+	Session(ctx context.Context) ([]domain.File, error)
+	// Read gives the content of a file of the session.
+	Read(ctx context.Context, file domain.File) ([]byte, error)
+	// Keep keeps what the call has made in place of what it had kept before, all or nothing. removed are names that are no
+	// longer among the session's files. It fails with ErrStale, or with ErrFilesFull.
+	Keep(ctx context.Context, made []NewFile, removed []string) ([]domain.File, error)
+}
+
+// NewFile is a file that a call has made.
+type NewFile struct {
+	Name     string // in the working folder, with slashes
+	MIMEType string
+	Content  []byte
+}
+
+// ErrFilesFull says that the organization keeps as many bytes of files as it may.
+var ErrFilesFull = errors.New("the organization's files take up all the space that they may")
 
 // ErrStale says that the run is no longer held by whoever asked: nothing may be sent for it.
 var ErrStale = errors.New("the run is no longer held under this fence")

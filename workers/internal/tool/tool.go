@@ -50,6 +50,9 @@ type Error struct {
 	Retryable bool
 	NotSent   bool  // of a call with a side effect: it is certain that nothing left
 	Err       error // internal cause, may be nil
+	// Output is what there is to show of the failed call, for model and caller: a JSON object whose key "error" is text.
+	// Nil is {"error": Message}.
+	Output json.RawMessage
 }
 
 // Error gives the public message.

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kinds of sandboxes.
+const (
+	SandboxBubblewrap = "bubblewrap"
+	SandboxGVisor     = "gvisor"
+	SandboxOff        = "off"
+)
+
+// Sandbox are the settings of the sandboxes that agents' code runs in. Limits are those of one call.
+type Sandbox struct {
+	SandboxKind          string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"What code is run in: bubblewrap, gvisor, or off to run none."`
+	SandboxConcurrency   int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Calls that run code at a time; 0: two for each core, at least 4."`
+	SandboxWarm          int           `name:"sandbox-warm" env:"SANDBOX_WARM" default:"-1" help:"Sandboxes kept ready for the next calls; -1: as many as run at a time, at most 8."`
+	SandboxCPU           time.Duration `name:"sandbox-cpu" env:"SANDBOX_CPU" default:"10s" help:"CPU time of a call, of all its processes together."`
+	SandboxWall          time.Duration `name:"sandbox-wall" env:"SANDBOX_WALL" default:"30s" help:"Time that a call may take."`
+	SandboxMemory        int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Bytes of memory of a call, of all its processes together."`
+	SandboxProcesses     int           `name:"sandbox-processes" env:"SANDBOX_PROCESSES" default:"64" help:"Processes and threads of a call."`
+	SandboxFiles         int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Bytes of the files in a call's working folder."`
+	SandboxOutput        int64         `name:"sandbox-output" env:"SANDBOX_OUTPUT" default:"1048576" help:"Bytes that a call may print."`
+	FilesPerOrganization int64         `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Bytes of files that an organization's runs may keep together."`
+}
+
+const (
+	minSandboxMemory    = 64 << 20
+	minSandboxProcesses = 8
+	minSandboxFiles     = 1 << 20
+	minSandboxOutput    = 4 << 10
+	maxSandboxFiles     = 1 << 30
+	maxSandboxOutput    = 16 << 20
+	maxSandboxWall      = 10 * time.Minute
+)
+
+// Check reports the first setting that makes no sense. What is zero is the default.
+func (s Sandbox) Check() error {
+	switch s.SandboxKind {
+	case "", SandboxBubblewrap, SandboxGVisor, SandboxOff:
+	default:
+		return fmt.Errorf("SANDBOX must be bubblewrap, gvisor or off, not %q", s.SandboxKind)
+	}
+	switch {
+	case s.SandboxConcurrency < 0:
+		return fmt.Errorf("SANDBOX_CONCURRENCY must not be negative: %d", s.SandboxConcurrency)
+	case s.SandboxWarm < -1:
+		return fmt.Errorf("SANDBOX_WARM must be at least -1, not %d", s.SandboxWarm)
+	case s.SandboxCPU != 0 && s.SandboxCPU < 100*time.Millisecond:
+		return fmt.Errorf("SANDBOX_CPU must be at least 100ms, not %s", s.SandboxCPU)
+	case s.SandboxWall != 0 && (s.SandboxWall < 100*time.Millisecond || s.SandboxWall > maxSandboxWall):
+		return fmt.Errorf("SANDBOX_WALL must be between 100ms and %s, not %s", maxSandboxWall, s.SandboxWall)
+	case s.SandboxMemory != 0 && s.SandboxMemory < minSandboxMemory:
+		return fmt.Errorf("SANDBOX_MEMORY must be at least %d, not %d", minSandboxMemory, s.SandboxMemory)
+	case s.SandboxProcesses != 0 && s.SandboxProcesses < minSandboxProcesses:
+		return fmt.Errorf("SANDBOX_PROCESSES must be at least %d, not %d", minSandboxProcesses, s.SandboxProcesses)
+	case s.SandboxFiles != 0 && (s.SandboxFiles < minSandboxFiles || s.SandboxFiles > maxSandboxFiles):
+		return fmt.Errorf("SANDBOX_FILES must be between %d and %d, not %d", minSandboxFiles, maxSandboxFiles, s.SandboxFiles)
+	case s.SandboxOutput != 0 && (s.SandboxOutput < minSandboxOutput || s.SandboxOutput > maxSandboxOutput):
+		return fmt.Errorf("SANDBOX_OUTPUT must be between %d and %d, not %d", minSandboxOutput, maxSandboxOutput, s.SandboxOutput)
+	case s.FilesPerOrganization < 0:
+		return fmt.Errorf("FILES_PER_ORGANIZATION must not be negative: %d", s.FilesPerOrganization)
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+package domain
+
+// File is a file that a tool call of a run has made, kept as long as the run.
+type File struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"` // in the working folder, as in "plot.png" or "out/table.csv"
+	MIMEType  string `json:"mimeType"`
+	Bytes     int64  `json:"bytes"`
+	SHA256    string `json:"sha256"` // of the content, in hex
+	RunID     string `json:"runId"`
+	CallID    string `json:"toolCallId"`
+	CreatedAt Time   `json:"createdAt"`
+}
