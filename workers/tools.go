@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"errors"
 	"fmt"
 
 	"parley/shared/outbound"
@@ -35,10 +36,32 @@ func (w *Workers) setUpTools() error {
 	if err != nil {
 		return fmt.Errorf("setting up web search: %w", err)
 	}
-	w.tools, err = toolserver.New(toolserver.Config{Concurrency: w.cfg.ToolConcurrency}, toolserver.Deps{
-		Bus: w.deps.Bus, Records: w.deps.Store, Ledger: w.deps.Store, Verifier: signer,
-		Backends: []tool.Backend{search, httprequest.New(client, open), mcp.New(client, open)},
-		Metrics:  w.deps.Metrics, Log: w.deps.Log,
+	backends := []tool.Backend{search, httprequest.New(client, open), mcp.New(client, open)}
+	if w.setUpSandbox(); w.code != nil {
+		backends = append(backends, w.code.tool(w.cfg.Sandbox))
+	}
+	w.tools, err = toolserver.New(toolserver.Config{
+		Concurrency: w.cfg.ToolConcurrency, FilesPerOrganization: w.cfg.FilesPerOrganization,
+	}, toolserver.Deps{
+		Bus: w.deps.Bus, Records: w.deps.Store, Files: w.deps.Store, Ledger: w.deps.Store, Verifier: signer,
+		Backends: backends, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
+}
+
+// setUpSandbox opens the sandbox that is set. Where it does not work, this process runs no code, and says so: other tools are
+// not to suffer for it, and there is nothing weaker to run code in.
+func (w *Workers) setUpSandbox() {
+	w.code, w.noCode = openCodeRunner(w.cfg.Sandbox, func(err error) {
+		w.deps.Log.Error().Err(err).Str("sandbox", w.cfg.SandboxKind).Msg("no sandbox can be kept ready")
+	})
+	switch {
+	case errors.Is(w.noCode, errSandboxOff):
+		w.deps.Log.Info().Msg("codeExecution is not served: SANDBOX is off")
+	case w.noCode != nil:
+		w.deps.Log.Error().Err(w.noCode).Str("sandbox", w.cfg.SandboxKind).Msg("codeExecution is not served: the sandbox does not work here")
+	default:
+		w.deps.Log.Info().Str("sandbox", w.code.backend.Name()).Int("concurrency", sandboxSlots(w.cfg.Sandbox)).
+			Strs("notes", w.code.backend.Notes()).Msg("sandbox ready")
+	}
 }

@@ -47,6 +47,9 @@ const (
 	retryBudget  = 20 // model calls that are made again, in a row, before successes must earn more
 )
 
+// sandboxQueueTime is how long a call may wait for a sandbox.
+const sandboxQueueTime = 90 * time.Second
+
 // stopTime is enough for runs in hand to finish or be put back, and then for the tool calls of others.
 const stopTime = 50 * time.Second
 
@@ -77,6 +80,8 @@ type Workers struct {
 	runner *runner.Runner     // of the role agent, else nil
 	caller *bus.ToolCaller    // of the role agent, else nil
 	tools  *toolserver.Server // of the role tool, else nil
+	code   *codeRunner        // of the role tool, where there is a sandbox
+	noCode error              // why there is none
 }
 
 // New checks the settings.
@@ -145,7 +150,7 @@ func (w *Workers) setUpAgent() error {
 	if w.caller, err = w.deps.Bus.NewToolCaller(); err != nil {
 		return fmt.Errorf("setting up tools: %w", err)
 	}
-	budget := llm.NewBudget(retryBudget)
+	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	w.runner, err = runner.New(runner.Config{
 		Concurrency: w.cfg.WorkerConcurrency, Window: w.cfg.OrgDispatchWindow,
 		Limits: agentloop.Limits{
@@ -154,8 +159,10 @@ func (w *Workers) setUpAgent() error {
 		Price: prices.Cost, Retry: budget.Spend, Earn: budget.Earn,
 	}, runner.Deps{
 		Runs: w.deps.Store, Records: w.deps.Store, Parking: w.deps.Store,
-		Tools: toolset.New(w.caller, signer, w.deps.Store, w.deps.Store),
-		Bus:   w.deps.Bus, Models: w.models, Metrics: w.deps.Metrics, Log: w.deps.Log,
+		Tools: toolset.New(w.caller, signer, w.deps.Store, w.deps.Store, toolset.Code{
+			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
+		}),
+		Bus: w.deps.Bus, Models: w.models, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
 }
@@ -167,6 +174,9 @@ func (w *Workers) DefaultModel() string { return w.models.Default() }
 func (w *Workers) Run(ctx context.Context) error {
 	if w.caller != nil {
 		defer w.caller.Close()
+	}
+	if w.code != nil {
+		defer func() { _ = w.code.close() }() // what it ends has ended with the calls
 	}
 	group := lifecycle.Group{StopTimeout: stopTime}
 	// What is added first stops last: an agent worker's runs may need tools until they are finished.

@@ -57,14 +57,15 @@ type everything struct {
 	options
 	automationFlags
 	waitingFlags
+	codeFlags
 }
 
 // Validate is called by kong.
 func (e *everything) Validate() error {
-	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check())
+	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check(), e.codeFlags.check())
 }
 
 // Run measures and writes the report.
 func (e *everything) Run(ctx context.Context) error {
-	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags)
+	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags)
 }

@@ -20,6 +20,7 @@ type commands struct {
 	All        everything `cmd:"" default:"withargs" help:"All measurements (the default)."`
 	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time a run."`
 	Waiting    waiting    `cmd:"" help:"Waiting requests and open streams: the memory that each costs the ingress, whether each is answered, and how fast tokens reach streams."`
+	Code       code       `cmd:"" help:"Calls of codeExecution beside a bare bubblewrap with Python."`
 
 	FloorIngress floorIngress `cmd:"" hidden:""`
 	FloorWorker  floorWorker  `cmd:"" hidden:""`

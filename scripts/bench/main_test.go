@@ -35,6 +35,7 @@ func quick(t *testing.T) *everything {
 			Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15, WarmUp: 0.05, Sides: []string{report.Floor, report.Parley},
 		},
 		waitingFlags: waitingFlags{Waiters: 8, Streams: 6, WaitingRounds: 1},
+		codeFlags:    codeFlags{CodeCalls: 2, CodeRounds: 2},
 	}
 }
 

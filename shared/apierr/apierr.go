@@ -33,6 +33,7 @@ const (
 	Erased                 Code = "erased"
 	PayloadTooLarge        Code = "payload_too_large"
 	UnsupportedMediaType   Code = "unsupported_media_type"
+	RangeNotSatisfiable    Code = "range_not_satisfiable"
 	IdempotencyKeyReused   Code = "idempotency_key_reused"
 	RateLimited            Code = "rate_limited"
 	BudgetExceeded         Code = "budget_exceeded"

@@ -5,12 +5,21 @@ import (
 	"sync"
 )
 
-// toolPlaces shares a worker's slots among the owners of calls. A slot that gets free goes to the waiting owner with the
-// fewest calls in hand, the one who has waited longest among equals: so while others wait, nobody keeps more than an
-// equal share. An eighth of the slots, but for fewer than four, no owner gets who has all others, so that a newcomer need
-// not wait for the end of somebody's long calls; and nobody fills more than half of the queue.
+// toolPlaces shares a worker's slots among the owners of calls.
+//
+// A slot that gets free goes to the waiting owner with the fewest calls in hand, the one who has waited longest among
+// equals. Calls are never taken back, so an owner who came first may have more than the others until calls of its own
+// have ended; from then on, while others wait, nobody has more than an equal share.
+//
+// An eighth of the slots, at least one where there are two or more, no owner gets who has all others: a newcomer need not
+// wait for the end of somebody's long calls, unless yet others came before. So two slots are never one owner's; who is
+// alone on a worker with two uses one.
+//
+// The queue is divided among the owners who wait, and among two if there is but one. Who came when there were fewer may
+// have more waiting than that, and adds none; so the queue may get longer for those who came later, up to twice as long.
 type toolPlaces struct {
 	slots, queue, most int
+	observe            func(running, waiting int) // under the lock, so that the last word is the latest
 
 	mu      sync.Mutex
 	closed  bool
@@ -27,26 +36,31 @@ type toolTurn struct {
 	begun bool // under the places' lock
 }
 
-func newToolPlaces(slots, queue int) *toolPlaces {
-	slots, queue = max(slots, 1), max(queue, 0)
-	most := slots
-	if slots >= 4 {
-		most = slots - max(slots/8, 1)
+func newToolPlaces(cfg ToolServing) *toolPlaces {
+	slots := max(cfg.Slots, 1)
+	p := &toolPlaces{slots: slots, queue: max(cfg.Queue, 0), most: slots, observe: cfg.Observe, held: map[string]int{}, idle: make(chan struct{})}
+	if slots > 1 && cfg.Owner != nil {
+		p.most = slots - max(slots/8, 1)
 	}
-	return &toolPlaces{slots: slots, queue: queue, most: most, held: map[string]int{}, idle: make(chan struct{})}
+	if p.observe == nil {
+		p.observe = func(int, int) {}
+	}
+	p.tell()
+	return p
 }
 
 // ask gives a turn to a call, at once or in the queue; nil when there is no place for it.
 func (p *toolPlaces) ask(owner string) *toolTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.tell()
 	turn := &toolTurn{owner: owner, begin: make(chan struct{})}
 	switch {
 	case p.closed:
 		return nil
 	case p.running < p.slots && p.held[owner] < p.most: // nobody waits who could have it: see next
 		p.begin(turn)
-	case len(p.waiting) < p.queue && p.waitingOf(owner) < (p.queue+1)/2:
+	case p.queues(owner):
 		p.waiting = append(p.waiting, turn)
 	default:
 		return nil
@@ -59,6 +73,7 @@ func (p *toolPlaces) leave(turn *toolTurn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.tellIdle()
+	defer p.tell()
 	if !turn.begun {
 		p.waiting = slices.DeleteFunc(p.waiting, func(t *toolTurn) bool { return t == turn })
 		return
@@ -89,6 +104,19 @@ func (p *toolPlaces) close() (idle <-chan struct{}) {
 	return p.idle
 }
 
+// tell says how many calls there are now; it is called under p's lock.
+func (p *toolPlaces) tell() { p.observe(p.running, len(p.waiting)) }
+
+// queues reports whether one more call of an owner may wait.
+func (p *toolPlaces) queues(owner string) bool {
+	waiting := map[string]int{owner: 0}
+	for _, turn := range p.waiting {
+		waiting[turn.owner]++
+	}
+	owners := max(len(waiting), 2)
+	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
+}
+
 // tellIdle is called under p's lock, as the following are. No turn begins or waits after the last one was given back.
 func (p *toolPlaces) tellIdle() {
 	if p.closed && p.running == 0 && len(p.waiting) == 0 {
@@ -112,13 +140,4 @@ func (p *toolPlaces) next() int {
 		}
 	}
 	return found
-}
-
-func (p *toolPlaces) waitingOf(owner string) (n int) {
-	for _, turn := range p.waiting {
-		if turn.owner == owner {
-			n++
-		}
-	}
-	return n
 }

@@ -1,10 +1,16 @@
 package bus
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// places are shared among owners.
+func places(slots, queue int) ToolServing {
+	return ToolServing{Slots: slots, Queue: queue, Owner: func(ToolMessage) (string, bool) { return "", true }}
+}
 
 //nolint:dupword // a step that comes twice is meant twice
 func TestPlacesAreShared(t *testing.T) {
@@ -18,13 +24,16 @@ func TestPlacesAreShared(t *testing.T) {
 		"no queue":                       {2, 0, "a=a b=b c! -a= c=c"},
 		"an eighth is kept for others":   {8, 4, "a=a a=a a=a a=a a=a a=a a=a a= b=b c= -b=c -a=a"},
 		"fewest first":                   {4, 8, "a=a a=a a=a b=b a= a= b= c= -a=c -a=a -a=a -c=b"},
-		"half of the queue":              {1, 4, "a=a a= a= a! b= b= b! c!"},
+		"parts of the queue":             {1, 4, "a=a a= a= a! b= b= b! c= c= c! d= d! e= e! f! a! -a=a"},
+		"none behind no queue":           {1, 0, "a=a b! c!"},
+		"two slots are never one's":      {2, 2, "a=a a= b=b -b= -a=a"},
+		"nor are three":                  {3, 2, "a=a a=a a= b=b -b= b=b -a=a"},
 		"whoever waits is not passed by": {2, 4, "a=a b=b c= -a=c d= -b=d"},
 		"leaving the queue":              {1, 2, "a=a b= ~b= c= -a=c"},
 		"equal ones in their order":      {1, 8, "x=x c= b= a= c= -x=c -c=b -b=a -a=c"},
 		"none of another's cap":          {4, 4, "a=a a=a a=a a= a= b=b -b= -a=a"},
 	} {
-		p := newToolPlaces(c.slots, c.queue)
+		p := newToolPlaces(places(c.slots, c.queue))
 		turns := map[string][]*toolTurn{}
 		var all []*toolTurn
 		begun := map[*toolTurn]bool{}
@@ -65,7 +74,7 @@ func TestPlacesAreShared(t *testing.T) {
 
 func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 	t.Parallel()
-	p := newToolPlaces(1, 1)
+	p := newToolPlaces(places(1, 1))
 	running, waiting := p.ask("a"), p.ask("b")
 	idle := p.close()
 	if p.ask("c") != nil {
@@ -81,5 +90,64 @@ func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 	}
 	<-idle
 	<-p.close() // again
-	<-newToolPlaces(1, 1).close()
+	<-newToolPlaces(places(1, 1)).close()
+}
+
+// TestNobodyHoldsMoreThanAShare has owners who always want more than there is, whose calls all take as long: whatever the
+// number of slots, a newcomer begins by the end of the calls that were begun before it came, and from then on nobody has
+// more than an equal share.
+func TestNobodyHoldsMoreThanAShare(t *testing.T) {
+	t.Parallel()
+	for _, slots := range []int{1, 2, 3, 4, 5, 8, 16} {
+		for owners := 2; owners <= 3; owners++ {
+			p := newToolPlaces(places(slots, 24))
+			var all []*toolTurn
+			ask := func(owner string) {
+				for range 2 * slots { // more than it gets, and than fits its part of the queue
+					if turn := p.ask(owner); turn != nil {
+						all = append(all, turn)
+					}
+				}
+			}
+			ask("a") // is alone for a while
+			for n := 1; n < owners; n++ {
+				ask(string(rune('a' + n)))
+			}
+			for round := range 20 { // 30 s each: all calls that have begun end
+				began := slices.DeleteFunc(slices.Clone(all), func(turn *toolTurn) bool { return !turn.begun })
+				for _, turn := range began {
+					p.leave(turn)
+					all = slices.DeleteFunc(all, func(other *toolTurn) bool { return other == turn })
+					if next := p.ask(turn.owner); next != nil {
+						all = append(all, next)
+					}
+				}
+				share := (slots + owners - 1) / owners
+				for owner, held := range p.held {
+					if held > max(share, 1) {
+						t.Errorf("%d slots, %d owners, round %d: %s has %d", slots, owners, round, owner, held)
+					}
+				}
+				if slots >= owners && len(p.held) < owners {
+					t.Errorf("%d slots, %d owners, round %d: only %v have any", slots, owners, round, p.held)
+				}
+				if p.running != slots {
+					t.Errorf("%d slots, %d owners, round %d: %d are used", slots, owners, round, p.running)
+				}
+			}
+		}
+	}
+}
+
+func TestPlacesAreObserved(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	p := newToolPlaces(ToolServing{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})
+	first, second := p.ask("a"), p.ask("b")
+	p.ask("b")
+	p.leave(first)
+	p.leave(second)
+	if got := strings.Join(seen, " "); got != "0+0 1+0 1+1 1+1 1+0 0+0" {
+		t.Errorf("observed %s", got)
+	}
 }

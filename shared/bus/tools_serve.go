@@ -26,10 +26,13 @@ type ToolMessage struct {
 // ToolServing is how much a worker takes on of one kind of tool.
 type ToolServing struct {
 	Slots int // calls carried out at a time
-	Queue int // calls that wait for a slot; what comes beyond them is turned away
+	Queue int // calls that wait for a slot, in equal parts for owners; what comes beyond them is turned away
 	// Owner names who has the call made, so that slots are shared among owners; false refuses the call. It is called
 	// before the call is accepted, from one goroutine, and must be quick. Nil: one owner has them all.
 	Owner func(ToolMessage) (owner string, ok bool)
+	// Observe is told how many calls are carried out and how many wait, at first and whenever that changes; it must be
+	// quick. Nil: nobody wants to know.
+	Observe func(running, waiting int)
 }
 
 // toolServer is a worker's part for one kind of tool.
@@ -51,7 +54,7 @@ func (b *Bus) ServeTool(
 	work, cancel := context.WithCancel(context.Background())
 	s := &toolServer{
 		nc: b.nc, log: b.log.With().Str("tool", kind).Logger(), owner: cfg.Owner, handle: handle,
-		places: newToolPlaces(cfg.Slots, cfg.Queue),
+		places: newToolPlaces(cfg),
 	}
 	sub, err := b.nc.QueueSubscribe(contract.ToolSubject(kind), contract.ToolGroup(kind), func(m *nats.Msg) { s.receive(work, m) })
 	if err != nil {

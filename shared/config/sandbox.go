@@ -26,6 +26,16 @@ type Sandbox struct {
 	FilesPerOrganization int64         `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Bytes of files that an organization's runs may keep together."`
 }
 
+// What a call may use unless it is set.
+const (
+	DefaultSandboxCPU             = 10 * time.Second
+	DefaultSandboxWall            = 30 * time.Second
+	DefaultSandboxMemory    int64 = 512 << 20
+	DefaultSandboxProcesses       = 64
+	DefaultSandboxFiles     int64 = 64 << 20
+	DefaultSandboxOutput    int64 = 1 << 20
+)
+
 const (
 	minSandboxMemory    = 64 << 20
 	minSandboxProcesses = 8

@@ -70,6 +70,15 @@ func (b *bench) try(what string, held store.Held) (bool, error) {
 	case "keep":
 		_, kept, err := b.s.KeepSource(b.Context(), held, domain.Source{Text: "x"})
 		return kept, err
+	case "files":
+		_, kept, err := b.s.KeepFiles(b.Context(), held, "c", []store.NewFile{made("x", "x")}, []string{"y"}, 1<<20)
+		return kept, err
+	case "no files":
+		_, kept, err := b.s.KeepFiles(b.Context(), held, "c", nil, nil, 0)
+		return kept, err
+	case "folder":
+		_, kept, err := b.s.SessionFiles(b.Context(), held, "c")
+		return kept, err
 	case "tools":
 		return b.s.Journal(b.Context(), held, 0, [][]byte{[]byte(`[]`)})
 	}
@@ -302,6 +311,7 @@ func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 	b := newBench(t)
 	for what, left := range map[string]string{
 		"prepare": "ready", "begin": "ready", "void": "ready", "end": "sending", "park": "awaiting", "keep": "ready", "tools": "ready",
+		"files": "ready", "no files": "ready", "folder": "ready",
 	} {
 		held := b.begun()
 		b.inState(held, left, domain.SideEffectUnsafe)

@@ -11,7 +11,7 @@ import (
 // eraseBatch is how many runs of a long session are erased in one transaction.
 const eraseBatch = 1000
 
-// EraseSession erases a session: what its runs were asked and answered, called and read, their journals and events, and then
+// EraseSession erases a session: what its runs were asked and answered, called, read and made, their journals and events, and then
 // the session itself; a message of that name afterwards begins a new one. Its open runs are cancelled and
 // given back, for whoever carries them out or waits for them. Of each run a husk without any text stays for
 // as long as its idempotency key is kept, a day at least, so that a replay is not taken for a new request.

@@ -12,7 +12,7 @@ import (
 )
 
 // DeleteExpired looks at up to limit runs whose retention may be over: those of sessions in which nothing lives
-// on are removed, with their journals, events, calls, what only they have read and then the sessions, and the others are
+// on are removed, with their journals, events, calls, files, what only they have read and then the sessions, and the others are
 // looked at again when their session's newest run has expired. It reports how many runs it has looked at.
 func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	expired, err := s.find(ctx, `SELECT run_id, org_id FROM expired_runs($1)`, limit)

@@ -145,7 +145,8 @@ func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []textOf) error {
 	return err
 }
 
-// forgetCalls removes what runs have called and read; a text goes with the last run that has read it.
+// forgetCalls removes what runs have called, read and made; a text goes with the last run that has read it, and a content with
+// the last link to it.
 func forgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
@@ -154,6 +155,13 @@ func forgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if err := tx.SelectContext(ctx, &read, `DELETE FROM run_sources WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
 		return err
 	}
+	if err := forgetTexts(ctx, tx, read); err != nil {
+		return err
+	}
+	return forgetFiles(ctx, tx, runs)
+}
+
+func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []textOf) error {
 	if len(read) == 0 {
 		return nil
 	}

@@ -121,7 +121,7 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // CheckSchema reports an error unless the database has this release's schema.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `SELECT 1 FROM open_runs, rate_buckets, run_events, invitations, effects LIMIT 0`); err != nil {
+	if _, err := s.db.ExecContext(ctx, `SELECT 1 FROM open_runs, rate_buckets, run_events, invitations, effects, files LIMIT 0`); err != nil {
 		return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 	}
 	return nil

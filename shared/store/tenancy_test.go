@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ type tenant struct {
 	waiting string
 	parked  string // waits for a decision about the call "c"
 	source  string
+	file    string
 	ref     int64 // of session "s"
 	key     string
 }
@@ -68,6 +70,7 @@ func (o *tenant) callTools(waits store.NewRun) {
 		o.Fatalf("tool set: %v, %v", ok, err)
 	}
 	o.source = o.keep(o.held, domain.Source{Text: o.canary})
+	o.file = o.make(o.held, "c", made(o.canary, o.canary))[0].ID
 	o.prepare(o.held, effect("c", domain.SideEffectUnsafe), false)
 	o.parked = o.accept(wideWindow, waits)[0].Run.Run.ID
 	held := o.mustClaim(o.parked).Held()
@@ -93,7 +96,7 @@ func (o *tenant) digest() string {
 
 // traces are the texts by which an organization is known.
 func (o *tenant) traces() []string {
-	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source}
+	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file}
 }
 
 // probe asks for something of an organization, in the name of the one that asks.
@@ -158,6 +161,20 @@ var probes = []probe{
 	}},
 	{"SourceByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.SourceByID(ctx, org, of.source)
+	}},
+	{"FileByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.FileByID(ctx, org, of.file)
+	}},
+	{"OpenFile", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		_, r, err := s.OpenFile(ctx, org, of.file)
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(r)
+	}},
+	{"SessionFiles", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		files, _, err := s.SessionFiles(ctx, of.heldBy(org), "d")
+		return files, err
 	}},
 	{"Sessions", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Sessions(ctx, org, store.SessionFilter{}, 100)
@@ -240,6 +257,10 @@ var probes = []probe{
 	{"KeepSource", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		id, _, err := s.KeepSource(ctx, of.heldBy(org), domain.Source{Text: of.canary})
 		return id, err
+	}},
+	{"KeepFiles", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		files, kept, err := s.KeepFiles(ctx, of.heldBy(org), "c", []store.NewFile{made("theirs", of.canary)}, []string{of.canary}, 0)
+		return []any{files, of.ifDone(kept)}, err
 	}},
 	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		done, err := s.Journal(ctx, of.heldBy(org), 0, [][]byte{[]byte(`["theirs"]`)})
@@ -334,13 +355,13 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 
 	unbound, _ := sabotaged(t, dsn+"&role=none")
 	through := map[string]bool{}
-	for _, p := range probes[:19] { // those that read, or whose writing can be seen at once
+	for _, p := range probes[:22] { // those that read, or whose writing can be seen at once
 		got, _ := p.ask(t.Context(), unbound, a.org, b)
 		for _, trace := range b.traces() {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
 		}
 	}
-	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "ReadSession"} {
+	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "FileByID", "OpenFile", "SessionFiles", "ReadSession"} {
 		if !through[name] {
 			t.Errorf("%s would not have noticed a missing policy", name)
 		}

@@ -259,7 +259,7 @@ func wantTenancy(t *testing.T, db *sql.DB) {
 		"what is left of migrating": `SELECT conname FROM pg_constraint WHERE conrelid IN ('steps'::regclass, 'login_sessions'::regclass) AND contype = 'c'
 			UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
 		"what is missing": `SELECT wanted FROM unnest(ARRAY['sessions_org', 'sessions_principal', 'run_events', 'login_sessions_id', 'invitations',
-			'effects', 'sources_sweep', 'run_sources_hash']) wanted
+			'effects', 'sources_sweep', 'run_sources_hash', 'blobs_sweep', 'blob_chunks', 'files_newest', 'files_blob']) wanted
 			WHERE to_regclass(wanted) IS NULL
 			UNION ALL SELECT 'NOT NULL' FROM pg_attribute WHERE NOT attnotnull
 			AND (attrelid = 'steps'::regclass AND attname = 'org_id' OR attrelid = 'login_sessions'::regclass AND attname = 'id')`,
@@ -282,7 +282,7 @@ func TestMigratingAgainAfterAFailure(t *testing.T) {
 	if left := texts(t, db, `SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`); len(left) != 1 {
 		t.Fatalf("a failed build left %v", left)
 	}
-	const tenancy, logins, effects = releasedSchema + 1, releasedSchema + 3, releasedSchema + 5
+	const tenancy, logins, effects, files = releasedSchema + 1, releasedSchema + 3, releasedSchema + 5, releasedSchema + 6
 	if err := migrations.To(t.Context(), db, tenancy); err != nil {
 		t.Fatal(err)
 	}
@@ -317,10 +317,27 @@ func TestMigratingAgainAfterAFailure(t *testing.T) {
 	} {
 		mustExec(t, db, half)
 	}
+	if err := migrations.To(t.Context(), db, files); err != nil {
+		t.Fatal(err)
+	}
+	for _, half := range []string{
+		`DELETE FROM goose_db_version WHERE version_id = ` + fmt.Sprint(files),
+		`DROP TABLE files`,
+		`DROP INDEX blobs_sweep`,
+		`DROP POLICY tenant ON blob_chunks`,
+		`DROP FUNCTION blobs_to_sweep`,
+		`ALTER TABLE blob_chunks ALTER data SET STORAGE EXTENDED`,
+		`GRANT CREATE ON SCHEMA public TO parley_system`,
+	} {
+		mustExec(t, db, half)
+	}
 	if err := migrations.Up(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	wantTenancy(t, db)
+	if storage := texts(t, db, `SELECT attstorage FROM pg_attribute WHERE attrelid = 'blob_chunks'::regclass AND attname = 'data'`); storage[0] != "e" {
+		t.Errorf("chunks are stored %s", storage)
+	}
 	if n := texts(t, db, `SELECT 1 FROM pg_policy WHERE polrelid = 'runs'::regclass`); len(n) != 2 {
 		t.Errorf("%d policies of runs", len(n))
 	}

@@ -32,7 +32,7 @@ type accessRow struct {
 const newAgentBody = `{"name":"$word","systemPrompt":"$word"}`
 
 // deepAgentBody has objects and lists at every depth that an agent's body has.
-const deepAgentBody = `{"tools":{"webSearch":{"enabled":true,"approval":"always"},"httpRequest":{"enabled":true,"approval":"unsafe",` +
+const deepAgentBody = `{"tools":{"webSearch":{"enabled":true,"approval":"always"},"codeExecution":{"enabled":true,"approval":"unsafe","keepFiles":true},"httpRequest":{"enabled":true,"approval":"unsafe",` +
 	`"endpoints":[{"name":"call","method":"GET","url":"https://example.com/{n}","headers":{"x-key":"secret"},` +
 	`"inputSchema":{"type":"object","properties":{"n":{"type":"string"}}},"sideEffect":"none","signingSecret":"` + signingSecret + `"}]},` +
 	`"mcp":{"enabled":true,"servers":[{"name":"s","url":"https://example.com/","sideEffect":"unsafe"}]}},"fallbackModels":["offline/echo"],` +
@@ -105,5 +105,6 @@ var accessTable = []accessRow{
 	{"POST", "/api/runs", "action=resend&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=abandon&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
+	{"GET", "/api/files", "id=$file", "", forCaller, "member", 200, false},
 	{"POST", "/api/internal/run-automation", "", `{"target":"$ag","input":{"message":"$word"}}`, forSystem, "member", 202, false},
 }

@@ -84,6 +84,7 @@ func (a *arena) fill(word string) *filled {
 		f.add("asked", asked)
 		f.add("unsure", unsure)
 		f.add("src", a.keep(fresh(), word, word+" text "+a.fresh()))
+		f.add("file", a.file(fresh(), word))
 	}
 	return f
 }
@@ -133,7 +134,7 @@ func (a *arena) newAttack(by, on *filled) *attack {
 // anyID gives an id, mostly of the kind that was asked for, mostly of the house under attack.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
-		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src"}[r.IntN(10)]
+		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src", "file"}[r.IntN(11)]
 	}
 	if r.IntN(3) == 0 {
 		return at.by.pick(r, kind)
@@ -144,7 +145,7 @@ func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 // spices are parameters that some route understands.
 var spices = map[string]string{
 	"id": "ag", "agentId": "ag", "templateId": "tpl", "template": "tpl", "runId": "run", "organizationId": "org", "principal": "usr", "userId": "usr",
-	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "toolCallId": "run",
+	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "toolCallId": "run",
 }
 
 // words are parameters with values of their own.
@@ -323,7 +324,8 @@ func crossTenant(t *testing.T, a *arena, requests uint64) {
 	t.Logf("%s=%d", seedSetting, seed)
 	for n, at := range []*attack{a.newAttack(other, one), a.newAttack(one, other)} {
 		before, mark := a.belongings(at.on), len(a.log.String())
-		if before["runs"] == "" || before["agents"] == "" || before["memberships"] == "" || before["effects"] == "" || before["sources"] == "" {
+		if before["runs"] == "" || before["agents"] == "" || before["memberships"] == "" || before["effects"] == "" || before["sources"] == "" ||
+			before["files"] == "" || before["blob_chunks"] == "" {
 			t.Fatalf("there is nothing of %s to harm: %v", at.on.word, before)
 		}
 		at.run(seed, uint64(n)*requests/2, uint64(n+1)*requests/2)

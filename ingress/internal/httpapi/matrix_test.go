@@ -183,6 +183,19 @@ var idKinds = map[string]idKind{
 			return sourceID
 		},
 	},
+	// A file that a run has made. Whoever may read the run may read it.
+	"file": {
+		prefix: id.File,
+		own:    func(s *stage, c *credential) string { return s.made(c.house, c.plain()...) },
+		others: func(s *stage) string { return s.made(s.home, s.other.auth, s.home.header) },
+		open:   domain.RoleAdmin,
+		gone: func(s *stage, h *house) string {
+			agentID := s.newAgent(h)
+			fileID := s.file(s.newChat(h, agentID, "s", h.owner.auth), h.word)
+			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
+			return fileID
+		},
+	},
 	// A run that has ended.
 	"ended": {
 		prefix: id.Run,
@@ -209,6 +222,11 @@ func parkedKind(kind domain.ActionKind) idKind {
 // read is a text that a run has read.
 func (s *stage) read(h *house, headers ...string) string {
 	return s.keep(s.newChat(h, s.newAgent(h), "s", headers...), h.word, h.word+s.fresh())
+}
+
+// made is a file that a run has made.
+func (s *stage) made(h *house, headers ...string) string {
+	return s.file(s.newChat(h, s.newAgent(h), "s", headers...), h.word)
 }
 
 // newLogin is another login session of p, by its id. What is listed newest may be another cell's by then.

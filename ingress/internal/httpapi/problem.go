@@ -51,6 +51,7 @@ var kinds = map[apierr.Code]struct {
 	apierr.Erased:                 {http.StatusGone, "Erased", false},
 	apierr.PayloadTooLarge:        {http.StatusRequestEntityTooLarge, "Payload too large", false},
 	apierr.UnsupportedMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", false},
+	apierr.RangeNotSatisfiable:    {http.StatusRequestedRangeNotSatisfiable, "Range not satisfiable", false},
 	apierr.IdempotencyKeyReused:   {http.StatusUnprocessableEntity, "Idempotency key reused", false},
 	apierr.RateLimited:            {http.StatusTooManyRequests, "Rate limited", true},
 	apierr.BudgetExceeded:         {http.StatusTooManyRequests, "Budget exceeded", true},

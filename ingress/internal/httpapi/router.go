@@ -65,6 +65,7 @@ func (a *api) routes() []route {
 		{"POST", "/api/runs", "*", auth.NeedUser, member, false, a.postRuns},
 
 		{"GET", "/api/sources", "", auth.NeedUser, member, false, a.getSource},
+		{"GET", "/api/files", "", auth.NeedUser, member, false, a.getFile},
 
 		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, a.runAutomation},
 	}

@@ -142,7 +142,7 @@ func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) ende
 		ID: call.ID, Name: call.Name, Status: toolFailed, Input: input(call), DurationMS: milliseconds(r.loop.now().Sub(began)),
 	}
 	if err != nil {
-		record.Output = quoted("error", note(err))
+		record.Output = failedOutput(err)
 		return ended{record: record, err: endsAttempt(ctx, call, err)}
 	}
 	record.Status, record.Output = toolCompleted, result.Output
@@ -211,6 +211,21 @@ func note(err error) string {
 		return llm.CleanText(e.Message)
 	}
 	return failedNote
+}
+
+// failedOutput gives what there is to show of a failed call: what the tool says of it, if that can be kept, or the note.
+func failedOutput(err error) json.RawMessage {
+	var e *tool.Error
+	if errors.As(err, &e) && len(e.Output) > 0 {
+		output, err := llm.CleanJSON(e.Output)
+		var said struct {
+			Error string `json:"error"`
+		}
+		if err == nil && json.Unmarshal(output, &said) == nil && said.Error != "" {
+			return output
+		}
+	}
+	return quoted("error", note(err))
 }
 
 // takeTool takes a finished call into the run's state.

@@ -172,10 +172,10 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 	return again, later, nil
 }
 
-// expire removes what is kept no longer: runs past their retention and texts that no run has read, a batch at a
+// expire removes what is kept no longer: runs past their retention and texts and contents that nothing links to, a batch at a
 // time until none is left, login sessions and links that are over, and what idle callers' limits have counted.
 func (s *Sweeper) expire(ctx context.Context) error {
-	for _, prune := range []func(context.Context, int) (int, error){s.store.DeleteExpired, s.store.PruneSources} {
+	for _, prune := range []func(context.Context, int) (int, error){s.store.DeleteExpired, s.store.PruneSources, s.store.PruneBlobs} {
 		for n := batchMax; n == batchMax; {
 			var err error
 			if n, err = prune(ctx, batchMax); err != nil {

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 
 const window = 4
 
-// parked makes a run that waits until expires for a person, and has read a text.
-func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held store.Held, source string) {
+// parked makes a run that waits until expires for a person, and has read a text and made a file.
+func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held store.Held, source, file string) {
 	t.Helper()
 	run := store.NewRun{
 		ID: id.New(id.Run), OrganizationID: org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
@@ -40,14 +41,18 @@ func parked(t *testing.T, st *store.Store, org, agent, reply string, expires dom
 	if err != nil || !kept {
 		t.Fatalf("keeping: %v, %v", kept, err)
 	}
+	files, kept, err := st.KeepFiles(t.Context(), held, "c", []store.NewFile{{Name: "x", Content: []byte(run.ID)}}, nil, 0)
+	if err != nil || !kept {
+		t.Fatalf("keeping: %v, %v", kept, err)
+	}
 	out, err := st.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "c", ExpiresAt: expires}, store.Chunk{})
 	if err != nil || !out.Parked {
 		t.Fatalf("parking: %+v, %v", out, err)
 	}
-	return held, source
+	return held, source, files[0].ID
 }
 
-func TestUnansweredRunsEndAndUnreadTextsGo(t *testing.T) {
+func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	st, err := store.Open(dsn, 8)
@@ -76,8 +81,8 @@ func TestUnansweredRunsEndAndUnreadTextsGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	late, read := parked(t, st, org, agent.ID, inbox, domain.At(time.Now().Add(-time.Second)))
-	early, _ := parked(t, st, org, agent.ID, inbox, domain.At(time.Now().Add(time.Hour)))
+	late, read, _ := parked(t, st, org, agent.ID, inbox, domain.At(time.Now().Add(-time.Second)))
+	early, _, file := parked(t, st, org, agent.ID, inbox, domain.At(time.Now().Add(time.Hour)))
 
 	s := New(window, st, b, zerolog.Nop())
 	if err := s.sweep(t.Context()); err != nil {
@@ -98,13 +103,20 @@ func TestUnansweredRunsEndAndUnreadTextsGo(t *testing.T) {
 	}
 
 	// As the release before removes what runs have read; see the migration.
-	if _, err := testkit.SQL(t, dsn).ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
+	db := testkit.SQL(t, dsn)
+	if _, err := db.ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
+		t.Fatal(err)
+	}
+	// As a worker that died leaves what it wrote.
+	if _, err := db.ExecContext(t.Context(), `DELETE FROM files WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}
 	for _, due := range []bool{false, true} {
 		if due {
-			if _, err := testkit.SQL(t, dsn).ExecContext(t.Context(), `UPDATE sources SET sweep_after = clock_timestamp()`); err != nil {
-				t.Fatal(err)
+			for _, query := range []string{`UPDATE sources SET sweep_after = clock_timestamp()`, `UPDATE blobs SET sweep_after = clock_timestamp()`} {
+				if _, err := db.ExecContext(t.Context(), query); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		if err := s.expire(t.Context()); err != nil {
@@ -113,6 +125,15 @@ func TestUnansweredRunsEndAndUnreadTextsGo(t *testing.T) {
 		_, err := st.SourceByID(t.Context(), org, read)
 		if gone := apierr.CodeOf(err) == apierr.NotFound; err != nil && !gone || gone != due {
 			t.Errorf("an unread text, its time come %v: %v", due, err)
+		}
+		var contents int
+		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM blobs`).Scan(&contents); err != nil || contents != map[bool]int{false: 2, true: 1}[due] {
+			t.Errorf("%d contents, the time of one come %v: %v", contents, due, err)
+		}
+		if _, content, err := st.OpenFile(t.Context(), org, file); err != nil {
+			t.Errorf("a file of another run: %v", err)
+		} else if got, err := io.ReadAll(content); err != nil || string(got) != early.RunID {
+			t.Errorf("its content: %q, %v", got, err)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (c *call) carryOut(ctx context.Context) contract.ToolReply {
 func (c *call) toolRequest(cfg domain.Config) tool.Request {
 	r := tool.Request{
 		OrganizationID: c.capability.OrganizationID, RunID: c.capability.RunID, TargetID: c.capability.TargetID,
-		Fence: c.capability.Fence, Config: cfg, EffectKey: c.request.EffectKey, Keep: c.keep,
+		Fence: c.capability.Fence, Config: cfg, EffectKey: c.request.EffectKey, Keep: c.keep, Files: files{c},
 		Call: tool.Call{ID: c.request.CallID, Name: c.request.Name, Arguments: c.request.Arguments},
 	}
 	if r.EffectKey != "" {

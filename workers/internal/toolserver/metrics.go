@@ -13,6 +13,8 @@ import (
 type metrics struct {
 	calls   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
+	running *prometheus.GaugeVec
+	waiting *prometheus.GaugeVec
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -24,13 +26,28 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_tool_call_seconds", Help: "Time that carrying a tool call out took, by kind.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}, []string{"tool"}),
+		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_tool_calls_running", Help: "Tool calls that this process carries out now, by kind.",
+		}, []string{"tool"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_tool_calls_waiting", Help: "Tool calls that this process has taken and that wait for a place, by kind.",
+		}, []string{"tool"}),
 	}
-	for _, c := range []prometheus.Collector{m.calls, m.seconds} {
+	for _, c := range []prometheus.Collector{m.calls, m.seconds, m.running, m.waiting} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
 	return m, nil
+}
+
+// inHand gives what keeps the gauges of a kind.
+func (m *metrics) inHand(kind string) func(running, waiting int) {
+	runs, waits := m.running.WithLabelValues(kind), m.waiting.WithLabelValues(kind)
+	return func(running, waiting int) {
+		runs.Set(float64(running))
+		waits.Set(float64(waiting))
+	}
 }
 
 // refused counts a call that was not taken.

@@ -66,7 +66,9 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
 	case isTold:
 		// What was not sent is an outcome: the same call is not made again under this entry of the ledger.
-		return failure(told.Message, told.Retryable && sent == sentNothing), true
+		reply := failure(told.Message, told.Retryable && sent == sentNothing)
+		reply.Output = c.shown(told.Output)
+		return reply, true
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return failure("The tool took too long.", false), true
 	case ctx.Err() != nil: // this worker stops, or the run was cancelled
@@ -75,6 +77,23 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 		c.log.Warn().Err(cause(err)).Msg("tool call failed")
 		return failure("The tool failed.", false), true
 	}
+}
+
+// shown gives what there is to show of a failed call, as much as of one that did not fail; what is no object, or is too
+// large to be one afterwards, is left out: the message stands for itself.
+func (c *call) shown(output json.RawMessage) json.RawMessage {
+	if len(output) == 0 {
+		return nil
+	}
+	capped := tool.Cap(tool.Result{Output: output}).Output
+	var object struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(capped, &object) != nil || object.Error == "" {
+		c.log.Warn().Int("bytes", len(output)).Msg("what a failed tool call shows is no object with an error, or too large")
+		return nil
+	}
+	return capped
 }
 
 // cause is the part of an error that is not made for model and caller.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -32,6 +33,15 @@ type Records interface {
 	KeepSource(ctx context.Context, held store.Held, source domain.Source) (id string, kept bool, err error)
 }
 
+// Files keeps the files that calls make.
+type Files interface {
+	KeepFiles(
+		ctx context.Context, held store.Held, callID string, made []store.NewFile, removed []string, most int64,
+	) (files []domain.File, kept bool, err error)
+	SessionFiles(ctx context.Context, held store.Held, callID string) (files []domain.File, known bool, err error)
+	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
+}
+
 // Ledger keeps what became of calls with a side effect.
 type Ledger interface {
 	BeginSend(ctx context.Context, held store.Held, callID string) (bool, error)
@@ -45,13 +55,16 @@ type Verifier interface {
 
 // Config are a tool server's settings.
 type Config struct {
-	Concurrency int // calls of each kind carried out at a time
+	Concurrency int // calls of each kind carried out at a time, unless its backend says how many
+	// FilesPerOrganization is how many bytes of files an organization's calls may keep; 0: as many as they like.
+	FilesPerOrganization int64
 }
 
 // Deps are what a tool server works with.
 type Deps struct {
 	Bus      Bus
 	Records  Records
+	Files    Files
 	Ledger   Ledger
 	Verifier Verifier
 	Backends []tool.Backend // one of each kind
@@ -110,8 +123,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var kinds []string
 	for _, backend := range s.deps.Backends {
 		kind := backend.Kind()
-		serving := bus.ToolServing{Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency/4, 2), Owner: s.owner(kind)}
-		stop, err := s.deps.Bus.ServeTool(kind, serving, func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
+		stop, err := s.deps.Bus.ServeTool(kind, s.serving(backend), func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
 			return s.handle(ctx, backend, m)
 		})
 		if err != nil {
@@ -123,6 +135,23 @@ func (s *Server) Run(ctx context.Context) error {
 	s.log.Info().Strs("tools", kinds).Int("concurrency", s.cfg.Concurrency).Msg("tool worker ready")
 	<-ctx.Done()
 	return nil
+}
+
+// limited is a backend that says itself how many of its calls are carried out at a time, and how many may wait.
+type limited interface {
+	Serving() (slots, queue int)
+}
+
+// serving is how much of a backend's kind this worker takes on.
+func (s *Server) serving(backend tool.Backend) bus.ToolServing {
+	kind := backend.Kind()
+	serving := bus.ToolServing{
+		Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency/4, 2), Owner: s.owner(kind), Observe: s.metrics.inHand(kind),
+	}
+	if l, ok := backend.(limited); ok {
+		serving.Slots, serving.Queue = l.Serving()
+	}
+	return serving
 }
 
 // owner gives calls of a kind to their organizations, and refuses those without a capability for it.

@@ -27,6 +27,7 @@ type service struct {
 	bus    *bus.Bus
 	caller *bus.ToolCaller
 	claims contract.Capability
+	gauges *prometheus.Registry
 }
 
 func newService(t *testing.T, backends ...tool.Backend) *service {
@@ -41,14 +42,14 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	s := &service{T: t, store: st, bus: b}
+	s := &service{T: t, store: st, bus: b, gauges: prometheus.NewRegistry()}
 	if s.caller, err = b.NewToolCaller(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.caller.Close)
-	s.begin()
-	server, err := toolserver.New(toolserver.Config{Concurrency: 4}, toolserver.Deps{
-		Bus: b, Records: st, Ledger: st, Verifier: signer(t), Backends: backends, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
+	s.claims = s.begin("a@example.com")
+	server, err := toolserver.New(toolserver.Config{Concurrency: 4, FilesPerOrganization: 64}, toolserver.Deps{
+		Bus: b, Records: st, Files: st, Ledger: st, Verifier: signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,10 +66,10 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 	return s
 }
 
-// begin makes an agent, accepts a run of it and claims that.
-func (s *service) begin() {
+// begin makes an organization with an agent, accepts a run of it and claims that.
+func (s *service) begin(email string) contract.Capability {
 	s.Helper()
-	account, err := s.store.SignUp(s.Context(), store.NewUser{Email: "a@example.com", Name: "a"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := s.store.SignUp(s.Context(), store.NewUser{Email: email, Name: "a"}, store.NewLogin{TokenHash: []byte(email), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func (s *service) begin() {
 	}
 	run := store.NewRun{
 		ID: id.New(id.Run), OrganizationID: org, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system",
-		SessionID: "s", SessionKey: contract.Hash("s"), TriggerType: "api", Input: json.RawMessage(`{"message":"m"}`), Lane: domain.LaneAutomation,
+		SessionID: "s", SessionKey: contract.Hash(org, "s"), TriggerType: "api", Input: json.RawMessage(`{"message":"m"}`), Lane: domain.LaneAutomation,
 		Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.Dedupe = contract.Dedupe(org, contract.EndpointAutomation, run.ID)
@@ -92,7 +93,7 @@ func (s *service) begin() {
 	if err != nil || claims[0].Run == nil {
 		s.Fatalf("claiming: %v, %v", err, claims)
 	}
-	s.claims = contract.Capability{
+	return contract.Capability{
 		OrganizationID: org, RunID: run.ID, TargetID: agent.ID, ConfigVersion: agent.Version, Fence: claims[0].Run.Fence, Kind: contract.ToolHTTPRequest,
 	}
 }

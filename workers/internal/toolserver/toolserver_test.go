@@ -52,6 +52,7 @@ type trouble struct {
 type office struct {
 	trouble
 	tools domain.Tools
+	files shelf
 
 	mu       sync.Mutex
 	handlers map[string]func(context.Context, bus.ToolMessage) ([]byte, bool)
@@ -163,8 +164,8 @@ func start(t *testing.T, o *office, metrics prometheus.Registerer, backends ...t
 func startLogging(t *testing.T, o *office, metrics prometheus.Registerer, log zerolog.Logger, backends ...tool.Backend) {
 	t.Helper()
 	o.wanted = len(backends)
-	s, err := toolserver.New(toolserver.Config{Concurrency: 8}, toolserver.Deps{
-		Bus: o, Records: o, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: log,
+	s, err := toolserver.New(toolserver.Config{Concurrency: 8, FilesPerOrganization: 1000}, toolserver.Deps{
+		Bus: o, Records: o, Files: &o.files, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -441,7 +442,7 @@ func TestCapabilities(t *testing.T) {
 	if _, ok := o.handlers[contract.ToolHTTPRequest](t.Context(), good); !ok || called != 1 {
 		t.Errorf("%v after %d calls", ok, called)
 	}
-	want := "parley_tool_call_seconds{httpRequest} 1, parley_tool_calls_total{completed httpRequest} 1, parley_tool_calls_total{refused httpRequest} 42"
+	want := "parley_tool_call_seconds{httpRequest} 1, parley_tool_calls_running{httpRequest} 0, parley_tool_calls_total{completed httpRequest} 1, parley_tool_calls_total{refused httpRequest} 42, parley_tool_calls_waiting{httpRequest} 0"
 	if got := counted(t, metrics); got != want {
 		t.Errorf("counted %s", got)
 	}
@@ -470,16 +471,17 @@ func counted(t *testing.T, metrics prometheus.Gatherer) string {
 
 func TestOnlyToolsThatTheAgentHas(t *testing.T) {
 	t.Parallel()
-	all := []string{contract.ToolWebSearch, contract.ToolHTTPRequest, contract.ToolMCP, "other"}
+	all := []string{contract.ToolWebSearch, contract.ToolHTTPRequest, contract.ToolMCP, contract.ToolCodeExecution, "other"}
 	for _, c := range []struct {
 		tools domain.Tools
 		has   string
 	}{
 		{domain.Tools{}, ""},
-		{domain.Tools{WebSearch: &domain.Switch{}, HTTPRequest: &domain.HTTPRequestTool{}, MCP: &domain.MCPTool{}}, ""},
+		{domain.Tools{WebSearch: &domain.Switch{}, HTTPRequest: &domain.HTTPRequestTool{}, MCP: &domain.MCPTool{}, CodeExecution: &domain.CodeTool{}}, ""},
 		{domain.Tools{WebSearch: &domain.Switch{Enabled: true}}, contract.ToolWebSearch},
 		{endpoints, contract.ToolHTTPRequest},
 		{domain.Tools{MCP: &domain.MCPTool{Enabled: true}}, contract.ToolMCP},
+		{domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}}, contract.ToolCodeExecution},
 	} {
 		o := newOffice(c.tools)
 		var backends []tool.Backend

@@ -78,6 +78,8 @@ func enabled(kind string, tools domain.Tools) bool {
 	switch kind {
 	case contract.ToolWebSearch:
 		return tools.WebSearch != nil && tools.WebSearch.Enabled
+	case contract.ToolCodeExecution:
+		return tools.CodeExecution != nil && tools.CodeExecution.Enabled
 	case contract.ToolHTTPRequest:
 		return tools.HTTPRequest != nil && tools.HTTPRequest.Enabled
 	case contract.ToolMCP:
@@ -93,6 +95,8 @@ func repeatable(kind, name string, tools domain.Tools) bool {
 	switch kind {
 	case contract.ToolWebSearch:
 		return true
+	case contract.ToolCodeExecution:
+		return true // it reaches nothing, and begins with the same files whenever it is made
 	case contract.ToolHTTPRequest:
 		known := false
 		for _, e := range tools.HTTPRequest.Endpoints {

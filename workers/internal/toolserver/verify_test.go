@@ -25,13 +25,14 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 	}
 	tools := endpoints
 	tools.WebSearch = &domain.Switch{Enabled: true}
+	tools.CodeExecution = &domain.CodeTool{Enabled: true, KeepFiles: true}
 	tools.MCP = &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{
 		server("docs", domain.SideEffectNone), server("bank", ""), server("put", domain.SideEffectIdempotent),
 		server("a", domain.SideEffectNone), server("a_b", domain.SideEffectUnsafe),
 	}}
 	o, made := newOffice(tools), 0
 	var backends []tool.Backend
-	for _, kind := range []string{contract.ToolWebSearch, contract.ToolHTTPRequest, contract.ToolMCP} {
+	for _, kind := range []string{contract.ToolWebSearch, contract.ToolHTTPRequest, contract.ToolMCP, contract.ToolCodeExecution} {
 		backends = append(backends, backend{kind: kind, call: func(context.Context, tool.Request) (tool.Result, error) {
 			made++
 			return tool.Result{Output: json.RawMessage(`"made"`)}, nil
@@ -66,6 +67,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 		made       bool
 	}{
 		{contract.ToolWebSearch, "webSearch", true},
+		{contract.ToolCodeExecution, "codeExecution", true},
 		{contract.ToolHTTPRequest, "look", true},
 		{contract.ToolHTTPRequest, "pay", false},
 		{contract.ToolHTTPRequest, "put", false},

@@ -14,13 +14,6 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// How long a call of each kind may take.
-var callTimes = map[string]time.Duration{
-	contract.ToolWebSearch:   30 * time.Second,
-	contract.ToolHTTPRequest: 60 * time.Second,
-	contract.ToolMCP:         120 * time.Second,
-}
-
 // remote is a tool of a run that a tool worker carries out.
 type remote struct {
 	tools  *Tools
@@ -140,7 +133,7 @@ func (r *remote) outcomeOf(answer contract.ToolReply, call tool.Call) (tool.Resu
 	case failure.Unknown:
 		return r.lost(call, errors.New("the outcome of the call is not known"))
 	default:
-		return tool.Result{}, &tool.Error{Message: failure.Message}
+		return tool.Result{}, &tool.Error{Message: failure.Message, Output: answer.Output}
 	}
 }
 
@@ -156,7 +149,7 @@ func (r *remote) outcome(kept json.RawMessage) (tool.Result, error) {
 // ask sends a request under a capability for this run alone, and waits for the answer.
 func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.ToolRequest) (contract.ToolReply, error) {
 	var answer contract.ToolReply
-	deadline := time.Now().Add(callTimes[kind])
+	deadline := time.Now().Add(t.callTime(kind))
 	if run.Deadline.Before(deadline) {
 		deadline = run.Deadline
 	}

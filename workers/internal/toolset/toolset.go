@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,7 +11,9 @@ import (
 	"parley/shared/domain"
 	"parley/shared/schema"
 	"parley/shared/store"
+	"parley/workers/internal/sandbox"
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/codeexec"
 	"parley/workers/internal/tool/httprequest"
 	"parley/workers/internal/tool/websearch"
 )
@@ -37,17 +40,40 @@ type Journal interface {
 	Journal(ctx context.Context, held store.Held, first int, steps [][]byte) (bool, error)
 }
 
+// Code is what is known here of the sandboxes that agents' code runs in.
+type Code struct {
+	Limits sandbox.Limits // told to models; what is zero is not told
+	// CallTime is how long a call may take, with the time that it waits for a sandbox; 0: two minutes.
+	CallTime time.Duration
+}
+
 // Tools makes tool sets; safe for concurrent use.
 type Tools struct {
 	caller  Caller
 	signer  Signer
 	ledger  Ledger
 	journal Journal
+	code    Code
 }
 
 // New makes Tools.
-func New(caller Caller, signer Signer, ledger Ledger, journal Journal) *Tools {
-	return &Tools{caller: caller, signer: signer, ledger: ledger, journal: journal}
+func New(caller Caller, signer Signer, ledger Ledger, journal Journal, code Code) *Tools {
+	code.CallTime = cmp.Or(code.CallTime, 2*time.Minute)
+	return &Tools{caller: caller, signer: signer, ledger: ledger, journal: journal, code: code}
+}
+
+// callTime is how long a call of a kind may take.
+func (t *Tools) callTime(kind string) time.Duration {
+	switch kind {
+	case contract.ToolWebSearch:
+		return 30 * time.Second
+	case contract.ToolHTTPRequest:
+		return time.Minute
+	case contract.ToolCodeExecution:
+		return t.code.CallTime
+	default:
+		return 2 * time.Minute
+	}
 }
 
 // Run is the run that a tool set is for.
@@ -72,6 +98,9 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 	b := builder{tools: t, run: run, taken: map[string]bool{}}
 	if on(tools.WebSearch) {
 		b.add(contract.ToolWebSearch, tools.WebSearch.Approval, websearch.Spec())
+	}
+	if tools.CodeExecution != nil && tools.CodeExecution.Enabled {
+		b.add(contract.ToolCodeExecution, tools.CodeExecution.Approval, codeexec.Spec(*tools.CodeExecution, t.code.Limits))
 	}
 	if tools.HTTPRequest != nil && tools.HTTPRequest.Enabled {
 		b.add(contract.ToolHTTPRequest, tools.HTTPRequest.Approval, httprequest.Specs(*tools.HTTPRequest)...)
@@ -114,7 +143,7 @@ func (b *builder) add(kind string, approval domain.Approval, specs ...tool.Spec)
 		}
 		b.taken[spec.Name] = true
 		asks := approval.Asks(spec.SideEffect)
-		spec.Alone = asks
+		spec.Alone = spec.Alone || asks
 		b.list = append(b.list, &remote{tools: b.tools, run: b.run, kind: kind, spec: spec, schema: compiled, asks: asks})
 	}
 }

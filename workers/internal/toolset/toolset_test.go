@@ -84,7 +84,7 @@ func run() toolset.Run {
 
 func call(t *testing.T, b *backstage, tools domain.Tools, name, arguments string) (tool.Result, error) {
 	t.Helper()
-	set, err := toolset.New(b, b, b, b).For(t.Context(), run(), tools)
+	set, err := toolset.New(b, b, b, b, toolset.Code{}).For(t.Context(), run(), tools)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 	spec := contract.ToolSpec{Name: "a_x", Schema: json.RawMessage(`{"type":"object"}`), SideEffect: domain.SideEffectNone}
 	foreign := contract.ToolSpec{Name: "elsewhere_x", Schema: spec.Schema}
 	b := &backstage{answer: contract.ToolReply{Tools: []contract.ToolSpec{spec, foreign, spec, {Name: "a_broken", Schema: json.RawMessage(`{"type":7}`)}}}}
-	sets := toolset.New(b, b, b, b)
+	sets := toolset.New(b, b, b, b, toolset.Code{})
 	set, err := sets.For(t.Context(), run(), tools)
 	if err != nil || len(set.Registry.Specs()) != 1 || strings.Join(set.Absent, " ") != "b" {
 		t.Fatalf("%+v, %v", set, err)
@@ -207,11 +207,11 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 		t.Fatalf("%+v, %v after %d requests", set, err, len(b.asked))
 	}
 	nobody := &backstage{err: bus.ErrNoToolWorker}
-	if set, err = toolset.New(nobody, nobody, nobody, nobody).For(t.Context(), run(), tools); err != nil || set.Registry != nil || len(set.Absent) != 2 {
+	if set, err = toolset.New(nobody, nobody, nobody, nobody, toolset.Code{}).For(t.Context(), run(), tools); err != nil || set.Registry != nil || len(set.Absent) != 2 {
 		t.Fatalf("%+v, %v", set, err)
 	}
 	gone := &backstage{lost: true}
-	if _, err = toolset.New(gone, gone, gone, gone).For(t.Context(), run(), tools); !errors.Is(err, tool.ErrStale) {
+	if _, err = toolset.New(gone, gone, gone, gone, toolset.Code{}).For(t.Context(), run(), tools); !errors.Is(err, tool.ErrStale) {
 		t.Fatal(err)
 	}
 }
@@ -220,7 +220,7 @@ func TestAgentsWithoutToolsHaveNone(t *testing.T) {
 	t.Parallel()
 	for _, tools := range []domain.Tools{{}, {WebSearch: &domain.Switch{}}, {HTTPRequest: &domain.HTTPRequestTool{Enabled: true}}, {MCP: &domain.MCPTool{Enabled: true}}} {
 		b := &backstage{}
-		set, err := toolset.New(b, b, b, b).For(t.Context(), run(), tools)
+		set, err := toolset.New(b, b, b, b, toolset.Code{}).For(t.Context(), run(), tools)
 		if err != nil || len(set.Registry.Specs()) != 0 || len(b.asked) != 0 {
 			t.Errorf("%+v: %+v, %v", tools, set, err)
 		}

@@ -17,6 +17,7 @@ type commands struct {
 	Up      standalone.Up      `cmd:"" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name others."`
 	Serve   standalone.Serve   `cmd:"" help:"Start some parts of the service against the servers at DATABASE_URL and NATS_URL."`
 	Migrate standalone.Migrate `cmd:"" help:"Bring the database at DATABASE_URL to this release's schema and templates."`
+	Doctor  standalone.Doctor  `cmd:"" help:"Say what this machine has for the service and what it lacks, and the command that mends it."`
 	Reset   standalone.Reset   `cmd:"" help:"Delete DATA_DIR with everything in it, after asking."`
 
 	ResetPassword standalone.ResetPassword `cmd:"" help:"Print a link by which the person of an address sets a new password, once and within a day."`

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"parley/workers"
 )
 
 // banner is what `parley up` prints once the service answers.
@@ -15,6 +17,7 @@ type banner struct {
 	seeds   seeder
 	model   string
 	search  string // what the web is searched with
+	can     []workers.Capability
 	busy    string // why the wanted port was not used
 	dataDir string
 	began   time.Time
@@ -38,8 +41,12 @@ func (b *banner) present(ctx context.Context) error {
 		credentials
 		Busy, DataDir, Model, Search string
 
+		Can  []workers.Capability
 		Took time.Duration
-	}{creds, b.busy, b.dataDir, modelLine(b.model), searchLine(b.search), time.Since(b.began).Round(10 * time.Millisecond)})
+	}{
+		creds, b.busy, b.dataDir, modelLine(b.model), searchLine(b.search), capabilityLines(b.can),
+		time.Since(b.began).Round(10 * time.Millisecond),
+	})
 	if err != nil {
 		return fmt.Errorf("rendering banner: %w", err)
 	}
@@ -62,4 +69,19 @@ func searchLine(engine string) string {
 		return engine + "   (another: SEARXNG_URL=… make run)"
 	}
 	return engine
+}
+
+// capabilityLines says what to do about what is missing.
+func capabilityLines(can []workers.Capability) []workers.Capability {
+	lines := make([]workers.Capability, len(can))
+	for i, c := range can {
+		switch {
+		case c.State == "off":
+			c.State += "   (run code: SANDBOX=bubblewrap make run)"
+		case !c.Ok:
+			c.State += "   (parley doctor says more)"
+		}
+		lines[i] = c
+	}
+	return lines
 }

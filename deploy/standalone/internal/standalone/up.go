@@ -103,7 +103,7 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 			store: srv.Store, baseURL: localURL(listener.Addr()), publicURL: u.PublicURL,
 			file: filepath.Join(dir, "credentials.json"),
 		},
-		model: w.DefaultModel(), search: u.SearchEngine(), dataDir: dir,
+		model: w.DefaultModel(), search: u.SearchEngine(), can: w.Capabilities(), dataDir: dir,
 	}, nil
 }
 

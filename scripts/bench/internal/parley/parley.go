@@ -50,7 +50,7 @@ type Parley struct {
 func Start(ctx context.Context, c Config) (*Parley, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := migrate(ctx, c.DatabaseURL); err != nil {
+	if err := Migrate(ctx, c.DatabaseURL); err != nil {
 		return nil, err
 	}
 	if c.Model == "" {
@@ -67,7 +67,8 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 	return p, nil
 }
 
-func migrate(ctx context.Context, dsn string) (err error) {
+// Migrate brings a database to this tree's schema.
+func Migrate(ctx context.Context, dsn string) (err error) {
 	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {
 		return err

@@ -44,6 +44,9 @@ func (r *Report) judge() {
 	if r.FanOut != nil {
 		r.Goals = append(r.Goals, r.FanOut.goals()...)
 	}
+	if r.Code != nil {
+		r.Goals = append(r.Goals, r.Code.goals()...)
+	}
 	for i, g := range r.Goals {
 		r.Goals[i].Met = g.AtLeast == (g.Value >= g.Limit) || g.Value == g.Limit
 	}

@@ -89,6 +89,7 @@ type Report struct {
 	Levels     []Level     `json:"levels,omitempty"`
 	Waiting    *Waiting    `json:"waiting,omitempty"`
 	FanOut     *FanOut     `json:"fanOut,omitempty"`
+	Code       *Code       `json:"code,omitempty"`
 	Goals      []Goal      `json:"goals"`
 	Statements []Statement `json:"statements,omitempty"` // when they were asked for
 }
@@ -137,6 +138,12 @@ func (r *Report) AddSamples(samples []Sample) {
 // AddWaiting adds what clients that wait cost, and how fast streams are served; nil if that was not measured.
 func (r *Report) AddWaiting(w *Waiting, fan *FanOut) {
 	r.Waiting, r.FanOut = w, fan
+	r.judge()
+}
+
+// AddCode adds what calls of codeExecution take.
+func (r *Report) AddCode(c *Code) {
+	r.Code = c
 	r.judge()
 }
 

@@ -45,6 +45,10 @@ func (r *Report) WriteTables(w io.Writer) error {
 		b.WriteString("\n")
 		r.FanOut.write(&b)
 	}
+	if r.Code != nil {
+		b.WriteString("\n")
+		r.Code.write(&b)
+	}
 	if len(r.Goals) > 0 {
 		b.WriteString("\nGoals\n\n")
 		r.goals().write(&b)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"parley/workers/internal/llm"
 )
 
 // Bounds of what an answer quotes, in characters but for the number of sources.
@@ -21,7 +23,8 @@ const (
 // answer writes the answer to a prompt, from the results of tools if there are any.
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
-		return strings.Join(append([]string{fromResults(p.results, ask(p.message))}, p.lacks...), "\n\n")
+		parts := append([]string{fromResults(p.results, p.message)}, p.lacks...)
+		return strings.Join(append(parts, p.withoutProgram()...), "\n\n")
 	}
 	if len(p.lacks) > 0 {
 		return strings.Join(p.lacks, "\n")
@@ -36,6 +39,15 @@ func (p prompt) answer() string {
 			excerpt(p.message, quotedText))
 	}
 	return fmt.Sprintf("I have read your message (%d words): “%s”.", countWords(p.message), excerpt(p.message, quotedText))
+}
+
+// withoutProgram gives what can be calculated here, where a program was to do it and failed.
+func (p prompt) withoutProgram() []string {
+	failed := slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return r.Failed && plain(r.Name) == toolCode })
+	if text := p.arithmetic(); failed && text != "" && !codeBlock.MatchString(p.message) {
+		return []string{"Calculated without it: " + text}
+	}
+	return nil
 }
 
 var helping = regexp.MustCompile(`(?i)^\s*(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:you|i)\s+do(?:\s+(?:for\s+me|here|with\s+you))?|` +

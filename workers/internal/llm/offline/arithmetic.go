@@ -36,6 +36,7 @@ var (
 		{regexp.MustCompile(`(?i)(\d)\s+minus\s+(\d)`), "$1 - $2"},
 		{regexp.MustCompile(`(?i)(\d)\s+(?:times|multiplied by|x)\s+(\d)`), "$1 * $2"},
 		{regexp.MustCompile(`(?i)(\d)\s+divided by\s+(\d)`), "$1 / $2"},
+		{regexp.MustCompile(`(\d)\s*\*\*\s*(\d)`), "$1 ^ $2"},
 		{regexp.MustCompile(`(?i)(\d)\s+to the power of\s+(\d)`), "$1 ^ $2"},
 	}
 	thousands = regexp.MustCompile(`\d{1,3}(?:,\d{3})+\b`)
@@ -44,11 +45,7 @@ var (
 
 // findExpression gives the calculation in a text in the signs + - * / ^ ( ), if there is one that can be carried out.
 func findExpression(text string) (string, bool) {
-	for _, s := range spelled {
-		text = s.words.ReplaceAllString(text, s.sign)
-		text = s.words.ReplaceAllString(text, s.sign) // "1 plus 2 plus 3" overlaps
-	}
-	text = thousands.ReplaceAllStringFunc(text, func(n string) string { return strings.ReplaceAll(n, ",", "") })
+	text = inSigns(text)
 	found := strings.TrimSpace(calculation.FindString(text))
 	if found == "" || len(found) > maxExpression {
 		return "", false
@@ -62,6 +59,15 @@ func findExpression(text string) (string, bool) {
 		return "", false
 	}
 	return expression, true
+}
+
+// inSigns writes a calculation in words with signs, and numbers without signs between their thousands.
+func inSigns(text string) string {
+	for _, s := range spelled {
+		text = s.words.ReplaceAllString(text, s.sign)
+		text = s.words.ReplaceAllString(text, s.sign) // "1 plus 2 plus 3" overlaps
+	}
+	return thousands.ReplaceAllStringFunc(text, func(n string) string { return strings.ReplaceAll(n, ",", "") })
 }
 
 // calculate gives the value of an expression as text, and whether it is exact; else it has ten digits behind the point.

@@ -6,7 +6,7 @@
 //     their results:
 //
 //     user message ─┬─ names a tool ──────────► that tool ───────────┐
-//     .             ├─ code block, arithmetic ─► codeExecution ──────┤
+//     .             ├─ code, computation, plot ► codeExecution ──────┤
 //     .             ├─ question, short topic ──► knowledge, webSearch ┤
 //     .             └─ no tool fits ──────────────────────────────────┴─► answer
 //
@@ -18,6 +18,13 @@
 //     words, with a marker behind each sentence; a tool that failed, that a person refused, or that found nothing is
 //     named. Without tools it does simple arithmetic, finds what was said earlier in the session, looks for the
 //     answer among its instructions and the data sent along, and otherwise says that it cannot answer.
+//
+//     Where code can be run, it has a code block run as it is, and writes a program for what it can read whole: a calculation;
+//     "the sum (product, mean, median, minimum, maximum, standard deviation, variance, count) of" a list of numbers, of "the
+//     numbers (squares, cubes, primes, even numbers, factorials) from 1 to 10", of "the first 10 primes (Fibonacci numbers,
+//     powers of two)"; these numbers themselves; "the 10th prime", "5!", "the square root of 2", "sin(1) + 2 pi". "… and plot
+//     it", or "plot" before it, plots the numbers; "plot sin(x) from 0 to 10" plots a function. The answer is what the program
+//     printed and left, or the error that ended it. What is not wholly read is not computed.
 //
 //   - "offline/echo" answers "echo: " and the message, exactly and at once.
 //

@@ -48,6 +48,42 @@ func scenes() map[string]scene {
 			gave("codeExecution", `{"stdout":"391\n","stderr":""}`),
 			failed("fetch", "no route"),
 		}},
+		"computed": {"Compute the mean and the median of 1, 2 and 6 and plot them, please.", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"3\n2\n","stderr":"","files":[{"id":"file_1","name":"plot.png","mimeType":"image/png","bytes":1234}]}`),
+		}},
+		"computed_list": {"the first 4 primes", []llm.ToolResult{gave("codeExecution", `{"stdout":"2, 3, 5, 7\n","stderr":"","files":[]}`)}},
+		"plotted": {"plot sin(x) from 0 to 10", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"-0.99\n0.98\n","stderr":"","files":[{"id":"file_1","name":"plot.png","mimeType":"image/png","bytes":1234}]}`),
+		}},
+		"calculated_plotted": {"compute 17 * 23 and plot it", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"391\n","stderr":"","files":[{"id":"file_1","name":"plot.png","mimeType":"image/png","bytes":1234}]}`),
+		}},
+		"no_matplotlib": {"compute the total of 1, 2 and 3 and plot it", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"6\nThere is no plot: matplotlib is not installed.\n","stderr":"","files":[]}`),
+		}},
+		"plot_not_kept": {"compute the total of 1, 2 and 3 and plot it", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"6\n","stderr":"","files":[],"leftOut":["plot.png"],"note":"No file was kept: the organization's files take up all the space that they may."}`),
+		}},
+		"computed_limit": {"compute the total of the primes below 999999999", []llm.ToolResult{{
+			Name: "codeExecution", Failed: true,
+			Output: []byte(`{"error":"The program used more than 10 s of CPU time.","stdout":"","stderr":"","files":[],"limit":"cpu"}`),
+		}}},
+		"calculated_without": {"What is 17 * 23?", []llm.ToolResult{failed("codeExecution", "The tool codeExecution is not available at the moment.")}},
+		"code": {"```python\nprint(1)\n2\n```", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"1\n","stderr":"careful\n","value":"2","files":[{"id":"file_1","name":"a.csv","mimeType":"text/csv","bytes":12},`+
+				`{"id":"file_2","name":"out/[1]`+"`"+`.png","mimeType":"image/png","bytes":1}],"note":"Something to note."}`),
+		}},
+		"code_silent": {"```python\nx = 1\n```", []llm.ToolResult{gave("codeExecution", `{"stdout":"","stderr":"","files":[]}`)}},
+		"code_value":  {"```python\n6 * 7\n```", []llm.ToolResult{gave("codeExecution", `{"stdout":"","stderr":"","value":"42","files":[]}`)}},
+		"code_syntax": {"```python\nprint(\n```", []llm.ToolResult{{
+			Name: "codeExecution", Failed: true,
+			Output: []byte(`{"error":"  File \"main.py\", line 1\n    print(\n         ^\nSyntaxError: '(' was never closed","stdout":"","stderr":"","files":[]}`),
+		}}},
+		"code_failed": {"```python\nprint(1)\nprint(1 / 0)\n```", []llm.ToolResult{{
+			Name: "codeExecution", Failed: true,
+			Output: []byte(`{"error":"Traceback (most recent call last):\n  File \"main.py\", line 2, in <module>\n    print(1 / 0)\nZeroDivisionError: division by zero",` +
+				`"stdout":"1\n","stderr":"","files":[{"id":"file_1","name":"a.csv","mimeType":"text/csv","bytes":12}]}`),
+		}}},
 		"languages": {"埃菲尔铁塔有多高？", []llm.ToolResult{found(
 			source(1, "铁塔", "它建于1889年。埃菲尔铁塔高330米🗼。它是铁的！"),
 			source(2, "塔", "エッフェル塔は高い。東京タワーは赤い。"),

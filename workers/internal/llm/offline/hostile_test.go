@@ -16,6 +16,7 @@ func TestLargeInputsAreReadOnce(t *testing.T) {
 	long := func(s string) string { return strings.Repeat(s, 16_000/len(s)) }
 	for _, message := range []string{
 		long("{"), long(`{"a":`), long("sku: "), long("sku: 1 "), long("1 "), long("a_b "), long("in "), long(`"`), long("[1] "), long("?"), long("a. "), long("塔"),
+		"plot " + long("x^"), "the sum of " + long("1 and "), "plot " + long("(") + " from 0 to 1", "compute 1" + long(" and plot it"), "sum of " + long("1,"),
 		"stock_level " + long(`{"sku":{`), "mail_send to: " + long(", "),
 	} {
 		began := time.Now()

@@ -41,10 +41,14 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		}
 		calls = append(calls, newCall(t, args))
 	}
-	if code := codeFor(p.message); code != "" {
-		if i := find(p.tools, toolCode); i >= 0 {
-			calls = append(calls, newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "code"): code}))
-		}
+	programs := find(p.tools, toolCode)
+	code, lack := codeFor(p.message, programs >= 0 && len(calls)+len(lacks) == 0)
+	switch {
+	case lack != "":
+		return calls, append(lacks, lack)
+	case code != "" && programs >= 0:
+		return append(calls, newCall(p.tools[programs], map[string]any{textProperty(p.tools[programs], "code"): code})), lacks
+	case code != "":
 		return calls, lacks
 	}
 	if len(calls) > 0 || !p.searches(len(lacks) > 0) {
@@ -138,15 +142,25 @@ func isQuestion(message string) bool {
 		questioning.MatchString(message)
 }
 
-// codeFor gives Python for a message with a code block or a calculation, "" for any other.
-func codeFor(message string) string {
+// codeFor gives Python for a message with a code block or a calculation, and where a program can be run for any computation
+// that is understood, "" for any other; and says what a computation lacks.
+func codeFor(message string, runs bool) (code, lack string) {
 	if m := codeBlock.FindStringSubmatch(message); m != nil {
-		return m[1]
+		return m[1], ""
+	}
+	if runs {
+		c, lack, ok := compute(message)
+		if ok {
+			return c.program(), ""
+		}
+		if lack != "" {
+			return "", lack
+		}
 	}
 	if e, ok := findExpression(message); ok {
-		return "print(" + strings.ReplaceAll(e, "^", "**") + ")\n"
+		return "print(" + strings.ReplaceAll(e, "^", "**") + ")\n", ""
 	}
-	return ""
+	return "", ""
 }
 
 // named gives the tools that a message names, those with a use of their own apart, and what the message says to each:

@@ -9,14 +9,14 @@ import (
 )
 
 // fromResults answers from what the tools found: their sources with markers, else what each of them said.
-func fromResults(results []llm.ToolResult, asked asked) string {
+func fromResults(results []llm.ToolResult, message string) string {
 	var parts []string
-	if found := fromSources(results, asked); found != "" {
+	if found := fromSources(results, ask(message)); found != "" {
 		parts = append(parts, found)
 	}
 	for _, r := range results {
 		if r.Failed || len(r.Sources) == 0 {
-			parts = append(parts, report(r))
+			parts = append(parts, report(r, message))
 		}
 	}
 	return strings.Join(parts, "\n\n")
@@ -36,7 +36,18 @@ type said struct {
 }
 
 // report says what became of a call that gave no sources.
-func report(r llm.ToolResult) string {
+func report(r llm.ToolResult, message string) string {
+	if program, ok := ofProgram(r); ok {
+		if told := toldOf(message, program); told != "" && !r.Failed {
+			return told
+		}
+		return codeReport(r.Name, r.Failed, program)
+	}
+	return plainReport(r)
+}
+
+// plainReport is report for a call of a tool of which nothing is known.
+func plainReport(r llm.ToolResult) string {
 	var out said
 	if json.Unmarshal(r.Output, &out) != nil {
 		out = said{} // no object, or none that is understood

@@ -10,6 +10,7 @@ import (
 type Program struct {
 	Code  string
 	Files []File
+	Wall  time.Duration // less than Limits.Wall, for one that has less time; 0 is Limits.Wall
 }
 
 // File is a file in the working folder; its name is relative to it, with slashes.
@@ -32,6 +33,7 @@ type Outcome struct {
 	// Removed are names of Program.Files that are no longer there.
 	Removed []string
 	// LeftOut names files that are not given back: too many, too large, no plain files, or with names that are not UTF-8.
+	// At most 100 are named.
 	LeftOut []string
 	Took    time.Duration
 	CPU     time.Duration

@@ -1,0 +1,254 @@
+package standalone
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"parley/shared/config"
+	"parley/shared/store/pgserver"
+	"parley/workers"
+)
+
+// Doctor says what this machine has for `parley up` with the same settings. It needs no running service.
+type Doctor struct {
+	config.Servers
+	config.Logging
+	config.Runs
+	config.Secrets
+	config.Ingress
+	config.Workers
+	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
+	JSON    bool   `name:"json" help:"Print JSON instead of a table."`
+
+	out    io.Writer // os.Stdout unless a test says otherwise
+	around machine   // this one unless a test says otherwise
+}
+
+// machine is what a doctor looks at.
+type machine struct {
+	program  func(name string) (path string, err error)
+	postgres func(ctx context.Context) (pgserver.Binaries, error)
+	survey   func(workers.Config) []workers.Capability
+}
+
+// finding is a line of the table.
+type finding struct {
+	State    string `json:"state"` // ok, missing or off
+	Name     string `json:"name"`
+	Says     string `json:"says"`
+	Required bool   `json:"required"`
+}
+
+// The states of what was looked for: what is off is not asked for by the settings, or not needed.
+const (
+	stateOK      = "ok"
+	stateMissing = "missing"
+	stateOff     = "off"
+)
+
+// Run prints what was found. It fails when something is missing that the service does not start without.
+func (d *Doctor) Run(ctx context.Context) error {
+	if d.around.program == nil {
+		d.around = machine{program: exec.LookPath, postgres: pgserver.Find, survey: workers.Survey}
+	}
+	if d.out == nil {
+		d.out = os.Stdout
+	}
+	findings := d.examine(ctx)
+	if err := d.print(findings); err != nil {
+		return err
+	}
+	var missing []string
+	for _, f := range findings {
+		if f.Required && f.State == stateMissing {
+			missing = append(missing, f.Name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("required and missing: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func (d *Doctor) print(findings []finding) error {
+	if d.JSON {
+		encoder := json.NewEncoder(d.out)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(findings); err != nil {
+			return fmt.Errorf("printing what was found: %w", err)
+		}
+		return nil
+	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(d.out, "  %-8s %-12s %s\n", f.State, f.Name, f.Says); err != nil {
+			return fmt.Errorf("printing what was found: %w", err)
+		}
+	}
+	return nil
+}
+
+// examine looks at everything, one after another.
+func (d *Doctor) examine(ctx context.Context) []finding {
+	var all []finding
+	if err := errors.Join(d.Ingress.Check(), d.checkSecrets()); err != nil {
+		all = append(all, finding{stateMissing, "settings", strings.ReplaceAll(err.Error(), "\n", "; "), true})
+	}
+	all = append(all, d.database(ctx), d.stream())
+	known := map[string]workers.Capability{}
+	var notes []finding
+	for _, c := range d.around.survey(workers.Config{Runs: d.Runs, Secrets: d.Secrets, Workers: d.Workers}) {
+		if c.Name == "note" {
+			notes = append(notes, finding{State: stateOff, Name: "", Says: c.State})
+		}
+		known[c.Name] = c
+	}
+	if c, is := known["settings"]; is { // nothing else was looked at
+		return append(all, finding{stateMissing, "settings", c.State, true})
+	}
+	all = append(all, d.model(known["model"]), d.search(), d.bubblewrap(), d.gvisor())
+	all = append(all, cgroups(known["cgroups"]), sandboxed(known["sandbox"]))
+	all = append(all, notes...)
+	all = append(all, packages(known)...)
+	return append(all,
+		d.optional("poppler", "pdftotext", "poppler-utils", "PDF documents are read by a poorer reader"),
+		d.optional("tesseract", "tesseract", "tesseract-ocr", "scanned pages are not read"),
+		d.optional("espeak", "espeak-ng", "espeak-ng", "no offline speech"))
+}
+
+func (d *Doctor) checkSecrets() error {
+	if d.SecretsKey == "" {
+		return nil // parley up makes one
+	}
+	return d.Secrets.Check()
+}
+
+func (d *Doctor) database(ctx context.Context) finding {
+	f := finding{State: stateOK, Name: "postgresql", Required: true}
+	if d.DatabaseURL != "" {
+		f.Says = "the one that DATABASE_URL names; it was not asked"
+		return f
+	}
+	found, err := d.around.postgres(ctx)
+	if err != nil {
+		f.State, f.Says = stateMissing, err.Error()
+		return f
+	}
+	f.Says = found.Version + ", " + found.Postgres
+	return f
+}
+
+func (d *Doctor) stream() finding {
+	if d.NATSURL != "" {
+		return finding{State: stateOK, Name: "nats", Says: "the one that NATS_URL names; it was not asked"}
+	}
+	return finding{State: stateOK, Name: "nats", Says: "built in"}
+}
+
+// model names the settings that are set, never what they are: keys are among them, and addresses may hold some.
+func (d *Doctor) model(c workers.Capability) finding {
+	if !c.Ok {
+		return finding{stateMissing, "model", c.State, true}
+	}
+	var set []string
+	for _, s := range []struct{ name, value string }{
+		{"DEFAULT_MODEL", d.DefaultModel},
+		{"OPENAI_API_KEY", d.OpenAIAPIKey},
+		{"OPENAI_BASE_URL", d.OpenAIBaseURL},
+		{"ANTHROPIC_API_KEY", d.AnthropicAPIKey},
+		{"ANTHROPIC_BASE_URL", d.AnthropicBaseURL},
+	} {
+		if s.value != "" {
+			set = append(set, s.name)
+		}
+	}
+	f := finding{State: stateOK, Name: "model", Says: c.State + "; set: " + strings.Join(set, ", "), Required: true}
+	if len(set) == 0 {
+		f.Says = c.State + "; OPENAI_API_KEY or ANTHROPIC_API_KEY bring a real one"
+	}
+	return f
+}
+
+func (d *Doctor) search() finding {
+	by := map[string]string{
+		"searxng": "SEARXNG_URL is set", "brave": "BRAVE_API_KEY is set", "tavily": "TAVILY_API_KEY is set",
+		"wikipedia": "SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY bring the whole web",
+	}
+	engine := d.SearchEngine()
+	return finding{State: stateOK, Name: "search", Says: engine + "; " + by[engine]}
+}
+
+func (d *Doctor) bubblewrap() finding {
+	if path, err := d.around.program("bwrap"); err == nil {
+		return finding{State: stateOK, Name: "bubblewrap", Says: path}
+	}
+	if d.SandboxKind != config.SandboxBubblewrap {
+		return finding{State: stateOff, Name: "bubblewrap", Says: "SANDBOX=bubblewrap would need it: " + install("bubblewrap")}
+	}
+	return finding{State: stateMissing, Name: "bubblewrap", Says: "no sandbox for code and for parsing documents: " + install("bubblewrap")}
+}
+
+func (d *Doctor) gvisor() finding {
+	name := os.Getenv("RUNSC")
+	if name == "" {
+		name = "runsc"
+	}
+	if path, err := d.around.program(name); err == nil {
+		return finding{State: stateOK, Name: "runsc", Says: path}
+	}
+	if d.SandboxKind != config.SandboxGVisor {
+		return finding{State: stateOff, Name: "runsc", Says: "SANDBOX=gvisor would need it: " + install("runsc")}
+	}
+	return finding{State: stateMissing, Name: "runsc", Says: "SANDBOX=gvisor needs it: " + install("runsc") + ", or RUNSC=<its path>"}
+}
+
+func cgroups(c workers.Capability) finding {
+	if c.Ok {
+		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits memory, processes and processor time of a sandbox"}
+	}
+	return finding{State: stateOff, Name: "cgroups", Says: "memory, processes and processor time of a sandbox are watched, not limited by the kernel: " + c.State}
+}
+
+func sandboxed(c workers.Capability) finding {
+	switch {
+	case c.Ok:
+		return finding{State: stateOK, Name: "sandbox", Says: c.State}
+	case c.State == config.SandboxOff:
+		return finding{State: stateOff, Name: "sandbox", Says: "codeExecution is not served; SANDBOX=bubblewrap turns it on"}
+	default:
+		return finding{State: stateMissing, Name: "sandbox", Says: "codeExecution is not served: " + strings.TrimPrefix(c.State, "none: ")}
+	}
+}
+
+// packages are those that programs of agents see, so there are none without a sandbox.
+func packages(known map[string]workers.Capability) (list []finding) {
+	for _, p := range []struct{ name, debian string }{
+		{"python", "python3"}, {"numpy", "python3-numpy"}, {"pandas", "python3-pandas"}, {"matplotlib", "python3-matplotlib"},
+	} {
+		f := finding{State: stateOK, Name: p.name, Says: known[p.name].State}
+		switch {
+		case known[p.name].Ok:
+		case known["sandbox"].Ok:
+			f.State, f.Says = stateMissing, "programs of agents do without it: "+install(p.debian)
+		default:
+			f.State, f.Says = stateOff, "not looked for, without a sandbox"
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func (d *Doctor) optional(name, program, debian, without string) finding {
+	if path, err := d.around.program(program); err == nil {
+		return finding{State: stateOK, Name: name, Says: path}
+	}
+	return finding{State: stateMissing, Name: name, Says: without + ": " + install(debian)}
+}
+
+// install is the command on Debian and Ubuntu, whose package names others mostly share.
+func install(debian string) string { return "apt-get install -y --no-install-recommends " + debian }

@@ -1,0 +1,177 @@
+package standalone
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/shared/config"
+	"parley/shared/store/pgserver"
+	"parley/workers"
+)
+
+// healthy is a machine that has everything but the programs named.
+func healthy(without ...string) machine {
+	return machine{
+		program: func(name string) (string, error) {
+			if slices.Contains(without, name) {
+				return "", exec.ErrNotFound
+			}
+			return "/usr/bin/" + name, nil
+		},
+		postgres: func(context.Context) (pgserver.Binaries, error) {
+			if slices.Contains(without, "postgres") {
+				return pgserver.Binaries{}, pgserver.ErrNotInstalled
+			}
+			return pgserver.Binaries{Postgres: "/usr/lib/postgresql/15/bin/postgres", Version: "15.18", Major: 15}, nil
+		},
+		survey: func(workers.Config) []workers.Capability {
+			return []workers.Capability{
+				{Name: "model", State: "offline", Ok: true},
+				{Name: "cgroups", State: "version 2", Ok: true},
+				{Name: "sandbox", State: "bubblewrap   (Python 3.11.2)", Ok: true},
+				{Name: "python", State: "3.11.2", Ok: true},
+				{Name: "numpy", State: "1.24.2", Ok: true},
+				{Name: "pandas", State: "1.5.3", Ok: true},
+				{Name: "matplotlib", State: "3.6.3", Ok: !slices.Contains(without, "matplotlib")},
+			}
+		},
+	}
+}
+
+func instead(m machine, list ...workers.Capability) machine {
+	m.survey = func(workers.Config) []workers.Capability { return list }
+	return m
+}
+
+// sound are settings as their defaults make them.
+func sound() Doctor {
+	d := Doctor{}
+	d.OrgDispatchWindow, d.SandboxKind = 64, config.SandboxBubblewrap
+	d.Ingress = config.Ingress{
+		Port: 8080, LimitDemo: 1, LimitUser: 2, LimitSystem: 3, DemoTokens: 1, StreamsPerCredential: 1, StreamsPerOrganization: 1,
+		RunDeadline: 1e9, RetentionDefault: 24 * 3600 * 1e9, BacklogMax: 1,
+	}
+	return d
+}
+
+func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) { //nolint:paralleltest // RUNSC is of the whole process
+	t.Setenv("RUNSC", "")
+	for name, c := range map[string]struct {
+		machine machine
+		change  func(*Doctor)
+		lines   []string // each is in the table: state, name, beginning or part of what is said
+		wrong   string
+	}{
+		"everything": {healthy(), nil, []string{
+			"ok|postgresql|15.18", "ok|nats|built in", "ok|model|offline; OPENAI_API_KEY", "ok|search|wikipedia", "ok|bubblewrap|/usr/bin/bwrap",
+			"ok|runsc|", "ok|cgroups|version 2", "ok|sandbox|(Python 3.11.2)", "ok|python|3.11.2", "ok|matplotlib|3.6.3", "ok|poppler|", "ok|tesseract|", "ok|espeak|",
+		}, ""},
+		"nothing": {
+			instead(healthy("postgres", "bwrap", "runsc", "pdftotext", "tesseract", "espeak-ng"),
+				workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "cgroups", State: "none are mounted"},
+				workers.Capability{Name: "sandbox", State: "none: there is no program bwrap"}),
+			nil,
+			[]string{
+				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|SANDBOX=gvisor would", "off|cgroups|none are mounted",
+				"missing|sandbox|not served: there is no program bwrap", "off|python|not looked for", "off|numpy|not looked for",
+				"missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|espeak|espeak-ng",
+			}, "required and missing: postgresql",
+		},
+		"a package": {healthy("matplotlib"), nil, []string{"missing|matplotlib|python3-matplotlib", "ok|numpy|1.24.2"}, ""},
+		"other servers": {healthy("postgres"), func(d *Doctor) { d.DatabaseURL, d.NATSURL = "postgres://u:hunter2@db/x", "nats://u:hunter2@n" }, []string{
+			"ok|postgresql|DATABASE_URL", "ok|nats|NATS_URL",
+		}, ""},
+		"gvisor": {healthy("runsc", "bwrap"), func(d *Doctor) { d.SandboxKind = config.SandboxGVisor }, []string{
+			"missing|runsc|SANDBOX=gvisor needs it", "off|bubblewrap|SANDBOX=bubblewrap would",
+		}, ""},
+		"off": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "sandbox", State: "off"}), func(d *Doctor) { d.SandboxKind = config.SandboxOff }, []string{
+			"off|sandbox|SANDBOX=bubblewrap", "off|python|not looked for",
+		}, ""},
+		"notes": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "note", State: "Files are watched.", Ok: true}), nil, []string{
+			"off||Files are watched.",
+		}, ""},
+		"keys": {healthy(), func(d *Doctor) {
+			d.OpenAIAPIKey, d.OpenAIBaseURL, d.BraveAPIKey, d.AnthropicAPIKey = "hunter2", "https://hunter2@x", "hunter2", "hunter2"
+		}, []string{"ok|model|set: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY", "ok|search|brave; BRAVE_API_KEY"}, ""},
+		"a model that is none": {instead(healthy(), workers.Capability{Name: "model", State: "no provider nobody"}), nil, []string{"missing|model|no provider nobody"}, "required and missing: model"},
+		"settings":             {instead(healthy(), workers.Capability{Name: "settings", State: "SANDBOX must be"}), nil, []string{"missing|settings|SANDBOX must be"}, "required and missing: settings"},
+		"settings of the ingress": {healthy(), func(d *Doctor) { d.Port, d.SecretsKey = -1, "hunter2" }, []string{
+			"missing|settings|PORT", "missing|settings|SECRETS_KEY", "ok|postgresql|15.18",
+		}, "required and missing: settings"},
+	} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // RUNSC is of the whole process
+			d := sound()
+			var table, list bytes.Buffer
+			d.around, d.out = c.machine, &table
+			if c.change != nil {
+				c.change(&d)
+			}
+			if err := d.Run(t.Context()); (err == nil) != (c.wrong == "") || err != nil && err.Error() != c.wrong {
+				t.Error(err)
+			}
+			d.JSON, d.out = true, &list
+			_ = d.Run(t.Context()) // the same
+			var findings []finding
+			if err := json.Unmarshal(list.Bytes(), &findings); err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range c.lines {
+				want := strings.SplitN(line, "|", 3)
+				if !slices.ContainsFunc(findings, func(f finding) bool { return f.State == want[0] && f.Name == want[1] && strings.Contains(f.Says, want[2]) }) {
+					t.Errorf("no %s in\n%s", line, &table)
+				}
+			}
+			if lines := strings.Count(table.String(), "\n"); lines != len(findings) {
+				t.Errorf("%d lines of %d findings:\n%s", lines, len(findings), &table)
+			}
+			if strings.Contains(table.String()+list.String(), "hunter2") {
+				t.Errorf("a secret is shown:\n%s", &table)
+			}
+		})
+	}
+}
+
+// On this machine, whatever it has: each line has a state and says something.
+func TestDoctorOnThisMachine(t *testing.T) {
+	t.Parallel()
+	d := sound()
+	var out bytes.Buffer
+	d.out, d.DatabaseURL, d.JSON = &out, "postgres://db/x", true
+	if err := d.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var findings []finding
+	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) < 15 {
+		t.Fatal(err, out.String())
+	}
+	for _, f := range findings {
+		if !slices.Contains([]string{stateOK, stateMissing, stateOff}, f.State) || f.Says == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+func TestBannerSaysWhatCanBeDone(t *testing.T) {
+	t.Parallel()
+	lines := capabilityLines([]workers.Capability{
+		{Name: "sandbox", State: "bubblewrap   (Python 3.11.2)", Ok: true}, {Name: "sandbox", State: "none: no program bwrap"}, {Name: "sandbox", State: "off"},
+	})
+	var out strings.Builder
+	if err := bannerText.Execute(&out, map[string]any{"Busy": "", "Can": lines, "Search": "wikipedia"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `  search      wikipedia
+  sandbox     bubblewrap   (Python 3.11.2)
+  sandbox     none: no program bwrap   (parley doctor says more)
+  sandbox     off   (run code: SANDBOX=bubblewrap make run)
+
+  Chat with a template`
+	if !strings.Contains(out.String(), want) {
+		t.Error(out.String())
+	}
+}

@@ -1,0 +1,264 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/stream"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+const waitMost = 30 * time.Second // that something stands still which should go on
+
+func TestDisposition(t *testing.T) {
+	t.Parallel()
+	wide := strings.Repeat("\U0001F600", 255)
+	for name, want := range map[string]string{
+		"plot.png":              `"plot.png"`,
+		"out/table 1.csv":       `"table 1.csv"`,
+		"../../etc/passwd":      `"passwd"`,
+		`C:\temp\a.txt`:         `"a.txt"`,
+		`a"b.txt`:               `"a_b.txt"; filename*=UTF-8''a%22b.txt`,
+		"a\r\nSet-Cookie: b=c":  `"a__Set-Cookie_ b=c"; filename*=UTF-8''a__Set-Cookie%3A%20b%3Dc`,
+		"a;filename=evil.exe":   `"a_filename=evil.exe"; filename*=UTF-8''a%3Bfilename%3Devil.exe`,
+		"100%41.txt":            `"100_41.txt"; filename*=UTF-8''100%2541.txt`,
+		"größe.csv":             `"gr__e.csv"; filename*=UTF-8''gr%C3%B6%C3%9Fe.csv`,
+		"photo\u202egnp.exe":    `"photo_gnp.exe"`,
+		"\u2066a\u2069\ufeff.b": `"_a__.b"`,
+		"a\u2028b\u0085c\x00d":  `"a_b_c_d"`,
+		"a\xff\xfe.bin":         `"a__.bin"`,
+		"में\u200d.txt":         `"____.txt"; filename*=UTF-8''%E0%A4%AE%E0%A5%87%E0%A4%82%E2%80%8D.txt`,
+		"":                      `"file"`,
+		"out/":                  `"file"`,
+		"..":                    `"file"`,
+		". .":                   `"file"`,
+		"   ":                   `"file"`,
+		"  a  ":                 `"a"`,
+		".bashrc":               `".bashrc"`,
+	} {
+		if got := disposition(false, name); got != "attachment; filename="+want {
+			t.Errorf("%q: %s\nwant %s", name, got, want)
+		}
+		if got := disposition(true, name); got != "inline; filename="+want {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+	for name, want := range map[string]int{
+		strings.Repeat("a", 255): 255, strings.Repeat("a", 300) + ".csv": 255, wide: 252, wide + ".tar.gz": 255,
+		strings.Repeat("a", 300) + "." + strings.Repeat("b", 100): 255,
+	} {
+		got := savedName(name)
+		if len(got) != want || !utf8.ValidString(got) || strings.HasSuffix(name, ".csv") && !strings.HasSuffix(got, "a.csv") ||
+			strings.HasSuffix(name, ".gz") && !strings.HasSuffix(got, ".gz") {
+			t.Errorf("%q becomes %q of %d bytes", name, got, len(got))
+		}
+		if header := disposition(false, name); len(header) > 1200 {
+			t.Errorf("a header of %d bytes", len(header))
+		}
+	}
+}
+
+// FuzzDisposition: whatever a file is called, its header is one line of visible ASCII and names no folder.
+func FuzzDisposition(f *testing.F) {
+	f.Add("a\"; b=\\\r\n/../\u202e\xff")
+	f.Fuzz(func(t *testing.T, name string) {
+		got := disposition(false, name)
+		ascii, _, found := strings.Cut(strings.TrimPrefix(got, `attachment; filename="`), `"`)
+		if !found || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r > '~' }) || strings.ContainsAny(ascii, `/\%`) || strings.Trim(ascii, ".") == "" {
+			t.Errorf("%q gives %s", name, got)
+		}
+	})
+}
+
+// pipes is a listener of connections within the test's own time.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.done); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// serveFile serves a content as the ingress does, and gives a client's connection that has asked for it, and when the server was done.
+func serveFile(t *testing.T, content []byte, may permit) (client net.Conn, took chan time.Duration) {
+	t.Helper()
+	gin.SetMode(gin.ReleaseMode)
+	began := time.Now()
+	took = make(chan time.Duration, 1)
+	e := gin.New()
+	e.GET("/", func(c *gin.Context) {
+		sendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, bytes.NewReader(content), may)
+		took <- time.Since(began)
+	})
+	server := &http.Server{Handler: e, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 90 * time.Second}
+	listener := &pipes{make(chan net.Conn), make(chan struct{})}
+	go func() { _ = server.Serve(listener) }()
+	near, far := net.Pipe()
+	listener.conns <- far
+	t.Cleanup(func() { _, _ = near.Close(), server.Close() })
+	_, err := io.WriteString(near, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	must(t, err)
+	return near, took
+}
+
+// A client on a slow line gets all of a file, however long that takes; one that takes nothing is left.
+func TestDownloadsEndWithTheirProgress(t *testing.T) {
+	t.Parallel()
+	content := numbers(1 << 20)
+	synctest.Test(t, func(t *testing.T) {
+		client, took := serveFile(t, content, permit{})
+		var got bytes.Buffer
+		for piece := make([]byte, 32<<10); got.Len() < len(content); {
+			n, err := client.Read(piece)
+			if err != nil {
+				t.Fatalf("behind %d bytes: %v", got.Len(), err)
+			}
+			got.Write(piece[:n])
+			<-time.After(50 * time.Second)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(io.MultiReader(&got, client)), nil)
+		must(t, err)
+		body, err := io.ReadAll(res.Body)
+		if err != nil || !bytes.Equal(body, content) || res.ContentLength != int64(len(content)) {
+			t.Errorf("%d bytes: %v", len(body), err)
+		}
+		must(t, res.Body.Close())
+		if d := <-took; d < 20*time.Minute {
+			t.Errorf("the slow line took %s", d)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		client, took := serveFile(t, content, permit{})
+		_, err := io.ReadFull(client, make([]byte, 100<<10))
+		must(t, err)
+		if d := <-took; d != pieceTime {
+			t.Errorf("a client that takes nothing was left after %s", d)
+		}
+		if rest, err := io.Copy(io.Discard, client); rest > 64<<10 || err != nil {
+			t.Errorf("then came %d bytes: %v", rest, err)
+		}
+	})
+}
+
+// A download ends with the credential that it was begun with.
+func TestDownloadsEndWithTheirPermit(t *testing.T) {
+	t.Parallel()
+	content := numbers(1 << 20)
+	synctest.Test(t, func(t *testing.T) {
+		began, looks := time.Now(), 0
+		client, took := serveFile(t, content, permit{
+			request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: "usr_1", next: began.Add(5 * time.Second), seen: began,
+			resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
+				looks++
+				return auth.Identity{}, apierr.New(apierr.Unauthenticated, "revoked")
+			},
+		})
+		_, err := io.ReadFull(client, make([]byte, 200<<10))
+		must(t, err)
+		<-time.After(6 * time.Second)
+		rest, err := io.Copy(io.Discard, client)
+		if d := <-took; rest > 64<<10 || err != nil || d != 6*time.Second || looks != 1 {
+			t.Errorf("%d bytes more, %v, until %s; %d looks", rest, err, d, looks)
+		}
+	})
+}
+
+// broken is a content that cannot be read.
+type broken struct {
+	*bytes.Reader
+	seeks, reads error
+}
+
+func (b *broken) Seek(offset int64, whence int) (int64, error) {
+	if b.seeks != nil {
+		return 0, b.seeks
+	}
+	return b.Reader.Seek(offset, whence)
+}
+
+func (b *broken) Read([]byte) (int, error) { return 0, b.reads }
+
+func TestContentsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	away := apierr.New(apierr.Unavailable, "the database cannot be reached")
+	for name, tc := range map[string]struct {
+		content broken
+		status  int
+	}{
+		"read":         {broken{reads: away}, 503},
+		"sought":       {broken{seeks: away}, 503},
+		"for no cause": {broken{reads: errors.New("secret cause")}, 500},
+	} {
+		tc.content.Reader = bytes.NewReader(numbers(100))
+		rec := httptest.NewRecorder()
+		c, _ := gin.CreateTestContext(rec)
+		c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		c.Header("Cache-Control", "no-store")
+		c.Header(headerRequestID, "r")
+		sendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, &tc.content, permit{})
+		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+		saysNothingOfFiles(t, name, got)
+		if got.status != tc.status || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) ||
+			got.header.Get(headerRequestID) != "r" || strings.Contains(string(got.body), "secret") {
+			t.Errorf("%s: %d %v %s", name, got.status, got.header, got.body)
+		}
+	}
+}
+
+func fileSeats() []stream.Seat {
+	return []stream.Seat{{Name: allFiles, Most: 1}}
+}
+
+func TestDownloadsAreCounted(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	took := 0
+	take := func(org, credential string) error {
+		_, err := a.takeDownload(domain.Caller{Kind: domain.CallerUser, OrganizationID: org, Credential: credential})
+		if err == nil {
+			took++
+		}
+		return err
+	}
+	fill := func(org, credential string, most int, code apierr.Code, says string) {
+		t.Helper()
+		for range most {
+			must(t, take(org, credential))
+		}
+		var coded *apierr.Error
+		if err := take(org, credential); !errors.As(err, &coded) || coded.Code != code || coded.RetryAfter <= 0 || !strings.Contains(coded.Detail, says) {
+			t.Errorf("one download more of %s gave %v", credential, err)
+		}
+	}
+	fill("org_1", "key_1", filesPerCredential, apierr.RateLimited, "credential")
+	fill("org_1", "key_2", filesPerOrganization-filesPerCredential, apierr.RateLimited, "credential")
+	fill("org_1", "key_3", 0, apierr.RateLimited, "organization")
+	for n := 2; took < filesAtOnce; n++ {
+		must(t, take("org_"+strconv.Itoa(n), "key_"+strconv.Itoa(10*n)))
+	}
+	fill("org_x", "key_x", 0, apierr.Overloaded, "too many files")
+}

@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit/openaistub"
+)
+
+// codeRun is a run that ran code.
+type codeRun struct {
+	ID        string `json:"id"`
+	Status    string `json:"status"`
+	Message   string `json:"message"`
+	Attempts  int    `json:"attempts"`
+	ToolCalls []struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+		Output struct {
+			Stdout string `json:"stdout"`
+			Error  string `json:"error"`
+			Files  []struct {
+				ID       string `json:"id"`
+				Name     string `json:"name"`
+				MIMEType string `json:"mimeType"`
+				Bytes    int    `json:"bytes"`
+			} `json:"files"`
+		} `json:"output"`
+	} `json:"toolCalls"`
+}
+
+// analyst makes an agent that may run code.
+func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
+	t.Helper()
+	var agent struct {
+		ID string `json:"id"`
+	}
+	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
+		"name": "Analyst", "systemPrompt": "Calculate.", "model": model, "allowedCallers": []string{"user", "system"},
+		"tools": map[string]any{"codeExecution": map[string]any{"enabled": true, "keepFiles": keepFiles}},
+	}).want(t, http.StatusCreated).into(t, &agent)
+	a.agent = agent.ID
+	return a
+}
+
+// asks chats with the agent.
+func (a account) asks(t *testing.T, session, message string) codeRun {
+	t.Helper()
+	got := a.send(t, http.MethodPost, a.url+"/api/agents?id="+a.agent+"&action=chat", map[string]any{"sessionId": session, "message": message})
+	got.want(t, http.StatusOK)
+	var r codeRun
+	got.into(t, &r)
+	if r.Status != "completed" {
+		t.Fatalf("%s: %s", message, got.body)
+	}
+	return r
+}
+
+// TestCodeAndPlot asks the offline model, which needs no key, for a number and a plot, and gives it code that is none.
+func TestCodeAndPlot(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, in.url).analyst(t, "offline", false)
+	r := owner.asks(t, "s", "Compute the squares of 1 to 10 and plot it.")
+	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Name != "codeExecution" || r.ToolCalls[0].Status != "completed" || !strings.Contains(r.Message, "100") {
+		t.Fatalf("%+v", r)
+	}
+	if _, err := os.Stat("/usr/lib/python3/dist-packages/matplotlib"); err != nil {
+		t.Logf("no plot is asked for: matplotlib is not installed: %v", err)
+	} else {
+		seePlot(t, owner, r)
+	}
+	broken := owner.asks(t, "s", "Run this:\n```python\nfor n in range(3)\n    print(n)\n```")
+	if len(broken.ToolCalls) != 1 || broken.ToolCalls[0].Status != "failed" || !strings.Contains(broken.ToolCalls[0].Output.Error, "SyntaxError") ||
+		!strings.Contains(broken.ToolCalls[0].Output.Error, "line 1") || !strings.Contains(broken.Message, "SyntaxError") {
+		t.Errorf("%+v", broken)
+	}
+}
+
+// seePlot looks at the plot of a run as its owner and as a stranger.
+func seePlot(t *testing.T, owner account, r codeRun) {
+	t.Helper()
+	files := r.ToolCalls[0].Output.Files
+	if len(files) != 1 || files[0].MIMEType != "image/png" || !strings.Contains(r.Message, files[0].Name) {
+		t.Fatalf("%+v", r)
+	}
+	path := "/api/files?id=" + files[0].ID
+	got := owner.get(t.Context(), path).want(t, http.StatusOK)
+	plot, err := png.Decode(bytes.NewReader(got.body))
+	if err != nil || plot.Bounds().Dx() < 300 || len(got.body) != files[0].Bytes || got.header.Get("Content-Type") != "image/png" {
+		t.Errorf("%d bytes, %v, %v", len(got.body), got.header, err)
+	}
+	stranger := signUp(t, owner.url)
+	stranger.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
+	owner.send(t, http.MethodDelete, owner.url+"/api/sessions?id=s&agentId="+owner.agent, nil)
+	owner.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
+}
+
+// runsCode is a model that runs the code in the message, and then repeats what was printed.
+func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
+	code, found := strings.CutPrefix(req.Prompt(), "run: ")
+	if !found {
+		return openaistub.Reply{}, false
+	}
+	if last := req.Messages[len(req.Messages)-1]; last.Role == "tool" {
+		return openaistub.Reply{Text: last.Content}, true
+	}
+	arguments, err := json.Marshal(map[string]string{"code": code})
+	if err != nil {
+		return openaistub.Reply{}, false
+	}
+	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_code", Name: "codeExecution", Arguments: string(arguments)}}}, true
+}
+
+// TestChaosCode kills the tool worker while a program runs: the run is answered, its session's folder holds what one
+// carrying out leaves, and no program outlives its worker.
+func TestChaosCode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.model.follow(runsCode)
+	in := c.ingress(t)
+	c.worker(t, "ROLES=agent,sweep")
+	victim := c.worker(t, "ROLES=tool")
+	owner := signUp(t, in.url).analyst(t, modelName, true)
+	owner.asks(t, "s", "run: open('n.txt', 'a').write('one\\n'); open('gone.txt', 'w').write('x')")
+	mark := rand.Text()
+	slow := fmt.Sprintf("run: import os, subprocess, sys, time; os.remove('gone.txt'); open('n.txt', 'a').write('two\\n'); "+
+		"subprocess.Popen([sys.executable or '/usr/bin/python3', '-c', 'import time; time.sleep(77) # %s']); time.sleep(4); print('slept')", mark)
+	waiting := make(chan codeRun, 1)
+	go func() {
+		defer close(waiting)
+		waiting <- owner.asks(t, "s", slow)
+	}()
+	eventually(t, 20*time.Second, "the program runs", func() bool { return commands(t, mark) > 0 })
+	victim.Kill9()
+	eventually(t, 3*time.Second, "nothing of it lives on", func() bool { return commands(t, mark) == 0 })
+	c.worker(t, "ROLES=tool")
+	r, ok := <-waiting
+	if !ok || len(r.ToolCalls) != 1 || !strings.Contains(r.ToolCalls[0].Output.Stdout, "slept") || r.Attempts < 2 {
+		t.Fatalf("%+v", r)
+	}
+	after := owner.asks(t, "s", "run: import os; print(sorted(os.listdir()), repr(open('n.txt').read()))")
+	if out := after.ToolCalls[0].Output.Stdout; strings.TrimSpace(out) != `['n.txt'] 'one\ntwo\n'` {
+		t.Errorf("the folder is %s", out)
+	}
+	if other := owner.asks(t, "another", "run: import os; print(os.listdir())"); strings.TrimSpace(other.ToolCalls[0].Output.Stdout) != "[]" {
+		t.Errorf("another session's folder: %+v", other)
+	}
+	if commands(t, mark) > 0 {
+		t.Error("a program lives on")
+	}
+}
+
+// commands counts the processes of this machine whose command line has the mark.
+func commands(t *testing.T, mark string) (n int) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if line, err := os.ReadFile(path); err == nil && bytes.Contains(line, []byte(mark)) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,278 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// ErrFilesFull says that a content was not kept because the organization's contents together may not be that large.
+var ErrFilesFull = errors.New("the organization keeps as many bytes as it may")
+
+// chunkSize is how much of a content is sent to and from the database at a time; the schema and what is stored hold it.
+const chunkSize = 1 << 20
+
+// errBlobGone says that a content was removed, or begun anew by somebody else, before it was linked to.
+var errBlobGone = errors.New("the content went while it was being kept")
+
+// blob is a content on its way into the database.
+type blob struct {
+	hash    []byte
+	content []byte
+}
+
+// chunks is how many chunks hold so many bytes.
+func chunks(size int64) int { return int((size + chunkSize - 1) / chunkSize) }
+
+func newBlob(content []byte) blob {
+	hash := sha256.Sum256(content)
+	return blob{hash: hash[:], content: content}
+}
+
+// distinct gives each content once, in the order in which rows of them are locked, everywhere.
+func distinct(blobs []blob) []blob {
+	out := slices.Clone(blobs)
+	slices.SortFunc(out, func(a, b blob) int { return slices.Compare(a.hash, b.hash) })
+	return slices.CompactFunc(out, func(a, b blob) bool { return slices.Equal(a.hash, b.hash) })
+}
+
+func holds(blobs []blob, hash []byte) bool {
+	return slices.ContainsFunc(blobs, func(b blob) bool { return slices.Equal(b.hash, hash) })
+}
+
+func hashesOf(blobs []blob) any {
+	return pq.ByteaArray(column(blobs, func(b *blob) []byte { return b.hash }))
+}
+
+// reserveBlobs enters contents, which have an hour from then on to be written and linked to, or fails with ErrFilesFull.
+// most is what the organization's contents may be together, 0 any. Whoever adds to them waits for each other.
+func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []blob, most int64) error {
+	if most > 0 {
+		if err := queueFor(ctx, tx, "blobs "+org); err != nil {
+			return err
+		}
+	}
+	var added []bool
+	err := tx.SelectContext(ctx, &added, `INSERT INTO blobs AS b (org_id, hash, bytes)
+		SELECT $1, u.hash, u.bytes FROM unnest($2::bytea[], $3::bigint[]) AS u (hash, bytes) ORDER BY u.hash
+		ON CONFLICT (org_id, hash) DO UPDATE SET sweep_after = greatest(b.sweep_after, excluded.sweep_after)
+		RETURNING created_at >= now()`, org, hashesOf(blobs), pq.Array(column(blobs, func(b *blob) int64 { return int64(len(b.content)) })))
+	if err != nil {
+		return err
+	}
+	if most == 0 || !slices.Contains(added, true) {
+		return nil
+	}
+	var total int64
+	if err := tx.GetContext(ctx, &total, `SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1`, org); err != nil {
+		return err
+	}
+	if total > most {
+		return ErrFilesFull
+	}
+	return nil
+}
+
+// queueFor lets one transaction at a time go on that names the same thing, until it ends.
+func queueFor(ctx context.Context, tx *sqlx.Tx, thing string) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, thing)
+	return err
+}
+
+// fillBlob writes those chunks of a reserved content that are not there yet, each in a transaction of its own. Whoever else
+// keeps the same content writes the same chunks. errBlobGone: the reservation has been removed.
+func (s *Store) fillBlob(ctx context.Context, org string, b blob) error {
+	var there []int
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		there = there[:0]
+		return tx.SelectContext(ctx, &there, `SELECT n FROM blob_chunks WHERE org_id = $1 AND hash = $2`, org, b.hash)
+	})
+	if err != nil {
+		return err
+	}
+	for n := range chunks(int64(len(b.content))) {
+		if slices.Contains(there, n) {
+			continue
+		}
+		data := b.content[n*chunkSize : min((n+1)*chunkSize, len(b.content))]
+		if err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error { return addChunk(ctx, tx, org, b.hash, n, data) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addChunk keeps the content's row while it writes, so that no chunk is left of one that is removed.
+func addChunk(ctx context.Context, tx *sqlx.Tx, org string, hash []byte, n int, data []byte) error {
+	var there int
+	err := tx.GetContext(ctx, &there, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = $2 FOR KEY SHARE`, org, hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return errBlobGone
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO blob_chunks (org_id, hash, n, data) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+		org, hash, n, data)
+	return err
+}
+
+// holdBlobs keeps contents from being removed until the transaction ends, so that it can link to them: errBlobGone unless all are
+// there and whole. others are locked with them, in the one order, for being removed: contents that links are taken from.
+func holdBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []blob, others [][]byte) error {
+	mode := "FOR KEY SHARE"
+	if len(others) > 0 {
+		mode = "FOR UPDATE"
+	}
+	all := append(column(blobs, func(b *blob) []byte { return b.hash }), others...)
+	_, err := tx.ExecContext(ctx, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash `+mode, org, pq.ByteaArray(all))
+	if err != nil {
+		return err
+	}
+	var found []struct {
+		Hash   []byte `db:"hash"`
+		Chunks int    `db:"chunks"`
+	}
+	err = tx.SelectContext(ctx, &found, `SELECT b.hash, count(c.n) AS chunks FROM blobs b
+		LEFT JOIN blob_chunks c ON c.org_id = b.org_id AND c.hash = b.hash
+		WHERE b.org_id = $1 AND b.hash = ANY ($2) GROUP BY b.hash`, org, hashesOf(blobs))
+	if err != nil {
+		return err
+	}
+	written := make(map[string]int, len(found))
+	for _, f := range found {
+		written[string(f.Hash)] = f.Chunks
+	}
+	for _, b := range blobs {
+		if n, there := written[string(b.hash)]; !there || n != chunks(int64(len(b.content))) {
+			return errBlobGone
+		}
+	}
+	return nil
+}
+
+// removeUnlinkedBlobs removes those contents that nothing links to any more.
+func removeUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []textOf) error {
+	if len(contents) == 0 {
+		return nil
+	}
+	orgs, hashes := textColumns(contents)
+	_, err := tx.ExecContext(ctx, `SELECT remove_unlinked_blobs($1, $2)`, orgs, hashes)
+	return err
+}
+
+// PruneBlobs looks at up to limit contents whose time has come: those that nothing links to are removed, the others looked at
+// again in a day. It reports how many it has looked at. Contents mostly go with the last link to them; this finds
+// those that were never linked to, because whoever kept them died on the way.
+func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
+	var due, locked []textOf
+	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM blobs_to_sweep($1)`, limit); err != nil {
+		return 0, fmt.Errorf("looking for contents: %w", err)
+	}
+	if len(due) == 0 {
+		return 0, nil
+	}
+	err := s.within(ctx, column(due, func(t *textOf) string { return t.OrganizationID }), func(tx *sqlx.Tx) error {
+		locked = locked[:0]
+		orgs, hashes := textColumns(due)
+		err := tx.SelectContext(ctx, &locked, `SELECT b.org_id, b.hash FROM blobs b JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
+			ON b.org_id = u.org_id AND b.hash = u.hash
+			WHERE b.sweep_after <= now() ORDER BY b.org_id, b.hash FOR UPDATE OF b SKIP LOCKED`, orgs, hashes)
+		if err != nil {
+			return err
+		}
+		orgs, hashes = textColumns(locked)
+		_, err = tx.ExecContext(ctx, `UPDATE blobs b SET sweep_after = now() + interval '1 day'
+			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE b.org_id = u.org_id AND b.hash = u.hash`, orgs, hashes)
+		if err != nil {
+			return err
+		}
+		return removeUnlinkedBlobs(ctx, tx, locked)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pruning contents: %w", err)
+	}
+	return len(locked), nil
+}
+
+// blobReader reads a content a chunk at a time, each in a statement of its own, and holds no more than one.
+type blobReader struct {
+	load   func(n int) ([]byte, error)
+	size   int64
+	offset int64
+	chunk  []byte // the one that is held
+	n      int    // its number; -1: none is
+}
+
+// openBlob reads a content that is there; ctx is that of all reading.
+func (s *Store) openBlob(ctx context.Context, org string, hash []byte, size int64) *blobReader {
+	return &blobReader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.chunkOf(ctx, org, hash, n) }}
+}
+
+// chunkOf fails when there is no such chunk: it may have gone since the content was opened.
+func (s *Store) chunkOf(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
+	var data []byte
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &data, `SELECT data FROM blob_chunks WHERE org_id = $1 AND hash = $2 AND n = $3`, org, hash, n)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, notFound()
+	}
+	return data, err
+}
+
+// Read reads up to the end of a chunk.
+func (r *blobReader) Read(p []byte) (int, error) {
+	if r.offset >= r.size {
+		return 0, io.EOF
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, from := int(r.offset/chunkSize), int(r.offset%chunkSize)
+	if r.n != n {
+		r.chunk, r.n = nil, -1 // not two of them, not even while the next one comes
+		data, err := r.load(n)
+		if err != nil {
+			return 0, fmt.Errorf("reading content: %w", err)
+		}
+		if want := min(r.size-int64(n)*chunkSize, chunkSize); int64(len(data)) != want {
+			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, not %d", n, len(data), want)
+		}
+		r.chunk, r.n = data, n
+	}
+	read := copy(p, r.chunk[from:])
+	r.offset += int64(read)
+	return read, nil
+}
+
+// Seek may go beyond the end, where there is nothing to read.
+func (r *blobReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += r.offset
+	case io.SeekEnd:
+		offset += r.size
+	default:
+		return 0, fmt.Errorf("seeking in content: from where is %d?", whence)
+	}
+	if offset < 0 {
+		return 0, errors.New("seeking in content: before its beginning")
+	}
+	r.offset = offset
+	return offset, nil
+}
+
+// Close lets go of what is held.
+func (r *blobReader) Close() error {
+	r.chunk, r.n = nil, -1
+	return nil
+}

@@ -1,0 +1,510 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// newStoredRoom is a room whose bench can look past row-level security, too.
+func newStoredRoom(t *testing.T) *room {
+	t.Helper()
+	r := newRoom(t)
+	r.bench.raw = testkit.SQL(t, r.dsn)
+	return r
+}
+
+// A content goes with the last file that has it, by erasing or by retention, and no earlier.
+func TestAContentGoesWithItsLastFile(t *testing.T) {
+	t.Parallel()
+	r := newStoredRoom(t)
+	ctx := t.Context()
+	makes := func(session string, contents ...string) *store.Claimed {
+		c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
+		for i, content := range contents {
+			r.make(c.Held(), fmt.Sprint("call ", i), made("x", content))
+		}
+		r.remove(c.Held(), "remover", "y")
+		r.finish(c, "x")
+		return c
+	}
+	makes("erased", "one", "both", "both")
+	other := makes("expired", "two", "both", "")
+	makes("kept", "two")
+	r.wantStored("before", "4 contents 3 chunks 10 files")
+	r.erase(r.named(store.SystemPrincipal, "erased"))
+	r.wantStored("after erasing", "3 contents 2 chunks 6 files")
+	r.raw(`UPDATE runs SET expires_at = clock_timestamp(), sweep_after = clock_timestamp() WHERE id = $1`, other.RunID)
+	if n, err := r.s.DeleteExpired(ctx, 9); err != nil || n != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+	r.wantStored("after retention", "1 contents 1 chunks 2 files")
+	if n, err := r.s.PruneBlobs(ctx, 9); err != nil || n != 0 {
+		t.Errorf("a young content was looked at: %d, %v", n, err)
+	}
+	r.raw(`UPDATE blobs SET sweep_after = clock_timestamp()`)
+	for _, want := range []int{1, 0} {
+		if n, err := r.s.PruneBlobs(ctx, 9); err != nil || n != want {
+			t.Errorf("looked at %d, want %d: %v", n, want, err)
+		}
+	}
+	r.wantStored("after pruning what is linked", "1 contents 1 chunks 2 files")
+
+	// What the release before sends when it erases; it knows of steps.
+	open := r.mustClaim(r.accept(wideWindow, r.auto("open"))[0].Run.Run.ID)
+	r.make(open.Held(), "c", made("x", "two"), made("y", "three"))
+	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM (SELECT DISTINCT run_id, org_id FROM files) f`)
+	r.raw(`DELETE FROM steps WHERE run_id = $1`, open.RunID)
+	r.wantStored("after the release before has erased one", "1 contents 1 chunks 2 files")
+	r.raw(`DELETE FROM steps`)
+	r.wantStored("and the other", "0 contents 0 chunks 0 files")
+}
+
+// Of contents that are too much for one statement the rest is swept.
+func TestVeryMuchGoesInParts(t *testing.T) {
+	t.Parallel()
+	r := newStoredRoom(t)
+	c := r.mustClaim(r.accept(wideWindow, r.auto("s"))[0].Run.Run.ID)
+	for n := range 5 {
+		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
+	}
+	r.raw(`UPDATE blobs SET bytes = 134217728`) // as if they were, so that two and a bit are the most
+	r.erase(r.named(store.SystemPrincipal, "s"))
+	r.wantStored("at once", "3 contents 3 chunks 0 files")
+	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
+		if n, err := r.s.PruneBlobs(t.Context(), 9); err != nil || n == 0 {
+			t.Errorf("looked at %d, %v", n, err)
+		}
+		r.wantStored("swept", left)
+	}
+}
+
+// blocked begins to keep a content whose second chunk somebody else is writing, and calls f when it has come to that; then
+// the other's chunk is not there after all. It gives what became of keeping, of which f may be the end.
+func (b *bench) blocked(held store.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
+	b.Helper()
+	ctx, die := context.WithCancel(b.Context())
+	defer die()
+	tx, err := b.raw.BeginTx(b.Context(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, err = tx.ExecContext(b.Context(), `INSERT INTO blob_chunks (org_id, hash, n, data) VALUES ($1, sha256($2), 1, 'x')`, b.org, content)
+	if err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, kept, err = b.s.KeepFiles(ctx, held, "c", []store.NewFile{{Name: "x", Content: content}}, nil, 1<<30)
+	}()
+	for waiting := "0"; waiting == "0" && !isClosed(done); {
+		waiting = b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	}
+	if isClosed(done) {
+		b.Errorf("keeping did not wait: %v", err)
+	}
+	f(die)
+	if ctx.Err() != nil {
+		<-done // else the chunk might be written just before it hears of its end
+	}
+	if err := tx.Rollback(); err != nil {
+		b.Fatal(err)
+	}
+	<-done
+	return kept, err
+}
+
+// While a content is written, the lease of its run is renewed, and the run may even end.
+func TestWritingHoldsNoRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	kept, err := b.blocked(held, noise(3*mib, 1), func(context.CancelFunc) {
+		if extended, err := b.s.Extend(t.Context(), []store.Held{held}); err != nil || len(extended) != 1 {
+			t.Errorf("extended %v, %v", extended, err)
+		}
+		b.wantStored("meanwhile", "1 contents 1 chunks 0 files")
+	})
+	if err != nil || !kept {
+		t.Errorf("%v, %v", kept, err)
+	}
+	b.wantStored("then", "1 contents 3 chunks 1 files")
+
+	for what, end := range map[string]func(held store.Held){
+		"cancelled": func(held store.Held) {
+			if _, _, err := b.s.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
+				t.Error(err)
+			}
+		},
+		"taken": func(held store.Held) { b.takeAway(held.RunID) },
+		"erased": func(held store.Held) {
+			name := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: held.RunID, Key: contract.Hash(b.org, b.agent, held.RunID)}
+			if ended, err := b.s.EraseSession(t.Context(), name); err != nil || len(ended) != 1 {
+				t.Errorf("erasing: %v, %v", ended, err)
+			}
+		},
+	} {
+		held := b.begun()
+		kept, err := b.blocked(held, noise(2*mib, 2), func(context.CancelFunc) { end(held) })
+		if err != nil || kept {
+			t.Errorf("for a run that was %s meanwhile: %v, %v", what, kept, err)
+		}
+		b.wantStored("of what was written for one that was "+what, "1 contents 3 chunks 1 files")
+	}
+}
+
+// A worker that dies while it writes leaves chunks: whoever keeps the same goes on from there, or they are swept.
+func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	content := noise(3*mib, 1)
+	for _, used := range []bool{true, false} {
+		held := b.begun()
+		kept, err := b.blocked(held, content, func(die context.CancelFunc) { die() })
+		if err == nil || kept {
+			t.Errorf("%v, %v", kept, err)
+		}
+		b.wantStored("of the dead", "1 contents 1 chunks 0 files")
+		if used {
+			first := b.text(`SELECT ctid::text FROM blob_chunks`)
+			file := b.make(b.takeAway(held.RunID).Held(), "c", store.NewFile{Name: "x", Content: content})[0]
+			if b.content(file.ID) != string(content) || b.text(`SELECT ctid::text FROM blob_chunks WHERE n = 0`) != first {
+				t.Error("it was not gone on with")
+			}
+			b.remove(b.takeAway(held.RunID).Held(), "c")
+			b.wantStored("once removed", "0 contents 0 chunks 0 files")
+			continue
+		}
+		if n, err := b.s.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
+			t.Errorf("within the hour that it has to be linked to, it was looked at: %d, %v", n, err)
+		}
+		b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
+		if n, err := b.s.PruneBlobs(t.Context(), 9); err != nil || n != 1 {
+			t.Errorf("looked at %d, %v", n, err)
+		}
+		b.wantStored("swept", "0 contents 0 chunks 0 files")
+	}
+}
+
+// A content that is swept, or goes with another's last file, before it is linked to is written again. Its time to be linked
+// to begins anew when it is kept again.
+func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	content := noise(3*mib, 1)
+	kept, err := b.blocked(b.begun(), content, func(context.CancelFunc) {
+		b.exec(`DELETE FROM blob_chunks`)
+		// The row is held by the chunk that is being written: it goes right behind that.
+		go func() { _, _ = b.raw.ExecContext(t.Context(), `DELETE FROM blobs`) }()
+		b.waiters(2)
+	})
+	if err != nil || !kept {
+		t.Errorf("%v, %v", kept, err)
+	}
+	if n := b.text(`SELECT count(*)::text FROM files f JOIN blobs b ON b.hash = f.hash WHERE (SELECT count(*) FROM blob_chunks c WHERE c.hash = b.hash) = 3`); n != "1" {
+		t.Errorf("%s whole files, of %s", n, b.stored())
+	}
+
+	b.exec(`DELETE FROM files`)
+	b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
+	b.exec(`DELETE FROM blob_chunks WHERE n = 1`)
+	if kept, err := b.blocked(b.begun(), content, func(die context.CancelFunc) { die() }); err == nil || kept {
+		t.Errorf("%v, %v", kept, err)
+	}
+	if n, err := b.s.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
+		t.Errorf("looked at %d, %v", n, err)
+	}
+	b.wantStored("in the end", "1 contents 2 chunks 0 files")
+}
+
+// linking begins to keep a content and calls f when all of it is written, and no link to it is made yet; f lets go of it.
+func (b *bench) linking(held store.Held, content []byte, f func(letGo func())) {
+	b.Helper()
+	tx, err := b.raw.BeginTx(b.Context(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := tx.ExecContext(b.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('files ' || $1 || ' c', 0))`, held.RunID); err != nil {
+		b.Fatal(err)
+	}
+	done := race(b.T, func() (bool, error) {
+		_, kept, err := b.s.KeepFiles(b.Context(), held, "c", []store.NewFile{{Name: "x", Content: content}}, nil, 0)
+		return kept, err
+	}, func() (bool, error) {
+		b.waiters(1)
+		f(func() {
+			if err := tx.Commit(); err != nil {
+				b.Error(err)
+			}
+		})
+		return true, nil
+	})
+	if !done[0] {
+		b.Error("it was not kept")
+	}
+}
+
+// waiters waits until so many wait for locks.
+func (b *bench) waiters(n int) {
+	b.Helper()
+	for b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != fmt.Sprint(n) {
+		if b.Context().Err() != nil {
+			b.Fatalf("there are not %d that wait", n)
+		}
+	}
+}
+
+// A content that was whole, but is removed just before it is linked to, or just then, or begun anew by somebody else, is
+// not linked to as it is.
+func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	content := noise(2*mib, 1)
+	remove := func(tx *sql.Tx) {
+		if _, err := tx.ExecContext(t.Context(), `SELECT remove_unlinked_blobs(ARRAY[$1], ARRAY[sha256($2)])`, b.org, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, between := range map[string]func(tx *sql.Tx, letGo func()){
+		"removed":       func(tx *sql.Tx, letGo func()) { remove(tx); b.must(tx.Commit()); letGo() },
+		"being removed": func(tx *sql.Tx, letGo func()) { remove(tx); letGo(); b.waiters(1); b.must(tx.Commit()) },
+		"begun anew": func(tx *sql.Tx, letGo func()) {
+			remove(tx)
+			b.must(tx.Commit())
+			b.exec(`INSERT INTO blobs (org_id, hash, bytes) VALUES ($1, sha256($2), $3)`, b.org, content, len(content))
+			b.exec(`INSERT INTO blob_chunks (org_id, hash, n, data) VALUES ($1, sha256($2), 0, $3)`, b.org, content, content[:mib])
+			letGo()
+		},
+	} {
+		held := b.begun()
+		b.linking(held, content, func(letGo func()) {
+			b.wantStored("when all is written", "1 contents 2 chunks 0 files")
+			tx, err := b.raw.BeginTx(t.Context(), nil)
+			b.must(err)
+			between(tx, letGo)
+		})
+		b.wantStored("of one that was "+what, "1 contents 2 chunks 1 files")
+		if b.content(b.text(`SELECT id FROM files`)) != string(content) {
+			t.Errorf("one that was %s became another content", what)
+		}
+		b.remove(held, "c")
+	}
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// A content whose time has come just when it is linked to is left to whoever links.
+func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	held := b.begun()
+	file := b.make(held, "c", made("x", "x"))[0]
+	b.exec(`UPDATE files SET run_id = 'run_other', id = 'file_other' RETURNING hash`)
+	b.exec(`CREATE TABLE other AS TABLE files`)
+	b.exec(`DELETE FROM files`)
+	b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
+	tx, err := b.raw.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{ // as KeepFiles
+		`SELECT 1 FROM blobs FOR KEY SHARE`,
+		`INSERT INTO files OVERRIDING SYSTEM VALUE SELECT * FROM other`,
+	} {
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := b.s.PruneBlobs(ctx, 9); err != nil || n != 0 {
+		t.Errorf("looked at %d, %v", n, err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.s.PruneBlobs(ctx, 9); err != nil || n != 1 {
+		t.Errorf("looked at %d, %v", n, err)
+	}
+	if got := b.content("file_other"); got != "x" {
+		t.Errorf("content %q", got)
+	}
+	_, err = b.s.FileByID(ctx, b.org, file.ID)
+	wantCode(t, err, apierr.NotFound)
+}
+
+// The same contents are made again and again while their last files go: no file is without its content, and none stays.
+func TestMakingFilesWhileFilesGo(t *testing.T) {
+	t.Parallel()
+	r := newStoredRoom(t)
+	stop := make(chan struct{})
+	var pruning, wg sync.WaitGroup
+	pruned := 0
+	pruning.Go(func() {
+		for !isClosed(stop) {
+			r.exec(`UPDATE blobs SET sweep_after = clock_timestamp() 
+				WHERE (org_id, hash) IN (SELECT org_id, hash FROM blobs WHERE created_at < clock_timestamp() - interval '20 milliseconds' FOR UPDATE SKIP LOCKED)`)
+			n, err := r.s.PruneBlobs(t.Context(), 9)
+			if err != nil {
+				t.Errorf("pruning: %v", err)
+			}
+			pruned += n
+		}
+	})
+	contents := [][]byte{noise(mib+7, 1), []byte("small"), nil}
+	for w := range 4 {
+		wg.Go(func() {
+			for n := range 25 {
+				session := fmt.Sprint(w, " ", n)
+				c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
+				file := r.make(c.Held(), "1", store.NewFile{Name: "a", Content: contents[n%2]}, store.NewFile{Name: "b", Content: contents[2]})[0]
+				r.make(c.Held(), "2", store.NewFile{Name: "a", Content: contents[1-n%2]})
+				if got := r.content(file.ID); got != string(contents[n%2]) {
+					t.Errorf("a content has %d bytes, want %d", len(got), len(contents[n%2]))
+				}
+				if n%5 == 0 {
+					r.make(c.Held(), "1", store.NewFile{Name: "a", Content: contents[1-n%2]})
+				}
+				r.erase(r.named(store.SystemPrincipal, session))
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	pruning.Wait()
+	r.wantStored("in the end", "0 contents 0 chunks 0 files")
+	if pruned == 0 {
+		t.Error("nothing was looked at")
+	}
+}
+
+// What is kept twice at once is kept once.
+func TestTheSameContentTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	content := noise(4*mib+1, 1)
+	var calls []func() (bool, error)
+	var held []store.Held
+	for n := range 6 {
+		held = append(held, b.begun())
+		calls = append(calls, func() (bool, error) {
+			files := []store.NewFile{{Name: "a", Content: content}, {Name: "b", Content: []byte("b")}}
+			_, kept, err := b.s.KeepFiles(t.Context(), held[n], "c", files, nil, int64(len(content))+1)
+			return kept, err
+		})
+	}
+	for n, kept := range race(t, calls...) {
+		if files, _, err := b.s.SessionFiles(t.Context(), held[n], "d"); err != nil || !kept || len(files) != 2 || b.content(files[0].ID) != string(content) {
+			t.Errorf("%d: %v, %+v, %v", n, kept, files, err)
+		}
+	}
+	b.wantStored("in the end", "2 contents 6 chunks 12 files")
+}
+
+// A large file is read without being in memory as a whole. Not parallel: what others allocate would count.
+func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
+	b := newBench(t)
+	file := func() domain.File {
+		return b.make(b.begun(), "c", store.NewFile{Name: "x", Content: noise(64*mib, 1)})[0]
+	}()
+	_, r, err := b.s.OpenFile(t.Context(), b.org, file.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, most, total := live(), uint64(0), 0
+	buf := make([]byte, 5*mib/4)
+	for {
+		n, err := r.Read(buf)
+		total += n
+		if err == io.EOF { //nolint:errorlint // readers give this very value
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, live())
+	}
+	if held := int64(most) - int64(before); total != 64*mib || held > 8*mib {
+		t.Errorf("read %d bytes, and held %d KiB of them", total, held>>10)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What files cost does not grow with those of other sessions, nor with what calls before have written under the same names.
+func TestFilesAreFoundByTheirIndexes(t *testing.T) {
+	t.Parallel()
+	r := newStoredRoom(t)
+	c := r.mustClaim(r.accept(wideWindow, r.auto("s"))[0].Run.Run.ID)
+	file := r.make(c.Held(), "c", made("x", "x"))[0]
+	r.raw(`INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(n::text::bytea), 1 FROM generate_series(1, 20000) n`, r.org)
+	r.raw(`INSERT INTO blob_chunks (org_id, hash, n, data) SELECT org_id, hash, 0, 'x' FROM blobs WHERE hash <> sha256('x')`)
+	r.raw(`INSERT INTO files (id, org_id, run_id, call_id, session_ref, name, mime_type, bytes, hash)
+		SELECT 'file_' || n, $1, 'run_' || n / 5, 'c', CASE WHEN n % 2 = 0 THEN $2::bigint ELSE 1000000 + n % 7 END, 'name ' || n % 10, '', 1,
+			sha256((n / 2 + 1)::text::bytea) FROM generate_series(1, 39000) n`, r.org, c.SessionRef)
+	for _, stats := range []string{"none", "up to date"} {
+		for name, x := range map[string]struct {
+			most int
+			f    func(s *store.Store)
+		}{
+			"SessionFiles": {100, func(s *store.Store) {
+				if files, _, err := s.SessionFiles(t.Context(), c.Held(), "d"); err != nil || len(files) != 6 {
+					t.Errorf("%d files, %v", len(files), err)
+				}
+			}},
+			"OpenFile": {30, func(s *store.Store) {
+				_, content, err := s.OpenFile(t.Context(), r.org, file.ID)
+				if err == nil {
+					_, err = io.ReadAll(content)
+				}
+				r.must(nil, err)
+			}},
+			"KeepFiles": {250, func(s *store.Store) {
+				_, _, err := s.KeepFiles(t.Context(), c.Held(), "d", []store.NewFile{made("new", "new"), made("old", "1")}, []string{"name 2"}, 0)
+				r.must(nil, err)
+				_, _, err = s.KeepFiles(t.Context(), c.Held(), "d", nil, nil, 0)
+				r.must(nil, err)
+			}},
+			"PruneBlobs": {150, func(s *store.Store) { r.must(s.PruneBlobs(t.Context(), 9)) }},
+		} {
+			if name == "PruneBlobs" {
+				r.raw(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE hash IN (sha256('1'), sha256('2'), sha256('19999'))`)
+			}
+			r.raw(`SELECT pg_stat_force_next_flush()`)
+			if n := r.touched(x.f); n > x.most || n == 0 {
+				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d", name, stats, n, x.most)
+			} else {
+				t.Logf("%s, statistics %s: %d pages", name, stats, n)
+			}
+		}
+		r.raw(`ANALYZE blobs, blob_chunks, files`)
+	}
+	// The sum of contents, which is asked for when something new is kept, reads nothing but an index.
+	r.raw(`VACUUM blobs`)
+	if plan := strings.Join(texts(t, r.bench.raw, `EXPLAIN SELECT sum(bytes) FROM blobs WHERE org_id = 'org_x'`), "\n"); !strings.Contains(plan, "Index Only Scan") {
+		t.Error(plan)
+	}
+}

@@ -1,0 +1,415 @@
+package store_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+const mib = 1 << 20
+
+func made(name, content string) store.NewFile {
+	return store.NewFile{Name: name, MIMEType: "text/plain", Content: []byte(content)}
+}
+
+// noise is so many bytes, others for each seed.
+func noise(size int, seed byte) []byte {
+	sum, out := sha256.Sum256([]byte{seed}), make([]byte, 0, size+sha256.Size)
+	for len(out) < size {
+		out = append(out, sum[:]...)
+		sum = sha256.Sum256(sum[:])
+	}
+	return out[:size]
+}
+
+func (b *bench) make(held store.Held, call string, files ...store.NewFile) []domain.File {
+	b.Helper()
+	out, kept, err := b.s.KeepFiles(b.Context(), held, call, files, nil, 0)
+	if err != nil || !kept || len(out) != len(files) {
+		b.Fatalf("keeping files: %+v, %v, %v", out, kept, err)
+	}
+	return out
+}
+
+func (b *bench) remove(held store.Held, call string, names ...string) {
+	b.Helper()
+	if out, kept, err := b.s.KeepFiles(b.Context(), held, call, nil, names, 0); err != nil || !kept || len(out) != 0 {
+		b.Fatalf("removing files: %+v, %v, %v", out, kept, err)
+	}
+}
+
+// content reads a file as a whole.
+func (b *bench) content(id string) string {
+	b.Helper()
+	_, r, err := b.s.OpenFile(b.Context(), b.org, id)
+	if err != nil {
+		b.Fatalf("opening file: %v", err)
+	}
+	defer func() { _ = r.Close() }()
+	content, err := io.ReadAll(r)
+	if err != nil {
+		b.Fatalf("reading file: %v", err)
+	}
+	return string(content)
+}
+
+// folder shows what a call finds: names, and the contents of those that are short.
+func (b *bench) folder(held store.Held, call string) string {
+	b.Helper()
+	files, kept, err := b.s.SessionFiles(b.Context(), held, call)
+	if err != nil || !kept {
+		b.Fatalf("files of the session: %v, %v", kept, err)
+	}
+	shown := ""
+	for _, f := range files {
+		shown += f.Name + "=" + b.content(f.ID) + " "
+	}
+	return strings.TrimSpace(shown)
+}
+
+func (b *bench) wantFolder(what string, held store.Held, call, want string) {
+	b.Helper()
+	if got := b.folder(held, call); got != want {
+		b.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// inSession begins a run of a session.
+func (b *bench) inSession(session string) *store.Claimed {
+	b.Helper()
+	return b.mustClaim(b.accept(wideWindow, b.run("", session))[0].Run.Run.ID)
+}
+
+// stored counts contents, chunks and files.
+func (b *bench) stored() string {
+	b.Helper()
+	return b.text(`SELECT format('%s contents %s chunks %s files', (SELECT count(*) FROM blobs), (SELECT count(*) FROM blob_chunks), (SELECT count(*) FROM files))`)
+}
+
+func (b *bench) wantStored(what, want string) {
+	b.Helper()
+	if got := b.stored(); got != want {
+		b.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
+
+func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	files := []store.NewFile{
+		{Name: "z.png", MIMEType: "image/png", Content: noise(mib+mib/2, 1)},
+		{Name: "out/ä \"b\" 🥊.csv", MIMEType: "text/csv", Content: []byte("a,b\x00\xff\\x41\n")},
+		{Name: "whole", Content: noise(2*mib, 2)},
+		{Name: "and one", Content: noise(2*mib+1, 2)},
+		{Name: "one less", Content: noise(2*mib-1, 2)},
+		{Name: "empty"},
+		{Name: "same", MIMEType: "image/gif", Content: noise(mib+mib/2, 1)},
+	}
+	out := b.make(held, "c", files...)
+	for i, got := range out {
+		sum := sha256.Sum256(files[i].Content)
+		want := domain.File{
+			ID: got.ID, Name: files[i].Name, MIMEType: files[i].MIMEType, Bytes: int64(len(files[i].Content)), SHA256: hex.EncodeToString(sum[:]),
+			RunID: held.RunID, CallID: "c", CreatedAt: got.CreatedAt,
+		}
+		if got != want || !id.Valid(id.File, got.ID) || time.Since(got.CreatedAt.Time).Abs() > time.Minute {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if found, err := b.s.FileByID(t.Context(), b.org, got.ID); err != nil || found != got {
+			t.Errorf("found %+v, %v; want %+v", found, err, got)
+		}
+		if b.content(got.ID) != string(files[i].Content) {
+			t.Errorf("%s has another content", got.Name)
+		}
+	}
+	b.wantStored("after keeping", "6 contents 10 chunks 7 files")
+	if out := b.make(held, "other"); len(out) != 0 {
+		t.Errorf("of nothing: %v", out)
+	}
+	for _, wrong := range []string{"", "file_", out[0].ID + "0", strings.ToUpper(out[0].ID), out[0].ID[5:], id.New(id.File), held.RunID, "a' OR true --"} {
+		_, err := b.s.FileByID(t.Context(), b.org, wrong)
+		wantCode(t, err, apierr.NotFound)
+		_, _, err = b.s.OpenFile(t.Context(), b.org, wrong)
+		wantCode(t, err, apierr.NotFound)
+	}
+	for what, bad := range map[string][]store.NewFile{
+		"a name twice": {made("a", "1"), made("a", "1")}, "a name no text can be": {made("a\x00b", "1")}, "nor this": {made("\xff", "1")},
+	} {
+		if _, kept, err := b.s.KeepFiles(t.Context(), held, "c", bad, nil, 0); err == nil || kept {
+			t.Errorf("%s was kept", what)
+		}
+	}
+	if _, kept, err := b.s.KeepFiles(t.Context(), held, "c", files[:1], []string{"z.png"}, 0); err == nil || kept {
+		t.Error("a name that is both made and removed was kept")
+	}
+	if n := b.text(`SELECT count(*)::text FROM files`); n != "7" {
+		t.Errorf("%s files are left", n)
+	}
+}
+
+func TestASessionsFolder(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first := b.inSession("s")
+	b.wantFolder("an empty one", first.Held(), "c1", "")
+	b.make(first.Held(), "c1", made("b", "b1"), made("a/z", "az1"), made("B", "B1"))
+	b.wantFolder("the call itself", first.Held(), "c1", "")
+	b.wantFolder("the next call", first.Held(), "c2", "B=B1 a/z=az1 b=b1")
+	b.make(first.Held(), "c2", made("b", "b2"), made("é", "é2"))
+	b.wantFolder("the first call, again", first.Held(), "c1", "b=b2 é=é2")
+	b.finish(first, "x")
+	other := b.inSession("other")
+	b.make(other.Held(), "c1", made("b", "not theirs"))
+
+	second := b.inSession("s")
+	b.wantFolder("the next run", second.Held(), "c1", "B=B1 a/z=az1 b=b2 é=é2")
+	b.remove(second.Held(), "c1", "b", "B", "never was there")
+	b.wantFolder("the call that removed", second.Held(), "c1", "B=B1 a/z=az1 b=b2 é=é2")
+	b.wantFolder("the call after", second.Held(), "c2", "a/z=az1 é=é2")
+	b.make(second.Held(), "c2", made("b", "b3"), made("", "no name"))
+	b.wantFolder("and after", second.Held(), "c3", "=no name a/z=az1 b=b3 é=é2")
+	b.wantFolder("what is made anew", second.Held(), "c2", "a/z=az1 é=é2")
+	b.finish(second, "x")
+
+	b.exec(`UPDATE runs SET expires_at = clock_timestamp(), sweep_after = clock_timestamp() WHERE id = $1`, first.RunID)
+	if n, err := b.s.DeleteExpired(t.Context(), 9); err != nil || n != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+	third := b.inSession("s")
+	b.wantFolder("of an expired run whose session lives", third.Held(), "c", "=no name a/z=az1 b=b3 é=é2")
+	for id := range strings.FieldsSeq(b.text(`SELECT string_agg(id, ' ') FROM files WHERE hash IS NULL`)) {
+		_, err := b.s.FileByID(t.Context(), b.org, id)
+		wantCode(t, err, apierr.NotFound)
+	}
+}
+
+// An attempt that takes a run over makes the call again; what the one before it kept goes, and it keeps nothing any more.
+func TestARepeatedCallReplacesItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	stale := b.begun()
+	before := b.make(stale, "c", made("a", "same"), made("b", "b1"), made("c", "c1"), made("d", "shared"))
+	other := b.make(stale, "other", made("x", "shared"))[0]
+	now := b.takeAway(stale.RunID).Held()
+	after := b.make(now, "c", made("e", "e2"), made("b", "b2"), made("a", "same"))
+	if after[2].ID != before[0].ID || after[1].ID == before[1].ID {
+		t.Errorf("%+v became %+v", before, after)
+	}
+	b.wantStored("after the second attempt", "4 contents 4 chunks 4 files")
+	b.wantFolder("then", now, "d", "a=same b=b2 e=e2 x=shared")
+	for _, gone := range before[1:] {
+		_, err := b.s.FileByID(t.Context(), b.org, gone.ID)
+		wantCode(t, err, apierr.NotFound)
+	}
+
+	for _, files := range [][]store.NewFile{{made("a", "never"), made("big", string(noise(mib+1, 1)))}, {made("a", "same")}, nil} {
+		if out, kept, err := b.s.KeepFiles(t.Context(), stale, "c", files, []string{"x"}, 0); err != nil || kept || out != nil {
+			t.Errorf("a stale attempt kept %+v, %v, %v", out, kept, err)
+		}
+	}
+	if _, kept, err := b.s.SessionFiles(t.Context(), stale, "c"); err != nil || kept {
+		t.Errorf("a stale attempt saw files: %v", err)
+	}
+	b.wantStored("after the stale attempt", "4 contents 4 chunks 4 files")
+	b.remove(now, "c")
+	b.wantStored("in the end", "1 contents 1 chunks 1 files")
+	if b.content(other.ID) != "shared" {
+		t.Error("the other call lost its content")
+	}
+}
+
+// The same call made twice at once leaves the files of one of them, whole.
+func TestTheSameCallTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	for n := range 10 {
+		keep := func(which string) func() (bool, error) {
+			return func() (bool, error) {
+				files := []store.NewFile{made("a", fmt.Sprint(which, n)), made(which, "1"), made(which+which, "2")}
+				_, kept, err := b.s.KeepFiles(t.Context(), held, "c", files, []string{"z" + which}, 0)
+				return kept, err
+			}
+		}
+		if done := race(t, keep("x"), keep("y"), keep("x"), keep("y")); slices.Contains(done, false) {
+			t.Errorf("kept: %v", done)
+		}
+		if got := b.folder(held, "d"); got != fmt.Sprintf("a=x%d x=1 xx=2", n) && got != fmt.Sprintf("a=y%d y=1 yy=2", n) {
+			t.Errorf("what is left: %s", got)
+		}
+		b.wantStored("each time", "3 contents 3 chunks 4 files")
+	}
+}
+
+// The same content in two organizations is two contents.
+func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
+	t.Parallel()
+	a := newBench(t)
+	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
+	heldByA, heldByB := a.inSession("s"), b.inSession("s")
+	ofA, ofB := a.make(heldByA.Held(), "c", made("x", "same"))[0], b.make(heldByB.Held(), "c", made("x", "same"))[0]
+	_, err := b.s.FileByID(t.Context(), b.org, ofA.ID)
+	wantCode(t, err, apierr.NotFound)
+	_, _, err = b.s.OpenFile(t.Context(), b.org, ofA.ID)
+	wantCode(t, err, apierr.NotFound)
+	a.wantStored("of both", "2 contents 2 chunks 2 files")
+	foreign := heldByA.Held()
+	foreign.OrganizationID = b.org
+	if _, kept, err := b.s.KeepFiles(t.Context(), foreign, "c", []store.NewFile{made("x", "other")}, nil, 0); err != nil || kept {
+		t.Errorf("kept for another organization's run: %v", err)
+	}
+	if _, kept, err := b.s.SessionFiles(t.Context(), foreign, "d"); err != nil || kept {
+		t.Errorf("another organization's files: %v", err)
+	}
+	a.exec(`UPDATE blob_chunks SET data = 'tampered' WHERE org_id = $1`, a.org)
+	a.remove(heldByA.Held(), "c")
+	a.wantStored("of one", "1 contents 1 chunks 1 files")
+	if got := b.content(ofB.ID); got != "same" {
+		t.Errorf("content %q", got)
+	}
+}
+
+// What an organization may keep is counted in contents: the same twice is once, whatever is kept at the same time.
+func TestAnOrganizationsFilesAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newBench(t)
+	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
+	held := a.begun()
+	keep := func(most int64, call string, files ...store.NewFile) func() (bool, error) {
+		return func() (bool, error) {
+			_, kept, err := a.s.KeepFiles(t.Context(), held, call, files, []string{"gone"}, most)
+			return kept, err
+		}
+	}
+	b.make(b.begun(), "c", made("x", strings.Repeat("b", 100)))
+	if kept, err := keep(10, "c1", made("a", "12345"), made("b", "12345"), made("c", "abcde"))(); err != nil || !kept {
+		t.Fatalf("10 of 10 bytes: %v, %v", kept, err)
+	}
+	for what, files := range map[string][]store.NewFile{"one more": {made("d", "x")}, "one more among others": {made("d", "x"), made("a", "12345")}} {
+		if kept, err := keep(10, "c2", files...)(); kept || !errors.Is(err, store.ErrFilesFull) {
+			t.Errorf("%s: %v, %v", what, kept, err)
+		}
+		a.wantStored(what, "3 contents 3 chunks 5 files") // of both organizations
+	}
+	for what, try := range map[string]func() (bool, error){
+		"what is there": keep(10, "c2", made("e", "abcde")), "nothing": keep(10, "c3"), "an empty file": keep(10, "c4", made("f", "")),
+		"a lower bound, and nothing new": keep(3, "c1", made("a", "12345"), made("c", "abcde")), "without a bound": keep(0, "c5", made("g", "xyz")),
+	} {
+		if kept, err := try(); err != nil || !kept {
+			t.Errorf("%s: %v, %v", what, kept, err)
+		}
+	}
+	var tries []func() (bool, error)
+	refused := 0
+	for n := range 12 {
+		tries = append(tries, func() (bool, error) {
+			kept, err := keep(13+5*4, fmt.Sprint("r", n), made("n", fmt.Sprintf("%05d", n)))()
+			if errors.Is(err, store.ErrFilesFull) {
+				err = nil
+			}
+			return kept, err
+		})
+	}
+	for _, kept := range race(t, tries...) {
+		if !kept {
+			refused++
+		}
+	}
+	if n := a.text(`SELECT sum(bytes)::text FROM blobs WHERE org_id = $1`, a.org); n != "33" || refused != 8 {
+		t.Errorf("%s bytes are kept, %d were refused", n, refused)
+	}
+}
+
+// Whoever adds to an organization's contents waits for who was before, and counts what that has added.
+func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	const adding = `WITH before AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('blobs ' || $1, 0)))
+		INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(''), 6 FROM before`
+	b.during("adding", adding, b.org, func() {
+		_, kept, err := b.s.KeepFiles(t.Context(), held, "c", []store.NewFile{made("x", "12345")}, nil, 10)
+		if kept || !errors.Is(err, store.ErrFilesFull) {
+			t.Errorf("11 of 10 bytes: %v, %v", kept, err)
+		}
+	})
+	b.wantStored("then", "1 contents 0 chunks 0 files")
+}
+
+// Contents are read from anywhere, and only what is read is asked for.
+func TestReadingParts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	content := noise(3*mib+5, 3)
+	file := b.make(b.begun(), "c", store.NewFile{Name: "x", Content: content})[0]
+	_, r, err := b.s.OpenFile(t.Context(), b.org, file.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bytes.NewReader(content)
+	buf, wantBuf := make([]byte, 1000), make([]byte, 1000)
+	for n, seek := range []struct {
+		offset int64
+		whence int
+	}{
+		{0, io.SeekEnd},
+		{0, io.SeekStart},
+		{mib - 10, io.SeekStart},
+		{mib, io.SeekCurrent},
+		{-1, io.SeekEnd},
+		{-5, io.SeekCurrent},
+		{-mib, io.SeekEnd},
+		{-1, io.SeekStart},
+		{-9 * mib, io.SeekCurrent},
+		{0, 7},
+		{9 * mib, io.SeekEnd},
+		{mib, io.SeekStart},
+		{2 * mib, io.SeekStart},
+	} {
+		at, err := r.Seek(seek.offset, seek.whence)
+		wantAt, wantErr := want.Seek(seek.offset, seek.whence)
+		if at != wantAt || (err != nil) != (wantErr != nil) {
+			t.Errorf("%d: at %d, %v; want %d, %v", n, at, err, wantAt, wantErr)
+		}
+		got, err := io.ReadFull(r, buf)
+		wantGot, wantErr := io.ReadFull(want, wantBuf)
+		if got != wantGot || err != wantErr || !bytes.Equal(buf[:got], wantBuf[:wantGot]) { //nolint:errorlint // readers give these very values
+			t.Errorf("%d: %d bytes, %v; want %d, %v", n, got, err, wantGot, wantErr)
+		}
+	}
+	if n, err := r.Read(nil); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	b.exec(`DELETE FROM blob_chunks WHERE n = 1`)
+	b.exec(`UPDATE blob_chunks SET data = 'x' WHERE n = 2`)
+	if _, err := r.Seek(mib-3, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	wantCode(t, err, apierr.NotFound)
+	if !bytes.Equal(got, content[mib-3:mib]) {
+		t.Errorf("%d bytes before what is gone", len(got))
+	}
+	if _, err := r.Seek(2*mib, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); len(got) != 0 || !strings.Contains(fmt.Sprint(err), "chunk 2 has 1 bytes") {
+		t.Errorf("of a broken content: %d bytes, %v", len(got), err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}

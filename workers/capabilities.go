@@ -1,0 +1,130 @@
+package workers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/shared/config"
+	"parley/workers/internal/llm/providers"
+	"parley/workers/internal/sandbox/cgroup"
+	"parley/workers/internal/sandbox/python"
+)
+
+// Capability is something that this process can do, or cannot.
+type Capability struct {
+	Name  string
+	State string // what it is done with; or why it cannot be done
+	Ok    bool
+}
+
+// mainPackages are what people who write programs for agents ask for first; "python" is the interpreter itself.
+var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
+
+// Capabilities says what this process can do on its machine, of what depends on the machine. It is nothing without the role tool.
+func (w *Workers) Capabilities() []Capability {
+	if w.code == nil && w.noCode == nil {
+		return nil
+	}
+	return []Capability{sandboxCapability(w.code, w.noCode)}
+}
+
+// Survey says the same as Capabilities would, and more of it, without a service: it opens what the settings ask for, and closes
+// it. Where a setting makes no sense it says only that.
+func Survey(cfg Config) []Capability {
+	if err := errors.Join(cfg.Runs.Check(), cfg.Workers.Check()); err != nil {
+		return []Capability{{Name: "settings", State: err.Error()}}
+	}
+	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
+	once := cfg.Sandbox
+	once.SandboxWarm = 0
+	code, noCode := openCodeRunner(once, func(error) {})
+	list = append(list, sandboxCapability(code, noCode))
+	list = append(list, packageCapabilities(code.packages())...)
+	if code == nil {
+		return list
+	}
+	for _, note := range code.backend.Notes() {
+		list = append(list, Capability{Name: "note", State: note, Ok: true})
+	}
+	if err := code.close(); err != nil {
+		list = append(list, Capability{Name: "note", State: "Closing the sandbox: " + err.Error()})
+	}
+	return list
+}
+
+// packages is what programs can import; nothing where there is no sandbox to run them in.
+func (r *codeRunner) packages() []python.Package {
+	if r == nil {
+		return nil
+	}
+	return r.interpreter.Packages()
+}
+
+func sandboxCapability(code *codeRunner, noCode error) Capability {
+	if noCode != nil {
+		return noSandbox(noCode)
+	}
+	return Capability{Name: "sandbox", State: code.backend.Name() + packageList(code.packages()), Ok: true}
+}
+
+func noSandbox(why error) Capability {
+	c := Capability{Name: "sandbox", State: "none: " + oneLine(why)}
+	if errors.Is(why, errSandboxOff) {
+		c.State = config.SandboxOff
+	}
+	return c
+}
+
+// packageList names the interpreter and the main packages, as in "   (Python 3.11.2, numpy 1.24.2)".
+func packageList(packages []python.Package) string {
+	var names []string
+	for _, name := range mainPackages {
+		if i := slices.IndexFunc(packages, func(p python.Package) bool { return p.Name == name }); i >= 0 {
+			names = append(names, strings.Replace(name, "python", "Python", 1)+" "+packages[i].Version)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "   (" + strings.Join(names, ", ") + ")"
+}
+
+// packageCapabilities has one for each main package; those that are not found have no state.
+func packageCapabilities(packages []python.Package) (list []Capability) {
+	for _, name := range mainPackages {
+		c := Capability{Name: name}
+		if i := slices.IndexFunc(packages, func(p python.Package) bool { return p.Name == name }); i >= 0 {
+			c.State, c.Ok = packages[i].Version, true
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func cgroupCapability(open func() (*cgroup.Root, error)) Capability {
+	root, err := open()
+	if err != nil {
+		return Capability{Name: "cgroups", State: oneLine(err)}
+	}
+	c := Capability{Name: "cgroups", State: fmt.Sprintf("version %d", root.Version()), Ok: true}
+	if err := root.Close(); err != nil {
+		c.State += "; closing: " + oneLine(err)
+	}
+	return c
+}
+
+func modelCapability(cfg Config) Capability {
+	models, err := providers.New(providers.Config{
+		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,
+		AnthropicAPIKey: cfg.AnthropicAPIKey, AnthropicBaseURL: cfg.AnthropicBaseURL, DefaultModel: cfg.DefaultModel,
+	})
+	if err != nil {
+		return Capability{Name: "model", State: oneLine(err)}
+	}
+	return Capability{Name: "model", State: models.Default(), Ok: true}
+}
+
+// oneLine is an error for a table.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,122 @@
+package workers
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"parley/shared/config"
+	"parley/workers/internal/sandbox/cgroup"
+	"parley/workers/internal/sandbox/python"
+)
+
+func TestPackagesInOneLine(t *testing.T) {
+	t.Parallel()
+	for want, packages := range map[string][]python.Package{
+		"": nil,
+		"   (Python 3.11.2, numpy 1.24.2, pandas 1.5.3, matplotlib 3.6.3)": {
+			{Name: "matplotlib", Version: "3.6.3"}, {Name: "pandas", Version: "1.5.3"}, {Name: "python", Version: "3.11.2"},
+			{Name: "lxml", Version: "4.9.2"}, {Name: "numpy", Version: "1.24.2"},
+		},
+		"   (Python 3.12.1)": {{Name: "python", Version: "3.12.1"}},
+	} {
+		if got := packageList(packages); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	list := packageCapabilities([]python.Package{{Name: "numpy", Version: "1.24.2"}})
+	if len(list) != 4 || list[0] != (Capability{Name: "python"}) || list[1] != (Capability{Name: "numpy", State: "1.24.2", Ok: true}) {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestWhyThereIsNoSandbox(t *testing.T) {
+	t.Parallel()
+	if c := noSandbox(errSandboxOff); c != (Capability{Name: "sandbox", State: "off"}) {
+		t.Errorf("%+v", c)
+	}
+	if c := noSandbox(errors.New("there is no program bwrap\nat all")); c != (Capability{Name: "sandbox", State: "none: there is no program bwrap at all"}) {
+		t.Errorf("%+v", c)
+	}
+	if list := (&Workers{}).Capabilities(); len(list) != 0 {
+		t.Errorf("without the role tool: %+v", list)
+	}
+	if list := (&Workers{noCode: errSandboxOff}).Capabilities(); len(list) != 1 || list[0].Ok {
+		t.Errorf("%+v", list)
+	}
+	if c := cgroupCapability(func() (*cgroup.Root, error) { return nil, errors.New("no cgroups are mounted") }); c.Ok || c.State != "no cgroups are mounted" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// sensible are settings as kong's defaults make them.
+func sensible() Config {
+	var cfg Config
+	cfg.OrgDispatchWindow = 1
+	cfg.SandboxKind = config.SandboxOff
+	return cfg
+}
+
+func find(t *testing.T, list []Capability, name string) Capability {
+	t.Helper()
+	for _, c := range list {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no %s in %+v", name, list)
+	return Capability{}
+}
+
+func TestSurveyWithoutSandbox(t *testing.T) {
+	t.Parallel()
+	cfg := sensible()
+	cfg.OpenAIAPIKey = "sk-secret"
+	list := Survey(cfg)
+	if c := find(t, list, "sandbox"); c.Ok || c.State != "off" {
+		t.Errorf("%+v", c)
+	}
+	if c := find(t, list, "model"); !c.Ok || !strings.HasPrefix(c.State, "openai/") {
+		t.Errorf("%+v", c)
+	}
+	if c := find(t, list, "numpy"); c.Ok {
+		t.Errorf("%+v", c)
+	}
+	if c := find(t, list, "cgroups"); c.State == "" {
+		t.Errorf("%+v", c)
+	}
+	cfg.DefaultModel = "nobody/knows"
+	if c := find(t, Survey(cfg), "model"); c.Ok || !strings.Contains(c.State, "nobody/knows") {
+		t.Errorf("%+v", c)
+	}
+	for _, c := range list {
+		if strings.Contains(c.State, "sk-secret") {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	cfg := sensible()
+	cfg.SandboxKind = "docker"
+	if list := Survey(cfg); len(list) != 1 || list[0].Name != "settings" || list[0].Ok || !strings.Contains(list[0].State, "SANDBOX") {
+		t.Errorf("%+v", list)
+	}
+}
+
+// The sandbox that is asked for is opened, and nothing else; where it does not work that is what is said.
+func TestSurveyOpensTheSandbox(t *testing.T) {
+	t.Parallel()
+	cfg := sensible()
+	cfg.SandboxKind = config.SandboxBubblewrap
+	list := Survey(cfg)
+	c, interpreter := find(t, list, "sandbox"), find(t, list, "python")
+	if c.Ok != interpreter.Ok || c.Ok != strings.HasPrefix(c.State, "bubblewrap") || !c.Ok && !strings.HasPrefix(c.State, "none: ") {
+		t.Errorf("%+v %+v", c, interpreter)
+	}
+	if c.Ok && !strings.Contains(c.State, "(Python "+interpreter.State) {
+		t.Errorf("%+v %+v", c, interpreter)
+	}
+	t.Log(list)
+}

@@ -1,0 +1,109 @@
+package offline
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"parley/workers/internal/llm"
+)
+
+// codeOutput is what a program has come to.
+type codeOutput struct {
+	Error  string     `json:"error"`
+	Stdout string     `json:"stdout"`
+	Stderr string     `json:"stderr"`
+	Value  string     `json:"value"`
+	Limit  string     `json:"limit"`
+	Note   string     `json:"note"`
+	Files  []codeFile `json:"files"`
+}
+
+type codeFile struct {
+	Name     string `json:"name"`
+	MIMEType string `json:"mimeType"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// ofProgram reads the output of a program that was run; false for what never got there.
+func ofProgram(r llm.ToolResult) (codeOutput, bool) {
+	var out codeOutput
+	var object map[string]json.RawMessage
+	if plain(r.Name) != toolCode || json.Unmarshal(r.Output, &object) != nil || object["stdout"] == nil {
+		return out, false
+	}
+	return out, json.Unmarshal(r.Output, &out) == nil
+}
+
+// codeReport says what a program printed and left, or why it failed.
+func codeReport(name string, failed bool, out codeOutput) string {
+	var parts []string
+	printed := strings.TrimSpace(strings.TrimRight(out.Stdout, "\n") + "\n" + strings.TrimRight(out.Stderr, "\n"))
+	switch {
+	case failed:
+		text := strings.TrimRight(out.Error, "\n ")
+		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(inALine(text, out.Limit != "")), quotedText)))
+		if strings.Contains(text, "\n") {
+			parts = append(parts, block(text))
+		}
+		if printed != "" {
+			parts = append(parts, "Before that it printed:", block(printed))
+		}
+	case printed != "":
+		parts = append(parts, name+" answered:", block(printed))
+	case out.Value == "":
+		parts = append(parts, name+" answered, and said nothing.")
+	}
+	if out.Value != "" {
+		parts = append(parts, "The value of the last expression:", block(out.Value))
+	}
+	return strings.Join(append(parts, out.left("")...), "\n\n")
+}
+
+// block shows a text as it is, with the space that lines begin with.
+func block(text string) string {
+	text = strings.ReplaceAll(strings.Trim(text, "\n"), "```", "'''")
+	if short := clip(text, quotedOutput); short != strings.TrimSpace(text) && short != text {
+		text = short + "…"
+	}
+	return "```\n" + text + "\n```"
+}
+
+// inALine gives the line of an error that names it: the last of a traceback, the first of what was ended by a limit.
+func inALine(text string, limit bool) string {
+	lines := strings.Split(text, "\n")
+	if limit {
+		return lines[0]
+	}
+	return lines[len(lines)-1]
+}
+
+// left names the files that a program has left, but for one that is told of already, and says what there is to note.
+func (o codeOutput) left(told string) []string {
+	var names, parts []string
+	for _, f := range o.Files {
+		if f.Name != told {
+			names = append(names, fmt.Sprintf("`%s` (%s, %d bytes)", unfenced.Replace(excerpt(f.Name, quotedText)), unfenced.Replace(f.MIMEType), f.Bytes))
+		}
+	}
+	switch {
+	case len(names) == 1:
+		parts = append(parts, "It left the file "+names[0]+".")
+	case len(names) > 1:
+		parts = append(parts, "It left the files "+excerpt(strings.Join(names, ", "), quotedOutput)+".")
+	}
+	if o.Note != "" {
+		parts = append(parts, excerpt(unfenced.Replace(o.Note), quotedText))
+	}
+	return parts
+}
+
+// has reports whether a program has left a file.
+func (o codeOutput) has(name string) bool {
+	for _, f := range o.Files {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+package offline_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/workers/internal/llm"
+)
+
+// program gives the code that a message has run, or the answer.
+func program(t *testing.T, message string) string {
+	t.Helper()
+	tools := []llm.ToolSpec{{Name: "codeExecution", Schema: json.RawMessage(`{"properties":{"code":{"type":"string"}},"required":["code"]}`)}}
+	res := ask(t, llm.Request{Tools: tools}, message)
+	if len(res.ToolCalls) != 1 {
+		return res.Text
+	}
+	var args struct {
+		Code string `json:"code"`
+	}
+	if err := json.Unmarshal(res.ToolCalls[0].Arguments, &args); err != nil || res.Text != "" || !strings.HasSuffix(args.Code, "\n") {
+		t.Errorf("%s: %+v, %v", message, res, err)
+	}
+	return args.Code
+}
+
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for _, message := range []string{
+		"What is 17 * 23?",
+		"compute 17 * 23 and plot it",
+		"Compute 2**10, please",
+		"Compute the sum of the squares from 1 to 10 and plot it.",
+		"Can you compute the average of 4, 8, 15, 16, 23 and 42 and plot the values?",
+		"What is the mean, the median and standard deviation of 1,2,3,4?",
+		"compute the sum of 1,000 and 2,000",
+		"total of the cubes of -1.5, 2 and 03",
+		"the largest of 3 and 4",
+		"product of the first five odd numbers",
+		"the sum of the factorials from 1 to 5",
+		"the first ten primes",
+		"Please compute the first 20 Fibonacci numbers and plot them as a bar chart",
+		"sum of the even numbers between 1 and 100",
+		"Compute the squares of 1..10 and plot the squares",
+		"How many primes are there below 100?",
+		"the first 8 powers of two",
+		"Fibonacci numbers below 100, and draw a chart of them",
+		"the 10th prime number",
+		"factorial of 20",
+		"square root of 2",
+		"Use Python to compute sin(1) + 2 pi and plot it",
+		"plot 3, 5, 7",
+		"Plot the function y = x^2 - 2x + 1 from -5 to 5",
+		"draw a plot of cos(x) exp(-x/5) from -pi to 2 pi as a bar chart",
+		"plot sin(x)",
+	} {
+		all.WriteString("# " + message + "\n" + program(t, message) + "\n")
+	}
+	file := filepath.Join("testdata", "programs.golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(all.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all.String() != string(want) {
+		t.Errorf("got:\n%s\nwant:\n%s", &all, want)
+	}
+}
+
+// TestNothingIsComputedThatIsNotSaid has messages that look like computations and leave something open.
+func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{
+		"compute it and plot it", "plot the sales of 2024", "What is the mean height of the tower?", "find the average", "sum of 7", "list 3, 5", "e", "what is pi?",
+		"the sum of squares below 100", "the powers of two up to 10", "the Fibonacci numbers from 3 to 9", "compute the mean of 3, 5 and the rest", "compute the mean of 3, 5 and plot the primes",
+		"plot x^2 from here to there", "plot f(x) from 0 to 1", "plot x from 0 to x", "plot sin x from 0 to 1", "plot x.real from 0 to 1", "plot __import__(x) from 0 to 1",
+		"the sum of 1; import os", "the first 0 primes", "the first many primes", "the first -3 primes", "compute 5 and 6", "mean: 3, 4, 5", "the mean of 1/2, 3",
+		"plot 3x2 from 0 to 1", "plot ((x from 0 to 1", "plot 1..2x from 0 to 1", "between 3 to 4", "sum of between 3 to 4",
+		"the mean of " + strings.Repeat("1, ", 1000) + "1", "plot " + strings.Repeat("(", 100) + "x" + strings.Repeat(")", 100) + " from 0 to 1",
+	} {
+		if got := program(t, message); strings.Contains(got, "print(") {
+			t.Errorf("%.60s: %s", message, got)
+		}
+	}
+}
+
+// TestAnotherToolComputes: what names a tool is that tool's, and where no program can be run, nothing else is different.
+func TestAnotherToolComputes(t *testing.T) {
+	t.Parallel()
+	if got := asked(t, tools(), "sum of a 3 and b 4"); got != `sum {"a":3,"b":4}` {
+		t.Error(got)
+	}
+	if got := asked(t, shop(), "What is the sum of the primes below 10?"); got != `webSearch {"query":"What is the sum of the primes below 10?"}` {
+		t.Error(got)
+	}
+}

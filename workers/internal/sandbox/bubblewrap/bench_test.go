@@ -1,0 +1,59 @@
+//go:build linux
+
+package bubblewrap
+
+import (
+	"bufio"
+	"io"
+	"os/exec"
+	"testing"
+)
+
+// BenchmarkStart is from Start to a command's first output.
+func BenchmarkStart(b *testing.B) {
+	backend, err := Open(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = backend.Close() }() // measured is the start
+	c := code("print(1,flush=True)")
+	c.Limits = testLimits()
+	for b.Loop() {
+		x, err := backend.Start(b.Context(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		firstLine(b, x.Stdout())
+		b.StopTimer()
+		x.Kill()
+		b.StartTimer()
+	}
+}
+
+// BenchmarkBare is what it is compared with: the same of bwrap by itself.
+func BenchmarkBare(b *testing.B) {
+	for b.Loop() {
+		cmd := exec.Command("bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+			"--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev", python3, "-c", "print(1,flush=True)")
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		firstLine(b, out)
+		b.StopTimer()
+		if err := cmd.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+func firstLine(b *testing.B, r io.Reader) {
+	b.Helper()
+	if line, err := bufio.NewReader(r).ReadString('\n'); err != nil || line != "1\n" {
+		b.Fatal(line, err)
+	}
+}

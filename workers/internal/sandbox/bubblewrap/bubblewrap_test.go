@@ -1,0 +1,108 @@
+//go:build linux
+
+package bubblewrap
+
+import (
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/cgroup"
+)
+
+const python3 = "/usr/bin/python3"
+
+func testLimits() sandbox.Limits {
+	return sandbox.Limits{
+		CPU: 10 * time.Second, Wall: 30 * time.Second, Memory: 512 << 20,
+		Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
+	}
+}
+
+// eachWay runs a test with cgroups, where they can be had, and without.
+func eachWay(t *testing.T, test func(*testing.T, *Backend)) {
+	t.Helper()
+	t.Run("counted", func(t *testing.T) {
+		t.Parallel()
+		test(t, opened(t, nil, errors.New("the test wants none")))
+	})
+	groups, err := cgroup.Open()
+	if err != nil {
+		t.Logf("not tried with cgroups: %v", err)
+		return
+	}
+	t.Run("cgroups", func(t *testing.T) {
+		t.Parallel()
+		test(t, opened(t, groups, nil))
+	})
+}
+
+func opened(t testing.TB, groups *cgroup.Root, whyNot error) *Backend {
+	t.Helper()
+	b, err := open(Config{}, groups, whyNot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error("closing:", err)
+		}
+	})
+	return b
+}
+
+func start(t testing.TB, b *Backend, c sandbox.Command) *box {
+	t.Helper()
+	if c.Limits == (sandbox.Limits{}) {
+		c.Limits = testLimits()
+	}
+	x, err := b.start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Kill)
+	return x
+}
+
+// code is a command that runs Python.
+func code(text string, args ...string) sandbox.Command {
+	return sandbox.Command{Args: append([]string{python3, "-I", "-S", "-c", text}, args...)}
+}
+
+// said is all that a sandbox prints until it has ended, which it must do in time.
+func said(t testing.TB, x *box) string {
+	t.Helper()
+	late := time.AfterFunc(time.Minute, x.Kill)
+	text, err := io.ReadAll(x.Stdout())
+	if err != nil {
+		t.Error("reading output:", err)
+	}
+	<-x.Done()
+	if !late.Stop() {
+		t.Error("the sandbox did not end within a minute")
+	}
+	return string(text)
+}
+
+// until asks again and again; it fails the test when the answer stays no for longer than patience.
+func until(t testing.TB, patience time.Duration, what string, yes func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !yes(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envWorker) != "" {
+		beWorker()
+		return
+	}
+	os.Exit(m.Run())
+}

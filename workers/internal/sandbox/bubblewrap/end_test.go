@@ -1,0 +1,269 @@
+//go:build linux
+
+package bubblewrap
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/proctree"
+)
+
+// envWorker makes the test binary a worker: it starts sandboxes without end, whose commands carry the value as an argument.
+const envWorker = "PARLEY_TEST_BUBBLEWRAP_WORKER"
+
+// hostile forks processes that ignore signals and leave their parent, and prints when they are there.
+const hostile = `
+import os, signal, sys, time
+for s in range(1, 64):
+    try:
+        signal.signal(s, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+r, w = os.pipe()
+gate, opener = os.pipe()
+for n in range(10):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.write(w, b"x")
+        os.closerange(0, 3)
+        os.close(opener)
+        os.read(gate, 1)
+        while True:
+            try:
+                if os.fork() == 0 and n % 2:
+                    os._exit(0)
+            except OSError:
+                pass
+            time.sleep(0.01)
+for n in range(10):
+    os.read(r, 1)
+os.close(opener)
+print("ready", flush=True)
+while True:
+    time.sleep(1000)`
+
+// marked lists processes of this machine with the word among their arguments.
+func marked(t testing.TB, word string) (pids []int) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d processes, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		line, err := os.ReadFile(path)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && strings.Contains(string(line), word) && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func alive(pid int) bool {
+	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+func word() string { return "parley-test-" + rand.Text() }
+
+func TestKillEndsEverything(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Backend) {
+		neighbour := start(t, b, code(`print(input(), flush=True)`))
+		name := word()
+		x := start(t, b, code(hostile, name))
+		if line := make([]byte, 6); !readsFull(x.Stdout(), line) {
+			t.Fatal(x.Complaint())
+		}
+		tree, err := proctree.Of(x.cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids, err := tree.Pids()
+		if err != nil || len(pids) < 12 {
+			t.Fatalf("%d processes, %v", len(pids), err)
+		}
+		began := time.Now()
+		x.Kill()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %s", took)
+		}
+		for _, pid := range pids { // not even as zombies
+			if alive(pid) && len(marked(t, name)) > 0 {
+				t.Errorf("process %d lives", pid)
+			}
+		}
+		if left := marked(t, name); len(left) > 0 {
+			t.Errorf("%d processes live", len(left))
+		}
+		x.Kill() // again
+		if _, err := io.WriteString(neighbour.Stdin(), "unharmed\n"); err != nil {
+			t.Error(err)
+		}
+		if text := said(t, neighbour); text != "unharmed\n" {
+			t.Errorf("the neighbour says %q", text)
+		}
+	})
+}
+
+func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Backend) {
+		name := word()
+		x := start(t, b, code(strings.Replace(hostile, "while True:\n    time.sleep(1000)", "os._exit(0)", 1), name))
+		if text := said(t, x); text != "ready\n" {
+			t.Errorf("%q %s", text, x.Complaint())
+		}
+		if left := marked(t, name); len(left) > 0 {
+			t.Errorf("%d processes live", len(left))
+		}
+	})
+}
+
+// A program is of the same user as its keeper, the first process of its namespace.
+func TestAProgramCannotEndItsKeeper(t *testing.T) {
+	t.Parallel()
+	b := opened(t, nil, errors.New("the test wants none"))
+	x := start(t, b, code(`
+import os, resource, signal
+pid = os.fork()
+if pid == 0:
+    for s in signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGSEGV:
+        os.kill(1, s)
+    try:
+        resource.prlimit(1, resource.RLIMIT_CPU, (0, 0))
+    except PermissionError:
+        os._exit(7)
+    os._exit(8)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`))
+	if text := said(t, x); text != "7\n" {
+		t.Errorf("%q %s", text, x.Complaint())
+	}
+}
+
+func TestCloseEndsAllSandboxes(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Backend) {
+		name := word()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for previous := (sandbox.Box)(nil); ; {
+					x, err := b.Start(t.Context(), sandbox.Command{Args: []string{"/usr/bin/sleep", "1000", name}, Limits: testLimits()})
+					if err != nil {
+						if !errors.Is(err, errClosed) {
+							t.Error(err)
+						}
+						return
+					}
+					if previous != nil {
+						previous.Kill()
+					}
+					previous = x
+				}
+			})
+		}
+		until(t, 10*time.Second, "sandboxes started", func() bool { return len(marked(t, name)) > 3 })
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if left := marked(t, name); len(left) > 0 {
+			t.Errorf("%d processes live", len(left))
+		}
+		if len(b.boxes) > 0 || len(b.owners.used) > 0 {
+			t.Errorf("%d boxes and %d users are kept", len(b.boxes), len(b.owners.used))
+		}
+	})
+}
+
+func beWorker() {
+	b, err := Open(Config{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:revive // it is a program
+	}
+	for {
+		c := code("import time; time.sleep(1000)", os.Getenv(envWorker))
+		c.Limits = testLimits()
+		if _, err := b.Start(context.Background(), c); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1) //nolint:revive // it is a program
+		}
+		fmt.Println("started")
+	}
+}
+
+// The worker is killed right after a start, when bwrap has hardly begun, so that every stage is met.
+func TestNothingOutlivesAKilledWorker(t *testing.T) {
+	t.Parallel()
+	for count := 1; count <= 12; count++ {
+		name := word()
+		worker := exec.Command(os.Args[0])
+		worker.Env = append(os.Environ(), envWorker+"="+name)
+		worker.Stderr = os.Stderr
+		lines, err := worker.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.Start(); err != nil {
+			t.Fatal(err)
+		}
+		reader := bufio.NewReader(lines)
+		for range count {
+			if _, err := reader.ReadString('\n'); err != nil {
+				t.Error("the worker ended:", err)
+			}
+		}
+		if len(marked(t, name)) == 0 {
+			t.Error("no process is marked")
+		}
+		_ = worker.Process.Kill()
+		_ = worker.Wait() // it was killed
+		until(t, time.Second, "nothing is left", func() bool { return len(marked(t, name)) == 0 })
+	}
+}
+
+// What a worker may do that is nobody special is less, and what its sandboxes hold must be the same.
+func TestAllOfItAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the others
+	if os.Geteuid() != 0 {
+		t.Skip("this user is nobody special")
+	}
+	dir := filepath.Join("/tmp", word())
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	binary, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "tests"), binary, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.v", "-test.timeout=120s",
+		"-test.run=^Test(Honest|Only|Nothing|Usage|Folders|TheHosts|Kill|TheEnd|AProgram|Close|Complaint)")
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=/", "TMPDIR=/tmp"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
+	text, err := cmd.CombinedOutput()
+	if err != nil || strings.Contains(string(text), "--- SKIP") || !strings.Contains(string(text), "--- PASS: TestHonestProgramsRun") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}

@@ -1,0 +1,151 @@
+package bubblewrap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// mayChangeUser reports whether this process can start others as any user and in namespaces, which takes more than being root:
+// containers take such rights away.
+func mayChangeUser() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if os.Geteuid() != 0 || unix.Capget(&header, &data[0]) != nil {
+		return false
+	}
+	const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SYS_ADMIN
+	return data[0].Effective&needed == needed
+}
+
+// isolation is how bwrap is started: as the first process of a namespace, and to die with the thread that starts it. Who may not
+// make one of those alone makes it within a namespace of users, where he may.
+func isolation(owner int) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID}
+	if mayChangeUser() {
+		attr.Credential = &syscall.Credential{Uid: uint32(owner), Gid: uint32(owner), Groups: []uint32{}}
+		return attr
+	}
+	attr.Cloneflags |= syscall.CLONE_NEWUSER
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Getegid(), Size: 1}}
+	return attr
+}
+
+// sealDescriptors closes whatever this process has open to the programs that it starts, other than what is handed to them: files
+// that it inherited, or that a library opened without care, would be seen in the sandbox.
+func sealDescriptors() error {
+	err := unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir("/proc/self/fd") // kernels before 5.11
+	if err != nil {
+		return fmt.Errorf("listing descriptors: %w", err)
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= firstFile {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// settle sets what bwrap and all that it starts are to inherit; bwrap waits for it. When the host is out of memory, sandboxes go
+// first. And when a program crashes, its memory is not handed to a program of the host: that is what a limit of 1 byte means,
+// where 0 would only forbid files. Root without CAP_SYS_RESOURCE may not say so; then it is left to the command.
+func settle(pid int) error {
+	err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
+	if err != nil {
+		return fmt.Errorf("putting a sandbox first when memory is short: %w", err)
+	}
+	err = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("forbidding core dumps: %w", err)
+	}
+	return nil
+}
+
+// memoryFile is a file with this content, positioned at its beginning, that is on no disk.
+func memoryFile(name string, content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making a file in memory: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(content)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("filling a file in memory: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// openFolders opens the folders of the sandbox that bwrap, this process, has made; nil when they are not there yet, or closed to us.
+//
+// What is looked into belongs to the program: it is never opened but as a place (O_PATH), no link is followed, and what is found
+// must be a file system in memory, of the sandbox's user, that has the size it was given. A sandbox that is being made shows the
+// host's folders still; these are not that.
+func openFolders(bwrap, owner int, size int64) []*os.File {
+	root, err := os.OpenFile(filepath.Join("/proc", strconv.Itoa(commandOf(bwrap)), "root"), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }() // of a place
+	var opened []*os.File
+	for _, path := range folders {
+		fd, err := unix.Openat2(int(root.Fd()), strings.TrimPrefix(path, "/"), &unix.OpenHow{
+			Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		})
+		if err == nil {
+			opened = append(opened, os.NewFile(uintptr(fd), path))
+		}
+		if err != nil || !isFolder(fd, owner, size) {
+			closeAll(opened)
+			return nil
+		}
+	}
+	return opened
+}
+
+// commandOf is bwrap's only child; 0, which is no process, when there is none.
+func commandOf(bwrap int) int {
+	id := strconv.Itoa(bwrap)
+	children, err := os.ReadFile(filepath.Join("/proc", id, "task", id, "children"))
+	if err != nil {
+		return 0
+	}
+	child, _, _ := strings.Cut(string(children), " ")
+	pid, _ := strconv.Atoi(child) // what is no number is no child
+	return pid
+}
+
+func isFolder(fd, owner int, size int64) bool {
+	var stat unix.Stat_t
+	var fs unix.Statfs_t
+	if unix.Fstat(fd, &stat) != nil || unix.Fstatfs(fd, &fs) != nil {
+		return false
+	}
+	page := int64(fs.Bsize)
+	return int(stat.Uid) == owner && fs.Type == unix.TMPFS_MAGIC && int64(fs.Blocks) == (size+page-1)/page
+}
+
+// folderUsage is what is in a folder that openFolders has opened.
+func folderUsage(f *os.File) (bytes int64, count int) {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(int(f.Fd()), &fs) != nil {
+		return 0, 0
+	}
+	return int64(fs.Blocks-fs.Bfree) * int64(fs.Bsize), int(fs.Files-fs.Ffree) - 1 // the folder itself is one
+}

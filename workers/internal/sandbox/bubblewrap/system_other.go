@@ -1,0 +1,27 @@
+//go:build !linux
+
+package bubblewrap
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// Open fails here, for there is no filter of system calls; these are never called.
+
+var errLinux = errors.New("bubblewrap is Linux's")
+
+func mayChangeUser() bool { return false }
+
+func isolation(int) *syscall.SysProcAttr { return nil }
+
+func sealDescriptors() error { return errLinux }
+
+func settle(int) error { return errLinux }
+
+func memoryFile(string, []byte) (*os.File, error) { return nil, errLinux }
+
+func openFolders(int, int, int64) []*os.File { return nil }
+
+func folderUsage(*os.File) (bytes int64, count int) { return 0, 0 }

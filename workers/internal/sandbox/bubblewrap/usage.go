@@ -1,0 +1,69 @@
+package bubblewrap
+
+import (
+	"os"
+
+	"parley/workers/internal/sandbox"
+)
+
+// Usage is what the sandbox uses; once it has ended, what it used at last.
+func (x *box) Usage() (sandbox.Usage, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return x.last, nil
+	}
+	err := x.measure()
+	return x.last, err
+}
+
+// measure counts neither bwrap, which waits outside, nor its memory where that is told apart.
+func (x *box) measure() error {
+	var u sandbox.Usage
+	var err error
+	if x.group != nil {
+		u, err = x.group.Usage()
+	} else {
+		u, err = x.tree.Usage(x.limits.Memory)
+	}
+	if err != nil {
+		return err
+	}
+	u.CPU = max(u.CPU, x.last.CPU) // what is counted by process is gone with it
+	u.Processes = max(0, u.Processes-1)
+	u.Files, u.FileCount = x.measureFolders()
+	x.last = u
+	return nil
+}
+
+// measureFolders sums what the folders hold; they are opened as soon as they are there.
+func (x *box) measureFolders() (bytes int64, count int) {
+	if x.folders == nil {
+		x.folders = openFolders(x.cmd.Process.Pid, x.owner, folderSize(x.limits))
+	}
+	for _, f := range x.folders {
+		b, c := folderUsage(f)
+		bytes += b
+		count += c
+	}
+	return bytes, count
+}
+
+// settleUsage takes the last numbers, which a cgroup still has when all in it are dead, and lets go of the folders.
+func (x *box) settleUsage() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if u := x.last; x.group != nil && x.measure() == nil {
+		x.last.Files, x.last.FileCount = max(u.Files, x.last.Files), max(u.FileCount, x.last.FileCount)
+	}
+	x.last.Processes = 0
+	x.over = true
+	closeAll(x.folders)
+	x.folders = nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // of a folder
+	}
+}

@@ -1,0 +1,169 @@
+package cgroup
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asChild is set for the test binary when it plays a program in a sandbox: "<what> <number>".
+const asChild = "PARLEY_CGROUP_CHILD"
+
+// The main goroutine, which the children below run on, has the process's first thread.
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only here can it be had
+
+func TestMain(m *testing.M) {
+	if what, number, is := strings.Cut(os.Getenv(asChild), " "); is {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			panic(err)
+		}
+		child(what, n)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// spin uses a processor for so long, however many others want it.
+func spin(most time.Duration) {
+	for used := time.Duration(0); used < most; {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			panic(err)
+		}
+		used = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+}
+
+func child(what string, n int) {
+	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) // whatever becomes of the test
+	switch what {
+	case "wait":
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	case "spin":
+		spin(time.Duration(n) * time.Millisecond)
+	case "allocate": // MiB
+		allocated := make([]byte, n<<20)
+		for i := 0; i < len(allocated); i += 4096 {
+			allocated[i] = 1
+		}
+	case "file": // MiB in /dev/shm, which is memory
+		f, err := os.CreateTemp("/dev/shm", "parley")
+		if err == nil {
+			_ = os.Remove(f.Name())
+			_, err = f.Write(make([]byte, n<<20))
+		}
+		if err != nil {
+			fmt.Println("failed:", err)
+			return
+		}
+	case "fork": // n children that wait
+		for range n {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = []string{asChild + "=wait 0"}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			if err := cmd.Start(); err != nil {
+				fmt.Println("failed:", err)
+				break
+			}
+		}
+	case "storm": // forks as fast as it can, for good, each of its children too
+		fmt.Println("ready")
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for {
+					cmd := exec.Command(os.Args[0])
+					cmd.Env = []string{asChild + "=storm 0"}
+					_ = cmd.Start()
+				}
+			})
+		}
+		all.Wait()
+	case "root": // a Parley with one group and one process in it, after n others
+		r, err := Open()
+		if err != nil {
+			panic(err)
+		}
+		g, err := r.New(limits)
+		if err != nil {
+			panic(err)
+		}
+		before, _ := os.ReadFile("/proc/self/cgroup")
+		var cmd *exec.Cmd
+		for range 50 {
+			cmd = exec.Command("/bin/sleep", "100")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // of a thread that lives on
+			if err := g.Start(cmd); err != nil {
+				panic(err)
+			}
+			if after, _ := os.ReadFile("/proc/self/cgroup"); string(after) != string(before) || syscall.Gettid() != os.Getpid() {
+				panic("the first thread was moved")
+			}
+			if n > 0 { // the last one stays
+				n--
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+				continue
+			}
+			break
+		}
+		fmt.Println("pid", cmd.Process.Pid, g.dirs[0])
+	}
+	fmt.Println("ready")
+	for { // signals that are not ignored end it
+		time.Sleep(time.Hour) //nolint:forbidigo // a process that does nothing
+	}
+}
+
+// running is a child, and what it prints.
+type running struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+}
+
+// command prepares a child.
+func command(t *testing.T, what string, n int) *running {
+	t.Helper()
+	c := &running{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	c.Env = append(os.Environ(), asChild+"="+what+" "+strconv.Itoa(n), "GOMAXPROCS=2")
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.lines = bufio.NewScanner(out)
+	return c
+}
+
+// begin starts a child in a group.
+func begin(t *testing.T, g *Group, what string, n int) *running {
+	t.Helper()
+	c := command(t, what, n)
+	if err := g.Start(c.Cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c
+}
+
+// says reads the child's next line, "" at its end.
+func (c *running) says() string {
+	if !c.lines.Scan() {
+		return ""
+	}
+	return c.lines.Text()
+}

@@ -1,0 +1,105 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// write writes to a file of the kernel's, which is there or the setting is not: nothing is ever created.
+func write(dir, name, value string) error {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// writeIfThere is for settings that not every kernel has.
+func writeIfThere(dir, name, value string) error {
+	if err := write(dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// number reads a file that holds one number.
+func number(dir, name string) (int64, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return n, nil
+}
+
+// keyed reads one number of a file of lines "key number"; what is not in it is 0.
+func keyed(dir, name, key string) (int64, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if k, v, found := strings.Cut(strings.TrimSpace(line), " "); found && k == key {
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading %s of %s: %w", key, name, err)
+			}
+			return n, nil
+		}
+	}
+	return 0, nil
+}
+
+// words reads a file that holds words, or nothing when it is not there.
+func words(dir, name string) []string {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text))
+}
+
+// pidsIn lists the processes of a cgroup and of those below it. Zombies are not among them. 0 is a process that this one
+// cannot see, because it lives in another PID namespace.
+func pidsIn(dir string) (pids []int, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	for word := range strings.FieldsSeq(string(text)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("reading cgroup.procs: %w", err)
+		}
+		pids = append(pids, pid)
+	}
+	below, err := folders(dir)
+	for _, name := range below {
+		more, goneErr := pidsIn(filepath.Join(dir, name))
+		if goneErr != nil && !errors.Is(goneErr, fs.ErrNotExist) {
+			err = goneErr
+		}
+		pids = append(pids, more...)
+	}
+	return pids, err
+}
+
+// folders lists the cgroups right below one.
+func folders(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}

@@ -1,0 +1,71 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"parley/workers/internal/sandbox"
+)
+
+// Group is a cgroup for one sandbox; safe for concurrent use until it is removed.
+type Group struct {
+	root *Root
+	dirs []string // one for each part of the root
+}
+
+// Add moves a process into the group; what it started before stays outside. It takes some milliseconds, for the kernel waits until
+// no process forks: Start is the way for what is not started yet.
+func (g *Group) Add(pid int) error {
+	for _, dir := range g.dirs {
+		if err := write(dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return fmt.Errorf("moving process %d to a cgroup: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// Usage is what all processes in the group use, and what isolates them: Processes and Memory count that as well.
+func (g *Group) Usage() (u sandbox.Usage, err error) {
+	for i, dir := range g.dirs {
+		if g.root.version == 2 {
+			err = errors.Join(err, usageV2(dir, &u))
+			continue
+		}
+		for _, controller := range g.root.parts[i].controllers {
+			err = errors.Join(err, usageV1(dir, controller, &u))
+		}
+	}
+	if err != nil {
+		return u, fmt.Errorf("reading usage of a cgroup: %w", err)
+	}
+	return u, nil
+}
+
+// Pids lists the processes in the group, without zombies.
+func (g *Group) Pids() ([]int, error) { return pidsIn(g.dirs[0]) }
+
+// Kill ends everything in the group, and returns when nothing of it lives: within a second, else it is an error. Nothing can be
+// started in the group afterwards.
+func (g *Group) Kill() error {
+	var all []error
+	for _, dir := range g.dirs { // all of them: what one process was added to only in part is in some
+		_ = writeIfThere(dir, "pids.max", "0") // before any is killed, wherever that controller is
+	}
+	for _, dir := range g.dirs {
+		all = append(all, end(dir))
+	}
+	return errors.Join(all...)
+}
+
+// Remove kills what is left in the group and removes it. It may be called again.
+func (g *Group) Remove() error {
+	if err := g.Kill(); err != nil {
+		return err
+	}
+	var all []error
+	for _, dir := range g.dirs {
+		all = append(all, removeTree(dir))
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,88 @@
+package cgroup
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// mount is a place where a hierarchy of cgroups can be seen.
+type mount struct {
+	root    string // which of its cgroups is seen at point
+	point   string
+	version int
+	options string // of version 1: its controllers, among others
+}
+
+// mountsIn reads the mounts of cgroups from /proc/self/mountinfo.
+func mountsIn(mountinfo string) (mounts []mount) {
+	for line := range strings.Lines(mountinfo) {
+		left, right, found := strings.Cut(line, " - ")
+		place, kind := strings.Fields(left), strings.Fields(right)
+		if !found || len(place) < 5 || len(kind) < 3 {
+			continue
+		}
+		m := mount{root: unescape(place[3]), point: unescape(place[4]), options: kind[2]}
+		switch kind[0] {
+		case "cgroup2":
+			m.version = 2
+		case "cgroup":
+			m.version = 1
+		default:
+			continue
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// unescape undoes how the kernel writes spaces and the like in paths.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
+
+// home is the folder of the cgroup that this process lives in: of version 1 in the hierarchy of the controller, of
+// version 2 in the only one, and controller is "". own is /proc/self/cgroup. found is false where there is no such hierarchy.
+func home(mounts []mount, own, controller string) (dir string, found bool, err error) {
+	path, found := pathIn(own, controller)
+	if !found {
+		return "", false, nil
+	}
+	found = false
+	for _, m := range mounts {
+		if (m.version == 2) != (controller == "") || controller != "" && !hasWord(m.options, controller) {
+			continue
+		}
+		found = true
+		rest, inside := below(m.root, path)
+		if inside {
+			return filepath.Join(m.point, rest), true, nil
+		}
+	}
+	if found {
+		return "", true, fmt.Errorf("the cgroup %s of this process is outside of what is mounted", path)
+	}
+	return "", false, nil
+}
+
+// pathIn finds this process's cgroup in the text of /proc/self/cgroup.
+func pathIn(own, controller string) (path string, found bool) {
+	for line := range strings.Lines(own) {
+		field := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(field) == 3 && (controller == "" && field[1] == "" && field[0] == "0" || controller != "" && hasWord(field[1], controller)) {
+			return field[2], true
+		}
+	}
+	return "", false
+}
+
+func hasWord(list, word string) bool { return strings.Contains(","+list+",", ","+word+",") }
+
+// below gives the rest of a path below root; a path that climbs is below nothing.
+func below(root, path string) (rest string, inside bool) {
+	if strings.HasPrefix(path, "/..") {
+		return "", false
+	}
+	if root == "/" || path == root {
+		return strings.TrimPrefix(path, root), true
+	}
+	return strings.CutPrefix(path, root+"/")
+}

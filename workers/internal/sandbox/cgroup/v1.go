@@ -1,0 +1,86 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"parley/workers/internal/sandbox"
+)
+
+// openV1 makes this process's folder in each hierarchy that is needed.
+func openV1(mounts []mount, own string) (*Root, error) {
+	r := &Root{version: 1}
+	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: what cannot fork cannot outrun its end
+		dir, found, err := home(mounts, own, controller)
+		if err == nil && !found {
+			err = errors.New("the kernel has none of it")
+		}
+		if err == nil {
+			err = r.join(dir, controller)
+		}
+		if err == nil || controller == "cpu" { // shares of processors are good to have; nice is what there is without
+			continue
+		}
+		_ = r.Close() // what is left is empty
+		return nil, fmt.Errorf("cgroup v1, controller %s: %w", controller, err)
+	}
+	return r, nil
+}
+
+// join adds a controller; some are mounted together.
+func (r *Root) join(dir, controller string) error {
+	if i := slices.IndexFunc(r.parts, func(p part) bool { return p.home == dir }); i >= 0 {
+		r.parts[i].controllers = append(r.parts[i].controllers, controller)
+		return nil
+	}
+	clean(dir)
+	made, lock, err := claim(dir)
+	if err == nil {
+		r.parts = append(r.parts, part{home: dir, dir: made, lock: lock, controllers: []string{controller}})
+	}
+	return err
+}
+
+// limitV1 sets the limits of the controllers that a folder has.
+func limitV1(dir string, controllers []string, l sandbox.Limits) error {
+	var all []error
+	if slices.Contains(controllers, "memory") && l.Memory > 0 {
+		most := strconv.FormatInt(memoryOf(l), 10)
+		all = append(all,
+			write(dir, "memory.limit_in_bytes", most),
+			writeIfThere(dir, "memory.memsw.limit_in_bytes", most), // memory and swap together: no swap
+			writeIfThere(dir, "memory.swappiness", "0"))            // where swap is not counted
+	}
+	if slices.Contains(controllers, "pids") && l.Processes > 0 {
+		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))
+	}
+	if slices.Contains(controllers, "cpu") {
+		all = append(all, write(dir, "cpu.shares", "256")) // a thread outside has 1024
+	}
+	return errors.Join(all...)
+}
+
+// usageV1 reads what the folder of a controller tells.
+func usageV1(dir, controller string, u *sandbox.Usage) error {
+	switch controller {
+	case "memory":
+		all, err := number(dir, "memory.usage_in_bytes")
+		files, err2 := keyed(dir, "memory.stat", "total_cache")
+		ended, err3 := keyed(dir, "memory.oom_control", "oom_kill")
+		u.Memory, u.OutOfMem = max(0, all-files), ended > 0
+		return errors.Join(err, err2, err3)
+	case "pids":
+		n, err := number(dir, "pids.current")
+		u.Processes = int(n)
+		return err
+	case "cpuacct":
+		n, err := number(dir, "cpuacct.usage")
+		u.CPU = time.Duration(n)
+		return err
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,205 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley/workers/internal/sandbox"
+)
+
+// openV2 makes this process's folder below its cgroup, or beside it when a process of Parley has moved to parley-main
+// before.
+func openV2(own string) (*Root, error) {
+	base := own
+	if filepath.Base(own) == mainName {
+		base = filepath.Dir(own)
+	}
+	give, err := givable(base)
+	if err != nil {
+		return nil, err
+	}
+	clean(base)
+	dir, lock, err := claim(base)
+	if err != nil {
+		return nil, err
+	}
+	r := &Root{version: 2, parts: []part{{home: own, dir: dir, lock: lock, controllers: give}}}
+	undo := func() {}
+	if own == base && isDelegate(base) {
+		undo, err = moveToMain(base)
+		r.parts[0].home = filepath.Join(base, mainName)
+	}
+	if err == nil {
+		err = errors.Join(handOn(base, give), handOn(dir, give))
+	}
+	if err != nil {
+		undo()
+		_ = r.Close() // what is left is empty
+		return nil, err
+	}
+	return r, nil
+}
+
+// givable lists the controllers of a cgroup that groups below it can be given.
+func givable(base string) (give []string, err error) {
+	have := words(base, "cgroup.controllers")
+	for _, needed := range []string{"memory", "pids"} {
+		if !slices.Contains(have, needed) {
+			return nil, fmt.Errorf("the controller %s is not given to %s", needed, base)
+		}
+		give = append(give, needed)
+	}
+	if slices.Contains(have, "cpu") { // shares of processors are good to have; nice is what there is without
+		give = append(give, "cpu")
+	}
+	if kind := strings.Join(words(base, "cgroup.type"), " "); kind != "" && kind != "domain" {
+		return nil, fmt.Errorf("%s is a cgroup of threads (%s)", base, kind)
+	}
+	return give, nil
+}
+
+// isDelegate tells cgroups that may have no processes of their own from the root of all, which may.
+func isDelegate(base string) bool {
+	_, err := os.Stat(filepath.Join(base, "cgroup.type"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// handOn lets the cgroups right below one have these controllers.
+func handOn(dir string, give []string) error {
+	have := words(dir, "cgroup.subtree_control")
+	for _, controller := range give {
+		if slices.Contains(have, controller) {
+			continue
+		}
+		err := write(dir, "cgroup.subtree_control", "+"+controller)
+		if errors.Is(err, syscall.EBUSY) {
+			return fmt.Errorf("%s has processes, so the cgroups below it get no controllers", dir)
+		}
+		if err != nil {
+			return fmt.Errorf("handing %s on below %s: %w", controller, dir, reason(err))
+		}
+	}
+	return nil
+}
+
+// moveToMain moves this process, and what it has started, out of base into a cgroup below it. Whatever else lives in base is
+// somebody's who may have plans with it: then nothing is moved, and there are no groups.
+func moveToMain(base string) (undo func(), err error) {
+	undo = func() {}
+	target := filepath.Join(base, mainName)
+	if err := os.Mkdir(target, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // G301: the kernel's own mode of cgroups
+		return undo, fmt.Errorf("making a cgroup in %s: %w", base, reason(err))
+	}
+	var moved []int
+	undo = func() {
+		for _, pid := range moved {
+			_ = write(base, "cgroup.procs", strconv.Itoa(pid)) // one that is gone needs not be moved
+		}
+		_ = syscall.Rmdir(target) // another process of Parley may live there
+	}
+	for range 5 { // what is being started now is there at the next look
+		pids, err := direct(base)
+		if err != nil {
+			return undo, err
+		}
+		if len(pids) == 0 {
+			return undo, nil
+		}
+		if err := ours(base, pids); err != nil {
+			return undo, err
+		}
+		for _, pid := range pids {
+			if err := write(target, "cgroup.procs", strconv.Itoa(pid)); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return undo, fmt.Errorf("moving process %d to %s: %w", pid, target, reason(err))
+			}
+			moved = append(moved, pid)
+		}
+	}
+	return undo, fmt.Errorf("processes keep being started in %s", base)
+}
+
+// direct lists the processes that live in a cgroup itself.
+func direct(base string) (pids []int, err error) {
+	for _, word := range words(base, "cgroup.procs") {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("reading cgroup.procs: %w", err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// ours reports the first process that is neither this one nor one that it has started.
+func ours(base string, pids []int) error {
+	for _, pid := range pids {
+		for parent := pid; parent != os.Getpid(); {
+			if parent = parentOf(parent); parent <= 0 {
+				return fmt.Errorf("process %d%s lives in %s as well: Parley needs a cgroup of its own, as a service with Delegate=yes "+
+					"(systemd-run --user --scope -p Delegate=yes …) or a container has", pid, named(pid), base)
+			}
+		}
+	}
+	return nil
+}
+
+// parentOf gives a process's parent, 0 when there is none or it is gone.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	text := string(stat)
+	field := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]) // a name may hold spaces and parentheses
+	if len(field) < 2 {
+		return 0
+	}
+	parent, err := strconv.Atoi(field[1])
+	if err != nil {
+		return 0
+	}
+	return parent
+}
+
+func named(pid int) string {
+	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+	if err != nil {
+		return ""
+	}
+	return " (" + strings.TrimSpace(string(name)) + ")"
+}
+
+// limitV2 sets the limits of the controllers that a folder has.
+func limitV2(dir string, controllers []string, l sandbox.Limits) error {
+	var all []error
+	if l.Memory > 0 {
+		all = append(all, write(dir, "memory.max", strconv.FormatInt(memoryOf(l), 10)), writeIfThere(dir, "memory.swap.max", "0"))
+	}
+	if l.Processes > 0 {
+		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))
+	}
+	if slices.Contains(controllers, "cpu") {
+		all = append(all, write(dir, "cpu.weight", "100")) // each sandbox as much as the next
+	}
+	return errors.Join(all...)
+}
+
+// usageV2 reads what a group tells.
+func usageV2(dir string, u *sandbox.Usage) error {
+	all, err := number(dir, "memory.current")
+	files, err2 := keyed(dir, "memory.stat", "file")
+	ended, err3 := keyed(dir, "memory.events", "oom_kill")
+	processes, err4 := number(dir, "pids.current")
+	micros, err5 := keyed(dir, "cpu.stat", "usage_usec")
+	u.Memory, u.OutOfMem, u.Processes = max(0, all-files), ended > 0, int(processes)
+	u.CPU = time.Duration(micros) * time.Microsecond
+	return errors.Join(err, err2, err3, err4, err5)
+}

@@ -1,0 +1,218 @@
+package gvisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/workers/internal/sandbox"
+)
+
+const (
+	hostname = "sandbox"
+	user     = 1000
+	userText = "1000"
+
+	rootDir  = "root"  // of a bundle: what the sandbox sees as /, without its mounts
+	stateDir = "state" // of a bundle: what runsc keeps
+
+	openFiles = 1024
+	// spareProcesses are those that prepare and watch the program.
+	spareProcesses = 8
+	// worstFirst makes the kernel end a sandbox before anything else of the machine when memory is short.
+	worstFirst = 1000
+)
+
+// The host's folders that a sandbox sees, read-only; those that there are. What is a symbolic link on the host is one in the sandbox.
+var shown = []string{
+	"/bin", "/lib", "/lib32", "/lib64", "/libx32",
+	"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
+	"/usr/share/fontconfig", "/usr/share/fonts", "/usr/share/matplotlib", "/usr/share/python3", "/usr/share/zoneinfo",
+	"/etc/alternatives", "/etc/fonts",
+}
+
+// shownTo is what a sandbox with this interpreter sees.
+func shownTo(python string) []string {
+	if strings.HasPrefix(python, "/usr/local/") {
+		return append(slices.Clone(shown), "/usr/local/bin", "/usr/local/lib")
+	}
+	// Packages that were installed for the system's Python, but not by the system.
+	extra, _ := filepath.Glob("/usr/local/lib/python3*/dist-packages") // fails for bad patterns alone
+	return append(slices.Clone(shown), extra...)
+}
+
+// copied are files of the host that every sandbox has a copy of; those that there are.
+var copied = []string{"/etc/ld.so.cache", "/etc/localtime", "/etc/matplotlibrc", "/etc/mime.types"}
+
+// made are files that look the same on every host.
+var made = []sandbox.Data{
+	{Path: "/etc/passwd", Content: []byte("sandbox:x:" + userText + ":" + userText + "::" + sandbox.WorkDir + ":/bin/sh\n")},
+	{Path: "/etc/group", Content: []byte("sandbox:x:" + userText + ":\n")},
+	{Path: "/etc/hosts", Content: []byte("127.0.0.1 localhost\n::1 localhost\n")},
+}
+
+// writeBundle makes the folder that runsc starts a sandbox from. Nobody but this user gets into it.
+func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
+	if len(c.Args) == 0 || !path.IsAbs(c.Args[0]) {
+		return fmt.Errorf("a sandbox's command begins with an absolute path, not %q", c.Args)
+	}
+	root := filepath.Join(dir, rootDir)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("making a sandbox's folder: %w", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, stateDir), 0o700); err != nil {
+		return fmt.Errorf("making a sandbox's folder: %w", err)
+	}
+	mounts, err := b.show(root)
+	if err != nil {
+		return err
+	}
+	for _, d := range append(fromHost(), append(made, c.Data...)...) {
+		if err := put(root, d, mounts); err != nil {
+			return err
+		}
+	}
+	mounts = append(mounts, inMemory(c.Limits)...)
+	for _, m := range mounts {
+		if err := makeFolder(root, m.Destination); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(b.config(c, mounts))
+	if err != nil {
+		return fmt.Errorf("writing a sandbox's configuration: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600); err != nil {
+		return fmt.Errorf("writing a sandbox's configuration: %w", err)
+	}
+	return nil
+}
+
+// show lays out the host's folders.
+func (b *Backend) show(root string) (mounts []ociMount, err error) {
+	for _, name := range shownTo(b.python) {
+		is, err := os.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("looking for what sandboxes see: %w", err)
+		case is.IsDir():
+			mounts = append(mounts, ociMount{name, "bind", name, []string{"rbind", "ro", "nosuid", "nodev"}})
+			continue
+		case is.Mode().Type() != fs.ModeSymlink:
+			continue
+		}
+		target, err := os.Readlink(name)
+		if err == nil {
+			err = makeFolder(root, path.Dir(name))
+		}
+		if err == nil {
+			err = os.Symlink(target, filepath.Join(root, name))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("making a link in a sandbox: %w", err)
+		}
+	}
+	return mounts, nil
+}
+
+// fromHost reads what is copied; what cannot be read is not there.
+func fromHost() (list []sandbox.Data) {
+	for _, name := range copied {
+		if content, err := os.ReadFile(name); err == nil {
+			list = append(list, sandbox.Data{Path: name, Content: content})
+		}
+	}
+	return list
+}
+
+// inMemory are the mounts that hold nothing of the host's. There is always a /proc and a /sys in gVisor, its own; empty ones hide
+// them, and the terminals and network devices that it makes up.
+func inMemory(l sandbox.Limits) (mounts []ociMount) {
+	size := "size=" + strconv.FormatInt(max(l.Files, 4096), 10)
+	for name, mode := range map[string]string{sandbox.WorkDir: "0700", "/tmp": "1777", "/dev/shm": "1777"} {
+		options := []string{"nosuid", "nodev", size, "mode=" + mode, "uid=" + userText, "gid=" + userText}
+		mounts = append(mounts, ociMount{name, "tmpfs", "tmpfs", options})
+	}
+	for _, name := range []string{"/proc", "/sys", "/dev/net"} {
+		options := []string{"ro", "nosuid", "nodev", "noexec", "size=4096", "mode=0555"}
+		mounts = append(mounts, ociMount{name, "tmpfs", "tmpfs", options})
+	}
+	slices.SortFunc(mounts, func(a, b ociMount) int { return strings.Compare(a.Destination, b.Destination) })
+	return mounts
+}
+
+// put writes a file that the sandbox may read.
+func put(root string, d sandbox.Data, mounts []ociMount) error {
+	if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path || path.Dir(d.Path) == "/" {
+		return fmt.Errorf("file of a sandbox: %q is no absolute path of a file in a folder", d.Path)
+	}
+	for _, m := range append(inMemory(sandbox.Limits{}), mounts...) {
+		if strings.HasPrefix(d.Path, m.Destination+"/") {
+			return fmt.Errorf("file of a sandbox: %q lies below %s, where it would not be seen", d.Path, m.Destination)
+		}
+	}
+	if err := makeFolder(root, path.Dir(d.Path)); err != nil {
+		return err
+	}
+	name := filepath.Join(root, d.Path)
+	if err := os.WriteFile(name, d.Content, 0o600); err != nil {
+		return fmt.Errorf("writing a sandbox's file: %w", err)
+	}
+	if err := os.Chmod(name, 0o444); err != nil { // whatever the umask is
+		return fmt.Errorf("writing a sandbox's file: %w", err)
+	}
+	return nil
+}
+
+// makeFolder makes a folder below root and those that it is in, for everyone to enter.
+func makeFolder(root, name string) error {
+	if name != "/" {
+		if err := makeFolder(root, path.Dir(name)); err != nil {
+			return err
+		}
+	}
+	full := filepath.Join(root, name)
+	err := os.Mkdir(full, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.Chmod(full, 0o755) //nolint:gosec // G302: the sandbox's user enters them; the host's others do not get here
+	}
+	if err != nil {
+		return fmt.Errorf("making a sandbox's folder: %w", err)
+	}
+	return nil
+}
+
+// config is what runsc is told of the sandbox.
+func (b *Backend) config(c sandbox.Command, mounts []ociMount) ociConfig {
+	config := ociConfig{
+		Version: "1.0.2",
+		Process: ociProcess{
+			User: ociUser{user, user}, Args: c.Args, Env: c.Env, Cwd: sandbox.WorkDir, NoNewPrivileges: true, OOMScoreAdj: worstFirst,
+			Rlimits: []ociRlimit{{"RLIMIT_CORE", 0, 0}, {"RLIMIT_NOFILE", openFiles, openFiles}},
+		},
+		Root:     ociRoot{Path: rootDir, Readonly: true},
+		Hostname: hostname,
+		Mounts:   mounts,
+		Linux:    ociLinux{Seccomp: b.filter},
+	}
+	if n := c.Limits.Processes; n > 0 {
+		most := uint64(n + spareProcesses)
+		config.Process.Rlimits = append(config.Process.Rlimits, ociRlimit{"RLIMIT_NPROC", most, most})
+	}
+	for _, kind := range []string{"pid", "network", "ipc", "uts", "mount"} {
+		config.Linux.Namespaces = append(config.Linux.Namespaces, ociNamespace{kind})
+	}
+	return config
+}

@@ -1,0 +1,37 @@
+//go:build linux
+
+package gvisor_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/gvisor"
+	"parley/workers/internal/sandbox/sandboxtest"
+)
+
+func TestConformance(t *testing.T) { //nolint:paralleltest // it sets the environment
+	needRunsc(t)
+	sandboxtest.Conformance(t, func(t testing.TB) sandbox.Backend {
+		t.Helper()
+		b, err := gvisor.Open(gvisor.Config{})
+		if err != nil {
+			t.Fatalf("opening the backend: %v", err)
+		}
+		return b
+	})
+}
+
+// needRunsc skips a test where gVisor is not installed, and says so.
+func needRunsc(t *testing.T) {
+	t.Helper()
+	path := os.Getenv("RUNSC")
+	if path == "" {
+		path = "runsc"
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		t.Skipf("NOT TESTED: sandboxes in gVisor: there is no %s on this machine (install the package runsc, or set RUNSC)", path)
+	}
+}

@@ -1,0 +1,184 @@
+package gvisor
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox"
+)
+
+// nobody is a user that owns nothing.
+const nobody = 65534
+
+func needRunsc(t *testing.T) {
+	t.Helper()
+	path := os.Getenv("RUNSC")
+	if path == "" {
+		path = "runsc"
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		t.Skipf("NOT TESTED: sandboxes in gVisor: there is no %s on this machine (install the package runsc, or set RUNSC)", path)
+	}
+}
+
+func limits() sandbox.Limits {
+	return sandbox.Limits{Memory: 128 << 20, Processes: 16, Files: 4 << 20}
+}
+
+// TestWithoutCgroups runs what the watch relies on where the kernel limits nothing: usage, and an end that leaves nothing.
+func TestWithoutCgroups(t *testing.T) {
+	t.Parallel()
+	needRunsc(t)
+	folder := t.TempDir()
+	b, err := open(Config{Folder: folder}, nil, errors.New("there are none here"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(b.Notes(), " "); !strings.Contains(notes, "(there are none here)") {
+		t.Errorf("the notes do not say why there are no cgroups: %s", notes)
+	}
+	using(t, b)
+	if err := b.Close(); err != nil {
+		t.Errorf("closing: %v", err)
+	}
+	if left, _ := os.ReadDir(folder); len(left) > 0 {
+		t.Errorf("on the host is left: %v", left)
+	}
+	if _, err := b.Start(t.Context(), sandbox.Command{}); err == nil {
+		t.Error("a closed backend starts a sandbox")
+	}
+}
+
+// using starts a program that uses something of everything, and kills it.
+func using(t *testing.T, b *Backend) {
+	t.Helper()
+	const program = `import os, sys, time
+kept = bytearray(os.urandom(1) * (50 << 20))
+end = time.process_time() + 0.2
+while time.process_time() < end:
+    pass
+children = 0
+try:
+    while children < 200:
+        if os.fork() == 0:
+            time.sleep(600)
+        children += 1
+except BlockingIOError:
+    pass
+print(children, flush=True)
+time.sleep(600)`
+	started, err := b.Start(t.Context(), sandbox.Command{Args: []string{"/usr/bin/python3", "-I", "-S", "-c", program}, Limits: limits()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 16)
+	n, err := started.Stdout().Read(said)
+	if err != nil {
+		t.Fatalf("reading what the program says: %v; it complained: %s", err, started.Complaint())
+	}
+	if got := strings.TrimSpace(string(said[:n])); got != "23" { // Processes and those to spare, without the first
+		t.Errorf("a program with 16 processes starts %s children", got)
+	}
+	u, err := started.Usage()
+	if err != nil || u.CPU < 200*time.Millisecond || u.Memory < 50<<20 || u.Memory > 250<<20 {
+		t.Errorf("usage is %+v, %v", u, err)
+	}
+	if x, ok := started.(*box); ok {
+		gone(t, x)
+	}
+}
+
+// gone kills a box and looks for its processes.
+func gone(t *testing.T, x *box) {
+	t.Helper()
+	pids := x.hostPids()
+	if len(pids) < 4 {
+		t.Errorf("on the host it is only %v", pids)
+	}
+	began := time.Now()
+	x.Kill()
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("its end took %s", took)
+	}
+	for _, pid := range pids {
+		if is, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status"); err == nil {
+			t.Errorf("process %d is there still: %.200s", pid, is)
+		}
+	}
+	if _, err := os.Stat(x.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its folder is left: %v", err)
+	}
+	if rest, err := io.ReadAll(x.Stdout()); err != nil || len(rest) > 0 {
+		t.Errorf("it says %q after its end, %v", rest, err)
+	}
+}
+
+// TestNotRoot runs TestWithoutCgroups as a user without rights.
+func TestNotRoot(t *testing.T) {
+	t.Parallel()
+	needRunsc(t)
+	if os.Getuid() != 0 {
+		t.Skip("not root: the other tests run without its rights already")
+	}
+	folder, err := os.MkdirTemp("", "parley-test-nobody-") // t.TempDir lies in a folder that others may not enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	self := filepath.Join(folder, "test")
+	program, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = errors.Join(os.WriteFile(self, program, 0o755), os.Chmod(self, 0o755), os.Chown(folder, nobody, nobody)) //nolint:gosec // nobody runs it
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := exec.CommandContext(t.Context(), self, "-test.run=^TestWithoutCgroups$", "-test.v")
+	again.Env = append(os.Environ(), "TMPDIR="+folder)
+	again.Dir = folder
+	again.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	said, err := again.CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "--- PASS: TestWithoutCgroups") {
+		t.Errorf("as nobody: %v\n%s", err, said)
+	}
+}
+
+func TestOpenSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	// options are what a fake says it has.
+	const options = `  -platform value\n    \tptrace (default)\n  -network value\n    \tx\n  -oci-seccomp\n    \tx\n  -ignore-cgroups\n    \tx\n` +
+		`  -overlay2 value\n    \tx\n  -file-access value\n    \tx\n  -rootless\n    \tx\n`
+	for name, c := range map[string]struct{ script, want string }{
+		"missing":   {"", "install the package runsc"},
+		"something": {"echo hello", "does not say what options it has"},
+		"old":       {`printf '  -platform value\n    \tptrace\n'`, "no option -network"},
+		"broken":    {`[ "$1" = flags ] && printf '` + options + `' || { echo first; echo it is broken; exit 1; } >&2`, "starts no sandbox on this machine: it is broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(folder, name)
+			if c.script != "" {
+				if err := os.WriteFile(path, []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+					t.Fatal(err)
+				}
+			}
+			b, err := open(Config{Runsc: path, Folder: t.TempDir()}, nil, errors.New("none"))
+			if err == nil {
+				t.Fatal("it opens", b.Close())
+			}
+			if text := err.Error(); !strings.Contains(text, c.want) || strings.Contains(text, "\n") {
+				t.Errorf("it says %q, not %q", text, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package proctree
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asChild is set for the test binary when it plays a program: "<what> <number>".
+const asChild = "PARLEY_PROCTREE_CHILD"
+
+func TestMain(m *testing.M) {
+	if what, number, is := strings.Cut(os.Getenv(asChild), " "); is {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			panic(err)
+		}
+		child(what, n)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// again starts this binary in another part.
+func again(what string, n int) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{asChild + "=" + what + " " + strconv.Itoa(n), "GOMAXPROCS=1", "MARK=" + os.Getenv("MARK")}
+	return cmd
+}
+
+// spin uses a processor for so long, however many others want it.
+func spin(most time.Duration) {
+	for used := time.Duration(0); used < most; {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			panic(err)
+		}
+		used = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+}
+
+func child(what string, n int) {
+	time.AfterFunc(20*time.Second, func() { os.Exit(3) }) // whatever becomes of the test
+	switch what {
+	case "wait":
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	case "spin":
+		spin(time.Duration(n) * time.Millisecond)
+	case "busy":
+		_ = again("spent", n).Run() // a child that is waited for
+	case "spent":
+		spin(time.Duration(n) * time.Millisecond)
+		return
+	case "allocate": // MiB, here and in a child that shares them
+		allocated := make([]byte, n<<20)
+		for i := 0; i < len(allocated); i += 4096 {
+			allocated[i] = 1
+		}
+	case "chain": // n deep
+		if n > 0 {
+			cmd := again("chain", n-1)
+			out, _ := cmd.StdoutPipe()
+			if err := cmd.Start(); err != nil {
+				panic(err)
+			}
+			bufio.NewScanner(out).Scan()
+		}
+	case "daemons": // n grandchildren whose parents have gone; in a PID namespace this process adopts them
+		for range n {
+			_ = again("daemon", 0).Run()
+		}
+	case "daemon":
+		cmd := again("stubborn", 0)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		return
+	case "zombies": // n dead children that nobody waits for
+		for range n {
+			if err := again("spent", 0).Start(); err != nil {
+				panic(err)
+			}
+		}
+	case "stopped": // n children that are stopped
+		for range n {
+			cmd := again("wait", 0)
+			if err := cmd.Start(); err != nil {
+				panic(err)
+			}
+			_ = cmd.Process.Signal(syscall.SIGSTOP)
+		}
+	case "storm": // starts 8 processes, and each of them as many, n levels deep
+		fmt.Println("ready")
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				for range 4 {
+					cmd := again("storm", n-1)
+					if n > 0 && cmd.Start() == nil {
+						go func() { _ = cmd.Wait() }()
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	fmt.Println("ready")
+	for {
+		time.Sleep(time.Hour) //nolint:forbidigo // a process that does nothing
+	}
+}
+
+// begin starts a child and waits until it is ready. mark is in the environment of all that it starts.
+func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tree, cmd *exec.Cmd, mark string) {
+	t.Helper()
+	mark = fmt.Sprintf("%s-%d-%d", t.Name(), os.Getpid(), time.Now().UnixNano())
+	cmd = again(what, n)
+	cmd.Env = append(cmd.Env, "MARK="+mark)
+	cmd.SysProcAttr = attr
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, pid := range marked(t, mark) {
+			t.Errorf("process %d lives on", pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	if tree, err = Of(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "ready" {
+		t.Error("said: ", lines.Text())
+	}
+	return tree, cmd, mark
+}
+
+// marked lists the living processes with this mark, wherever they have gone.
+func marked(t *testing.T, mark string) (pids []int) {
+	t.Helper()
+	every, err := all()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range every {
+		env, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ") // empty for zombies
+		if !p.gone() && strings.Contains(string(env), "MARK="+mark+"\x00") {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,64 @@
+package python
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/bubblewrap"
+)
+
+var testLimits = sandbox.Limits{
+	CPU: 10 * time.Second, Wall: 20 * time.Second, Memory: 512 << 20, Processes: 64, Files: 32 << 20, FileCount: 5000, Output: 1 << 20,
+}
+
+// newReal is the backend that the service has.
+func newReal(t testing.TB) sandbox.Backend {
+	t.Helper()
+	b, err := bubblewrap.Open(bubblewrap.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
+type shared struct {
+	backend     sandbox.Backend
+	interpreter *Interpreter
+	err         error
+}
+
+// one serves all tests that only run programs.
+var one = sync.OnceValue(func() (s shared) {
+	if s.backend, s.err = bubblewrap.Open(bubblewrap.Config{}); s.err != nil {
+		return s
+	}
+	s.interpreter, s.err = Open(s.backend, Config{Limits: testLimits, Warm: 1})
+	return s
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if s := one(); s.err == nil {
+		_ = s.interpreter.Close()
+		_ = s.backend.Close()
+	}
+	os.Exit(code)
+}
+
+// run runs a program, of which a sandbox is expected to come.
+func run(t testing.TB, p Program) Outcome {
+	t.Helper()
+	s := one()
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	o, err := s.interpreter.Run(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}

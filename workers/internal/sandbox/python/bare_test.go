@@ -1,0 +1,135 @@
+package python
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"parley/workers/internal/sandbox"
+)
+
+// bareBackend is bubblewrap with next to nothing: namespaces, so that a runner that kills all that it sees kills no more
+// than that. It counts and limits nothing. Tests can make its starts fail, and count them.
+type bareBackend struct {
+	dir  string
+	root string
+
+	mu     sync.Mutex
+	boxes  []*bareBox
+	fail   error
+	starts int
+	usage  func() (sandbox.Usage, error)
+}
+
+type bareBox struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.Reader
+	errors *bytes.Buffer
+	done   chan struct{}
+	usage  func() (sandbox.Usage, error)
+}
+
+func newBare(t testing.TB) *bareBackend {
+	t.Helper()
+	b := &bareBackend{dir: t.TempDir(), usage: func() (sandbox.Usage, error) { return sandbox.Usage{}, nil }}
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
+func (b *bareBackend) Name() string    { return "bare" }
+func (b *bareBackend) Notes() []string { return nil }
+
+func bareArgs() []string {
+	return []string{
+		"--unshare-all", "--die-with-parent", "--clearenv", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink",
+		"usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--ro-bind", "/etc/alternatives", "/etc/alternatives", "--ro-bind-try",
+		"/etc/fonts", "/etc/fonts", "--ro-bind-try", "/etc/matplotlibrc", "/etc/matplotlibrc", "--dev", "/dev", "--size", "67108864", "--tmpfs", "/work",
+		"--size", "67108864", "--tmpfs", "/tmp", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL",
+	}
+}
+
+func (b *bareBackend) Start(_ context.Context, c sandbox.Command) (sandbox.Box, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.starts++
+	if b.fail != nil {
+		return nil, b.fail
+	}
+	args := bareArgs()
+	for _, e := range c.Env {
+		name, value, _ := bytes.Cut([]byte(e), []byte("="))
+		args = append(args, "--setenv", string(name), string(value))
+	}
+	for _, d := range c.Data {
+		path := filepath.Join(b.dir, filepath.Base(d.Path))
+		if _, err := os.Stat(path); err != nil { // each name has one content
+			if err := os.WriteFile(path, d.Content, 0o600); err != nil {
+				return nil, err
+			}
+		}
+		args = append(args, "--ro-bind", path, d.Path)
+	}
+	box := &bareBox{cmd: exec.Command("bwrap", append(append(args, "--"), c.Args...)...), errors: &bytes.Buffer{}, done: make(chan struct{}), usage: b.usage}
+	in, out, err := box.start()
+	if err != nil {
+		return nil, err
+	}
+	box.in, box.out = in, out
+	b.boxes = append(b.boxes, box)
+	return box, nil
+}
+
+func (x *bareBox) start() (io.WriteCloser, io.Reader, error) {
+	x.cmd.Stderr = x.errors
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	in, err := x.cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	x.cmd.Stdout = write
+	err = x.cmd.Start()
+	_ = write.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	go func() {
+		_ = x.cmd.Wait()
+		close(x.done)
+	}()
+	return in, out, nil
+}
+
+func (x *bareBox) Stdin() io.WriteCloser         { return x.in }
+func (x *bareBox) Stdout() io.Reader             { return x.out }
+func (x *bareBox) Usage() (sandbox.Usage, error) { return x.usage() }
+func (x *bareBox) Done() <-chan struct{}         { return x.done }
+
+func (x *bareBox) Kill() {
+	_ = x.cmd.Process.Kill()
+	<-x.done
+}
+
+func (x *bareBox) Complaint() string {
+	<-x.done
+	return x.errors.String()
+}
+
+func (b *bareBackend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, box := range b.boxes {
+		box.Kill()
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package python
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+)
+
+// BenchmarkRun sets a program that prints beside the least that could be done: bubblewrap with the interpreter alone. The
+// median in milliseconds is what counts; each has its turn in every round, so that all meet the same load.
+func BenchmarkRun(b *testing.B) {
+	warm, err := Open(newReal(b), Config{Limits: testLimits, Warm: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer warm.Close()
+	cold, err := Open(newReal(b), Config{Limits: testLimits})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer cold.Close()
+	run := func(i *Interpreter) {
+		if o, err := i.Run(b.Context(), Program{Code: "print(1)"}); err != nil || o.Stdout != "1\n" {
+			b.Fatal(o, err)
+		}
+	}
+	bare := func() {
+		out, err := exec.CommandContext(b.Context(), "bwrap", append(bareArgs(), "--", "/usr/bin/python3", "-c", "print(1)")...).Output()
+		if err != nil || string(out) != "1\n" {
+			b.Fatal(string(out), err)
+		}
+	}
+	times := map[string][]time.Duration{}
+	measure := func(name string, f func()) {
+		start := time.Now()
+		f()
+		times[name] = append(times[name], time.Since(start))
+	}
+	for b.Loop() {
+		waitReady(b, warm)
+		measure("warm", func() { run(warm) })
+		waitReady(b, warm)
+		measure("cold", func() { run(cold) })
+		measure("bare", bare)
+	}
+	for name, all := range times {
+		slices.Sort(all)
+		b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, name+"-p50-ms")
+	}
+}
+
+// waitReady waits until a sandbox stands ready and has gone to sleep.
+func waitReady(t testing.TB, i *Interpreter) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+		i.pool.mu.Lock()
+		ready := len(i.pool.idle) == i.pool.warm
+		i.pool.mu.Unlock()
+		if ready {
+			return
+		}
+	}
+	t.Fatal("no sandbox is ready")
+}

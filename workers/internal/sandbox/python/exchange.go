@@ -1,0 +1,204 @@
+package python
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/workers/internal/sandbox"
+)
+
+// errNotBegun says that a sandbox was lost before the program began: another may be tried. One that is lost later has
+// been lost by the program.
+var errNotBegun = errors.New("the sandbox was lost before the program began")
+
+// What the runner itself has in the folders, at most. The kernel stops a program that fills one of them exactly at the
+// limit; only what it puts into both is for the watch to find.
+const (
+	ownBytes = 2 << 20
+	ownFiles = 64
+)
+
+// box is a sandbox with the runner in it.
+type box struct {
+	sandbox.Box
+
+	frames *frameReader
+	taken  chan struct{} // closed when it is no longer idle
+}
+
+// start makes a sandbox; if ready, it returns when the runner waits for a program, else at once.
+func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
+	made, err := i.backend.Start(ctx, i.command)
+	if err != nil {
+		return nil, fmt.Errorf("making a sandbox: %w", err)
+	}
+	b := &box{Box: made, frames: newFrameReader(made.Stdout()), taken: make(chan struct{})}
+	if !ready {
+		return b, nil
+	}
+	defer time.AfterFunc(readyWithin, b.Kill).Stop()
+	defer context.AfterFunc(ctx, b.Kill)()
+	kind, _, err := b.frames.next()
+	if err == nil && kind != frameReady {
+		err = errFrame
+	}
+	if err != nil {
+		b.Kill()
+		return nil, fmt.Errorf("waiting for the interpreter: %w%s", err, complaint(b))
+	}
+	return b, nil
+}
+
+func complaint(b sandbox.Box) string {
+	if said := strings.TrimSpace(b.Complaint()); said != "" {
+		return ": " + said
+	}
+	return ""
+}
+
+// exchange has the program run in the box, which does not outlive it.
+func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome, error) {
+	e := &exchange{box: b, limits: i.limits}
+	if p.Wall > 0 {
+		e.limits.Wall = min(e.limits.Wall, p.Wall)
+	}
+	e.reading = newReading(e.limits, p.Files)
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer e.cancel()
+	defer func() {
+		if e.over {
+			i.ending.Go(b.Kill) // nothing in it runs any more, and nobody needs to wait for its dismantling
+			return
+		}
+		b.Kill()
+	}()
+	defer context.AfterFunc(ctx, b.Kill)()
+	e.deadline = time.AfterFunc(beginWithin, b.Kill)
+	defer func() { e.deadline.Stop() }()
+	parts.Go(func() { order(b, e.limits, p) })
+	err := e.read(b.frames, func() { e.begin(&parts) }, e.end)
+	if ctx.Err() != nil && !e.over {
+		return Outcome{}, fmt.Errorf("running the program: %w", context.Cause(ctx))
+	}
+	if !e.begun && !e.ended {
+		return Outcome{}, fmt.Errorf("%w: %w%s", errNotBegun, err, complaint(b))
+	}
+	return e.outcome(), nil
+}
+
+// order says what to run. A box that does not listen will be missed by who reads.
+func order(b *box, l sandbox.Limits, p Program) {
+	w := newFrameWriter(b.Stdin())
+	var limits strings.Builder
+	for _, limit := range []struct {
+		name  string
+		value int64
+	}{
+		{"cpu", l.CPU.Microseconds()},
+		{"wall", l.Wall.Microseconds()},
+		{"memory", l.Memory},
+		{"processes", int64(l.Processes)},
+		{"files", l.Files},
+		{"filecount", int64(l.FileCount)},
+		{"output", l.Output},
+	} {
+		limits.WriteString(limit.name + " " + strconv.FormatInt(limit.value, 10) + "\n")
+	}
+	w.put(frameLimits, []byte(limits.String()))
+	for _, f := range p.Files {
+		w.put(frameFile, []byte(f.Name))
+		w.putParts(frameData, f.Content)
+	}
+	w.put(frameCode, []byte(p.Code))
+	_ = w.flush()
+}
+
+// exchange is what goes on between a box and us about one program.
+type exchange struct {
+	*reading
+
+	box      *box
+	limits   sandbox.Limits
+	ctx      context.Context //nolint:containedctx // of the watch, which begins and ends in the midst of it
+	cancel   context.CancelFunc
+	deadline *time.Timer
+	started  time.Time
+	took     time.Duration
+	began    sandbox.Usage
+	counted  bool // began was read
+
+	mu      sync.Mutex
+	reached sandbox.Limit // the limit for which it was killed
+}
+
+// begin is called when the program begins.
+func (e *exchange) begin(parts *sync.WaitGroup) {
+	e.started = time.Now()
+	usage, err := e.box.Usage()
+	e.began, e.counted = usage, err == nil
+	e.deadline.Stop()
+	e.deadline = time.AfterFunc(e.limits.Wall+wallGrace, func() { e.kill(sandbox.LimitWall) })
+	parts.Go(e.watch)
+}
+
+// watch asks the runner to stop the program when it exceeds a limit, so that what it printed and made is not lost. A
+// runner that does not is stopped with it.
+func (e *exchange) watch() {
+	limits := e.limits
+	limits.Files += ownBytes
+	limits.FileCount += ownFiles
+	limit := sandbox.Watch(e.ctx, e.box, limits, e.began)
+	if limit == "" {
+		return
+	}
+	stop := time.AfterFunc(stopWithin, func() { e.kill(limit) })
+	defer stop.Stop()
+	w := newFrameWriter(e.box.Stdin())
+	w.put(frameStop, []byte(limit))
+	_ = w.flush()
+	<-e.ctx.Done()
+}
+
+func (e *exchange) kill(limit sandbox.Limit) {
+	e.mu.Lock()
+	if e.reached == "" {
+		e.reached = limit
+	}
+	e.mu.Unlock()
+	e.box.Kill()
+}
+
+// end is called when the program has ended, or nothing more comes.
+func (e *exchange) end() {
+	e.took = time.Since(e.started)
+	usage, err := e.box.Usage()
+	e.deadline.Stop()
+	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)
+	e.cancel()
+	if err != nil || !e.counted {
+		return
+	}
+	e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
+	killed := !e.ended || e.exitCode == -9
+	if killed && e.limit == "" && usage.OutOfMem && !e.began.OutOfMem {
+		e.limit = sandbox.LimitMemory
+	}
+}
+
+func (e *exchange) outcome() Outcome {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ended && e.limit == "" {
+		e.limit = e.reached
+	}
+	o := e.reading.outcome()
+	o.Took = e.took
+	return o
+}

@@ -1,0 +1,158 @@
+package python
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	backoffFirst = 100 * time.Millisecond
+	backoffMost  = 30 * time.Second
+)
+
+// pool keeps sandboxes ready. It makes one at a time, in the background; a program that finds none ready does not wait
+// for it.
+type pool struct {
+	warm   int
+	start  func(context.Context) (*box, error)
+	report func(error)
+	poke   chan struct{}
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu       sync.Mutex
+	idle     []*box
+	failures int // sandboxes in a row that could not be made, or died before they were of use
+	closed   bool
+}
+
+func newPool(warm int, start func(context.Context) (*box, error), report func(error)) *pool {
+	p := &pool{warm: warm, start: start, report: report, poke: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	p.done.Go(func() { p.refill(ctx) })
+	return p
+}
+
+func (p *pool) refill(ctx context.Context) {
+	for {
+		missing, wait := p.want()
+		if !missing {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.poke:
+			}
+			continue
+		}
+		if wait > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+		b, err := p.start(ctx)
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				b.Kill()
+			}
+			return
+		case err != nil:
+			p.failed()
+			p.report(err)
+		default:
+			p.put(b)
+		}
+	}
+}
+
+// want says whether a sandbox is missing, and how long to wait before one is made.
+func (p *pool) want() (missing bool, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failures > 0 {
+		wait = min(backoffFirst<<min(p.failures-1, 20), backoffMost)
+	}
+	return len(p.idle) < p.warm, wait
+}
+
+func (p *pool) failed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures++
+}
+
+func (p *pool) wake() {
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+}
+
+// put keeps a box, until it is taken or has died.
+func (p *pool) put(b *box) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		b.Kill()
+		return
+	}
+	p.idle = append(p.idle, b)
+	p.done.Go(func() {
+		select {
+		case <-b.taken:
+		case <-b.Done():
+			if p.remove(b) {
+				p.failed()
+				p.wake()
+			}
+		}
+	})
+}
+
+func (p *pool) remove(b *box) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.idle, b)
+	if at < 0 {
+		return false
+	}
+	p.idle = slices.Delete(p.idle, at, at+1)
+	close(b.taken)
+	return true
+}
+
+// take returns a sandbox that is ready, or nil.
+func (p *pool) take() *box {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return nil
+	}
+	b := p.idle[0]
+	p.idle = slices.Delete(p.idle, 0, 1)
+	p.failures = 0
+	close(b.taken)
+	p.wake()
+	return b
+}
+
+func (p *pool) close() {
+	p.cancel()
+	p.mu.Lock()
+	p.closed = true
+	idle := p.idle
+	p.idle = nil
+	for _, b := range idle {
+		close(b.taken)
+	}
+	p.mu.Unlock()
+	for _, b := range idle {
+		b.Kill()
+	}
+	p.done.Wait()
+}

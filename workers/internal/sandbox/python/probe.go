@@ -1,0 +1,84 @@
+package python
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/workers/internal/sandbox"
+)
+
+// probeLimits are those of the first program: matplotlib takes its time to look at all fonts.
+var probeLimits = sandbox.Limits{
+	CPU: 50 * time.Second, Wall: 50 * time.Second, Memory: 512 << 20, Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
+}
+
+// known are packages that are worth telling.
+var known = []string{
+	"python", "numpy", "pandas", "matplotlib", "scipy", "sympy", "scikit-learn", "statsmodels", "seaborn", "networkx", "pillow",
+	"openpyxl", "xlsxwriter", "lxml", "beautifulsoup4", "pyyaml", "requests", "tabulate",
+}
+
+// probe runs the first program, with the runner as it is written. It compiles the runner, which would otherwise take a
+// third of each start, and makes matplotlib's list of fonts, which would take each first plot a second.
+func (i *Interpreter) probe(path string) error {
+	ctx, cancel := context.WithTimeout(i.ctx, openWithin)
+	defer cancel()
+	files, err := readSources()
+	if err != nil {
+		return err
+	}
+	written := make([]sandbox.Data, 0, len(files))
+	program := Program{Files: files}
+	for _, f := range files {
+		written = append(written, sandbox.Data{Path: home + "/" + f.Name, Content: f.Content})
+		if f.Name == "parley_probe.py" {
+			program.Code = string(f.Content)
+		}
+	}
+	limits := i.limits
+	i.limits = probeLimits
+	i.command = command(path, "parley_runner.py", probeLimits, written)
+	b, err := i.start(ctx, false)
+	if err != nil {
+		return err
+	}
+	outcome, err := i.exchange(ctx, b, program)
+	if err != nil {
+		return err
+	}
+	if outcome.Failed() {
+		return fmt.Errorf("the first program ended with %d %s: %s%s", outcome.ExitCode, outcome.Limit, outcome.Traceback, outcome.Stderr)
+	}
+	i.limits = limits
+	return i.learn(path, outcome)
+}
+
+// learn takes what the first program found and made.
+func (i *Interpreter) learn(path string, outcome Outcome) error {
+	data := make([]sandbox.Data, 0, len(outcome.Files))
+	runner := false
+	for _, f := range outcome.Files {
+		if f.Name == "parley_probe.pyc" {
+			continue
+		}
+		runner = runner || f.Name == "parley_runner.pyc"
+		data = append(data, sandbox.Data{Path: home + "/" + f.Name, Content: f.Content})
+	}
+	if !runner {
+		return fmt.Errorf("the first program did not make what it should: %s", outcome.Stderr)
+	}
+	i.command = command(path, "parley_runner.pyc", i.limits, data)
+	lines := bufio.NewScanner(strings.NewReader(outcome.Stdout))
+	for lines.Scan() {
+		name, version, found := strings.Cut(lines.Text(), " ")
+		if found && slices.Contains(known, name) {
+			i.packages = append(i.packages, Package{Name: name, Version: version})
+		}
+	}
+	slices.SortFunc(i.packages, func(a, b Package) int { return slices.Index(known, a.Name) - slices.Index(known, b.Name) })
+	return nil
+}

@@ -1,0 +1,322 @@
+//go:build linux
+
+package sandboxtest
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox"
+)
+
+//go:embed probes/neighbour.py
+var neighbourProgram string
+
+// boxes tries what a backend promises of one sandbox, without python.Interpreter in between.
+func (s *suite) boxes(t *testing.T) {
+	t.Run("two see nothing of each other", s.twoBoxes)
+	t.Run("environment and data", s.environmentAndData)
+	t.Run("the end of a command ends all", s.endOfCommand)
+	t.Run("kill ends all, again and again", s.killEndsAll)
+	t.Run("a talkative command", s.talkative)
+	t.Run("usage", s.usage)
+}
+
+// start starts a Python program in a box of its own.
+func (s *suite) start(t *testing.T, code string, args ...string) sandbox.Box {
+	t.Helper()
+	return s.startWith(t, sandbox.Command{Args: slices.Concat([]string{interpreter, "-I", "-S", "-c", code}, args), Limits: roomy()})
+}
+
+func (s *suite) startWith(t *testing.T, c sandbox.Command) sandbox.Box {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	box, err := s.backend.Start(ctx, c)
+	if err != nil {
+		t.Fatalf("starting a sandbox: %v", err)
+	}
+	late := time.AfterFunc(patience, box.Kill) // which ends whoever waits for it
+	t.Cleanup(func() {
+		late.Stop()
+		box.Kill()
+	})
+	return box
+}
+
+// line reads one line of what a program prints.
+func line(t *testing.T, from *bufio.Reader, box sandbox.Box) string {
+	t.Helper()
+	text, err := from.ReadString('\n')
+	if err != nil {
+		t.Fatalf("reading what the program prints: %v, after %q; it complained %q", err, text, box.Complaint())
+	}
+	return strings.TrimSpace(text)
+}
+
+// ended waits for the end of everything in a box.
+func ended(t *testing.T, box sandbox.Box) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	select {
+	case <-box.Done():
+	case <-ctx.Done():
+		t.Fatalf("the sandbox has not ended; it complained %q", box.Complaint())
+	}
+}
+
+func (s *suite) twoBoxes(t *testing.T) {
+	mine, others := s.host.canary+"-aaaaaa", s.host.canary+"-bbbbbb"
+	folders := []string{sandbox.WorkDir, "/tmp", "/dev/shm"}
+	first := s.start(t, neighbourProgram, slices.Concat([]string{mine, others}, folders)...)
+	second := s.start(t, neighbourProgram, slices.Concat([]string{others, mine}, folders)...)
+	for box, told := range meet(t, first, second) {
+		if len(told) > 0 {
+			t.Errorf("program %d found of the other: %v", box, told)
+		}
+	}
+}
+
+// conversation is what programs are met through.
+type conversation interface {
+	Stdin() io.WriteCloser
+	Stdout() io.Reader
+}
+
+// meet lets two neighbours look for each other, and returns what each found.
+func meet(t *testing.T, programs ...conversation) [][]string {
+	t.Helper()
+	var readers []*bufio.Reader
+	for _, p := range programs {
+		readers = append(readers, bufio.NewReader(p.Stdout()))
+		if said, err := readers[len(readers)-1].ReadString('\n'); said != "ready\n" {
+			t.Fatalf("the program says %q: %v", said, err)
+		}
+	}
+	found := make([][]string, len(programs))
+	for i, p := range programs {
+		_, _ = io.WriteString(p.Stdin(), "look\n")
+		said, err := readers[i].ReadBytes('\n')
+		if err == nil {
+			err = json.Unmarshal(said, &found[i])
+		}
+		if err != nil {
+			t.Fatalf("the program says %q: %v", said, err)
+		}
+	}
+	return found
+}
+
+func (s *suite) environmentAndData(t *testing.T) {
+	const code = `import json, os
+def changed():
+    try:
+        open("/given/data.txt", "w")
+    except OSError:
+        return False
+    return True
+print(json.dumps({
+    "environment": sorted(f"{k}={v}" for k, v in os.environ.items() if k != "LC_CTYPE"), "data": open("/given/data.txt").read(),
+    "changed": changed(), "folder": os.getcwd(), "user": os.getuid(), "work": os.listdir("/work") + os.listdir("/tmp"),
+}))`
+	c := sandbox.Command{
+		Args: []string{interpreter, "-I", "-S", "-c", code}, Env: []string{"GIVEN=a b=ä"},
+		Data: []sandbox.Data{{Path: "/given/data.txt", Content: []byte("content")}}, Limits: roomy(),
+	}
+	box := s.startWith(t, c)
+	var said struct {
+		Environment  []string
+		Data, Folder string
+		Changed      bool
+		User         int
+		Work         []string
+	}
+	text := line(t, bufio.NewReader(box.Stdout()), box)
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
+		t.Fatalf("the program says %q: %v", text, err)
+	}
+	environment := slices.DeleteFunc(said.Environment, func(v string) bool { return strings.HasPrefix(v, "PWD=/") })
+	if !slices.Equal(environment, c.Env) {
+		t.Errorf("the environment is %q, not %q", said.Environment, c.Env)
+	}
+	if said.Data != "content" || said.Changed {
+		t.Errorf("data is %q, changed: %v", said.Data, said.Changed)
+	}
+	if said.Folder != sandbox.WorkDir || said.User == 0 || len(said.Work) > 0 {
+		t.Errorf("it runs in %s as %d, and finds %v", said.Folder, said.User, said.Work)
+	}
+	ended(t, box)
+}
+
+// lingering is a program that leaves processes which end for nothing but SIGKILL: children, daemons, other programs.
+func lingering(mark string) string {
+	return naming(mark) + fmt.Sprintf(`
+import os, signal, sys, time
+for number in range(1, 65):
+    if number not in (9, 17, 19, 32, 33):
+        try:
+            signal.signal(number, signal.SIG_IGN)
+        except (OSError, ValueError):
+            pass
+for kind in range(6):
+    if os.fork() == 0:
+        if kind %% 2:
+            os.setsid()
+            if os.fork() > 0:
+                os._exit(0)
+        if kind > 3:
+            os.execv(%q, ["python3", "-c", "import time; time.sleep(600)", %q])
+        time.sleep(600)
+print("ready", flush=True)
+`, interpreter, mark)
+}
+
+// naming gives a program's processes the mark as their name, by which they are found on the host. Children and daemons have it too.
+func naming(mark string) string {
+	return fmt.Sprintf("import ctypes; ctypes.CDLL(None).prctl(15, b%q, 0, 0, 0)\n", mark)
+}
+
+func (s *suite) endOfCommand(t *testing.T) {
+	mark := newMark()
+	box := s.start(t, lingering(mark))
+	if _, err := io.ReadAll(box.Stdout()); err != nil {
+		t.Errorf("reading to the end: %v", err)
+	}
+	ended(t, box)
+	s.nothingOf(t, mark)
+}
+
+func (s *suite) killEndsAll(t *testing.T) {
+	for range 3 {
+		mark := newMark()
+		box := s.start(t, lingering(mark)+"time.sleep(600)")
+		output := bufio.NewReader(box.Stdout())
+		line(t, output, box)
+		if len(marked(mark)) == 0 && !s.brief { // gVisor's processes are not the host's
+			t.Error("the host does not see the program: this test would see nothing")
+		}
+		box.Kill()
+		select {
+		case <-box.Done():
+		default:
+			t.Error("after Kill the sandbox has not ended")
+		}
+		s.nothingOf(t, mark)
+		box.Kill()
+		if _, err := io.ReadAll(output); err != nil {
+			t.Errorf("reading to the end: %v", err)
+		}
+	}
+}
+
+// nothingOf fails the test when a program's processes live on.
+func (s *suite) nothingOf(t *testing.T, mark string) {
+	t.Helper()
+	if left := gone(t.Context(), func() []process { return marked(mark) }); left != nil {
+		t.Errorf("%s after the end live: %v", goneWithin, left)
+	}
+}
+
+func (s *suite) talkative(t *testing.T) {
+	box := s.start(t, `import sys
+sys.stderr.write("x" * 8_000_000)
+print("through", flush=True)`)
+	if said := line(t, bufio.NewReader(box.Stdout()), box); said != "through" {
+		t.Errorf("the program says %q", said)
+	}
+	ended(t, box)
+	if n := len(box.Complaint()); n == 0 || n > 16<<10 {
+		t.Errorf("of its complaint %d bytes are kept", n)
+	}
+}
+
+func (s *suite) usage(t *testing.T) {
+	box := s.start(t, `import os, sys, time
+kept = bytearray(os.urandom(1) * (60 << 20))
+with open("/work/file", "wb") as file:
+    file.write(bytes(5 << 20))
+for _ in range(3):
+    if os.fork() == 0:
+        time.sleep(600)
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    pass
+print("ready", flush=True)
+sys.stdin.read()`)
+	line(t, bufio.NewReader(box.Stdout()), box)
+	u, err := box.Usage()
+	if err != nil {
+		t.Fatalf("asking for the usage: %v", err)
+	}
+	if u.CPU < 200*time.Millisecond || u.CPU > 30*time.Second {
+		t.Errorf("CPU time is %s", u.CPU)
+	}
+	if u.Memory < 50<<20 || u.Memory > 300<<20 {
+		t.Errorf("memory is %d MiB", u.Memory>>20)
+	}
+	if !s.brief && (u.Processes < 4 || u.Processes > 12) {
+		t.Errorf("processes are %d", u.Processes)
+	}
+	if u.Files != 0 && (u.Files < 5<<20 || u.Files > 8<<20) {
+		t.Errorf("files are %d MiB", u.Files>>20)
+	}
+	box.Kill()
+	if _, err := box.Usage(); err != nil {
+		t.Errorf("asking for the usage of what has ended: %v", err)
+	}
+}
+
+// victimVariable is set in a process that is started to be killed.
+const victimVariable = "PARLEY_SANDBOX_VICTIM"
+
+// beVictim keeps a sandbox until this process is killed, which must end it.
+func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
+	t.Helper()
+	s := &suite{backend: open(t)}
+	box := s.start(t, lingering(os.Getenv(victimVariable))+"time.sleep(600)")
+	line(t, bufio.NewReader(box.Stdout()), box)
+	if _, err := os.Stdout.WriteString("victim ready\n"); err != nil {
+		t.Fatalf("saying so: %v", err)
+	}
+	ended(t, box)
+}
+
+// workerDies kills a process that has sandboxes, as a crash would.
+func workerDies(t *testing.T) {
+	mark, temporary := newMark(), t.TempDir()
+	top, _, _ := strings.Cut(t.Name(), "/WorkerDies")
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+top+"$", "-test.v")
+	command.Env = append(os.Environ(), victimVariable+"="+mark, "TMPDIR="+temporary)
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatalf("opening a pipe: %v", err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatalf("starting the victim: %v", err)
+	}
+	output := bufio.NewScanner(stdout)
+	for output.Scan() && output.Text() != "victim ready" {
+		t.Log(output.Text())
+	}
+	if output.Text() != "victim ready" {
+		t.Error("the victim has no sandbox")
+	}
+	_ = command.Process.Kill()
+	_ = command.Wait() // killed
+	for _, sign := range []string{mark, temporary} {
+		if left := gone(t.Context(), func() []process { return marked(sign) }); left != nil {
+			t.Errorf("%s after its worker's death live: %v", goneWithin, left)
+		}
+	}
+}

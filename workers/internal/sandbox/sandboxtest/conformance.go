@@ -1,0 +1,141 @@
+//go:build linux
+
+package sandboxtest
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/python"
+)
+
+// suite is one backend under test.
+type suite struct {
+	backend sandbox.Backend
+	host    *host
+	// brief is set for backends whose starts take long: they do less of the same.
+	brief bool
+	// baseline is what a program takes that does nothing, as busy as this machine is.
+	baseline time.Duration
+}
+
+// Conformance tries all that a sandbox must hold, on the backend that open opens; the suite closes it. The test that calls
+// it is not parallel.
+func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) { //nolint:paralleltest // sets the environment
+	t.Helper()
+	if os.Getenv(victimVariable) != "" {
+		beVictim(t, open)
+		return
+	}
+	h := newHost(t)
+	t.Setenv("PARLEY_CANARY", h.canary) // in whatever environment a sandbox inherits
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary) // whatever a backend keeps on the host lies here
+	known := map[int]bool{}
+	for _, p := range descendants(os.Getpid(), nil) {
+		known[p.pid] = true
+	}
+	before := cgroups(t)
+
+	s := &suite{backend: open(t), host: h}
+	s.brief = s.backend.Name() == "gvisor"
+	t.Run("MustFail", s.mustFail)
+	t.Run("Boxes", s.boxes)
+	t.Run("Limits", s.limits)
+	t.Run("Honest", s.honest)
+	t.Run("Storm", s.storm)
+	t.Run("WorkerDies", workerDies)
+	if err := s.backend.Close(); err != nil {
+		t.Errorf("closing the backend: %v", err)
+	}
+	nothingLeft(t, known, before, temporary)
+}
+
+// nothingLeft looks for whatever a closed backend may have left behind on the host.
+func nothingLeft(t *testing.T, known map[int]bool, groups []string, temporary string) {
+	t.Helper()
+	if left := gone(t.Context(), func() []process { return descendants(os.Getpid(), known) }); left != nil {
+		t.Errorf("processes are left: %v", left)
+	}
+	if left := gone(t.Context(), func() []process { return marked(temporary) }); left != nil {
+		t.Errorf("processes of the backend are left: %v", left)
+	}
+	entries, err := os.ReadDir(temporary)
+	if err != nil || len(entries) > 0 {
+		t.Errorf("in the folder for temporary files are left: %v, %v", entries, err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), temporary) {
+		t.Errorf("mounts are left (%v):\n%s", err, mounts)
+	}
+	left := slices.DeleteFunc(cgroups(t), func(name string) bool { return slices.Contains(groups, name) })
+	if len(left) > 0 {
+		t.Errorf("control groups are left: %v", left)
+	}
+}
+
+// python opens an interpreter with these limits, until the test's end.
+func (s *suite) python(t *testing.T, limits sandbox.Limits) *python.Interpreter {
+	t.Helper()
+	in, err := python.Open(s.backend, python.Config{Limits: limits})
+	if err != nil {
+		t.Fatalf("opening the interpreter: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Errorf("closing the interpreter: %v", err)
+		}
+	})
+	return in
+}
+
+// roomy are limits that no honest program of the suite comes near, however busy the machine is.
+func roomy() sandbox.Limits {
+	return sandbox.Limits{
+		CPU: 30 * time.Second, Wall: 90 * time.Second, Memory: 512 << 20, Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
+	}
+}
+
+// patience bounds one run of the suite beyond all limits: what takes longer hangs.
+const patience = time.Minute
+
+// run runs a program that must come to its end.
+func run(t *testing.T, in *python.Interpreter, p python.Program) python.Outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	outcome, err := in.Run(ctx, p)
+	if err != nil {
+		t.Fatalf("running the program: %v", err)
+	}
+	return outcome
+}
+
+func (s *suite) mustFail(t *testing.T) {
+	before := s.host.reached.Load()
+	attempts := slices.Concat(deniedCalls(), deniedArguments(), deniedSockets(), deniedOnHost(t, s.host))
+	outcome := run(t, s.python(t, roomy()), python.Program{Code: attemptCode(attempts)})
+	found, err := results(outcome.Stdout)
+	if err != nil || outcome.Failed() {
+		t.Fatalf("making the attempts: %v %+v", err, outcome)
+	}
+	for _, a := range attempts {
+		t.Run(a.name, func(t *testing.T) {
+			r, ok := found[a.name]
+			if !ok {
+				t.Fatal("the attempt was not made")
+			}
+			if err := a.escaped(r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if reached := s.host.reached.Load() - before; reached > 0 {
+		t.Errorf("servers of this host were reached %d times", reached)
+	}
+}

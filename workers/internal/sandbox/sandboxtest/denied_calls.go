@@ -1,0 +1,171 @@
+//go:build linux
+
+package sandboxtest
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// deniedCalls are system calls that the filter refuses, whatever their arguments: these are such that nothing happens where it
+// does not. Under gVisor the same filter stands before its own kernel.
+func deniedCalls() []attempt {
+	const bad = 1 // no address of anything
+	calls := []attempt{
+		{call: "process_vm_readv", args: []any{-1, 0, 0, 0, 0, 1}},
+		{call: "process_vm_writev", args: []any{-1, 0, 0, 0, 0, 1}},
+		{call: "process_madvise", args: []any{-1, 0, 0, 0, 0}},
+		{call: "pidfd_getfd", args: []any{-1, 0, 0}},
+		{call: "kcmp", args: []any{-1, -1, 99, 0, 0}},
+		{call: "mount", args: []any{bad, bad, bad, 0, 0}, needs: privileges},
+		{call: "umount2", args: []any{bad, 0}, needs: privileges},
+		{call: "pivot_root", args: []any{bad, bad}, needs: privileges},
+		{call: "chroot", args: []any{bad}},
+		{call: "open_tree", args: []any{-1, bad, 0}},
+		{call: "move_mount", args: []any{-1, bad, -1, bad, 0}, needs: privileges},
+		{call: "fsopen", args: []any{bad, 0}, needs: privileges},
+		{call: "fsconfig", args: []any{-1, 99, 0, 0, 0}},
+		{call: "fsmount", args: []any{-1, 0, 0}, needs: privileges},
+		{call: "fspick", args: []any{-1, bad, 0}, needs: privileges},
+		{call: "mount_setattr", args: []any{-1, bad, 0, bad, 0}},
+		{call: "setns", args: []any{-1, 0}},
+		{call: "bpf", args: []any{99, bad, 8}, needs: luck},
+		{call: "keyctl", args: []any{9999, 0, 0, 0, 0}, needs: luck},
+		{call: "add_key", args: []any{bad, bad, 0, 0, 0}, needs: luck},
+		{call: "request_key", args: []any{bad, bad, 0, 0}, needs: luck},
+		{call: "io_uring_setup", args: []any{0, bad}, needs: luck},
+		{call: "io_uring_enter", args: []any{-1, 0, 0, 0, 0, 0}, needs: luck},
+		{call: "io_uring_register", args: []any{-1, 99, 0, 0}, needs: luck},
+		{call: "userfaultfd", args: []any{0x7fff0000}, needs: luck},
+		{call: "perf_event_open", args: []any{bad, 0, 0, -1, 0}, needs: luck},
+		{call: "kexec_load", args: []any{0, 1 << 20, bad, 0xfff0}, needs: privileges},
+		{call: "kexec_file_load", args: []any{-1, -1, 0, 0, 0xfff0}, needs: privileges},
+		{call: "init_module", args: []any{bad, 0, bad}, needs: privileges},
+		{call: "finit_module", args: []any{-1, bad, 0}, needs: privileges},
+		{call: "delete_module", args: []any{bad, 0}, needs: privileges},
+		{call: "open_by_handle_at", args: []any{-1, bad, 0}, needs: privileges},
+		{call: "name_to_handle_at", args: []any{-1, bad, bad, bad, 0}, needs: luck},
+		{call: "quotactl", args: []any{-1, bad, 0, 0}, needs: luck},
+		{call: "quotactl_fd", args: []any{-1, -1, 0, 0}, needs: luck},
+		{call: "acct", args: []any{bad}, needs: privileges},
+		{call: "swapon", args: []any{bad, 0}, needs: privileges},
+		{call: "swapoff", args: []any{bad}, needs: privileges},
+		{call: "reboot", args: []any{0, 0, 0, 0}, needs: privileges},
+		{call: "settimeofday", args: []any{bad, 0}},
+		{call: "clock_settime", args: []any{0, bad}},
+		{call: "clock_adjtime", args: []any{0, bad}},
+		{call: "syslog", args: []any{99, 0, 0}, needs: luck},
+		{call: "move_pages", args: []any{0, 1, bad, 0, 0, 99}, needs: luck},
+		{call: "migrate_pages", args: []any{0, 0, bad, bad}, needs: luck},
+		{call: "mbind", args: []any{bad, 0, 0, 0, 0, 0}, needs: luck},
+		{call: "set_mempolicy", args: []any{99, 0, 0}, needs: luck},
+		{call: "fanotify_init", args: []any{-1, 0}, needs: privileges},
+		{call: "memfd_secret", args: []any{-2}},
+		{call: "sethostname", args: []any{bad, 5}, needs: privileges},
+		{call: "setdomainname", args: []any{bad, 5}, needs: privileges},
+		{call: "personality", args: []any{0x0040000}},
+		{call: "iopl", args: []any{99}, needs: luck},
+		{call: "ioperm", args: []any{1 << 20, 1, 1}, needs: luck},
+		{call: "clone3", args: []any{bad, 8}, must: "ENOSYS", needs: luck},
+	}
+	for i, c := range calls {
+		calls[i].name = "calls/" + c.call
+		if c.must == "" {
+			calls[i].must = "EPERM"
+		}
+	}
+	return calls
+}
+
+// deniedArguments are system calls that honest programs need, with arguments that only others use.
+func deniedArguments() []attempt {
+	attempts := []attempt{
+		{name: "calls/other convention: int 0x80", probe: "machine", args: []any{"b814000000cd804898c3"}, must: "SIGSYS", needs: luck},
+		{
+			name: "calls/other convention: x32", probe: "machine", must: "SIGSYS", needs: luck,
+			args: []any{"b8270000400f05c3"},
+		},
+		{name: "calls/clone3 with a user namespace", probe: "cloned3", args: []any{unix.CLONE_NEWUSER}, must: "ENOSYS", needs: luck},
+		{name: "ptrace/of itself by its parent", probe: "traced", args: []any{0}, must: "EPERM"},
+		{name: "ptrace/attach", probe: "traced", args: []any{unix.PTRACE_ATTACH}, must: "EPERM"},
+		{name: "ptrace/seize", probe: "traced", args: []any{unix.PTRACE_SEIZE}, must: "EPERM"},
+		{name: "ptrace/process_vm_readv of a child", probe: "other_memory", args: []any{"process_vm_readv"}, must: "EPERM"},
+		{name: "ptrace/process_vm_writev of a child", probe: "other_memory", args: []any{"process_vm_writev"}, must: "EPERM"},
+		{name: "keys/add_key", probe: "key", must: "EPERM", needs: luck},
+	}
+	for name, flag := range map[string]int{
+		"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "pid": unix.CLONE_NEWPID, "network": unix.CLONE_NEWNET,
+		"ipc": unix.CLONE_NEWIPC, "uts": unix.CLONE_NEWUTS, "cgroup": unix.CLONE_NEWCGROUP,
+	} {
+		needs := privileges
+		if flag == unix.CLONE_NEWUSER {
+			needs = luck // some distributions keep it from everyone
+		}
+		attempts = append(
+			attempts,
+			attempt{name: "namespaces/unshare " + name, call: "unshare", args: []any{flag}, must: "EPERM", needs: needs},
+			attempt{name: "namespaces/clone " + name, probe: "cloned", args: []any{flag}, must: "EPERM", needs: needs},
+		)
+	}
+	return append(attempts, deniedControls()...)
+}
+
+// deniedControls are the requests that put characters into terminals. Bits above the lowest 32 are nothing to the kernel, so
+// they must be nothing to the filter.
+func deniedControls() []attempt {
+	var attempts []attempt
+	for name, request := range map[string]int{"TIOCSTI": unix.TIOCSTI, "TIOCLINUX": unix.TIOCLINUX} {
+		for _, high := range []int{0, 1 << 32, 1 << 62} {
+			for _, on := range []string{"null", "pipe"} {
+				attempts = append(attempts, attempt{
+					name:  fmt.Sprintf("terminal/%s with %#x on %s", name, high, on),
+					probe: "ioctl", args: []any{request | high, on}, must: "EPERM",
+				})
+			}
+		}
+	}
+	return append(
+		attempts,
+		attempt{name: "terminal/TIOCSTI on a terminal of its own", probe: "ioctl", args: []any{unix.TIOCSTI, "terminal"}, needs: luck},
+	)
+}
+
+// deniedSockets are kinds of sockets that reach beyond a sandbox, or into rarely used parts of the kernel.
+func deniedSockets() []attempt {
+	var attempts []attempt
+	for _, s := range []struct {
+		name                   string
+		family, kind, protocol int
+		needs                  need
+	}{
+		{name: "tcp", family: unix.AF_INET, kind: unix.SOCK_STREAM},
+		{name: "udp", family: unix.AF_INET, kind: unix.SOCK_DGRAM},
+		{name: "icmp", family: unix.AF_INET, kind: unix.SOCK_DGRAM, protocol: unix.IPPROTO_ICMP, needs: luck},
+		{name: "tcp6", family: unix.AF_INET6, kind: unix.SOCK_STREAM},
+		{name: "udp6", family: unix.AF_INET6, kind: unix.SOCK_DGRAM},
+		{name: "raw", family: unix.AF_INET, kind: unix.SOCK_RAW, protocol: unix.IPPROTO_TCP, needs: privileges},
+		{name: "raw6", family: unix.AF_INET6, kind: unix.SOCK_RAW, protocol: unix.IPPROTO_TCP, needs: privileges},
+		{name: "netlink", family: unix.AF_NETLINK, kind: unix.SOCK_RAW},
+		{name: "netlink audit", family: unix.AF_NETLINK, kind: unix.SOCK_RAW, protocol: unix.NETLINK_AUDIT, needs: luck},
+		{name: "packet", family: unix.AF_PACKET, kind: unix.SOCK_RAW, needs: privileges},
+		{name: "vsock", family: unix.AF_VSOCK, kind: unix.SOCK_STREAM},
+		{name: "alg", family: unix.AF_ALG, kind: unix.SOCK_SEQPACKET},
+		{name: "xdp", family: unix.AF_XDP, kind: unix.SOCK_RAW, needs: privileges},
+		{name: "key", family: unix.AF_KEY, kind: unix.SOCK_RAW, needs: privileges},
+		{name: "can", family: unix.AF_CAN, kind: unix.SOCK_RAW, needs: luck},
+		{name: "bluetooth", family: unix.AF_BLUETOOTH, kind: unix.SOCK_RAW, needs: luck},
+		{name: "tipc", family: unix.AF_TIPC, kind: unix.SOCK_STREAM},
+		{name: "rds", family: unix.AF_RDS, kind: unix.SOCK_SEQPACKET},
+		{name: "smc", family: unix.AF_SMC, kind: unix.SOCK_STREAM},
+	} {
+		attempts = append(attempts, attempt{
+			name: "sockets/" + s.name, probe: "opens", args: []any{s.family, s.kind, s.protocol}, must: "EPERM", needs: s.needs,
+		})
+	}
+	return append(
+		attempts,
+		attempt{name: "sockets/pair of tipc", probe: "paired", args: []any{unix.AF_TIPC}, must: "EPERM"},
+		attempt{name: "sockets/high bits", call: "socket", args: []any{unix.AF_INET | 1<<32, unix.SOCK_STREAM, 0}, must: "EPERM"},
+	)
+}

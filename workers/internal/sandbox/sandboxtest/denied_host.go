@@ -1,0 +1,192 @@
+//go:build linux
+
+package sandboxtest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// deniedOnHost is everything that would reach the host, past the filter.
+func deniedOnHost(t *testing.T, h *host) []attempt {
+	t.Helper()
+	return slices.Concat(h.deniedFiles(t), deniedWrites(h), h.deniedProcesses(), deniedPrivileges(t), h.deniedNetwork())
+}
+
+func (h *host) deniedFiles(t *testing.T) []attempt {
+	t.Helper()
+	var attempts []attempt
+	for _, file := range h.files {
+		attempts = append(attempts, attempt{name: "files/read " + short(file, h), probe: "read", args: []any{file, h.canary}})
+	}
+	file := h.files[0]
+	attempts = append(
+		attempts,
+		attempt{name: "files/by many parents", probe: "upwards", args: []any{file, h.canary}},
+		attempt{name: "files/by a link", probe: "by_link", args: []any{file, h.canary}},
+		attempt{name: "files/by a descriptor left open", probe: "by_descriptor", args: []any{file, h.canary}, here: true},
+		attempt{name: "files/by a handle", probe: "by_handle", args: []any{file, h.canary}, needs: luck},
+		attempt{name: "files/anywhere", probe: "search", args: []any{[]string{"/"}, h.canary}, control: []any{h.folders, h.canary}},
+		attempt{name: "files/shadow", probe: "read", args: []any{"/etc/shadow", ""}, needs: privileges},
+		attempt{name: "files/of root", probe: "listing", args: []any{"/root"}, needs: privileges},
+		attempt{name: "files/the resolver's", probe: "read", args: []any{"/etc/resolv.conf", ""}, needs: luck},
+		attempt{name: "files/descriptors left open", probe: "descriptors", args: []any{[]int{0, 1, 2}}, here: true},
+	)
+	for _, folder := range []string{"/var", "/home", "/opt", "/srv", "/boot", "/mnt", "/media", "/run", "/sys/fs/cgroup", "/dev/pts"} {
+		needs := luck
+		if folder == "/var" {
+			needs = nothing
+		}
+		attempts = append(attempts, attempt{name: "files/listing of " + folder, probe: "listing", args: []any{folder}, needs: needs})
+	}
+	devices := []string{"null", "zero", "full", "random", "urandom", "shm", "fd", "stdin", "stdout", "stderr"}
+	attempts = append(attempts, attempt{name: "files/devices", probe: "beyond", args: []any{"/dev", devices}})
+	for name, content := range hostFiles(t) {
+		sum := sha256.Sum256(content)
+		attempts = append(attempts, attempt{name: "files/" + name, probe: "same", args: []any{name, hex.EncodeToString(sum[:])}})
+	}
+	return attempts
+}
+
+// short is a path without what is random in it.
+func short(path string, h *host) string { return strings.ReplaceAll(path, h.canary, "canary") }
+
+// hostFiles are files of this host that a sandbox may have by name, but not with this content.
+func hostFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatalf("finding the folder of the tests: %v", err)
+	}
+	sources, _ := filepath.Glob(filepath.Join(here, "*.go"))
+	found := map[string][]byte{}
+	for _, name := range append(sources[:1], "/etc/passwd", "/etc/group") {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatalf("reading a file of this host: %v", err)
+		}
+		found[name] = content
+	}
+	return found
+}
+
+// deniedWrites are changes to anything that does not end with the sandbox.
+func deniedWrites(h *host) []attempt {
+	// /work and /tmp are the program's own; so is /dev/shm, which counts as memory.
+	own := []string{"/work", "/tmp", "/dev/shm", "/proc", "/sys"}
+	attempts := []attempt{
+		{name: "writes/anywhere", probe: "writable", args: []any{[]string{"/"}, own}, control: []any{h.folders, []string{}}},
+		{name: "writes/memory of the kernel", probe: "writes", args: []any{"/dev/mem"}, needs: luck},
+		{name: "writes/block device", probe: "device", args: []any{"block", 254, 0}, needs: privileges},
+		{name: "writes/character device", probe: "device", args: []any{"character", 1, 3}, needs: privileges},
+		{name: "writes/userfaultfd device", probe: "writes", args: []any{"/dev/userfaultfd"}, needs: luck},
+		{name: "writes/fuse", probe: "writes", args: []any{"/dev/fuse"}, needs: luck},
+	}
+	for _, path := range []string{
+		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger",
+		"/proc/self/oom_score_adj", "/sys/kernel/uevent_helper", "/sys/power/state", "/sys/fs/cgroup/cgroup.procs",
+	} {
+		attempts = append(attempts, attempt{name: "writes" + path, probe: "writes", args: []any{path}, needs: luck})
+	}
+	for i := range attempts {
+		if attempts[i].args[0] == "/proc/self/oom_score_adj" {
+			attempts[i].needs = nothing
+		}
+	}
+	return attempts
+}
+
+func (h *host) deniedProcesses() []attempt {
+	attempts := []attempt{
+		{name: "processes/environment", probe: "environ", args: []any{h.pids, h.canary}},
+		{name: "processes/roots, folders and descriptors", probe: "through", args: []any{h.pids, h.files[0], h.canary}},
+		{name: "processes/memory", probe: "memory", args: []any{h.pids, h.canary}, needs: privileges},
+		{name: "processes/signals", probe: "reach", args: []any{h.pids}},
+		{name: "processes/shared memory", probe: "shared_memory", args: []any{h.shm}},
+		{name: "processes/message queue", probe: "queue", args: []any{h.queue}, needs: luck},
+		{name: "processes/variables of this environment", probe: "variables", args: []any{variables()}},
+	}
+	return attempts
+}
+
+// variables are the hashes of this process's environment, without those that say nothing of the host.
+func variables() map[string]string {
+	found := map[string]string{}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if len(value) < 4 || name == "PATH" || name == "LANG" || name == "TZ" || strings.HasPrefix(name, "LC_") {
+			continue
+		}
+		sum := sha256.Sum256([]byte(value))
+		found[name] = hex.EncodeToString(sum[:])
+	}
+	return found
+}
+
+// deniedPrivileges are ways to become more than one is.
+func deniedPrivileges(t *testing.T) []attempt {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatalf("finding the host's name: %v", err)
+	}
+	// Core files, processor time, address space, processes, files: each limited, and by nobody raised.
+	limits := []int{unix.RLIMIT_CORE, unix.RLIMIT_CPU, unix.RLIMIT_AS, unix.RLIMIT_NPROC, unix.RLIMIT_NOFILE, unix.RLIMIT_FSIZE}
+	root := func(name string, args ...any) attempt {
+		return attempt{name: "privileges/" + name, probe: "becomes", args: slices.Concat([]any{name}, args), needs: privileges}
+	}
+	return []attempt{
+		root("setresuid", 0, 0, 0),
+		root("setresgid", 0, 0, 0),
+		root("setgroups", 0, 0),
+		{name: "privileges/no_new_privs", probe: "may_gain"},
+		{name: "privileges/capabilities", probe: "capabilities"},
+		{name: "privileges/limits that nobody set", probe: "unlimited", args: []any{limits}},
+		{
+			name: "privileges/limits raised", probe: "raised", args: []any{limits, 0}, needs: luck,
+			control: []any{[]int{unix.RLIMIT_NPROC}, 512},
+		},
+		{name: "privileges/name of the host", probe: "named", args: []any{name}},
+	}
+}
+
+// deniedNetwork are servers of this host, and names.
+func (h *host) deniedNetwork() []attempt {
+	var attempts []attempt
+	for _, address := range h.unix {
+		attempts = append(attempts, attempt{
+			name: "network/unix " + short(address, h), probe: "connects", args: []any{"AF_UNIX", address, h.canary},
+		})
+	}
+	for i, address := range h.tcp {
+		family, place := "AF_INET", "another address"
+		switch {
+		case address.IP.To4() == nil:
+			family, place = "AF_INET6", "loopback"
+		case address.IP.IsLoopback():
+			place = "loopback"
+		}
+		name, datagram := family+" "+place, h.udp[i]
+		attempts = append(
+			attempts,
+			attempt{name: "network/tcp " + name, probe: "connects", args: []any{family, where(address.IP, address.Port), h.canary}},
+			attempt{name: "network/udp " + name, probe: "sends", args: []any{family, where(datagram.IP, datagram.Port), h.canary}},
+		)
+	}
+	outside := []string{"example.com", "metadata.google.internal", "one.one.one.one"}
+	return append(
+		attempts,
+		attempt{name: "network/sockets in files", probe: "sockets", args: []any{[]string{"/"}}, control: []any{h.folders}},
+		attempt{name: "network/names", probe: "resolves", args: []any{outside}, control: []any{[]string{"localhost"}}},
+	)
+}
+
+func where(ip net.IP, port int) []any { return []any{ip.String(), port} }

@@ -1,0 +1,190 @@
+//go:build linux
+
+package sandboxtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/python"
+)
+
+// tight are the limits that hostile programs meet.
+func tight() sandbox.Limits {
+	return sandbox.Limits{
+		CPU: time.Second, Wall: 3 * time.Second, Memory: 128 << 20, Processes: 32, Files: 16 << 20, FileCount: 2000, Output: 256 << 10,
+	}
+}
+
+// limitsOf are those that a program meets. What must run into another limit than that of its wall time has enough of it, however
+// little of the processors a busy machine gives.
+func limitsOf(e excess) sandbox.Limits {
+	l := tight()
+	if !slices.Contains(e.limit, wall) {
+		l.Wall = 40 * time.Second
+	}
+	return l
+}
+
+// grace is what a program may take beyond its limits: its start, the word to stop, and the end.
+func (s *suite) grace() time.Duration { return 3*time.Second + 4*s.baseline }
+
+// excess is a program that uses more than it may.
+type excess struct {
+	name  string
+	code  string
+	limit []sandbox.Limit // one of which is named; "" is none
+	// fine is set where the program comes to a good end all the same.
+	fine bool
+	// fatal is set where the program ends what would report on it, so that there may be no outcome.
+	fatal bool
+	check func(o python.Outcome, l sandbox.Limits) error
+	// brief is set for those that slow backends are tried with as well.
+	brief bool
+}
+
+// ran is what came of an excess.
+type ran struct {
+	outcome python.Outcome
+	err     error
+	took    time.Duration
+	left    []process
+}
+
+// atOnce is how many programs run at the same time.
+const atOnce = 4
+
+func (s *suite) limits(t *testing.T) {
+	s.measure(t)
+	honest := s.python(t, roomy())
+	hostile := map[time.Duration]*python.Interpreter{}
+	for _, e := range []excess{{limit: any1(wall)}, {limit: any1(cpu)}} {
+		hostile[limitsOf(e).Wall] = s.python(t, limitsOf(e))
+	}
+	cases := slices.DeleteFunc(excesses(), func(e excess) bool { return s.brief && !e.brief })
+	if s.brief {
+		t.Logf("%d of %d programs are tried with %s, whose starts take long", len(cases), len(excesses()), s.backend.Name())
+	}
+	stop := make(chan struct{})
+	answers := make(chan error, 1)
+	go func() { answers <- neighbour(t.Context(), honest, stop) }()
+	all := make([]ran, len(cases))
+	each(atOnce, len(cases), func(i int) { all[i] = s.exceed(t.Context(), hostile[limitsOf(cases[i]).Wall], cases[i]) })
+	close(stop)
+	if err := <-answers; err != nil {
+		t.Errorf("a neighbour was harmed: %v", err)
+	}
+	for i, e := range cases {
+		t.Run(e.name, func(t *testing.T) { s.verify(t, e, all[i]) })
+	}
+}
+
+// measure finds out what a program takes that does nothing.
+func (s *suite) measure(t *testing.T) {
+	t.Helper()
+	in := s.python(t, roomy())
+	begin := time.Now()
+	run(t, in, python.Program{Code: "pass"})
+	s.baseline = time.Since(begin)
+}
+
+// each calls do for 0 to n-1, so many at a time.
+func each(atOnce, n int, do func(int)) {
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range atOnce {
+		all.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}
+
+// exceed runs one program, and looks for what is left of it.
+func (s *suite) exceed(ctx context.Context, in *python.Interpreter, e excess) ran {
+	mark := newMark()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var r ran
+	begin := time.Now()
+	code := strings.ReplaceAll(naming(mark)+exceeding+e.code+"\n", "MARK", mark)
+	r.outcome, r.err = in.Run(ctx, python.Program{Code: code})
+	r.took = time.Since(begin)
+	r.left = gone(ctx, func() []process { return marked(mark) })
+	return r
+}
+
+func (s *suite) verify(t *testing.T, e excess, r ran) {
+	t.Helper()
+	l, o := limitsOf(e), r.outcome
+	t.Log(r)
+	if most := l.Wall + s.grace(); r.took > most {
+		t.Errorf("took %s, and may take %s", r.took, most)
+	}
+	if len(r.left) > 0 {
+		t.Errorf("%s after its end live: %v", goneWithin, r.left)
+	}
+	if len(o.Stdout)+len(o.Stderr) > int(l.Output) {
+		t.Errorf("%d bytes of output are kept", len(o.Stdout)+len(o.Stderr))
+	}
+	if strings.Contains(o.Stdout, unlimitedSign) {
+		t.Error("the program got what it wanted")
+	}
+	if e.fatal && r.err != nil {
+		return
+	}
+	if r.err != nil {
+		t.Fatalf("running the program: %v", r.err)
+	}
+	if !slices.Contains(e.limit, o.Limit) {
+		t.Errorf("the limit is %q, not one of %q", o.Limit, e.limit)
+	}
+	if o.Failed() == e.fine {
+		t.Errorf("failed: %v", o.Failed())
+	}
+	if e.check != nil {
+		if err := e.check(o, l); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func (r ran) String() string {
+	o := r.outcome
+	return fmt.Sprintf(
+		"limit %q, exit %d, took %s, CPU time %s, error %v, %d bytes printed, %.80q, %.80q, ...%s",
+		o.Limit, o.ExitCode, r.took, o.CPU, r.err, o.Written, o.Stdout, o.Stderr, o.Traceback[max(0, len(o.Traceback)-120):],
+	)
+}
+
+// neighbour runs honest programs until it is stopped, and says when one of them is wrong.
+func neighbour(ctx context.Context, in *python.Interpreter, stop <-chan struct{}) error {
+	for n := int64(0); ; n++ {
+		a, b := rand.Int64N(1000), rand.Int64N(100_000) //nolint:gosec // G404: no secret
+		code := fmt.Sprintf("open('kept', 'w').write('%d')\nprint(sum(i * %d for i in range(%d)) + int(open('kept').read()))", a, a, b)
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		o, err := in.Run(ctx, python.Program{Code: code})
+		cancel()
+		if want := fmt.Sprintln(a*b*(b-1)/2 + a); err != nil || o.Failed() || o.Stdout != want {
+			return fmt.Errorf("program %d: %w, %+v, not %q", n, err, o, want)
+		}
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+	}
+}

@@ -1,0 +1,193 @@
+//go:build linux
+
+package sandboxtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox/python"
+)
+
+// seedVariable repeats a storm.
+const seedVariable = "PARLEY_STORM_SEED"
+
+// storm runs hostile programs and honest ones at the same time, through one interpreter, with small limits.
+func (s *suite) storm(t *testing.T) {
+	seed := seedOf(t)
+	n, hostileAtOnce, honestAtOnce := 100, 6, 3
+	if s.brief {
+		n, hostileAtOnce, honestAtOnce = 12, 2, 1
+	}
+	t.Logf("%d hostile and %d honest programs, %s=%d repeats them", n, n, seedVariable, seed)
+	s.measure(t)
+	limits := tight()
+	limits.Wall = max(limits.Wall, 5*s.baseline)
+	in := s.python(t, limits)
+	tree := newTree(t)
+	before := hashes(t, tree)
+	hostile := make([]ran, n)
+	honest := make([]python.Outcome, n)
+	errs := make([]error, n)
+	good := generateHonest(seed, n)
+	bad := generateHostile(seed, n, tree, s.host)
+
+	quiet := watchHost(t.Context(), func() { <-time.After(500 * time.Millisecond) })
+	var all sync.WaitGroup
+	busy := watchHost(t.Context(), func() {
+		all.Go(func() { each(hostileAtOnce, n, func(i int) { hostile[i] = s.exceed(t.Context(), in, bad[i]) }) })
+		all.Go(func() {
+			each(honestAtOnce, n, func(i int) {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				honest[i], errs[i] = in.Run(ctx, python.Program{Code: good[i].code})
+			})
+		})
+		all.Wait()
+	})
+
+	for i, g := range good {
+		if o := honest[i]; errs[i] != nil || o.Failed() || o.Stdout != g.answer {
+			t.Errorf("honest program %d: %v %+v, not %q\n%s", i, errs[i], o, g.answer, g.code)
+		}
+	}
+	for i, r := range hostile {
+		s.verifyHostile(t, bad[i], r, limits.Wall)
+	}
+	if after := hashes(t, tree); !slices.Equal(before, after) {
+		t.Errorf("files of the host were changed: before %v, after %v", before, after)
+	}
+	t.Logf("the host: quiet %+v, in the storm %+v", quiet, busy)
+	if most := 10*quiet.late + 500*time.Millisecond; busy.late > most {
+		t.Errorf("a timer of the host was late by %s, and may be by %s", busy.late, most)
+	}
+	if most := 10*quiet.work + 100*time.Millisecond; busy.work > most {
+		t.Errorf("a small piece of the host's work took %s, and may take %s", busy.work, most)
+	}
+}
+
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	given := os.Getenv(seedVariable)
+	if given == "" {
+		return rand.Uint64N(1_000_000) //nolint:gosec // G404: no secret
+	}
+	var seed uint64
+	if _, err := fmt.Sscan(given, &seed); err != nil {
+		t.Fatalf("reading %s: %v", seedVariable, err)
+	}
+	return seed
+}
+
+func (s *suite) verifyHostile(t *testing.T, e excess, r ran, wall time.Duration) {
+	t.Helper()
+	// Two of three run beside others: what is awaited is the processors, not the program.
+	if most := wall + 2*s.grace(); r.took > most {
+		t.Errorf("hostile program %s took %s, and may take %s", e.name, r.took, most)
+	}
+	if len(r.left) > 0 {
+		t.Errorf("%s after the end of hostile program %s live: %v", goneWithin, e.name, r.left)
+	}
+	if r.err != nil && !e.fatal {
+		t.Errorf("hostile program %s: %s\n%s", e.name, r, e.code)
+	}
+	if o := r.outcome; o.Traceback == "" && o.Limit == "" && o.ExitCode == 0 && r.err == nil && !e.fine {
+		t.Errorf("hostile program %s came to a good end: %s\n%s", e.name, r, e.code)
+	}
+}
+
+// load is how the host's own work does: how late timers are, and how long a small task takes; nine of ten are better.
+type load struct{ late, work time.Duration }
+
+// watchHost does a little honest work of its own while during runs.
+func watchHost(ctx context.Context, during func()) load {
+	ctx, cancel := context.WithCancel(ctx)
+	watched := make(chan load)
+	go func() { watched <- workBesides(ctx) }()
+	during()
+	cancel()
+	return <-watched
+}
+
+func workBesides(ctx context.Context) load {
+	const pause = 25 * time.Millisecond
+	var late, work []time.Duration
+	content := make([]byte, 256<<10)
+	for ctx.Err() == nil {
+		begin := time.Now()
+		select {
+		case <-time.After(pause):
+			late = append(late, max(time.Since(begin)-pause, 0))
+		case <-ctx.Done():
+		}
+		begin = time.Now()
+		sum := sha256.Sum256(content)
+		copy(content, sum[:])
+		work = append(work, time.Since(begin))
+	}
+	return load{late: most(late), work: most(work)}
+}
+
+// most is what nine of ten do not exceed.
+func most(all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)*9/10]
+}
+
+// newTree makes files of the host that everyone may change, so that only a sandbox keeps them from being changed.
+func newTree(t *testing.T) string {
+	t.Helper()
+	root, err := os.MkdirTemp("/tmp", "parley-tree-")
+	if err != nil {
+		t.Fatalf("making a tree of files: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	for i := range 40 {
+		folder := filepath.Join(root, fmt.Sprint(i%5))
+		if err := os.MkdirAll(folder, 0o777); err != nil { //nolint:gosec // G301: that is the point of it
+			t.Fatalf("making a tree of files: %v", err)
+		}
+		file := filepath.Join(folder, fmt.Sprint("file-", i))
+		if err := os.WriteFile(file, fmt.Appendf(nil, "content %d", i), 0o666); err != nil { //nolint:gosec // G306: the same
+			t.Fatalf("making a tree of files: %v", err)
+		}
+		for _, path := range []string{root, folder, file} {
+			if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // G302: the same
+				t.Fatalf("opening a tree of files to everyone: %v", err)
+			}
+		}
+	}
+	return root
+}
+
+// hashes say what is in a tree.
+func hashes(t *testing.T, root string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		sum := sha256.Sum256(content)
+		found = append(found, d.Name()+" "+hex.EncodeToString(sum[:8]))
+		return err
+	})
+	if err != nil {
+		t.Fatalf("reading a tree of files: %v", err)
+	}
+	return found
+}

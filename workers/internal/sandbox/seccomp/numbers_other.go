@@ -1,0 +1,10 @@
+//go:build !linux || (!amd64 && !arm64)
+
+package seccomp
+
+const (
+	auditArch  uint32 = 0
+	foreignBit uint32 = 0
+)
+
+var numbers map[string]uint32

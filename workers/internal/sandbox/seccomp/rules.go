@@ -1,0 +1,90 @@
+package seccomp
+
+import "strings"
+
+// Rule allows a system call when all its conditions hold. Several rules of one name allow it when one of them does.
+type Rule struct {
+	Name       string
+	Number     uint32
+	Conditions []Condition
+	Errno      uint32 // not 0: the call is refused with this instead of EPERM
+}
+
+// Condition holds when the argument, under the mask, is the value.
+type Condition struct {
+	Arg   uint32 // 0 to 5
+	Mask  uint64
+	Value uint64
+}
+
+const (
+	errnoEPERM  = 1
+	errnoENOSYS = 38
+
+	low32 = 0xffffffff // what the kernel reads of an int
+)
+
+// Rules are the rules of this machine's architecture; none where there is no list of its numbers.
+func Rules() []Rule {
+	var rules []Rule
+	for _, names := range [][]string{
+		strings.Fields(files), strings.Fields(memory), strings.Fields(signals),
+		strings.Fields(processes), strings.Fields(clocks), strings.Fields(waiting), strings.Fields(sockets),
+	} {
+		for _, name := range names {
+			rules = appendRule(rules, Rule{Name: name})
+		}
+	}
+	for _, l := range listed {
+		for _, value := range l.values {
+			rules = appendRule(rules, Rule{Name: l.name, Conditions: append([]Condition{{l.arg, l.mask, value}}, l.also...)})
+		}
+	}
+	// The C library falls back to clone, whose flags a filter can read; those of clone3 lie in memory.
+	return appendRule(rules, Rule{Name: "clone3", Errno: errnoENOSYS})
+}
+
+func appendRule(rules []Rule, r Rule) []Rule {
+	number, here := numbers[r.Name]
+	if !here { // a call of older architectures
+		return rules
+	}
+	r.Number = number
+	return append(rules, r)
+}
+
+// What is allowed with any arguments. Not among them, though they look harmless, are
+//   - memfd_create, shmget, msgget, semget, mq_open: memory that belongs to no process and lies in no folder, so that it is
+//     counted nowhere without cgroups;
+//   - inotify: it tells who uses the host's files below /usr;
+//   - sync, syncfs, posix_fadvise: they work on the host's disks and page cache;
+//   - seccomp, bpf, splice, vmsplice, io_submit, keyctl: much kernel for little use.
+const (
+	files = `read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 creat close close_range
+		lseek dup dup2 dup3 pipe pipe2 flock fsync fdatasync truncate ftruncate fallocate readahead sync_file_range sendfile
+		copy_file_range stat fstat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getdents getdents64
+		getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat
+		chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat umask utime utimes futimesat utimensat statfs fstatfs
+		getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr`
+
+	memory = `mmap mprotect munmap mremap brk msync`
+
+	signals = `rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigqueueinfo rt_tgsigqueueinfo
+		rt_sigsuspend sigaltstack kill tkill tgkill pause alarm getitimer setitimer signalfd signalfd4 restart_syscall
+		pidfd_open pidfd_send_signal`
+
+	processes = `fork vfork execve execveat exit exit_group wait4 waitid getpid getppid gettid getpgid getpgrp setpgid getsid
+		setsid getuid geteuid getgid getegid getresuid getresgid getgroups getpriority setpriority sched_yield
+		sched_getaffinity sched_setaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max
+		sched_get_priority_min sched_rr_get_interval getrlimit setrlimit getrusage times sysinfo uname getcpu getrandom
+		set_tid_address set_robust_list rseq`
+
+	clocks = `time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep timer_create timer_settime timer_gettime
+		timer_getoverrun timer_delete timerfd_create timerfd_settime timerfd_gettime`
+
+	waiting = `futex futex_waitv futex_wake futex_wait futex_requeue eventfd eventfd2 epoll_create epoll_create1 epoll_ctl
+		epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6`
+
+	sockets = `bind connect listen accept accept4 getsockname getpeername sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg
+		shutdown getsockopt`
+)

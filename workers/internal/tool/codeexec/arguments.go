@@ -1,0 +1,48 @@
+package codeexec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"parley/workers/internal/tool"
+)
+
+// arguments are what a model writes.
+type arguments struct {
+	Code  string   `json:"code"`
+	Files []string `json:"files"`
+}
+
+// readArguments reads a call's arguments. The schema was checked before they were sent; this is the word of whoever carries them out.
+func readArguments(raw json.RawMessage) (arguments, error) {
+	var a arguments
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(&a)
+	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = errors.New("something follows them")
+	}
+	switch {
+	case err != nil:
+		return a, &tool.Error{Message: `The arguments must be {"code": "…", "files": ["…"]}, where files may be left out.`, NotSent: true, Err: err}
+	case strings.TrimSpace(a.Code) == "":
+		return a, mistake("The code is empty.")
+	case utf8.RuneCountInString(a.Code) > maxCode:
+		return a, mistake("The code is too long: %d characters of at most %d.", utf8.RuneCountInString(a.Code), maxCode)
+	case strings.ContainsRune(a.Code, 0):
+		return a, mistake("The code has a NUL character, which Python does not take.")
+	case len(a.Files) > maxFiles:
+		return a, mistake("Too many files: %d of at most %d.", len(a.Files), maxFiles)
+	}
+	return a, nil
+}
+
+// mistake is what the model can do better.
+func mistake(format string, args ...any) error {
+	return &tool.Error{Message: fmt.Sprintf(format, args...), NotSent: true}
+}

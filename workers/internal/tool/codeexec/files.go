@@ -1,0 +1,180 @@
+package codeexec
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/shared/domain"
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/python"
+	"parley/workers/internal/tool"
+)
+
+const (
+	maxNamed    = 20  // files that an error lists
+	maxFileName = 255 // bytes
+	shownName   = 100 // characters of a name that is unknown
+)
+
+// folder is what a program finds.
+type folder struct {
+	files []python.File
+	notes []string
+}
+
+// fill gives the files that a call begins with: those that it names, or all of the session where they are kept.
+func (b *Backend) fill(ctx context.Context, from tool.Files, named []string, keeps bool) (folder, error) {
+	var f folder
+	if len(named) == 0 && !keeps {
+		return f, nil
+	}
+	all, err := from.Session(ctx)
+	if err != nil {
+		return f, err
+	}
+	chosen, err := choose(all, named)
+	if err != nil {
+		return f, err
+	}
+	if keeps {
+		var out []string
+		if chosen, out = b.newest(all); len(out) > 0 {
+			f.notes = append(f.notes, "Files of the session that are not in the folder, for it would hold too much: "+listed(out)+".")
+		}
+	} else if err := b.fits(chosen); err != nil {
+		return f, err
+	}
+	for _, file := range chosen {
+		content, err := from.Read(ctx, file)
+		if err != nil {
+			return f, fmt.Errorf("reading %s: %w", file.ID, err)
+		}
+		f.files = append(f.files, python.File{Name: file.Name, Content: content})
+	}
+	return f, nil
+}
+
+// choose finds files by id or name, each once.
+func choose(all []domain.File, named []string) ([]domain.File, error) {
+	var chosen []domain.File
+	for _, name := range named {
+		at := find(all, name)
+		if at < 0 {
+			return nil, mistake("There is no file %s in this session. %s", strconv.Quote(tool.CutRunes(name, shownName)), there(all))
+		}
+		if !slices.ContainsFunc(chosen, func(f domain.File) bool { return f.ID == all[at].ID }) {
+			chosen = append(chosen, all[at])
+		}
+	}
+	return chosen, nil
+}
+
+// find gives where a file is, -1 when it is none of the session's. A name may be written as the program would open it.
+func find(all []domain.File, name string) int {
+	if at := slices.IndexFunc(all, func(f domain.File) bool { return f.ID == name || f.Name == name }); at >= 0 {
+		return at
+	}
+	clean := path.Clean(strings.TrimPrefix(name, sandbox.WorkDir+"/"))
+	return slices.IndexFunc(all, func(f domain.File) bool { return f.Name == clean })
+}
+
+// there says which files a session has.
+func there(all []domain.File) string {
+	if len(all) == 0 {
+		return "It has no files."
+	}
+	names := make([]string, len(all))
+	for n, f := range all {
+		names[n] = f.Name
+	}
+	return "Its files are " + listed(names) + "."
+}
+
+// listed writes the first of some names.
+func listed(names []string) string {
+	var quoted []string
+	for _, name := range names[:min(len(names), maxNamed)] {
+		quoted = append(quoted, strconv.Quote(tool.CutRunes(name, shownName)))
+	}
+	text := strings.Join(quoted, ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// fits reports why files cannot be in a folder together.
+func (b *Backend) fits(files []domain.File) error {
+	r := b.empty()
+	for _, f := range files {
+		switch {
+		case r.clashes(f.Name):
+			return mistake("The folder cannot have all of these files: one is %s, and the name of one is a folder of another's.", strconv.Quote(f.Name))
+		case !r.takes(f):
+			return mistake("The files are too much for the folder: it holds %s, in at most %d files.", size(r.mostBytes), r.most)
+		}
+	}
+	return nil
+}
+
+// newest gives the files that fit into a folder, the newest before the others, by name; and the names of those that do not.
+func (b *Backend) newest(all []domain.File) (files []domain.File, out []string) {
+	byAge := slices.Clone(all)
+	slices.SortStableFunc(byAge, func(x, y domain.File) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
+	r := b.empty()
+	for _, f := range byAge {
+		if r.clashes(f.Name) || !r.takes(f) {
+			out = append(out, f.Name)
+			continue
+		}
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(x, y domain.File) int { return strings.Compare(x.Name, y.Name) })
+	return files, out
+}
+
+// room is what is left of a folder. A limit that is zero is none.
+type room struct {
+	bytes, mostBytes int64
+	most             int
+	files, folders   map[string]bool
+}
+
+func (b *Backend) empty() *room {
+	return &room{mostBytes: b.cfg.Limits.Files, most: b.cfg.Limits.FileCount, files: map[string]bool{}, folders: map[string]bool{}}
+}
+
+// takes has a file in, if there is room for it.
+func (r *room) takes(f domain.File) bool {
+	if r.mostBytes > 0 && r.bytes+f.Bytes > r.mostBytes || r.most > 0 && len(r.files) >= r.most {
+		return false
+	}
+	r.bytes += f.Bytes
+	r.files[f.Name] = true
+	for dir := path.Dir(f.Name); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		r.folders[dir] = true
+	}
+	return true
+}
+
+// clashes reports whether a name is a folder's here, or in what is a file here.
+func (r *room) clashes(name string) bool {
+	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if r.files[dir] {
+			return true
+		}
+	}
+	return r.folders[name]
+}
+
+// keepable reports whether a file may have a name: a plain path below the folder that can be shown and written down.
+func keepable(name string) bool {
+	return name != "" && len(name) <= maxFileName && utf8.ValidString(name) && path.Clean(name) == name && !path.IsAbs(name) &&
+		name != "." && name != ".." && !strings.HasPrefix(name, "../") && !strings.ContainsFunc(name, unicode.IsControl)
+}

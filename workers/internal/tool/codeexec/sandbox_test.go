@@ -1,0 +1,74 @@
+package codeexec_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/workers/internal/sandbox/bubblewrap"
+	"parley/workers/internal/sandbox/python"
+)
+
+// interpreter is a real one, in bubblewrap.
+func interpreter(t *testing.T) *python.Interpreter {
+	t.Helper()
+	if path, err := exec.LookPath("bwrap"); err != nil {
+		t.Skip("NOT TESTED: programs in a sandbox: there is no bwrap on this machine (install the package bubblewrap)", path)
+	}
+	backend, err := bubblewrap.Open(bubblewrap.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Close() })
+	l := limits()
+	l.CPU = 2 * time.Second
+	i, err := python.Open(backend, python.Config{Limits: l, Warm: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = i.Close() })
+	return i
+}
+
+func TestInASandbox(t *testing.T) {
+	t.Parallel()
+	i, l := interpreter(t), limits()
+	l.CPU = 2 * time.Second
+	files := (&cabinet{}).add("data.csv", "1\n2\n3\n").add("old.txt", "old")
+	run := func(keeps bool, arguments string) (shown, string) {
+		t.Helper()
+		return callWithin(t, i, files, keeps, arguments, l)
+	}
+	got, message := run(false, `{"code":"n = sum(int(x) for x in open('data.csv'))\nprint(n)\nopen('out.json', 'w').write('{}')\nn * 7","files":["data.csv"]}`)
+	if message != "" || got.Stdout != "6\n" || got.Value != "42" || got.names() != "out.json" || got.Files[0].MIMEType != "application/json" || string(files.made[0].Content) != "{}" {
+		t.Errorf("%+v, %s", got, message)
+	}
+	got, message = run(true, `{"code":"import os\nos.remove('old.txt')\nopen('data.csv', 'a').write('4\\n')\nprint(sorted(os.listdir()))"}`)
+	if message != "" || got.Stdout != "['data.csv']\n" || got.names() != "data.csv" || string(files.made[0].Content) != "1\n2\n3\n4\n" || strings.Join(files.removed, " ") != "old.txt" {
+		t.Errorf("%+v, %s; removed %q", got, message, files.removed)
+	}
+	got, message = run(false, `{"code":"print(1)\nprint("}`)
+	if message != "SyntaxError: '(' was never closed" || !strings.Contains(got.Error, "main.py") || !strings.Contains(got.Error, "line 2") || got.Stdout != "" {
+		t.Errorf("%+v, %s", got, message)
+	}
+	got, message = run(false, `{"code":"def f(x):\n    return 1 / x\nprint('before')\nf(0)"}`)
+	if message != "ZeroDivisionError: division by zero" || got.Stdout != "before\n" || !strings.Contains(got.Error, "line 2, in f") || strings.Contains(got.Error, "parley") {
+		t.Errorf("%+v, %s", got, message)
+	}
+	got, message = run(false, `{"code":"open('kept', 'w').write('x')\nprint('busy', flush=True)\nwhile True: pass"}`)
+	if message != "The program used more than 2 s of CPU time." || got.Limit != "cpu" || got.Stdout != "busy\n" || got.names() != "kept" {
+		t.Errorf("%+v, %s", got, message)
+	}
+	got, message = run(false, `{"code":"for n in range(200_000): print(n, 'ü')"}`)
+	if message != "" || got.Limit != "output" || got.names() != "stdout.txt" || len(files.made[0].Content) > 1<<20 || len(files.made[0].Content) < 1<<19 || !strings.Contains(got.Note, "Only the first 1 MiB") {
+		t.Errorf("%s; %s, %s: %s", message, got.Limit, got.names(), got.Note)
+	}
+	got, message = run(false, `{"code":"import sys\nsys.exit(3)"}`)
+	if message != "The program ended with exit code 3." {
+		t.Errorf("%+v, %s", got, message)
+	}
+	if got, message = run(false, `{"code":"import socket\nsocket.create_connection(('1.1.1.1', 53))"}`); got.Error == "" {
+		t.Errorf("there is a network: %+v, %s", got, message)
+	}
+}

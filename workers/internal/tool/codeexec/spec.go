@@ -1,0 +1,103 @@
+package codeexec
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/tool"
+)
+
+const (
+	maxCode  = 100_000 // characters
+	maxFiles = 32      // that a call names
+)
+
+const (
+	whatItDoes = "Runs a Python 3 program in a sandbox and gives what it prints, the value of its last expression, and the files that it " +
+		"leaves in its working folder, which the user can open. numpy, pandas and matplotlib may be installed, nothing else can be; there is " +
+		"no network. A plot becomes a file by plt.show() or plt.savefig(name). "
+	keepsNothing = "Nothing is kept between calls, neither variables nor files in the folder: a call begins with an empty folder, " +
+		"and with those files of earlier calls in this session that it names in `files`. "
+	keepsFiles = "Variables are not kept between calls. Files are: the working folder has all files that earlier calls in this session " +
+		"have left. "
+)
+
+// Spec describes the tool to a model, with the limits that are not zero. Calls that share a folder are made one after the other.
+func Spec(options domain.CodeTool, limits sandbox.Limits) tool.Spec {
+	memory, files := keepsNothing, "Files of earlier calls to have in the working folder, by name or id."
+	if options.KeepFiles {
+		memory, files = keepsFiles, "Not needed: all files of earlier calls are in the working folder."
+	}
+	schema := `{"type":"object","properties":{` +
+		`"code":{"type":"string","minLength":1,"maxLength":` + strconv.Itoa(maxCode) + `,"description":"The program. Print what you want to know."},` +
+		`"files":{"type":"array","maxItems":` + strconv.Itoa(maxFiles) + `,"items":{"type":"string"},"description":"` + files + `"}},` +
+		`"required":["code"],"additionalProperties":false}`
+	return tool.Spec{
+		Name: contract.ToolCodeExecution, Description: whatItDoes + memory + described(limits), Schema: json.RawMessage(schema),
+		Alone: options.KeepFiles,
+	}
+}
+
+// described says what a program may use.
+func described(l sandbox.Limits) string {
+	var parts []string
+	add := func(some bool, format string, args ...any) {
+		if some {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(l.CPU > 0, "%s of CPU time", seconds(l.CPU))
+	add(l.Wall > 0, "%s in all", seconds(l.Wall))
+	add(l.Memory > 0, "%s of memory", size(l.Memory))
+	add(l.Processes > 0, "%d processes and threads", l.Processes)
+	add(l.Files > 0, "%s of files", size(l.Files))
+	add(l.Output > 0, "%s of output", size(l.Output))
+	if len(parts) == 0 {
+		return "Time, memory, files and output are limited; a limit that ends a program is named."
+	}
+	return "A program may use " + strings.Join(parts, ", ") + "."
+}
+
+// sentence says which limit has ended a program, and what it is.
+func sentence(limit sandbox.Limit, l sandbox.Limits, wall time.Duration) string {
+	switch limit {
+	case sandbox.LimitCPU:
+		return fmt.Sprintf("The program used more than %s of CPU time.", seconds(l.CPU))
+	case sandbox.LimitWall:
+		return fmt.Sprintf("The program ran for longer than %s.", seconds(wall))
+	case sandbox.LimitMemory:
+		return fmt.Sprintf("The program used more than %s of memory.", size(l.Memory))
+	case sandbox.LimitProcesses:
+		return fmt.Sprintf("The program had more than %d processes and threads.", l.Processes)
+	case sandbox.LimitFiles:
+		return fmt.Sprintf("The program's files took up more than %s, or were more than %d.", size(l.Files), l.FileCount)
+	case sandbox.LimitOutput:
+		return fmt.Sprintf("The program printed more than %s.", size(l.Output))
+	default:
+		return "The program came to a limit: " + string(limit) + "."
+	}
+}
+
+// seconds writes a time to the tenth of a second.
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64) + " s"
+}
+
+// size writes a number of bytes exactly, in the largest unit that it is a whole number of.
+func size(n int64) string {
+	for _, unit := range []struct {
+		bytes int64
+		name  string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n > 0 && n%unit.bytes == 0 {
+			return strconv.FormatInt(n/unit.bytes, 10) + " " + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}

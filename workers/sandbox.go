@@ -1,0 +1,100 @@
+package workers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"parley/shared/config"
+	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/bubblewrap"
+	"parley/workers/internal/sandbox/gvisor"
+	"parley/workers/internal/sandbox/python"
+	"parley/workers/internal/tool/codeexec"
+)
+
+const (
+	leastSandboxes = 4
+	mostWarm       = 8
+	mostSandboxed  = 10_000 // files and folders of a call
+)
+
+var errSandboxOff = errors.New("SANDBOX is off")
+
+// interpreters are the places where the system's Python is looked for; sandboxes show nothing of anybody's home.
+var interpreters = []string{"/usr/bin/python3", "/usr/local/bin/python3"}
+
+// codeRunner is what runs agents' code in this process.
+type codeRunner struct {
+	backend     sandbox.Backend
+	interpreter *python.Interpreter
+}
+
+// openCodeRunner opens the sandbox that is set, and no other. Its error says in one sentence why there is none.
+func openCodeRunner(cfg config.Sandbox, report func(error)) (*codeRunner, error) {
+	if cfg.SandboxKind == config.SandboxOff {
+		return nil, errSandboxOff
+	}
+	path, err := findPython()
+	if err != nil {
+		return nil, err
+	}
+	backend, err := openBackend(cfg.SandboxKind, path)
+	if err != nil {
+		return nil, err
+	}
+	interpreter, err := python.Open(backend, python.Config{Limits: sandboxLimits(cfg), Warm: warmSandboxes(cfg), Path: path, Report: report})
+	if err != nil {
+		return nil, errors.Join(err, backend.Close())
+	}
+	return &codeRunner{backend: backend, interpreter: interpreter}, nil
+}
+
+func findPython() (string, error) {
+	for _, path := range interpreters {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("there is no Python at %s", interpreters[0])
+}
+
+func openBackend(kind, path string) (sandbox.Backend, error) { //nolint:ireturn // one of two
+	if kind == config.SandboxGVisor {
+		return gvisor.Open(gvisor.Config{Python: path})
+	}
+	return bubblewrap.Open(bubblewrap.Config{Python: path})
+}
+
+// close ends all sandboxes.
+func (r *codeRunner) close() error {
+	return errors.Join(r.interpreter.Close(), r.backend.Close())
+}
+
+// tool is the runner as the tool worker knows it.
+func (r *codeRunner) tool(cfg config.Sandbox) *codeexec.Backend {
+	return codeexec.New(r.interpreter, codeexec.Config{Limits: sandboxLimits(cfg), Slots: sandboxSlots(cfg)})
+}
+
+// sandboxLimits are the settings' limits; what is zero there has its default.
+func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
+	return sandbox.Limits{
+		CPU: cmp.Or(cfg.SandboxCPU, config.DefaultSandboxCPU), Wall: cmp.Or(cfg.SandboxWall, config.DefaultSandboxWall),
+		Memory: cmp.Or(cfg.SandboxMemory, config.DefaultSandboxMemory), Processes: cmp.Or(cfg.SandboxProcesses, config.DefaultSandboxProcesses),
+		Files: cmp.Or(cfg.SandboxFiles, config.DefaultSandboxFiles), FileCount: mostSandboxed,
+		Output: cmp.Or(cfg.SandboxOutput, config.DefaultSandboxOutput),
+	}
+}
+
+func sandboxSlots(cfg config.Sandbox) int {
+	return cmp.Or(cfg.SandboxConcurrency, max(2*runtime.GOMAXPROCS(0), leastSandboxes))
+}
+
+func warmSandboxes(cfg config.Sandbox) int {
+	if cfg.SandboxWarm < 0 {
+		return min(sandboxSlots(cfg), mostWarm)
+	}
+	return cfg.SandboxWarm
+}
