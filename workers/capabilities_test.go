@@ -15,8 +15,11 @@ func TestPackagesInOneLine(t *testing.T) {
 	for want, packages := range map[string][]python.Package{
 		"": nil,
 		"   (Python 3.11.2, numpy 1.24.2, pandas 1.5.3, matplotlib 3.6.3)": {
-			{Name: "matplotlib", Version: "3.6.3"}, {Name: "pandas", Version: "1.5.3"}, {Name: "python", Version: "3.11.2"},
-			{Name: "lxml", Version: "4.9.2"}, {Name: "numpy", Version: "1.24.2"},
+			{Name: "matplotlib", Version: "3.6.3"},
+			{Name: "pandas", Version: "1.5.3"},
+			{Name: "python", Version: "3.11.2"},
+			{Name: "lxml", Version: "4.9.2"},
+			{Name: "numpy", Version: "1.24.2"},
 		},
 		"   (Python 3.12.1)": {{Name: "python", Version: "3.12.1"}},
 	} {

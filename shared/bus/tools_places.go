@@ -38,7 +38,9 @@ type toolTurn struct {
 
 func newToolPlaces(cfg ToolServing) *toolPlaces {
 	slots := max(cfg.Slots, 1)
-	p := &toolPlaces{slots: slots, queue: max(cfg.Queue, 0), most: slots, observe: cfg.Observe, held: map[string]int{}, idle: make(chan struct{})}
+	p := &toolPlaces{
+		slots: slots, queue: max(cfg.Queue, 0), most: slots, observe: cfg.Observe, held: map[string]int{}, idle: make(chan struct{}),
+	}
 	if slots > 1 && cfg.Owner != nil {
 		p.most = slots - max(slots/8, 1)
 	}

@@ -202,25 +202,30 @@ func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return len(locked), nil
 }
 
-// blobReader reads a content a chunk at a time, each in a statement of its own, and holds no more than one.
+// pieceSize is how much of a content is read and held at a time, an even part of a chunk: many who read slowly hold as many.
+const pieceSize = 128 << 10
+
+// blobReader reads a content a piece at a time, each in a statement of its own, and holds no more than one.
 type blobReader struct {
 	load   func(n int) ([]byte, error)
 	size   int64
 	offset int64
-	chunk  []byte // the one that is held
+	piece  []byte // the one that is held
 	n      int    // its number; -1: none is
 }
 
 // openBlob reads a content that is there; ctx is that of all reading.
 func (s *Store) openBlob(ctx context.Context, org string, hash []byte, size int64) *blobReader {
-	return &blobReader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.chunkOf(ctx, org, hash, n) }}
+	return &blobReader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceOf(ctx, org, hash, n) }}
 }
 
-// chunkOf fails when there is no such chunk: it may have gone since the content was opened.
-func (s *Store) chunkOf(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
+// pieceOf fails when there is no such piece: it may have gone since the content was opened.
+func (s *Store) pieceOf(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
+	const each = chunkSize / pieceSize
 	var data []byte
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &data, `SELECT data FROM blob_chunks WHERE org_id = $1 AND hash = $2 AND n = $3`, org, hash, n)
+		return tx.GetContext(ctx, &data, `SELECT substring(data FROM $4 FOR $5) FROM blob_chunks WHERE org_id = $1 AND hash = $2 AND n = $3`,
+			org, hash, n/each, n%each*pieceSize+1, pieceSize)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, notFound()
@@ -228,7 +233,7 @@ func (s *Store) chunkOf(ctx context.Context, org string, hash []byte, n int) ([]
 	return data, err
 }
 
-// Read reads up to the end of a chunk.
+// Read reads up to the end of a piece.
 func (r *blobReader) Read(p []byte) (int, error) {
 	if r.offset >= r.size {
 		return 0, io.EOF
@@ -236,19 +241,19 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	n, from := int(r.offset/chunkSize), int(r.offset%chunkSize)
+	n, from := int(r.offset/pieceSize), int(r.offset%pieceSize)
 	if r.n != n {
-		r.chunk, r.n = nil, -1 // not two of them, not even while the next one comes
+		r.piece, r.n = nil, -1 // not two of them, not even while the next one comes
 		data, err := r.load(n)
 		if err != nil {
 			return 0, fmt.Errorf("reading content: %w", err)
 		}
-		if want := min(r.size-int64(n)*chunkSize, chunkSize); int64(len(data)) != want {
-			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, not %d", n, len(data), want)
+		if want := min(r.size-int64(n)*pieceSize, pieceSize); int64(len(data)) != want {
+			return 0, fmt.Errorf("reading content: piece %d has %d bytes, not %d", n, len(data), want)
 		}
-		r.chunk, r.n = data, n
+		r.piece, r.n = data, n
 	}
-	read := copy(p, r.chunk[from:])
+	read := copy(p, r.piece[from:])
 	r.offset += int64(read)
 	return read, nil
 }
@@ -273,6 +278,6 @@ func (r *blobReader) Seek(offset int64, whence int) (int64, error) {
 
 // Close lets go of what is held.
 func (r *blobReader) Close() error {
-	r.chunk, r.n = nil, -1
+	r.piece, r.n = nil, -1
 	return nil
 }

@@ -24,8 +24,8 @@ type NewFile struct {
 }
 
 // keepTries bounds how often contents are written again that went just before they were linked to: each time somebody
-// else's last link must have gone in between.
-const keepTries = 8
+// else's last link must have gone in the milliseconds in between, or the hour for writing them have passed.
+const keepTries = 32
 
 // KeepFiles keeps what a call has made and notes the names that it has removed, in place of what an earlier attempt
 // at the same call has kept, all or nothing; what both have made has the same ids. It gives the files made, in their

@@ -223,7 +223,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 		saysNothingOfFiles(t, name, got)
 		if got.status != tc.status || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) ||
-			got.header.Get(headerRequestID) != "r" || strings.Contains(string(got.body), "secret") {
+			got.requestID() != "r" || strings.Contains(string(got.body), "secret") {
 			t.Errorf("%s: %d %v %s", name, got.status, got.header, got.body)
 		}
 	}

@@ -103,7 +103,10 @@ func sendFile(c *gin.Context, file domain.File, content io.ReadSeeker, may permi
 	from := &noting{ReadSeeker: content}
 	to := &download{ResponseWriter: c.Writer, out: http.NewResponseController(c.Writer), may: may}
 	http.ServeContent(to, rangeOf(c.Request), "", time.Time{}, from)
-	err := errors.Join(from.err, to.err)
+	err := from.err
+	if err == nil {
+		err = to.err
+	}
 	if to.status == http.StatusRequestedRangeNotSatisfiable {
 		before.Set("Content-Range", fmt.Sprintf("bytes */%d", file.Bytes))
 		err = apierr.New(apierr.RangeNotSatisfiable, "the file has %d bytes: there is nothing in this range", file.Bytes)

@@ -264,7 +264,7 @@ func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	f := a.make(runID, store.NewFile{Name: "x.png", MIMEType: "image/png", Content: numbers(3 << 20)})[0]
 	server := httptest.NewServer(a.handler)
 	t.Cleanup(server.Close)
-	read := func() (*http.Response, []byte, error) {
+	read := func() (promised int64, got []byte, err error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/files?id="+f.ID, nil)
 		must(t, err)
 		name, value, _ := strings.Cut(h.key, ": ")
@@ -272,16 +272,16 @@ func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 		res, err := server.Client().Do(req)
 		must(t, err)
 		defer func() { _ = res.Body.Close() }()
-		got, err := io.ReadAll(res.Body)
-		return res, got, err
+		got, err = io.ReadAll(res.Body)
+		return res.ContentLength, got, err
 	}
 	if _, got, err := read(); err != nil || !bytes.Equal(got, numbers(3<<20)) {
 		t.Fatalf("as it should be: %d bytes, %v", len(got), err)
 	}
 	a.exec(`DELETE FROM blob_chunks WHERE org_id = $1 AND n = 2`, h.org)
-	res, got, err := read()
-	if err == nil || !bytes.Equal(got, numbers(2<<20)) || res.ContentLength != 3<<20 {
-		t.Errorf("without its end: %d bytes of %d, %v", len(got), res.ContentLength, err)
+	promised, got, err := read()
+	if err == nil || !bytes.Equal(got, numbers(2<<20)) || promised != 3<<20 {
+		t.Errorf("without its end: %d bytes of %d, %v", len(got), promised, err)
 	}
 	a.exec(`DELETE FROM blob_chunks WHERE org_id = $1`, h.org)
 	gone := a.from("GET", "/api/files?id="+f.ID, "", h.key).want(t, "without all", 404, "not_found")

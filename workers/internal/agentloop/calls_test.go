@@ -287,3 +287,44 @@ func TestHowResultsAreTold(t *testing.T) {
 		t.Errorf("heard %q", h.lines)
 	}
 }
+
+// TestAFailedCallIsShown: what a tool has to show of a failed call is in the trace, in the events, and before the model.
+func TestAFailedCallIsShown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ output, want string }{
+		"as it is":       {`{"error":"no","stdout":"1","files":[]}`, `{"error":"no","stdout":"1","files":[]}`},
+		"cleaned":        {`{"error":"no","stdout":"a\u0000b"}`, `{"error":"no","stdout":"ab"}`},
+		"nothing":        {``, `{"error":"the note"}`},
+		"no error in it": {`{"stdout":"1"}`, `{"error":"the note"}`},
+		"an empty error": {`{"error":"","stdout":"1"}`, `{"error":"the note"}`},
+		"no object":      {`"no"`, `{"error":"the note"}`},
+		"no JSON":        {`{"error":`, `{"error":"the note"}`},
+		"out of range":   {`{"error":"no","n":1e99999}`, `{"error":"the note"}`},
+	} {
+		do := func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{}, fmt.Errorf("wrapped: %w", &tool.Error{Message: "the note", Output: json.RawMessage(c.output)})
+		}
+		var told []string
+		hear := func(e agentloop.Event) {
+			if e.Type == agentloop.EventToolCompleted {
+				told = append(told, e.Tool.Status+" "+string(e.Tool.Output))
+			}
+		}
+		model, journal := scripted.New("scripted", asking("code"), done), newMemory()
+		in := agentloop.Input{Model: model, Tools: registry(t, &fake{name: "code", do: do})}
+		out, err := newLoop().Run(t.Context(), in, journal, hear)
+		if err != nil || out.Text != "done" {
+			t.Fatalf("%s: the run does not go on: %q, %v", name, out.Text, err)
+		}
+		if got := out.ToolCalls[0]; got.Status != "failed" || string(got.Output) != c.want {
+			t.Errorf("%s: trace %s %s", name, got.Status, got.Output)
+		}
+		if len(told) != 1 || told[0] != "failed "+c.want || !strings.Contains(journal.steps[1], `"output":`+c.want) {
+			t.Errorf("%s: told %q; step %s", name, told, journal.steps[1])
+		}
+		messages := model.Requests()[1].Messages
+		if r := messages[len(messages)-1].Result; r == nil || !r.Failed || string(r.Output) != c.want {
+			t.Errorf("%s: the model is told %+v", name, r)
+		}
+	}
+}

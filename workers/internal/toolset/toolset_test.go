@@ -14,6 +14,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/workers/internal/sandbox"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolset"
 )
@@ -27,6 +28,7 @@ type backstage struct {
 	taken   bool // a void comes too late
 	kept    []byte
 	asked   []contract.ToolRequest
+	within  []time.Duration
 	claims  []contract.Capability
 	prepare []bool // whether a person was to be asked
 	voided  int
@@ -34,7 +36,8 @@ type backstage struct {
 
 func (b *backstage) Sign(claims, _ []byte) string { return string(claims) }
 
-func (b *backstage) Call(_ context.Context, _, capability string, body []byte, _ time.Time) ([]byte, error) {
+func (b *backstage) Call(_ context.Context, _, capability string, body []byte, deadline time.Time) ([]byte, error) {
+	b.within = append(b.within, time.Until(deadline).Round(time.Second))
 	var request contract.ToolRequest
 	var claim contract.Capability
 	if err := errors.Join(json.Unmarshal(body, &request), json.Unmarshal([]byte(capability), &claim)); err != nil {
@@ -224,5 +227,65 @@ func TestAgentsWithoutToolsHaveNone(t *testing.T) {
 		if err != nil || len(set.Registry.Specs()) != 0 || len(b.asked) != 0 {
 			t.Errorf("%+v: %+v, %v", tools, set, err)
 		}
+	}
+}
+
+func TestCode(t *testing.T) {
+	t.Parallel()
+	limits := sandbox.Limits{CPU: 7 * time.Second}
+	late := run()
+	late.Deadline = time.Now().Add(time.Hour)
+	for name, c := range map[string]struct {
+		options domain.CodeTool
+		code    toolset.Code
+		alone   bool
+		within  time.Duration
+		prepare bool // the ledger
+	}{
+		"plain":      {domain.CodeTool{Enabled: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, false, 100 * time.Second, false},
+		"keeping":    {domain.CodeTool{Enabled: true, KeepFiles: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, true, 100 * time.Second, false},
+		"by default": {domain.CodeTool{Enabled: true}, toolset.Code{Limits: limits}, false, 2 * time.Minute, false},
+		"approved":   {domain.CodeTool{Enabled: true, Approval: domain.ApprovalAlways}, toolset.Code{Limits: limits}, true, 2 * time.Minute, true},
+		"if unsafe":  {domain.CodeTool{Enabled: true, Approval: domain.ApprovalUnsafe}, toolset.Code{Limits: limits}, false, 2 * time.Minute, false},
+	} {
+		failure := json.RawMessage(`{"error":"no.","stdout":"1"}`)
+		b := &backstage{
+			state: domain.Effect{State: domain.EffectReady}, answer: contract.ToolReply{Output: failure, Failure: &contract.ToolFailure{Message: "no."}},
+		}
+		set, err := toolset.New(b, b, b, b, c.code).For(t.Context(), late, domain.Tools{CodeExecution: &c.options})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, ok := set.Registry.Lookup(contract.ToolCodeExecution)
+		if !ok || found.Spec().Alone != c.alone || !strings.Contains(found.Spec().Description, "7 s of CPU time") {
+			t.Fatalf("%s: %v, %+v", name, ok, set.Registry.Specs())
+		}
+		_, err = found.Call(t.Context(), tool.Call{ID: "call_1", Name: contract.ToolCodeExecution, Arguments: json.RawMessage(`{"code":"print(1)"}`)})
+		told, isTold := errors.AsType[*tool.Error](err)
+		if !isTold || told.Message != "no." || string(told.Output) != string(failure) || told.Retryable {
+			t.Errorf("%s: %+v", name, err)
+		}
+		if len(b.asked) != 1 || b.claims[0].Kind != contract.ToolCodeExecution || b.within[0] != c.within || (len(b.prepare) == 1) != c.prepare {
+			t.Errorf("%s: %d requests, within %v, prepared %v", name, len(b.asked), b.within, b.prepare)
+		}
+		_, err = found.Call(t.Context(), tool.Call{ID: "call_2", Arguments: json.RawMessage(`{"code":"","files":"x"}`)})
+		if got := said(tool.Result{}, err); !strings.HasPrefix(got, "tells: The arguments do not fit the tool") || len(b.asked) != 1 {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	off := &backstage{}
+	if set, err := toolset.New(off, off, off, off, toolset.Code{}).For(t.Context(), run(), domain.Tools{CodeExecution: &domain.CodeTool{}}); err != nil || set.Registry != nil {
+		t.Errorf("%+v, %v", set, err)
+	}
+}
+
+// TestAKeptFailureShowsWhatItShowed: what an earlier attempt's call came to is told as it was then.
+func TestAKeptFailureShowsWhatItShowed(t *testing.T) {
+	t.Parallel()
+	kept := json.RawMessage(`{"output":{"error":"no.","stdout":"1"},"failure":{"message":"no."}}`)
+	b := &backstage{state: domain.Effect{State: domain.EffectDone, Outcome: kept}}
+	_, err := call(t, b, endpoints(""), "pay", `{"n":1}`)
+	if told, ok := errors.AsType[*tool.Error](err); !ok || told.Message != "no." || string(told.Output) != `{"error":"no.","stdout":"1"}` {
+		t.Errorf("%+v", err)
 	}
 }

@@ -80,7 +80,8 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) { //nolint:paralleltest
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|SANDBOX=gvisor would", "off|cgroups|none are mounted",
 				"missing|sandbox|not served: there is no program bwrap", "off|python|not looked for", "off|numpy|not looked for",
 				"missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|espeak|espeak-ng",
-			}, "required and missing: postgresql",
+			},
+			"required and missing: postgresql",
 		},
 		"a package": {healthy("matplotlib"), nil, []string{"missing|matplotlib|python3-matplotlib", "ok|numpy|1.24.2"}, ""},
 		"other servers": {healthy("postgres"), func(d *Doctor) { d.DatabaseURL, d.NATSURL = "postgres://u:hunter2@db/x", "nats://u:hunter2@n" }, []string{
@@ -122,7 +123,9 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) { //nolint:paralleltest
 			}
 			for _, line := range c.lines {
 				want := strings.SplitN(line, "|", 3)
-				if !slices.ContainsFunc(findings, func(f finding) bool { return f.State == want[0] && f.Name == want[1] && strings.Contains(f.Says, want[2]) }) {
+				if !slices.ContainsFunc(findings, func(f finding) bool {
+					return f.State == want[0] && f.Name == want[1] && strings.Contains(f.Says, want[2])
+				}) {
 					t.Errorf("no %s in\n%s", line, &table)
 				}
 			}

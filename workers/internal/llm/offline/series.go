@@ -117,10 +117,10 @@ func firstOf(kind, n string) (numbers, bool) {
 		each("2 * n - 1")
 	case "powers of two":
 		each("2**(n - 1)")
-		s.title += ", from 1 on"
+		s.title += " (from 1 on)"
 	case "factorials":
 		each("math.factorial(n)")
-		s.title += ", from 1! on"
+		s.title += " (from 1! on)"
 	case "primes":
 		s.setup = []string{
 			"numbers = []", "n = 2", "while len(numbers) < " + n + ":",
@@ -130,7 +130,7 @@ func firstOf(kind, n string) (numbers, bool) {
 		s.setup = []string{
 			"numbers = [0, 1]", "while len(numbers) < " + n + ":", "    numbers.append(numbers[-1] + numbers[-2])", "numbers = numbers[:" + n + "]",
 		}
-		s.title += ", from 0 on"
+		s.title += " (from 0 on)"
 	default:
 		each("n")
 	}
@@ -188,7 +188,7 @@ func below(kind, to string, including bool) (numbers, bool) {
 			"numbers, a, b = [], 0, 1", "while a < " + end + ":", "    numbers.append(a)", "    a, b = b, a + b",
 		}
 	case "whole numbers":
-		s.setup, s.title = []string{"numbers = list(" + span + ")"}, s.title+", from 1 on"
+		s.setup, s.title = []string{"numbers = list(" + span + ")"}, s.title+" (from 1 on)"
 	default: // "squares below 10" may be either
 		return numbers{}, false
 	}

@@ -73,6 +73,9 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 		bwrap: bwrap, view: viewOf(python), filter: filter, groups: groups,
 		owners: newOwners(), starts: make(chan func()), boxes: map[*box]bool{},
 	}
+	if err := b.owners.checkDevices(devices); err != nil {
+		return nil, err
+	}
 	if groups == nil {
 		b.notes = append(b.notes, fmt.Sprintf("Memory, processes and CPU time of a sandbox are watched, not limited by the kernel: %s.", whyNot))
 	}
@@ -106,16 +109,16 @@ func program(name string) (string, error) {
 
 // interpreter is where a Python is, as sandboxes see it.
 func interpreter(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", fmt.Errorf("there is no Python interpreter at %s", path)
 	}
 	for _, dir := range []string{"/usr/bin/", "/usr/lib/", "/usr/local/bin/", "/usr/local/lib/"} {
-		if strings.HasPrefix(real, dir) {
-			return real, nil
+		if strings.HasPrefix(target, dir) {
+			return target, nil
 		}
 	}
-	return "", fmt.Errorf("the Python interpreter %s lies outside of /usr, which is all that a sandbox shows", real)
+	return "", fmt.Errorf("the Python interpreter %s lies outside of /usr, which is all that a sandbox shows", target)
 }
 
 // Name is the setting's word for it.

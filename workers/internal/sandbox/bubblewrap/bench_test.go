@@ -33,7 +33,7 @@ func BenchmarkStart(b *testing.B) {
 // BenchmarkBare is what it is compared with: the same of bwrap by itself.
 func BenchmarkBare(b *testing.B) {
 	for b.Loop() {
-		cmd := exec.Command("bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+		cmd := exec.CommandContext(b.Context(), "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 			"--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev", python3, "-c", "print(1,flush=True)")
 		out, err := cmd.StdoutPipe()
 		if err == nil {

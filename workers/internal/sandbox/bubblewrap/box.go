@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ type box struct {
 	limits  sandbox.Limits
 	cmd     *exec.Cmd
 	handed  []*os.File // what is open for the child alone
-	gate    *os.File   // bwrap waits until it is closed
+	gate    *os.File   // bwrap waits for what is written there
 	stdin   *os.File
 	stdout  *output
 	stderr  head
@@ -49,7 +50,7 @@ func (x *box) prepare(c sandbox.Command) error {
 		return err
 	}
 	var files []int
-	for _, data := range append(c.Data[:len(c.Data):len(c.Data)], madeUp...) {
+	for _, data := range slices.Concat(c.Data, madeUp) {
 		number, err := x.hand("data", data.Content)
 		if err != nil {
 			return err
@@ -60,8 +61,7 @@ func (x *box) prepare(c sandbox.Command) error {
 	if err != nil {
 		return err
 	}
-	args := strings.Join(x.backend.arguments(c, filter, files), "\x00") + "\x00"
-	number, err := x.hand("arguments", []byte(args))
+	number, err := x.hand("arguments", []byte(listed(arguments(c, filter, files))))
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,8 @@ func (x *box) pipes() error {
 	return nil
 }
 
-// makeGate makes a list of arguments that is empty, and ends when the gate is closed: until then bwrap does nothing.
+// makeGate makes a list of arguments that bwrap waits for: those without which there is no program in the sandbox. So nothing
+// runs when this process dies before it has written them, which may be before the kernel knows that bwrap is to die as well.
 func (x *box) makeGate() (int, error) {
 	waits, gate, err := os.Pipe()
 	if err != nil {
@@ -129,6 +130,9 @@ func (x *box) launch() error {
 	if err == nil && x.group == nil {
 		x.tree, err = proctree.Of(x.cmd.Process.Pid)
 	}
+	if err == nil {
+		_, err = x.gate.WriteString(listed(x.backend.view))
+	}
 	if err != nil {
 		err = errors.Join(err, x.cmd.Process.Kill())
 		_ = x.cmd.Wait() // it was killed
@@ -136,7 +140,10 @@ func (x *box) launch() error {
 	return err
 }
 
-// closeHanded closes what is the child's, and opens its gate.
+// listed is how bwrap reads arguments from a file.
+func listed(args []string) string { return strings.Join(args, "\x00") + "\x00" }
+
+// closeHanded closes what is the child's, and the gate.
 func (x *box) closeHanded() {
 	for _, f := range x.handed {
 		_ = f.Close() // of pipes and memory

@@ -23,6 +23,7 @@ import (
 func TestOnlyWhatIsMeantIsSeen(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
+		t.Helper()
 		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // without CLOEXEC, as a careless library would
 		if err != nil {
 			t.Fatal(err)
@@ -119,6 +120,7 @@ print("tried")`))
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
+		t.Helper()
 		c := code(`
 import os, threading, time
 open("/work/a", "wb").write(b"x" * (3 << 20))
@@ -206,6 +208,7 @@ for folder in "/work", "/tmp", "/dev/shm":
 func TestMemoryIsLimitedByTheKernelWhereThereAreCgroups(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
+		t.Helper()
 		if b.groups == nil {
 			if len(b.Notes()) != 1 || !strings.Contains(b.Notes()[0], "the test wants none") {
 				t.Errorf("notes: %q", b.Notes())

@@ -40,30 +40,30 @@ func eachWay(t *testing.T, test func(*testing.T, *Backend)) {
 	})
 }
 
-func opened(t testing.TB, groups *cgroup.Root, whyNot error) *Backend {
-	t.Helper()
+func opened(tb testing.TB, groups *cgroup.Root, whyNot error) *Backend {
+	tb.Helper()
 	b, err := open(Config{}, groups, whyNot)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := b.Close(); err != nil {
-			t.Error("closing:", err)
+			tb.Error("closing:", err)
 		}
 	})
 	return b
 }
 
-func start(t testing.TB, b *Backend, c sandbox.Command) *box {
-	t.Helper()
+func start(tb testing.TB, b *Backend, c sandbox.Command) *box {
+	tb.Helper()
 	if c.Limits == (sandbox.Limits{}) {
 		c.Limits = testLimits()
 	}
-	x, err := b.start(t.Context(), c)
+	x, err := b.start(tb.Context(), c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(x.Kill)
+	tb.Cleanup(x.Kill)
 	return x
 }
 
@@ -73,28 +73,28 @@ func code(text string, args ...string) sandbox.Command {
 }
 
 // said is all that a sandbox prints until it has ended, which it must do in time.
-func said(t testing.TB, x *box) string {
-	t.Helper()
+func said(tb testing.TB, x *box) string {
+	tb.Helper()
 	late := time.AfterFunc(time.Minute, x.Kill)
 	text, err := io.ReadAll(x.Stdout())
 	if err != nil {
-		t.Error("reading output:", err)
+		tb.Error("reading output:", err)
 	}
 	<-x.Done()
 	if !late.Stop() {
-		t.Error("the sandbox did not end within a minute")
+		tb.Error("the sandbox did not end within a minute")
 	}
 	return string(text)
 }
 
 // until asks again and again; it fails the test when the answer stays no for longer than patience.
-func until(t testing.TB, patience time.Duration, what string, yes func() bool) {
-	t.Helper()
+func until(tb testing.TB, patience time.Duration, what string, yes func() bool) {
+	tb.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); !yes(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", patience, what)
+			tb.Fatalf("not within %s: %s", patience, what)
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 )
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // it looks at what all of this process has started
-	sandboxtest.Conformance(t, func(t testing.TB) sandbox.Backend {
-		t.Helper()
+	sandboxtest.Conformance(t, func(tb testing.TB) sandbox.Backend {
+		tb.Helper()
 		b, err := bubblewrap.Open(bubblewrap.Config{})
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return b
 	})

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -60,11 +61,11 @@ while True:
     time.sleep(1000)`
 
 // marked lists processes of this machine with the word among their arguments.
-func marked(t testing.TB, word string) (pids []int) {
-	t.Helper()
+func marked(tb testing.TB, word string) (pids []int) {
+	tb.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d processes, %v", len(paths), err)
+		tb.Fatalf("%d processes, %v", len(paths), err)
 	}
 	for _, path := range paths {
 		line, err := os.ReadFile(path)
@@ -85,6 +86,7 @@ func word() string { return "parley-test-" + rand.Text() }
 func TestKillEndsEverything(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
+		t.Helper()
 		neighbour := start(t, b, code(`print(input(), flush=True)`))
 		name := word()
 		x := start(t, b, code(hostile, name))
@@ -125,6 +127,7 @@ func TestKillEndsEverything(t *testing.T) {
 func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
+		t.Helper()
 		name := word()
 		x := start(t, b, code(strings.Replace(hostile, "while True:\n    time.sleep(1000)", "os._exit(0)", 1), name))
 		if text := said(t, x); text != "ready\n" {
@@ -160,11 +163,13 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`))
 func TestCloseEndsAllSandboxes(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
+		t.Helper()
 		name := word()
 		var wg sync.WaitGroup
+		var started atomic.Int64
 		for range 4 {
 			wg.Go(func() {
-				for previous := (sandbox.Box)(nil); ; {
+				for previous := sandbox.Box(nil); ; {
 					x, err := b.Start(t.Context(), sandbox.Command{Args: []string{"/usr/bin/sleep", "1000", name}, Limits: testLimits()})
 					if err != nil {
 						if !errors.Is(err, errClosed) {
@@ -172,6 +177,7 @@ func TestCloseEndsAllSandboxes(t *testing.T) {
 						}
 						return
 					}
+					started.Add(1)
 					if previous != nil {
 						previous.Kill()
 					}
@@ -179,7 +185,7 @@ func TestCloseEndsAllSandboxes(t *testing.T) {
 				}
 			})
 		}
-		until(t, 10*time.Second, "sandboxes started", func() bool { return len(marked(t, name)) > 3 })
+		until(t, 10*time.Second, "sandboxes started", func() bool { return started.Load() > 12 })
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
@@ -215,7 +221,7 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 	for count := 1; count <= 12; count++ {
 		name := word()
-		worker := exec.Command(os.Args[0])
+		worker := exec.CommandContext(t.Context(), os.Args[0])
 		worker.Env = append(os.Environ(), envWorker+"="+name)
 		worker.Stderr = os.Stderr
 		lines, err := worker.StdoutPipe()
@@ -236,7 +242,31 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 		}
 		_ = worker.Process.Kill()
 		_ = worker.Wait() // it was killed
-		until(t, time.Second, "nothing is left", func() bool { return len(marked(t, name)) == 0 })
+		until(t, time.Second, fmt.Sprintf("nothing is left of %d sandboxes", count), func() bool { return len(marked(t, name)) == 0 })
+	}
+}
+
+// A worker may die before the kernel knows that bwrap is to die with it. Then bwrap goes on, with all that it was given so far.
+func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
+	t.Parallel()
+	b := opened(t, nil, errors.New("the test wants none"))
+	c := code("print('it runs')")
+	c.Limits = testLimits()
+	x := &box{backend: b, limits: c.Limits, owner: b.owners.take(), done: make(chan struct{})}
+	err := x.prepare(c)
+	if err == nil {
+		err = x.gate.Close() // as it is when the worker is gone
+	}
+	if err == nil {
+		err = x.cmd.Start()
+	}
+	x.closeHanded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go x.wait()
+	if text := said(t, x); text != "" || !strings.Contains(x.Complaint(), "execvp "+python3) {
+		t.Errorf("%q, %q", text, x.Complaint())
 	}
 }
 

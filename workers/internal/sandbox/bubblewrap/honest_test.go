@@ -16,6 +16,7 @@ var honest []byte
 func TestHonestProgramsRun(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
+		t.Helper()
 		x := start(t, b, sandbox.Command{
 			Args: []string{python3, "-I", "/parley/honest.py"},
 			Env:  []string{"PATH=/usr/bin", "HOME=/work", "XDG_CACHE_HOME=/tmp", "OPENBLAS_NUM_THREADS=1"},

@@ -65,6 +65,20 @@ func realPython(t *testing.T) string {
 	return path
 }
 
+func TestDevicesOfASandboxsUserAreRefused(t *testing.T) {
+	t.Parallel()
+	mine := script(t, 0o600, "")
+	if err := (&owners{own: true}).checkDevices([]string{mine}); err == nil || !strings.Contains(err.Error(), "must be root's") {
+		t.Errorf("this user's: %v", err)
+	}
+	if err := (&owners{}).checkDevices([]string{mine}); err != nil {
+		t.Errorf("another user's: %v", err)
+	}
+	if o := (&owners{}); !o.isOne(firstOwner) || !o.isOne(firstOwner+ownerCount-1) || o.isOne(firstOwner+ownerCount) || o.isOne(0) {
+		t.Error("other users are given out than are known")
+	}
+}
+
 func TestSandboxesHaveUsersOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	o := &owners{used: map[int]int{}, next: ownerCount - 1}

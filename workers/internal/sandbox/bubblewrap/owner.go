@@ -47,6 +47,14 @@ func (o *owners) take() int {
 	return best
 }
 
+// isOne reports whether sandboxes may be this user's.
+func (o *owners) isOne(uid int) bool {
+	if o.own {
+		return uid == os.Geteuid()
+	}
+	return uid >= firstOwner && uid < firstOwner+ownerCount
+}
+
 func (o *owners) giveBack(uid int) {
 	if o.own {
 		return

@@ -26,6 +26,13 @@ func mayChangeUser() bool {
 	return data[0].Effective&needed == needed
 }
 
+// ownerOf is the user that a file belongs to.
+func ownerOf(path string) (int, error) {
+	var stat unix.Stat_t
+	err := unix.Stat(path, &stat)
+	return int(stat.Uid), err
+}
+
 // isolation is how bwrap is started: as the first process of a namespace, and to die with the thread that starts it. Who may not
 // make one of those alone makes it within a namespace of users, where he may.
 func isolation(owner int) *syscall.SysProcAttr {
@@ -137,7 +144,7 @@ func isFolder(fd, owner int, size int64) bool {
 	if unix.Fstat(fd, &stat) != nil || unix.Fstatfs(fd, &fs) != nil {
 		return false
 	}
-	page := int64(fs.Bsize)
+	page := fs.Bsize
 	return int(stat.Uid) == owner && fs.Type == unix.TMPFS_MAGIC && int64(fs.Blocks) == (size+page-1)/page
 }
 
@@ -147,5 +154,5 @@ func folderUsage(f *os.File) (bytes int64, count int) {
 	if unix.Fstatfs(int(f.Fd()), &fs) != nil {
 		return 0, 0
 	}
-	return int64(fs.Blocks-fs.Bfree) * int64(fs.Bsize), int(fs.Files-fs.Ffree) - 1 // the folder itself is one
+	return int64(fs.Blocks-fs.Bfree) * fs.Bsize, int(fs.Files-fs.Ffree) - 1 // the folder itself is one
 }

@@ -14,6 +14,8 @@ var errLinux = errors.New("bubblewrap is Linux's")
 
 func mayChangeUser() bool { return false }
 
+func ownerOf(string) (int, error) { return 0, errLinux }
+
 func isolation(int) *syscall.SysProcAttr { return nil }
 
 func sealDescriptors() error { return errLinux }

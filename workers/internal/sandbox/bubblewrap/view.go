@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,14 +28,14 @@ var madeUp = []sandbox.Data{
 	{Path: "/etc/hosts", Content: []byte("127.0.0.1 localhost\n::1 localhost\n")},
 }
 
-// viewOf lists bwrap's arguments for what all sandboxes show. Devices are bound with their rights: they are all one can reach.
+// viewOf lists bwrap's arguments for what all sandboxes show.
 func viewOf(python string) []string {
-	paths := shown
+	paths := slices.Clone(shown)
 	if strings.HasPrefix(python, "/usr/local/") {
-		paths = append(paths[:len(paths):len(paths)], "/usr/local/bin", "/usr/local/lib")
+		paths = append(paths, "/usr/local/bin", "/usr/local/lib")
 	} else { // packages that were installed for the system's Python without its package manager
 		extra, _ := filepath.Glob("/usr/local/lib/python3*/dist-packages") // fails for bad patterns only
-		paths = append(paths[:len(paths):len(paths)], extra...)
+		paths = append(paths, extra...)
 	}
 	var args []string
 	for _, path := range paths {
@@ -49,26 +50,43 @@ func viewOf(python string) []string {
 			args = append(args, "--ro-bind", path, path)
 		}
 	}
-	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
-		args = append(args, "--dev-bind", "/dev/"+name, "/dev/"+name)
+	for _, path := range devices {
+		args = append(args, "--dev-bind", path, path)
 	}
 	return args
+}
+
+// devices are bound as they are: a device on a read-only mount of bwrap's cannot be opened.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+
+// checkDevices refuses devices that a sandbox's user owns: for him they would be the host's to change.
+func (o *owners) checkDevices(paths []string) error {
+	for _, path := range paths {
+		uid, err := ownerOf(path)
+		if err != nil {
+			return fmt.Errorf("looking at a device: %w", err)
+		}
+		if o.isOne(uid) {
+			return fmt.Errorf("%s belongs to user %d, so a program in a sandbox could take it from everyone: it must be root's", path, uid)
+		}
+	}
+	return nil
 }
 
 // insideID is the number of the user and the group that all in a sandbox is.
 const insideID = 1000
 
-// arguments are those of one sandbox, without the command. files are the numbers of the descriptors of c.Data and then of madeUp.
-func (b *Backend) arguments(c sandbox.Command, filter int, files []int) []string {
+// arguments are those of one sandbox, without the command and what all sandboxes show, which comes first. files are the numbers
+// of the descriptors of c.Data and then of madeUp.
+func arguments(c sandbox.Command, filter int, files []int) []string {
 	args := []string{
 		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(insideID), "--gid", strconv.Itoa(insideID), "--hostname", "sandbox",
 		"--die-with-parent", "--as-pid-1", "--new-session", "--cap-drop", "ALL", "--seccomp", strconv.Itoa(filter), "--clearenv",
 	}
-	args = append(args, b.view...)
 	for _, dir := range folders {
 		args = append(args, "--size", strconv.FormatInt(folderSize(c.Limits), 10), "--tmpfs", dir)
 	}
-	for i, data := range append(c.Data[:len(c.Data):len(c.Data)], madeUp...) {
+	for i, data := range slices.Concat(c.Data, madeUp) {
 		args = append(args, "--perms", "0444", "--file", strconv.Itoa(files[i]), data.Path)
 	}
 	for _, variable := range c.Env {
@@ -99,7 +117,7 @@ func check(c sandbox.Command) error {
 			}
 		}
 	}
-	for _, text := range append(c.Args[:len(c.Args):len(c.Args)], c.Env...) {
+	for _, text := range slices.Concat(c.Args, c.Env) {
 		if hasNUL(text) {
 			return fmt.Errorf("an argument or variable has a NUL byte: %q", text)
 		}

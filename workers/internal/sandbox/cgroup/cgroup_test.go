@@ -18,6 +18,9 @@ import (
 
 var limits = sandbox.Limits{Memory: 96 << 20, Processes: 24, Files: 16 << 20}
 
+// soon is a second, and what a busy machine adds.
+const soon = 2500 * time.Millisecond
+
 // place opens what this machine gives.
 func place(t *testing.T) *Root {
 	t.Helper()
@@ -129,12 +132,12 @@ func TestMemoryIsLimitedAndItsWantNoticed(t *testing.T) {
 	if u := usage(t, g); u.Memory < 64<<20 || u.Memory > 96<<20 || u.OutOfMem {
 		t.Errorf("%+v", u)
 	}
-	hostile := begin(t, g, "allocate", 4096)
+	hostile := begin(t, g, "allocate", 512)
 	if said := hostile.says(); said != "" {
-		t.Error("4 GiB: ", said)
+		t.Error("512 MiB: ", said)
 	}
 	if err := hostile.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Error("4 GiB: ", err)
+		t.Error("512 MiB: ", err)
 	}
 	within(t, time.Second, "the kernel's note of its end", func() bool { return usage(t, g).OutOfMem })
 	if alive := honest.Process.Signal(syscall.Signal(0)); alive != nil {
@@ -155,9 +158,9 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	if u := usage(t, g); u.Memory > 100<<20 || u.OutOfMem { // the child's own copy and its runtime
 		t.Errorf("%+v", u)
 	}
-	hostile := begin(t, g, "file", 4096)
+	hostile := begin(t, g, "file", 512)
 	if said := hostile.says(); said != "" {
-		t.Error("4 GiB: ", said)
+		t.Error("512 MiB: ", said)
 	}
 	within(t, time.Second, "the kernel's note of its end", func() bool { return usage(t, g).OutOfMem })
 }
@@ -198,7 +201,7 @@ func TestKillEndsAForkStormAndLeavesItsNeighbourAlone(t *testing.T) {
 	if err := g.Kill(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > soon {
 		t.Error(took)
 	}
 	if pids, err := g.Pids(); err != nil || len(pids) > 0 {

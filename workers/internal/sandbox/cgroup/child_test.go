@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,7 +46,7 @@ func spin(most time.Duration) {
 }
 
 func child(what string, n int) {
-	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) // whatever becomes of the test
+	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) //nolint:revive // whatever becomes of the test
 	switch what {
 	case "wait":
 	case "stubborn":
@@ -69,7 +70,7 @@ func child(what string, n int) {
 		}
 	case "fork": // n children that wait
 		for range n {
-			cmd := exec.Command(os.Args[0])
+			cmd := exec.CommandContext(context.Background(), os.Args[0])
 			cmd.Env = []string{asChild + "=wait 0"}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			if err := cmd.Start(); err != nil {
@@ -83,7 +84,7 @@ func child(what string, n int) {
 		for range 4 {
 			all.Go(func() {
 				for {
-					cmd := exec.Command(os.Args[0])
+					cmd := exec.CommandContext(context.Background(), os.Args[0])
 					cmd.Env = []string{asChild + "=storm 0"}
 					_ = cmd.Start()
 				}
@@ -102,7 +103,7 @@ func child(what string, n int) {
 		before, _ := os.ReadFile("/proc/self/cgroup")
 		var cmd *exec.Cmd
 		for range 50 {
-			cmd = exec.Command("/bin/sleep", "100")
+			cmd = exec.CommandContext(context.Background(), "/bin/sleep", "100")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // of a thread that lives on
 			if err := g.Start(cmd); err != nil {
 				panic(err)

@@ -28,18 +28,21 @@ func claim(parent string) (dir string, lock *os.File, err error) {
 		if err = os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // G301: the kernel's own mode of cgroups
 			return "", nil, fmt.Errorf("making a cgroup in %s: %w", parent, reason(err))
 		}
-		if lock, err = lockFolder(dir); err != nil || lock != nil {
+		if lock, err = lockFolder(dir); err == nil || !errors.Is(err, errTaken) {
 			return dir, lock, err
 		}
 	}
 	return "", nil, fmt.Errorf("making a cgroup in %s: it is removed as soon as it is made", parent)
 }
 
-// lockFolder takes the lock of a folder; nil is that somebody else has it, or that the folder is gone.
+// errTaken is that somebody else has the lock, or that the folder is gone.
+var errTaken = errors.New("somebody else's")
+
+// lockFolder takes the lock of a folder.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, errTaken
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening cgroup: %w", err)
@@ -54,7 +57,7 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 	_ = f.Close() // of a folder
 	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, nil
+		return nil, errTaken
 	}
 	return nil, fmt.Errorf("locking cgroup: %w", err)
 }
@@ -68,7 +71,7 @@ func clean(parent string) {
 		}
 		dir := filepath.Join(parent, name)
 		lock, err := lockFolder(dir)
-		if err != nil || lock == nil {
+		if err != nil {
 			continue
 		}
 		if end(dir) == nil {
@@ -87,7 +90,8 @@ func removeTree(dir string) error {
 	for _, name := range names {
 		err = errors.Join(err, removeTree(filepath.Join(dir, name)))
 	}
-	if gone := syscall.Rmdir(dir); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+	// The last of the dying are in no list any more, and in the way all the same.
+	if gone := again(func() error { return syscall.Rmdir(dir) }); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, fmt.Errorf("removing cgroup %s: %w", dir, gone))
 	}
 	return err

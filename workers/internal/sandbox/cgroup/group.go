@@ -45,8 +45,8 @@ func (g *Group) Usage() (u sandbox.Usage, err error) {
 // Pids lists the processes in the group, without zombies.
 func (g *Group) Pids() ([]int, error) { return pidsIn(g.dirs[0]) }
 
-// Kill ends everything in the group, and returns when nothing of it lives: within a second, else it is an error. Nothing can be
-// started in the group afterwards.
+// Kill ends everything in the group, and returns when nothing of it lives: after milliseconds. That something lives after seconds is
+// an error. Nothing can be started in the group afterwards.
 func (g *Group) Kill() error {
 	var all []error
 	for _, dir := range g.dirs { // all of them: what one process was added to only in part is in some

@@ -11,17 +11,38 @@ import (
 )
 
 const (
-	killTime = time.Second
-	killPoll = time.Millisecond
+	killTime  = 5 * time.Second // a thousand times what it takes, for machines that are busy
+	firstLook = time.Millisecond
+	lastLook  = 16 * time.Millisecond
 )
+
+// errAlive is that something in a cgroup lives on.
+var errAlive = errors.New("a process lives on")
+
+// again calls f, ever more rarely, until it succeeds or fails for another reason than that something lives.
+func again(f func() error) error {
+	deadline := time.Now().Add(killTime)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for wait := firstLook; ; wait = min(2*wait, lastLook) {
+		<-pause.C
+		err := f()
+		alive := errors.Is(err, errAlive) || errors.Is(err, syscall.EBUSY)
+		if !alive {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after %s: %w", killTime, err)
+		}
+		pause.Reset(wait)
+	}
+}
 
 // end ends every process in a cgroup and below it, and returns when none lives.
 func end(dir string) error {
 	// From here on nothing in it can fork, so what is killed is not outrun. Where there is no such file, cgroup.kill does it.
 	_ = write(dir, "pids.max", "0")
-	tick := time.NewTicker(killPoll)
-	defer tick.Stop()
-	for deadline := time.Now().Add(killTime); ; <-tick.C {
+	return again(func() error {
 		pids, err := pidsIn(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -33,13 +54,11 @@ func end(dir string) error {
 		if len(pids) == 0 {
 			return nil
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%d processes of a cgroup live on after %s", len(pids), killTime)
-		}
 		if write(dir, "cgroup.kill", "1") != nil {
 			killAll(dir, pids)
 		}
-	}
+		return fmt.Errorf("processes %v in %s: %w", pids, dir, errAlive)
+	})
 }
 
 // killAll sends SIGKILL to those of pids that are in the cgroup still, once there is a hold on each: a number that was

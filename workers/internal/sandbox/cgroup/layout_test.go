@@ -15,9 +15,9 @@ import (
 func TestHomeOfThisProcess(t *testing.T) {
 	t.Parallel()
 	const (
-		v2     = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
-		v1     = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n36 31 0:33 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
-		docker = "700 690 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
+		v2     = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 none rw,nsdelegate\n"
+		v1     = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup none rw,memory\n36 31 0:33 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup none rw,cpu,cpuacct\n"
+		docker = "700 690 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup none rw,memory\n"
 	)
 	for name, c := range map[string]struct {
 		mounts, own, controller string
@@ -29,8 +29,8 @@ func TestHomeOfThisProcess(t *testing.T) {
 		"v2, root":                      {mounts: v2, own: "0::/\n", want: "/sys/fs/cgroup"},
 		"v2, colon in the name":         {mounts: v2, own: "0::/a:b\n", want: "/sys/fs/cgroup/a:b"},
 		"v2, outside of the namespace":  {mounts: v2, own: "0::/../../x\n", wrong: "outside"},
-		"v2, part of the tree mounted":  {mounts: "1 2 0:26 /user.slice /mnt/my\\040groups rw - cgroup2 cgroup2 rw\n", own: "0::/user.slice/x\n", want: "/mnt/my groups/x"},
-		"v2, another part mounted":      {mounts: "1 2 0:26 /user.slice /mnt rw - cgroup2 cgroup2 rw\n", own: "0::/user.slicer/x\n", wrong: "outside"},
+		"v2, part of the tree mounted":  {mounts: "1 2 0:26 /user.slice /mnt/my\\040groups rw - cgroup2 none rw\n", own: "0::/user.slice/x\n", want: "/mnt/my groups/x"},
+		"v2, another part mounted":      {mounts: "1 2 0:26 /user.slice /mnt rw - cgroup2 none rw\n", own: "0::/user.slicer/x\n", wrong: "outside"},
 		"v2, none mounted":              {mounts: v1, own: "0::/x\n", none: true},
 		"v1":                            {mounts: v2 + v1, own: "4:memory:/a/b\n3:cpu,cpuacct:/c\n0::/\n", controller: "memory", want: "/sys/fs/cgroup/memory/a/b"},
 		"v1, mounted together":          {mounts: v1, own: "4:memory:/a/b\n3:cpu,cpuacct:/c\n", controller: "cpuacct", want: "/sys/fs/cgroup/cpu,cpuacct/c"},
@@ -196,7 +196,7 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if err != nil || lock == nil || !claimed.MatchString(filepath.Base(dir)) {
 		t.Fatal(dir, err)
 	}
-	if again, err := lockFolder(dir); err != nil || again != nil {
+	if again, err := lockFolder(dir); !errors.Is(err, errTaken) {
 		t.Error("locked twice: ", again, err)
 	}
 	others := filepath.Join(parent, "parley-of-somebody")
@@ -215,7 +215,7 @@ func TestFolderIsLockedOnce(t *testing.T) {
 		t.Fatal(free, err)
 	}
 	_ = free.Close() // of a folder
-	if gone, err := lockFolder(dir + "x"); err != nil || gone != nil {
+	if gone, err := lockFolder(dir + "x"); !errors.Is(err, errTaken) {
 		t.Error(gone, err)
 	}
 }

@@ -94,7 +94,7 @@ func moveThread(dirs []string) error {
 func (g *Group) startNothing() error {
 	cmd := &exec.Cmd{Path: "/nonexistent/parley", Args: []string{"parley"}}
 	err := g.Start(cmd)
-	if started, is := errors.AsType[*fs.PathError](err); is && started.Op == "fork/exec" && started.Err == syscall.ENOENT { //nolint:errorlint // the system call's own
+	if started, is := errors.AsType[*fs.PathError](err); is && started.Op == "fork/exec" && errors.Is(err, syscall.ENOENT) {
 		return nil
 	}
 	if err == nil {

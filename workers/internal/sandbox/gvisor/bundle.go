@@ -167,7 +167,7 @@ func put(root string, d sandbox.Data, mounts []ociMount) error {
 	if err := os.WriteFile(name, d.Content, 0o600); err != nil {
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
-	if err := os.Chmod(name, 0o444); err != nil { // whatever the umask is
+	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user reads it; the host's others do not get here
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
 	return nil
@@ -199,7 +199,7 @@ func (b *Backend) config(c sandbox.Command, mounts []ociMount) ociConfig {
 	config := ociConfig{
 		Version: "1.0.2",
 		Process: ociProcess{
-			User: ociUser{user, user}, Args: c.Args, Env: c.Env, Cwd: sandbox.WorkDir, NoNewPrivileges: true, OOMScoreAdj: worstFirst,
+			User: ociUser{user, user}, Args: withoutHome(c), Env: c.Env, Cwd: sandbox.WorkDir, NoNewPrivileges: true, OOMScoreAdj: worstFirst,
 			Rlimits: []ociRlimit{{"RLIMIT_CORE", 0, 0}, {"RLIMIT_NOFILE", openFiles, openFiles}},
 		},
 		Root:     ociRoot{Path: rootDir, Readonly: true},
@@ -215,4 +215,12 @@ func (b *Backend) config(c sandbox.Command, mounts []ociMount) ociConfig {
 		config.Linux.Namespaces = append(config.Linux.Namespaces, ociNamespace{kind})
 	}
 	return config
+}
+
+// withoutHome is the command without a variable that runsc adds where there is none.
+func withoutHome(c sandbox.Command) []string {
+	if slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
+		return c.Args
+	}
+	return append([]string{"/usr/bin/env", "-u", "HOME", "--"}, c.Args...)
 }

@@ -14,11 +14,11 @@ import (
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // it sets the environment
 	needRunsc(t)
-	sandboxtest.Conformance(t, func(t testing.TB) sandbox.Backend {
-		t.Helper()
+	sandboxtest.Conformance(t, func(tb testing.TB) sandbox.Backend {
+		tb.Helper()
 		b, err := gvisor.Open(gvisor.Config{})
 		if err != nil {
-			t.Fatalf("opening the backend: %v", err)
+			tb.Fatalf("opening the backend: %v", err)
 		}
 		return b
 	})

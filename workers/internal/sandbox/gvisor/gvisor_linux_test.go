@@ -129,17 +129,19 @@ func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root: the other tests run without its rights already")
 	}
-	folder, err := os.MkdirTemp("", "parley-test-nobody-") // t.TempDir lies in a folder that others may not enter
+	folder, err := os.MkdirTemp("", "parley-test-nobody-") //nolint:usetesting // t.TempDir lies in a folder that others may not enter
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	self := filepath.Join(folder, "test")
-	program, err := os.ReadFile(os.Args[0])
-	if err == nil {
-		err = errors.Join(os.WriteFile(self, program, 0o755), os.Chmod(self, 0o755), os.Chown(folder, nobody, nobody)) //nolint:gosec // nobody runs it
-	}
+	program, err := os.Open(os.Args[0])
 	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = program.Close() }() // of what is read
+	writeProgram(t, self, program)
+	if err := os.Chown(folder, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
 	again := exec.CommandContext(t.Context(), self, "-test.run=^TestWithoutCgroups$", "-test.v")
@@ -149,6 +151,17 @@ func TestNotRoot(t *testing.T) {
 	said, err := again.CombinedOutput()
 	if err != nil || !strings.Contains(string(said), "--- PASS: TestWithoutCgroups") {
 		t.Errorf("as nobody: %v\n%s", err, said)
+	}
+}
+
+// writeProgram has another process write a program: one that this process has open for writing, if only in a child that a parallel
+// test is about to start, cannot be run.
+func writeProgram(t *testing.T, path string, content io.Reader) {
+	t.Helper()
+	write := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat > "$0" && chmod 755 "$0"`, path)
+	write.Stdin = content
+	if said, err := write.CombinedOutput(); err != nil {
+		t.Fatalf("writing a program: %v: %s", err, said)
 	}
 }
 
@@ -168,9 +181,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(folder, name)
 			if c.script != "" {
-				if err := os.WriteFile(path, []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil { //nolint:gosec // it is run
-					t.Fatal(err)
-				}
+				writeProgram(t, path, strings.NewReader("#!/bin/sh\n"+c.script+"\n"))
 			}
 			b, err := open(Config{Runsc: path, Folder: t.TempDir()}, nil, errors.New("none"))
 			if err == nil {

@@ -33,6 +33,9 @@ const (
 	actAbsent = "SCMP_ACT_TRACE"
 )
 
+// alias is what versions of runsc before 2023 call a system call. Names that a version does not know it leaves out.
+var alias = map[string]string{"pselect6": "pselect"}
+
 // newFilter renders the rules that all backends have. Calls without conditions are one entry, which runsc makes a search tree of;
 // it asks the entries in their order.
 func newFilter() (*filter, error) {
@@ -48,6 +51,9 @@ func newFilter() (*filter, error) {
 			others = append(others, filterCall{Names: []string{r.Name}, Action: actAbsent})
 		case len(r.Conditions) == 0:
 			allowed.Names = append(allowed.Names, r.Name)
+			if other, is := alias[r.Name]; is {
+				allowed.Names = append(allowed.Names, other)
+			}
 		default:
 			others = append(others, filterCall{Names: []string{r.Name}, Action: actAllow, Args: conditions(r.Conditions)})
 		}

@@ -11,3 +11,5 @@ func attributes() *syscall.SysProcAttr { return nil }
 
 // keepDescriptors fails: gVisor runs on Linux.
 func keepDescriptors() error { return errors.New("it runs on Linux alone") }
+
+func mayNamespace() bool { return false }

@@ -18,7 +18,7 @@ type tool struct {
 	path    string
 	unshare string
 	options []string // what this version is told in each run
-	root    bool     // it runs with root's rights
+	root    bool     // it may make namespaces without one of users
 }
 
 // option finds the names of options, and the text of each, in what runsc says about itself.
@@ -53,7 +53,7 @@ func findTool(path string) (t tool, err error) {
 	if len(known) == 0 {
 		return t, fmt.Errorf("%s does not say what options it has (%w): %s", t.path, err, bytes.TrimSpace(said[:min(len(said), 200)]))
 	}
-	t.root = os.Geteuid() == 0
+	t.root = mayNamespace()
 	t.options, err = choose(known, t.root)
 	return t, err
 }
@@ -76,23 +76,27 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		options = append(options, "-rootless")
 	}
 	for _, o := range options {
-		name, _, _ := strings.Cut(strings.TrimPrefix(o, "-"), "=")
-		if _, is := known[name]; !is {
-			return nil, fmt.Errorf("this runsc has no option -%s: it is older than 2022-12, or not gVisor's", name)
+		if _, is := known[optionName(o)]; !is {
+			return nil, fmt.Errorf("this runsc has no option -%s: it is older than 2022-12, or not gVisor's", optionName(o))
 		}
 	}
-	for name, value := range map[string]string{
-		"directfs":           "false",     // the sentry opens nothing of the host's; the gofer does
-		"host-uds":           "none",      // already so where it is not said, as are the next
-		"host-fifo":          "none",      //
-		"file-access-mounts": "exclusive", // what is mounted is read-only: nothing to look for again at each use
-		"host-settings":      "ignore",    // it advises, on standard error
+	for _, o := range []string{
+		"-directfs=false",               // the sentry opens nothing of the host's; the gofer does
+		"-host-uds=none",                // already so where it is not said, as is the next
+		"-host-fifo=none",               //
+		"-file-access-mounts=exclusive", // what is mounted is read-only: nothing to look for again at each use
+		"-host-settings=ignore",         // it advises, on standard error
 	} {
-		if _, is := known[name]; is {
-			options = append(options, "-"+name+"="+value)
+		if _, is := known[optionName(o)]; is {
+			options = append(options, o)
 		}
 	}
 	return options, nil
+}
+
+func optionName(o string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(o, "-"), "=")
+	return name
 }
 
 // command is what starts a sandbox. unshare makes runsc the first process of a PID namespace, with its own view of mounts: newer

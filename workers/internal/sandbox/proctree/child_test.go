@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // again starts this binary in another part.
 func again(what string, n int) *exec.Cmd {
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = []string{asChild + "=" + what + " " + strconv.Itoa(n), "GOMAXPROCS=1", "MARK=" + os.Getenv("MARK")}
 	return cmd
 }
@@ -48,7 +49,7 @@ func spin(most time.Duration) {
 }
 
 func child(what string, n int) {
-	time.AfterFunc(20*time.Second, func() { os.Exit(3) }) // whatever becomes of the test
+	time.AfterFunc(20*time.Second, func() { os.Exit(3) }) //nolint:revive // whatever becomes of the test
 	switch what {
 	case "wait":
 	case "stubborn":

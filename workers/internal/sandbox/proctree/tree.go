@@ -55,7 +55,7 @@ func (t Tree) members(others map[int]process) ([]process, error) {
 		}
 		children[p.parent] = append(children[p.parent], p)
 	}
-	for i := 0; i < len(members); i++ { //nolint:intrange // it grows meanwhile
+	for i := 0; i < len(members); i++ { // it grows meanwhile
 		members = append(members, children[members[i].pid]...)
 		delete(children, members[i].pid) // numbers given again while we read must not make it a circle
 	}

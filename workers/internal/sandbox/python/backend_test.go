@@ -15,13 +15,13 @@ var testLimits = sandbox.Limits{
 }
 
 // newReal is the backend that the service has.
-func newReal(t testing.TB) sandbox.Backend {
-	t.Helper()
+func newReal(tb testing.TB) sandbox.Backend {
+	tb.Helper()
 	b, err := bubblewrap.Open(bubblewrap.Config{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = b.Close() })
+	tb.Cleanup(func() { _ = b.Close() })
 	return b
 }
 
@@ -50,15 +50,15 @@ func TestMain(m *testing.M) {
 }
 
 // run runs a program, of which a sandbox is expected to come.
-func run(t testing.TB, p Program) Outcome {
-	t.Helper()
+func run(tb testing.TB, p Program) Outcome {
+	tb.Helper()
 	s := one()
 	if s.err != nil {
-		t.Fatal(s.err)
+		tb.Fatal(s.err)
 	}
-	o, err := s.interpreter.Run(t.Context(), p)
+	o, err := s.interpreter.Run(tb.Context(), p)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return o
 }

@@ -17,8 +17,7 @@ import (
 // bareBackend is bubblewrap with next to nothing: namespaces, so that a runner that kills all that it sees kills no more
 // than that. It counts and limits nothing. Tests can make its starts fail, and count them.
 type bareBackend struct {
-	dir  string
-	root string
+	dir string
 
 	mu     sync.Mutex
 	boxes  []*bareBox
@@ -36,10 +35,10 @@ type bareBox struct {
 	usage  func() (sandbox.Usage, error)
 }
 
-func newBare(t testing.TB) *bareBackend {
-	t.Helper()
-	b := &bareBackend{dir: t.TempDir(), usage: func() (sandbox.Usage, error) { return sandbox.Usage{}, nil }}
-	t.Cleanup(func() { _ = b.Close() })
+func newBare(tb testing.TB) *bareBackend {
+	tb.Helper()
+	b := &bareBackend{dir: tb.TempDir(), usage: func() (sandbox.Usage, error) { return sandbox.Usage{}, nil }}
+	tb.Cleanup(func() { _ = b.Close() })
 	return b
 }
 
@@ -76,7 +75,8 @@ func (b *bareBackend) Start(_ context.Context, c sandbox.Command) (sandbox.Box, 
 		}
 		args = append(args, "--ro-bind", path, d.Path)
 	}
-	box := &bareBox{cmd: exec.Command("bwrap", append(append(args, "--"), c.Args...)...), errors: &bytes.Buffer{}, done: make(chan struct{}), usage: b.usage}
+	cmd := exec.Command("bwrap", append(append(args, "--"), c.Args...)...) //nolint:noctx // it outlives the start
+	box := &bareBox{cmd: cmd, errors: &bytes.Buffer{}, done: make(chan struct{}), usage: b.usage}
 	in, out, err := box.start()
 	if err != nil {
 		return nil, err

@@ -51,8 +51,8 @@ func BenchmarkRun(b *testing.B) {
 }
 
 // waitReady waits until a sandbox stands ready and has gone to sleep.
-func waitReady(t testing.TB, i *Interpreter) {
-	t.Helper()
+func waitReady(tb testing.TB, i *Interpreter) {
+	tb.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
@@ -63,5 +63,5 @@ func waitReady(t testing.TB, i *Interpreter) {
 			return
 		}
 	}
-	t.Fatal("no sandbox is ready")
+	tb.Fatal("no sandbox is ready")
 }

@@ -115,6 +115,7 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	defer i.ending.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	//nolint:contextcheck // a run has two lives to depend on: the caller's and the interpreter's
 	defer context.AfterFunc(i.ctx, func() { cancel(ErrClosed) })()
 	if b := i.pool.take(); b != nil {
 		outcome, err := i.exchange(ctx, b, p)

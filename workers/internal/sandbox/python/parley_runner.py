@@ -40,8 +40,8 @@ def main():
     """Serves one program; returns the exit status of this process."""
     sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
     send(b"Y")
-    if not select.select([0], [], [], 0)[0]:
-        parley_program.prepare()  # nobody waits yet
+    if not waiting(0):
+        parley_program.prepare()
     order = Order()
     order.receive()
     if order.failed:
@@ -56,15 +56,17 @@ def main():
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     output, errors = os.pipe(), os.pipe()
     gc.freeze()  # what is here by now need not be looked at again, in two processes
+    # A program that signals its parent should not end the one who reports on it. SIGKILL cannot be helped.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGCHLD})
     send(b"B")
     child = os.fork()
     if child == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         parley_program.run(order.code, order.limits, output[1], errors[1], report)
     os.close(output[1])
     os.close(errors[1])
-    ignore_signals()
     watch = Watch(child, output[0], errors[0], wake, order.limits, order.inodes)
     watch.until_ended()
     report.read()
@@ -76,15 +78,11 @@ def main():
     return 0
 
 
-def ignore_signals():
-    """A program that signals its parent should not end the one who reports on it; SIGKILL cannot be helped."""
-    kept = (signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP)
-    for number in range(1, signal.NSIG):
-        if number not in kept and not 31 < number < 35:
-            try:
-                signal.signal(number, signal.SIG_IGN)
-            except (OSError, ValueError):
-                pass
+def waiting(descriptor):
+    """Whether something can be read without waiting for it."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def send(kind, payload=b""):

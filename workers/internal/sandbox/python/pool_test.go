@@ -94,8 +94,11 @@ func TestStartsThatFail(t *testing.T) {
 	if _, err := i.Run(t.Context(), Program{Code: "print(1)"}); !errors.Is(err, failure) {
 		t.Error(err)
 	}
-	<-reported
-	<-reported
+	for range 2 {
+		if err := <-reported; !errors.Is(err, failure) {
+			t.Error(err)
+		}
+	}
 	if missing, wait := i.pool.want(); !missing || wait < 4*backoffFirst || wait > backoffMost {
 		t.Errorf("the next try comes after %v", wait)
 	}

@@ -51,7 +51,8 @@ func (i *Interpreter) probe(path string) error {
 		return err
 	}
 	if outcome.Failed() {
-		return fmt.Errorf("the first program ended with %d %s: %s%s", outcome.ExitCode, outcome.Limit, outcome.Traceback, outcome.Stderr)
+		return fmt.Errorf("the first program ended with %d %s: %s%s%s",
+			outcome.ExitCode, outcome.Limit, outcome.Traceback, outcome.Stderr, complaint(b))
 	}
 	i.limits = limits
 	return i.learn(path, outcome)

@@ -253,30 +253,39 @@ func newReading(l sandbox.Limits, files []File) *reading {
 // read reads to the end of what is said. It calls begin when the program begins, and then end when that has ended or
 // nothing more comes.
 func (r *reading) read(frames *frameReader, begin, end func()) error {
+	defer func() {
+		if r.begun && !r.ended {
+			end()
+		}
+	}()
 	for !r.over {
 		kind, payload, err := frames.next()
-		switch {
-		case err != nil:
-		case kind == frameReady && !r.ready && !r.begun:
-			r.ready = true
-		case kind == frameBegun && !r.begun && !r.ended:
-			r.begun = true
-			begin()
-		case !r.begun && kind != frameEnded && !r.ended:
-			err = errFrame
-		default:
-			before := r.ended
-			err = r.take(kind, payload)
-			if r.begun && r.ended && !before {
-				end()
-			}
-		}
 		if err != nil {
-			if r.begun && !r.ended {
-				end()
-			}
 			return err
 		}
+		if err := r.step(kind, payload, begin, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reading) step(kind byte, payload []byte, begin, end func()) error {
+	switch {
+	case kind == frameReady && !r.ready && !r.begun:
+		r.ready = true
+	case kind == frameBegun && !r.begun && !r.ended:
+		r.begun = true
+		begin()
+	case !r.begun && !r.ended && kind != frameEnded:
+		return errFrame
+	default:
+		running := !r.ended
+		err := r.take(kind, payload)
+		if r.begun && r.ended && running {
+			end()
+		}
+		return err
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ var neighbourProgram string
 func (s *suite) boxes(t *testing.T) {
 	t.Run("two see nothing of each other", s.twoBoxes)
 	t.Run("environment and data", s.environmentAndData)
+	t.Run("as the host sees it", s.seenFromHost)
 	t.Run("the end of a command ends all", s.endOfCommand)
 	t.Run("kill ends all, again and again", s.killEndsAll)
 	t.Run("a talkative command", s.talkative)
@@ -95,7 +96,7 @@ type conversation interface {
 }
 
 // meet lets two neighbours look for each other, and returns what each found.
-func meet(t *testing.T, programs ...conversation) [][]string {
+func meet[C conversation](t *testing.T, programs ...C) [][]string {
 	t.Helper()
 	var readers []*bufio.Reader
 	for _, p := range programs {
@@ -120,6 +121,11 @@ func meet(t *testing.T, programs ...conversation) [][]string {
 
 func (s *suite) environmentAndData(t *testing.T) {
 	const code = `import json, os
+def opened(number):
+    try:
+        return os.fstat(number) and True
+    except OSError:
+        return False
 def changed():
     try:
         open("/given/data.txt", "w")
@@ -129,6 +135,7 @@ def changed():
 print(json.dumps({
     "environment": sorted(f"{k}={v}" for k, v in os.environ.items() if k != "LC_CTYPE"), "data": open("/given/data.txt").read(),
     "changed": changed(), "folder": os.getcwd(), "user": os.getuid(), "work": os.listdir("/work") + os.listdir("/tmp"),
+    "descriptors": [number for number in range(1024) if opened(number)],
 }))`
 	c := sandbox.Command{
 		Args: []string{interpreter, "-I", "-S", "-c", code}, Env: []string{"GIVEN=a b=ä"},
@@ -141,6 +148,7 @@ print(json.dumps({
 		Changed      bool
 		User         int
 		Work         []string
+		Descriptors  []int
 	}
 	text := line(t, bufio.NewReader(box.Stdout()), box)
 	if err := json.Unmarshal([]byte(text), &said); err != nil {
@@ -150,6 +158,9 @@ print(json.dumps({
 	if !slices.Equal(environment, c.Env) {
 		t.Errorf("the environment is %q, not %q", said.Environment, c.Env)
 	}
+	if !slices.Equal(said.Descriptors, []int{0, 1, 2}) {
+		t.Errorf("open descriptors are %v", said.Descriptors)
+	}
 	if said.Data != "content" || said.Changed {
 		t.Errorf("data is %q, changed: %v", said.Data, said.Changed)
 	}
@@ -157,6 +168,50 @@ print(json.dumps({
 		t.Errorf("it runs in %s as %d, and finds %v", said.Folder, said.User, said.Work)
 	}
 	ended(t, box)
+}
+
+// seenFromHost asks the host's kernel what holds a program. Some of it makes no difference to any program as long as the rest holds.
+func (s *suite) seenFromHost(t *testing.T) {
+	if s.brief {
+		t.Log("programs in gVisor are no processes of the host")
+		return
+	}
+	mark := newMark()
+	box := s.start(t, naming(mark)+`import os, sys
+print("ready", flush=True)
+sys.stdin.read()`)
+	line(t, bufio.NewReader(box.Stdout()), box)
+	found := marked(mark)
+	if len(found) != 1 {
+		t.Fatalf("the program's processes are %v", found)
+	}
+	folder := fmt.Sprintf("/proc/%d/", found[0].pid)
+	for _, name := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
+		own, err := os.Readlink("/proc/self/ns/" + name)
+		if err != nil {
+			t.Fatalf("reading a namespace of this process: %v", err)
+		}
+		if its, err := os.Readlink(folder + "ns/" + name); err != nil || its == own {
+			t.Errorf("its namespace %s is the host's: %v", name, err)
+		}
+	}
+	text, err := os.ReadFile(folder + "status")
+	if err != nil {
+		t.Fatalf("reading the program's status: %v", err)
+	}
+	fields := statusOf(string(text))
+	want := map[string]string{"Seccomp": "2", "NoNewPrivs": "1"}
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		want[set] = "0000000000000000"
+	}
+	for name, value := range want {
+		if fields[name] != value {
+			t.Errorf("%s is %s, not %s", name, fields[name], value)
+		}
+	}
+	if strings.HasPrefix(fields["Uid"], "0\t") || strings.HasPrefix(fields["Gid"], "0\t") {
+		t.Errorf("it is root on the host: users %s, groups %s", fields["Uid"], fields["Gid"])
+	}
 }
 
 // lingering is a program that leaves processes which end for nothing but SIGKILL: children, daemons, other programs.

@@ -3,9 +3,13 @@
 package sandboxtest
 
 import (
+	"bufio"
+	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -38,6 +42,98 @@ func TestControls(t *testing.T) { //nolint:paralleltest // sets the environment
 			}
 		})
 	}
+}
+
+// TestControlNeighbours lets the two neighbours look for each other where nothing is between them: they must find everything.
+func TestControlNeighbours(t *testing.T) {
+	t.Parallel()
+	mine, others, folder := newMark(), newMark(), t.TempDir()
+	first := startProgram(t, neighbourProgram, mine, others, folder)
+	second := startProgram(t, neighbourProgram, others, mine, folder)
+	told := meet(t, first, second)
+	for _, found := range told {
+		if want := []string{folder, "abstract socket", "shared memory", "processes"}; !slices.Equal(found, want) {
+			t.Errorf("without sandboxes between them is found %q, not %q", found, want)
+		}
+	}
+	for _, p := range []program{first, second} { // which removes their shared memory
+		_, _ = io.WriteString(p.stdin, "end\n")
+		_, _ = io.ReadAll(p.stdout)
+	}
+}
+
+// TestControlMarks looks for processes that are known to live, as the suite looks for those that must not.
+func TestControlMarks(t *testing.T) {
+	t.Parallel()
+	mark := newMark()
+	p := startProgram(t, lingering(mark)+"sys.stdin.read()\nos.kill(0, signal.SIGKILL)")
+	if said, err := bufio.NewReader(p.stdout).ReadString('\n'); said != "ready\n" {
+		t.Fatalf("the program says %q: %v", said, err)
+	}
+	found := gone(t.Context(), func() []process { return marked(mark) })
+	if len(found) < 7 {
+		t.Errorf("of seven processes are found: %v", found)
+	}
+	below := descendants(os.Getpid(), nil)
+	if !slices.ContainsFunc(below, func(p process) bool { return strings.Contains(p.name, mark) }) {
+		t.Errorf("among the processes of this one is none of the program's: %v", below)
+	}
+	for _, one := range found {
+		if another, err := os.FindProcess(one.pid); err == nil {
+			_ = another.Kill()
+		}
+	}
+}
+
+// TestGeneratedPrograms asks the questions of a storm without a sandbox: their answers must be right.
+func TestGeneratedPrograms(t *testing.T) {
+	t.Parallel()
+	h := &host{canary: "canary"}
+	if !slices.Equal(generateHonest(7, 50), generateHonest(7, 50)) {
+		t.Error("the same seed makes other questions")
+	}
+	if one, other := generateHostile(7, 50, "/x", h), generateHostile(8, 50, "/x", h); one[3].code != generateHostile(7, 50, "/x", h)[3].code ||
+		slices.EqualFunc(one, other, func(a, b excess) bool { return a.code == b.code }) {
+		t.Error("seeds do not tell programs apart")
+	}
+	for _, q := range generateHonest(7, 16) {
+		command := exec.CommandContext(t.Context(), interpreter, "-I", "-S", "-X", "utf8", "-c", q.code)
+		command.Dir = t.TempDir()
+		if output, err := command.Output(); err != nil || string(output) != q.answer {
+			t.Errorf("%s\nprints %q, %v, not %q", q.code, output, err, q.answer)
+		}
+	}
+}
+
+// program is a Python of this host.
+type program struct {
+	stdin  io.WriteCloser
+	stdout io.Reader
+}
+
+func (p program) Stdin() io.WriteCloser { return p.stdin }
+func (p program) Stdout() io.Reader     { return p.stdout }
+
+func startProgram(t *testing.T, code string, args ...string) program {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), interpreter, slices.Concat([]string{"-I", "-S", "-c", code}, args)...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with its children it is ended as a group
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatalf("opening a pipe: %v", err)
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatalf("opening a pipe: %v", err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatalf("starting a program: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		_ = command.Wait() // killed
+	})
+	return program{stdin: stdin, stdout: stdout}
 }
 
 // unisolated makes attempts in a Python of this host.

@@ -59,7 +59,7 @@ type ran struct {
 }
 
 // atOnce is how many programs run at the same time.
-const atOnce = 4
+const atOnce = 6
 
 func (s *suite) limits(t *testing.T) {
 	s.measure(t)

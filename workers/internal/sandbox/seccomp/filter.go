@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"golang.org/x/net/bpf"
 )
@@ -62,9 +63,9 @@ func ruleProgram(r Rule) []bpf.Instruction {
 		answer = bpf.RetConstant{Val: retErrno | r.Errno}
 	}
 	var body []bpf.Instruction
-	for i := len(r.Conditions) - 1; i >= 0; i-- {
+	for _, c := range slices.Backward(r.Conditions) {
 		tail := len(body) + 1 // up to the reload of the number, behind the answer
-		body = append(conditionProgram(r.Conditions[i], tail), body...)
+		body = append(conditionProgram(c, tail), body...)
 	}
 	body = append(body, answer)
 	if len(r.Conditions) > 0 {

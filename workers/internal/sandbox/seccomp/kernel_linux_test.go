@@ -43,8 +43,8 @@ type call struct {
 
 const refused = syscall.EPERM
 
-// notFilter is any answer that the filter does not give.
-const notFilter = syscall.Errno(0xffff)
+// unfiltered is any answer that the filter does not give.
+const unfiltered syscall.Errno = 0xffff
 
 var calls = []call{
 	{"ptrace", unix.SYS_PTRACE, [6]uintptr{wild, wild}, refused},
@@ -131,19 +131,19 @@ var calls = []call{
 	{"fcntl SETLEASE", unix.SYS_FCNTL, [6]uintptr{wild, unix.F_SETLEASE}, refused},
 	{"fcntl NOTIFY", unix.SYS_FCNTL, [6]uintptr{wild, unix.F_NOTIFY}, refused},
 	{"fcntl SETPIPE_SZ", unix.SYS_FCNTL, [6]uintptr{wild, unix.F_SETPIPE_SZ}, refused},
-	{"prctl GET_DUMPABLE", unix.SYS_PRCTL, [6]uintptr{unix.PR_GET_DUMPABLE}, notFilter},
+	{"prctl GET_DUMPABLE", unix.SYS_PRCTL, [6]uintptr{unix.PR_GET_DUMPABLE}, unfiltered},
 	{"prctl SET_MM", unix.SYS_PRCTL, [6]uintptr{unix.PR_SET_MM, wild, 0, 0, wild}, refused},
 	{"prctl SET_PTRACER", unix.SYS_PRCTL, [6]uintptr{unix.PR_SET_PTRACER, wild - 1}, refused},
 	{"madvise DONTNEED", unix.SYS_MADVISE, [6]uintptr{1, 1, unix.MADV_DONTNEED}, syscall.EINVAL},
 	{"madvise MERGEABLE", unix.SYS_MADVISE, [6]uintptr{1, 1, unix.MADV_MERGEABLE}, refused},
-	{"personality, asked for", unix.SYS_PERSONALITY, [6]uintptr{0xffffffff}, notFilter},
+	{"personality, asked for", unix.SYS_PERSONALITY, [6]uintptr{0xffffffff}, unfiltered},
 	{"personality READ_IMPLIES_EXEC", unix.SYS_PERSONALITY, [6]uintptr{0x0400000}, refused},
 	{"prlimit of itself", unix.SYS_PRLIMIT64, [6]uintptr{0, wild}, syscall.EINVAL},
 	{"prlimit of another", unix.SYS_PRLIMIT64, [6]uintptr{1, wild}, refused},
-	{"mknodat of a fifo", unix.SYS_MKNODAT, [6]uintptr{wild, wild, unix.S_IFIFO | 0o600}, notFilter},
+	{"mknodat of a fifo", unix.SYS_MKNODAT, [6]uintptr{wild, wild, unix.S_IFIFO | 0o600}, unfiltered},
 	{"mknodat of a device", unix.SYS_MKNODAT, [6]uintptr{wild, wild, unix.S_IFCHR | 0o600}, refused},
 	{"mknodat of a device, high bits", unix.SYS_MKNODAT, [6]uintptr{wild, wild, 1<<32 | unix.S_IFBLK | 0o600}, refused},
-	{"getpid", unix.SYS_GETPID, [6]uintptr{}, notFilter},
+	{"getpid", unix.SYS_GETPID, [6]uintptr{}, unfiltered},
 }
 
 func (c call) make() syscall.Errno {
@@ -152,7 +152,10 @@ func (c call) make() syscall.Errno {
 	return errno
 }
 
-type answer struct{ Without, With syscall.Errno }
+type answer struct {
+	Without syscall.Errno `json:"without"`
+	With    syscall.Errno `json:"with"`
+}
 
 // install puts the calling thread under the filter.
 func install() error {
@@ -186,7 +189,7 @@ func makeCalls() {
 
 func TestTheKernelAnswersAsTheListSays(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), envCalls+"=1")
 	cmd.Stderr = os.Stderr
 	said, err := cmd.Output()
@@ -200,7 +203,7 @@ func TestTheKernelAnswersAsTheListSays(t *testing.T) {
 	for i, c := range calls {
 		got := answers[i]
 		switch {
-		case c.want == notFilter:
+		case c.want == unfiltered:
 			if got.With != got.Without {
 				t.Errorf("%s: %v, without the filter %v", c.name, got.With, got.Without)
 			}
@@ -230,7 +233,7 @@ func TestX32CallsEndTheProcess(t *testing.T) {
 		t.Skip("this architecture has no second ABI of the same kind")
 	}
 	for _, number := range []uint64{uint64(foreignBit), uint64(foreignBit) | unix.SYS_GETPID, uint64(foreignBit) | 512} {
-		cmd := exec.Command(os.Args[0])
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), envCall+"="+strconv.FormatUint(number, 10))
 		said, err := cmd.CombinedOutput()
 		var exit *exec.ExitError

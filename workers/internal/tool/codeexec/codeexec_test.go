@@ -173,7 +173,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 func TestWhatIsKept(t *testing.T) {
 	t.Parallel()
 	outcome := python.Outcome{
-		Files:   []python.File{{Name: "plot.png", Content: []byte("\x89PNG\r\n\x1a\n")}, {Name: "a.csv", Content: []byte("1")}, {Name: "../up"}, {Name: "a.csv"}, {Name: "new\nline"}},
+		Files:   []python.File{{Name: "plot.png", Content: []byte("\x89PNG\r\n\x1a\n")}, {Name: "a.csv", Content: []byte("1")}, {Name: "../up"}, {Name: "a.csv"}, {Name: "new\nline"}, {Name: "gnp\u202e.exe"}, {Name: strings.Repeat("x", 256)}, {Name: "/abs"}, {Name: "\xff"}, {Name: "a//b"}},
 		Removed: []string{"gone", "never"}, LeftOut: []string{"huge.bin"},
 	}
 	for _, keeps := range []bool{false, true} {
@@ -182,7 +182,7 @@ func TestWhatIsKept(t *testing.T) {
 		if message != "" || got.names() != "plot.png a.csv" || got.Files[0].MIMEType != "image/png" || got.Files[1].MIMEType != "text/csv" || got.Files[1].Bytes != 1 || got.Files[0].ID == "" {
 			t.Errorf("%+v, %s", got, message)
 		}
-		if strings.Join(got.LeftOut, "|") != "huge.bin|../up|a.csv|new\nline" || got.Note == "" {
+		if strings.Join(got.LeftOut, "|") != "huge.bin|../up|a.csv|new\nline|gnp\u202e.exe|"+strings.Repeat("x", 100)+"|/abs|\uFFFD|a//b" || got.Note == "" {
 			t.Errorf("left out %q: %s", got.LeftOut, got.Note)
 		}
 		if removed := strings.Join(files.removed, " "); (removed == "gone") != keeps || !keeps && removed != "" {

@@ -3,12 +3,12 @@ package codeexec
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"parley/shared/domain"
 	"parley/workers/internal/sandbox"
@@ -115,7 +115,7 @@ func (b *Backend) fits(files []domain.File) error {
 	for _, f := range files {
 		switch {
 		case r.clashes(f.Name):
-			return mistake("The folder cannot have all of these files: one is %s, and the name of one is a folder of another's.", strconv.Quote(f.Name))
+			return mistake("The folder cannot have all of these files: %s is one, and the name of one is another's folder.", strconv.Quote(f.Name))
 		case !r.takes(f):
 			return mistake("The files are too much for the folder: it holds %s, in at most %d files.", size(r.mostBytes), r.most)
 		}
@@ -173,8 +173,10 @@ func (r *room) clashes(name string) bool {
 	return r.folders[name]
 }
 
-// keepable reports whether a file may have a name: a plain path below the folder that can be shown and written down.
+// keepable reports whether a file may have a name: a plain path below the folder that can be written down, and shown as
+// what it is.
 func keepable(name string) bool {
-	return name != "" && len(name) <= maxFileName && utf8.ValidString(name) && path.Clean(name) == name && !path.IsAbs(name) &&
-		name != "." && name != ".." && !strings.HasPrefix(name, "../") && !strings.ContainsFunc(name, unicode.IsControl)
+	return fs.ValidPath(name) && name != "." && len(name) <= maxFileName && !strings.ContainsFunc(name, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+	})
 }

@@ -60,9 +60,13 @@ func TestInASandbox(t *testing.T) {
 	if message != "The program used more than 2 s of CPU time." || got.Limit != "cpu" || got.Stdout != "busy\n" || got.names() != "kept" {
 		t.Errorf("%+v, %s", got, message)
 	}
-	got, message = run(false, `{"code":"for n in range(200_000): print(n, 'ü')"}`)
+	got, message = run(false, `{"code":"print('ü 12345\\n' * 200_000)"}`)
 	if message != "" || got.Limit != "output" || got.names() != "stdout.txt" || len(files.made[0].Content) > 1<<20 || len(files.made[0].Content) < 1<<19 || !strings.Contains(got.Note, "Only the first 1 MiB") {
 		t.Errorf("%s; %s, %s: %s", message, got.Limit, got.names(), got.Note)
+	}
+	got, message = run(false, `{"code":"try:\n  import matplotlib.pyplot as plt\nexcept ImportError:\n  open('plot.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n')\nelse:\n  plt.bar([1], [2])\n  plt.savefig('plot.png')"}`)
+	if message != "" || got.names() != "plot.png" || got.Files[0].MIMEType != "image/png" { // once: what is saved is not left open
+		t.Errorf("%+v, %s", got, message)
 	}
 	got, message = run(false, `{"code":"import sys\nsys.exit(3)"}`)
 	if message != "The program ended with exit code 3." {

@@ -21,6 +21,7 @@ listener.listen()
 segment = libc.shmget(key[0], 4096, 0o1666)
 for _ in range(20):
     if os.fork() == 0:
+        os.closerange(0, 3)
         time.sleep(600)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -42,7 +43,7 @@ for pid in range(1, os.getpid() + 200):
         pass
 if seen > 30:  # its own are 21, and what the sandbox has
     found.append("processes")
+print(json.dumps(found), flush=True)
+sys.stdin.readline()
 if segment != -1:
     libc.shmctl(segment, 0, None)
-print(json.dumps(found), flush=True)
-sys.stdin.read()
