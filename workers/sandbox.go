@@ -61,7 +61,7 @@ func findPython() (string, error) {
 	return "", fmt.Errorf("there is no Python at %s", interpreters[0])
 }
 
-func openBackend(kind, path string) (sandbox.Backend, error) { //nolint:ireturn // one of two
+func openBackend(kind, path string) (sandbox.Backend, error) {
 	if kind == config.SandboxGVisor {
 		return gvisor.Open(gvisor.Config{Python: path})
 	}

@@ -54,14 +54,15 @@ type Backend interface {
 	Name() string
 	// Notes says in full sentences what this machine does not give, so that a limit is watched instead of enforced.
 	Notes() []string
-	// Start starts a command in a new sandbox. ctx is of the start alone.
+	// Start starts a command in a new sandbox, as its first process: orphans become its children, and nothing in the sandbox
+	// can kill or stop it. ctx is of the start alone.
 	Start(ctx context.Context, c Command) (Box, error)
 	// Close ends all sandboxes and removes what the backend keeps on the host.
 	Close() error
 }
 
 // Box is a sandbox in which a command runs. Nothing of it outlives Kill, or this process.
-type Box interface {
+type Box interface { //nolint:interfacebloat // a running program has this many sides
 	// Stdin is the command's standard input.
 	Stdin() io.WriteCloser
 	// Stdout is the command's standard output, up to its end.

@@ -211,7 +211,8 @@ func cgroups(c workers.Capability) finding {
 	if c.Ok {
 		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits memory, processes and processor time of a sandbox"}
 	}
-	return finding{State: stateOff, Name: "cgroups", Says: "memory, processes and processor time of a sandbox are watched, not limited by the kernel: " + c.State}
+	const without = "memory, processes and processor time of a sandbox are watched, not limited by the kernel: "
+	return finding{State: stateOff, Name: "cgroups", Says: without + c.State}
 }
 
 func sandboxed(c workers.Capability) finding {

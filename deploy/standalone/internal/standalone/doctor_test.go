@@ -59,9 +59,9 @@ func sound() Doctor {
 	return d
 }
 
-func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) { //nolint:paralleltest // RUNSC is of the whole process
+func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 	t.Setenv("RUNSC", "")
-	for name, c := range map[string]struct {
+	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC is of the whole process
 		machine machine
 		change  func(*Doctor)
 		lines   []string // each is in the table: state, name, beginning or part of what is said
@@ -105,7 +105,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) { //nolint:paralleltest
 			"missing|settings|PORT", "missing|settings|SECRETS_KEY", "ok|postgresql|15.18",
 		}, "required and missing: settings"},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // RUNSC is of the whole process
+		t.Run(name, func(t *testing.T) {
 			d := sound()
 			var table, list bytes.Buffer
 			d.around, d.out = c.machine, &table

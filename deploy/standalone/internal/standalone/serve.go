@@ -39,7 +39,7 @@ func (s *Serve) Run(ctx context.Context) error {
 	defer servers.Close()
 	var group lifecycle.Group
 	group.StopTimeout = 3 * stopTime
-	if err := s.add(&group, servers, log); err != nil {
+	if err := s.add(&group, servers, log); err != nil { //nolint:contextcheck // what it opens gives up by itself
 		return err
 	}
 	return group.Run(ctx)

@@ -84,7 +84,7 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 		return nil, err
 	}
 	metrics := prometheus.NewRegistry()
-	w, err := workers.New(workers.Config{
+	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
 		Runs: u.Runs, Secrets: u.Secrets, Workers: u.Workers, Roles: workers.Roles, OwnPorts: ownPorts(u.Servers, listener.Addr()),
 	}, workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics})
 	if err != nil {

@@ -56,11 +56,11 @@ type bench struct {
 // Run measures floor, cold and warm calls in turn.
 func Run(ctx context.Context, c Config) (*report.Code, error) {
 	b := &bench{Config: c}
-	close, err := b.open(ctx)
+	done, err := b.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer close()
+	defer done()
 	out := &report.Code{Calls: c.Calls, Rounds: c.Rounds, PauseMillis: float64(c.Pause) / 1e6}
 	for round := range c.Rounds {
 		for _, side := range []struct {
@@ -88,7 +88,7 @@ func Run(ctx context.Context, c Config) (*report.Code, error) {
 }
 
 // open makes what the worker looks up of a call: an agent that may run code.
-func (b *bench) open(ctx context.Context) (close func(), err error) {
+func (b *bench) open(ctx context.Context) (done func(), err error) {
 	if b.floor, err = findFloor(); err != nil {
 		return nil, err
 	}

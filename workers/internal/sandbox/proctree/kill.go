@@ -27,8 +27,8 @@ func Kill(pid int) error {
 }
 
 // Kill ends every process of the tree, and returns when none lives: after milliseconds, within a second on a busy machine. That
-// some live after seconds is an error. Whoever started the first process waits for it as ever. The first processes of PID namespaces die first: they take along all in theirs, and
-// what would wait for them lives still.
+// some live after seconds is an error. Whoever started the first process waits for it as ever. The first processes of PID namespaces
+// die first: they take along all in theirs, and what would wait for them lives still.
 func (t Tree) Kill() error {
 	k := killing{tree: t, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
 	defer k.release()
@@ -68,14 +68,16 @@ func (k *killing) round(late bool) (living int, err error) {
 	}
 	settled := true
 	found := make(map[int]process, len(members))
-	var firsts, others []process
+	var firsts int
+	var others []process
 	for _, p := range members {
 		settled = k.hold(p) && settled
 		found[p.pid] = p
 		switch {
 		case p.gone():
 		case k.first[p.pid]:
-			firsts = append(firsts, p)
+			k.signal([]process{p}, syscall.SIGKILL) // at once: while it lives there are ever more of its own to look at
+			firsts++
 		default:
 			others = append(others, p)
 			settled = settled && (p.state == 'T' || p.state == 'D') // D: it starts one that is stopped, and waits for that
@@ -87,12 +89,11 @@ func (k *killing) round(late bool) (living int, err error) {
 			living += k.reap(p)
 		}
 	}
-	living += len(firsts) + len(others)
-	k.signal(firsts, syscall.SIGKILL)
+	living += firsts + len(others)
 	switch {
 	case late || settled && k.settled:
 		k.signal(others, syscall.SIGKILL)
-	case len(firsts) == 0: // else most of the others go by themselves
+	case firsts == 0: // else most of the others go by themselves
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
 	k.settled = settled

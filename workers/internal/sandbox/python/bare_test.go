@@ -88,7 +88,7 @@ func (b *bareBackend) Start(_ context.Context, c sandbox.Command) (sandbox.Box, 
 
 func (x *bareBox) start() (io.WriteCloser, io.Reader, error) {
 	x.cmd.Stderr = x.errors
-	x.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	in, err := x.cmd.StdinPipe()
 	if err != nil {
 		return nil, nil, err
@@ -116,8 +116,12 @@ func (x *bareBox) Usage() (sandbox.Usage, error) { return x.usage() }
 func (x *bareBox) Done() <-chan struct{}         { return x.done }
 
 func (x *bareBox) Kill() {
-	_ = x.cmd.Process.Kill()
-	<-x.done
+	select {
+	case <-x.done:
+	default:
+		_ = syscall.Kill(-x.cmd.Process.Pid, syscall.SIGKILL) // its child too, which else outlives it if it is very young
+		<-x.done
+	}
 }
 
 func (x *bareBox) Complaint() string {

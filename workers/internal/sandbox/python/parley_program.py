@@ -80,7 +80,6 @@ def confine(limits):
         if most != resource.RLIM_INFINITY:
             soft, hard = min(soft, most), min(hard, most)
         resource.setrlimit(number, (soft, hard))
-    os.nice(10)
 
 
 def become_main(source, paths):

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 //go:embed probes/attempt.py
@@ -28,6 +29,10 @@ type attempt struct {
 	needs need
 	// here is set for attempts that are not made in a process of their own.
 	here bool
+	// fatal is set where any signal that ends the attempt is a refusal.
+	fatal bool
+	// ownKernel says why it may succeed where the sandbox has a kernel of its own: it reaches nothing of the host.
+	ownKernel string
 }
 
 // need is what it takes that an attempt succeeds where nothing isolates it.
@@ -65,7 +70,7 @@ func (r result) String() string {
 	}
 }
 
-const sigsys = 31
+const sigsys = int(syscall.SIGSYS)
 
 // escaped says what is wrong with what came of an attempt; nil when it was refused as it must be.
 func (a attempt) escaped(r result) error {
@@ -74,6 +79,10 @@ func (a attempt) escaped(r result) error {
 		return fmt.Errorf("the attempt is broken: %s", r.Broken)
 	case r.Ok:
 		return fmt.Errorf("succeeded: %s", r.Detail)
+	case a.must == "" && a.fatal && r.Signal != 0 && r.Signal != int(syscall.SIGALRM):
+		return nil
+	case r.Errno == "" && r.Refused == "" && r.Signal != sigsys:
+		return fmt.Errorf("it did not come to its end, so it proves nothing: %s", r)
 	case a.must == "":
 		return nil
 	case a.must == "SIGSYS" && r.Signal == sigsys:
@@ -98,7 +107,10 @@ func attemptCode(attempts []attempt) string {
 	for _, a := range attempts {
 		all = append(all, given{Name: a.name, Probe: a.probe, Call: a.call, Args: append([]any{}, a.args...), Here: a.here})
 	}
-	encoded, _ := json.Marshal(all)
+	encoded, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // the arguments are numbers, texts and lists of them
+	}
 	// Encoded, lest the program finds the canary in its own text.
 	text := base64.StdEncoding.EncodeToString(encoded)
 	return "import base64, json\nGIVEN = json.loads(base64.b64decode('" + text + "'))\n" + attemptProgram

@@ -26,7 +26,7 @@ type suite struct {
 
 // Conformance tries all that a sandbox must hold, on the backend that open opens; the suite closes it. The test that calls
 // it is not parallel.
-func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) { //nolint:paralleltest // sets the environment
+func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	t.Helper()
 	if os.Getenv(victimVariable) != "" {
 		beVictim(t, open)
@@ -130,7 +130,14 @@ func (s *suite) mustFail(t *testing.T) {
 			if !ok {
 				t.Fatal("the attempt was not made")
 			}
-			if err := a.escaped(r); err != nil {
+			if s.brief && a.fatal { // such calls never come to the filter: they are none to gVisor
+				a.must = ""
+			}
+			err := a.escaped(r)
+			switch {
+			case err != nil && r.Ok && s.brief && a.ownKernel != "":
+				t.Logf("%v: %s", err, a.ownKernel)
+			case err != nil:
 				t.Error(err)
 			}
 		})

@@ -161,7 +161,10 @@ func aimsOf(tree string, h *host) []excess {
     except OSError:
         pass
 raise SystemExit(1)`, tree)},
-		{name: "removing all", code: "import shutil\nfor name in os.listdir('/'): shutil.rmtree('/' + name, ignore_errors=True)\nraise SystemExit(1)"},
+		{name: "removing all", code: `import shutil
+for name in os.listdir("/"):
+    shutil.rmtree("/" + name, ignore_errors=True)
+raise SystemExit(1)`},
 		{name: "signals to all", code: fmt.Sprintf(`for pid in %s + list(range(1, 300)):
     try:
         pid != os.getpid() and os.kill(pid, signal.SIGTERM)
@@ -174,7 +177,8 @@ for _ in range(60):
     if os.fork() == 0:
         libc = ctypes.CDLL(None)
         for _ in range(20):
-            libc.syscall(random.randrange(0, 460), *[ctypes.c_long(random.choice([0, 1, -1, 4096, 1 << 40, random.getrandbits(60)])) for _ in range(6)])
+            words = [random.choice([0, 1, -1, 4096, 1 << 40, random.getrandbits(60)]) for _ in range(6)]
+            libc.syscall(random.randrange(460), *map(ctypes.c_long, words))
         os._exit(0)
     try:
         os.wait()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -71,7 +72,7 @@ func newHost(t *testing.T) *host {
 func (h *host) keep(t *testing.T, parent string) {
 	t.Helper()
 	folder := filepath.Join(parent, h.canary)
-	if err := os.Mkdir(folder, 0o755); errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+	if err := os.Mkdir(folder, 0o700); errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		t.Logf("no canary in %s: %v", parent, err)
 		return
 	} else if err != nil {
@@ -83,7 +84,7 @@ func (h *host) keep(t *testing.T, parent string) {
 		t.Fatalf("writing a canary: %v", err)
 	}
 	// Folders and files are open to everyone, whatever this process's umask is: only a sandbox keeps them from being read.
-	if err := errors.Join(os.Chmod(folder, 0o777), os.Chmod(file, 0o666)); err != nil {
+	if err := errors.Join(os.Chmod(folder, 0o777), os.Chmod(file, 0o666)); err != nil { //nolint:gosec // G302: that is the point of them
 		t.Fatalf("opening a canary to everyone: %v", err)
 	}
 	h.files, h.folders = append(h.files, file), append(h.folders, folder)
@@ -103,7 +104,7 @@ func (h *host) listen(t *testing.T) {
 		if address[0] == '@' {
 			continue
 		}
-		if err := os.Chmod(listener.Addr().String(), 0o777); err != nil {
+		if err := os.Chmod(listener.Addr().String(), 0o777); err != nil { //nolint:gosec // G302: the same
 			t.Fatalf("opening a socket to everyone: %v", err)
 		}
 	}
@@ -190,14 +191,16 @@ func (h *host) share(t *testing.T) {
 	}
 	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
 	name, _ := unix.BytePtrFromString(h.canary)
-	fd, _, code := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_RDWR, 0o666, 0, 0, 0)
+	address := uintptr(unsafe.Pointer(name)) //nolint:gosec // G103: there is no function for it
+	fd, _, code := unix.Syscall6(unix.SYS_MQ_OPEN, address, unix.O_CREAT|unix.O_RDWR, 0o666, 0, 0, 0)
 	if code != 0 {
 		t.Logf("no message queue on this host: %v", code)
 		return
 	}
 	h.queue = h.canary
 	t.Cleanup(func() {
-		_, _, _ = unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0)
+		_, _, _ = unix.Syscall(unix.SYS_MQ_UNLINK, address, 0, 0)
+		runtime.KeepAlive(name)
 		_ = unix.Close(int(fd))
 	})
 }

@@ -19,7 +19,7 @@ import (
 // tight are the limits that hostile programs meet.
 func tight() sandbox.Limits {
 	return sandbox.Limits{
-		CPU: time.Second, Wall: 3 * time.Second, Memory: 128 << 20, Processes: 32, Files: 16 << 20, FileCount: 2000, Output: 256 << 10,
+		CPU: time.Second, Wall: 2 * time.Second, Memory: 128 << 20, Processes: 32, Files: 16 << 20, FileCount: 2000, Output: 256 << 10,
 	}
 }
 
@@ -46,6 +46,7 @@ type excess struct {
 	// fatal is set where the program ends what would report on it, so that there may be no outcome.
 	fatal bool
 	check func(o python.Outcome, l sandbox.Limits) error
+	slow  []sandbox.Limit // may be named as well by backends whose calls of the kernel take long
 	// brief is set for those that slow backends are tried with as well.
 	brief bool
 }
@@ -59,13 +60,13 @@ type ran struct {
 }
 
 // atOnce is how many programs run at the same time.
-const atOnce = 6
+const atOnce = 8
 
 func (s *suite) limits(t *testing.T) {
 	s.measure(t)
 	honest := s.python(t, roomy())
 	hostile := map[time.Duration]*python.Interpreter{}
-	for _, e := range []excess{{limit: any1(wall)}, {limit: any1(cpu)}} {
+	for _, e := range []excess{{limit: either(wall)}, {limit: either(cpu)}} {
 		hostile[limitsOf(e).Wall] = s.python(t, limitsOf(e))
 	}
 	cases := slices.DeleteFunc(excesses(), func(e excess) bool { return s.brief && !e.brief })
@@ -149,8 +150,12 @@ func (s *suite) verify(t *testing.T, e excess, r ran) {
 	if r.err != nil {
 		t.Fatalf("running the program: %v", r.err)
 	}
-	if !slices.Contains(e.limit, o.Limit) {
-		t.Errorf("the limit is %q, not one of %q", o.Limit, e.limit)
+	allowed := e.limit
+	if s.brief { // where calls of the kernel take long, they are what runs into limits first
+		allowed = slices.Concat(allowed, e.slow)
+	}
+	if !slices.Contains(allowed, o.Limit) {
+		t.Errorf("the limit is %q, not one of %q", o.Limit, allowed)
 	}
 	if o.Failed() == e.fine {
 		t.Errorf("failed: %v", o.Failed())

@@ -25,14 +25,14 @@ const seedVariable = "PARLEY_STORM_SEED"
 // storm runs hostile programs and honest ones at the same time, through one interpreter, with small limits.
 func (s *suite) storm(t *testing.T) {
 	seed := seedOf(t)
-	n, hostileAtOnce, honestAtOnce := 100, 6, 3
+	n, hostileAtOnce, honestAtOnce := 100, 12, 3
 	if s.brief {
-		n, hostileAtOnce, honestAtOnce = 12, 2, 1
+		n, hostileAtOnce, honestAtOnce = 8, 4, 1
 	}
 	t.Logf("%d hostile and %d honest programs, %s=%d repeats them", n, n, seedVariable, seed)
 	s.measure(t)
 	limits := tight()
-	limits.Wall = max(limits.Wall, 5*s.baseline)
+	limits.Wall = max(3*time.Second, 5*s.baseline)
 	in := s.python(t, limits)
 	tree := newTree(t)
 	before := hashes(t, tree)
@@ -91,7 +91,7 @@ func seedOf(t *testing.T) uint64 {
 
 func (s *suite) verifyHostile(t *testing.T, e excess, r ran, wall time.Duration) {
 	t.Helper()
-	// Two of three run beside others: what is awaited is the processors, not the program.
+	// Many run at the same time, so that what is awaited may be the processors.
 	if most := wall + 2*s.grace(); r.took > most {
 		t.Errorf("hostile program %s took %s, and may take %s", e.name, r.took, most)
 	}
@@ -150,7 +150,7 @@ func most(all []time.Duration) time.Duration {
 // newTree makes files of the host that everyone may change, so that only a sandbox keeps them from being changed.
 func newTree(t *testing.T) string {
 	t.Helper()
-	root, err := os.MkdirTemp("/tmp", "parley-tree-")
+	root, err := os.MkdirTemp("/tmp", "parley-tree-") //nolint:usetesting // not where only this user may go
 	if err != nil {
 		t.Fatalf("making a tree of files: %v", err)
 	}
@@ -181,7 +181,7 @@ func hashes(t *testing.T, root string) []string {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := os.ReadFile(path) //nolint:gosec // G122: our own tree, which nobody else may change: that is the test
 		sum := sha256.Sum256(content)
 		found = append(found, d.Name()+" "+hex.EncodeToString(sum[:8]))
 		return err

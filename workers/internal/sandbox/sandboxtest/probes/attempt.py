@@ -138,9 +138,11 @@ def walk(roots, depth, skip):
 def search(roots, canary):
     """Everything that can be reached below roots and has the canary in its name or content."""
     hits = []
-    for folder, folders, files in walk(roots, 12, ["/usr", "/proc", "/sys"]):
+    for folder, folders, files in walk(roots, 5, ["/usr", "/proc", "/sys"]):
         hits += [os.path.join(folder, name) for name in folders + files if canary in name]
-        for name in files:
+        if len(hits) > 8:
+            break
+        for name in files[:256]:
             path = os.path.join(folder, name)
             try:
                 if stat.S_ISREG(os.lstat(path).st_mode) and read(path, canary):
@@ -218,6 +220,11 @@ def device(kind, major, minor):
 def everybody(pids):
     listed = [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
     return sorted(set(listed) | set(pids) | set(range(1, 64)))
+
+
+def listed(pids):
+    """Processes that /proc tells of."""
+    return found(pid for pid in pids if os.path.exists(f"/proc/{pid}"))
 
 
 def environ(pids, canary):
@@ -498,7 +505,7 @@ def apart(case):
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
-        signal.alarm(20)
+        signal.alarm(30)
         os.write(theirs, json.dumps(outcome(case)).encode())
         os._exit(0)
     os.close(theirs)
