@@ -1,6 +1,6 @@
 // Package workers is everything that happens after a job is on the bus: agent workers carry
-// out runs, tool workers their tool calls, and the sweeper repairs what was lost. New and Run
-// are its only exported API; the roles may run in one process or in many.
+// out runs, tool workers their tool calls, and the sweeper repairs what was lost. New and Run,
+// and what the machine can do, are its only exported API; the roles may run in one process or in many.
 package workers
 
 import (
