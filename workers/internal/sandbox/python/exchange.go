@@ -178,6 +178,9 @@ func (e *exchange) kill(limit sandbox.Limit) {
 // end is called when the program has ended, or nothing more comes.
 func (e *exchange) end() {
 	e.took = time.Since(e.started)
+	if !e.ended {
+		e.box.Kill() // it is lost: what it used at last is told once nothing of it lives
+	}
 	usage, err := e.box.Usage()
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)
