@@ -34,7 +34,7 @@ func (w *Workers) Capabilities() []Capability {
 // it. Where a setting makes no sense it says only that.
 func Survey(cfg Config) []Capability {
 	if err := errors.Join(cfg.Runs.Check(), cfg.Workers.Check()); err != nil {
-		return []Capability{{Name: "settings", State: err.Error()}}
+		return []Capability{{Name: "settings", State: strings.ReplaceAll(err.Error(), "\n", "; ")}}
 	}
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
 	once := cfg.Sandbox

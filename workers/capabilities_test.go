@@ -102,8 +102,9 @@ func TestSurveyWithoutSandbox(t *testing.T) {
 func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	cfg := sensible()
-	cfg.SandboxKind = "docker"
-	if list := Survey(cfg); len(list) != 1 || list[0].Name != "settings" || list[0].Ok || !strings.Contains(list[0].State, "SANDBOX") {
+	cfg.SandboxKind, cfg.OrgDispatchWindow = "docker", 0
+	const want = `ORG_DISPATCH_WINDOW must be at least 1, not 0; SANDBOX must be bubblewrap, gvisor or off, not "docker"`
+	if list := Survey(cfg); len(list) != 1 || list[0] != (Capability{Name: "settings", State: want}) {
 		t.Errorf("%+v", list)
 	}
 }

@@ -28,6 +28,7 @@ const secretsKey = "abababababababababababababababababababababababababababababab
 // rig is a database, a bus, a worker on both, and an organization to run for.
 type rig struct {
 	*testing.T
+	work  *workers.Workers
 	store *store.Store
 	bus   *bus.Bus
 	org   string
@@ -40,6 +41,12 @@ type rig struct {
 }
 
 func newRig(t *testing.T, cfg config.Workers) *rig {
+	t.Helper()
+	return newRigOf(t, cfg, workers.Roles...)
+}
+
+// newRigOf has a worker with some of the roles.
+func newRigOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *rig {
 	t.Helper()
 	st, err := store.Open(testkit.Postgres(t), 16)
 	if err != nil {
@@ -63,11 +70,12 @@ func newRig(t *testing.T, cfg config.Workers) *rig {
 	}
 	t.Cleanup(stop)
 	w, err := workers.New(workers.Config{
-		Runs: config.Runs{OrgDispatchWindow: 4}, Secrets: config.Secrets{SecretsKey: secretsKey}, Workers: cfg, Roles: workers.Roles,
+		Runs: config.Runs{OrgDispatchWindow: 4}, Secrets: config.Secrets{SecretsKey: secretsKey}, Workers: cfg, Roles: roles,
 	}, workers.Deps{Store: st, Bus: b, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.work = w
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -99,8 +107,13 @@ func (r *rig) await(runID string) chan domain.Run {
 
 func (r *rig) agent(model string) string {
 	r.Helper()
+	return r.agentWith(model, domain.Tools{})
+}
+
+func (r *rig) agentWith(model string, tools domain.Tools) string {
+	r.Helper()
 	a, err := r.store.CreateAgent(r.Context(), r.org, domain.Agent{
-		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: model,
+		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: model, Tools: tools,
 		AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	})
 	if err != nil {

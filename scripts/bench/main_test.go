@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,6 +93,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 	if f := r.FanOut; f == nil || f.Streams != a.Streams || f.Parley.PerSecond <= 0 || f.Floor.PerSecond <= 0 || f.Parley.P99 <= 0 {
 		t.Errorf("streams: %+v", f)
 	}
+	checkCode(t, a, r)
 	for _, name := range []string{
 		"ingress.pprof", "worker.pprof", "ingress-heap.pprof", "ingress-goroutine.pprof", "ingress-memory.json", "worker-memory.json",
 	} {
@@ -101,6 +103,32 @@ func TestBenchMeasuresEverything(t *testing.T) {
 	}
 	if names := left(t, a); len(names) > 0 {
 		t.Errorf("left behind: %v", names)
+	}
+}
+
+// checkCode looks at what was measured of calls that run code.
+func checkCode(t *testing.T, a *everything, r report.Report) {
+	t.Helper()
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Logf("NOT TESTED: calls that run code: %v", err)
+		return
+	}
+	if r.Code == nil {
+		t.Fatal("calls that run code were not measured")
+	}
+	for name, side := range map[string]report.CodeFigures{report.Floor: r.Code.Floor, "cold": r.Code.Cold, "warm": r.Code.Warm} {
+		if len(side.Rounds) != a.CodeRounds || side.Median.P50 <= 0 || side.Median.P99 < side.Median.P50 {
+			t.Errorf("%s calls that run code: %+v", name, side)
+		}
+	}
+	goals := 0
+	for _, g := range r.Goals {
+		if strings.HasPrefix(g.Measure, "code, ") {
+			goals++
+		}
+	}
+	if goals != 2 {
+		t.Errorf("%d goals of calls that run code: %+v", goals, r.Goals)
 	}
 }
 
@@ -167,6 +195,9 @@ func TestValidate(t *testing.T) {
 		"no waiter":         func(a *everything) { a.Waiters = 0 },
 		"streams below 0":   func(a *everything) { a.Streams = -1 },
 		"no waiting round":  func(a *everything) { a.WaitingRounds = 0 },
+		"no call":           func(a *everything) { a.CodeCalls = 0 },
+		"no code round":     func(a *everything) { a.CodeRounds = 0 },
+		"pause below 0":     func(a *everything) { a.CodePause = -1 },
 		"a foreign profile": func(a *everything) { a.Ingress, a.Worker, a.Profile = "ingress", "worker", "profiles" },
 	}
 	for name, change := range tests {

@@ -109,3 +109,59 @@ func TestPortsOfServers(t *testing.T) {
 		}
 	}
 }
+
+// TestSandboxSettings has each setting at its bounds and just beyond them.
+func TestSandboxSettings(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		set   config.Sandbox
+		wrong string
+	}{
+		"none":                             {config.Sandbox{}, ""},
+		"bubblewrap":                       {config.Sandbox{SandboxKind: "bubblewrap"}, ""},
+		"gvisor":                           {config.Sandbox{SandboxKind: "gvisor"}, ""},
+		"off":                              {config.Sandbox{SandboxKind: "off"}, ""},
+		"another kind":                     {config.Sandbox{SandboxKind: "docker"}, `SANDBOX must be bubblewrap, gvisor or off, not "docker"`},
+		"kinds are in small letters":       {config.Sandbox{SandboxKind: "Off"}, "SANDBOX must be"},
+		"one at a time":                    {config.Sandbox{SandboxConcurrency: 1}, ""},
+		"less than none at a time":         {config.Sandbox{SandboxConcurrency: -1}, "SANDBOX_CONCURRENCY must not be negative: -1"},
+		"as many ready as run":             {config.Sandbox{SandboxWarm: -1}, ""},
+		"fewer ready":                      {config.Sandbox{SandboxWarm: -2}, "SANDBOX_WARM must be at least -1, not -2"},
+		"least CPU":                        {config.Sandbox{SandboxCPU: 100 * time.Millisecond}, ""},
+		"too little CPU":                   {config.Sandbox{SandboxCPU: 99 * time.Millisecond}, "SANDBOX_CPU must be at least 100ms, not 99ms"},
+		"negative CPU":                     {config.Sandbox{SandboxCPU: -time.Second}, "SANDBOX_CPU"},
+		"more CPU than can be used at all": {config.Sandbox{SandboxCPU: day, SandboxWall: time.Second}, ""},
+		"least wall":                       {config.Sandbox{SandboxWall: 100 * time.Millisecond}, ""},
+		"too little wall":                  {config.Sandbox{SandboxWall: 99 * time.Millisecond}, "SANDBOX_WALL must be between 100ms and 10m0s, not 99ms"},
+		"most wall":                        {config.Sandbox{SandboxWall: 10 * time.Minute}, ""},
+		"too much wall":                    {config.Sandbox{SandboxWall: 10*time.Minute + 1}, "SANDBOX_WALL"},
+		"negative wall":                    {config.Sandbox{SandboxWall: -time.Second}, "SANDBOX_WALL"},
+		"least memory":                     {config.Sandbox{SandboxMemory: 64 << 20}, ""},
+		"too little memory":                {config.Sandbox{SandboxMemory: 64<<20 - 1}, "SANDBOX_MEMORY must be at least 67108864, not 67108863"},
+		"negative memory":                  {config.Sandbox{SandboxMemory: -1}, "SANDBOX_MEMORY"},
+		"least processes":                  {config.Sandbox{SandboxProcesses: 8}, ""},
+		"too few processes":                {config.Sandbox{SandboxProcesses: 7}, "SANDBOX_PROCESSES must be at least 8, not 7"},
+		"negative processes":               {config.Sandbox{SandboxProcesses: -8}, "SANDBOX_PROCESSES"},
+		"least files":                      {config.Sandbox{SandboxFiles: 1 << 20}, ""},
+		"too little of files":              {config.Sandbox{SandboxFiles: 1<<20 - 1}, "SANDBOX_FILES must be between 1048576 and 1073741824, not 1048575"},
+		"most files":                       {config.Sandbox{SandboxFiles: 1 << 30}, ""},
+		"too much of files":                {config.Sandbox{SandboxFiles: 1<<30 + 1}, "SANDBOX_FILES"},
+		"negative files":                   {config.Sandbox{SandboxFiles: -1}, "SANDBOX_FILES"},
+		"least output":                     {config.Sandbox{SandboxOutput: 4 << 10}, ""},
+		"too little output":                {config.Sandbox{SandboxOutput: 4<<10 - 1}, "SANDBOX_OUTPUT must be between 4096 and 16777216, not 4095"},
+		"most output":                      {config.Sandbox{SandboxOutput: 16 << 20}, ""},
+		"too much output":                  {config.Sandbox{SandboxOutput: 16<<20 + 1}, "SANDBOX_OUTPUT"},
+		"negative output":                  {config.Sandbox{SandboxOutput: -1}, "SANDBOX_OUTPUT"},
+		"files without limit":              {config.Sandbox{FilesPerOrganization: 0}, ""},
+		"negative files of all":            {config.Sandbox{FilesPerOrganization: -1}, "FILES_PER_ORGANIZATION must not be negative: -1"},
+	} {
+		err := c.set.Check()
+		if (err == nil) != (c.wrong == "") || err != nil && !strings.HasPrefix(err.Error(), c.wrong) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if whole := (config.Workers{Sandbox: c.set}).Check(); (whole == nil) != (err == nil) {
+			t.Errorf("%s: among a worker's settings: %v", name, whole)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 package domain
 
-// File is a file that a tool call of a run has made, kept as long as the run.
+// File is a file that a tool call of a run has made, kept as long as the run, and that as long as its session lives.
 type File struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"` // in the working folder, as in "plot.png" or "out/table.csv"

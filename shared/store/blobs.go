@@ -13,9 +13,6 @@ import (
 	"github.com/lib/pq"
 )
 
-// ErrFilesFull says that a content was not kept because the organization's contents together may not be that large.
-var ErrFilesFull = errors.New("the organization keeps as many bytes as it may")
-
 // chunkSize is how much of a content is sent to and from the database at a time; the schema and what is stored hold it.
 const chunkSize = 1 << 20
 
@@ -26,6 +23,13 @@ var errBlobGone = errors.New("the content went while it was being kept")
 type blob struct {
 	hash    []byte
 	content []byte
+}
+
+// chunk is a part of a content.
+type chunk struct {
+	hash []byte
+	n    int
+	data []byte
 }
 
 // chunks is how many chunks hold so many bytes.
@@ -51,33 +55,32 @@ func hashesOf(blobs []blob) any {
 	return pq.ByteaArray(column(blobs, func(b *blob) []byte { return b.hash }))
 }
 
-// reserveBlobs enters contents, which have an hour from then on to be written and linked to, or fails with ErrFilesFull.
-// most is what the organization's contents may be together, 0 any. Whoever adds to them waits for each other.
-func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []blob, most int64) error {
-	if most > 0 {
-		if err := queueFor(ctx, tx, "blobs "+org); err != nil {
-			return err
+// batches gives the chunks of contents in their order, as many at a time as make up one of the largest: small contents
+// are not worth a transaction each, and large ones are not for one together.
+func batches(blobs []blob) (out [][]chunk) {
+	room := 0
+	for _, b := range blobs {
+		for n := range chunks(int64(len(b.content))) {
+			data := b.content[n*chunkSize : min((n+1)*chunkSize, len(b.content))]
+			if len(data) > room {
+				out, room = append(out, nil), chunkSize
+			}
+			room -= len(data)
+			out[len(out)-1] = append(out[len(out)-1], chunk{b.hash, n, data})
 		}
 	}
-	var added []bool
-	err := tx.SelectContext(ctx, &added, `INSERT INTO blobs AS b (org_id, hash, bytes)
+	return out
+}
+
+// reserveBlobs enters contents, which have an hour from then on to be written and linked to. It reports whether any was not
+// there.
+func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []blob) (added bool, err error) {
+	var news []bool
+	err = tx.SelectContext(ctx, &news, `INSERT INTO blobs AS b (org_id, hash, bytes)
 		SELECT $1, u.hash, u.bytes FROM unnest($2::bytea[], $3::bigint[]) AS u (hash, bytes) ORDER BY u.hash
 		ON CONFLICT (org_id, hash) DO UPDATE SET sweep_after = greatest(b.sweep_after, excluded.sweep_after)
 		RETURNING created_at >= now()`, org, hashesOf(blobs), pq.Array(column(blobs, func(b *blob) int64 { return int64(len(b.content)) })))
-	if err != nil {
-		return err
-	}
-	if most == 0 || !slices.Contains(added, true) {
-		return nil
-	}
-	var total int64
-	if err := tx.GetContext(ctx, &total, `SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1`, org); err != nil {
-		return err
-	}
-	if total > most {
-		return ErrFilesFull
-	}
-	return nil
+	return slices.Contains(news, true), err
 }
 
 // queueFor lets one transaction at a time go on that names the same thing, until it ends.
@@ -86,41 +89,55 @@ func queueFor(ctx context.Context, tx *sqlx.Tx, thing string) error {
 	return err
 }
 
-// fillBlob writes those chunks of a reserved content that are not there yet, each in a transaction of its own. Whoever else
-// keeps the same content writes the same chunks. errBlobGone: the reservation has been removed.
-func (s *Store) fillBlob(ctx context.Context, org string, b blob) error {
-	var there []int
-	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		there = there[:0]
-		return tx.SelectContext(ctx, &there, `SELECT n FROM blob_chunks WHERE org_id = $1 AND hash = $2`, org, b.hash)
-	})
-	if err != nil {
-		return err
-	}
-	for n := range chunks(int64(len(b.content))) {
-		if slices.Contains(there, n) {
-			continue
-		}
-		data := b.content[n*chunkSize : min((n+1)*chunkSize, len(b.content))]
-		if err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error { return addChunk(ctx, tx, org, b.hash, n, data) }); err != nil {
+// fillBlobs writes those chunks of reserved contents that are not there yet, a batch in a transaction. Whoever else keeps
+// the same content writes the same chunks. errBlobGone: a reservation has been removed.
+func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]chunk) error {
+	for _, part := range parts {
+		err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+			hashes := pq.ByteaArray(column(part, func(c *chunk) []byte { return c.hash }))
+			var there []struct {
+				Hash []byte `db:"hash"`
+				N    int    `db:"n"`
+			}
+			if err := tx.SelectContext(ctx, &there, `SELECT hash, n FROM blob_chunks WHERE org_id = $1 AND hash = ANY ($2)`, org, hashes); err != nil {
+				return err
+			}
+			missing := slices.DeleteFunc(slices.Clone(part), func(c chunk) bool {
+				for _, t := range there {
+					if t.N == c.n && slices.Equal(t.Hash, c.hash) {
+						return true
+					}
+				}
+				return false
+			})
+			return addChunks(ctx, tx, org, missing)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addChunk keeps the content's row while it writes, so that no chunk is left of one that is removed.
-func addChunk(ctx context.Context, tx *sqlx.Tx, org string, hash []byte, n int, data []byte) error {
-	var there int
-	err := tx.GetContext(ctx, &there, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = $2 FOR KEY SHARE`, org, hash)
-	if errors.Is(err, sql.ErrNoRows) {
-		return errBlobGone
+// addChunks keeps the contents' rows while it writes, so that no chunk is left of one that is removed.
+func addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []chunk) error {
+	if len(part) == 0 {
+		return nil
 	}
+	hashes := column(part, func(c *chunk) []byte { return c.hash })
+	wanted := slices.CompactFunc(slices.Clone(hashes), slices.Equal) // one content's are beside each other
+	var held []int
+	err := tx.SelectContext(ctx, &held, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash FOR KEY SHARE`, org, pq.ByteaArray(wanted))
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO blob_chunks (org_id, hash, n, data) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
-		org, hash, n, data)
+	if len(held) < len(wanted) {
+		return errBlobGone
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO blob_chunks (org_id, hash, n, data)
+		SELECT $1, u.hash, u.n, u.data FROM unnest($2::bytea[], $3::int[], $4::bytea[]) AS u (hash, n, data) ORDER BY u.hash, u.n ON CONFLICT DO NOTHING`,
+		org, pq.ByteaArray(hashes), pq.Array(column(part, func(c *chunk) int { return c.n })),
+		pq.ByteaArray(column(part, func(c *chunk) []byte { return c.data })))
 	return err
 }
 
@@ -159,11 +176,11 @@ func holdBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []blob, other
 }
 
 // removeUnlinkedBlobs removes those contents that nothing links to any more.
-func removeUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []textOf) error {
+func removeUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []contentOf) error {
 	if len(contents) == 0 {
 		return nil
 	}
-	orgs, hashes := textColumns(contents)
+	orgs, hashes := columnsOf(contents)
 	_, err := tx.ExecContext(ctx, `SELECT remove_unlinked_blobs($1, $2)`, orgs, hashes)
 	return err
 }
@@ -172,34 +189,7 @@ func removeUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []textOf) er
 // again in a day. It reports how many it has looked at. Contents mostly go with the last link to them; this finds
 // those that were never linked to, because whoever kept them died on the way.
 func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
-	var due, locked []textOf
-	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM blobs_to_sweep($1)`, limit); err != nil {
-		return 0, fmt.Errorf("looking for contents: %w", err)
-	}
-	if len(due) == 0 {
-		return 0, nil
-	}
-	err := s.within(ctx, column(due, func(t *textOf) string { return t.OrganizationID }), func(tx *sqlx.Tx) error {
-		locked = locked[:0]
-		orgs, hashes := textColumns(due)
-		err := tx.SelectContext(ctx, &locked, `SELECT b.org_id, b.hash FROM blobs b JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
-			ON b.org_id = u.org_id AND b.hash = u.hash
-			WHERE b.sweep_after <= now() ORDER BY b.org_id, b.hash FOR UPDATE OF b SKIP LOCKED`, orgs, hashes)
-		if err != nil {
-			return err
-		}
-		orgs, hashes = textColumns(locked)
-		_, err = tx.ExecContext(ctx, `UPDATE blobs b SET sweep_after = now() + interval '1 day'
-			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE b.org_id = u.org_id AND b.hash = u.hash`, orgs, hashes)
-		if err != nil {
-			return err
-		}
-		return removeUnlinkedBlobs(ctx, tx, locked)
-	})
-	if err != nil {
-		return 0, fmt.Errorf("pruning contents: %w", err)
-	}
-	return len(locked), nil
+	return s.prune(ctx, "blobs", limit, removeUnlinkedBlobs)
 }
 
 // pieceSize is how much of a content is read and held at a time, an even part of a chunk: many who read slowly hold as many.

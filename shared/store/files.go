@@ -16,6 +16,17 @@ import (
 	"parley/shared/id"
 )
 
+// ErrFilesFull says that files were not kept because their organization may not keep that much, or their session that many.
+var ErrFilesFull = errors.New("as many files are kept as may be")
+
+const (
+	// fileCost is what a file counts for beside the bytes of its content: the database has about as much of it, also when
+	// it is empty, another's content, or a name that was removed.
+	fileCost = 4096
+	// namesMost is how many names a session's folder has.
+	namesMost = 1000
+)
+
 // NewFile is a file to keep.
 type NewFile struct {
 	Name     string
@@ -29,11 +40,11 @@ const keepTries = 32
 
 // KeepFiles keeps what a call has made and notes the names that it has removed, in place of what an earlier attempt
 // at the same call has kept, all or nothing; what both have made has the same ids. It gives the files made, in their
-// order. ErrFilesFull: the organization's contents would be more than most bytes together; 0 is no limit. false: the
-// run was taken from the worker and nothing was written.
+// order. ErrFilesFull: the organization's files would cost more than most bytes together, 0 is no limit, or the session
+// would have too many names. false: the run was taken from the worker and nothing was written.
 //
-// Contents are written before the run's row is locked: its lease must not wait for them to be renewed. What is
-// written in vain is removed at once, or swept when the worker dies.
+// Large contents are written while the run's row is not locked: its lease must not wait for them to be renewed. What
+// is written in vain is removed at once, or swept when the worker dies.
 func (s *Store) KeepFiles(ctx context.Context, held Held, callID string, made []NewFile, removed []string, most int64) (
 	files []domain.File, kept bool, err error,
 ) {
@@ -106,16 +117,21 @@ func fileRows(held Held, callID string, made []NewFile, contents []blob, removed
 
 // writeAndLink is one try at keeping a call's files; errBlobGone asks for another.
 func (s *Store) writeAndLink(ctx context.Context, held Held, callID string, blobs []blob, rows []fileRow, most int64) (bool, error) {
-	if len(blobs) > 0 {
+	parts := batches(blobs)
+	if len(rows) > 0 {
 		kept, err := s.underFence(ctx, held, func(tx *sqlx.Tx, _ time.Time) error {
-			return reserveBlobs(ctx, tx, held.OrganizationID, blobs, most)
+			err := enterFiles(ctx, tx, held, callID, blobs, rows, most)
+			if err == nil && len(parts) == 1 {
+				err = addChunks(ctx, tx, held.OrganizationID, parts[0])
+			}
+			return err
 		})
 		if err != nil || !kept {
 			return false, err
 		}
 	}
-	for _, b := range blobs {
-		if err := s.fillBlob(ctx, held.OrganizationID, b); err != nil {
+	if len(parts) > 1 {
+		if err := s.fillBlobs(ctx, held.OrganizationID, parts); err != nil {
 			return false, err
 		}
 	}
@@ -126,12 +142,72 @@ func (s *Store) writeAndLink(ctx context.Context, held Held, callID string, blob
 		return kept, err
 	}
 	return false, s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		return removeUnlinkedBlobs(ctx, tx, textsOf(held.OrganizationID, column(blobs, func(b *blob) []byte { return b.hash })))
+		return removeUnlinkedBlobs(ctx, tx, contentsOf(held.OrganizationID, column(blobs, func(b *blob) []byte { return b.hash })))
 	})
 }
 
-func textsOf(org string, hashes [][]byte) []textOf {
-	return column(hashes, func(h *[]byte) textOf { return textOf{OrganizationID: org, Hash: *h} })
+func contentsOf(org string, hashes [][]byte) []contentOf {
+	return column(hashes, func(h *[]byte) contentOf { return contentOf{OrganizationID: org, Hash: *h} })
+}
+
+// enterFiles reserves the contents of a call's files, or fails with ErrFilesFull. Whoever adds to an organization's contents
+// waits for each other; files count once they are linked to them, so calls at once may keep some more.
+func enterFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string, blobs []blob, rows []fileRow, most int64) error {
+	if most > 0 {
+		if err := queueFor(ctx, tx, "blobs "+held.OrganizationID); err != nil {
+			return err
+		}
+	}
+	if err := checkNames(ctx, tx, held, callID, rows); err != nil {
+		return err
+	}
+	added, err := reserveBlobs(ctx, tx, held.OrganizationID, blobs)
+	if err != nil || most == 0 {
+		return err
+	}
+	var now struct {
+		Cost int64 `db:"cost"`
+		Own  int   `db:"own"`
+	}
+	err = tx.GetContext(ctx, &now, `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
+		+ $4 * (SELECT count(*) FROM files WHERE org_id = $1) AS cost,
+		(SELECT count(*) FROM files WHERE run_id = $2 AND call_id = $3 AND org_id = $1) AS own`, held.OrganizationID, held.RunID, callID, fileCost)
+	if err != nil {
+		return err
+	}
+	more := len(rows) - now.Own // those go when these come
+	if (added || more > 0) && now.Cost+int64(more)*fileCost > most {
+		return ErrFilesFull
+	}
+	return nil
+}
+
+// checkNames fails with ErrFilesFull when a call would add names to a session that then has too many.
+func checkNames(ctx context.Context, tx *sqlx.Tx, held Held, callID string, rows []fileRow) error {
+	found, err := liveFiles(ctx, tx, held, callID)
+	if err != nil {
+		return err
+	}
+	names := make(map[string]bool, len(found)+len(rows))
+	for _, f := range found {
+		names[f.Name] = true
+	}
+	before := len(names)
+	for _, r := range rows {
+		if r.Hash != nil {
+			names[r.Name] = true
+		}
+	}
+	added := len(names) > before
+	for _, r := range rows {
+		if r.Hash == nil {
+			delete(names, r.Name)
+		}
+	}
+	if added && len(names) > namesMost {
+		return ErrFilesFull
+	}
+	return nil
 }
 
 // linkFiles puts a call's files in place of those that it had. The same call made twice at once leaves those of one.
@@ -156,7 +232,7 @@ func linkFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string, blobs
 	if err := insertFiles(ctx, tx, held, callID, rows); err != nil {
 		return err
 	}
-	return removeUnlinkedBlobs(ctx, tx, textsOf(held.OrganizationID, others))
+	return removeUnlinkedBlobs(ctx, tx, contentsOf(held.OrganizationID, others))
 }
 
 // insertFiles enters a call's files in the order of their names, and says when in rows.
@@ -189,30 +265,40 @@ func insertFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string, row
 }
 
 // SessionFiles gives the newest file of each name that the calls of a run's session have left, but for those of this call,
-// in the order of their names: what the call finds, however often it is made. false: the run was taken from the worker.
-//
-// Each name's newest file is looked up by itself, for a folder is small and the calls that wrote to it may be many. Without
-// statistics the planner thinks the opposite, and would read and sort all of them for each name.
+// in the order of their names: what the call finds, however often it is made. Of more than a session may have the newest
+// are given. false: the run was taken from the worker.
 func (s *Store) SessionFiles(ctx context.Context, held Held, callID string) ([]domain.File, bool, error) {
-	const newest = `SELECT f.* FROM files f WHERE f.session_ref = s.ref AND f.org_id = $2 AND (f.run_id, f.call_id) <> ($1, $3)`
 	var rows []fileRow
-	kept, err := s.underFence(ctx, held, func(tx *sqlx.Tx, _ time.Time) error {
-		_, err := tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
-		if err != nil {
-			return err
-		}
-		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, `WITH RECURSIVE newest AS (
-			  SELECT s.ref, n.* FROM (SELECT o.session_ref AS ref FROM open_runs o WHERE o.run_id = $1 AND o.org_id = $2) s
-			  CROSS JOIN LATERAL (`+newest+` ORDER BY f.name, f.seq DESC LIMIT 1) n
-			  UNION ALL
-			  SELECT s.ref, n.* FROM newest s CROSS JOIN LATERAL (`+newest+` AND f.name > s.name ORDER BY f.name, f.seq DESC LIMIT 1) n
-			) SELECT `+fileColumns+` FROM newest WHERE hash IS NOT NULL ORDER BY name`, held.RunID, held.OrganizationID, callID)
+	kept, err := s.underFence(ctx, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
+		rows, err = liveFiles(ctx, tx, held, callID)
+		return err
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("reading session's files: %w", err)
 	}
 	return column(rows, (*fileRow).file), kept, nil
+}
+
+// liveFiles is what SessionFiles gives.
+//
+// Each name's newest file is looked up by itself, for a folder is small and the calls that wrote to it may be many. Without
+// statistics the planner thinks the opposite, and would read and sort all of them for each name.
+func liveFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string) (rows []fileRow, err error) {
+	const newest = `SELECT f.* FROM files f WHERE f.session_ref = s.ref AND f.org_id = $2 AND (f.run_id, f.call_id) <> ($1, $3)`
+	if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)`); err != nil {
+		return nil, err
+	}
+	err = tx.SelectContext(ctx, &rows, `WITH RECURSIVE newest AS (
+		  SELECT s.ref, n.* FROM (SELECT o.session_ref AS ref FROM open_runs o WHERE o.run_id = $1 AND o.org_id = $2) s
+		  CROSS JOIN LATERAL (`+newest+` ORDER BY f.name, f.seq DESC LIMIT 1) n
+		  UNION ALL
+		  SELECT s.ref, n.* FROM newest s CROSS JOIN LATERAL (`+newest+` AND f.name > s.name ORDER BY f.name, f.seq DESC LIMIT 1) n
+		) SELECT `+fileColumns+` FROM (SELECT * FROM newest WHERE hash IS NOT NULL ORDER BY seq DESC LIMIT $4) n ORDER BY name`,
+		held.RunID, held.OrganizationID, callID, namesMost)
+	if err == nil { // the transaction may go on with other statements
+		_, err = tx.ExecContext(ctx, `SET LOCAL enable_sort TO DEFAULT; SET LOCAL enable_bitmapscan TO DEFAULT`)
+	}
+	return rows, err
 }
 
 // FileByID gives a file of an organization's runs; not_found when there is none of this id. Whether its run is still to be
@@ -246,9 +332,32 @@ func (s *Store) OpenFile(ctx context.Context, org, id string) (domain.File, io.R
 	return row.file(), s.openBlob(ctx, org, row.Hash, row.Bytes), nil
 }
 
+// SmallFile is how many bytes a file may have for FileContents: those of a chunk.
+const SmallFile = chunkSize
+
+// FileContents gives the contents of an organization's small files in their order, in one statement; not_found when one is
+// not there, or is not small.
+func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][]byte, error) {
+	var out [][]byte
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		out = out[:0]
+		return tx.SelectContext(ctx, &out, `SELECT coalesce(c.data, '') FROM unnest($2::text[]) WITH ORDINALITY AS u (id, n)
+			JOIN files f ON f.id = u.id AND f.org_id = $1 AND f.hash IS NOT NULL
+			LEFT JOIN blob_chunks c ON c.org_id = f.org_id AND c.hash = f.hash AND c.n = 0
+			WHERE length(coalesce(c.data, '')) = f.bytes ORDER BY u.n`, org, pq.Array(ids))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading contents: %w", err)
+	}
+	if len(out) != len(ids) {
+		return nil, notFound()
+	}
+	return out, nil
+}
+
 // forgetFiles removes what runs have made; a content goes with the last link to it.
 func forgetFiles(ctx context.Context, tx *sqlx.Tx, runs []string) error {
-	var gone, contents []textOf
+	var gone, contents []contentOf
 	if err := tx.SelectContext(ctx, &gone, `DELETE FROM files WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
 		return err
 	}

@@ -282,9 +282,11 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	}
 }
 
-// What an organization may keep is counted in contents: the same twice is once, whatever is kept at the same time.
+// What an organization may keep is counted in bytes of contents, the same twice is once, and 4 KiB for each file, whatever is
+// in it and whatever is kept at the same time.
 func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	t.Parallel()
+	const row = 4096
 	a := newBench(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	held := a.begun()
@@ -295,28 +297,33 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 		}
 	}
 	b.make(b.begun(), "c", made("x", strings.Repeat("b", 100)))
-	if kept, err := keep(10, "c1", made("a", "12345"), made("b", "12345"), made("c", "abcde"))(); err != nil || !kept {
-		t.Fatalf("10 of 10 bytes: %v, %v", kept, err)
+	if kept, err := keep(10+4*row, "c1", made("a", "12345"), made("b", "12345"), made("c", "abcde"))(); err != nil || !kept {
+		t.Fatalf("10 bytes in 4 files, one of them removed: %v, %v", kept, err)
 	}
-	for what, files := range map[string][]store.NewFile{"one more": {made("d", "x")}, "one more among others": {made("d", "x"), made("a", "12345")}} {
-		if kept, err := keep(10, "c2", files...)(); kept || !errors.Is(err, store.ErrFilesFull) {
+	for what, try := range map[string]func() (bool, error){
+		"a byte more": keep(10+6*row, "c2", made("d", "x")), "a byte more among others": keep(10+7*row, "c2", made("d", "x"), made("a", "12345")),
+		"a file of what is there": keep(9+6*row, "c2", made("e", "abcde")), "an empty file": keep(9+6*row, "c2", made("f", "")), "a removed one": keep(9+5*row, "c2"),
+		"a file more of the call": keep(9+5*row, "c1", made("a", "12345"), made("b", "12345"), made("c", "abcde"), made("d", "abcde")),
+		"another content of it":   keep(14+2*row, "c1", made("a", "54321")),
+	} {
+		if kept, err := try(); kept || !errors.Is(err, store.ErrFilesFull) {
 			t.Errorf("%s: %v, %v", what, kept, err)
 		}
 		a.wantStored(what, "3 contents 3 chunks 5 files") // of both organizations
 	}
-	for what, try := range map[string]func() (bool, error){
-		"what is there": keep(10, "c2", made("e", "abcde")), "nothing": keep(10, "c3"), "an empty file": keep(10, "c4", made("f", "")),
-		"a lower bound, and nothing new": keep(3, "c1", made("a", "12345"), made("c", "abcde")), "without a bound": keep(0, "c5", made("g", "xyz")),
+	for n, try := range []func() (bool, error){
+		keep(10+6*row, "c2", made("e", "abcde")), keep(10+8*row, "c4", made("f", "")), keep(3, "c1", made("a", "12345"), made("c", "abcde")), keep(0, "c5", made("g", "xyz")),
 	} {
 		if kept, err := try(); err != nil || !kept {
-			t.Errorf("%s: %v, %v", what, kept, err)
+			t.Errorf("what there is room for, or is nothing more, or without a bound, %d: %v, %v", n, kept, err)
 		}
 	}
 	var tries []func() (bool, error)
 	refused := 0
-	for n := range 12 {
+	for n := range 12 { // of bytes that others are about to keep each knows; of rows only when they are there
 		tries = append(tries, func() (bool, error) {
-			kept, err := keep(13+5*4, fmt.Sprint("r", n), made("n", fmt.Sprintf("%05d", n)))()
+			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
+			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()
 			if errors.Is(err, store.ErrFilesFull) {
 				err = nil
 			}
@@ -328,8 +335,106 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 			refused++
 		}
 	}
-	if n := a.text(`SELECT sum(bytes)::text FROM blobs WHERE org_id = $1`, a.org); n != "33" || refused != 8 {
+	if n := a.text(`SELECT sum(bytes)::text FROM blobs WHERE org_id = $1`, a.org); n != "800013" || refused != 8 {
 		t.Errorf("%s bytes are kept, %d were refused", n, refused)
+	}
+}
+
+// A session has at most a thousand names. More are not added, until some are removed; what there is may change.
+func TestASessionsNamesAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c := b.inSession("s")
+	var files []store.NewFile
+	for n := range 999 {
+		files = append(files, made(fmt.Sprintf("%03d", n), ""))
+	}
+	b.make(c.Held(), "c1", files...)
+	b.make(c.Held(), "c2", made("000", "new"))
+	keep := func(call string, removed []string, made ...store.NewFile) error {
+		_, kept, err := b.s.KeepFiles(t.Context(), c.Held(), call, made, removed, 0)
+		if kept == (err != nil) {
+			t.Errorf("%v, %v", kept, err)
+		}
+		return err
+	}
+	for _, full := range []error{
+		keep("c3", nil, made("a", ""), made("b", "")), keep("c3", []string{"never was"}, made("a", ""), made("b", ""), made("001", "")),
+		keep("c1", nil, append(files, made("a", ""), made("b", ""))...),
+	} {
+		if !errors.Is(full, store.ErrFilesFull) {
+			t.Errorf("1001 names: %v", full)
+		}
+	}
+	b.must(keep("c3", nil, made("a", "")))
+	b.must(keep("c4", nil, made("a", "1"), made("001", "1")))
+	b.must(keep("c5", []string{"002"}, made("b", "")))
+	if err := keep("c6", nil, made("002", "")); !errors.Is(err, store.ErrFilesFull) {
+		t.Errorf("1001 names: %v", err)
+	}
+	b.must(keep("c6", []string{"003", "004"}))
+	b.must(keep("c7", nil, made("c", "")))
+
+	// Names that were removed are there again when the runs that have removed them go: the newest are given.
+	b.exec(`DELETE FROM files WHERE hash IS NULL`)
+	found, _, err := b.s.SessionFiles(t.Context(), c.Held(), "c8")
+	if err != nil || len(found) != 1000 || found[0].Name != "000" || found[1].Name != "001" || found[2].Name != "004" || found[999].Name != "c" {
+		t.Errorf("%d files, %v", len(found), err)
+	}
+	b.must(keep("c8", nil, made("b", "")))
+}
+
+// What is small is read in one statement, in any order, and the same twice.
+func TestReadingSmallFilesTogether(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	whole := store.NewFile{Name: "whole", Content: noise(store.SmallFile, 1)}
+	out := b.make(held, "c", made("a", "A"), made("empty", ""), whole, store.NewFile{Name: "large", Content: noise(store.SmallFile+1, 1)})
+	got, err := b.s.FileContents(t.Context(), b.org, []string{out[2].ID, out[0].ID, out[1].ID, out[0].ID})
+	if err != nil || len(got) != 4 || !bytes.Equal(got[0], whole.Content) || string(got[1]) != "A" || len(got[2]) != 0 || string(got[3]) != "A" {
+		t.Errorf("%d contents, %v", len(got), err)
+	}
+	if got, err := b.s.FileContents(t.Context(), b.org, nil); err != nil || len(got) != 0 {
+		t.Errorf("of none: %v, %v", got, err)
+	}
+	for what, ids := range map[string][]string{"large": {out[0].ID, out[3].ID}, "missing": {out[0].ID, id.New(id.File)}} {
+		_, err := b.s.FileContents(t.Context(), b.org, ids)
+		t.Log(what)
+		wantCode(t, err, apierr.NotFound)
+	}
+	_, err = b.s.FileContents(t.Context(), "org_other", []string{out[0].ID})
+	wantCode(t, err, apierr.NotFound)
+	b.exec(`DELETE FROM blob_chunks`)
+	_, err = b.s.FileContents(t.Context(), b.org, []string{out[0].ID})
+	wantCode(t, err, apierr.NotFound)
+}
+
+// A hundred small files take no more transactions than one, a large one takes one for each chunk.
+func TestSmallContentsAreWrittenTogether(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.begun()
+	transactions := func(call string, files ...store.NewFile) string {
+		b.make(held, call, files...)
+		return b.text(`SELECT count(DISTINCT c.xmin::text)::text FROM blob_chunks c JOIN files f USING (org_id, hash) WHERE call_id = $1`, call)
+	}
+	var small []store.NewFile
+	for n := range 100 {
+		small = append(small, made(fmt.Sprint(n), strings.Repeat(fmt.Sprint(n), 1000)))
+	}
+	if n := transactions("small", small...); n != "1" {
+		t.Errorf("small contents were written in %s transactions", n)
+	}
+	if n := b.text(`SELECT count(DISTINCT t)::text FROM (SELECT c.xmin::text t FROM blob_chunks c UNION SELECT b.xmin::text FROM blobs b) x`); n != "1" {
+		t.Errorf("and entered in others, %s in all", n)
+	}
+	large := store.NewFile{Name: "large", Content: noise(3*mib+1, 1)}
+	if n := transactions("both", append([]store.NewFile{large}, made("x", "x"), made("y", "y"))...); n != "4" && n != "5" {
+		t.Errorf("3 MiB and a bit were written in %s transactions", n)
+	}
+	if n := b.text(`SELECT count(*)::text FROM (SELECT sum(length(data)) AS n FROM blob_chunks GROUP BY xmin::text) x WHERE n > 1048576`); n != "0" {
+		t.Errorf("%s of them with more than 1 MiB", n)
 	}
 }
 
@@ -341,7 +446,7 @@ func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 	const adding = `WITH before AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('blobs ' || $1, 0)))
 		INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(''), 6 FROM before`
 	b.during("adding", adding, b.org, func() {
-		_, kept, err := b.s.KeepFiles(t.Context(), held, "c", []store.NewFile{made("x", "12345")}, nil, 10)
+		_, kept, err := b.s.KeepFiles(t.Context(), held, "c", []store.NewFile{made("x", "12345")}, nil, 10+4096)
 		if kept || !errors.Is(err, store.ErrFilesFull) {
 			t.Errorf("11 of 10 bytes: %v, %v", kept, err)
 		}

@@ -90,55 +90,63 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	}, nil
 }
 
-// textOf names a kept text of an organization.
-type textOf struct {
+// contentOf names a content of an organization's by its hash: a text that was read, or a blob.
+type contentOf struct {
 	OrganizationID string `db:"org_id"`
 	Hash           []byte `db:"hash"`
 }
 
-func textColumns(texts []textOf) (orgs, hashes any) {
-	orgs = pq.Array(column(texts, func(t *textOf) string { return t.OrganizationID }))
-	return orgs, pq.ByteaArray(column(texts, func(t *textOf) []byte { return t.Hash }))
+func columnsOf(contents []contentOf) (orgs, hashes any) {
+	orgs = pq.Array(column(contents, func(c *contentOf) string { return c.OrganizationID }))
+	return orgs, pq.ByteaArray(column(contents, func(c *contentOf) []byte { return c.Hash }))
 }
 
 // PruneSources looks at up to limit texts whose time has come: those that no run links to are removed, the others looked
 // at again in a day. It reports how many it has looked at. Texts mostly go with the last run that has read them;
 // this finds those of runs that a binary of the release before removed.
 func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
-	var due, locked []textOf
-	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM sources_to_sweep($1)`, limit); err != nil {
-		return 0, fmt.Errorf("looking for sources: %w", err)
+	return s.prune(ctx, "sources", limit, removeUnread)
+}
+
+// prune looks at up to limit contents of a table whose time has come, and again in a day at those that remove leaves. It
+// reports how many it has looked at; somebody else looks at those that are locked, or makes a link to them.
+func (s *Store) prune(
+	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []contentOf) error,
+) (int, error) {
+	var due, locked []contentOf
+	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM `+table+`_to_sweep($1)`, limit); err != nil {
+		return 0, fmt.Errorf("looking for %s: %w", table, err)
 	}
 	if len(due) == 0 {
 		return 0, nil
 	}
-	err := s.within(ctx, column(due, func(t *textOf) string { return t.OrganizationID }), func(tx *sqlx.Tx) error {
+	err := s.within(ctx, column(due, func(c *contentOf) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
 		locked = locked[:0]
-		orgs, hashes := textColumns(due)
-		err := tx.SelectContext(ctx, &locked, `SELECT s.org_id, s.hash FROM sources s JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
-			ON s.org_id = u.org_id AND s.hash = u.hash
-			WHERE s.sweep_after <= now() ORDER BY s.org_id, s.hash FOR UPDATE OF s SKIP LOCKED`, orgs, hashes)
+		orgs, hashes := columnsOf(due)
+		err := tx.SelectContext(ctx, &locked, `SELECT t.org_id, t.hash FROM `+table+` t JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
+			ON t.org_id = u.org_id AND t.hash = u.hash
+			WHERE t.sweep_after <= now() ORDER BY t.org_id, t.hash FOR UPDATE OF t SKIP LOCKED`, orgs, hashes)
 		if err != nil {
 			return err
 		}
-		if err := removeUnread(ctx, tx, locked); err != nil {
+		orgs, hashes = columnsOf(locked)
+		_, err = tx.ExecContext(ctx, `UPDATE `+table+` t SET sweep_after = now() + interval '1 day'
+			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE t.org_id = u.org_id AND t.hash = u.hash`, orgs, hashes)
+		if err != nil {
 			return err
 		}
-		orgs, hashes = textColumns(locked)
-		_, err = tx.ExecContext(ctx, `UPDATE sources s SET sweep_after = now() + interval '1 day'
-			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE s.org_id = u.org_id AND s.hash = u.hash`, orgs, hashes)
-		return err
+		return remove(ctx, tx, locked)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("pruning sources: %w", err)
+		return 0, fmt.Errorf("pruning %s: %w", table, err)
 	}
 	return len(locked), nil
 }
 
 // removeUnread removes those of the texts that no run links to. They are locked, by a statement before this one: a link
 // to one of them is there to be seen, or waits for the lock and then finds the text gone.
-func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []textOf) error {
-	orgs, hashes := textColumns(texts)
+func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []contentOf) error {
+	orgs, hashes := columnsOf(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
 		WHERE s.org_id = u.org_id AND s.hash = u.hash
 		AND NOT EXISTS (SELECT 1 FROM run_sources l WHERE l.org_id = u.org_id AND l.hash = u.hash)`, orgs, hashes)
@@ -151,7 +159,7 @@ func forgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
 	}
-	var read []textOf
+	var read []contentOf
 	if err := tx.SelectContext(ctx, &read, `DELETE FROM run_sources WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
 		return err
 	}
@@ -161,11 +169,11 @@ func forgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	return forgetFiles(ctx, tx, runs)
 }
 
-func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []textOf) error {
+func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []contentOf) error {
 	if len(read) == 0 {
 		return nil
 	}
-	orgs, hashes := textColumns(read)
+	orgs, hashes := columnsOf(read)
 	_, err := tx.ExecContext(ctx, `SELECT 1 FROM sources s WHERE (s.org_id, s.hash) IN (SELECT * FROM unnest($1::text[], $2::bytea[]))
 		ORDER BY s.org_id, s.hash FOR UPDATE`, orgs, hashes)
 	if err != nil {

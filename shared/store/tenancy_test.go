@@ -172,6 +172,9 @@ var probes = []probe{
 		}
 		return io.ReadAll(r)
 	}},
+	{"FileContents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.FileContents(ctx, org, []string{of.file})
+	}},
 	{"SessionFiles", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		files, _, err := s.SessionFiles(ctx, of.heldBy(org), "d")
 		return files, err
@@ -361,7 +364,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
 		}
 	}
-	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "FileByID", "OpenFile", "SessionFiles", "ReadSession"} {
+	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "FileByID", "OpenFile", "FileContents", "SessionFiles", "ReadSession"} {
 		if !through[name] {
 			t.Errorf("%s would not have noticed a missing policy", name)
 		}

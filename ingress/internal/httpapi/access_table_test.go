@@ -106,5 +106,6 @@ var accessTable = []accessRow{
 	{"POST", "/api/runs", "action=abandon&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
 	{"GET", "/api/files", "id=$file", "", forCaller, "member", 200, false},
+	{"HEAD", "/api/files", "id=$file", "", forCaller, "member", 200, false},
 	{"POST", "/api/internal/run-automation", "", `{"target":"$ag","input":{"message":"$word"}}`, forSystem, "member", 202, false},
 }

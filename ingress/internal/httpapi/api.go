@@ -64,6 +64,7 @@ type api struct {
 	demo      demoBudget
 	origins   *http.CrossOriginProtection
 	seats     stream.Seats
+	downloads downloads
 	provider  *openid.Provider // nil when none is set
 	templates templateList
 	https     bool // browsers come by TLS, whatever the last hop is

@@ -18,7 +18,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
-	"parley/ingress/internal/stream"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -104,14 +103,20 @@ func (p *pipes) Close() error   { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // serveFile serves a content as the ingress does, and gives a client's connection that has asked for it, and when the server was done.
-func serveFile(t *testing.T, content []byte, may permit) (client net.Conn, took chan time.Duration) {
+func serveFile(t *testing.T, all *downloads, content []byte, may permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
 	took = make(chan time.Duration, 1)
 	e := gin.New()
 	e.GET("/", func(c *gin.Context) {
-		sendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, bytes.NewReader(content), may)
+		place, err := all.enter(reader(1, 0), http.NewResponseController(c.Writer))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		sendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, bytes.NewReader(content), place, may)
+		all.leave(place)
 		took <- time.Since(began)
 	})
 	server := &http.Server{Handler: e, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 90 * time.Second}
@@ -125,43 +130,55 @@ func serveFile(t *testing.T, content []byte, may permit) (client net.Conn, took 
 	return near, took
 }
 
-// A client on a slow line gets all of a file, however long that takes; one that takes nothing is left.
+// reader is who reads files with a key of an organization.
+func reader(org, key int) domain.Caller {
+	name := strconv.Itoa(org)
+	return domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key)}
+}
+
+// A client on a slow line gets all of a file, however long that takes; one that takes less is left when its time is used
+// up, and one that takes nothing after a minute.
 func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
-	content := numbers(1 << 20)
-	synctest.Test(t, func(t *testing.T) {
-		client, took := serveFile(t, content, permit{})
-		var got bytes.Buffer
-		for piece := make([]byte, 32<<10); got.Len() < len(content); {
-			n, err := client.Read(piece)
-			if err != nil {
-				t.Fatalf("behind %d bytes: %v", got.Len(), err)
+	content := numbers(4 << 20)
+	for name, tc := range map[string]struct {
+		piece int           // that is read at a time
+		every time.Duration // and then nothing for so long
+		whole bool
+		least time.Duration
+		most  time.Duration
+	}{
+		"16 KiB a second":       {32 << 10, 2 * time.Second, true, 250 * time.Second, 256 * time.Second},
+		"8 KiB a second":        {16 << 10, 2 * time.Second, false, 110 * time.Second, 130 * time.Second},
+		"a drain once a minute": {256 << 10, 59 * time.Second, false, 75 * time.Second, 95 * time.Second},
+		"bytes":                 {1, time.Second, false, time.Minute, 65 * time.Second},
+		"nothing":               {0, time.Hour, false, time.Minute, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, took := serveFile(t, &downloads{}, content, permit{})
+			var got bytes.Buffer
+			for piece := make([]byte, tc.piece); len(took) == 0; <-time.After(tc.every) {
+				n, _ := io.ReadFull(client, piece)
+				got.Write(piece[:n])
 			}
-			got.Write(piece[:n])
-			<-time.After(50 * time.Second)
-		}
-		res, err := http.ReadResponse(bufio.NewReader(io.MultiReader(&got, client)), nil)
-		must(t, err)
-		body, err := io.ReadAll(res.Body)
-		if err != nil || !bytes.Equal(body, content) || res.ContentLength != int64(len(content)) {
-			t.Errorf("%d bytes: %v", len(body), err)
-		}
-		must(t, res.Body.Close())
-		if d := <-took; d < 20*time.Minute {
-			t.Errorf("the slow line took %s", d)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		client, took := serveFile(t, content, permit{})
-		_, err := io.ReadFull(client, make([]byte, 100<<10))
-		must(t, err)
-		if d := <-took; d != pieceTime {
-			t.Errorf("a client that takes nothing was left after %s", d)
-		}
-		if rest, err := io.Copy(io.Discard, client); rest > 64<<10 || err != nil {
-			t.Errorf("then came %d bytes: %v", rest, err)
-		}
-	})
+			if d := <-took; d < tc.least || d > tc.most {
+				t.Errorf("%s took %s", name, d)
+			}
+			if !tc.whole {
+				if rest, err := io.Copy(io.Discard, client); rest > 64<<10 || err != nil || got.Len() >= len(content) {
+					t.Errorf("%s: behind %d bytes came %d: %v", name, got.Len(), rest, err)
+				}
+				return
+			}
+			res, err := http.ReadResponse(bufio.NewReader(io.MultiReader(&got, client)), nil)
+			must(t, err)
+			body, err := io.ReadAll(res.Body)
+			if err != nil || !bytes.Equal(body, content) || res.ContentLength != int64(len(content)) {
+				t.Errorf("%s: %d bytes: %v", name, len(body), err)
+			}
+			must(t, res.Body.Close())
+		})
+	}
 }
 
 // A download ends with the credential that it was begun with.
@@ -170,7 +187,7 @@ func TestDownloadsEndWithTheirPermit(t *testing.T) {
 	content := numbers(1 << 20)
 	synctest.Test(t, func(t *testing.T) {
 		began, looks := time.Now(), 0
-		client, took := serveFile(t, content, permit{
+		client, took := serveFile(t, &downloads{}, content, permit{
 			request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: "usr_1", next: began.Add(5 * time.Second), seen: began,
 			resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++
@@ -219,7 +236,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 		c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		c.Header("Cache-Control", "no-store")
 		c.Header(headerRequestID, "r")
-		sendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, &tc.content, permit{})
+		sendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, &tc.content, placeOf(t, &downloads{}, rec, reader(1, 1)), permit{})
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 		saysNothingOfFiles(t, name, got)
 		if got.status != tc.status || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) ||
@@ -229,36 +246,79 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func fileSeats() []stream.Seat {
-	return []stream.Seat{{Name: allFiles, Most: 1}}
+// placeOf is a new place of somebody who gets one.
+func placeOf(t *testing.T, all *downloads, w http.ResponseWriter, who domain.Caller) *place {
+	t.Helper()
+	p, err := all.enter(who, http.NewResponseController(w))
+	must(t, err)
+	return p
 }
 
 func TestDownloadsAreCounted(t *testing.T) {
 	t.Parallel()
-	a := &api{}
-	took := 0
-	take := func(org, credential string) error {
-		_, err := a.takeDownload(domain.Caller{Kind: domain.CallerUser, OrganizationID: org, Credential: credential})
-		if err == nil {
-			took++
-		}
-		return err
-	}
-	fill := func(org, credential string, most int, code apierr.Code, says string) {
+	var all downloads
+	refused := func(who domain.Caller, code apierr.Code, says string) {
 		t.Helper()
-		for range most {
-			must(t, take(org, credential))
-		}
 		var coded *apierr.Error
-		if err := take(org, credential); !errors.As(err, &coded) || coded.Code != code || coded.RetryAfter <= 0 || !strings.Contains(coded.Detail, says) {
-			t.Errorf("one download more of %s gave %v", credential, err)
+		if _, err := all.enter(who, http.NewResponseController(httptest.NewRecorder())); !errors.As(err, &coded) || coded.Code != code ||
+			coded.RetryAfter <= 0 || !strings.Contains(coded.Detail, says) {
+			t.Errorf("one download more of %s gave %v", who.Credential, err)
 		}
 	}
-	fill("org_1", "key_1", filesPerCredential, apierr.RateLimited, "credential")
-	fill("org_1", "key_2", filesPerOrganization-filesPerCredential, apierr.RateLimited, "credential")
-	fill("org_1", "key_3", 0, apierr.RateLimited, "organization")
-	for n := 2; took < filesAtOnce; n++ {
-		must(t, take("org_"+strconv.Itoa(n), "key_"+strconv.Itoa(10*n)))
+	var first *place
+	for org := 1; len(all.open) < filesAtOnce; org++ {
+		for n := range filesPerOrganization {
+			if n == filesPerCredential {
+				refused(reader(org, 0), apierr.RateLimited, "credential")
+			}
+			p := placeOf(t, &all, httptest.NewRecorder(), reader(org, n/filesPerCredential))
+			if first == nil {
+				first = p
+			}
+		}
+		refused(reader(org, 9), apierr.RateLimited, "organization")
 	}
-	fill("org_x", "key_x", 0, apierr.Overloaded, "too many files")
+	all.leave(first)
+	placeOf(t, &all, httptest.NewRecorder(), reader(1, 0))
+	refused(reader(1, 9), apierr.RateLimited, "organization")
+
+	// Who comes new gets an equal share, and no more; when all have one, who has none gets one.
+	newcomer := filesAtOnce/filesPerOrganization + 1
+	for n := range filesAtOnce / newcomer {
+		placeOf(t, &all, httptest.NewRecorder(), reader(newcomer, n/filesPerCredential))
+	}
+	refused(reader(newcomer, 9), apierr.Overloaded, "too many files")
+	refused(reader(1, 9), apierr.Overloaded, "too many files")
+	all = downloads{}
+	for org := range filesAtOnce {
+		first = placeOf(t, &all, httptest.NewRecorder(), reader(org, 1))
+	}
+	placeOf(t, &all, httptest.NewRecorder(), reader(filesAtOnce, 1))
+	refused(reader(filesAtOnce, 2), apierr.Overloaded, "too many files")
+	if len(all.open) != filesAtOnce || first.cut || first.extend(0) != nil || all.open[0].organization != "org_1" {
+		t.Errorf("%d downloads, the oldest of %s", len(all.open), all.open[0].organization)
+	}
+}
+
+// However slowly a few organizations read, whoever has fewer downloads than they have gets a place at once: the oldest of theirs ends.
+func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all downloads
+		client, took := serveFile(t, &all, numbers(1<<20), permit{})
+		_, err := io.ReadFull(client, make([]byte, 100<<10))
+		must(t, err)
+		for n := 1; n < filesAtOnce; n++ {
+			placeOf(t, &all, httptest.NewRecorder(), reader(1+n/filesPerOrganization, n/filesPerCredential))
+		}
+		<-time.After(10 * time.Second)
+		newcomer := filesAtOnce/filesPerOrganization + 1
+		p := placeOf(t, &all, httptest.NewRecorder(), reader(newcomer, 0))
+		if d := <-took; d != 10*time.Second || p.cut {
+			t.Errorf("the oldest download was left after %s", d)
+		}
+		if rest, err := io.Copy(io.Discard, client); rest > 64<<10 || err != nil {
+			t.Errorf("then came %d bytes: %v", rest, err)
+		}
+	})
 }

@@ -13,22 +13,12 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"parley/ingress/internal/stream"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
 
 const (
-	// For a client to take the next piece of a file. The server's own limit would cut large files on slow lines.
-	pieceTime = time.Minute
-
-	// Files that may be on their way at an ingress at once: each holds a part of its content in memory.
-	filesPerCredential   = 64
-	filesPerOrganization = 128
-	filesAtOnce          = 512
-	allFiles             = "files" // the seat that every download takes
-
 	// What is shown by itself runs nothing, loads nothing and knows no cookie; nobody else's page may show it.
 	filePolicy = "sandbox; default-src 'none'"
 	// The content of an id never changes; what may change is who may see it.
@@ -43,39 +33,19 @@ func (a *api) getFile(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	seats, err := a.takeDownload(caller(c))
+	place, err := a.downloads.enter(caller(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		fail(c, err)
 		return
 	}
-	defer a.seats.Leave(seats...)
+	defer a.downloads.leave(place)
 	file, content, err := a.openFile(c, fileID)
 	if err != nil {
 		fail(c, err)
 		return
 	}
 	defer func() { _ = content.Close() }() // nothing was written to it
-	sendFile(c, file, content, a.permit(c))
-}
-
-// takeDownload counts the caller's download, or refuses it. The seats must be left at its end.
-func (a *api) takeDownload(who domain.Caller) ([]stream.Seat, error) {
-	seats := []stream.Seat{
-		{Name: "file credential:" + who.Credential, Most: filesPerCredential},
-		{Name: "file organization:" + who.OrganizationID, Most: filesPerOrganization},
-		{Name: allFiles, Most: filesAtOnce},
-	}
-	switch full := a.seats.Take(seats...); {
-	case full == nil:
-		return seats, nil
-	case full.Name == seats[0].Name:
-		return nil, rateLimited(seatWait, "this credential is reading too many files at once")
-	case full.Name == seats[1].Name:
-		return nil, rateLimited(seatWait, "this organization is reading too many files at once")
-	}
-	busy := apierr.New(apierr.Overloaded, "too many files are being read at once")
-	busy.RetryAfter = seatWait
-	return nil, busy
+	sendFile(c, file, content, place, a.permit(c))
 }
 
 // openFile opens a file whose run the caller may read. Of others there is none, and none of an erased run.
@@ -96,14 +66,14 @@ func (a *api) openFile(c *gin.Context, fileID string) (file domain.File, content
 }
 
 // sendFile answers with a file, or with the part of it that was asked for.
-func sendFile(c *gin.Context, file domain.File, content io.ReadSeeker, may permit) {
+func sendFile(c *gin.Context, file domain.File, content io.ReadSeeker, from *place, may permit) {
 	header := c.Writer.Header()
 	before := header.Clone()
 	describe(header, file)
-	from := &noting{ReadSeeker: content}
-	to := &download{ResponseWriter: c.Writer, out: http.NewResponseController(c.Writer), may: may}
-	http.ServeContent(to, rangeOf(c.Request), "", time.Time{}, from)
-	err := from.err
+	noted := &noting{ReadSeeker: content}
+	to := &download{ResponseWriter: c.Writer, from: from, may: may}
+	http.ServeContent(to, rangeOf(c.Request), "", time.Time{}, noted)
+	err := noted.err
 	if err == nil {
 		err = to.err
 	}
@@ -190,35 +160,4 @@ func (n *noting) Seek(offset int64, whence int) (int64, error) {
 		n.err = err
 	}
 	return at, err
-}
-
-// download sends a file piece by piece, for as long as the client takes them and its credential holds. Errors are not
-// sent: they are answered as all others are.
-type download struct {
-	http.ResponseWriter
-	out    *http.ResponseController
-	may    permit
-	status int
-	err    error
-}
-
-func (d *download) WriteHeader(status int) {
-	if d.status = status; status < http.StatusBadRequest {
-		d.ResponseWriter.WriteHeader(status)
-	}
-}
-
-func (d *download) Write(p []byte) (n int, err error) {
-	now := time.Now()
-	switch {
-	case d.status >= http.StatusBadRequest:
-		return len(p), nil
-	case !d.may.holds(now):
-		err = apierr.New(apierr.Unauthenticated, "the credential does not hold any more")
-	default:
-		_ = d.out.SetWriteDeadline(now.Add(pieceTime)) // tests' recorders have none
-		n, err = d.ResponseWriter.Write(p)
-	}
-	d.err = err
-	return n, err
 }

@@ -26,7 +26,7 @@ func (r *accessRow) outcome(c *credential) string {
 		return c.refused
 	case (r.who == forAnyone || r.who == forLink) && c.demo:
 		return "403 demo_restricted"
-	case (r.who == forAnyone || r.who == forLink) && c.page == foreignPage && r.method != http.MethodGet:
+	case (r.who == forAnyone || r.who == forLink) && c.page == foreignPage && r.changes():
 		return "403 permission_denied"
 	case r.who == forAnyone, r.who == forLink, r.who == forPublic && (c.refused == "" || c.elsewhere):
 		return "ok"
@@ -40,7 +40,7 @@ func (r *accessRow) outcome(c *credential) string {
 		return "403 demo_restricted"
 	case c.via == "":
 		return "401 unauthenticated"
-	case r.method != http.MethodGet && c.ambient && c.page == foreignPage,
+	case r.changes() && c.ambient && c.page == foreignPage,
 		r.who == forSession && c.via != "login", r.who == forPerson && c.via == "org key":
 		return "403 permission_denied"
 	case c.via != "demo" && !r.late && !c.role.AtLeast(role):
@@ -475,6 +475,9 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 	}
 	m.notFound[route] = shown
 }
+
+// changes reports whether the request is none that browsers send for any page.
+func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
 
 // hashes reports whether each success costs the hashing of a password.
 func (r *accessRow) hashes() bool { return strings.Contains(r.body, `"password"`) }

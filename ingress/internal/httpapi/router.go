@@ -66,6 +66,7 @@ func (a *api) routes() []route {
 
 		{"GET", "/api/sources", "", auth.NeedUser, member, false, a.getSource},
 		{"GET", "/api/files", "", auth.NeedUser, member, false, a.getFile},
+		{"HEAD", "/api/files", "", auth.NeedUser, member, false, a.getFile},
 
 		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, a.runAutomation},
 	}

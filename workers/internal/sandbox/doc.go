@@ -3,6 +3,7 @@
 //
 //	tool/codeexec ─► python ─► sandbox.Backend ─┬─ bubblewrap ─► seccomp
 //	                   │                        └─ gvisor ─────► seccomp (its rules, as OCI has them)
+//	                   │        both ─► host: what is shown of the machine, rights, streams
 //	                   │        both ─► cgroup: limits and usage of all processes together, where the kernel gives them;
 //	                   │                else the processes are counted (/proc), and ended when they exceed a limit
 //	                   └─ a pool of boxes with the interpreter started, each for one program

@@ -46,8 +46,8 @@ type Files interface {
 	// Session gives the newest file of each name that the session's calls before this one have left, by name. It is the
 	// same whenever this call is made again.
 	Session(ctx context.Context) ([]domain.File, error)
-	// Read gives the content of a file of the session.
-	Read(ctx context.Context, file domain.File) ([]byte, error)
+	// Read gives the contents of files of the session, in their order.
+	Read(ctx context.Context, files []domain.File) ([][]byte, error)
 	// Keep keeps what the call has made in place of what it had kept before, all or nothing. removed are names that are no
 	// longer among the session's files. It fails with ErrStale, or with ErrFilesFull.
 	Keep(ctx context.Context, made []NewFile, removed []string) ([]domain.File, error)
@@ -60,8 +60,8 @@ type NewFile struct {
 	Content  []byte
 }
 
-// ErrFilesFull says that the organization keeps as many bytes of files as it may.
-var ErrFilesFull = errors.New("the organization's files take up all the space that they may")
+// ErrFilesFull says that the organization keeps as many bytes of files as it may, or the session as many names.
+var ErrFilesFull = errors.New("the session's or the organization's files take up all the space that they may")
 
 // ErrStale says that the run is no longer held by whoever asked: nothing may be sent for it.
 var ErrStale = errors.New("the run is no longer held under this fence")

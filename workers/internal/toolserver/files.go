@@ -29,21 +29,53 @@ func (f files) Session(ctx context.Context) ([]domain.File, error) {
 	return list, nil
 }
 
-// Read gives a file's content, and no more of it than its record says.
-func (f files) Read(ctx context.Context, file domain.File) ([]byte, error) {
-	_, content, err := f.call.server.deps.Files.OpenFile(ctx, f.call.capability.OrganizationID, file.ID)
+// Read gives files' contents, small ones together, and no more of them than their records say.
+func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
+	contents := make([][]byte, 0, len(list))
+	for len(contents) < len(list) {
+		next := list[len(contents):]
+		some, err := f.readSome(ctx, next[:together(next)])
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", next[0].ID, err)
+		}
+		contents = append(contents, some...)
+	}
+	for n := range list {
+		if int64(len(contents[n])) != list[n].Bytes {
+			return nil, fmt.Errorf("reading %s: %w", list[n].ID, errOtherFile)
+		}
+	}
+	return contents, nil
+}
+
+// together is how many of the files, from the first on, are as small together as one may be to be read at once, and at least one.
+func together(list []domain.File) int {
+	room := int64(store.SmallFile)
+	for n, file := range list {
+		if room -= file.Bytes; room < 0 {
+			return max(n, 1)
+		}
+	}
+	return len(list)
+}
+
+// readSome reads files that are small together, or one that is large.
+func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, error) {
+	org := f.call.capability.OrganizationID
+	if list[0].Bytes <= store.SmallFile {
+		ids := make([]string, len(list))
+		for n := range list {
+			ids[n] = list[n].ID
+		}
+		return f.call.server.deps.Files.FileContents(ctx, org, ids)
+	}
+	_, content, err := f.call.server.deps.Files.OpenFile(ctx, org, list[0].ID)
 	if err != nil {
 		return nil, fmt.Errorf("opening file: %w", err)
 	}
 	defer func() { _ = content.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(content, file.Bytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading file: %w", err)
-	case int64(len(raw)) != file.Bytes:
-		return nil, errOtherFile
-	}
-	return raw, nil
+	raw, err := io.ReadAll(io.LimitReader(content, list[0].Bytes+1))
+	return [][]byte{raw}, err
 }
 
 // Keep keeps what the call has made, in place of what it had kept before.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ type shelf struct {
 	err     error
 	gone    bool // the run is not held
 	content string
+	sizes   map[string]int64 // of files by id; of others content is all there is
 	log     []string
 }
 
@@ -47,7 +49,22 @@ func (s *shelf) SessionFiles(_ context.Context, held store.Held, callID string) 
 
 func (s *shelf) OpenFile(_ context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
 	s.log = append(s.log, "open "+org+" "+id)
-	return domain.File{ID: id}, content{bytes.NewReader([]byte(s.content))}, s.err
+	return domain.File{ID: id}, content{bytes.NewReader(s.read(id))}, s.err
+}
+
+func (s *shelf) FileContents(_ context.Context, org string, ids []string) (contents [][]byte, err error) {
+	s.log = append(s.log, "read "+org+" "+strings.Join(ids, ","))
+	for _, id := range ids {
+		contents = append(contents, s.read(id))
+	}
+	return contents, s.err
+}
+
+func (s *shelf) read(id string) []byte {
+	if size, known := s.sizes[id]; known {
+		return bytes.Repeat([]byte(id), int(size))
+	}
+	return []byte(s.content)
 }
 
 type content struct{ *bytes.Reader }
@@ -62,11 +79,11 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		raw, err := r.Files.Read(ctx, list[0])
+		raw, err := r.Files.Read(ctx, list)
 		if err != nil {
 			return "", err
 		}
-		kept, err := r.Files.Keep(ctx, []tool.NewFile{{Name: "b", MIMEType: "text/plain", Content: raw}}, []string{"c"})
+		kept, err := r.Files.Keep(ctx, []tool.NewFile{{Name: "b", MIMEType: "text/plain", Content: raw[0]}}, []string{"c"})
 		if err != nil {
 			return "", err
 		}
@@ -77,11 +94,11 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 		want string
 		log  string
 	}{
-		"held":      {shelf{content: "123"}, "file_1 b", "list org_1 run_1 call_1 3; open org_1 file_1; keep org_1 run_1 call_1 3 [c] 1000; b text/plain 123"},
+		"held":      {shelf{content: "123"}, "file_1 b", "list org_1 run_1 call_1 3; read org_1 file_1; keep org_1 run_1 call_1 3 [c] 1000; b text/plain 123"},
 		"not held":  {shelf{gone: true}, "error: " + tool.ErrStale.Error(), "list org_1 run_1 call_1 3"},
 		"away":      {shelf{err: boom}, "error: listing files of the session: " + boom.Error(), "list org_1 run_1 call_1 3"},
-		"too short": {shelf{content: "12"}, "error: the file's content is not what its record says", "list org_1 run_1 call_1 3; open org_1 file_1"},
-		"too long":  {shelf{content: "1234"}, "error: the file's content is not what its record says", "list org_1 run_1 call_1 3; open org_1 file_1"},
+		"too short": {shelf{content: "12"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
+		"too long":  {shelf{content: "1234"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
 	} {
 		o, got := newOffice(endpoints), ""
 		o.files = c.with
@@ -112,6 +129,40 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 			return tool.Result{}, nil
 		}})
 		o.answer(t, sealed(t, capability(), request(false)))
+	}
+}
+
+// Small files are read together, up to as much as a small one may be, and large ones each.
+func TestSmallFilesAreReadTogether(t *testing.T) {
+	t.Parallel()
+	const small = store.SmallFile
+	o := newOffice(endpoints)
+	o.files.sizes = map[string]int64{"a": 0, "b": small, "c": 1, "d": small + 1, "e": 5, "f": small - 5, "g": 1, "h": 3 * small}
+	var list []domain.File
+	for id, size := range o.files.sizes {
+		list = append(list, domain.File{ID: id, Bytes: size})
+	}
+	slices.SortFunc(list, func(x, y domain.File) int { return strings.Compare(x.ID, y.ID) })
+	start(t, o, prometheus.NewRegistry(), backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
+		contents, err := r.Files.Read(ctx, list)
+		if err != nil || len(contents) != len(list) {
+			t.Errorf("%d contents, %v", len(contents), err)
+			return tool.Result{}, err
+		}
+		for n, f := range list {
+			if !bytes.Equal(contents[n], o.files.read(f.ID)) {
+				t.Errorf("%s has another content", f.ID)
+			}
+		}
+		none, err := r.Files.Read(ctx, nil)
+		if len(none) != 0 {
+			t.Errorf("of none: %v", none)
+		}
+		return tool.Result{}, err
+	}})
+	o.answer(t, sealed(t, capability(), request(false)))
+	if log := strings.Join(o.files.log, "; "); log != "read org_1 a,b; read org_1 c; open org_1 d; read org_1 e,f; read org_1 g; open org_1 h" {
+		t.Error(log)
 	}
 }
 
@@ -192,16 +243,16 @@ func TestFilesOnARealStore(t *testing.T) {
 		if err != nil {
 			return tool.Result{}, err
 		}
-		for _, f := range list {
-			raw, err := r.Files.Read(ctx, f)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			names = append(names, f.Name+"="+string(raw))
+		contents, err := r.Files.Read(ctx, list)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		for n, f := range list {
+			names = append(names, f.Name+"="+string(contents[n]))
 		}
 		made := []tool.NewFile{{Name: r.Call.Name, MIMEType: "text/plain", Content: []byte("of " + r.RunID)}}
 		if r.Call.Name == "large" {
-			made[0].Content = make([]byte, 65)
+			made[0].Content = make([]byte, 1<<15)
 		}
 		var removed []string
 		if r.Call.Name == "third" {

@@ -40,6 +40,7 @@ type Files interface {
 	) (files []domain.File, kept bool, err error)
 	SessionFiles(ctx context.Context, held store.Held, callID string) (files []domain.File, known bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
+	FileContents(ctx context.Context, org string, ids []string) ([][]byte, error)
 }
 
 // Ledger keeps what became of calls with a side effect.

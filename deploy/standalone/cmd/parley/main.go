@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/alecthomas/kong"
 
@@ -25,10 +26,19 @@ type commands struct {
 
 func main() {
 	var c commands
-	k := kong.Parse(&c, kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.UsageOnError())
+	k := newParser(&c)
+	chosen, err := k.Parse(os.Args[1:])
+	k.FatalIfErrorf(err)
 	ctx, stop := lifecycle.Context(context.Background())
-	k.BindTo(ctx, (*context.Context)(nil))
-	err := k.Run()
+	chosen.BindTo(ctx, (*context.Context)(nil))
+	err = chosen.Run()
 	stop()
 	k.FatalIfErrorf(err)
+}
+
+// newParser reads arguments and the environment. What it does not understand it says last, after a line or two on usage: a
+// whole page of settings would hide it.
+func newParser(c *commands, options ...kong.Option) *kong.Kong {
+	own := []kong.Option{kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ShortUsageOnError()}
+	return kong.Must(c, append(own, options...)...)
 }

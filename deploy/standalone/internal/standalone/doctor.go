@@ -64,16 +64,26 @@ func (d *Doctor) Run(ctx context.Context) error {
 	if err := d.print(findings); err != nil {
 		return err
 	}
+	return lacking(findings)
+}
+
+// lacking says what the service does not start without: settings that are wrong, and what is not there.
+func lacking(findings []finding) error {
+	var errs []error
 	var missing []string
 	for _, f := range findings {
-		if f.Required && f.State == stateMissing {
+		switch {
+		case !f.Required || f.State != stateMissing:
+		case f.Name == "settings":
+			errs = append(errs, fmt.Errorf("wrong settings: %s", f.Says))
+		default:
 			missing = append(missing, f.Name)
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("required and missing: %s", strings.Join(missing, ", "))
+		errs = append(errs, fmt.Errorf("required and missing: %s", strings.Join(missing, ", ")))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (d *Doctor) print(findings []finding) error {
@@ -104,7 +114,7 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 	var notes []finding
 	for _, c := range d.around.survey(workers.Config{Runs: d.Runs, Secrets: d.Secrets, Workers: d.Workers}) {
 		if c.Name == "note" {
-			notes = append(notes, finding{State: stateOff, Name: "", Says: c.State})
+			notes = append(notes, finding{State: stateOff, Name: "note", Says: c.State})
 		}
 		known[c.Name] = c
 	}

@@ -65,7 +65,7 @@ func Run(ctx context.Context, c Config) (*report.Code, error) {
 	for round := range c.Rounds {
 		for _, side := range []struct {
 			name string
-			call func(context.Context) error
+			call func(context.Context) (time.Duration, error)
 			warm string // SANDBOX_WARM of the worker; "" without one
 			into *[]report.CodeSide
 		}{
@@ -135,7 +135,7 @@ func (b *bench) open(ctx context.Context) (done func(), err error) {
 }
 
 // side makes a round's calls of one side, with a worker of its own unless warm is empty.
-func (b *bench) side(ctx context.Context, warm string, call func(context.Context) error) (out report.CodeSide, err error) {
+func (b *bench) side(ctx context.Context, warm string, call func(context.Context) (time.Duration, error)) (out report.CodeSide, err error) {
 	if warm != "" {
 		worker, err := b.startWorker(ctx, warm)
 		if err != nil {
@@ -158,13 +158,13 @@ func (b *bench) side(ctx context.Context, warm string, call func(context.Context
 }
 
 // timed makes a call, and waits as an agent does before the next.
-func (b *bench) timed(ctx context.Context, call func(context.Context) error, took *latency.Histogram) error {
-	began := time.Now()
-	if err := call(ctx); err != nil {
+func (b *bench) timed(ctx context.Context, call func(context.Context) (time.Duration, error), took *latency.Histogram) error {
+	d, err := call(ctx)
+	if err != nil {
 		return err
 	}
 	if took != nil {
-		took.Record(time.Since(began))
+		took.Record(d)
 	}
 	pause := time.NewTimer(b.Pause)
 	defer pause.Stop()
@@ -189,44 +189,49 @@ func (b *bench) startWorker(ctx context.Context, warm string) (*process.Process,
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	err = worker.Await(ctx, func(ctx context.Context) bool { return b.call(ctx) == nil })
+	err = worker.Await(ctx, func(ctx context.Context) bool {
+		_, err := b.call(ctx)
+		return err == nil
+	})
 	if err != nil {
 		return nil, errors.Join(err, worker.Stop())
 	}
 	return worker, nil
 }
 
-// call has the worker run the program and reads its answer.
-func (b *bench) call(ctx context.Context) error {
+// call has the worker run the program, and gives the time up to its whole answer.
+func (b *bench) call(ctx context.Context) (took time.Duration, err error) {
 	claims := b.claims
 	claims.CallID, claims.Expires = id.New("call"), time.Now().Add(callTimeout).UTC()
 	arguments, err := json.Marshal(map[string]string{"code": program})
 	if err != nil {
-		return fmt.Errorf("writing arguments: %w", err)
+		return 0, fmt.Errorf("writing arguments: %w", err)
 	}
 	body, err := json.Marshal(contract.ToolRequest{
 		Operation: contract.OperationCall, CallID: claims.CallID, Name: contract.ToolCodeExecution, Arguments: arguments,
 	})
 	if err != nil {
-		return fmt.Errorf("writing call: %w", err)
+		return 0, fmt.Errorf("writing call: %w", err)
 	}
 	sealed, err := json.Marshal(claims)
 	if err != nil {
-		return fmt.Errorf("writing capability: %w", err)
+		return 0, fmt.Errorf("writing capability: %w", err)
 	}
+	began := time.Now()
 	raw, err := b.caller.Call(ctx, claims.Kind, b.signer.Sign(sealed, body), body, claims.Expires)
 	if err != nil {
-		return fmt.Errorf("calling: %w", err)
+		return 0, fmt.Errorf("calling: %w", err)
 	}
+	took = time.Since(began)
 	var reply contract.ToolReply
 	var output struct {
 		Stdout string `json:"stdout"`
 	}
 	if err := errors.Join(json.Unmarshal(raw, &reply), json.Unmarshal(reply.Output, &output)); err != nil {
-		return fmt.Errorf("reading answer %.300s: %w", raw, err)
+		return 0, fmt.Errorf("reading answer %.300s: %w", raw, err)
 	}
 	if reply.Failure != nil || strings.TrimSpace(output.Stdout) != answer {
-		return fmt.Errorf("the program answered %.300s", raw)
+		return 0, fmt.Errorf("the program answered %.300s", raw)
 	}
-	return nil
+	return took, nil
 }

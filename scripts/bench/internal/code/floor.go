@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // ErrNoBubblewrap says that this machine cannot be measured.
@@ -29,14 +31,25 @@ func findFloor() (*floor, error) {
 	return &floor{path: path}, nil
 }
 
-// call runs the program; what is timed is up to its end, as the other sides' calls are.
-func (f *floor) call(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, f.path, append(strings.Fields(bare), python, "-c", program)...).Output()
+// call runs the program, and gives the time up to its first output.
+func (f *floor) call(ctx context.Context) (took time.Duration, err error) {
+	cmd := exec.CommandContext(ctx, f.path, append(strings.Fields(bare), python, "-c", program)...)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("running bwrap: %w", err)
+		return 0, fmt.Errorf("running bwrap: %w", err)
 	}
-	if strings.TrimSpace(string(out)) != answer {
-		return fmt.Errorf("bwrap answered %q", out)
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("running bwrap: %w", err)
 	}
-	return nil
+	first := make([]byte, len(answer))
+	_, err = io.ReadFull(out, first)
+	took = time.Since(began)
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		return 0, fmt.Errorf("running bwrap: %w", err)
+	}
+	if string(first) != answer {
+		return 0, fmt.Errorf("bwrap answered %q", first)
+	}
+	return took, nil
 }

@@ -18,8 +18,8 @@ type CodeFigures struct {
 	Rounds []CodeSide `json:"rounds"`
 }
 
-// Code is calls of codeExecution, from the request on the bus to its answer, beside a bare bubblewrap with Python (floor):
-// with no sandbox kept ready (cold) and as it is set up by default (warm).
+// Code is calls of codeExecution, from the request on the bus to its whole answer, beside a bare bubblewrap with Python up to its
+// first output (floor): with no sandbox kept ready (cold) and as it is set up by default (warm).
 type Code struct {
 	Calls       int         `json:"calls"` // of each side in a round
 	Rounds      int         `json:"rounds"`
@@ -55,7 +55,7 @@ func (c *Code) goals() []Goal {
 }
 
 func (c *Code) write(b *strings.Builder) {
-	fmt.Fprintf(b, "codeExecution of one print, over the bus, beside a bare bwrap … python3 -c (floor)\n")
+	fmt.Fprintf(b, "codeExecution of one print, over the bus to its answer, beside a bare bwrap … python3 -c to its first output (floor)\n")
 	fmt.Fprintf(b, "medians of %d rounds of %d calls, %g ms between two calls, the sides in turn\n\n", c.Rounds, c.Calls, c.PauseMillis)
 	out := grid{{"side", "p50 ms", "p99 ms", "max ms", "p50 / floor"}}
 	for _, side := range []struct {

@@ -34,12 +34,24 @@ func (p prompt) answer() string {
 			return text
 		}
 	}
-	if isQuestion(p.message) {
+	runs := find(p.tools, toolCode) >= 0
+	switch {
+	case runs && isQuestion(p.message):
+		return fmt.Sprintf("You asked: “%s”. %s", excerpt(p.message, quotedText), noProgram)
+	case isQuestion(p.message):
 		return fmt.Sprintf("You asked: “%s”. I have no tool and no note that answers this, and without a language model I do not guess.",
 			excerpt(p.message, quotedText))
 	}
-	return fmt.Sprintf("I have read your message (%d words): “%s”.", countWords(p.message), excerpt(p.message, quotedText))
+	read := fmt.Sprintf("I have read your message (%d words): “%s”.", countWords(p.message), excerpt(p.message, quotedText))
+	if runs {
+		return read + " " + noProgram
+	}
+	return read
 }
+
+// noProgram says what code is run without a language model.
+const noProgram = "Without a language model I write no program for this. I run a ```python block that you send, and I compute and plot " +
+	"what I understand, such as “the mean of 3, 4 and 8” or “plot sin(x) from 0 to 10”."
 
 // withoutProgram gives what can be calculated here, where a program was to do it and failed.
 func (p prompt) withoutProgram() []string {

@@ -32,8 +32,8 @@ func (c codeTool) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 
 type shelf struct{}
 
-func (shelf) Session(context.Context) ([]domain.File, error)    { return nil, nil }
-func (shelf) Read(context.Context, domain.File) ([]byte, error) { return nil, nil }
+func (shelf) Session(context.Context) ([]domain.File, error)        { return nil, nil }
+func (shelf) Read(context.Context, []domain.File) ([][]byte, error) { return nil, nil }
 func (shelf) Keep(_ context.Context, made []tool.NewFile, _ []string) ([]domain.File, error) {
 	var files []domain.File
 	for n, f := range made {

@@ -43,7 +43,10 @@ func codeReport(name string, failed bool, out codeOutput) string {
 	case failed:
 		text := strings.TrimRight(out.Error, "\n ")
 		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(inALine(text, out.Limit != "")), quotedText)))
-		if strings.Contains(text, "\n") {
+		if sentence, rest, more := strings.Cut(text, "\n"); more {
+			if out.Limit != "" && sentence != "" { // said already
+				text = rest
+			}
 			parts = append(parts, block(text))
 		}
 		if printed != "" {
@@ -83,7 +86,7 @@ func (o codeOutput) left(told string) []string {
 	var names, parts []string
 	for _, f := range o.Files {
 		if f.Name != told {
-			names = append(names, fmt.Sprintf("`%s` (%s, %d bytes)", unfenced.Replace(excerpt(f.Name, quotedText)), unfenced.Replace(f.MIMEType), f.Bytes))
+			names = append(names, fmt.Sprintf("`%s` (%s, %s)", unfenced.Replace(excerpt(f.Name, quotedText)), unfenced.Replace(f.MIMEType), inBytes(f.Bytes)))
 		}
 	}
 	switch {
@@ -96,6 +99,13 @@ func (o codeOutput) left(told string) []string {
 		parts = append(parts, excerpt(unfenced.Replace(o.Note), quotedText))
 	}
 	return parts
+}
+
+func inBytes(n int64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 // has reports whether a program has left a file.

@@ -58,16 +58,26 @@ func compute(message string) (c computation, lack string, ok bool) {
 			return c, lack, ok
 		}
 	}
-	text = strings.TrimSpace(toDo.ReplaceAllString(text, ""))
+	if c, lack, ok = readComputation(strings.TrimSpace(toDo.ReplaceAllString(text, "")), plot); ok && !c.line {
+		c.plot, c.bars = plot, bars || c.bars
+	}
+	return c, lack, ok
+}
+
+// readComputation reads a text that is nothing but what is to be computed; to be plotted, it may be a function or a list.
+func readComputation(text string, plot bool) (c computation, lack string, ok bool) {
 	for _, read := range []func(string) (computation, bool){readStatistics, readSeries, readSingle, readExpression, readFormula} {
 		if c, ok = read(text); ok {
-			break
+			return c, "", true
 		}
 	}
-	if !ok && plot {
-		c, ok = readPlainList(text)
+	if !plot {
+		return c, "", false
 	}
-	c.plot, c.bars = plot, bars || c.bars
+	if c, lack, ok = readFunction(text); ok || lack != "" { // "compute sin(x) from 0 to 10 and plot it"
+		return c, lack, ok
+	}
+	c, ok = readPlainList(text)
 	return c, "", ok
 }
 

@@ -57,6 +57,17 @@ func TestPrograms(t *testing.T) {
 		"Plot the function y = x^2 - 2x + 1 from -5 to 5",
 		"draw a plot of cos(x) exp(-x/5) from -pi to 2 pi as a bar chart",
 		"plot sin(x)",
+		"compute sin(x) from 0 to 10 and plot it",
+		"Calculate the function y = x^2 from -2 to 2, then draw a chart, please.",
+		"evaluate x^2 and plot it",
+		"What are mean, median and standard deviation of 12, 15, 9, 22, 17, 14, 80?",
+		"I pay back 18,000 at 4.2 % in 48 months. What is the monthly rate, and what does it cost in all?",
+		"How many working days are there between 3 March and 19 September 2025?",
+		"Simulate 100,000 throws of two dice. How often is the sum at least 10?",
+		"Simulate 100,000 throws of two dice.",
+		"Run these:\n```python\nx = 6\n```\nand then\n```py title=\"second\"\nprint(x)```\n```\nprint(x * 7)\n```\n",
+		"Run this:\n```js\nconsole.log(1)\n```",
+		"Run these:\n```bash\nls\n```\n```Python\nprint(1)\n```\n```c++\nint x;\n```",
 	} {
 		all.WriteString("# " + message + "\n" + program(t, message) + "\n")
 	}
@@ -100,5 +111,51 @@ func TestAnotherToolComputes(t *testing.T) {
 	}
 	if got := asked(t, shop(), "What is the sum of the primes below 10?"); got != `webSearch {"query":"What is the sum of the primes below 10?"}` {
 		t.Error(got)
+	}
+}
+
+func TestFilesOfABlock(t *testing.T) {
+	t.Parallel()
+	const schema = `{"properties":{"code":{"type":"string"},"files":{"type":"array","items":{"type":"string"}}},"required":["code"]}`
+	takes := []llm.ToolSpec{{Name: "codeExecution", Schema: json.RawMessage(schema)}}
+	const block = "\n```python\n# files: no.csv\nprint(1)\n```\n"
+	for message, want := range map[string]string{
+		"Run this with files: a.csv, b.csv" + block:                        `["a.csv","b.csv"]`,
+		"files: a.csv and `my data.csv`." + block:                          `["a.csv","my data.csv"]`,
+		block + "files: [\"a.csv\", \"file_01h2xcejqtf2nbrexx3vqjhp41\"]":  `["a.csv","file_01h2xcejqtf2nbrexx3vqjhp41"]`,
+		"Files = [a.csv, README]" + block:                                  `["a.csv","README"]`,
+		`{"files": ["a.csv"]}` + block:                                     `["a.csv"]`,
+		"file: data.tar.gz" + block + "file: data.tar.gz, my data.csv now": `["data.tar.gz","my data.csv"]`,
+		"files: a.csv and run this" + block:                                `["a.csv"]`,
+		"My files: are they there?" + block:                                ``,
+		"profile: a.csv" + block:                                           ``,
+		"Run this" + block:                                                 ``,
+		"files: a.csv. What is 17 * 23?":                                   ``,
+	} {
+		res := ask(t, llm.Request{Tools: takes}, message)
+		if len(res.ToolCalls) != 1 {
+			t.Errorf("%s: %+v", message, res)
+			continue
+		}
+		var args struct {
+			Files json.RawMessage `json:"files"`
+		}
+		if err := json.Unmarshal(res.ToolCalls[0].Arguments, &args); err != nil || string(args.Files) != want {
+			t.Errorf("%s: %s, %v", message, args.Files, err)
+		}
+	}
+	if got := asked(t, tools(), "files: a.csv"+block); got != `codeExecution {"code":"# files: no.csv\nprint(1)\n"}` {
+		t.Errorf("a tool that takes no files: %s", got)
+	}
+}
+
+// TestBlocksOfOtherLanguages are no programs, and may be what another tool is given.
+func TestBlocksOfOtherLanguages(t *testing.T) {
+	t.Parallel()
+	if got := asked(t, tools(), "crm_findOrder\n```json\n{\"id\": 7}\n```"); got != `crm_findOrder {"id":7}` {
+		t.Error(got)
+	}
+	if got := asked(t, shop(), "What does this do?\n```js\nf()\n```"); strings.Contains(got, "not run") {
+		t.Errorf("where nothing is run: %s", got)
 	}
 }

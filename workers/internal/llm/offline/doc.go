@@ -19,7 +19,8 @@
 //     named. Without tools it does simple arithmetic, finds what was said earlier in the session, looks for the
 //     answer among its instructions and the data sent along, and otherwise says that it cannot answer.
 //
-//     Where code can be run, it has a code block run as it is, and writes a program for what it can read whole: a calculation;
+//     Where code can be run, it has the Python blocks of a message run as they are, with the files that "files: a.csv, b.csv"
+//     outside of them names, and writes a program for what it can read whole: a calculation;
 //     "the sum (product, mean, median, minimum, maximum, standard deviation, variance, count) of" a list of numbers, of "the
 //     numbers (squares, cubes, primes, even numbers, factorials) from 1 to 10", of "the first 10 primes (Fibonacci numbers,
 //     powers of two)"; these numbers themselves; "the 10th prime", "5!", "the square root of 2", "sin(1) + 2 pi". "… and plot

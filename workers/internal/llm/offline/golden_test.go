@@ -62,12 +62,22 @@ func scenes() map[string]scene {
 			gave("codeExecution", `{"stdout":"6\nThere is no plot: matplotlib is not installed.\n","stderr":"","files":[]}`),
 		}},
 		"plot_not_kept": {"compute the total of 1, 2 and 3 and plot it", []llm.ToolResult{
-			gave("codeExecution", `{"stdout":"6\n","stderr":"","files":[],"leftOut":["plot.png"],"note":"No file was kept: the organization's files take up all the space that they may."}`),
+			gave("codeExecution", `{"stdout":"6\n","stderr":"","files":[],"leftOut":["plot.png"],"note":"No file was kept: the session's or the organization's files take up all the space that they may."}`),
 		}},
 		"computed_limit": {"compute the total of the primes below 999999999", []llm.ToolResult{{
 			Name: "codeExecution", Failed: true,
 			Output: []byte(`{"error":"The program used more than 10 s of CPU time.","stdout":"","stderr":"","files":[],"limit":"cpu"}`),
 		}}},
+		"limit_traceback": {"```python\nx = [0] * 10**9\n```", []llm.ToolResult{{
+			Name: "codeExecution", Failed: true,
+			Output: []byte(`{"error":"The program used more than 512 MiB of memory.\n\nTraceback (most recent call last):\n  File \"main.py\", line 1, in <module>\n    x = [0] * 10**9\n` +
+				`MemoryError","stdout":"","stderr":"","files":[],"limit":"memory"}`),
+		}}},
+		"other_language": {"```sh\nls\n```", nil},
+		"languages_mixed": {"```sh\nls\n```\n```python\nprint(1)\n```", []llm.ToolResult{
+			gave("codeExecution", `{"stdout":"1\n","stderr":"","files":[{"id":"file_1","name":"a.txt","mimeType":"text/plain","bytes":1}]}`),
+		}},
+		"no_program":         {"I would like you to simulate 100,000 throws of two dice.", nil},
 		"calculated_without": {"What is 17 * 23?", []llm.ToolResult{failed("codeExecution", "The tool codeExecution is not available at the moment.")}},
 		"code": {"```python\nprint(1)\n2\n```", []llm.ToolResult{
 			gave("codeExecution", `{"stdout":"1\n","stderr":"careful\n","value":"2","files":[{"id":"file_1","name":"a.csv","mimeType":"text/csv","bytes":12},`+

@@ -11,11 +11,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-var (
-	codeBlock   = regexp.MustCompile("(?s)```[a-zA-Z0-9+]*[ \t]*\r?\n(.*?)```")
-	questioning = regexp.MustCompile(`(?i)^(?:please\s+)?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|` +
-		`will|would|should|has|have|search|find|look up|tell me|explain|describe|summari[sz]e|list|compare)\b`)
-)
+var questioning = regexp.MustCompile(`(?i)^(?:please\s+)?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|` +
+	`will|would|should|has|have|search|find|look up|tell me|explain|describe|summari[sz]e|list|compare)\b`)
 
 // maxQuery bounds a search, in characters.
 const maxQuery = 400
@@ -43,12 +40,13 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	}
 	programs := find(p.tools, toolCode)
 	code, lack := codeFor(p.message, programs >= 0 && len(calls)+len(lacks) == 0)
-	switch {
-	case lack != "":
-		return calls, append(lacks, lack)
-	case code != "" && programs >= 0:
-		return append(calls, newCall(p.tools[programs], map[string]any{textProperty(p.tools[programs], "code"): code})), lacks
-	case code != "":
+	if lack != "" {
+		lacks = append(lacks, lack)
+	}
+	if code != "" && programs >= 0 {
+		calls = append(calls, codeCall(p.tools[programs], code, p.message))
+	}
+	if code != "" || lack != "" {
 		return calls, lacks
 	}
 	if len(calls) > 0 || !p.searches(len(lacks) > 0) {
@@ -142,11 +140,14 @@ func isQuestion(message string) bool {
 		questioning.MatchString(message)
 }
 
-// codeFor gives Python for a message with a code block or a calculation, and where a program can be run for any computation
-// that is understood, "" for any other; and says what a computation lacks.
+// codeFor gives Python for a message with code blocks or a calculation, and where a program can be run for any computation
+// that is understood, "" for any other; and says what a computation lacks, or what of the message is not run.
 func codeFor(message string, runs bool) (code, lack string) {
-	if m := codeBlock.FindStringSubmatch(message); m != nil {
-		return m[1], ""
+	if b := readBlocks(message); b.any {
+		if runs {
+			lack = b.notRun()
+		}
+		return b.code, lack
 	}
 	if runs {
 		c, lack, ok := compute(message)
@@ -161,6 +162,15 @@ func codeFor(message string, runs bool) (code, lack string) {
 		return "print(" + strings.ReplaceAll(e, "^", "**") + ")\n", ""
 	}
 	return "", ""
+}
+
+// codeCall has a program run, with the files that the message names beside a code block.
+func codeCall(t llm.ToolSpec, code, message string) llm.ToolCall {
+	args := map[string]any{textProperty(t, "code"): code}
+	if files := filesFor(t, message); len(files) > 0 && codeBlock.MatchString(message) {
+		args["files"] = files
+	}
+	return newCall(t, args)
 }
 
 // named gives the tools that a message names, those with a use of their own apart, and what the message says to each:

@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/cgroup"
+	"parley/workers/internal/sandbox/host"
 	"parley/workers/internal/sandbox/seccomp"
 )
 
@@ -33,8 +33,7 @@ type Backend struct {
 	groups *cgroup.Root // nil: there are none
 	notes  []string
 	owners *owners
-
-	starts chan func() // run by one thread that lives as long as the backend: sandboxes die with the thread that started them
+	thread *host.Thread // sandboxes die with the thread that started them
 
 	starting sync.RWMutex // held for reading by who starts a sandbox
 	closed   bool         // under starting
@@ -65,13 +64,14 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	filter, err := seccomp.Filter()
+	filter, err := seccomp.Filter(groups == nil)
 	if err != nil {
 		return nil, err
 	}
+	devices := devicesOf(groups == nil)
 	b := &Backend{
-		bwrap: bwrap, view: viewOf(python), filter: filter, groups: groups,
-		owners: newOwners(), starts: make(chan func()), boxes: map[*box]bool{},
+		bwrap: bwrap, view: viewOf(python, devices), filter: filter, groups: groups,
+		owners: newOwners(), boxes: map[*box]bool{},
 	}
 	if err := b.owners.checkDevices(devices); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	if groups == nil {
 		b.notes = append(b.notes, fmt.Sprintf("Memory, processes and CPU time of a sandbox are watched, not limited by the kernel: %s.", whyNot))
 	}
-	go b.runStarts()
+	b.thread = host.NewThread()
 	if err := b.try(python); err != nil {
 		b.end()
 		return nil, err
@@ -136,6 +136,11 @@ func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 	if err := check(c); err != nil {
 		return nil, err
 	}
+	b.starting.RLock()
+	defer b.starting.RUnlock()
+	if b.closed {
+		return nil, errClosed
+	}
 	x := &box{backend: b, limits: c.Limits, owner: b.owners.take(), done: make(chan struct{})}
 	if err := x.prepare(c); err != nil {
 		x.abandon()
@@ -151,18 +156,7 @@ func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 
 // launch starts a box on the thread that is there for it, and keeps it for Close.
 func (b *Backend) launch(ctx context.Context, x *box) error {
-	b.starting.RLock()
-	defer b.starting.RUnlock()
-	if b.closed {
-		return errClosed
-	}
-	result := make(chan error, 1)
-	select {
-	case b.starts <- func() { result <- x.launch() }:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if err := <-result; err != nil {
+	if err := b.thread.Do(ctx, x.launch); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -177,14 +171,6 @@ func (b *Backend) forget(x *box) {
 	delete(b.boxes, x)
 }
 
-func (b *Backend) runStarts() {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	for start := range b.starts {
-		start()
-	}
-}
-
 // Close ends all sandboxes, and starts no more.
 func (b *Backend) Close() error {
 	b.end()
@@ -196,10 +182,7 @@ func (b *Backend) Close() error {
 
 func (b *Backend) end() {
 	b.starting.Lock()
-	if !b.closed {
-		b.closed = true
-		close(b.starts)
-	}
+	b.closed = true
 	b.starting.Unlock()
 	b.mu.Lock()
 	boxes := slices.Collect(maps.Keys(b.boxes))
@@ -207,4 +190,5 @@ func (b *Backend) end() {
 	for _, x := range boxes {
 		x.Kill()
 	}
+	b.thread.End()
 }

@@ -12,6 +12,7 @@ import (
 
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/cgroup"
+	"parley/workers/internal/sandbox/host"
 	"parley/workers/internal/sandbox/proctree"
 )
 
@@ -27,8 +28,8 @@ type box struct {
 	handed  []*os.File // what is open for the child alone
 	gate    *os.File   // bwrap waits for what is written there
 	stdin   *os.File
-	stdout  *output
-	stderr  head
+	stdout  *host.Output
+	stderr  host.Head
 	group   *cgroup.Group // nil: there are none
 	tree    proctree.Tree // for then
 	done    chan struct{}
@@ -50,7 +51,7 @@ func (x *box) prepare(c sandbox.Command) error {
 		return err
 	}
 	var files []int
-	for _, data := range slices.Concat(c.Data, madeUp) {
+	for _, data := range slices.Concat(c.Data, host.MadeUp) {
 		number, err := x.hand("data", data.Content)
 		if err != nil {
 			return err
@@ -83,7 +84,7 @@ func (x *box) pipes() error {
 	if err != nil {
 		return err
 	}
-	x.handed, x.stdout, x.cmd.Stdout = append(x.handed, stdout), &output{file: out}, stdout
+	x.handed, x.stdout, x.cmd.Stdout = append(x.handed, stdout), host.NewOutput(out), stdout
 	return nil
 }
 
@@ -115,7 +116,7 @@ func (x *box) handFile(f *os.File) int {
 
 // launch runs on the backend's thread.
 func (x *box) launch() error {
-	if err := sealDescriptors(); err != nil {
+	if err := host.SealDescriptors(); err != nil {
 		return err
 	}
 	defer x.closeHanded()
@@ -161,7 +162,7 @@ func (x *box) abandon() {
 		_ = x.stdin.Close() // of a pipe
 	}
 	if x.stdout != nil {
-		x.stdout.settle()
+		x.stdout.Settle()
 	}
 	x.release()
 	close(x.done)
@@ -171,7 +172,7 @@ func (x *box) abandon() {
 func (x *box) wait() {
 	_ = x.cmd.Wait()    // how bwrap ended says nothing more than what it wrote
 	_ = x.stdin.Close() // of a pipe
-	x.stdout.settle()   // all writers are gone
+	x.stdout.Settle()   // all writers are gone
 	x.settleUsage()
 	x.release()
 	x.backend.forget(x)

@@ -53,10 +53,14 @@ print(json.dumps({
 			t.Fatalf("%v: %s%s", err, text, x.Complaint())
 		}
 		delete(got["environment"].(map[string]any), "LC_CTYPE") // Python sets it itself
+		devices := "[full null random shm urandom zero]"
+		if b.groups == nil {
+			devices = "[full null random shm urandom]" // shared maps of the other evade who watches memory
+		}
 		for what, want := range map[string]string{
 			"descriptors": "[0 1 2]", "environment": "map[A:b=c EMPTY: PWD:/work TEXT:x y\n--bind]", "groups": "",
 			"ids": "[1 0 1000 1000 1000 1000 1000 1000]", "folder": "/work", "work": "[]", "tmp": "[]", "data": "content",
-			"mode": fmt.Sprint(0o444), "name": "sandbox", "core": coreLimit(t), "dev": "[full null random shm urandom zero]",
+			"mode": fmt.Sprint(0o444), "name": "sandbox", "core": coreLimit(t), "dev": devices,
 		} {
 			if found := fmt.Sprint(got[what]); found != want && want != "" {
 				t.Errorf("%s: %s instead of %s", what, found, want)
@@ -272,7 +276,7 @@ func TestComplaintIsTheBeginning(t *testing.T) {
 	if text := said(t, x); text != "written\n" {
 		t.Errorf("%q", text)
 	}
-	if got := x.Complaint(); !strings.HasPrefix(got, "\uFFFDbeginyyy") || len(got) != headSize+2 {
+	if got := x.Complaint(); !strings.HasPrefix(got, "\uFFFDbeginyyy") || len(got) != 16<<10+2 {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
 }
@@ -282,9 +286,6 @@ func TestOutputIsThereAfterTheEnd(t *testing.T) {
 	b := opened(t, nil, errors.New("the test wants none"))
 	x := start(t, b, code(`print("x" * 50000)`))
 	<-x.Done()
-	if x.stdout.file != nil {
-		t.Error("the pipe is open still")
-	}
 	if text := said(t, x); len(text) != 50001 {
 		t.Errorf("%d bytes", len(text))
 	}

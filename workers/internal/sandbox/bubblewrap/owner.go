@@ -3,6 +3,8 @@ package bubblewrap
 import (
 	"os"
 	"sync"
+
+	"parley/workers/internal/sandbox/host"
 )
 
 // A worker that is root gives each sandbox a user of its own, so that what the kernel counts by user is counted for one sandbox
@@ -22,7 +24,7 @@ type owners struct {
 }
 
 func newOwners() *owners {
-	return &owners{own: !mayChangeUser(), used: map[int]int{}, next: os.Getpid() % ownerCount}
+	return &owners{own: !host.MayChangeUser(), used: map[int]int{}, next: os.Getpid() % ownerCount}
 }
 
 // take gives the user with the fewest sandboxes, the one that has rested longest first.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,19 +11,9 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-)
 
-// mayChangeUser reports whether this process can start others as any user and in namespaces, which takes more than being root:
-// containers take such rights away.
-func mayChangeUser() bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if os.Geteuid() != 0 || unix.Capget(&header, &data[0]) != nil {
-		return false
-	}
-	const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SYS_ADMIN
-	return data[0].Effective&needed == needed
-}
+	"parley/workers/internal/sandbox/host"
+)
 
 // ownerOf is the user that a file belongs to.
 func ownerOf(path string) (int, error) {
@@ -37,33 +26,14 @@ func ownerOf(path string) (int, error) {
 // make one of those alone makes it within a namespace of users, where he may.
 func isolation(owner int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID}
-	if mayChangeUser() {
+	if host.MayChangeUser() {
 		attr.Credential = &syscall.Credential{Uid: uint32(owner), Gid: uint32(owner), Groups: []uint32{}}
 		return attr
 	}
 	attr.Cloneflags |= syscall.CLONE_NEWUSER
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Geteuid(), Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Getegid(), Size: 1}}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: host.User, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: host.User, HostID: os.Getegid(), Size: 1}}
 	return attr
-}
-
-// sealDescriptors closes whatever this process has open to the programs that it starts, other than what is handed to them: files
-// that it inherited, or that a library opened without care, would be seen in the sandbox.
-func sealDescriptors() error {
-	err := unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
-	if err == nil {
-		return nil
-	}
-	entries, err := os.ReadDir("/proc/self/fd") // kernels before 5.11
-	if err != nil {
-		return fmt.Errorf("listing descriptors: %w", err)
-	}
-	for _, entry := range entries {
-		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= firstFile {
-			unix.CloseOnExec(fd)
-		}
-	}
-	return nil
 }
 
 // settle sets what bwrap and all that it starts are to inherit; bwrap waits for it. When the host is out of memory, sandboxes go

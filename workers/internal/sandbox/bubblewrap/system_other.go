@@ -12,13 +12,9 @@ import (
 
 var errLinux = errors.New("bubblewrap is Linux's")
 
-func mayChangeUser() bool { return false }
-
 func ownerOf(string) (int, error) { return 0, errLinux }
 
 func isolation(int) *syscall.SysProcAttr { return nil }
-
-func sealDescriptors() error { return errLinux }
 
 func settle(int) error { return errLinux }
 

@@ -9,41 +9,18 @@ import (
 	"strings"
 
 	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/host"
 )
 
-// shown is what a sandbox shows of the host, where it is there: programs, libraries, and what Python's packages read.
-var shown = []string{
-	"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
-	"/usr/share/zoneinfo", "/usr/share/fonts", "/usr/share/fontconfig", "/usr/share/matplotlib", "/usr/share/python3",
-	"/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/matplotlibrc", "/etc/localtime", "/etc/mime.types",
-}
-
-// outerLinks are folders that are links into /usr where /usr is merged, and folders of their own elsewhere.
-var outerLinks = []string{"/bin", "/lib", "/lib32", "/lib64", "/libx32"}
-
-// madeUp are files that programs look for, whose host's version is nobody's business.
-var madeUp = []sandbox.Data{
-	{Path: "/etc/passwd", Content: []byte("sandbox:x:1000:1000::/work:/bin/sh\n")},
-	{Path: "/etc/group", Content: []byte("sandbox:x:1000:\n")},
-	{Path: "/etc/hosts", Content: []byte("127.0.0.1 localhost\n::1 localhost\n")},
-}
-
 // viewOf lists bwrap's arguments for what all sandboxes show.
-func viewOf(python string) []string {
-	paths := slices.Clone(shown)
-	if strings.HasPrefix(python, "/usr/local/") {
-		paths = append(paths, "/usr/local/bin", "/usr/local/lib")
-	} else { // packages that were installed for the system's Python without its package manager
-		extra, _ := filepath.Glob("/usr/local/lib/python3*/dist-packages") // fails for bad patterns only
-		paths = append(paths, extra...)
-	}
+func viewOf(python string, devices []string) []string {
 	var args []string
-	for _, path := range paths {
+	for _, path := range slices.Concat(host.Folders(python), host.Files) {
 		if _, err := os.Stat(path); err == nil {
 			args = append(args, "--ro-bind", path, path)
 		}
 	}
-	for _, path := range outerLinks {
+	for _, path := range host.OuterLinks {
 		if target, err := os.Readlink(path); err == nil {
 			args = append(args, "--symlink", target, path)
 		} else if _, err := os.Stat(path); err == nil {
@@ -56,8 +33,15 @@ func viewOf(python string) []string {
 	return args
 }
 
-// devices are bound as they are: a device on a read-only mount of bwrap's cannot be opened.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+// devicesOf are bound as they are: a device on a read-only mount of bwrap's cannot be opened. Where memory is watched, /dev/zero is
+// not among them: what is written to a shared map of it stays when the process has let go of the pages, and is counted nowhere then.
+func devicesOf(watched bool) []string {
+	devices := []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
+	if !watched {
+		devices = append(devices, "/dev/zero")
+	}
+	return devices
+}
 
 // checkDevices refuses devices that a sandbox's user owns: for him they would be the host's to change.
 func (o *owners) checkDevices(paths []string) error {
@@ -73,20 +57,17 @@ func (o *owners) checkDevices(paths []string) error {
 	return nil
 }
 
-// insideID is the number of the user and the group that all in a sandbox is.
-const insideID = 1000
-
 // arguments are those of one sandbox, without the command and what all sandboxes show, which comes first. files are the numbers
-// of the descriptors of c.Data and then of madeUp.
+// of the descriptors of c.Data and then of host.MadeUp.
 func arguments(c sandbox.Command, filter int, files []int) []string {
 	args := []string{
-		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(insideID), "--gid", strconv.Itoa(insideID), "--hostname", "sandbox",
+		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(host.User), "--gid", strconv.Itoa(host.User), "--hostname", host.Hostname,
 		"--die-with-parent", "--as-pid-1", "--new-session", "--cap-drop", "ALL", "--seccomp", strconv.Itoa(filter), "--clearenv",
 	}
 	for _, dir := range folders {
 		args = append(args, "--size", strconv.FormatInt(folderSize(c.Limits), 10), "--tmpfs", dir)
 	}
-	for i, data := range slices.Concat(c.Data, madeUp) {
+	for i, data := range slices.Concat(c.Data, host.MadeUp) {
 		args = append(args, "--perms", "0444", "--file", strconv.Itoa(files[i]), data.Path)
 	}
 	for _, variable := range c.Env {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/cgroup"
+	"parley/workers/internal/sandbox/host"
 	"parley/workers/internal/sandbox/proctree"
 )
 
@@ -38,15 +38,16 @@ type box struct {
 	group   *cgroup.Group // nil without cgroups
 	tree    proctree.Tree
 	stdin   *os.File
-	stdout  *output
-	said    complaint
+	stdout  *host.Output
+	said    host.Head
 	first   *os.Process   // runsc, for Kill; nil when it had ended before it was found
 	found   chan struct{} // closed when first is set
 	done    chan struct{}
 
-	mu     sync.Mutex
-	memory string        // where the sentry's memory is found; "" is not yet
-	final  sandbox.Usage // when it is done
+	mu     sync.Mutex // of what follows
+	memory string     // where the sentry's memory is found; "" is not yet
+	last   sandbox.Usage
+	over   bool // last is the last
 }
 
 // start makes the sandbox's folder and starts it.
@@ -65,22 +66,19 @@ func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 		return err
 	}
 	args := b.tool.command(x.name, x.dir)
+	// These three must be pipes, as exec makes one for the third: as root, runsc gives devices that it finds here, be it the host's
+	// /dev/null or the worker's terminal, to the sandbox's user.
 	x.command = &exec.Cmd{
 		Path: args[0], Args: args, Env: []string{}, Dir: "/",
-		Stdin: p.in.child, Stdout: p.out.child, Stderr: p.err.child, SysProcAttr: attributes(),
+		Stdin: p.in.child, Stdout: p.out.child, Stderr: &x.said, SysProcAttr: attributes(),
 	}
-	if err := ctx.Err(); err != nil {
-		p.close()
-		return err
-	}
-	b.thread.do(func() { err = x.launch() })
+	err = b.thread.Do(ctx, x.launch)
 	p.closeChild()
 	if err != nil {
 		p.closeOurs()
 		return fmt.Errorf("starting %s: %w", args[0], err)
 	}
-	x.stdin, x.stdout = p.in.ours, &output{file: p.out.ours}
-	go x.said.read(p.err.ours)
+	x.stdin, x.stdout = p.in.ours, host.NewOutput(p.out.ours)
 	go x.wait()
 	return nil
 }
@@ -118,14 +116,9 @@ func (x *box) wait() {
 	x.first = findFirst(x.command.Process.Pid, x.tree)
 	close(x.found)
 	_ = x.command.Wait() // how runsc ended is nothing that the box tells
-	last, _ := x.usage() // of a cgroup; without one it is what was seen last
-	x.mu.Lock()
-	x.final.OutOfMem = last.OutOfMem
-	x.final.CPU = max(x.final.CPU, last.CPU)
-	x.mu.Unlock()
+	x.settleUsage()
 	_ = x.stdin.Close()
-	x.stdout.drain()
-	<-x.said.done()
+	x.stdout.Settle()
 	if x.first != nil {
 		_ = x.first.Release() // unshare has waited for it
 	}
@@ -154,7 +147,7 @@ func (x *box) Stdout() io.Reader { return x.stdout }
 func (x *box) Done() <-chan struct{} { return x.done }
 
 // Complaint is the beginning of what was written to standard error.
-func (x *box) Complaint() string { return x.said.text() }
+func (x *box) Complaint() string { return x.said.String() }
 
 // Kill ends everything in the sandbox, and returns when nothing of it lives. Only runsc is killed: the kernel ends all of its
 // namespace before runsc is gone, and unshare is there to hear of that. Killed itself, unshare would leave runsc to others to reap,
@@ -183,37 +176,4 @@ func (x *box) endsWithin(d time.Duration) bool {
 	case <-limit.C:
 		return false
 	}
-}
-
-// Usage is what the sandbox uses now.
-func (x *box) Usage() (sandbox.Usage, error) {
-	select {
-	case <-x.done:
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return x.final, nil
-	default:
-	}
-	u, err := x.usage()
-	if err != nil {
-		return u, err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if bytes, ok := x.sentryMemory(); ok {
-		u.Memory = bytes
-	}
-	x.final = u
-	return u, nil
-}
-
-// usage is what the host tells. Its processes are not the sandbox's, so their number says nothing.
-func (x *box) usage() (u sandbox.Usage, err error) {
-	if x.group != nil {
-		u, err = x.group.Usage()
-	} else {
-		u, err = x.tree.Usage(math.MaxInt64)
-	}
-	u.Processes = 0
-	return u, err
 }

@@ -13,13 +13,10 @@ import (
 	"strings"
 
 	"parley/workers/internal/sandbox"
+	"parley/workers/internal/sandbox/host"
 )
 
 const (
-	hostname = "sandbox"
-	user     = 1000
-	userText = "1000"
-
 	rootDir  = "root"  // of a bundle: what the sandbox sees as /, without its mounts
 	stateDir = "state" // of a bundle: what runsc keeps
 
@@ -29,34 +26,6 @@ const (
 	// worstFirst makes the kernel end a sandbox before anything else of the machine when memory is short.
 	worstFirst = 1000
 )
-
-// The host's folders that a sandbox sees, read-only; those that there are. What is a symbolic link on the host is one in the sandbox.
-var shown = []string{
-	"/bin", "/lib", "/lib32", "/lib64", "/libx32",
-	"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
-	"/usr/share/fontconfig", "/usr/share/fonts", "/usr/share/matplotlib", "/usr/share/python3", "/usr/share/zoneinfo",
-	"/etc/alternatives", "/etc/fonts",
-}
-
-// shownTo is what a sandbox with this interpreter sees.
-func shownTo(python string) []string {
-	if strings.HasPrefix(python, "/usr/local/") {
-		return append(slices.Clone(shown), "/usr/local/bin", "/usr/local/lib")
-	}
-	// Packages that were installed for the system's Python, but not by the system.
-	extra, _ := filepath.Glob("/usr/local/lib/python3*/dist-packages") // fails for bad patterns alone
-	return append(slices.Clone(shown), extra...)
-}
-
-// copied are files of the host that every sandbox has a copy of; those that there are.
-var copied = []string{"/etc/ld.so.cache", "/etc/localtime", "/etc/matplotlibrc", "/etc/mime.types"}
-
-// made are files that look the same on every host.
-var made = []sandbox.Data{
-	{Path: "/etc/passwd", Content: []byte("sandbox:x:" + userText + ":" + userText + "::" + sandbox.WorkDir + ":/bin/sh\n")},
-	{Path: "/etc/group", Content: []byte("sandbox:x:" + userText + ":\n")},
-	{Path: "/etc/hosts", Content: []byte("127.0.0.1 localhost\n::1 localhost\n")},
-}
 
 // writeBundle makes the folder that runsc starts a sandbox from. Nobody but this user gets into it.
 func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
@@ -74,7 +43,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range append(fromHost(), append(made, c.Data...)...) {
+	for _, d := range slices.Concat(fromHost(), host.MadeUp, c.Data) {
 		if err := put(root, d, mounts); err != nil {
 			return err
 		}
@@ -95,9 +64,9 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	return nil
 }
 
-// show lays out the host's folders.
+// show lays out the host's folders. What is a symbolic link on the host is one in the sandbox.
 func (b *Backend) show(root string) (mounts []ociMount, err error) {
-	for _, name := range shownTo(b.python) {
+	for _, name := range slices.Concat(host.OuterLinks, host.Folders(b.python)) {
 		is, err := os.Lstat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -124,9 +93,9 @@ func (b *Backend) show(root string) (mounts []ociMount, err error) {
 	return mounts, nil
 }
 
-// fromHost reads what is copied; what cannot be read is not there.
+// fromHost reads the files that are shown, which are copied; what cannot be read is not there.
 func fromHost() (list []sandbox.Data) {
-	for _, name := range copied {
+	for _, name := range host.Files {
 		if content, err := os.ReadFile(name); err == nil {
 			list = append(list, sandbox.Data{Path: name, Content: content})
 		}
@@ -138,8 +107,9 @@ func fromHost() (list []sandbox.Data) {
 // them, and the terminals and network devices that it makes up.
 func inMemory(l sandbox.Limits) (mounts []ociMount) {
 	size := "size=" + strconv.FormatInt(max(l.Files, 4096), 10)
+	user := strconv.Itoa(host.User)
 	for name, mode := range map[string]string{sandbox.WorkDir: "0700", "/tmp": "1777", "/dev/shm": "1777"} {
-		options := []string{"nosuid", "nodev", size, "mode=" + mode, "uid=" + userText, "gid=" + userText}
+		options := []string{"nosuid", "nodev", size, "mode=" + mode, "uid=" + user, "gid=" + user}
 		mounts = append(mounts, ociMount{name, "tmpfs", "tmpfs", options})
 	}
 	for _, name := range []string{"/proc", "/sys", "/dev/net"} {
@@ -199,11 +169,12 @@ func (b *Backend) config(c sandbox.Command, mounts []ociMount) ociConfig {
 	config := ociConfig{
 		Version: "1.0.2",
 		Process: ociProcess{
-			User: ociUser{user, user}, Args: withoutHome(c), Env: c.Env, Cwd: sandbox.WorkDir, NoNewPrivileges: true, OOMScoreAdj: worstFirst,
+			User: ociUser{host.User, host.User}, Args: withoutHome(c), Env: c.Env, Cwd: sandbox.WorkDir,
+			NoNewPrivileges: true, OOMScoreAdj: worstFirst,
 			Rlimits: []ociRlimit{{"RLIMIT_CORE", 0, 0}, {"RLIMIT_NOFILE", openFiles, openFiles}},
 		},
 		Root:     ociRoot{Path: rootDir, Readonly: true},
-		Hostname: hostname,
+		Hostname: host.Hostname,
 		Mounts:   mounts,
 		Linux:    ociLinux{Seccomp: b.filter},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/cgroup"
+	"parley/workers/internal/sandbox/host"
 )
 
 // Config says what to run sandboxes with. What is empty is found.
@@ -34,7 +35,7 @@ type Backend struct {
 	groups *cgroup.Root // nil where there are no cgroups
 	notes  []string
 	filter *filter
-	thread *thread
+	thread *host.Thread // sandboxes die with the thread that started them
 
 	mu       sync.Mutex
 	closed   bool
@@ -50,7 +51,7 @@ func Open(c Config) (*Backend, error) {
 
 // open is Open with the cgroups that there are, or why there are none.
 func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
-	b := &Backend{python: c.Python, boxes: map[*box]struct{}{}, groups: groups, thread: newThread()}
+	b := &Backend{python: c.Python, boxes: map[*box]struct{}{}, groups: groups, thread: host.NewThread()}
 	if b.python == "" {
 		b.python = "/usr/bin/python3"
 	}
@@ -67,7 +68,7 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 }
 
 func (b *Backend) prepare(c Config) (err error) {
-	if err := keepDescriptors(); err != nil {
+	if err := host.SealDescriptors(); err != nil {
 		return err
 	}
 	if b.tool, err = findTool(c.Runsc); err != nil {
@@ -111,8 +112,7 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	stopped := context.AfterFunc(ctx, begun.Kill)
 	defer stopped()
 	said, err := io.ReadAll(begun.Stdout())
-	const wanted = userText + " " + hostname + " " + sandbox.WorkDir
-	if got := strings.TrimSpace(string(said)); got == wanted {
+	if got := strings.TrimSpace(string(said)); got == fmt.Sprint(host.User, " ", host.Hostname, " ", sandbox.WorkDir) {
 		return nil
 	}
 	select {
@@ -195,7 +195,7 @@ func (b *Backend) Close() error {
 		all.Go(x.Kill)
 	}
 	all.Wait()
-	b.thread.end()
+	b.thread.End()
 	err := b.kept.remove()
 	if b.groups != nil {
 		err = errors.Join(err, b.groups.Close())

@@ -39,7 +39,7 @@ var alias = map[string]string{"pselect6": "pselect"}
 // newFilter renders the rules that all backends have. Calls without conditions are one entry, which runsc makes a search tree of;
 // it asks the entries in their order.
 func newFilter() (*filter, error) {
-	list := seccomp.Rules()
+	list := seccomp.Rules(false) // the sentry tells all of a sandbox's memory
 	if len(list) == 0 {
 		return nil, fmt.Errorf("there is no list of system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
@@ -49,7 +49,7 @@ func newFilter() (*filter, error) {
 		switch {
 		case r.Errno != 0:
 			others = append(others, filterCall{Names: []string{r.Name}, Action: actAbsent})
-		case len(r.Conditions) == 0:
+		case len(r.Conditions) == 0: // what the rules pretend is made: its inodes are gVisor's own, and the OCI knows no pretending
 			allowed.Names = append(allowed.Names, r.Name)
 			if other, is := alias[r.Name]; is {
 				allowed.Names = append(allowed.Names, other)

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"parley/workers/internal/sandbox/host"
 )
 
 // tool is runsc, and what starts it.
@@ -53,7 +55,7 @@ func findTool(path string) (t tool, err error) {
 	if len(known) == 0 {
 		return t, fmt.Errorf("%s does not say what options it has (%w): %s", t.path, err, bytes.TrimSpace(said[:min(len(said), 200)]))
 	}
-	t.root = mayNamespace()
+	t.root = host.MayNamespace()
 	t.options, err = choose(known, t.root)
 	return t, err
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/workers/internal/sandbox"
@@ -133,6 +134,7 @@ type exchange struct {
 	took     time.Duration
 	began    sandbox.Usage
 	counted  bool // began was read
+	memory   atomic.Int64
 
 	mu      sync.Mutex
 	reached sandbox.Limit // the limit for which it was killed
@@ -154,7 +156,7 @@ func (e *exchange) watch() {
 	limits := e.limits
 	limits.Files += ownBytes
 	limits.FileCount += ownFiles
-	limit := sandbox.Watch(e.ctx, e.box, limits, e.began)
+	limit := sandbox.Watch(e.ctx, peaking{e.box, &e.memory}, limits, e.began)
 	if limit == "" {
 		return
 	}
@@ -189,6 +191,7 @@ func (e *exchange) end() {
 		return
 	}
 	e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may be a look behind
 	killed := !e.ended || e.exitCode == -9
 	if killed && e.limit == "" && usage.OutOfMem && !e.began.OutOfMem {
 		e.limit = sandbox.LimitMemory
@@ -202,6 +205,22 @@ func (e *exchange) outcome() Outcome {
 		e.limit = e.reached
 	}
 	o := e.reading.outcome()
-	o.Took = e.took
+	o.Took, o.Memory = e.took, e.memory.Load()
 	return o
+}
+
+// peaking is a box that notes the most memory that it was seen to use.
+type peaking struct {
+	sandbox.Box
+
+	most *atomic.Int64
+}
+
+// Usage is what the box uses now.
+func (p peaking) Usage() (sandbox.Usage, error) {
+	usage, err := p.Box.Usage()
+	if err == nil {
+		p.most.Store(max(p.most.Load(), usage.Memory))
+	}
+	return usage, err //nolint:wrapcheck // it is the box's own
 }

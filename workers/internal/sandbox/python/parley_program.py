@@ -70,7 +70,7 @@ def confine(limits):
         ("RLIMIT_CORE", 1, 1),  # 1 alone also keeps the kernel from piping a dump to a program of the host
         ("RLIMIT_CPU", cpu, cpu + 1),
         ("RLIMIT_FSIZE", limits["files"], limits["files"]),
-        ("RLIMIT_NOFILE", 256, 256),
+        ("RLIMIT_NOFILE", 128, 128),
         ("RLIMIT_NPROC", limits["processes"], limits["processes"]),
         ("RLIMIT_DATA", memory, memory + SPARE),
         ("RLIMIT_AS", memory + limits["files"] + (4 << 30), memory + limits["files"] + (4 << 30)),

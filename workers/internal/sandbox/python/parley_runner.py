@@ -44,15 +44,14 @@ def main():
     send(b"Y")
     if not waiting(0):
         parley_program.prepare()
+    report = Report()
     order = Order()
     order.receive()
     if order.failed:
-        report = Report()
         report.limit, report.traceback = "files", order.failed
         ended(report, 1, 0, 0)
         send(b"Z")
         return 0
-    report = Report()
     wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
@@ -185,13 +184,19 @@ class Order:
 
 
 class Report:
-    """What the child says about the program. It is memory that both share: no descriptor that the program could close or write to."""
+    """What the child says about the program: a file without a name, which the child has as memory and we as a file.
+
+    So there is no descriptor that the program could close or write to, and whatever it does with its memory cannot harm who reads.
+    """
 
     SIZE = 1 << 18
 
     def __init__(self):
-        self._shared = mmap.mmap(-1, self.SIZE)
         self.value = self.traceback = self.limit = ""
+        self._file = os.open("/tmp/.report", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.unlink("/tmp/.report")
+        os.write(self._file, bytes(self.SIZE))  # has its place from now on, however full the folder will be
+        self._shared = mmap.mmap(self._file, self.SIZE)
 
     def write(self):
         """In the child: makes what is set so far known."""
@@ -201,12 +206,13 @@ class Report:
         self._shared[0:1] = b"\1"
 
     def read(self):
-        if self._shared[0:1] != b"\1":
+        said = os.pread(self._file, self.SIZE, 0)
+        if said[0:1] != b"\1":
             return
         texts, at = [], 1
         for _ in range(3):
-            size = int.from_bytes(self._shared[at : at + 4], "big")
-            texts.append(self._shared[at + 4 : at + 4 + size].decode("utf-8", "replace"))
+            size = int.from_bytes(said[at : at + 4], "big")
+            texts.append(said[at + 4 : at + 4 + size].decode("utf-8", "replace"))
             at += 4 + size
         self.value, self.traceback, self.limit = texts
 
@@ -305,7 +311,8 @@ class Watch:
                 self.why_killed()
 
     def why_killed(self):
-        late = self.exit_code == -signal.SIGKILL and self.cpu >= self.limits["cpu"]
+        # The time is that of its children too, which may have been what the limit ended, and the program for want of them.
+        late = self.exit_code != 0 and self.cpu >= self.limits["cpu"]
         if not self.limit and (late or self.exit_code == -signal.SIGXCPU):
             self.limit = "cpu"
         if not self.limit and self.exit_code == -signal.SIGXFSZ:

@@ -37,6 +37,7 @@ type Outcome struct {
 	LeftOut []string
 	Took    time.Duration
 	CPU     time.Duration
+	Memory  int64 // the most that was in use of it at a time, as far as was seen; 0 where it was not
 }
 
 // Failed reports whether the program did not come to its end as it should.

@@ -339,7 +339,7 @@ const victimVariable = "PARLEY_SANDBOX_VICTIM"
 // beVictim keeps a sandbox until this process is killed, which must end it.
 func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	t.Helper()
-	s := &suite{backend: open(t)}
+	s := newSuite(open(t))
 	box := s.start(t, lingering(os.Getenv(victimVariable))+"time.sleep(600)")
 	line(t, bufio.NewReader(box.Stdout()), box)
 	if _, err := os.Stdout.WriteString("victim ready\n"); err != nil {

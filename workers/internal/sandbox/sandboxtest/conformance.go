@@ -4,11 +4,15 @@ package sandboxtest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/python"
@@ -20,8 +24,27 @@ type suite struct {
 	host    *host
 	// brief is set for backends whose starts take long: they do less of the same.
 	brief bool
-	// baseline is what a program takes that does nothing, as busy as this machine is.
+	// watched is set where no cgroup limits memory, on a kernel that the sandboxes share with the host.
+	watched bool
+
+	mu sync.Mutex
+	// baseline is what an honest program takes that does next to nothing, as busy as this machine is: the longest of all.
 	baseline time.Duration
+}
+
+func newSuite(b sandbox.Backend) *suite {
+	brief := b.Name() == "gvisor"
+	return &suite{backend: b, brief: brief, watched: !brief && len(b.Notes()) > 0}
+}
+
+// Watched tries what is different where there are no cgroups, on a backend that was opened without; the caller closes it.
+func Watched(t *testing.T, b sandbox.Backend) {
+	t.Helper()
+	s := newSuite(b)
+	if !s.watched {
+		t.Fatal("the backend does not say that it watches memory")
+	}
+	s.exceedAll(t, excessMemory())
 }
 
 // Conformance tries all that a sandbox must hold, on the backend that open opens; the suite closes it. The test that calls
@@ -42,8 +65,9 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	}
 	before := cgroups(t)
 
-	s := &suite{backend: open(t), host: h}
-	s.brief = s.backend.Name() == "gvisor"
+	nodes := deviceNodes(t)
+	s := newSuite(open(t))
+	s.host = h
 	t.Run("MustFail", s.mustFail)
 	t.Run("Boxes", s.boxes)
 	t.Run("Limits", s.limits)
@@ -54,6 +78,23 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 		t.Errorf("closing the backend: %v", err)
 	}
 	nothingLeft(t, known, before, temporary)
+	if after := deviceNodes(t); !slices.Equal(nodes, after) {
+		t.Errorf("devices of the host have changed: before %v, after %v", nodes, after)
+	}
+}
+
+// deviceNodes are owner, mode and number of what sandboxes may show of the host's devices. Their owner may give them away.
+func deviceNodes(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		var stat unix.Stat_t
+		if err := unix.Stat("/dev/"+name, &stat); err != nil {
+			t.Fatalf("looking at /dev/%s: %v", name, err)
+		}
+		found = append(found, fmt.Sprintf("%s %d:%d %o %x", name, stat.Uid, stat.Gid, stat.Mode, stat.Rdev))
+	}
+	return found
 }
 
 // nothingLeft looks for whatever a closed backend may have left behind on the host.

@@ -88,6 +88,7 @@ func callsOnSystem() []attempt {
 		{call: "iopl", args: []any{99}, needs: luck},
 		{call: "ioperm", args: []any{1 << 20, 1, 1}, needs: luck},
 		{call: "clone3", args: []any{bad, 8}, must: "ENOSYS", needs: luck},
+		{call: "sendfile", args: []any{-1, -1, 0, 1}},
 	}
 }
 
@@ -124,7 +125,28 @@ func deniedArguments() []attempt {
 			attempt{name: "namespaces/clone " + name, probe: "cloned", args: []any{flag}, must: "EPERM", needs: needs},
 		)
 	}
-	return append(attempts, deniedControls()...)
+	return slices.Concat(attempts, deniedFlags(), deniedControls())
+}
+
+// deniedFlags are flags of calls that everyone makes, and calls that are only said to be made.
+func deniedFlags() []attempt {
+	attempts := []attempt{
+		{name: "flags/preadv2", call: "preadv2", args: []any{-1, 0, 0, 0, 0, unix.RWF_HIPRI}, must: "EPERM"},
+		{name: "flags/pwritev2", call: "pwritev2", args: []any{-1, 0, 0, 0, 0, unix.RWF_SYNC}, must: "EPERM"},
+		{name: "flags/out-of-band data sent", probe: "out_of_band", args: []any{true}, must: "EPERM", needs: luck},
+		{name: "flags/out-of-band data received", probe: "out_of_band", args: []any{false}, must: "EPERM"},
+		{name: "locks/flock", probe: "locks", args: []any{interpreter}, ownKernel: ownInodes},
+	}
+	for _, name := range []string{"fsync", "fdatasync", "sync_file_range"} {
+		attempts = append(attempts, attempt{name: "syncs/" + name, probe: "syncs", args: []any{name}, ownKernel: ownInodes})
+	}
+	for name, args := range map[string][]any{
+		"sendto": {-1, 0, 0, unix.MSG_OOB, 0, 0}, "recvfrom": {-1, 0, 0, unix.MSG_OOB, 0, 0}, "sendmsg": {-1, 0, unix.MSG_OOB},
+		"recvmsg": {-1, 0, unix.MSG_OOB}, "sendmmsg": {-1, 0, 1, unix.MSG_OOB}, "recvmmsg": {-1, 0, 1, unix.MSG_OOB, 0},
+	} {
+		attempts = append(attempts, attempt{name: "flags/" + name, call: name, args: args, must: "EPERM"})
+	}
+	return attempts
 }
 
 // deniedControls are the requests that put characters into terminals. Bits above the lowest 32 are nothing to the kernel, so

@@ -15,7 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const ownDevices = "the device is of the sandbox's own kernel, which answers it by itself"
+const (
+	ownDevices = "the device is of the sandbox's own kernel, which answers it by itself"
+	ownInodes  = "locks and syncs are the own kernel's, whose inodes nobody else has"
+)
 
 // deniedOnHost is everything that would reach the host, past the filter.
 func deniedOnHost(t *testing.T, h *host) []attempt {

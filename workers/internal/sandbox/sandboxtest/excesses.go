@@ -47,7 +47,7 @@ func excessProcesses() []excess {
 			slow: either(memory), brief: true,
 		},
 		{name: "fork bomb of daemons", code: "bomb(patient=True, daemon=True)", limit: either(processed, cpu, wall)},
-		{name: "thread bomb", code: "threads()", limit: either(processed), brief: true},
+		{name: "thread bomb", code: "threads()", limit: either(processed), slow: either(cpu), brief: true},
 		{name: "thread bomb that never gives up", code: "threads(patient=True)", limit: either(processed, cpu, wall)},
 		{name: "dead children that nobody buries", code: "zombies()", limit: either(processed)},
 		{name: "programs that start programs", code: "chain('MARK')", limit: either(processed, cpu, wall, memory)},
@@ -57,15 +57,17 @@ func excessProcesses() []excess {
 func excessMemory() []excess {
 	return []excess{
 		{name: "100 GB in one piece", code: "bytearray(100 << 30)", limit: either(memory), brief: true},
-		{name: "100 GB in small pieces", code: "pieces(1 << 20)", limit: either(memory), brief: true},
+		{name: "100 GB in small pieces", code: "pieces(1 << 20)", limit: either(memory)},
 		{name: "100 GB in very small pieces", code: "pieces(1 << 9)", limit: either(memory, cpu)},
 		{name: "memory whose want is caught", code: "pieces(1 << 20, patient=True)", limit: either(memory, cpu, wall)},
-		{name: "shared memory", code: "mapped(shared=True)", limit: either(memory), brief: true},
+		{name: "shared memory", code: "mapped(shared=True)", limit: either(memory), watched: either(none)},
+		{name: "shared memory that is let go of", code: "let_go()", limit: either(memory), watched: either(none), brief: true},
+		{name: "shared memory of a device", code: "let_go('/dev/zero')", limit: either(memory), watched: either(none)},
 		{name: "mapped memory", code: "mapped(shared=False)", limit: either(memory)},
 		{name: "memory in a file of its own", code: "memory_files()", limit: either(memory, filed, none)},
 		{name: "memory in many children", code: "many_children()", limit: either(memory), brief: true},
 		{name: "memory in threads' stacks", code: "stacks()", limit: either(memory, processed)},
-		{name: "memory in pipes and sockets", code: "buffers()", limit: either(memory, processed, none, wall)},
+		{name: "memory in sockets", code: "buffers()", limit: either(memory), watched: either(none, cpu)}, // what is watched is processes'
 		{name: "recursion", code: "recursion()", limit: either(memory, none)},
 	}
 }
@@ -126,7 +128,7 @@ func excessTime() []excess {
 
 func excessSignals() []excess {
 	return []excess{
-		{name: "asleep, all signals ignored", code: "deaf(); time.sleep(600)", limit: either(wall), brief: true},
+		{name: "asleep, all signals ignored", code: "deaf(); time.sleep(600)", limit: either(wall)},
 		{name: "busy, all signals ignored", code: "deaf()\nwhile True: pass", limit: either(cpu), brief: true},
 		{name: "a daemon, and a good end", code: "daemon('MARK')\nprint('done')", limit: either(none), fine: true, brief: true},
 		{name: "a daemon that holds the output", code: "daemon('MARK', close=False)\nprint('done')", limit: either(none), fine: true},

@@ -21,11 +21,11 @@ const (
 )
 
 // Filter is the program of Rules for this machine's kernel, as bytes of struct sock_filter.
-func Filter() ([]byte, error) {
+func Filter(watched bool) ([]byte, error) {
 	if len(numbers) == 0 {
 		return nil, fmt.Errorf("there is no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
-	raw, err := bpf.Assemble(program(Rules()))
+	raw, err := bpf.Assemble(program(Rules(watched)))
 	if err != nil {
 		return nil, fmt.Errorf("assembling the seccomp filter: %w", err)
 	}
@@ -59,7 +59,7 @@ func program(rules []Rule) []bpf.Instruction {
 // ruleProgram begins and ends with the call's number loaded; what does not match falls through to its end.
 func ruleProgram(r Rule) []bpf.Instruction {
 	answer := bpf.RetConstant{Val: retAllow}
-	if r.Errno != 0 {
+	if r.Errno != 0 || r.Pretend { // an error of 0 is none
 		answer = bpf.RetConstant{Val: retErrno | r.Errno}
 	}
 	var body []bpf.Instruction

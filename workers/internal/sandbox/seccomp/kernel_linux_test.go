@@ -43,6 +43,9 @@ type call struct {
 
 const refused = syscall.EPERM
 
+// done is a call that the filter answers itself; these fail without it.
+const done syscall.Errno = 0
+
 // unfiltered is any answer that the filter does not give.
 const unfiltered syscall.Errno = 0xffff
 
@@ -143,7 +146,43 @@ var calls = []call{
 	{"mknodat of a fifo", unix.SYS_MKNODAT, [6]uintptr{wild, wild, unix.S_IFIFO | 0o600}, unfiltered},
 	{"mknodat of a device", unix.SYS_MKNODAT, [6]uintptr{wild, wild, unix.S_IFCHR | 0o600}, refused},
 	{"mknodat of a device, high bits", unix.SYS_MKNODAT, [6]uintptr{wild, wild, 1<<32 | unix.S_IFBLK | 0o600}, refused},
+	{"sendto", unix.SYS_SENDTO, [6]uintptr{wild, 0, 0, unix.MSG_DONTWAIT}, syscall.EBADF},
+	{"sendto OOB", unix.SYS_SENDTO, [6]uintptr{wild, 0, 0, unix.MSG_OOB}, refused},
+	{"sendto OOB and others, high bits", unix.SYS_SENDTO, [6]uintptr{wild, 0, 0, 1<<32 | unix.MSG_OOB | unix.MSG_DONTWAIT}, refused},
+	{"recvfrom", unix.SYS_RECVFROM, [6]uintptr{wild, 0, 0, unix.MSG_DONTWAIT}, syscall.EBADF},
+	{"recvfrom OOB", unix.SYS_RECVFROM, [6]uintptr{wild, 0, 0, unix.MSG_OOB | unix.MSG_PEEK}, refused},
+	{"sendmsg", unix.SYS_SENDMSG, [6]uintptr{wild, 0, unix.MSG_DONTWAIT}, syscall.EBADF},
+	{"sendmsg OOB", unix.SYS_SENDMSG, [6]uintptr{wild, 0, unix.MSG_OOB}, refused},
+	{"recvmsg", unix.SYS_RECVMSG, [6]uintptr{wild, 0, unix.MSG_DONTWAIT}, syscall.EBADF},
+	{"recvmsg OOB", unix.SYS_RECVMSG, [6]uintptr{wild, 0, unix.MSG_OOB}, refused},
+	{"sendmmsg", unix.SYS_SENDMMSG, [6]uintptr{wild, 0, 1, unix.MSG_DONTWAIT}, syscall.EBADF},
+	{"sendmmsg OOB", unix.SYS_SENDMMSG, [6]uintptr{wild, 0, 1, unix.MSG_OOB}, refused},
+	{"recvmmsg", unix.SYS_RECVMMSG, [6]uintptr{wild, 0, 1, unix.MSG_DONTWAIT}, syscall.EBADF},
+	{"recvmmsg OOB", unix.SYS_RECVMMSG, [6]uintptr{wild, 0, 1, unix.MSG_OOB}, refused},
+	{"sendfile", unix.SYS_SENDFILE, [6]uintptr{wild, wild, 0, 1}, refused},
+	{"preadv2", unix.SYS_PREADV2, [6]uintptr{wild, 0, 0, 0, 0, 0}, syscall.EBADF},
+	{"preadv2 HIPRI", unix.SYS_PREADV2, [6]uintptr{wild, 0, 0, 0, 0, unix.RWF_HIPRI}, refused},
+	{"pwritev2", unix.SYS_PWRITEV2, [6]uintptr{wild, 0, 0, 0, 0, 0}, syscall.EBADF},
+	{"pwritev2 SYNC", unix.SYS_PWRITEV2, [6]uintptr{wild, 0, 0, 0, 0, unix.RWF_SYNC}, refused},
+	{"flock", unix.SYS_FLOCK, [6]uintptr{wild, unix.LOCK_EX}, done},
+	{"fsync", unix.SYS_FSYNC, [6]uintptr{wild}, done},
+	{"fdatasync", unix.SYS_FDATASYNC, [6]uintptr{wild}, done},
+	{"sync_file_range", unix.SYS_SYNC_FILE_RANGE, [6]uintptr{wild, 0, 1, 2}, done},
+	{"mmap of a file", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, unix.MAP_SHARED, wild, 0}, syscall.EBADF},
+	{"mmap private", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, unix.MAP_PRIVATE | unix.MAP_ANON, wild, 0}, unfiltered},
+	{"mmap HUGETLB", unix.SYS_MMAP, [6]uintptr{1, 0, 0, unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_HUGETLB, wild, 0}, refused},
 	{"getpid", unix.SYS_GETPID, [6]uintptr{}, unfiltered},
+}
+
+// watchedCalls are made under the filter of a sandbox that is watched.
+var watchedCalls = []call{
+	{"mmap shared", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, unix.MAP_SHARED | unix.MAP_ANON, wild, 0}, refused},
+	{"mmap shared, high bits", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, 1<<40 | unix.MAP_SHARED | unix.MAP_ANON, wild, 0}, refused},
+	{"mmap private", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, unix.MAP_PRIVATE | unix.MAP_ANON, wild, 0}, unfiltered},
+	{"mmap of a file", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, unix.MAP_SHARED, wild, 0}, syscall.EBADF},
+	{"mmap HUGETLB", unix.SYS_MMAP, [6]uintptr{1, 0, 0, unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_HUGETLB, wild, 0}, refused},
+	{"setsockopt SNDBUF", unix.SYS_SETSOCKOPT, [6]uintptr{wild, unix.SOL_SOCKET, unix.SO_SNDBUF}, done},
+	{"setsockopt RCVBUF", unix.SYS_SETSOCKOPT, [6]uintptr{wild, unix.SOL_SOCKET, unix.SO_RCVBUF}, syscall.EBADF},
 }
 
 func (c call) make() syscall.Errno {
@@ -158,8 +197,8 @@ type answer struct {
 }
 
 // install puts the calling thread under the filter.
-func install() error {
-	filter, err := Filter()
+func install(watched bool) error {
+	filter, err := Filter(watched)
 	if err != nil {
 		return err
 	}
@@ -171,12 +210,21 @@ func install() error {
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&p)), 0, 0)
 }
 
+func callsOf(watched bool) []call {
+	if watched {
+		return watchedCalls
+	}
+	return calls
+}
+
 func makeCalls() {
+	watched := os.Getenv(envCalls) == "watched"
+	calls := callsOf(watched)
 	answers := make([]answer, len(calls))
 	for i, c := range calls {
 		answers[i].Without = c.make()
 	}
-	if err := install(); err != nil {
+	if err := install(watched); err != nil {
 		panic(err)
 	}
 	for i, c := range calls {
@@ -189,36 +237,45 @@ func makeCalls() {
 
 func TestTheKernelAnswersAsTheListSays(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envCalls+"=1")
-	cmd.Stderr = os.Stderr
-	said, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answers []answer
-	if err := json.Unmarshal(said, &answers); err != nil || len(answers) != len(calls) {
-		t.Fatalf("%d answers, %v", len(answers), err)
-	}
-	for i, c := range calls {
-		got := answers[i]
-		switch {
-		case c.want == unfiltered:
-			if got.With != got.Without {
-				t.Errorf("%s: %v, without the filter %v", c.name, got.With, got.Without)
+	for name, watched := range map[string]bool{"counted": false, "watched": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0])
+			cmd.Env = append(os.Environ(), envCalls+"="+name)
+			cmd.Stderr = os.Stderr
+			said, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
 			}
-		case got.With != c.want:
-			t.Errorf("%s: %v instead of %v", c.name, got.With, c.want)
-		case c.want == refused && got.Without == refused && os.Geteuid() == 0:
-			t.Errorf("%s: is refused without the filter too, which proves nothing", c.name)
+			var answers []answer
+			if err := json.Unmarshal(said, &answers); err != nil || len(answers) != len(callsOf(watched)) {
+				t.Fatalf("%d answers, %v", len(answers), err)
+			}
+			for i, c := range callsOf(watched) {
+				c.verify(t, answers[i])
+			}
+		})
+	}
+}
+
+func (c call) verify(t *testing.T, got answer) {
+	t.Helper()
+	switch {
+	case c.want == unfiltered:
+		if got.With != got.Without {
+			t.Errorf("%s: %v, without the filter %v", c.name, got.With, got.Without)
 		}
+	case got.With != c.want:
+		t.Errorf("%s: %v instead of %v", c.name, got.With, c.want)
+	case c.want == done && got.Without == done, c.want == refused && got.Without == refused && os.Geteuid() == 0:
+		t.Errorf("%s: is answered so without the filter too, which proves nothing", c.name)
 	}
 }
 
 func makeCall() {
 	number, err := strconv.ParseUint(os.Getenv(envCall), 0, 64)
 	if err == nil {
-		err = install()
+		err = install(false)
 	}
 	if err != nil {
 		panic(err)

@@ -35,7 +35,6 @@ var numbers = map[string]uint32{
 	"fallocate":              unix.SYS_FALLOCATE,
 	"readahead":              unix.SYS_READAHEAD,
 	"sync_file_range":        unix.SYS_SYNC_FILE_RANGE,
-	"sendfile":               unix.SYS_SENDFILE,
 	"copy_file_range":        unix.SYS_COPY_FILE_RANGE,
 	"fstat":                  unix.SYS_FSTAT,
 	"newfstatat":             unix.SYS_NEWFSTATAT,

@@ -11,9 +11,9 @@ import (
 )
 
 // answerTo runs the program over a call. The interpreter reads big-endian words, as packets have them.
-func answerTo(t *testing.T, arch, number uint32, args ...uint64) int {
+func answerTo(t *testing.T, watched bool, arch, number uint32, args ...uint64) int {
 	t.Helper()
-	vm, err := bpf.NewVM(program(Rules()))
+	vm, err := bpf.NewVM(program(Rules(watched)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,23 +34,67 @@ func answerTo(t *testing.T, arch, number uint32, args ...uint64) int {
 func TestEveryNumberHasTheAnswerOfItsRules(t *testing.T) {
 	t.Parallel()
 	free := map[uint32]bool{}
-	for _, r := range Rules() {
-		free[r.Number] = free[r.Number] || len(r.Conditions) == 0 && r.Errno == 0
+	for _, name := range strings.FieldsSeq(`clone personality prlimit64 madvise fcntl mknod mknodat mmap preadv2 pwritev2 sendto recvfrom
+		sendmsg recvmsg sendmmsg recvmmsg`) { // 0 is among their values
+		if number, is := numbers[name]; is {
+			free[number] = true
+		}
+	}
+	pretends := map[uint32]bool{}
+	for _, r := range Rules(false) {
+		free[r.Number] = free[r.Number] || len(r.Conditions) == 0 && r.Errno == 0 && !r.Pretend
+		pretends[r.Number] = r.Pretend
 	}
 	for number := range uint32(600) {
 		want := retErrno | errnoEPERM
 		switch {
 		case free[number]:
 			want = retAllow
+		case pretends[number]:
+			want = retErrno
 		case number == numbers["clone3"]:
 			want = retErrno | errnoENOSYS
-		case number == numbers["clone"] || number == numbers["personality"] || number == numbers["prlimit64"] ||
-			number == numbers["madvise"] || number == numbers["fcntl"] ||
-			runtime.GOARCH == "amd64" && number == numbers["mknod"] || number == numbers["mknodat"]:
-			want = retAllow // 0 is among their values
 		}
-		if got := answerTo(t, auditArch, number, 0, 0, 0); got != want {
-			t.Errorf("call %d: %#x instead of %#x", number, got, want)
+		for _, watched := range []bool{false, true} {
+			if got := answerTo(t, watched, auditArch, number, 0, 0, 0, 0, 0, 0); got != want {
+				t.Errorf("call %d, watched %v: %#x instead of %#x", number, watched, got, want)
+			}
+		}
+	}
+}
+
+func TestMemoryThatIsSeenNowhere(t *testing.T) {
+	t.Parallel()
+	const (
+		shared, private, validate, droppable, anonymous, fixed, huge = 1, 2, 3, 8, 0x20, 0x10, 0x40000
+		refuse                                                       = retErrno | errnoEPERM
+	)
+	for flags, want := range map[uint64]struct{ counted, watched int }{
+		private | anonymous:                 {retAllow, retAllow},
+		private | anonymous | fixed:         {retAllow, retAllow},
+		private | anonymous | 1<<40:         {retAllow, retAllow}, // no flag to the kernel
+		private:                             {retAllow, retAllow},
+		shared:                              {retAllow, retAllow}, // of a file
+		validate:                            {retAllow, retAllow},
+		shared | anonymous:                  {retAllow, refuse},
+		shared | anonymous | fixed:          {retAllow, refuse},
+		shared | anonymous | 1<<40:          {retAllow, refuse},
+		validate | anonymous:                {retAllow, refuse},
+		droppable | anonymous:               {retAllow, refuse},
+		shared | private<<2 | anonymous:     {retAllow, refuse},
+		private | anonymous | huge:          {refuse, refuse},
+		private | anonymous | huge | 21<<26: {refuse, refuse},
+		shared | huge:                       {refuse, refuse},
+	} {
+		for watched, want := range map[bool]int{false: want.counted, true: want.watched} {
+			if got := answerTo(t, watched, auditArch, numbers["mmap"], 0, 4096, 3, flags, ^uint64(0), 0); got != want {
+				t.Errorf("mmap with flags %#x, watched %v: %#x instead of %#x", flags, watched, got, want)
+			}
+		}
+	}
+	for watched, want := range map[bool]int{false: retAllow, true: retErrno} {
+		if got := answerTo(t, watched, auditArch, numbers["setsockopt"], 3, solSocket, sndbuf); got != want {
+			t.Errorf("setsockopt SNDBUF, watched %v: %#x instead of %#x", watched, got, want)
 		}
 	}
 }
@@ -58,13 +102,13 @@ func TestEveryNumberHasTheAnswerOfItsRules(t *testing.T) {
 func TestForeignArchitecturesEndTheProcess(t *testing.T) {
 	t.Parallel()
 	for _, arch := range []uint32{0, 0x40000003 /* i386 */, 0x40000028 /* arm */, 0x00000015, ^uint32(0)} {
-		if got := answerTo(t, arch, numbers["read"]); got != retKill {
+		if got := answerTo(t, false, arch, numbers["read"]); got != retKill {
 			t.Errorf("architecture %#x: %#x", arch, got)
 		}
 	}
 	if foreignBit != 0 {
 		for _, number := range []uint32{numbers["read"], 512, 547, ^uint32(0) &^ foreignBit} {
-			if got := answerTo(t, auditArch, number|foreignBit); got != retKill {
+			if got := answerTo(t, false, auditArch, number|foreignBit); got != retKill {
 				t.Errorf("x32's %d: %#x", number, got)
 			}
 		}
@@ -80,9 +124,9 @@ func TestNeverAllowed(t *testing.T) {
 		kexec_load kexec_file_load init_module finit_module delete_module swapon swapoff reboot quotactl quotactl_fd acct syslog
 		move_pages migrate_pages mbind set_mempolicy memfd_create memfd_secret shmget msgget semget mq_open inotify_init
 		inotify_init1 inotify_add_watch fanotify_init fanotify_mark seccomp landlock_restrict_self setuid setgid setgroups
-		setresuid sethostname settimeofday clock_settime adjtimex clock_adjtime iopl ioperm modify_ldt sync syncfs vmsplice
+		setresuid sethostname settimeofday clock_settime adjtimex clock_adjtime iopl ioperm modify_ldt sync syncfs sendfile vmsplice
 		splice tee sched_setscheduler sched_setattr ioprio_set statmount listmount lookup_dcookie vhangup uselib`)
-	for _, r := range Rules() {
+	for _, r := range append(Rules(false), Rules(true)...) {
 		if slices.Contains(never, r.Name) {
 			t.Errorf("%s is allowed", r.Name)
 		}
@@ -95,13 +139,16 @@ func TestEveryNameIsACall(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the other architectures lack the older calls of the list")
 	}
-	var names []string
-	for _, group := range []string{files, memory, signals, processes, clocks, waiting, sockets} {
-		names = append(names, strings.Fields(group)...)
+	var whole, conditional []string // a name that is both would have no conditions
+	for _, group := range []string{files, memory, signals, processes, clocks, waiting, sockets, pretended} {
+		whole = append(whole, strings.Fields(group)...)
 	}
-	for _, l := range listed {
-		names = append(names, l.name)
+	for _, l := range slices.Concat(listed, whenCounted, whenWatched) {
+		if !slices.Contains(conditional, l.name) {
+			conditional = append(conditional, l.name)
+		}
 	}
+	names := slices.Concat(whole, conditional)
 	for _, name := range names {
 		if _, is := numbers[name]; !is {
 			t.Errorf("%s has no number", name)
@@ -113,19 +160,21 @@ func TestEveryNameIsACall(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if len(slices.Compact(names)) != len(numbers)-1 {
+	if len(slices.Compact(names)) != len(whole)+len(conditional) {
 		t.Error("a name stands in the list twice")
 	}
 }
 
 func TestFilterIsSmallEnough(t *testing.T) {
 	t.Parallel()
-	filter, err := Filter()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(filter) / 8; len(filter)%8 != 0 || n < len(numbers) || n > 4096 {
-		t.Errorf("%d bytes", len(filter))
+	for _, watched := range []bool{false, true} {
+		filter, err := Filter(watched)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(filter) / 8; len(filter)%8 != 0 || n < len(numbers) || n > 4096 {
+			t.Errorf("%d bytes", len(filter))
+		}
 	}
 }
 

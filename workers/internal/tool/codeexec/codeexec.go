@@ -73,7 +73,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	if err != nil {
 		return tool.Result{}, unreachable(ctx, "The sandbox is not available at the moment.", err)
 	}
-	s := shaping{limits: b.cfg.Limits, wall: wall, outcome: outcome, found: folder.files, notes: folder.notes}
+	s := shaping{limits: b.cfg.Limits, code: args.Code, wall: wall, outcome: outcome, found: folder.files, notes: folder.notes}
 	if err := s.keep(ctx, req, options.KeepFiles); err != nil {
 		return tool.Result{}, unreachable(ctx, "The files of the call cannot be kept at the moment.", err)
 	}

@@ -200,7 +200,7 @@ func TestWhatIsKept(t *testing.T) {
 	full := &cabinet{noKeep: fmt.Errorf("keeping: %w", tool.ErrFilesFull)}
 	got, message := call(t, &script{outcome: python.Outcome{Stdout: "42\n", Files: outcome.Files[:2]}}, full, true, `{"code":"1"}`)
 	if message != "" || got.Stdout != "42\n" || len(got.Files) != 0 || strings.Join(got.LeftOut, " ") != "plot.png a.csv" ||
-		got.Note != "No file was kept: the organization's files take up all the space that they may." {
+		got.Note != "No file was kept: the session's or the organization's files take up all the space that they may." {
 		t.Errorf("%+v, %s", got, message)
 	}
 }

@@ -50,12 +50,12 @@ func (b *Backend) fill(ctx context.Context, from tool.Files, named []string, kee
 	} else if err := b.fits(chosen); err != nil {
 		return f, err
 	}
-	for _, file := range chosen {
-		content, err := from.Read(ctx, file)
-		if err != nil {
-			return f, fmt.Errorf("reading %s: %w", file.ID, err)
-		}
-		f.files = append(f.files, python.File{Name: file.Name, Content: content})
+	contents, err := from.Read(ctx, chosen)
+	if err != nil {
+		return f, err
+	}
+	for n, file := range chosen {
+		f.files = append(f.files, python.File{Name: file.Name, Content: contents[n]})
 	}
 	return f, nil
 }

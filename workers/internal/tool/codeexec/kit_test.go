@@ -48,8 +48,11 @@ func (c *cabinet) Session(context.Context) ([]domain.File, error) {
 	return c.session, c.noList
 }
 
-func (c *cabinet) Read(_ context.Context, f domain.File) ([]byte, error) {
-	return []byte(c.content[f.ID]), c.noRead
+func (c *cabinet) Read(_ context.Context, files []domain.File) (contents [][]byte, err error) {
+	for _, f := range files {
+		contents = append(contents, []byte(c.content[f.ID]))
+	}
+	return contents, c.noRead
 }
 
 func (c *cabinet) Keep(_ context.Context, made []tool.NewFile, removed []string) ([]domain.File, error) {

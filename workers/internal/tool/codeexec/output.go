@@ -25,10 +25,11 @@ const (
 	maxValue   = 8 << 10
 	maxError   = 6 << 10
 	maxNote    = 4 << 10
-	maxListed  = 32      // files
-	maxNames   = 4 << 10 // of all names of files that are listed
-	maxLeftOut = 2 << 10 // of all names of files that are not
+	maxLeftOut = 2 << 10 // of all names of files that are not kept
 	maxMessage = 500     // characters
+	maxOutput  = 64 << 10
+	forNames   = 512 // of an output's own fields
+	mostNamed  = 100 // files that an interpreter names as left out, at most
 )
 
 // output is what model and caller are shown of a call.
@@ -54,6 +55,7 @@ type file struct {
 // shaping makes the answer to a call.
 type shaping struct {
 	limits  sandbox.Limits
+	code    string
 	wall    time.Duration // that this call had
 	found   []python.File // by the program
 	outcome python.Outcome
@@ -85,21 +87,50 @@ func (s *shaping) keep(ctx context.Context, req tool.Request, keepsFiles bool) e
 	return err
 }
 
-// made gives the files to keep, and notes what is none of them.
-func (s *shaping) made() (made []tool.NewFile) {
+// made gives the files to keep, which are those that there is room to list, and notes what is none of them.
+func (s *shaping) made() []tool.NewFile {
 	s.leftOut = slices.Clone(s.outcome.LeftOut)
+	var own []tool.NewFile
 	for _, f := range s.outcome.Files {
-		if !keepable(f.Name) || named(made, f.Name) {
+		if !keepable(f.Name) || named(own, f.Name) {
 			s.leftOut = append(s.leftOut, f.Name)
 			continue
 		}
-		made = append(made, tool.NewFile{Name: f.Name, MIMEType: mimeType(f.Name, f.Content), Content: f.Content})
+		own = append(own, tool.NewFile{Name: f.Name, MIMEType: mimeType(f.Name, f.Content), Content: f.Content})
 	}
+	printed := s.whole(nil, own, "stdout", s.outcome.Stdout, maxStdout)
+	printed = s.whole(printed, own, "stderr", s.outcome.Stderr, maxStderr)
+	made := s.listable(own, printed)
 	if len(s.leftOut) > 0 {
 		s.notes = append(s.notes, "Files that were left out are too many or too large, no plain files, or have names that cannot be kept.")
 	}
-	made = s.whole(made, "stdout", s.outcome.Stdout, maxStdout)
-	return s.whole(made, "stderr", s.outcome.Stderr, maxStderr)
+	return append(made, printed...)
+}
+
+// listable gives the files that there is room to list beside all else; the others are left out, for nobody would find them.
+func (s *shaping) listable(own, printed []tool.NewFile) (made []tool.NewFile) {
+	o := s.outcome
+	failure, _ := s.failure()
+	room := maxOutput - forNames - maxNote - maxLeftOut - min(weight(failure), maxError)
+	room -= min(weight(o.Stdout), maxStdout) + min(weight(o.Stderr), maxStderr) + min(weight(o.Value), maxValue)
+	for _, f := range printed {
+		room -= listing(f)
+	}
+	for _, f := range own {
+		if listing(f) > room {
+			s.leftOut = append(s.leftOut, f.Name)
+			continue
+		}
+		room -= listing(f)
+		made = append(made, f)
+	}
+	return made
+}
+
+// listing is how many bytes of an output a file takes at most.
+func listing(f tool.NewFile) int {
+	const shape = `{"id":"file_00000000000000000000000000","name":"","mimeType":"","bytes":1000000000000},`
+	return len(shape) + weight(f.Name) + weight(f.MIMEType)
 }
 
 // removed gives the files that the program has found and taken away.
@@ -118,19 +149,19 @@ func named(files []tool.NewFile, name string) bool {
 }
 
 // whole has a text that is shown in part kept as a file, under a name that none has in the folder.
-func (s *shaping) whole(made []tool.NewFile, name, text string, most int) []tool.NewFile {
+func (s *shaping) whole(printed, own []tool.NewFile, name, text string, most int) []tool.NewFile {
 	if weight(text) <= most {
-		return made
+		return printed
 	}
 	free := name + ".txt"
 	taken := func() bool {
-		return named(made, free) || slices.ContainsFunc(s.found, func(f python.File) bool { return f.Name == free })
+		return named(own, free) || slices.ContainsFunc(s.found, func(f python.File) bool { return f.Name == free })
 	}
 	for n := 2; taken(); n++ {
 		free = fmt.Sprintf("%s-%d.txt", name, n)
 	}
 	s.notes = append(s.notes, fmt.Sprintf("%s is shown in part; all that was kept of it is in the file %s.", name, free))
-	return append(made, tool.NewFile{Name: free, MIMEType: "text/plain", Content: []byte(text)})
+	return append(printed, tool.NewFile{Name: free, MIMEType: "text/plain", Content: []byte(text)})
 }
 
 // result writes the answer.
@@ -148,19 +179,29 @@ func (s *shaping) result() (tool.Result, error) {
 		kept := size(s.limits.Output)
 		s.notes = append(s.notes, fmt.Sprintf("Only the first %s of what was printed are kept; it was %d bytes.", kept, o.Written))
 	}
+	failed := o.Failed()
+	failure, message := s.failure()
+	if failed {
+		if out.Error, cut = shorten(failure, maxError); cut {
+			s.notes = append(s.notes, "The error is shown in part.")
+		}
+		s.notes = append(s.hints(), s.notes...)
+	}
 	s.list(&out)
 	out.Note, _ = shorten(strings.Join(s.notes, " "), maxNote)
-	if !o.Failed() {
-		raw, err := encode(out)
+	raw, err := encode(out)
+	if err != nil || !failed {
 		return tool.Result{Output: raw}, err
 	}
-	failure, message := s.failure()
-	out.Error, _ = shorten(failure, maxError)
-	raw, err := encode(out)
-	if err != nil {
-		return tool.Result{}, err
+	return tool.Result{}, &tool.Error{Message: inShort(message), Output: raw}
+}
+
+// inShort is a message of which the end is seen to be missing, if it is.
+func inShort(message string) string {
+	if tool.CutRunes(message, maxMessage) == message {
+		return message
 	}
-	return tool.Result{}, &tool.Error{Message: tool.CutRunes(message, maxMessage), Output: raw}
+	return tool.CutRunes(message, maxMessage-1) + "…"
 }
 
 // failure says why a program failed, in full and in a line.
@@ -186,26 +227,29 @@ func (s *shaping) failure() (full, line string) {
 	}
 }
 
-// list names the files that were kept, and those that were not, as many as there is room for.
+// list names the files that were kept, and of those that were not as many as there is room for.
 func (s *shaping) list(out *output) {
 	out.Files = []file{}
-	room := maxNames
 	for _, f := range s.kept {
-		if room -= weight(f.Name); room < 0 || len(out.Files) == maxListed {
-			s.notes = append(s.notes, fmt.Sprintf("%d more files were kept, which are not listed.", len(s.kept)-len(out.Files)))
-			break
-		}
 		out.Files = append(out.Files, file{ID: f.ID, Name: f.Name, MIMEType: f.MIMEType, Bytes: f.Bytes})
 	}
-	room = maxLeftOut
+	room := maxLeftOut
 	for _, name := range s.leftOut {
 		name = tool.CutRunes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
 		if room -= weight(name); room < 0 || len(out.LeftOut) == maxNamed {
-			s.notes = append(s.notes, fmt.Sprintf("%d more files were left out.", len(s.leftOut)-len(out.LeftOut)))
+			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were left out.", len(s.leftOut)-len(out.LeftOut)))
 			return
 		}
 		out.LeftOut = append(out.LeftOut, name)
 	}
+}
+
+// uncounted says that there may have been more files than those that were named here.
+func (s *shaping) uncounted() string {
+	if len(s.outcome.LeftOut) >= mostNamed {
+		return "At least "
+	}
+	return ""
 }
 
 // encode writes JSON without the escapes that only HTML needs.

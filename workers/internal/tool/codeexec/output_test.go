@@ -77,6 +77,9 @@ func TestAnyOutputFits(t *testing.T) {
 				o.Traceback, o.Limit = text, sandbox.LimitMemory
 			}
 			got, _ := call(t, &script{outcome: o}, files, true, `{"code":"1"}`) // which checks the size
+			if len(got.Files) != len(files.made) {
+				t.Errorf("%q: %d files are kept, %d are listed", c, len(files.made), len(got.Files))
+			}
 			if got.Stdout == "" || !strings.Contains(got.Stdout, "left out") || len(got.Files) == 0 || len(got.LeftOut) == 0 || got.Note == "" || (got.Error != "") != failed {
 				t.Errorf("%q: %d files, %d left out, note %.100s", c, len(got.Files), len(got.LeftOut), got.Note)
 			}

@@ -72,7 +72,18 @@ func TestInASandbox(t *testing.T) {
 	if message != "The program ended with exit code 3." {
 		t.Errorf("%+v, %s", got, message)
 	}
-	if got, message = run(false, `{"code":"import socket\nsocket.create_connection(('1.1.1.1', 53))"}`); got.Error == "" {
-		t.Errorf("there is a network: %+v, %s", got, message)
+	for code, note := range map[string]string{
+		`import socket\nsocket.create_connection(('1.1.1.1', 53))`:        noNetwork,
+		`import urllib.request as r\nr.urlopen('https://example.com')`:    noNetwork,
+		`int(input('how many? '))`:                                        "Programs have no input.",
+		`full = bytearray(425 * 2**20)\nwhile True: pass`:                 "Most of the memory was in use (4",
+		`for n in range(150): open(f'{n:03}.csv', 'w').write('x')\n1 / 0`: "Files that were left out are too many or too large, no plain files, or have names that cannot be kept. 30 more files were left out.",
+	} {
+		if got, message = run(false, `{"code":"`+code+`"}`); got.Error == "" || !strings.HasPrefix(got.Note, note) {
+			t.Errorf("%s: %+v, %s", code, got, message)
+		}
+		if strings.Contains(code, "150") && (len(got.Files) != 100 || len(files.made) != 100) {
+			t.Errorf("%d files are kept, %d are listed", len(files.made), len(got.Files))
+		}
 	}
 }

@@ -3,6 +3,7 @@
 # an attempt that does not succeed there proves nothing here.
 import ctypes
 import errno
+import fcntl
 import hashlib
 import json
 import mmap
@@ -23,7 +24,7 @@ NUMBERS = {
     "acct": (163, 89), "add_key": (248, 217), "bpf": (321, 280), "capget": (125, 90), "capset": (126, 91), "chroot": (161, 51),
     "clock_adjtime": (305, 266), "clock_settime": (227, 112), "clone": (56, 220), "clone3": (435, 435), "delete_module": (176, 106),
     "fanotify_init": (300, 262), "finit_module": (313, 273), "fsconfig": (431, 431), "fsmount": (432, 432), "fsopen": (430, 430),
-    "fspick": (433, 433), "getpid": (39, 172), "init_module": (175, 105), "io_uring_enter": (426, 426),
+    "fspick": (433, 433), "fdatasync": (75, 83), "fsync": (74, 82), "sync_file_range": (277, 84), "getpid": (39, 172), "init_module": (175, 105), "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427), "io_uring_setup": (425, 425), "ioctl": (16, 29), "ioperm": (173, None), "iopl": (172, None),
     "kcmp": (312, 272), "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219), "mbind": (237, 235),
     "memfd_secret": (447, 447), "migrate_pages": (256, 238), "mknodat": (259, 33), "mount": (165, 40), "mount_setattr": (442, 442),
@@ -32,7 +33,8 @@ NUMBERS = {
     "pidfd_getfd": (438, 438), "pivot_root": (155, 41), "prctl": (157, 167), "prlimit64": (302, 261), "process_madvise": (440, 440),
     "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "ptrace": (101, 117), "quotactl": (179, 60),
     "quotactl_fd": (443, 443), "reboot": (169, 142), "request_key": (249, 218), "set_mempolicy": (238, 237),
-    "setdomainname": (171, 162), "setgroups": (116, 159), "sethostname": (170, 161), "setns": (308, 268),
+    "preadv2": (327, 286), "pwritev2": (328, 287), "recvfrom": (45, 207), "recvmmsg": (299, 243), "recvmsg": (47, 212),
+    "sendfile": (40, 71), "sendmmsg": (307, 269), "sendmsg": (46, 211), "sendto": (44, 206), "setdomainname": (171, 162), "setgroups": (116, 159), "sethostname": (170, 161), "setns": (308, 268),
     "setresgid": (119, 149), "setresuid": (117, 147), "settimeofday": (164, 170), "shmget": (29, 194),
     "socket": (41, 198), "swapoff": (168, 225), "swapon": (167, 224), "syslog": (103, 116), "umount2": (166, 39), "unshare": (272, 97),
     "userfaultfd": (323, 282),
@@ -208,6 +210,37 @@ def descriptors(known):
     return found(hits)
 
 
+def locks(path):
+    """A lock on a file that can only be read, which another who opens the file meets."""
+    first, second = os.open(path, os.O_RDONLY), os.open(path, os.O_RDONLY)
+    fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return path
+    raise Refused("nobody else meets it")
+
+
+def syncs(name):
+    """Whether the kernel is asked: it knows no descriptor -1."""
+    try:
+        call(name, -1, 0, 1, 2)
+    except OSError as error:
+        if error.errno == errno.EBADF:
+            return name
+        raise
+    raise Refused("it is only said to be done")
+
+
+def out_of_band(sends):
+    first, second = socket.socketpair()
+    with first, second:
+        if sends:
+            return first.send(b"x", socket.MSG_OOB)
+        first.send(b"x")
+        return second.recv(1, socket.MSG_OOB | socket.MSG_DONTWAIT)
+
+
 def device(kind, major, minor):
     os.mknod("device", (stat.S_IFBLK if kind == "block" else stat.S_IFCHR) | 0o600, os.makedev(major, minor))
     os.unlink("device")
@@ -336,7 +369,7 @@ def machine(code):
     """Runs machine code: system calls of other conventions than this processor's own."""
     if ARM:
         raise Refused("the code is for x86_64")
-    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     page.write(bytes.fromhex(code))
     function = ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
     result = function()

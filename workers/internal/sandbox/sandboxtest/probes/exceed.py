@@ -21,7 +21,11 @@ class Count:
     """Counts in all processes together, roughly."""
 
     def __init__(self, most):
-        self.page, self.most = mmap.mmap(-1, 4096), most
+        with open(f"/tmp/.count-{os.getpid()}", "xb+") as file:
+            os.unlink(file.name)
+            file.write(bytes(4096))
+            file.flush()
+            self.page, self.most = mmap.mmap(file.fileno(), 4096), most
 
     def one(self):
         n = int.from_bytes(self.page[:8], "little") + 1
@@ -97,6 +101,21 @@ def mapped(shared):
     unlimited()
 
 
+def let_go(path=""):
+    """Shared memory that stays when nobody has it in his own any more: filled, and let go of page by page."""
+    file = os.open(path, os.O_RDWR) if path else -1
+    flags = mmap.MAP_SHARED | (0 if path else mmap.MAP_ANONYMOUS)
+    kept = []
+    for _ in range(300):
+        kept.append(mmap.mmap(file, 10 << 20, flags=flags))
+        for offset in range(0, 10 << 20, 4096):
+            kept[-1][offset] = 1
+        kept[-1].madvise(mmap.MADV_DONTNEED)
+        if kept[-1][0] != 1:
+            sys.exit("it does not stay")
+    unlimited()
+
+
 def memory_files():
     """Files that have no name, and that no process maps."""
     kept, total = [], 0
@@ -141,23 +160,28 @@ def stacks():
 
 
 def buffers():
-    """What the kernel keeps for pipes and sockets, in many processes."""
+    """What the kernel keeps for sockets, in many processes."""
+    ours, theirs = os.pipe()
     for _ in range(25):
         if os.fork() == 0:
             kept = []
             try:
-                for _ in range(60):
-                    pair = socket.socketpair()
-                    pair[0].setblocking(False)
-                    kept.append(pair)
-                    while True:
+                while True:
+                    kept.append(socket.socketpair())
+                    for one in kept[-1]:
+                        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+                        one.setblocking(False)
                         try:
-                            pair[0].send(bytes(4096))
+                            while True:
+                                one.send(bytes(16384))
                         except BlockingIOError:
-                            break
+                            pass
             except OSError:
-                pass
+                pass  # there are no more descriptors
+            os.write(theirs, b"x")
             time.sleep(60)
+    for _ in range(25):
+        os.read(ours, 1)
     sys.exit("enough")
 
 

@@ -1,0 +1,73 @@
+package workers_test
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/bus"
+	"parley/shared/config"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/workers"
+)
+
+const runsCode = "```python\nopen('a.csv', 'w').write('x' * 1000)\nprint('done')\n```"
+
+func withCode() domain.Tools { return domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}} }
+
+// TestAWorkerWithoutItsSandboxRunsNoCode: what gVisor was to isolate is not run in anything else.
+func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
+	t.Setenv("RUNSC", "/nonexistent/runsc")
+	r := newRig(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxGVisor}})
+	can := r.work.Capabilities()
+	if len(can) != 1 || can[0].Ok || !strings.HasPrefix(can[0].State, "none: gVisor: ") || !strings.Contains(can[0].State, "/nonexistent/runsc") {
+		t.Errorf("%+v", can)
+	}
+	began := time.Now()
+	run := r.result(r.start(r.agentWith("offline", withCode()), "s", runsCode))
+	if run.Status != domain.RunCompleted || run.Message == nil || !strings.Contains(*run.Message, "codeExecution is not available") {
+		t.Errorf("%+v", run)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s to find that out", took)
+	}
+}
+
+// TestFilesBeyondTheSettingAreNotKept has FILES_PER_ORGANIZATION come to where files are kept.
+func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Skip("NOT TESTED: files of programs: there is no bwrap on this machine (install the package bubblewrap)")
+	}
+	for most, want := range map[int64]string{100: "No file was kept", 10_000: "`a.csv` (text/csv, 1000 bytes)"} {
+		r := newRig(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap, FilesPerOrganization: most}})
+		run := r.result(r.start(r.agentWith("offline", withCode()), "s", runsCode))
+		if run.Message == nil || !strings.Contains(*run.Message, "done") || !strings.Contains(*run.Message, want) {
+			t.Errorf("%d bytes: %+v, %q", most, run.Error, *run.Message)
+		}
+	}
+}
+
+// TestACallHasTheTimeOfItsProgramAndOfTheQueue has SANDBOX_WALL come to where calls are sent from.
+func TestACallHasTheTimeOfItsProgramAndOfTheQueue(t *testing.T) {
+	t.Parallel()
+	r := newRigOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)
+	r.deadline = time.Hour
+	deadlines := make(chan time.Duration, 8)
+	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolServing{Slots: 1, Queue: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
+		deadlines <- time.Until(m.Deadline)
+		return []byte(`{}`), true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(context.WithoutCancel(t.Context())) })
+	r.result(r.start(r.agentWith("offline", withCode()), "s", runsCode))
+	const want = 3*time.Minute + 90*time.Second
+	if got := <-deadlines; got > want || got < want-20*time.Second {
+		t.Errorf("a call may take %s, want %s", got, want)
+	}
+}

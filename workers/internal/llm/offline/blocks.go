@@ -1,0 +1,86 @@
+package offline
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"parley/workers/internal/llm"
+)
+
+var (
+	codeBlock = regexp.MustCompile("(?s)```([^\\s`]*)[^\n`]*\n(.*?)```")
+	// The marks of blocks that are run; what is not marked is tried.
+	inThisLanguage = setOf("python python3 py py3 ipython")
+
+	saidFiles    = regexp.MustCompile(`(?i)(?:^|[\s,;({])["']?files?["']?\s*[:=]\s*(\[[^\]\n]*\]|[^\n]+)`)
+	betweenFiles = regexp.MustCompile(`\s*(?:,\s*and\s|,|;|\sand\s)\s*`)
+	aFile        = regexp.MustCompile("^(?:[\"'`“]([^\"'`”]+)[\"'`”]|(.*?\\.\\w{1,8})[.;:!?)}]*(?:\\s|$)|(\\S+?)[.;:!?)}]*$)")
+)
+
+// blocks are the code blocks of a message.
+type blocks struct {
+	any    bool
+	code   string   // of those that are Python, one after the other
+	others []string // what the others are marked as, each once
+}
+
+func readBlocks(message string) (b blocks) {
+	for _, m := range codeBlock.FindAllStringSubmatch(message, -1) {
+		b.any = true
+		mark := strings.Trim(m[1], "{}.,")
+		switch {
+		case mark != "" && !inThisLanguage[strings.ToLower(mark)]:
+			if mark = clip(mark, 30); !slices.Contains(b.others, mark) {
+				b.others = append(b.others, mark)
+			}
+		case b.code != "" && !strings.HasSuffix(b.code, "\n"):
+			b.code += "\n" + m[2]
+		default:
+			b.code += m[2]
+		}
+	}
+	return b
+}
+
+// notRun says which blocks are not run, "" if there are none.
+func (b blocks) notRun() string {
+	if len(b.others) == 0 {
+		return ""
+	}
+	marks := strings.Join(b.others, " and ")
+	return fmt.Sprintf("What is marked as %s was not run: I run Python alone. Mark it as python if it is that.", marks)
+}
+
+// filesFor gives the files that a message names outside of its code blocks for a tool that takes files.
+func filesFor(t llm.ToolSpec, message string) (files []string) {
+	if _, takes := schemaOf(t).Properties["files"]; !takes {
+		return nil
+	}
+	for _, m := range saidFiles.FindAllStringSubmatch(codeBlock.ReplaceAllString(message, "\n"), -1) {
+		for _, name := range fileNames(m[1]) {
+			if !slices.Contains(files, name) {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// fileNames reads "a.csv, b.csv", "`a.csv` and b.csv.", "["a.csv"]". With what cannot be a name it ends.
+func fileNames(text string) (names []string) {
+	if json.Unmarshal([]byte(text), &names) == nil {
+		return names
+	}
+	names = nil
+	for _, part := range betweenFiles.Split(strings.TrimSpace(strings.Trim(text, "[] ")), -1) {
+		m := aFile.FindStringSubmatch(strings.TrimSpace(part))
+		if m == nil {
+			return names
+		}
+		names = append(names, m[1]+m[2]+m[3])
+	}
+	return names
+}

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// MayNamespace reports whether this process is root and may make namespaces: containers take that right from root.
+func MayNamespace() bool { return rootWith(unix.CAP_SYS_ADMIN) }
+
+// MayChangeUser reports whether this process is root, and may make namespaces and start others as any user in them.
+func MayChangeUser() bool { return rootWith(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SYS_ADMIN) }
+
+// rootWith reports whether this process is root with these capabilities, which are among the first 32.
+func rootWith(capabilities ...int) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if os.Geteuid() != 0 || unix.Capget(&header, &data[0]) != nil {
+		return false
+	}
+	for _, c := range capabilities {
+		if data[0].Effective&(1<<c) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// firstSealed is the first descriptor that a child is not given anyway.
+const firstSealed = 3
+
+// SealDescriptors closes whatever this process has open to the programs that it starts, other than what is handed to them: files
+// that it inherited, or that a library opened without care, would be seen in a sandbox.
+func SealDescriptors() error {
+	if unix.CloseRange(firstSealed, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return nil
+	}
+	return sealEach()
+}
+
+// sealEach is for kernels before 5.11.
+func sealEach() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("listing descriptors: %w", err)
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= firstSealed {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package workers
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/config"
+	"parley/workers/internal/sandbox"
+)
+
+// TestNoOtherSandboxIsOpened has one that is set and does not work, whatever else this machine has.
+func TestNoOtherSandboxIsOpened(t *testing.T) {
+	t.Setenv("RUNSC", "/nonexistent/runsc")
+	code, err := openCodeRunner(config.Sandbox{SandboxKind: config.SandboxGVisor}, func(error) {})
+	if code != nil || err == nil || !strings.HasPrefix(err.Error(), "gVisor: ") || !strings.Contains(err.Error(), "/nonexistent/runsc") {
+		t.Errorf("%+v, %v", code, err)
+	}
+}
+
+func TestLimitsOfTheSettings(t *testing.T) {
+	t.Parallel()
+	defaults := sandbox.Limits{
+		CPU: 10 * time.Second, Wall: 30 * time.Second, Memory: 512 << 20, Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
+	}
+	but := func(change func(*sandbox.Limits)) sandbox.Limits {
+		l := defaults
+		change(&l)
+		return l
+	}
+	for name, c := range map[string]struct {
+		set  config.Sandbox
+		want sandbox.Limits
+	}{
+		"none":      {config.Sandbox{}, defaults},
+		"CPU":       {config.Sandbox{SandboxCPU: time.Second}, but(func(l *sandbox.Limits) { l.CPU = time.Second })},
+		"wall":      {config.Sandbox{SandboxWall: time.Minute}, but(func(l *sandbox.Limits) { l.Wall = time.Minute })},
+		"memory":    {config.Sandbox{SandboxMemory: 1 << 30}, but(func(l *sandbox.Limits) { l.Memory = 1 << 30 })},
+		"processes": {config.Sandbox{SandboxProcesses: 9}, but(func(l *sandbox.Limits) { l.Processes = 9 })},
+		"files":     {config.Sandbox{SandboxFiles: 2 << 20}, but(func(l *sandbox.Limits) { l.Files = 2 << 20 })},
+		"output":    {config.Sandbox{SandboxOutput: 5000}, but(func(l *sandbox.Limits) { l.Output = 5000 })},
+	} {
+		if got := sandboxLimits(c.set); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestHowManySandboxes(t *testing.T) {
+	t.Parallel()
+	usual := max(2*runtime.GOMAXPROCS(0), 4)
+	for _, c := range []struct{ concurrency, warm, slots, ready int }{
+		{0, 0, usual, 0},
+		{0, -1, usual, min(usual, 8)},
+		{1, -1, 1, 1},
+		{3, -1, 3, 3},
+		{20, -1, 20, 8},
+		{20, 12, 20, 12},
+		{2, 5, 2, 5},
+	} {
+		cfg := config.Sandbox{SandboxConcurrency: c.concurrency, SandboxWarm: c.warm}
+		if slots, ready := sandboxSlots(cfg), warmSandboxes(cfg); slots != c.slots || ready != c.ready {
+			t.Errorf("%+v: %d at a time, %d ready", c, slots, ready)
+		}
+		// What the tool worker is told of it.
+		if slots, queue := (&codeRunner{}).tool(cfg).Serving(); slots != c.slots || queue != 8*c.slots {
+			t.Errorf("%+v: %d at a time, %d wait", c, slots, queue)
+		}
+	}
+}
