@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -43,6 +44,7 @@ const (
 	minSandboxOutput    = 4 << 10
 	maxSandboxFiles     = 1 << 30
 	maxSandboxOutput    = 16 << 20
+	minSandboxTime      = 100 * time.Millisecond
 	maxSandboxWall      = 10 * time.Minute
 )
 
@@ -58,20 +60,27 @@ func (s Sandbox) Check() error {
 		return fmt.Errorf("SANDBOX_CONCURRENCY must not be negative: %d", s.SandboxConcurrency)
 	case s.SandboxWarm < -1:
 		return fmt.Errorf("SANDBOX_WARM must be at least -1, not %d", s.SandboxWarm)
-	case s.SandboxCPU != 0 && s.SandboxCPU < 100*time.Millisecond:
-		return fmt.Errorf("SANDBOX_CPU must be at least 100ms, not %s", s.SandboxCPU)
-	case s.SandboxWall != 0 && (s.SandboxWall < 100*time.Millisecond || s.SandboxWall > maxSandboxWall):
-		return fmt.Errorf("SANDBOX_WALL must be between 100ms and %s, not %s", maxSandboxWall, s.SandboxWall)
-	case s.SandboxMemory != 0 && s.SandboxMemory < minSandboxMemory:
-		return fmt.Errorf("SANDBOX_MEMORY must be at least %d, not %d", minSandboxMemory, s.SandboxMemory)
-	case s.SandboxProcesses != 0 && s.SandboxProcesses < minSandboxProcesses:
-		return fmt.Errorf("SANDBOX_PROCESSES must be at least %d, not %d", minSandboxProcesses, s.SandboxProcesses)
-	case s.SandboxFiles != 0 && (s.SandboxFiles < minSandboxFiles || s.SandboxFiles > maxSandboxFiles):
-		return fmt.Errorf("SANDBOX_FILES must be between %d and %d, not %d", minSandboxFiles, maxSandboxFiles, s.SandboxFiles)
-	case s.SandboxOutput != 0 && (s.SandboxOutput < minSandboxOutput || s.SandboxOutput > maxSandboxOutput):
-		return fmt.Errorf("SANDBOX_OUTPUT must be between %d and %d, not %d", minSandboxOutput, maxSandboxOutput, s.SandboxOutput)
 	case s.FilesPerOrganization < 0:
 		return fmt.Errorf("FILES_PER_ORGANIZATION must not be negative: %d", s.FilesPerOrganization)
 	}
-	return nil
+	return cmp.Or(
+		within("SANDBOX_CPU", s.SandboxCPU, minSandboxTime, 0),
+		within("SANDBOX_WALL", s.SandboxWall, minSandboxTime, maxSandboxWall),
+		within("SANDBOX_MEMORY", s.SandboxMemory, minSandboxMemory, 0),
+		within("SANDBOX_PROCESSES", s.SandboxProcesses, minSandboxProcesses, 0),
+		within("SANDBOX_FILES", s.SandboxFiles, minSandboxFiles, maxSandboxFiles),
+		within("SANDBOX_OUTPUT", s.SandboxOutput, minSandboxOutput, maxSandboxOutput),
+	)
+}
+
+// within reports a setting that is neither zero nor between its bounds; a most of zero is none.
+func within[T int | int64 | time.Duration](name string, value, least, most T) error {
+	switch {
+	case value == 0 || value >= least && (most == 0 || value <= most):
+		return nil
+	case most == 0:
+		return fmt.Errorf("%s must be at least %v, not %v", name, least, value)
+	default:
+		return fmt.Errorf("%s must be between %v and %v, not %v", name, least, most, value)
+	}
 }

@@ -142,7 +142,7 @@ class Program:
         """Runs the code and reports value or exception; returns the exit status."""
         try:
             value = self.evaluate()
-            if value is not None:
+            if value is not None and not is_plot(value):
                 self.report.value = cut(repr(value), VALUE)
             status = 0
         except SystemExit as end:
@@ -235,6 +235,12 @@ class Program:
         if "ctypes" in sys.modules:
             attempt(lambda: sys.modules["ctypes"].CDLL(None).fflush(None))
         os._exit(status)
+
+
+def is_plot(value):
+    """Tells what plt.plot and its like return: a plot is to be seen, not to be read."""
+    parts = value if isinstance(value, list) and value else [value]
+    return all(type(part).__module__.startswith("matplotlib.") for part in parts)
 
 
 def attempt(what):

@@ -40,7 +40,7 @@ func Rules(watched bool) []Rule {
 			rules = appendRule(rules, Rule{Name: name})
 		}
 	}
-	for _, name := range strings.FieldsSeq(pretended) {
+	for name := range strings.FieldsSeq(pretended) {
 		rules = appendRule(rules, Rule{Name: name, Pretend: true})
 	}
 	more := whenCounted
