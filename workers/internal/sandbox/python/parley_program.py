@@ -3,14 +3,14 @@
 import builtins
 import faulthandler
 import gc
-import os
 import sys
 
 import _ast  # of which the ast module is a comfortable and slow dress
 import _sitebuiltins
 import _thread
+import posix as os  # see parley_runner
 
-HOME = os.path.dirname(os.path.abspath(__file__))
+HOME = __file__.rpartition("/")[0]
 NAME = "main.py"
 FOLDER = "/tmp/.main"  # where processes that import the program find it, and who shows a line of it
 PATH = f"{FOLDER}/{NAME}"
@@ -41,7 +41,7 @@ def packages():
         "/usr/lib/python3/dist-packages",
         f"{sys.prefix}/lib/{version}/site-packages",
     ]
-    return [folder for folder in folders if os.path.isdir(folder)]
+    return [folder for folder in folders if os.access(folder, os.X_OK)]
 
 
 def run(source, limits, output, errors, report):

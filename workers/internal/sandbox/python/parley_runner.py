@@ -16,13 +16,14 @@ The other side trusts none of this. What is here serves the program: its output,
 
 import gc
 import mmap
-import os
 import select
-import stat
 import sys
 import time
 
-import _signal as signal  # the signal module makes enums of these, for a millisecond
+# What lies below modules whose import would take longer than all that is done here: os makes classes, signal makes enums.
+import _signal as signal
+import _stat as stat
+import posix as os
 
 import parley_program
 
@@ -40,7 +41,7 @@ DRAIN = 1.0  # seconds for the rest of the output, once everything has been kill
 
 def main():
     """Serves one program; returns the exit status of this process."""
-    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.remove(parley_program.HOME)
     send(b"Y")
     if not waiting(0):
         parley_program.prepare()
@@ -160,9 +161,7 @@ class Order:
         try:
             if kind == b"F":
                 self._close()
-                folder = os.path.dirname(payload)
-                if folder:
-                    os.makedirs(folder, exist_ok=True)
+                make_folders(payload)
                 self._file = os.open(payload, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
                 self._name = payload
             elif kind == b"D":
@@ -181,6 +180,17 @@ class Order:
         self._time += 1
         os.utime(self._name, ns=(self._time, self._time))
         self.placed[self._name] = mark(os.lstat(self._name))
+
+
+def make_folders(name):
+    """Makes the folders that a file of that name lies in."""
+    at = name.find(b"/")
+    while at >= 0:
+        try:
+            os.mkdir(name[:at])
+        except FileExistsError:
+            pass
+        at = name.find(b"/", at + 1)
 
 
 class Report:
