@@ -3,16 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	calls "parley/scripts/bench/internal/code"
 	"parley/scripts/bench/internal/report"
-	"parley/scripts/bench/internal/servers"
 )
 
 // codeFlags say how calls of codeExecution are measured.
@@ -29,30 +23,17 @@ func (c *codeFlags) check() error {
 	return nil
 }
 
-func (c *codeFlags) measure(ctx context.Context, o *options, r *report.Report) (err error) {
-	dir := filepath.Join(o.Dir, "code") // with servers of its own: another measurement's worker would take the calls
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("making directory: %w", err)
-	}
-	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
-	running, err := servers.Start(ctx, servers.Config{Dir: dir, NATS: o.nats, Log: log})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, running.Stop(context.WithoutCancel(ctx))) }()
-	binaries, err := o.binaries(ctx)
-	if err != nil {
-		return err
-	}
-	if r.Setup, err = o.setup(ctx, running, r.Setup); err != nil {
-		return err
-	}
-	dsn, err := running.Database(ctx, "code")
+func (c *codeFlags) measure(ctx context.Context, o *options, r *report.Report) error {
+	return o.alone(ctx, "code", r, func(on stage) error { return c.measureOn(ctx, on, r) })
+}
+
+func (c *codeFlags) measureOn(ctx context.Context, on stage, r *report.Report) error {
+	dsn, err := on.servers.Database(ctx, "code")
 	if err != nil {
 		return err
 	}
 	measured, err := calls.Run(ctx, calls.Config{
-		Binaries: binaries, DatabaseURL: dsn, NATSURL: running.NATSURL(), LogsDir: dir,
+		Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir,
 		Calls: c.CodeCalls, Rounds: c.CodeRounds, Pause: c.CodePause,
 		Progress: func(round int, side string, p50, p99 float64) {
 			sayf("codeExecution, round %d of %d: %-5s p50 %.1f ms, p99 %.1f ms", round, c.CodeRounds, side, p50, p99)
@@ -63,7 +44,7 @@ func (c *codeFlags) measure(ctx context.Context, o *options, r *report.Report) (
 		return nil
 	}
 	if err != nil {
-		return errors.Join(err, running.Err())
+		return errors.Join(err, on.servers.Err())
 	}
 	r.AddCode(measured)
 	return nil

@@ -5,14 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-
-	"github.com/rs/zerolog"
 
 	"parley/scripts/bench/internal/parley"
 	"parley/scripts/bench/internal/report"
-	"parley/scripts/bench/internal/servers"
 	waits "parley/scripts/bench/internal/waiting"
 )
 
@@ -30,29 +25,18 @@ func (w *waitingFlags) check() error {
 	return nil
 }
 
-func (w *waitingFlags) measure(ctx context.Context, o *options, r *report.Report) (err error) {
-	dir := filepath.Join(o.Dir, "waiting") // with servers of its own: those of other measurements hold their jobs
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("making directory: %w", err)
-	}
-	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
-	running, err := servers.Start(ctx, servers.Config{Dir: dir, NATS: o.nats, Log: log})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, running.Stop(context.WithoutCancel(ctx))) }()
-	binaries, err := o.binaries(ctx)
-	if err != nil {
-		return err
-	}
-	if r.Setup, err = o.setup(ctx, running, r.Setup); err != nil {
-		return err
-	}
+func (w *waitingFlags) measure(ctx context.Context, o *options, r *report.Report) error {
+	return o.alone(ctx, "waiting", r, func(on stage) error { return w.measureOn(ctx, o, on, r) })
+}
+
+func (w *waitingFlags) measureOn(ctx context.Context, o *options, on stage, r *report.Report) error {
 	c := waits.Config{
-		Waiters: w.Waiters, Streams: w.Streams, Rounds: w.WaitingRounds, Command: o.self, LogsDir: dir,
+		Waiters: w.Waiters, Streams: w.Streams, Rounds: w.WaitingRounds, Command: o.self, LogsDir: on.dir,
 		Parley: func(ctx context.Context, round int) (parley.Config, error) {
-			dsn, err := running.Database(ctx, fmt.Sprintf("waiting_%d", round))
-			return parley.Config{Binaries: binaries, DatabaseURL: dsn, NATSURL: running.NATSURL(), LogsDir: dir, ProfilesDir: o.Profile}, err
+			dsn, err := on.servers.Database(ctx, fmt.Sprintf("waiting_%d", round))
+			return parley.Config{
+				Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir, ProfilesDir: o.Profile,
+			}, err
 		},
 		Progress: func(n int, round report.WaitingRound) {
 			sayf("waiting, round %d of %d: %d answers, the last one %.1f s after the model's", n, w.WaitingRounds, round.Answers, round.Seconds)
@@ -64,7 +48,7 @@ func (w *waitingFlags) measure(ctx context.Context, o *options, r *report.Report
 	sayf("%d waiting requests and %d open streams", w.Waiters, w.Streams)
 	outcome, err := waits.Run(ctx, c)
 	if err != nil {
-		return errors.Join(err, running.Err())
+		return errors.Join(err, on.servers.Err())
 	}
 	settings := c.Settings()
 	maps.Copy(settings, parley.Overrides)

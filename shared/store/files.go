@@ -296,7 +296,7 @@ func liveFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string) (rows
 		) SELECT `+fileColumns+` FROM (SELECT * FROM newest WHERE hash IS NOT NULL ORDER BY seq DESC LIMIT $4) n ORDER BY name`,
 		held.RunID, held.OrganizationID, callID, namesMost)
 	if err == nil { // the transaction may go on with other statements
-		_, err = tx.ExecContext(ctx, `SET LOCAL enable_sort TO DEFAULT; SET LOCAL enable_bitmapscan TO DEFAULT`)
+		_, err = tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'on', true), set_config('enable_bitmapscan', 'on', true)`)
 	}
 	return rows, err
 }

@@ -47,7 +47,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer servers.Close()
-	w, err := workers.New(workers.Config{
+	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
 		Runs: f.Runs, Secrets: f.Secrets, Workers: f.Workers, Roles: f.Roles, OwnPorts: f.Servers.Ports(),
 	}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
 	if err != nil {

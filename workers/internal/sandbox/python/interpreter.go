@@ -113,6 +113,9 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 		return Outcome{}, ErrClosed
 	}
 	defer i.ending.Done()
+	if ctx.Err() != nil {
+		return Outcome{}, fmt.Errorf("running the program: %w", context.Cause(ctx))
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	//nolint:contextcheck // a run has two lives to depend on: the caller's and the interpreter's

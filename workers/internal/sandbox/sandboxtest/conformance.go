@@ -123,7 +123,11 @@ func nothingLeft(t *testing.T, known map[int]bool, groups []string, temporary st
 // python opens an interpreter with these limits, until the test's end.
 func (s *suite) python(t *testing.T, limits sandbox.Limits) *python.Interpreter {
 	t.Helper()
-	in, err := python.Open(s.backend, python.Config{Limits: limits})
+	warm := 2 // as services have it: sandboxes that wait, and others when none does
+	if s.brief {
+		warm = 0
+	}
+	in, err := python.Open(s.backend, python.Config{Limits: limits, Warm: warm})
 	if err != nil {
 		t.Fatalf("opening the interpreter: %v", err)
 	}
