@@ -34,7 +34,7 @@ func BuildBinary(tb testing.TB, dir string) string {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(Root(tb), dir)
 	}
-	return build(tb, dir, ".", raceEnabled)
+	return build(tb, dir, ".", Race)
 }
 
 // Root is the repository's directory, the one with go.work, above the test's.

@@ -2,5 +2,5 @@
 
 package testkit
 
-// raceEnabled tells that this test process has the race detector.
-const raceEnabled = true
+// Race tells that this test process has the race detector.
+const Race = true

@@ -90,7 +90,7 @@ type Usage struct {
 // Exceeds names the first limit that is exceeded; CPU time counts from began on. "" is none.
 func (u Usage) Exceeds(l Limits, began Usage) Limit {
 	switch {
-	case u.OutOfMem && !began.OutOfMem, u.Memory > l.Memory:
+	case u.OutOfMem, u.Memory > l.Memory:
 		return LimitMemory
 	case u.CPU-began.CPU > l.CPU:
 		return LimitCPU

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/testkit"
 	"parley/workers/internal/sandbox"
 )
 
@@ -122,6 +123,14 @@ func TestAddedProcessIsInTheGroup(t *testing.T) {
 	}
 }
 
+// roughly is how much a child that uses so much may seem to: the race detector keeps a shadow of its memory.
+func roughly(bytes int64) int64 {
+	if testkit.Race {
+		return 4 * bytes
+	}
+	return bytes
+}
+
 func TestMemoryIsLimitedAndItsWantNoticed(t *testing.T) {
 	t.Parallel()
 	g := group(t, place(t))
@@ -129,7 +138,7 @@ func TestMemoryIsLimitedAndItsWantNoticed(t *testing.T) {
 	if said := honest.says(); said != "ready" {
 		t.Fatal("64 MiB of 96: ", said)
 	}
-	if u := usage(t, g); u.Memory < 64<<20 || u.Memory > 96<<20 || u.OutOfMem {
+	if u := usage(t, g); u.Memory < 64<<20 || u.Memory > roughly(96<<20) || u.OutOfMem {
 		t.Errorf("%+v", u)
 	}
 	hostile := begin(t, g, "allocate", 512)
@@ -150,6 +159,9 @@ func TestMemoryIsLimitedAndItsWantNoticed(t *testing.T) {
 
 func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	t.Parallel()
+	if testkit.Race {
+		t.Skip("NOT TESTED under the race detector: its shadow of the child's memory alone exceeds the limit")
+	}
 	g := group(t, place(t))
 	c := begin(t, g, "file", 64)
 	if said := c.says(); said != "ready" {

@@ -187,13 +187,15 @@ func (e *exchange) end() {
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)
 	e.cancel()
-	if err != nil || !e.counted {
+	if err != nil {
 		return
 	}
-	e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
+	if e.counted {
+		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
+	}
 	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may be a look behind
 	killed := !e.ended || e.exitCode == -9
-	if killed && e.limit == "" && usage.OutOfMem && !e.began.OutOfMem {
+	if killed && e.limit == "" && usage.OutOfMem { // also when it was so by the time that we heard of its beginning
 		e.limit = sandbox.LimitMemory
 	}
 }
