@@ -5,12 +5,16 @@ package bubblewrap_test
 import (
 	"testing"
 
+	"parley/shared/testkit"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/bubblewrap"
 	"parley/workers/internal/sandbox/sandboxtest"
 )
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // it looks at what all of this process has started
+	if testkit.Race {
+		t.Skip("NOT TESTED under the race detector: the suite looks at programs, which have none; it runs without")
+	}
 	sandboxtest.Conformance(t, func(tb testing.TB) sandbox.Backend {
 		tb.Helper()
 		b, err := bubblewrap.Open(bubblewrap.Config{})

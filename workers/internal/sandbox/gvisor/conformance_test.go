@@ -7,12 +7,16 @@ import (
 	"os/exec"
 	"testing"
 
+	"parley/shared/testkit"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/gvisor"
 	"parley/workers/internal/sandbox/sandboxtest"
 )
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // it sets the environment
+	if testkit.Race {
+		t.Skip("NOT TESTED under the race detector: the suite looks at programs, which have none; it runs without")
+	}
 	needRunsc(t)
 	sandboxtest.Conformance(t, func(tb testing.TB) sandbox.Backend {
 		tb.Helper()
