@@ -12,13 +12,18 @@ import (
 	"syscall"
 )
 
-//go:embed probes/attempt.py
-var attemptProgram string
+// The program that makes attempts, in two parts.
+var (
+	//go:embed probes/attempt_files.py
+	attemptFiles string
+	//go:embed probes/attempt.py
+	attemptRest string
+)
 
 // attempt is something that must fail in a sandbox.
 type attempt struct {
 	name string
-	// probe is a function of attempt.py, or call a system call, with their arguments.
+	// probe is a function of that program, or call a system call, with their arguments.
 	probe, call string
 	args        []any
 	// must is how it is refused: with this error number, or "SIGSYS"; "" is in any way.
@@ -44,7 +49,7 @@ const (
 	luck // the host may have switched it off, or be without it: what the control finds is logged
 )
 
-// result is what came of an attempt, as attempt.py says it.
+// result is what came of an attempt, as the program says it.
 type result struct {
 	Name    string `json:"name"`
 	Ok      bool   `json:"ok"`
@@ -113,7 +118,7 @@ func attemptCode(attempts []attempt) string {
 	}
 	// Encoded, lest the program finds the canary in its own text.
 	text := base64.StdEncoding.EncodeToString(encoded)
-	return "import base64, json\nGIVEN = json.loads(base64.b64decode('" + text + "'))\n" + attemptProgram
+	return "import base64, json\nGIVEN = json.loads(base64.b64decode('" + text + "'))\n" + attemptFiles + "\n\n" + attemptRest
 }
 
 // results reads what the program printed.
