@@ -25,7 +25,7 @@ const seedVariable = "PARLEY_STORM_SEED"
 // storm runs hostile programs and honest ones at the same time, through one interpreter, with small limits.
 func (s *suite) storm(t *testing.T) {
 	seed := seedOf(t)
-	n, hostileAtOnce, honestAtOnce := 100, 12, 3
+	n, hostileAtOnce, honestAtOnce := 100, 100, 100
 	if s.brief {
 		n, hostileAtOnce, honestAtOnce = 8, 4, 1
 	}
