@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/shared/testkit"
 )
 
 // wire is a connection to an ingress on which a test writes bytes, not requests.
@@ -213,7 +215,7 @@ func TestSlowHeaders(t *testing.T) {
 			w.write(begun)
 			got, closed := w.responses(10 * time.Second)
 			took := time.Since(began)
-			if !closed || took < 4*time.Second || took > 9*time.Second {
+			if !closed || took < 4*time.Second || took > testkit.Within(9*time.Second) {
 				t.Errorf("%v, closed %v after %v", got, closed, took)
 			}
 		})
@@ -252,7 +254,7 @@ func TestSlowClientsStopNobody(t *testing.T) {
 		r.call("GET", "/api/agents", r.asKey(), "").want(200)
 		r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p"}`).want(201)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > testkit.Within(5*time.Second) {
 		t.Errorf("150 requests beside %d slow clients took %v", clients, took)
 	}
 }

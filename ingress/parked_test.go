@@ -10,6 +10,7 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/testkit"
 )
 
 // park lets the run wait for a person, as a worker does that must ask for leave to make a call: written first, told then.
@@ -81,7 +82,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 				status int
 			}{{"the request", posted, 202}, {"its retry", attached, 202}, {"a long poll", polled, 200}} {
 				what, got := c.what, <-c.got
-				if took := time.Since(began); c.status == 202 && took > 8*time.Second {
+				if took := time.Since(began); c.status == 202 && took > testkit.Within(8*time.Second) {
 					t.Errorf("%s waited for %s", what, took)
 				}
 				run := got.run(c.status)

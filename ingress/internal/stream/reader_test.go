@@ -20,6 +20,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/testkit"
 )
 
 // fakeRun is one run as worker, database and bus have it.
@@ -282,7 +283,7 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 		}
 		run.checkpoint()
 		want(t, "stored", next(t, r, 2*time.Second), "1.4 1.5")
-		if took := time.Since(began); took > 3*time.Second {
+		if took := time.Since(began); took > testkit.Within(3*time.Second) {
 			t.Errorf("a gap was closed after %s", took)
 		}
 		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 6})})
@@ -350,7 +351,7 @@ func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
 		run.checkpoint()
 		began := time.Now()
 		want(t, "first look", next(t, r, firstLook), "1.2")
-		if took := time.Since(began); took > firstLook {
+		if took := time.Since(began); took > testkit.Within(firstLook) {
 			t.Errorf("what was told at the start came after %s", took)
 		}
 		reads := run.reads

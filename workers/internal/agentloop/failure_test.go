@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/shared/testkit"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/scripted"
@@ -106,7 +107,7 @@ func TestRetriesStayWithinTwoSeconds(t *testing.T) {
 		loop := agentloop.New(agentloop.Config{Jitter: func() float64 { return 0.999 }})
 		began := time.Now()
 		_, err := loop.Run(t.Context(), agentloop.Input{Model: model}, newMemory(), nil)
-		if took := time.Since(began); took > 2*time.Second || !codeOf(t, err).Retryable {
+		if took := time.Since(began); took > testkit.Within(2*time.Second) || !codeOf(t, err).Retryable {
 			t.Errorf("took %v: %v", took, err)
 		}
 	})

@@ -20,7 +20,7 @@ import (
 var limits = sandbox.Limits{Memory: 96 << 20, Processes: 24, Files: 16 << 20}
 
 // soon is a second, and what a busy machine adds.
-const soon = 2500 * time.Millisecond
+var soon = testkit.Within(2500 * time.Millisecond)
 
 // place opens what this machine gives.
 func place(t *testing.T) *Root {

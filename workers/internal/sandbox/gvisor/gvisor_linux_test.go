@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/testkit"
 	"parley/workers/internal/sandbox"
 )
 
@@ -106,7 +107,7 @@ func gone(t *testing.T, x *box) {
 	}
 	began := time.Now()
 	x.Kill()
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > testkit.Within(time.Second) {
 		t.Errorf("its end took %s", took)
 	}
 	for _, pid := range pids {

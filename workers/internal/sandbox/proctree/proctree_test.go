@@ -14,7 +14,7 @@ import (
 )
 
 // soon is a second, and what a busy machine adds.
-const soon = 2500 * time.Millisecond
+var soon = testkit.Within(2500 * time.Millisecond)
 
 // own is a PID namespace for a child, as every sandbox has one.
 func own() *syscall.SysProcAttr {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/testkit"
 )
 
 // openBare opens an interpreter on a backend that can be made to fail.
@@ -162,7 +164,7 @@ func TestProgramThatKillsItsRunner(t *testing.T) {
 	}
 	began := time.Now()
 	o, err = i.Run(t.Context(), Program{Code: "import os, time\nprint('before', flush=True)\ntime.sleep(.2)\nos.kill(os.getppid(), 19)\ntime.sleep(60)", Wall: time.Second})
-	if err != nil || o.ExitCode != -9 || o.Stdout != "before\n" || o.Limit != "wall" || time.Since(began) > 5*time.Second {
+	if err != nil || o.ExitCode != -9 || o.Stdout != "before\n" || o.Limit != "wall" || time.Since(began) > testkit.Within(5*time.Second) {
 		t.Error(o, err)
 	}
 }
