@@ -14,6 +14,7 @@ const (
 	ToolHTTPRequest   = "httpRequest"
 	ToolMCP           = "mcp"
 	ToolCodeExecution = "codeExecution"
+	ToolKnowledge     = "knowledge"
 )
 
 // Subject and headers of tool calls.

@@ -55,11 +55,13 @@ type CodeTool struct {
 	KeepFiles bool     `json:"keepFiles,omitempty"`
 }
 
-// KnowledgeTool lets an agent search its organization's documents: all, or only those listed.
+// KnowledgeTool lets an agent search its organization's documents: all, only those listed, and only those that have all of the
+// metadata.
 type KnowledgeTool struct {
-	Enabled     bool     `json:"enabled"`
-	Approval    Approval `json:"approval,omitempty"`
-	DocumentIDs []string `json:"documentIds,omitempty"`
+	Enabled     bool              `json:"enabled"`
+	Approval    Approval          `json:"approval,omitempty"`
+	DocumentIDs []string          `json:"documentIds,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
 }
 
 // HTTPRequestTool lets an agent call listed HTTP endpoints.

@@ -9,8 +9,11 @@ const (
 	LaneAutomation Lane = "automation"
 )
 
-// Lanes lists all lanes.
+// Lanes lists all lanes of runs.
 var Lanes = []Lane{LaneChat, LaneAutomation}
+
+// LaneIngest carries the doorbells of documents that wait to be processed; in its jobs the run's id is the document's.
+const LaneIngest Lane = "ingest"
 
 // Job is a dispatched run: what ringing its doorbell on the bus needs.
 type Job struct {
