@@ -9,9 +9,9 @@ type Kind string
 const (
 	Heading   Kind = "heading"
 	Paragraph Kind = "paragraph"
-	Item      Kind = "item" // of a list
-	Row       Kind = "row"  // of a table: its cells with " | " between them
-	Code      Kind = "code" // preformatted: lines and spaces count
+	Item      Kind = "item"     // of a list
+	Row       Kind = "row"      // of a table: its cells with " | " between them
+	Verbatim  Kind = "verbatim" // lines and spaces count: code
 )
 
 // Block is a piece of a document's text, in reading order.
