@@ -3,6 +3,7 @@
 package ingress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ const (
 type Config struct {
 	config.Runs
 	config.Secrets
+	config.Documents
 	config.Ingress
 }
 
@@ -65,6 +67,7 @@ type Ingress struct {
 	dispatch *dispatch.Dispatcher
 	streams  *stream.Hub
 	auth     *auth.Resolver
+	searches *bus.ToolCaller
 	handler  http.Handler
 	draining atomic.Bool
 }
@@ -77,12 +80,21 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := cfg.Ingress.Check(); err != nil {
 		return nil, err
 	}
-	if err := cfg.Secrets.Check(); err != nil {
+	if err := cmp.Or(cfg.Documents.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
 	}
 	box, err := secrets.NewBox(cfg.SecretsKey)
 	if err != nil {
 		return nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	signer, err := secrets.NewSigner(cfg.SecretsKey)
+	if err != nil {
+		return nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	if cfg.EncryptContents {
+		deps.Store.SealContents(box)
+	} else {
+		deps.Store.OpenContents(box) // that were kept while it was set
 	}
 	proxies := make(auth.Proxies, len(cfg.TrustedProxies))
 	for n, network := range cfg.TrustedProxies {
@@ -97,9 +109,14 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, proxies)}
 	i.dispatch = dispatch.New(dispatch.Config{Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store, deps.Bus.NewWatch(), deps.Log)
+	if i.searches, err = deps.Bus.NewToolCaller(); err != nil {
+		return nil, err
+	}
 	i.handler, err = httpapi.New(httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch, Streams: i.streams,
-		Log: deps.Log, Metrics: deps.Metrics,
+		Bells: deps.Bus, Searches: i.searches, Signer: signer,
+		Documents: store.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
+		Log:       deps.Log, Metrics: deps.Metrics,
 		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping},
 		Draining: i.draining.Load, Proxies: proxies, PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
@@ -127,6 +144,7 @@ func publicURL(cfg Config, listener net.Listener) string {
 // Run listens and serves until ctx ends: then it is not ready, requests that wait are answered with
 // their runs as they stand, and what is in hand is finished.
 func (i *Ingress) Run(ctx context.Context) error {
+	defer i.searches.Close()
 	listener, err := i.listen(ctx)
 	if err != nil {
 		return err

@@ -22,12 +22,16 @@ type Capability struct {
 // mainPackages are what people who write programs for agents ask for first; "python" is the interpreter itself.
 var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
 
-// Capabilities says what this process can do on its machine, of what depends on the machine. It is nothing without the role tool.
+// Capabilities says what this process can do on its machine, of what depends on the machine. It is nothing without the roles tool and ingest.
 func (w *Workers) Capabilities() []Capability {
-	if w.code == nil && w.noCode == nil {
-		return nil
+	var list []Capability
+	if w.has(RoleTool) {
+		list = append(list, sandboxCapability(w.isolation.code, w.isolation.noCode))
 	}
-	return []Capability{sandboxCapability(w.code, w.noCode)}
+	if w.has(RoleIngest) {
+		list = append(list, documentsCapability(w.isolation.none, findReaders()), embeddingsCapability(w.embedder.Model()))
+	}
+	return list
 }
 
 // Survey says the same as Capabilities would, and more of it, without a service: it opens what the settings ask for, and closes
@@ -39,16 +43,20 @@ func Survey(cfg Config) []Capability {
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
 	once := cfg.Sandbox
 	once.SandboxWarm = 0
-	code, noCode := openCodeRunner(once, func(error) {})
-	list = append(list, sandboxCapability(code, noCode))
-	list = append(list, packageCapabilities(code.packages())...)
-	if code == nil {
+	opened := openIsolation(once, true, func(error) {})
+	list = append(list, sandboxCapability(opened.code, opened.noCode))
+	list = append(list, packageCapabilities(opened.code.packages())...)
+	readers := findReaders()
+	list = append(list, documentsCapability(opened.none, readers))
+	list = append(list, readers.capabilities()...)
+	list = append(list, surveyEmbeddings(cfg))
+	if opened.backend == nil {
 		return list
 	}
-	for _, note := range code.backend.Notes() {
+	for _, note := range opened.backend.Notes() {
 		list = append(list, Capability{Name: "note", State: note, Ok: true})
 	}
-	if err := code.close(); err != nil {
+	if err := opened.close(); err != nil {
 		list = append(list, Capability{Name: "note", State: "Closing the sandbox: " + err.Error()})
 	}
 	return list

@@ -44,7 +44,7 @@ func TestWhyThereIsNoSandbox(t *testing.T) {
 	if list := (&Workers{}).Capabilities(); len(list) != 0 {
 		t.Errorf("without the role tool: %+v", list)
 	}
-	if list := (&Workers{noCode: errSandboxOff}).Capabilities(); len(list) != 1 || list[0].Ok {
+	if list := (&Workers{cfg: Config{Roles: []Role{RoleTool}}, isolation: &isolation{none: errSandboxOff, noCode: errSandboxOff}}).Capabilities(); len(list) != 1 || list[0].Ok {
 		t.Errorf("%+v", list)
 	}
 	if c := cgroupCapability(func() (*cgroup.Root, error) { return nil, errors.New("no cgroups are mounted") }); c.Ok || c.State != "no cgroups are mounted" {
@@ -123,4 +123,60 @@ func TestSurveyOpensTheSandbox(t *testing.T) {
 		t.Errorf("%+v %+v", c, interpreter)
 	}
 	t.Log(list)
+}
+
+func TestWhatDocumentsAreReadWith(t *testing.T) {
+	t.Parallel()
+	whole := readers{poppler: "22.12", tesseract: "5.3", languages: []string{"deu", "eng"}}
+	for _, c := range []struct {
+		noSandbox error
+		readers   readers
+		want      Capability
+	}{
+		{nil, whole, Capability{Name: "documents", State: "poppler 22.12, tesseract 5.3 (deu, eng)", Ok: true}},
+		{nil, readers{poppler: "22.12", tesseract: "5.3"}, Capability{Name: "documents", State: "poppler 22.12, tesseract 5.3", Ok: true}},
+		{nil, readers{poppler: "22.12"}, Capability{Name: "documents", State: "poppler 22.12; no tesseract: scanned pages are not read", Ok: true}},
+		{nil, readers{}, Capability{Name: "documents", State: "all but PDF: poppler is missing"}},
+		{errors.New("no bwrap"), whole, Capability{Name: "documents", State: "none: there is no sandbox to read them in"}},
+		{errSandboxOff, whole, Capability{Name: "documents", State: "none: SANDBOX is off, and they are read in a sandbox"}},
+	} {
+		if got := documentsCapability(c.noSandbox, c.readers); got != c.want {
+			t.Errorf("%+v", got)
+		}
+	}
+	list := whole.capabilities()
+	if len(list) != 2 || list[0] != (Capability{Name: "poppler", State: "22.12", Ok: true}) || list[1] != (Capability{Name: "tesseract", State: "5.3 (deu, eng)", Ok: true}) {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestWhatReadersSayTheyAre(t *testing.T) {
+	t.Parallel()
+	for says, want := range map[string]string{
+		"pdftotext version 22.12.0\nCopyright 2005-2022": "22.12", "tesseract 5.3.0\n leptonica-1.82.0": "5.3", "tesseract v5.3.0.20221214": "5.3", "": "", "no": "", "x 7": "7",
+	} {
+		if got := versionIn(says); got != want {
+			t.Errorf("%q: %q", says, got)
+		}
+	}
+	if got := languagesIn("List of available languages in \"/usr/share\" (2):\neng\nosd\n"); len(got) != 1 || got[0] != "eng" {
+		t.Errorf("%q", got)
+	}
+	if got := ask("no-such-program", "-v"); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestEmbeddingsInOneLine(t *testing.T) {
+	t.Parallel()
+	cfg := sensible()
+	if c := surveyEmbeddings(cfg); !c.Ok || !strings.HasPrefix(c.State, "none: ") {
+		t.Errorf("%+v", c)
+	}
+	if cfg.EmbeddingsModel = "openai/text-embedding-3-small"; surveyEmbeddings(cfg).Ok {
+		t.Error("there is nothing to ask for embeddings")
+	}
+	if cfg.OpenAIAPIKey = "sk-secret"; surveyEmbeddings(cfg) != (Capability{Name: "embeddings", State: cfg.EmbeddingsModel, Ok: true}) {
+		t.Errorf("%+v", surveyEmbeddings(cfg))
+	}
 }

@@ -32,8 +32,9 @@ type codeRunner struct {
 	interpreter *python.Interpreter
 }
 
-// openCodeRunner opens the sandbox that is set, and no other. Its error says in one sentence why there is none.
-func openCodeRunner(cfg config.Sandbox, report func(error)) (*codeRunner, error) {
+// openSandbox opens the sandbox that is set, and no other: for agents' code, and for reading documents. Its error says in one
+// sentence why there is none.
+func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	if cfg.SandboxKind == config.SandboxOff {
 		return nil, errSandboxOff
 	}
@@ -41,13 +42,18 @@ func openCodeRunner(cfg config.Sandbox, report func(error)) (*codeRunner, error)
 	if err != nil {
 		return nil, err
 	}
-	backend, err := openBackend(cfg.SandboxKind, path)
+	return openBackend(cfg.SandboxKind, path)
+}
+
+// openCodeRunner starts what runs code in sandboxes of a backend, which stays the caller's.
+func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, report func(error)) (*codeRunner, error) {
+	path, err := findPython()
 	if err != nil {
 		return nil, err
 	}
 	interpreter, err := python.Open(backend, python.Config{Limits: sandboxLimits(cfg), Warm: warmSandboxes(cfg), Path: path, Report: report})
 	if err != nil {
-		return nil, errors.Join(err, backend.Close())
+		return nil, err
 	}
 	return &codeRunner{backend: backend, interpreter: interpreter}, nil
 }
@@ -68,9 +74,37 @@ func openBackend(kind, path string) (sandbox.Backend, error) {
 	return bubblewrap.Open(bubblewrap.Config{Python: path})
 }
 
+// isolation is the sandbox of a process, opened once for all that it is for.
+type isolation struct {
+	backend sandbox.Backend // nil: there is none
+	none    error           // why
+	code    *codeRunner     // of the role tool
+	noCode  error           // why there is none
+}
+
+// openIsolation opens the sandbox that is set, with what runs code where that is asked for.
+func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation {
+	s := &isolation{}
+	if s.backend, s.none = openSandbox(cfg); s.none != nil {
+		s.backend, s.noCode = nil, s.none
+		return s
+	}
+	if code {
+		s.code, s.noCode = openCodeRunner(s.backend, cfg, report)
+	}
+	return s
+}
+
 // close ends all sandboxes.
-func (r *codeRunner) close() error {
-	return errors.Join(r.interpreter.Close(), r.backend.Close())
+func (s *isolation) close() error {
+	var errs []error
+	if s.code != nil {
+		errs = append(errs, s.code.interpreter.Close())
+	}
+	if s.backend != nil {
+		errs = append(errs, s.backend.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // tool is the runner as the tool worker knows it.

@@ -13,9 +13,10 @@ import (
 // TestNoOtherSandboxIsOpened has one that is set and does not work, whatever else this machine has.
 func TestNoOtherSandboxIsOpened(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
-	code, err := openCodeRunner(config.Sandbox{SandboxKind: config.SandboxGVisor}, func(error) {})
-	if code != nil || err == nil || !strings.HasPrefix(err.Error(), "gVisor: ") || !strings.Contains(err.Error(), "/nonexistent/runsc") {
-		t.Errorf("%+v, %v", code, err)
+	opened := openIsolation(config.Sandbox{SandboxKind: config.SandboxGVisor}, true, func(error) {})
+	err := opened.none
+	if opened.code != nil || opened.backend != nil || opened.noCode == nil || err == nil || !strings.HasPrefix(err.Error(), "gVisor: ") || !strings.Contains(err.Error(), "/nonexistent/runsc") {
+		t.Errorf("%+v", opened)
 	}
 }
 

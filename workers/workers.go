@@ -4,7 +4,9 @@
 package workers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -16,12 +18,16 @@ import (
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/lifecycle"
+	"parley/shared/outbound"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/workers/internal/agentloop"
+	"parley/workers/internal/embed"
+	"parley/workers/internal/ingest"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/providers"
 	"parley/workers/internal/runner"
+	"parley/workers/internal/searchserver"
 	"parley/workers/internal/sweep"
 	"parley/workers/internal/toolserver"
 	"parley/workers/internal/toolset"
@@ -32,13 +38,14 @@ type Role string
 
 // The roles.
 const (
-	RoleAgent Role = "agent" // carries out runs
-	RoleTool  Role = "tool"  // carries out tool calls
-	RoleSweep Role = "sweep" // repairs what was lost and ends what is over
+	RoleAgent  Role = "agent"  // carries out runs
+	RoleTool   Role = "tool"   // carries out tool calls
+	RoleIngest Role = "ingest" // processes documents
+	RoleSweep  Role = "sweep"  // repairs what was lost and ends what is over
 )
 
 // Roles lists all roles.
-var Roles = []Role{RoleAgent, RoleTool, RoleSweep}
+var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep}
 
 // How much a process takes on for each core, unless it is set.
 const (
@@ -56,7 +63,8 @@ const stopTime = 50 * time.Second
 // Config are the settings of a worker process.
 type Config struct {
 	config.Runs
-	config.Secrets // of the roles agent and tool
+	config.Secrets // of every role but sweep
+	config.Documents
 	config.Workers
 	Roles []Role
 	// OwnPorts are the ports of this service and its servers: what agents request never reaches them on this machine.
@@ -77,11 +85,16 @@ type Workers struct {
 	cfg    Config
 	deps   Deps
 	models *llm.Registry
-	runner *runner.Runner     // of the role agent, else nil
-	caller *bus.ToolCaller    // of the role agent, else nil
-	tools  *toolserver.Server // of the role tool, else nil
-	code   *codeRunner        // of the role tool, where there is a sandbox
-	noCode error              // why there is none
+	runner *runner.Runner       // of the role agent, else nil
+	caller *bus.ToolCaller      // of the role agent, else nil
+	tools  *toolserver.Server   // of the role tool, else nil
+	search *searchserver.Server // of the role tool, else nil
+
+	isolation *isolation       // of the roles tool and ingest, else nil
+	outside   *outbound.Client // of the same
+	embedder  *embed.Embedder  // of the same; nil: no model is set
+	ingester  *ingest.Ingester // of the role ingest, where there is a sandbox
+	extractor *reading         // of the same
 }
 
 // New checks the settings.
@@ -107,24 +120,85 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
 	}
-	if slices.Contains(cfg.Roles, RoleTool) {
-		if err := w.setUpTools(); err != nil {
-			return nil, err
-		}
-	}
-	if slices.Contains(cfg.Roles, RoleAgent) {
-		if err := w.setUpAgent(); err != nil {
-			return nil, err
-		}
+	if err := w.setUpServices(); err != nil {
+		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
+}
+
+// setUpServices makes the roles' parts.
+func (w *Workers) setUpServices() error {
+	if w.has(RoleTool) || w.has(RoleIngest) {
+		if err := w.setUpShared(); err != nil {
+			return err
+		}
+	}
+	if w.has(RoleTool) {
+		if err := w.setUpTools(); err != nil {
+			return err
+		}
+	}
+	if w.has(RoleIngest) {
+		if err := w.setUpIngest(); err != nil {
+			return err
+		}
+	}
+	if w.has(RoleAgent) {
+		return w.setUpAgent()
+	}
+	return nil
+}
+
+func (w *Workers) has(role Role) bool { return slices.Contains(w.cfg.Roles, role) }
+
+// setUpShared makes what tools and documents need alike: the one client for what lies outside, the sandbox, the embeddings' model.
+func (w *Workers) setUpShared() error {
+	var err error
+	if w.outside, err = outbound.New(outbound.Config{Allow: w.cfg.OutboundAllow, OwnPorts: w.cfg.OwnPorts}); err != nil {
+		return fmt.Errorf("reading OUTBOUND_ALLOW: %w", err)
+	}
+	w.embedder, err = embed.New(embed.Config{
+		Model: w.cfg.EmbeddingsModel, OpenAIAPIKey: w.cfg.OpenAIAPIKey, OpenAIBaseURL: w.cfg.OpenAIBaseURL,
+	})
+	if err != nil {
+		return fmt.Errorf("setting up embeddings: %w", err)
+	}
+	box, err := secrets.NewBox(w.cfg.SecretsKey)
+	if err != nil {
+		return fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	if w.cfg.EncryptContents {
+		w.deps.Store.SealContents(box)
+	} else {
+		w.deps.Store.OpenContents(box) // that were kept while it was set
+	}
+	w.setUpSandbox()
+	return nil
+}
+
+// close gives back what New has opened.
+func (w *Workers) close() error {
+	if w.caller != nil {
+		w.caller.Close()
+	}
+	if w.embedder != nil {
+		w.embedder.Close()
+	}
+	var errs []error
+	if w.extractor != nil {
+		errs = append(errs, w.extractor.by.Close())
+	}
+	if w.isolation != nil {
+		errs = append(errs, w.isolation.close())
+	}
+	return errors.Join(errs...)
 }
 
 func check(cfg Config) error {
 	if err := cfg.Runs.Check(); err != nil {
 		return err
 	}
-	if err := cfg.Workers.Check(); err != nil {
+	if err := cmp.Or(cfg.Documents.Check(), cfg.Workers.Check()); err != nil {
 		return err
 	}
 	for _, role := range cfg.Roles {
@@ -132,7 +206,7 @@ func check(cfg Config) error {
 			return fmt.Errorf("no such worker role: %q", role)
 		}
 	}
-	if slices.Contains(cfg.Roles, RoleAgent) || slices.Contains(cfg.Roles, RoleTool) {
+	if slices.ContainsFunc(cfg.Roles, func(role Role) bool { return role != RoleSweep }) {
 		return cfg.Secrets.Check()
 	}
 	return nil
@@ -172,21 +246,20 @@ func (w *Workers) DefaultModel() string { return w.models.Default() }
 
 // Run takes on the roles until ctx ends and what is in hand was finished or given back.
 func (w *Workers) Run(ctx context.Context) error {
-	if w.caller != nil {
-		defer w.caller.Close()
-	}
-	if w.code != nil {
-		defer func() { _ = w.code.close() }() // what it ends has ended with the calls
-	}
+	defer func() { _ = w.close() }() // what it ends has ended with the calls and the documents
 	group := lifecycle.Group{StopTimeout: stopTime}
 	// What is added first stops last: an agent worker's runs may need tools until they are finished.
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
+		group.Add("search", w.search.Run)
+	}
+	if w.ingester != nil {
+		group.Add("ingest", w.ingester.Run)
 	}
 	if w.runner != nil {
 		group.Add("agent", w.runner.Run)
 	}
-	if slices.Contains(w.cfg.Roles, RoleSweep) {
+	if w.has(RoleSweep) {
 		group.Add("sweep", sweep.New(w.cfg.OrgDispatchWindow, w.deps.Store, w.deps.Bus, w.deps.Log).Run)
 	}
 	return group.Run(ctx)

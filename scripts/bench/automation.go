@@ -58,14 +58,15 @@ type everything struct {
 	automationFlags
 	waitingFlags
 	codeFlags
+	documentFlags
 }
 
 // Validate is called by kong.
 func (e *everything) Validate() error {
-	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check(), e.codeFlags.check())
+	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check(), e.codeFlags.check(), e.documentFlags.check())
 }
 
 // Run measures and writes the report.
 func (e *everything) Run(ctx context.Context) error {
-	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags)
+	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags, &e.documentFlags)
 }

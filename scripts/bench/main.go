@@ -21,6 +21,8 @@ type commands struct {
 	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time a run."`
 	Waiting    waiting    `cmd:"" help:"Waiting requests and open streams: the memory that each costs the ingress, whether each is answered, and how fast tokens reach streams."`
 	Code       code       `cmd:"" help:"Calls of codeExecution beside a bare bubblewrap with Python."`
+	Documents  documents  `cmd:"" help:"Documents: how fast they are ingested, beside pdftotext alone, and searched, beside one indexed query."`
+	Retrieval  retrieval  `cmd:"" help:"What searches find: questions about manual pages, beside PostgreSQL's ts_rank."`
 
 	FloorIngress floorIngress `cmd:"" hidden:""`
 	FloorWorker  floorWorker  `cmd:"" hidden:""`

@@ -35,8 +35,9 @@ func quick(t *testing.T) *everything {
 		automationFlags: automationFlags{
 			Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15, WarmUp: 0.05, Sides: []string{report.Floor, report.Parley},
 		},
-		waitingFlags: waitingFlags{Waiters: 8, Streams: 6, WaitingRounds: 1},
-		codeFlags:    codeFlags{CodeCalls: 2, CodeRounds: 2},
+		waitingFlags:  waitingFlags{Waiters: 8, Streams: 6, WaitingRounds: 1},
+		codeFlags:     codeFlags{CodeCalls: 2, CodeRounds: 2},
+		documentFlags: documentFlags{DocumentPages: 3, DocumentRounds: 1, DocumentPassages: 100, DocumentSearches: 10},
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	EmailTaken             Code = "email_taken"
 	LastOwner              Code = "last_owner"
 	LastOrganization       Code = "last_organization"
+	DocumentExists         Code = "document_exists"
 	Erased                 Code = "erased"
 	PayloadTooLarge        Code = "payload_too_large"
 	UnsupportedMediaType   Code = "unsupported_media_type"

@@ -110,7 +110,7 @@ func (b *Bus) EnsureStream(ctx context.Context) (made time.Time, err error) {
 		return made, fmt.Errorf("opening stream: %w", err)
 	}
 	made = stream.CachedInfo().Created
-	for _, lane := range domain.Lanes {
+	for _, lane := range append([]domain.Lane{domain.LaneIngest}, domain.Lanes...) {
 		if err := ensureConsumer(ctx, stream, lane); err != nil {
 			return made, err
 		}

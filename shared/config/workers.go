@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/netip"
@@ -27,6 +28,7 @@ type Workers struct {
 	TavilyAPIKey      string   `name:"tavily-api-key" env:"TAVILY_API_KEY" help:"Key for Tavily."`
 	WikipediaURL      string   `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki that is searched when no search service is set."`
 	Sandbox
+	Ingest
 }
 
 const (
@@ -67,7 +69,7 @@ func (w Workers) Check() error {
 			return err
 		}
 	}
-	return w.Sandbox.Check()
+	return cmp.Or(w.Sandbox.Check(), w.Ingest.Check())
 }
 
 // RunMaxCostMicros is RunMaxCost in millionths, as runs count theirs.

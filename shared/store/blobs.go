@@ -22,7 +22,8 @@ var errBlobGone = errors.New("the content went while it was being kept")
 // blob is a content on its way into the database.
 type blob struct {
 	hash    []byte
-	content []byte
+	bytes   int64
+	content []byte // nil when it is not at hand as a whole
 }
 
 // chunk is a part of a content.
@@ -37,7 +38,7 @@ func chunks(size int64) int { return int((size + chunkSize - 1) / chunkSize) }
 
 func newBlob(content []byte) blob {
 	hash := sha256.Sum256(content)
-	return blob{hash: hash[:], content: content}
+	return blob{hash: hash[:], bytes: int64(len(content)), content: content}
 }
 
 // distinct gives each content once, in the order in which rows of them are locked, everywhere.
@@ -60,7 +61,7 @@ func hashesOf(blobs []blob) any {
 func batches(blobs []blob) (out [][]chunk) {
 	room := 0
 	for _, b := range blobs {
-		for n := range chunks(int64(len(b.content))) {
+		for n := range chunks(b.bytes) {
 			data := b.content[n*chunkSize : min((n+1)*chunkSize, len(b.content))]
 			if len(data) > room {
 				out, room = append(out, nil), chunkSize
@@ -79,7 +80,7 @@ func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []blob) (a
 	err = tx.SelectContext(ctx, &news, `INSERT INTO blobs AS b (org_id, hash, bytes)
 		SELECT $1, u.hash, u.bytes FROM unnest($2::bytea[], $3::bigint[]) AS u (hash, bytes) ORDER BY u.hash
 		ON CONFLICT (org_id, hash) DO UPDATE SET sweep_after = greatest(b.sweep_after, excluded.sweep_after)
-		RETURNING created_at >= now()`, org, hashesOf(blobs), pq.Array(column(blobs, func(b *blob) int64 { return int64(len(b.content)) })))
+		RETURNING created_at >= now()`, org, hashesOf(blobs), pq.Array(column(blobs, func(b *blob) int64 { return b.bytes })))
 	return slices.Contains(news, true), err
 }
 
@@ -110,7 +111,7 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]chunk) erro
 				}
 				return false
 			})
-			return addChunks(ctx, tx, org, missing)
+			return s.addChunks(ctx, tx, org, missing)
 		})
 		if err != nil {
 			return err
@@ -120,7 +121,7 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]chunk) erro
 }
 
 // addChunks keeps the contents' rows while it writes, so that no chunk is left of one that is removed.
-func addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []chunk) error {
+func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []chunk) error {
 	if len(part) == 0 {
 		return nil
 	}
@@ -134,10 +135,10 @@ func addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []chunk) error
 	if len(held) < len(wanted) {
 		return errBlobGone
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO blob_chunks (org_id, hash, n, data)
-		SELECT $1, u.hash, u.n, u.data FROM unnest($2::bytea[], $3::int[], $4::bytea[]) AS u (hash, n, data) ORDER BY u.hash, u.n ON CONFLICT DO NOTHING`,
+	_, err = tx.ExecContext(ctx, `INSERT INTO blob_chunks (org_id, hash, n, sealed, data)
+		SELECT $1, u.hash, u.n, $5, u.data FROM unnest($2::bytea[], $3::int[], $4::bytea[]) AS u (hash, n, data) ORDER BY u.hash, u.n ON CONFLICT DO NOTHING`,
 		org, pq.ByteaArray(hashes), pq.Array(column(part, func(c *chunk) int { return c.n })),
-		pq.ByteaArray(column(part, func(c *chunk) []byte { return c.data })))
+		pq.ByteaArray(column(part, func(c *chunk) []byte { return s.seal(org, c) })), s.sealing)
 	return err
 }
 
@@ -168,7 +169,7 @@ func holdBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []blob, other
 		written[string(f.Hash)] = f.Chunks
 	}
 	for _, b := range blobs {
-		if n, there := written[string(b.hash)]; !there || n != chunks(int64(len(b.content))) {
+		if n, there := written[string(b.hash)]; !there || n != chunks(b.bytes) {
 			return errBlobGone
 		}
 	}
@@ -212,15 +213,21 @@ func (s *Store) openBlob(ctx context.Context, org string, hash []byte, size int6
 // pieceOf fails when there is no such piece: it may have gone since the content was opened.
 func (s *Store) pieceOf(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
 	const each = chunkSize / pieceSize
-	var data []byte
+	var found struct {
+		Sealed int    `db:"sealed"`
+		Data   []byte `db:"data"`
+	}
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &data, `SELECT substring(data FROM $4 FOR $5) FROM blob_chunks WHERE org_id = $1 AND hash = $2 AND n = $3`,
-			org, hash, n/each, n%each*pieceSize+1, pieceSize)
+		return tx.GetContext(ctx, &found, `SELECT sealed, substring(data FROM $4::int * ($5::int + sealed) + 1 FOR $5::int + sealed) AS data FROM blob_chunks
+			WHERE org_id = $1 AND hash = $2 AND n = $3`, org, hash, n/each, n%each, pieceSize)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, notFound()
 	}
-	return data, err
+	if err != nil || found.Sealed == 0 {
+		return found.Data, err
+	}
+	return s.open(found.Data, pieceName(org, hash, n))
 }
 
 // Read reads up to the end of a piece.

@@ -46,93 +46,123 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]Ended, er
 // gives the number of the last one erased. New runs may come meanwhile.
 func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (last int, err error) {
 	for more := of.Runs > eraseBatch; more; {
-		var upTo, n int
-		err = s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-			upTo = last + eraseBatch
-			var open *int
-			err := tx.GetContext(ctx, &open, `SELECT min(seq) FROM open_runs WHERE session_ref = $1`, of.Ref)
-			if err != nil {
+		var upTo, newest int
+		err = s.within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+			if upTo, newest, err = ends(ctx, tx, of.Ref); err != nil {
 				return err
 			}
-			if open != nil {
-				upTo = min(upTo, *open-1)
-			}
-			n, err = eraseRuns(ctx, tx, of.Ref, last, upTo)
-			return err
+			upTo = min(upTo, last+eraseBatch)
+			return eraseRuns(ctx, tx, span{of.Ref, last, upTo})
 		})
 		if err != nil {
 			return 0, err
 		}
-		last, more = upTo, n > 0 // not before the commit: what was rolled back is erased again
+		more = upTo == last+eraseBatch && upTo < newest
+		last = max(last, upTo) // not before the commit: what was rolled back is erased again
 	}
 	return last, nil
 }
 
-// closeSession ends what is open in a session, erases the runs behind the one numbered last, and deletes it.
-// Its row is locked first: a message to it waits, and then begins a new session, or it came first and is seen
-// by the statements below, which each look anew. Then the open runs: a worker that holds one has written what
-// it had, or finds its row gone and writes nothing.
-func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]Ended, error) {
-	var held []int64
-	if err := tx.SelectContext(ctx, &held, `SELECT ref FROM sessions WHERE ref = $1 FOR UPDATE`, ref); err != nil {
-		return nil, err
+// ends gives the number of a session's last run before the first one that is open, and that of its last one.
+func ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err error) {
+	var found struct {
+		Open *int `db:"open"`
+		Last int  `db:"last"`
 	}
-	if len(held) == 0 { // somebody else has erased it meanwhile
-		return nil, notFound()
+	err = tx.GetContext(ctx, &found, `SELECT (SELECT min(seq) FROM open_runs WHERE session_ref = $1) AS open,
+		(SELECT coalesce(max(seq), 0) FROM runs WHERE session_ref = $1) AS last`, ref)
+	if found.Open != nil {
+		return *found.Open - 1, found.Last, err
+	}
+	return found.Last, found.Last, err
+}
+
+// closeSession ends what is open in a session, erases the runs behind the one numbered last, and deletes it.
+func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]Ended, error) {
+	ended, held, err := closeSessions(ctx, tx, []span{{ref, last, -1}})
+	if err == nil && held == 0 { // somebody else has erased it meanwhile
+		err = notFound()
+	}
+	return ended, err
+}
+
+// closeSessions ends what is open in parts of sessions that reach to their ends, erases those parts, and deletes the sessions
+// of which nothing is left. It says how many of them there were.
+// Their rows are locked first, in the order in which acceptance does: a message to one waits, and then begins a new session,
+// or comes after what is erased; or it came first and is seen by the statements below, which each look anew. Then
+// the open runs: a worker that holds one has written what it had, or finds its row gone and writes nothing.
+func closeSessions(ctx context.Context, tx *sqlx.Tx, parts []span) (ended []Ended, held int, err error) {
+	refs := pq.Array(column(parts, func(p *span) int64 { return p.ref }))
+	var locked []int64
+	if err := tx.SelectContext(ctx, &locked, `SELECT ref FROM sessions WHERE ref = ANY ($1) ORDER BY key FOR UPDATE`, refs); err != nil {
+		return nil, 0, err
 	}
 	var open []struct {
 		RunID          string `db:"run_id"`
 		OrganizationID string `db:"org_id"`
 		ReplyTo        string `db:"reply_to"`
 	}
-	if err := tx.SelectContext(ctx, &open, `SELECT run_id, org_id, reply_to FROM open_runs WHERE session_ref = $1
-		ORDER BY run_id FOR UPDATE`, ref); err != nil {
-		return nil, err
+	err = tx.SelectContext(ctx, &open, `SELECT o.run_id, o.org_id, o.reply_to FROM unnest($1::bigint[], $2::int[]) AS u (ref, after)
+		JOIN open_runs o ON o.session_ref = u.ref AND o.seq > u.after ORDER BY o.run_id FOR UPDATE OF o`, refs, pq.Array(column(parts, func(p *span) int { return p.after })))
+	if err != nil {
+		return nil, 0, err
 	}
-	ended := make([]Ended, len(open))
+	ids := make([]string, len(open))
 	for i, r := range open {
-		ended[i] = Ended{RunID: r.RunID, OrganizationID: r.OrganizationID, ReplyTo: r.ReplyTo}
+		ids[i] = r.RunID
+		ended = append(ended, Ended{RunID: r.RunID, OrganizationID: r.OrganizationID, ReplyTo: r.ReplyTo})
 	}
-	if _, err := eraseRuns(ctx, tx, ref, last, -1); err != nil {
-		return nil, err
+	if err := eraseRuns(ctx, tx, parts...); err != nil {
+		return nil, 0, err
 	}
-	for _, query := range []string{`DELETE FROM open_runs WHERE session_ref = $1`, `DELETE FROM sessions WHERE ref = $1`} {
-		if _, err := tx.ExecContext(ctx, query, ref); err != nil {
-			return nil, err
-		}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM open_runs WHERE run_id = ANY ($1)`, pq.Array(ids)); err != nil {
+		return nil, 0, err
 	}
-	return ended, nil
+	_, err = tx.ExecContext(ctx, `DELETE FROM sessions s WHERE s.ref = ANY ($1)
+		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref AND`+notErased+`)`, refs)
+	return ended, len(locked), err
 }
+
+// span is a part of a session: its runs that are numbered above after, and up to upTo unless that is negative.
+type span struct {
+	ref         int64
+	after, upTo int
+}
+
+// notErased is the condition that a run is more than a husk.
+const notErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
 // What stays of a run says when it was, what it cost and whose key it holds. A run that was already over by its
 // retention stays over. The end of an open one is numbered like any end from outside its worker.
-const eraseQuery = `UPDATE runs r SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
-	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(r.status, 'cancelled'), attempts = coalesce(r.attempts, kept.attempts, 0),
-	  finished_at = coalesce(r.finished_at, date_trunc('milliseconds', clock_timestamp())),
-	  end_fence = coalesce(r.end_fence, kept.fence + 1), end_n = coalesce(r.end_n, 1),
+const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
+	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
+	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),
+	  end_fence = coalesce(e.end_fence, kept.fence + 1), end_n = coalesce(e.end_n, 1),
 	  expires_at = kept.until, sweep_after = kept.until
 	FROM (
-	  SELECT e.id, o.fence, o.attempts, CASE WHEN e.expires_at <= clock_timestamp() THEN e.expires_at
-	    ELSE greatest(e.expires_at, clock_timestamp() + interval '24 hours',
-	      CASE WHEN e.status IS NULL THEN clock_timestamp() + make_interval(secs => e.retention) END) END AS until
-	  FROM runs e LEFT JOIN open_runs o ON o.run_id = e.id
-	  WHERE e.session_ref = $1 AND e.seq > $2 AND ($3 < 0 OR e.seq <= $3) ORDER BY e.seq FOR UPDATE OF e
-	) kept WHERE r.id = kept.id RETURNING r.id`
+	  SELECT r.id, o.fence, o.attempts, CASE WHEN r.expires_at <= clock_timestamp() THEN r.expires_at
+	    ELSE greatest(r.expires_at, clock_timestamp() + interval '24 hours',
+	      CASE WHEN r.status IS NULL THEN clock_timestamp() + make_interval(secs => r.retention) END) END AS until
+	  FROM unnest($1::bigint[], $2::int[], $3::int[]) AS u (ref, after, up_to)
+	  JOIN runs r ON r.session_ref = u.ref AND r.seq > u.after AND (u.up_to < 0 OR r.seq <= u.up_to) AND` + notErased + `
+	  LEFT JOIN open_runs o ON o.run_id = r.id ORDER BY r.session_ref, r.seq FOR UPDATE OF r
+	) kept WHERE e.id = kept.id RETURNING e.id`
 
-// eraseRuns takes the text from the runs of a session that are numbered above after, and up to upTo unless that
-// is negative, and says how many there were.
-func eraseRuns(ctx context.Context, tx *sqlx.Tx, ref int64, after, upTo int) (int, error) {
+// eraseRuns takes the text from the runs of parts of sessions.
+func eraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...span) error {
 	var runs []string
-	if err := tx.SelectContext(ctx, &runs, eraseQuery, ref, after, upTo); err != nil {
-		return 0, err
+	err := tx.SelectContext(ctx, &runs, eraseQuery, pq.Array(column(parts, func(p *span) int64 { return p.ref })),
+		pq.Array(column(parts, func(p *span) int { return p.after })), pq.Array(column(parts, func(p *span) int { return p.upTo })))
+	if err != nil {
+		return err
 	}
 	if err := forgetCalls(ctx, tx, runs); err != nil {
-		return 0, err
+		return err
 	}
 	for _, query := range []string{`DELETE FROM steps WHERE run_id = ANY ($1)`, `DELETE FROM run_events WHERE run_id = ANY ($1)`} {
 		if _, err := tx.ExecContext(ctx, query, pq.Array(runs)); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return len(runs), nil
+	return nil
 }

@@ -122,7 +122,7 @@ func (s *Store) writeAndLink(ctx context.Context, held Held, callID string, blob
 		kept, err := s.underFence(ctx, held, func(tx *sqlx.Tx, _ time.Time) error {
 			err := enterFiles(ctx, tx, held, callID, blobs, rows, most)
 			if err == nil && len(parts) == 1 {
-				err = addChunks(ctx, tx, held.OrganizationID, parts[0])
+				err = s.addChunks(ctx, tx, held.OrganizationID, parts[0])
 			}
 			return err
 		})
@@ -151,7 +151,8 @@ func contentsOf(org string, hashes [][]byte) []contentOf {
 }
 
 // enterFiles reserves the contents of a call's files, or fails with ErrFilesFull. Whoever adds to an organization's contents
-// waits for each other; files count once they are linked to them, so calls at once may keep some more.
+// waits for each other; files count once they are linked to them, so calls at once may keep some more. What is a document's, too,
+// counts for the documents.
 func enterFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string, blobs []blob, rows []fileRow, most int64) error {
 	if most > 0 {
 		if err := queueFor(ctx, tx, "blobs "+held.OrganizationID); err != nil {
@@ -169,7 +170,8 @@ func enterFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string, blob
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`
 	}
-	err = tx.GetContext(ctx, &now, `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
+	err = tx.GetContext(ctx, &now, `SELECT (SELECT coalesce(sum(b.bytes), 0)::bigint FROM blobs b WHERE b.org_id = $1
+		  AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.org_id = b.org_id AND d.hash = b.hash))
 		+ $4 * (SELECT count(*) FROM files WHERE org_id = $1) AS cost,
 		(SELECT count(*) FROM files WHERE run_id = $2 AND call_id = $3 AND org_id = $1) AS own`, held.OrganizationID, held.RunID, callID, fileCost)
 	if err != nil {
@@ -338,19 +340,30 @@ const SmallFile = chunkSize
 // FileContents gives the contents of an organization's small files in their order, in one statement; not_found when one is
 // not there, or is not small.
 func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][]byte, error) {
-	var out [][]byte
+	var rows []struct {
+		Hash   []byte `db:"hash"`
+		Sealed int    `db:"sealed"`
+		Data   []byte `db:"data"`
+	}
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		out = out[:0]
-		return tx.SelectContext(ctx, &out, `SELECT coalesce(c.data, '') FROM unnest($2::text[]) WITH ORDINALITY AS u (id, n)
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT f.hash, coalesce(c.sealed, 0) AS sealed, coalesce(c.data, '') AS data
+			FROM unnest($2::text[]) WITH ORDINALITY AS u (id, n)
 			JOIN files f ON f.id = u.id AND f.org_id = $1 AND f.hash IS NOT NULL
 			LEFT JOIN blob_chunks c ON c.org_id = f.org_id AND c.hash = f.hash AND c.n = 0
-			WHERE length(coalesce(c.data, '')) = f.bytes ORDER BY u.n`, org, pq.Array(ids))
+			WHERE length(coalesce(c.data, '')) = f.bytes + coalesce(c.sealed, 0) * ((f.bytes + $3::int - 1) / $3::int) ORDER BY u.n`, org, pq.Array(ids), pieceSize)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading contents: %w", err)
 	}
-	if len(out) != len(ids) {
+	if len(rows) != len(ids) {
 		return nil, notFound()
+	}
+	out := make([][]byte, len(rows))
+	for i, row := range rows {
+		if out[i], err = s.unseal(org, chunk{row.Hash, 0, row.Data}, row.Sealed); err != nil {
+			return nil, fmt.Errorf("reading contents: %w", err)
+		}
 	}
 	return out, nil
 }

@@ -153,7 +153,7 @@ func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []contentOf) error {
 	return err
 }
 
-// forgetCalls removes what runs have called, read and made; a text goes with the last run that has read it, and a content with
+// forgetCalls removes what runs have called, read, been given and made; a text goes with the last run that has read it, and a content with
 // the last link to it.
 func forgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
@@ -164,6 +164,9 @@ func forgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 		return err
 	}
 	if err := forgetTexts(ctx, tx, read); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM run_documents WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
 	}
 	return forgetFiles(ctx, tx, runs)

@@ -26,6 +26,9 @@ type Store struct {
 
 	accepts, claims, finishes, handOvers pinned
 
+	sealer  Sealer // nil: what is sealed cannot be opened
+	sealing int    // how much longer a piece is that it has sealed; 0: contents are kept as they are
+
 	mu    sync.Mutex
 	stmts map[string]*sqlx.Stmt
 }
@@ -121,7 +124,8 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // CheckSchema reports an error unless the database has this release's schema.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `SELECT 1 FROM open_runs, rate_buckets, run_events, invitations, effects, files LIMIT 0`); err != nil {
+	if _, err := s.db.ExecContext(ctx, `SELECT 1 FROM open_runs, rate_buckets, run_events, invitations, effects, files,
+		documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents LIMIT 0`); err != nil {
 		return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 	}
 	return nil

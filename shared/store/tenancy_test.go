@@ -27,6 +27,7 @@ type tenant struct {
 	parked  string // waits for a decision about the call "c"
 	source  string
 	file    string
+	doc     string
 	ref     int64 // of session "s"
 	key     string
 }
@@ -71,6 +72,10 @@ func (o *tenant) callTools(waits store.NewRun) {
 	}
 	o.source = o.keep(o.held, domain.Source{Text: o.canary})
 	o.file = o.make(o.held, "c", made(o.canary, o.canary))[0].ID
+	content := o.upload([]byte("document of " + o.canary))
+	o.doc = o.add(store.NewDocument{Name: o.canary, Content: &content})[0].Document.ID
+	o.process(o.doc)
+	o.give(o.held, o.doc)
 	o.prepare(o.held, effect("c", domain.SideEffectUnsafe), false)
 	o.parked = o.accept(wideWindow, waits)[0].Run.Run.ID
 	held := o.mustClaim(o.parked).Held()
@@ -96,7 +101,7 @@ func (o *tenant) digest() string {
 
 // traces are the texts by which an organization is known.
 func (o *tenant) traces() []string {
-	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file}
+	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc}
 }
 
 // probe asks for something of an organization, in the name of the one that asks.
@@ -179,6 +184,15 @@ var probes = []probe{
 		files, _, err := s.SessionFiles(ctx, of.heldBy(org), "d")
 		return files, err
 	}},
+	{"DocumentByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.DocumentByID(ctx, org, of.doc)
+	}},
+	{"Documents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Documents(ctx, org, store.DocumentFilter{}, "", 100)
+	}},
+	{"OpenDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return original(ctx, s, org, of.doc)
+	}},
 	{"Sessions", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Sessions(ctx, org, store.SessionFilter{}, 100)
 	}},
@@ -189,6 +203,35 @@ var probes = []probe{
 	}},
 	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.EraseSession(ctx, of.sessionName(org))
+	}},
+	{"AddDocuments", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		up, err := s.Upload(ctx, org, strings.NewReader("document of "+of.canary), 1<<20)
+		if err != nil {
+			return nil, err
+		}
+		added, err := s.AddDocuments(ctx, org, []store.NewDocument{{ID: id.New(id.Document), Name: "mine", Content: &up}}, store.DocumentLimits{})
+		var got []string
+		for _, q := range added {
+			got = append(got, q.Document.ID, q.Document.Name)
+		}
+		return got, err
+	}},
+	{"ReplaceDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.ReplaceDocument(ctx, org, of.doc, store.NewDocument{Name: "theirs", URL: "https://example.com/"}, store.DocumentLimits{})
+	}},
+	{"EditDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		name := "theirs"
+		return s.EditDocument(ctx, org, of.doc, &name, nil)
+	}},
+	{"RetryDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.RetryDocument(ctx, org, of.doc)
+	}},
+	{"GiveDocuments", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		given, _, err := s.GiveDocuments(ctx, of.heldBy(org), []string{of.doc})
+		return given, err
+	}},
+	{"DeleteDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.DeleteDocument(ctx, org, of.doc)
 	}},
 	{"Keys", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Keys(ctx, store.KeyFilter{OrganizationID: org}, 100)
@@ -358,13 +401,13 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 
 	unbound, _ := sabotaged(t, dsn+"&role=none")
 	through := map[string]bool{}
-	for _, p := range probes[:22] { // those that read, or whose writing can be seen at once
+	for _, p := range probes[:25] { // those that read, or whose writing can be seen at once
 		got, _ := p.ask(t.Context(), unbound, a.org, b)
 		for _, trace := range b.traces() {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
 		}
 	}
-	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "FileByID", "OpenFile", "FileContents", "SessionFiles", "ReadSession"} {
+	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "FileByID", "OpenFile", "FileContents", "SessionFiles", "ReadSession", "DocumentByID", "Documents", "OpenDocument"} {
 		if !through[name] {
 			t.Errorf("%s would not have noticed a missing policy", name)
 		}

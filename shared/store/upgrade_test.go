@@ -257,9 +257,11 @@ func wantTenancy(t *testing.T, db *sql.DB) {
 		"configurations without their agent's organization": `SELECT c.target_id FROM agent_configs c
 			LEFT JOIN agents a ON a.id = c.target_id WHERE c.org_id IS DISTINCT FROM a.org_id`,
 		"what is left of migrating": `SELECT conname FROM pg_constraint WHERE conrelid IN ('steps'::regclass, 'login_sessions'::regclass) AND contype = 'c'
+			UNION ALL SELECT conname FROM pg_constraint WHERE conrelid = 'blob_chunks'::regclass AND (NOT convalidated OR conname = 'blob_chunks_data_check')
 			UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
 		"what is missing": `SELECT wanted FROM unnest(ARRAY['sessions_org', 'sessions_principal', 'run_events', 'login_sessions_id', 'invitations',
-			'effects', 'sources_sweep', 'run_sources_hash', 'blobs_sweep', 'blob_chunks', 'files_newest', 'files_blob']) wanted
+			'effects', 'sources_sweep', 'run_sources_hash', 'blobs_sweep', 'blob_chunks', 'files_newest', 'files_blob',
+			'documents_content', 'documents_url', 'run_documents_document']) wanted
 			WHERE to_regclass(wanted) IS NULL
 			UNION ALL SELECT 'NOT NULL' FROM pg_attribute WHERE NOT attnotnull
 			AND (attrelid = 'steps'::regclass AND attname = 'org_id' OR attrelid = 'login_sessions'::regclass AND attname = 'id')`,
@@ -282,7 +284,7 @@ func TestMigratingAgainAfterAFailure(t *testing.T) {
 	if left := texts(t, db, `SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`); len(left) != 1 {
 		t.Fatalf("a failed build left %v", left)
 	}
-	const tenancy, logins, effects, files = releasedSchema + 1, releasedSchema + 3, releasedSchema + 5, releasedSchema + 6
+	const tenancy, logins, effects, files, documents = releasedSchema + 1, releasedSchema + 3, releasedSchema + 5, releasedSchema + 6, releasedSchema + 7
 	if err := migrations.To(t.Context(), db, tenancy); err != nil {
 		t.Fatal(err)
 	}
@@ -327,6 +329,20 @@ func TestMigratingAgainAfterAFailure(t *testing.T) {
 		`DROP POLICY tenant ON blob_chunks`,
 		`DROP FUNCTION blobs_to_sweep`,
 		`ALTER TABLE blob_chunks ALTER data SET STORAGE EXTENDED`,
+		`GRANT CREATE ON SCHEMA public TO parley_system`,
+	} {
+		mustExec(t, db, half)
+	}
+	if err := migrations.To(t.Context(), db, documents); err != nil {
+		t.Fatal(err)
+	}
+	for _, half := range []string{
+		`DELETE FROM goose_db_version WHERE version_id = ` + fmt.Sprint(documents),
+		`ALTER TABLE blob_chunks DROP CONSTRAINT blob_chunks_size, ADD CONSTRAINT blob_chunks_size CHECK (length(data) > 0) NOT VALID`,
+		`DROP TABLE run_documents`,
+		`DROP INDEX documents_content`,
+		`DROP POLICY tenant ON documents`,
+		`DROP FUNCTION parley_holdings_2`,
 		`GRANT CREATE ON SCHEMA public TO parley_system`,
 	} {
 		mustExec(t, db, half)

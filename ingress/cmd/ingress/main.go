@@ -24,6 +24,7 @@ type flags struct {
 	config.Logging
 	config.Runs
 	config.Secrets
+	config.Documents
 	config.Ingress
 }
 
@@ -45,7 +46,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer servers.Close()
-	in, err := ingress.New(ingress.Config{Runs: f.Runs, Secrets: f.Secrets, Ingress: f.Ingress},
+	in, err := ingress.New(ingress.Config{Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Ingress: f.Ingress},
 		ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
 	if err != nil {
 		return err

@@ -13,3 +13,11 @@ func (d *Dispatcher) EraseSession(ctx context.Context, name store.SessionName) e
 	d.tell(ctx, ended)
 	return refusal(err)
 }
+
+// DeleteDocument deletes a document, and erases the runs that were given text of it and what followed on them. Whoever
+// carries one of these out is stopped, and whoever waits for one is told that it was erased.
+func (d *Dispatcher) DeleteDocument(ctx context.Context, org, documentID string) error {
+	ended, err := d.store.DeleteDocument(ctx, org, documentID)
+	d.tell(ctx, ended)
+	return refusal(err)
+}

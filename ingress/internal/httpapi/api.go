@@ -35,6 +35,9 @@ type Deps struct {
 	Runs     RunCanceller
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
+	Bells    Doorbells
+	Searches SearchCaller
+	Signer   ClaimSigner
 	Log      zerolog.Logger
 	Metrics  *prometheus.Registry // whose metrics /metrics shows; the requests' own are added
 
@@ -51,6 +54,8 @@ type Deps struct {
 	StreamsPerCredential   int // open at this ingress
 	StreamsPerOrganization int
 
+	Documents store.DocumentLimits // of an organization
+
 	RunDeadline      time.Duration // from acceptance
 	WaitDefault      time.Duration // for a run's end; the most that a request may ask for
 	RetentionDefault time.Duration // of an automation's result
@@ -64,7 +69,9 @@ type api struct {
 	demo      demoBudget
 	origins   *http.CrossOriginProtection
 	seats     stream.Seats
-	downloads downloads
+	downloads transfers
+	uploads   transfers
+	texts     transfers        // bodies of JSON that are uploads
 	provider  *openid.Provider // nil when none is set
 	templates templateList
 	https     bool // browsers come by TLS, whatever the last hop is
@@ -90,6 +97,7 @@ func newAPI(deps Deps) (*api, error) {
 	}
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
+		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
 		demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
 	}
 	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")

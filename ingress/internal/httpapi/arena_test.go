@@ -30,7 +30,10 @@ import (
 type arena struct {
 	*world
 	sql  *sql.DB // as a superuser: no row-level security
+	bus  *bus.Bus
 	next atomic.Int64
+
+	stopSearches func() // then nobody answers them any more
 }
 
 // unlimited are limits that no test reaches.
@@ -78,12 +81,17 @@ func arenaOf(tb testing.TB, w *world) *arena {
 	}
 	tb.Cleanup(wg.Wait)
 	w.api.Dispatch, w.api.Streams, w.api.StreamsPerCredential, w.api.StreamsPerOrganization = d, hub, 1000, 1000
+	w.bells.next = b
+	w.api.Searches, err = b.NewToolCaller()
+	must(tb, err)
 	w.api.RunDeadline, w.api.RetentionDefault = time.Minute, 24*time.Hour
 	super, err := sql.Open("postgres", w.dsn)
 	must(tb, err)
 	super.SetMaxIdleConns(2)
 	tb.Cleanup(func() { _ = super.Close() })
-	return &arena{world: w, sql: super}
+	a := &arena{world: w, sql: super, bus: b}
+	a.answerSearches()
+	return a
 }
 
 // fresh gives a word that no other call gives.

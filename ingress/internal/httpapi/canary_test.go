@@ -85,6 +85,7 @@ func (a *arena) fill(word string) *filled {
 		f.add("unsure", unsure)
 		f.add("src", a.keep(fresh(), word, word+" text "+a.fresh()))
 		f.add("file", a.file(fresh(), word))
+		f.add("doc", a.document(h))
 	}
 	return f
 }
@@ -134,7 +135,7 @@ func (a *arena) newAttack(by, on *filled) *attack {
 // anyID gives an id, mostly of the kind that was asked for, mostly of the house under attack.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
-		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src", "file"}[r.IntN(11)]
+		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src", "file", "doc"}[r.IntN(12)]
 	}
 	if r.IntN(3) == 0 {
 		return at.by.pick(r, kind)
@@ -145,12 +146,12 @@ func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 // spices are parameters that some route understands.
 var spices = map[string]string{
 	"id": "ag", "agentId": "ag", "templateId": "tpl", "template": "tpl", "runId": "run", "organizationId": "org", "principal": "usr", "userId": "usr",
-	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "toolCallId": "run",
+	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "documentId": "doc", "toolCallId": "run",
 }
 
 // words are parameters with values of their own.
 var words = []string{
-	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1",
+	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1", "page=1", "chunk=0", "query=a", "metadata=team:a",
 	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
 }
 

@@ -103,7 +103,7 @@ func (p *pipes) Close() error   { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // serveFile serves a content as the ingress does, and gives a client's connection that has asked for it, and when the server was done.
-func serveFile(t *testing.T, all *downloads, content []byte, may permit) (client net.Conn, took chan time.Duration) {
+func serveFile(t *testing.T, all *transfers, content []byte, may permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
@@ -115,7 +115,7 @@ func serveFile(t *testing.T, all *downloads, content []byte, may permit) (client
 			t.Error(err)
 			return
 		}
-		sendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, bytes.NewReader(content), place, may)
+		sendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, fileCaching, bytes.NewReader(content), place, may)
 		all.leave(place)
 		took <- time.Since(began)
 	})
@@ -155,7 +155,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 		"nothing":               {0, time.Hour, false, time.Minute, time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client, took := serveFile(t, &downloads{}, content, permit{})
+			client, took := serveFile(t, &transfers{traffic: outgoing}, content, permit{})
 			var got bytes.Buffer
 			for piece := make([]byte, tc.piece); len(took) == 0; <-time.After(tc.every) {
 				n, _ := io.ReadFull(client, piece)
@@ -187,7 +187,7 @@ func TestDownloadsEndWithTheirPermit(t *testing.T) {
 	content := numbers(1 << 20)
 	synctest.Test(t, func(t *testing.T) {
 		began, looks := time.Now(), 0
-		client, took := serveFile(t, &downloads{}, content, permit{
+		client, took := serveFile(t, &transfers{traffic: outgoing}, content, permit{
 			request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: "usr_1", next: began.Add(5 * time.Second), seen: began,
 			resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++
@@ -236,7 +236,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 		c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		c.Header("Cache-Control", "no-store")
 		c.Header(headerRequestID, "r")
-		sendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, &tc.content, placeOf(t, &downloads{}, rec, reader(1, 1)), permit{})
+		sendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, fileCaching, &tc.content, placeOf(t, &transfers{traffic: outgoing}, rec, reader(1, 1)), permit{})
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 		saysNothingOfFiles(t, name, got)
 		if got.status != tc.status || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) ||
@@ -247,7 +247,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 }
 
 // placeOf is a new place of somebody who gets one.
-func placeOf(t *testing.T, all *downloads, w http.ResponseWriter, who domain.Caller) *place {
+func placeOf(t *testing.T, all *transfers, w http.ResponseWriter, who domain.Caller) *place {
 	t.Helper()
 	p, err := all.enter(who, http.NewResponseController(w))
 	must(t, err)
@@ -256,7 +256,7 @@ func placeOf(t *testing.T, all *downloads, w http.ResponseWriter, who domain.Cal
 
 func TestDownloadsAreCounted(t *testing.T) {
 	t.Parallel()
-	var all downloads
+	all := transfers{traffic: outgoing}
 	refused := func(who domain.Caller, code apierr.Code, says string) {
 		t.Helper()
 		var coded *apierr.Error
@@ -289,7 +289,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 	}
 	refused(reader(newcomer, 9), apierr.Overloaded, "too many files")
 	refused(reader(1, 9), apierr.Overloaded, "too many files")
-	all = downloads{}
+	all.open = nil
 	for org := range filesAtOnce {
 		first = placeOf(t, &all, httptest.NewRecorder(), reader(org, 1))
 	}
@@ -304,7 +304,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var all downloads
+		all := transfers{traffic: outgoing}
 		client, took := serveFile(t, &all, numbers(1<<20), permit{})
 		_, err := io.ReadFull(client, make([]byte, 100<<10))
 		must(t, err)

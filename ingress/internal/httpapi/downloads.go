@@ -11,35 +11,51 @@ import (
 )
 
 const (
-	// How long a whole download may take: so long, and longer by what it has sent. The server's own limit would cut large
+	// How long a whole transfer may take: so long, and longer by what it has moved. The server's own limit would cut large
 	// files on slow lines; a time for each piece would let who reads a piece now and then stay for hours.
-	downloadTime = time.Minute
+	transferTime = time.Minute
 	slowestRate  = 16 << 10 // bytes a second
 
-	// Files that may be on their way at an ingress at once: each holds a part of its content in memory.
+	// Files that may be on their way from an ingress at once: each holds a part of its content in memory.
 	filesPerCredential   = 16
 	filesPerOrganization = 32
 	filesAtOnce          = 512
 )
 
-// downloads are the files that are on their way, the oldest first. The zero value has none.
-type downloads struct {
+// traffic is what goes one way, and how much of it may be on its way at an ingress at once.
+type traffic struct {
+	perCredential, perOrganization, atOnce int
+
+	doing, tooMany string // what a caller is said to be doing, and there is too much of
+	// limit bounds the time of what is on its way.
+	limit func(conn *http.ResponseController, until time.Time)
+}
+
+// outgoing are files that are read.
+var outgoing = &traffic{
+	filesPerCredential, filesPerOrganization, filesAtOnce, "reading too many files at once", "too many files are being read at once",
+	func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // tests' recorders have none
+}
+
+// transfers are the contents that are on their way, the oldest first.
+type transfers struct {
+	*traffic
 	mu   sync.Mutex
 	open []*place
 }
 
-// place is that of one download.
+// place is that of one transfer.
 type place struct {
-	all                      *downloads
+	all                      *transfers
 	organization, credential string
-	out                      *http.ResponseController
+	conn                     *http.ResponseController
 	began                    time.Time
 	cut                      bool // somebody else has the place
 }
 
-// enter gives a download its place, which it must leave at its end, or refuses it. When all are taken, who has fewer than
+// enter gives a transfer its place, which it must leave at its end, or refuses it. When all are taken, who has fewer than
 // others takes one of theirs: however slowly some read, nobody else is shut out.
-func (d *downloads) enter(who domain.Caller, out *http.ResponseController) (*place, error) {
+func (d *transfers) enter(who domain.Caller, conn *http.ResponseController) (*place, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	byOrganization, ofCredential := map[string]int{}, 0
@@ -50,27 +66,28 @@ func (d *downloads) enter(who domain.Caller, out *http.ResponseController) (*pla
 		}
 	}
 	switch {
-	case ofCredential >= filesPerCredential:
-		return nil, rateLimited(seatWait, "this credential is reading too many files at once")
-	case byOrganization[who.OrganizationID] >= filesPerOrganization:
-		return nil, rateLimited(seatWait, "this organization is reading too many files at once")
-	case len(d.open) >= filesAtOnce && !d.makeRoom(byOrganization, byOrganization[who.OrganizationID]):
-		return nil, tooManyFiles()
+	case ofCredential >= d.perCredential:
+		return nil, rateLimited(seatWait, "this credential is "+d.doing)
+	case byOrganization[who.OrganizationID] >= d.perOrganization:
+		return nil, rateLimited(seatWait, "this organization is "+d.doing)
+	case len(d.open) >= d.atOnce && !d.makeRoom(byOrganization, byOrganization[who.OrganizationID]):
+		return nil, d.busy()
 	}
-	p := &place{all: d, organization: who.OrganizationID, credential: who.Credential, out: out, began: time.Now()}
+	p := &place{all: d, organization: who.OrganizationID, credential: who.Credential, conn: conn, began: time.Now()}
 	d.open = append(d.open, p)
 	return p, nil
 }
 
-func tooManyFiles() *apierr.Error {
-	busy := apierr.New(apierr.Overloaded, "too many files are being read at once")
+// busy says that all places are taken.
+func (t *traffic) busy() *apierr.Error {
+	busy := apierr.New(apierr.Overloaded, "%s", t.tooMany)
 	busy.RetryAfter = seatWait
 	return busy
 }
 
-// makeRoom cuts the oldest download of the organization that has the most, for one that has so many. Those that would
+// makeRoom cuts the oldest transfer of the organization that has the most, for one that has so many. Those that would
 // have as many afterwards would take the same place from each other in turn: they wait, unless they have none.
-func (d *downloads) makeRoom(byOrganization map[string]int, has int) bool {
+func (d *transfers) makeRoom(byOrganization map[string]int, has int) bool {
 	most := 0
 	for _, n := range byOrganization {
 		most = max(most, n)
@@ -80,28 +97,37 @@ func (d *downloads) makeRoom(byOrganization map[string]int, has int) bool {
 	}
 	at := slices.IndexFunc(d.open, func(p *place) bool { return byOrganization[p.organization] == most })
 	d.open[at].cut = true
-	_ = d.open[at].out.SetWriteDeadline(time.Now()) // ends the write that it waits in; tests' recorders have none
+	d.limit(d.open[at].conn, time.Now()) // ends the waiting that it is in
 	d.open = slices.Delete(d.open, at, at+1)
 	return true
 }
 
 // leave gives a place back, if it has not been taken already. From then on nobody sets the connection's deadline.
-func (d *downloads) leave(p *place) {
+func (d *transfers) leave(p *place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open = slices.DeleteFunc(d.open, func(other *place) bool { return other == p })
 }
 
-// extend gives the client of a download that has sent so many bytes its time for the next, or says that it has none left.
-func (p *place) extend(sent int64) error {
+// extend gives the client of a transfer that has moved so many bytes its time for the next, or says that it has none left.
+func (p *place) extend(moved int64) error {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
 	if p.cut {
-		return tooManyFiles()
+		return p.all.busy()
 	}
-	earned := time.Duration(sent) * time.Second / slowestRate
-	_ = p.out.SetWriteDeadline(p.began.Add(downloadTime + earned)) // as above
+	earned := time.Duration(moved) * time.Second / slowestRate
+	p.all.limit(p.conn, p.began.Add(transferTime+earned))
 	return nil
+}
+
+// rest gives a transfer so much time for what is left to do.
+func (p *place) rest(d time.Duration) {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	if !p.cut {
+		p.all.limit(p.conn, time.Now().Add(d))
+	}
 }
 
 // download sends a file piece by piece, for as long as it has its place and its credential holds. Errors are not sent: they

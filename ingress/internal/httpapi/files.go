@@ -23,7 +23,9 @@ const (
 	filePolicy = "sandbox; default-src 'none'"
 	// The content of an id never changes; what may change is who may see it.
 	fileCaching = "private, max-age=3600, immutable, no-transform"
-	fileVaries  = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
+	// A document's content is replaced and deleted under the same id: whoever has it asks again each time.
+	documentCaching = "private, no-cache, no-transform"
+	fileVaries      = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 )
 
 // getFile is GET /api/files?id=: the content of a file that a run has made, for whoever may see the run.
@@ -45,7 +47,7 @@ func (a *api) getFile(c *gin.Context) {
 		return
 	}
 	defer func() { _ = content.Close() }() // nothing was written to it
-	sendFile(c, file, content, place, a.permit(c))
+	sendFile(c, file, fileCaching, content, place, a.permit(c))
 }
 
 // openFile opens a file whose run the caller may read. Of others there is none, and none of an erased run.
@@ -66,10 +68,10 @@ func (a *api) openFile(c *gin.Context, fileID string) (file domain.File, content
 }
 
 // sendFile answers with a file, or with the part of it that was asked for.
-func sendFile(c *gin.Context, file domain.File, content io.ReadSeeker, from *place, may permit) {
+func sendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *place, may permit) {
 	header := c.Writer.Header()
 	before := header.Clone()
-	describe(header, file)
+	describe(header, file, caching)
 	noted := &noting{ReadSeeker: content}
 	to := &download{ResponseWriter: c.Writer, from: from, may: may}
 	http.ServeContent(to, rangeOf(c.Request), "", time.Time{}, noted)
@@ -108,7 +110,7 @@ var fileTypes = map[string]struct {
 }
 
 // describe writes the headers of a file.
-func describe(header http.Header, file domain.File) {
+func describe(header http.Header, file domain.File, caching string) {
 	media, _, err := mime.ParseMediaType(file.MIMEType)
 	kind, known := fileTypes[media]
 	if err != nil || !known {
@@ -118,7 +120,7 @@ func describe(header http.Header, file domain.File) {
 	header.Set("Content-Disposition", disposition(kind.inline, file.Name))
 	header.Set("Content-Security-Policy", filePolicy)
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cache-Control", fileCaching)
+	header.Set("Cache-Control", caching)
 	header.Set("Vary", fileVaries)
 	header.Set("ETag", `"`+file.SHA256+`"`)
 }

@@ -56,16 +56,22 @@ func (a *api) admit(c *gin.Context, r route) error {
 	if err := mayUse(c, r); err != nil {
 		return err
 	}
-	return readableBody(c.Request)
+	return readableBody(c.Request, r.forms)
 }
 
-// readableBody refuses a body that is no JSON, also where none is read. In GET and DELETE a body means nothing.
-func readableBody(req *http.Request) error {
+// readableBody refuses a body that is no JSON, and no form where there may be one, also where none is read. In GET and
+// DELETE a body means nothing.
+func readableBody(req *http.Request, forms bool) error {
 	bodied := req.Method == http.MethodPost || req.Method == http.MethodPut
-	if !bodied || req.ContentLength == 0 || isJSON(req.Header) {
+	switch {
+	case !bodied || req.ContentLength == 0 || isJSON(req.Header):
+		return nil
+	case !forms:
+		return notJSON()
+	case isForm(req.Header):
 		return nil
 	}
-	return notJSON()
+	return neitherJSONNorForm()
 }
 
 // count counts a request against its caller's limit, when it is known who calls and it was not counted already. A

@@ -47,6 +47,7 @@ type world struct {
 	handler http.Handler
 	store   *store.Store
 	cancels *cancels
+	bells   *bells
 	log     *lockedBuffer
 }
 
@@ -88,8 +89,10 @@ func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Se
 	must(tb, err)
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	must(tb, err)
+	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
+	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
-	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, log: &lockedBuffer{}}
+	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}}
 	resolver := auth.New(s, proxies)
 	var wg sync.WaitGroup
 	wg.Go(func() { resolver.Run(tb.Context()) })
@@ -97,6 +100,7 @@ func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Se
 	w.api, err = newAPI(Deps{
 		Store: s, Auth: resolver, Limits: l, Secrets: box, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
 		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
+		Bells: w.bells, Searches: nobody{}, Signer: signer,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	})
 	must(tb, err)

@@ -196,6 +196,16 @@ var idKinds = map[string]idKind{
 			return fileID
 		},
 	},
+	// A document that was read.
+	"doc": {
+		prefix: id.Document,
+		own:    func(s *stage, c *credential) string { return s.document(c.house) },
+		gone: func(s *stage, h *house) string {
+			documentID := s.document(h)
+			s.ok("DELETE", "/api/knowledge?id="+documentID, "", h.owner.auth, h.header)
+			return documentID
+		},
+	},
 	// A run that has ended.
 	"ended": {
 		prefix: id.Run,

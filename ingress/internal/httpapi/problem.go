@@ -48,6 +48,7 @@ var kinds = map[apierr.Code]struct {
 	apierr.EmailTaken:             {http.StatusConflict, "Email address taken", false},
 	apierr.LastOwner:              {http.StatusConflict, "Last owner", false},
 	apierr.LastOrganization:       {http.StatusConflict, "Last organization", false},
+	apierr.DocumentExists:         {http.StatusConflict, "Document exists", false},
 	apierr.Erased:                 {http.StatusGone, "Erased", false},
 	apierr.PayloadTooLarge:        {http.StatusRequestEntityTooLarge, "Payload too large", false},
 	apierr.UnsupportedMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", false},

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -68,6 +69,18 @@ func (p *problems) count(field string, n, most int) {
 	if n > most {
 		p.add(field, codeTooLong, "must have at most %d entries, not %d", most, n)
 	}
+}
+
+// take adds what an error says to be wrong with fields, and gives back one that says anything else.
+func (p *problems) take(err error) error {
+	coded, ok := errors.AsType[*apierr.Error](err)
+	if !ok || coded.Code != apierr.InvalidRequest {
+		return err
+	}
+	for _, f := range coded.Fields {
+		p.add(f.Field, f.Code, "%s", f.Message)
+	}
+	return nil
 }
 
 // err makes one error of all problems, nil when there are none.

@@ -19,6 +19,7 @@ type route struct {
 	need   auth.Need   // who may come at all
 	role   domain.Role // the least that a member must be
 	late   bool        // the handler counts the request against its limit itself, after looking for a replay
+	forms  bool        // the body may be a form that holds files
 	handle gin.HandlerFunc
 }
 
@@ -26,49 +27,56 @@ type route struct {
 func (a *api) routes() []route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	return []route{
-		{"POST", "/api/auth/signup", "", auth.NeedNobody, "", false, a.signup},
-		{"POST", "/api/auth/login", "", auth.NeedNobody, "", false, a.login},
-		{"POST", "/api/auth/logout", "", auth.NeedUser, member, false, a.logout},
-		{"GET", "/api/auth/session", "", auth.NeedUser, member, false, a.session},
-		{"GET", "/api/auth/sessions", "", auth.NeedUser, member, false, a.listLogins},
-		{"DELETE", "/api/auth/sessions", "", auth.NeedUser, member, false, a.endLogin},
-		{"POST", "/api/auth/accept", "", auth.NeedNobody, "", false, a.accept},
-		{"POST", "/api/auth/reset", "", auth.NeedNobody, "", false, a.reset},
-		{"GET", "/api/auth/oidc", "", auth.NeedNobody, "", false, a.beginOIDC},
-		{"GET", "/api/auth/oidc/callback", "", auth.NeedNobody, "", false, a.finishOIDC},
+		{"POST", "/api/auth/signup", "", auth.NeedNobody, "", false, false, a.signup},
+		{"POST", "/api/auth/login", "", auth.NeedNobody, "", false, false, a.login},
+		{"POST", "/api/auth/logout", "", auth.NeedUser, member, false, false, a.logout},
+		{"GET", "/api/auth/session", "", auth.NeedUser, member, false, false, a.session},
+		{"GET", "/api/auth/sessions", "", auth.NeedUser, member, false, false, a.listLogins},
+		{"DELETE", "/api/auth/sessions", "", auth.NeedUser, member, false, false, a.endLogin},
+		{"POST", "/api/auth/accept", "", auth.NeedNobody, "", false, false, a.accept},
+		{"POST", "/api/auth/reset", "", auth.NeedNobody, "", false, false, a.reset},
+		{"GET", "/api/auth/oidc", "", auth.NeedNobody, "", false, false, a.beginOIDC},
+		{"GET", "/api/auth/oidc/callback", "", auth.NeedNobody, "", false, false, a.finishOIDC},
 
-		{"GET", "/api/organizations", "", auth.NeedUser, member, false, a.getOrganizations},
-		{"POST", "/api/organizations", "", auth.NeedUser, member, false, a.createOrganization},
-		{"PUT", "/api/organizations", "", auth.NeedUser, member, false, a.renameOrganization},
-		{"GET", "/api/organizations/members", "", auth.NeedUser, member, false, a.listMembers},
-		{"POST", "/api/organizations/members", "", auth.NeedUser, owner, false, a.addMember},
-		{"POST", "/api/organizations/members", "reset", auth.NeedUser, admin, false, a.resetMember},
-		{"DELETE", "/api/organizations/members", "", auth.NeedUser, member, false, a.removeMember},
+		{"GET", "/api/organizations", "", auth.NeedUser, member, false, false, a.getOrganizations},
+		{"POST", "/api/organizations", "", auth.NeedUser, member, false, false, a.createOrganization},
+		{"PUT", "/api/organizations", "", auth.NeedUser, member, false, false, a.renameOrganization},
+		{"GET", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.listMembers},
+		{"POST", "/api/organizations/members", "", auth.NeedUser, owner, false, false, a.addMember},
+		{"POST", "/api/organizations/members", "reset", auth.NeedUser, admin, false, false, a.resetMember},
+		{"DELETE", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.removeMember},
 
-		{"GET", "/api/keys", "", auth.NeedUser, member, false, a.listKeys},
-		{"POST", "/api/keys", "", auth.NeedUser, member, false, a.createKey},
-		{"POST", "/api/keys", "rotate", auth.NeedUser, member, false, a.rotateKey},
-		{"DELETE", "/api/keys", "", auth.NeedUser, member, false, a.revokeKey},
+		{"GET", "/api/keys", "", auth.NeedUser, member, false, false, a.listKeys},
+		{"POST", "/api/keys", "", auth.NeedUser, member, false, false, a.createKey},
+		{"POST", "/api/keys", "rotate", auth.NeedUser, member, false, false, a.rotateKey},
+		{"DELETE", "/api/keys", "", auth.NeedUser, member, false, false, a.revokeKey},
 
-		{"GET", "/api/agents/templates", "", auth.NeedPublic, "", false, a.listTemplates},
-		{"GET", "/api/agents", "", auth.NeedUser, member, false, a.getAgents},
-		{"POST", "/api/agents", "", auth.NeedUser, admin, false, a.createAgent},
-		{"POST", "/api/agents", "chat", auth.NeedDemo, member, true, a.chat},
-		{"POST", "/api/agents", "import-openapi", auth.NeedUser, admin, false, a.importOpenAPI},
-		{"PUT", "/api/agents", "", auth.NeedUser, admin, false, a.updateAgent},
-		{"DELETE", "/api/agents", "", auth.NeedUser, admin, false, a.deleteAgent},
+		{"GET", "/api/agents/templates", "", auth.NeedPublic, "", false, false, a.listTemplates},
+		{"GET", "/api/agents", "", auth.NeedUser, member, false, false, a.getAgents},
+		{"POST", "/api/agents", "", auth.NeedUser, admin, false, false, a.createAgent},
+		{"POST", "/api/agents", "chat", auth.NeedDemo, member, true, false, a.chat},
+		{"POST", "/api/agents", "import-openapi", auth.NeedUser, admin, false, false, a.importOpenAPI},
+		{"PUT", "/api/agents", "", auth.NeedUser, admin, false, false, a.updateAgent},
+		{"DELETE", "/api/agents", "", auth.NeedUser, admin, false, false, a.deleteAgent},
 
-		{"GET", "/api/sessions", "", auth.NeedUser, member, false, a.getSessions},
-		{"DELETE", "/api/sessions", "", auth.NeedUser, member, false, a.eraseSession},
+		{"GET", "/api/sessions", "", auth.NeedUser, member, false, false, a.getSessions},
+		{"DELETE", "/api/sessions", "", auth.NeedUser, member, false, false, a.eraseSession},
 
-		{"GET", "/api/runs", "", auth.NeedUser, member, false, a.getRuns},
-		{"POST", "/api/runs", "*", auth.NeedUser, member, false, a.postRuns},
+		{"GET", "/api/runs", "", auth.NeedUser, member, false, false, a.getRuns},
+		{"POST", "/api/runs", "*", auth.NeedUser, member, false, false, a.postRuns},
 
-		{"GET", "/api/sources", "", auth.NeedUser, member, false, a.getSource},
-		{"GET", "/api/files", "", auth.NeedUser, member, false, a.getFile},
-		{"HEAD", "/api/files", "", auth.NeedUser, member, false, a.getFile},
+		{"GET", "/api/sources", "", auth.NeedUser, member, false, false, a.getSource},
+		{"GET", "/api/files", "", auth.NeedUser, member, false, false, a.getFile},
+		{"HEAD", "/api/files", "", auth.NeedUser, member, false, false, a.getFile},
 
-		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, a.runAutomation},
+		{"GET", "/api/knowledge", "", auth.NeedUser, member, false, false, a.getKnowledge},
+		{"HEAD", "/api/knowledge", "", auth.NeedUser, member, false, false, a.headKnowledge},
+		{"POST", "/api/knowledge", "", auth.NeedUser, admin, false, true, a.addDocuments},
+		{"POST", "/api/knowledge", "retry", auth.NeedUser, admin, false, false, a.retryDocument},
+		{"PUT", "/api/knowledge", "", auth.NeedUser, admin, false, true, a.putDocument},
+		{"DELETE", "/api/knowledge", "", auth.NeedUser, admin, false, false, a.deleteDocument},
+
+		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, false, a.runAutomation},
 	}
 }
 

@@ -130,6 +130,11 @@ func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field {
 		text, err := d.text()
 		dst.SetString(string(text))
 		return err
+	case ofLongText:
+		text, err := d.text()
+		dst.SetBytes(text)
+		d.buf = nil // which it may be
+		return err
 	case ofBool:
 		dst.SetBool(first == 't')
 		return d.skip()
@@ -147,7 +152,7 @@ func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field {
 // begins reports whether a value of that kind may begin with a byte.
 func begins(k kind, first byte) bool {
 	switch k {
-	case ofString:
+	case ofString, ofLongText:
 		return first == '"'
 	case ofBool:
 		return first == 't' || first == 'f'

@@ -24,10 +24,15 @@ func (o optional[T]) or(other T) T {
 	return other
 }
 
+// longText is a string that may be so long that it is not copied: it is a part of the body that it was read from, which
+// must be the caller's own then. See decodeOwned.
+type longText []byte
+
 type kind uint8
 
 const (
 	ofString kind = iota
+	ofLongText
 	ofBool
 	ofInt
 	ofStruct
@@ -40,7 +45,7 @@ const (
 
 // wants is what a value of each kind must be, for messages.
 var wants = [...]string{
-	ofString: "a string", ofBool: "true or false", ofInt: "a whole number", ofStruct: "an object",
+	ofString: "a string", ofLongText: "a string", ofBool: "true or false", ofInt: "a whole number", ofStruct: "an object",
 	ofList: "a list", ofMap: "an object",
 }
 
@@ -81,6 +86,10 @@ func newShape(typ reflect.Type) *shape {
 	}
 	if typ == reflect.TypeFor[json.RawMessage]() {
 		s.kind = ofRaw
+		return s
+	}
+	if typ == reflect.TypeFor[longText]() {
+		s.kind = ofLongText
 		return s
 	}
 	switch typ.Kind() {

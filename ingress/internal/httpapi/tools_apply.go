@@ -64,6 +64,7 @@ func (b *knowledgeBody) apply(p *problems, old *domain.KnowledgeTool) *domain.Kn
 	t.Enabled = b.Enabled.or(t.Enabled)
 	t.Approval = b.Approval.or(t.Approval)
 	t.DocumentIDs = b.DocumentIDs.or(t.DocumentIDs)
+	t.Metadata = b.Metadata.or(t.Metadata)
 	return t
 }
 

@@ -53,9 +53,10 @@ type codeBody struct {
 }
 
 type knowledgeBody struct {
-	Enabled     optional[bool]            `json:"enabled"`
-	Approval    optional[domain.Approval] `json:"approval"`
-	DocumentIDs optional[[]string]        `json:"documentIds"`
+	Enabled     optional[bool]              `json:"enabled"`
+	Approval    optional[domain.Approval]   `json:"approval"`
+	DocumentIDs optional[[]string]          `json:"documentIds"`
+	Metadata    optional[map[string]string] `json:"metadata"`
 }
 
 type httpBody struct {
@@ -150,6 +151,7 @@ func (b *knowledgeBody) check(p *problems) {
 		}
 		seen[doc] = true
 	}
+	checkMetadata(p, "tools.knowledge.metadata", b.Metadata.Value)
 }
 
 func (b *httpBody) check(p *problems) {

@@ -31,7 +31,7 @@ type Server struct{ *modelstub.Core }
 // New makes a server that echoes and follows directives.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
-// ServeHTTP answers POST …/chat/completions and GET …/models under any prefix.
+// ServeHTTP answers POST …/chat/completions, POST …/embeddings and GET …/models under any prefix.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
@@ -40,6 +40,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			failure("invalid_request_error", "invalid_api_key", "Incorrect API key provided."))
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		s.complete(w, r)
+	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/embeddings"):
+		s.embed(w, r)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models"):
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"stub","object":"model","created":0,"owned_by":"parley"}]}`)

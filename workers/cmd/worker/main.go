@@ -25,11 +25,13 @@ type flags struct {
 	config.Logging
 	config.Runs
 	config.Secrets
+	config.Documents
 	config.Workers
-	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,sweep" help:"Parts of the work to take on: agent, tool, sweep."`
+	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep" help:"Parts of the work to take on: agent, tool, ingest, sweep."`
 }
 
 func main() {
+	workers.Extractor()
 	var f flags
 	kong.Parse(&f, kong.Name("worker"), kong.Description("Carries out Parley's runs."))
 	ctx, stop := lifecycle.Context(context.Background())
@@ -48,7 +50,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer servers.Close()
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
-		Runs: f.Runs, Secrets: f.Secrets, Workers: f.Workers, Roles: f.Roles, OwnPorts: f.Servers.Ports(),
+		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Roles: f.Roles, OwnPorts: f.Servers.Ports(),
 	}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ type Command struct {
 	Args   []string // the program's path in the sandbox and its arguments
 	Env    []string // NAME=value; nothing else is in its environment
 	Data   []Data
+	Shown  []Shown
 	Limits Limits
 }
 
@@ -46,6 +47,13 @@ type Command struct {
 type Data struct {
 	Path    string // absolute, in the sandbox, in no folder that may be written to
 	Content []byte
+}
+
+// Shown is a file of the host's that the sandbox shows, read-only: for what is too large to be put into each one. The sandbox's user
+// must be able to read it, and to get to it, on the host.
+type Shown struct {
+	Path string // absolute, in the sandbox, in no folder that may be written to
+	Host string // absolute
 }
 
 // Backend makes sandboxes of one kind; safe for concurrent use.

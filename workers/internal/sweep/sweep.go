@@ -79,7 +79,7 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 // sweep makes one round; each part is tried whatever became of the ones before.
 func (s *Sweeper) sweep(ctx context.Context) error {
 	var errs []error
-	for _, part := range []func(context.Context) error{s.endRuns, s.requeueLost, s.dispatchWaiting, s.ringAgain} {
+	for _, part := range []func(context.Context) error{s.endRuns, s.requeueLost, s.dispatchWaiting, s.ringAgain, s.endDocuments} {
 		errs = append(errs, part(ctx))
 	}
 	return errors.Join(errs...)
@@ -106,6 +106,15 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	n, err := s.store.RequeueLost(ctx, batchMax)
 	if n > 0 {
 		s.log.Warn().Int("runs", n).Msg("leases ran out; runs requeued")
+	}
+	return err
+}
+
+// endDocuments fails the documents that have cost too many workers, or that nobody could process in time.
+func (s *Sweeper) endDocuments(ctx context.Context) error {
+	n, err := s.store.EndDocuments(ctx, batchMax)
+	if n > 0 {
+		s.log.Warn().Int("documents", n).Msg("documents failed by the sweeper")
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 // Backend carries the calls of one kind of tool out, in a tool worker; safe for concurrent use.
 type Backend interface {
-	// Kind is one of the contract's: webSearch, httpRequest, mcp, codeExecution.
+	// Kind is one of the contract's: webSearch, httpRequest, mcp, codeExecution, knowledge.
 	Kind() string
 	// Call carries a call out. Its error is an *Error, ctx's, or internal: then the model is told no more than that
 	// the tool failed. After Sending was called, an error other than an *Error with NotSent means that nobody knows
@@ -39,6 +39,19 @@ type Request struct {
 	Keep func(ctx context.Context, source domain.Source) (id string, err error)
 	// Files are those of the run's session.
 	Files Files
+	// Documents are the organization's, as far as the agent may read them.
+	Documents Documents
+}
+
+// Documents are an organization's, to an agent: those that its knowledge tool may search, none where it has no such tool.
+type Documents interface {
+	// Give notes that the run is given text of documents, and must come before that: what a document's deletion takes with it is
+	// told by these notes. It gives those documents that are still there, in their order. It fails with ErrStale.
+	Give(ctx context.Context, ids []string) ([]string, error)
+	// Find gives the documents of these ids that can be read, in their order; others are left out, whyever.
+	Find(ctx context.Context, ids []string) ([]domain.Document, error)
+	// Read gives the originals of documents in their order, and notes them as Give does. It fails with ErrStale, or with ErrGone.
+	Read(ctx context.Context, documents []domain.Document) ([][]byte, error)
 }
 
 // Files are what tool calls of a session have made, and where a call's own are kept.
@@ -62,6 +75,9 @@ type NewFile struct {
 
 // ErrFilesFull says that the organization keeps as many bytes of files as it may, or the session as many names.
 var ErrFilesFull = errors.New("the session's or the organization's files take up all the space that they may")
+
+// ErrGone says that a document went while it was asked for.
+var ErrGone = errors.New("the document is no longer there")
 
 // ErrStale says that the run is no longer held by whoever asked: nothing may be sent for it.
 var ErrStale = errors.New("the run is no longer held under this fence")

@@ -88,7 +88,8 @@ func (c *call) toolRequest(cfg domain.Config) tool.Request {
 	r := tool.Request{
 		OrganizationID: c.capability.OrganizationID, RunID: c.capability.RunID, TargetID: c.capability.TargetID,
 		Fence: c.capability.Fence, Config: cfg, EffectKey: c.request.EffectKey, Keep: c.keep, Files: files{c},
-		Call: tool.Call{ID: c.request.CallID, Name: c.request.Name, Arguments: c.request.Arguments},
+		Documents: documents{call: c, knowledge: cfg.Tools.Knowledge},
+		Call:      tool.Call{ID: c.request.CallID, Name: c.request.Name, Arguments: c.request.Arguments},
 	}
 	if r.EffectKey != "" {
 		r.Sending = c.sending

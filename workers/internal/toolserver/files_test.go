@@ -67,7 +67,7 @@ func (s *shelf) read(id string) []byte {
 	return []byte(s.content)
 }
 
-type content struct{ *bytes.Reader }
+type content struct{ io.ReadSeeker }
 
 func (content) Close() error { return nil }
 

@@ -43,6 +43,13 @@ type Files interface {
 	FileContents(ctx context.Context, org string, ids []string) ([][]byte, error)
 }
 
+// Documents are what organizations have given their agents to read, and what of it runs were given.
+type Documents interface {
+	GiveDocuments(ctx context.Context, held store.Held, documentIDs []string) (given []string, kept bool, err error)
+	DocumentByID(ctx context.Context, org, id string) (domain.Document, error)
+	OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error)
+}
+
 // Ledger keeps what became of calls with a side effect.
 type Ledger interface {
 	BeginSend(ctx context.Context, held store.Held, callID string) (bool, error)
@@ -63,14 +70,15 @@ type Config struct {
 
 // Deps are what a tool server works with.
 type Deps struct {
-	Bus      Bus
-	Records  Records
-	Files    Files
-	Ledger   Ledger
-	Verifier Verifier
-	Backends []tool.Backend // one of each kind
-	Metrics  prometheus.Registerer
-	Log      zerolog.Logger
+	Bus       Bus
+	Records   Records
+	Files     Files
+	Documents Documents
+	Ledger    Ledger
+	Verifier  Verifier
+	Backends  []tool.Backend // one of each kind
+	Metrics   prometheus.Registerer
+	Log       zerolog.Logger
 }
 
 // Server carries out tool calls. Make it with New and start it with Run.

@@ -49,7 +49,7 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 	t.Cleanup(s.caller.Close)
 	s.claims = s.begin("a@example.com")
 	server, err := toolserver.New(toolserver.Config{Concurrency: 4, FilesPerOrganization: 32 << 10}, toolserver.Deps{
-		Bus: b, Records: st, Files: st, Ledger: st, Verifier: signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
+		Bus: b, Records: st, Files: st, Documents: st, Ledger: st, Verifier: signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

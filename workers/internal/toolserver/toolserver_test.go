@@ -53,6 +53,7 @@ type office struct {
 	trouble
 	tools domain.Tools
 	files shelf
+	docs  stacks
 
 	mu       sync.Mutex
 	handlers map[string]func(context.Context, bus.ToolMessage) ([]byte, bool)
@@ -165,7 +166,7 @@ func startLogging(t *testing.T, o *office, metrics prometheus.Registerer, log ze
 	t.Helper()
 	o.wanted = len(backends)
 	s, err := toolserver.New(toolserver.Config{Concurrency: 8, FilesPerOrganization: 1000}, toolserver.Deps{
-		Bus: o, Records: o, Files: &o.files, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: log,
+		Bus: o, Records: o, Files: &o.files, Documents: &o.docs, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -471,7 +472,7 @@ func counted(t *testing.T, metrics prometheus.Gatherer) string {
 
 func TestOnlyToolsThatTheAgentHas(t *testing.T) {
 	t.Parallel()
-	all := []string{contract.ToolWebSearch, contract.ToolHTTPRequest, contract.ToolMCP, contract.ToolCodeExecution, "other"}
+	all := []string{contract.ToolWebSearch, contract.ToolHTTPRequest, contract.ToolMCP, contract.ToolCodeExecution, contract.ToolKnowledge, "other"}
 	for _, c := range []struct {
 		tools domain.Tools
 		has   string
@@ -482,6 +483,8 @@ func TestOnlyToolsThatTheAgentHas(t *testing.T) {
 		{endpoints, contract.ToolHTTPRequest},
 		{domain.Tools{MCP: &domain.MCPTool{Enabled: true}}, contract.ToolMCP},
 		{domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}}, contract.ToolCodeExecution},
+		{domain.Tools{Knowledge: &domain.KnowledgeTool{DocumentIDs: []string{"doc_1"}}}, ""},
+		{domain.Tools{Knowledge: &domain.KnowledgeTool{Enabled: true}}, contract.ToolKnowledge},
 	} {
 		o := newOffice(c.tools)
 		var backends []tool.Backend

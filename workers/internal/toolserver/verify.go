@@ -84,6 +84,8 @@ func enabled(kind string, tools domain.Tools) bool {
 		return tools.HTTPRequest != nil && tools.HTTPRequest.Enabled
 	case contract.ToolMCP:
 		return tools.MCP != nil && tools.MCP.Enabled
+	case contract.ToolKnowledge:
+		return tools.Knowledge != nil && tools.Knowledge.Enabled
 	default:
 		return false
 	}
@@ -93,7 +95,7 @@ func enabled(kind string, tools domain.Tools) bool {
 // without the effect ledger. The configuration decides, never the request; of what it does not say, nothing is believed.
 func repeatable(kind, name string, tools domain.Tools) bool {
 	switch kind {
-	case contract.ToolWebSearch:
+	case contract.ToolWebSearch, contract.ToolKnowledge:
 		return true
 	case contract.ToolCodeExecution:
 		return true // it reaches nothing, and begins with the same files whenever it is made

@@ -26,13 +26,14 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 	tools := endpoints
 	tools.WebSearch = &domain.Switch{Enabled: true}
 	tools.CodeExecution = &domain.CodeTool{Enabled: true, KeepFiles: true}
+	tools.Knowledge = &domain.KnowledgeTool{Enabled: true}
 	tools.MCP = &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{
 		server("docs", domain.SideEffectNone), server("bank", ""), server("put", domain.SideEffectIdempotent),
 		server("a", domain.SideEffectNone), server("a_b", domain.SideEffectUnsafe),
 	}}
 	o, made := newOffice(tools), 0
 	var backends []tool.Backend
-	for _, kind := range []string{contract.ToolWebSearch, contract.ToolHTTPRequest, contract.ToolMCP, contract.ToolCodeExecution} {
+	for _, kind := range []string{contract.ToolWebSearch, contract.ToolHTTPRequest, contract.ToolMCP, contract.ToolCodeExecution, contract.ToolKnowledge} {
 		backends = append(backends, backend{kind: kind, call: func(context.Context, tool.Request) (tool.Result, error) {
 			made++
 			return tool.Result{Output: json.RawMessage(`"made"`)}, nil
@@ -68,6 +69,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 	}{
 		{contract.ToolWebSearch, "webSearch", true},
 		{contract.ToolCodeExecution, "codeExecution", true},
+		{contract.ToolKnowledge, "knowledge", true},
 		{contract.ToolHTTPRequest, "look", true},
 		{contract.ToolHTTPRequest, "pay", false},
 		{contract.ToolHTTPRequest, "put", false},

@@ -15,6 +15,7 @@ import (
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/codeexec"
 	"parley/workers/internal/tool/httprequest"
+	"parley/workers/internal/tool/knowledge"
 	"parley/workers/internal/tool/websearch"
 )
 
@@ -65,7 +66,7 @@ func New(caller Caller, signer Signer, ledger Ledger, journal Journal, code Code
 // callTime is how long a call of a kind may take.
 func (t *Tools) callTime(kind string) time.Duration {
 	switch kind {
-	case contract.ToolWebSearch:
+	case contract.ToolWebSearch, contract.ToolKnowledge:
 		return 30 * time.Second
 	case contract.ToolHTTPRequest:
 		return time.Minute
@@ -100,7 +101,10 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 		b.add(contract.ToolWebSearch, tools.WebSearch.Approval, websearch.Spec())
 	}
 	if tools.CodeExecution != nil && tools.CodeExecution.Enabled {
-		b.add(contract.ToolCodeExecution, tools.CodeExecution.Approval, codeexec.Spec(*tools.CodeExecution, t.code.Limits))
+		b.add(contract.ToolCodeExecution, tools.CodeExecution.Approval, t.codeSpec(tools))
+	}
+	if tools.Knowledge != nil && tools.Knowledge.Enabled {
+		b.add(contract.ToolKnowledge, tools.Knowledge.Approval, knowledge.Spec())
 	}
 	if tools.HTTPRequest != nil && tools.HTTPRequest.Enabled {
 		b.add(contract.ToolHTTPRequest, tools.HTTPRequest.Approval, httprequest.Specs(*tools.HTTPRequest)...)
@@ -120,6 +124,11 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 	var err error
 	set.Registry, err = tool.NewRegistry(b.list...)
 	return set, err
+}
+
+// codeSpec describes codeExecution; where there is knowledge too, code may have its documents.
+func (t *Tools) codeSpec(tools domain.Tools) tool.Spec {
+	return codeexec.Spec(*tools.CodeExecution, t.code.Limits, tools.Knowledge != nil && tools.Knowledge.Enabled)
 }
 
 func on(s *domain.Switch) bool { return s != nil && s.Enabled }

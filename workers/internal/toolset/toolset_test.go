@@ -279,6 +279,52 @@ func TestCode(t *testing.T) {
 	}
 }
 
+func TestKnowledge(t *testing.T) {
+	t.Parallel()
+	late := run()
+	late.Deadline = time.Now().Add(time.Hour)
+	b := &backstage{answer: contract.ToolReply{Output: json.RawMessage(`"ok"`)}}
+	set, err := toolset.New(b, b, b, b, toolset.Code{}).For(t.Context(), late, domain.Tools{
+		Knowledge: &domain.KnowledgeTool{Enabled: true, DocumentIDs: []string{"doc_a"}}, CodeExecution: &domain.CodeTool{Enabled: true},
+	})
+	if err != nil || len(set.Registry.Specs()) != 2 {
+		t.Fatalf("%+v, %v", set, err)
+	}
+	code, _ := set.Registry.Lookup(contract.ToolCodeExecution)
+	found, ok := set.Registry.Lookup(contract.ToolKnowledge)
+	if !ok || found.Spec().Alone || !strings.Contains(code.Spec().Description, "documentId") {
+		t.Fatalf("%+v, %+v", found.Spec(), code.Spec())
+	}
+	result, err := found.Call(t.Context(), tool.Call{ID: "call_1", Name: contract.ToolKnowledge, Arguments: json.RawMessage(`{"query":"q","limit":10}`)})
+	if err != nil || said(result, err) != `"ok"` || b.claims[0].Kind != contract.ToolKnowledge || b.within[0] != 30*time.Second || len(b.prepare) != 0 {
+		t.Errorf("%v; %+v within %v, prepared %v", err, b.claims, b.within, b.prepare)
+	}
+	for _, arguments := range []string{`{}`, `{"query":""}`, `{"query":"q","limit":11}`, `{"query":"q","documentIds":["doc_b"]}`} {
+		_, err := found.Call(t.Context(), tool.Call{ID: "call_2", Arguments: json.RawMessage(arguments)})
+		if got := said(tool.Result{}, err); !strings.HasPrefix(got, "tells: The arguments do not fit the tool") || len(b.asked) != 1 {
+			t.Errorf("%s: %s", arguments, got)
+		}
+	}
+	for _, none := range []*domain.KnowledgeTool{nil, {DocumentIDs: []string{"doc_a"}}} {
+		set, err := toolset.New(b, b, b, b, toolset.Code{}).For(t.Context(), late, domain.Tools{Knowledge: none, CodeExecution: &domain.CodeTool{Enabled: true}})
+		if err != nil || len(set.Registry.Specs()) != 1 || strings.Contains(set.Registry.Specs()[0].Description, "documentId") {
+			t.Errorf("%+v, %v", set, err)
+		}
+	}
+	asked := &backstage{state: domain.Effect{State: domain.EffectAwaiting}}
+	set, err = toolset.New(asked, asked, asked, asked, toolset.Code{}).For(t.Context(), late, domain.Tools{
+		Knowledge: &domain.KnowledgeTool{Enabled: true, Approval: domain.ApprovalAlways},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _ = set.Registry.Lookup(contract.ToolKnowledge)
+	_, err = found.Call(t.Context(), tool.Call{ID: "call_1", Name: contract.ToolKnowledge, Arguments: json.RawMessage(`{"query":"q"}`)})
+	if said(tool.Result{}, err) != "asks approval" || !found.Spec().Alone {
+		t.Errorf("always asked: %v", err)
+	}
+}
+
 // TestAKeptFailureShowsWhatItShowed: what an earlier attempt's call came to is told as it was then.
 func TestAKeptFailureShowsWhatItShowed(t *testing.T) {
 	t.Parallel()

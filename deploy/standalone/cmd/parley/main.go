@@ -12,6 +12,7 @@ import (
 
 	"parley/deploy/standalone/internal/standalone"
 	"parley/shared/lifecycle"
+	"parley/workers"
 )
 
 type commands struct {
@@ -25,6 +26,7 @@ type commands struct {
 }
 
 func main() {
+	workers.Extractor()
 	var c commands
 	k := newParser(&c)
 	chosen, err := k.Parse(os.Args[1:])

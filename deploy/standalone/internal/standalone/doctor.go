@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ type Doctor struct {
 	config.Logging
 	config.Runs
 	config.Secrets
+	config.Documents
 	config.Ingress
 	config.Workers
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
@@ -106,13 +108,13 @@ func (d *Doctor) print(findings []finding) error {
 // examine looks at everything, one after another.
 func (d *Doctor) examine(ctx context.Context) []finding {
 	var all []finding
-	if err := errors.Join(d.Ingress.Check(), d.checkSecrets()); err != nil {
+	if err := errors.Join(d.Ingress.Check(), d.Documents.Check(), d.checkSecrets()); err != nil {
 		all = append(all, finding{stateMissing, "settings", strings.ReplaceAll(err.Error(), "\n", "; "), true})
 	}
 	all = append(all, d.database(ctx), d.stream())
 	known := map[string]workers.Capability{}
 	var notes []finding
-	for _, c := range d.around.survey(workers.Config{Runs: d.Runs, Secrets: d.Secrets, Workers: d.Workers}) {
+	for _, c := range d.around.survey(workers.Config{Runs: d.Runs, Secrets: d.Secrets, Documents: d.Documents, Workers: d.Workers}) {
 		if c.Name == "note" {
 			notes = append(notes, finding{State: stateOff, Name: "note", Says: c.State})
 		}
@@ -125,9 +127,11 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 	all = append(all, cgroups(known["cgroups"]), sandboxed(known["sandbox"]))
 	all = append(all, notes...)
 	all = append(all, packages(known)...)
+	all = append(all, documents(known["documents"]),
+		reader("poppler", known, "poppler-utils", "PDF documents are not read"),
+		reader("tesseract", known, "tesseract-ocr tesseract-ocr-eng", "scanned pages are not read"),
+		d.embeddings(known["embeddings"]))
 	return append(all,
-		d.optional("poppler", "pdftotext", "poppler-utils", "PDF documents are read by a poorer reader"),
-		d.optional("tesseract", "tesseract", "tesseract-ocr", "scanned pages are not read"),
 		d.optional("espeak", "espeak-ng", "espeak-ng", "no offline speech"))
 }
 
@@ -233,6 +237,38 @@ func sandboxed(c workers.Capability) finding {
 		return finding{State: stateOff, Name: "sandbox", Says: "codeExecution is not served; SANDBOX=bubblewrap turns it on"}
 	default:
 		return finding{State: stateMissing, Name: "sandbox", Says: "codeExecution is not served: " + strings.TrimPrefix(c.State, "none: ")}
+	}
+}
+
+// documents says whether documents are read at all.
+func documents(c workers.Capability) finding {
+	why, none := strings.CutPrefix(c.State, "none: ")
+	switch {
+	case c.Ok:
+		return finding{State: stateOK, Name: "documents", Says: c.State}
+	case none || c.State == "":
+		return finding{State: stateMissing, Name: "documents", Says: "they wait until something can read them: " + cmp.Or(why, "nothing here can")}
+	default:
+		return finding{State: stateMissing, Name: "documents", Says: c.State}
+	}
+}
+
+// reader is a program that documents are read with.
+func reader(name string, known map[string]workers.Capability, debian, without string) finding {
+	if c := known[name]; c.Ok {
+		return finding{State: stateOK, Name: name, Says: c.State}
+	}
+	return finding{State: stateMissing, Name: name, Says: without + ": " + install(debian)}
+}
+
+func (d *Doctor) embeddings(c workers.Capability) finding {
+	switch {
+	case d.EmbeddingsModel == "":
+		return finding{State: stateOff, Name: "embeddings", Says: "documents are searched by their words; EMBEDDINGS_MODEL=openai/… brings search by meaning"}
+	case !c.Ok:
+		return finding{stateMissing, "embeddings", c.State, true}
+	default:
+		return finding{State: stateOK, Name: "embeddings", Says: c.State}
 	}
 }
 

@@ -38,6 +38,10 @@ func healthy(without ...string) machine {
 				{Name: "numpy", State: "1.24.2", Ok: true},
 				{Name: "pandas", State: "1.5.3", Ok: true},
 				{Name: "matplotlib", State: "3.6.3", Ok: !slices.Contains(without, "matplotlib")},
+				{Name: "documents", State: "poppler 22.12, tesseract 5.3 (eng)", Ok: true},
+				{Name: "poppler", State: "22.12", Ok: !slices.Contains(without, "pdftotext")},
+				{Name: "tesseract", State: "5.3 (eng)", Ok: !slices.Contains(without, "tesseract")},
+				{Name: "embeddings", State: "openai/text-embedding-3-small", Ok: !slices.Contains(without, "embeddings")},
 			}
 		},
 	}
@@ -69,20 +73,27 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 	}{
 		"everything": {healthy(), nil, []string{
 			"ok|postgresql|15.18", "ok|nats|built in", "ok|model|offline; OPENAI_API_KEY", "ok|search|wikipedia", "ok|bubblewrap|/usr/bin/bwrap",
-			"ok|runsc|", "ok|cgroups|version 2", "ok|sandbox|(Python 3.11.2)", "ok|python|3.11.2", "ok|matplotlib|3.6.3", "ok|poppler|", "ok|tesseract|", "ok|espeak|",
+			"ok|runsc|", "ok|cgroups|version 2", "ok|sandbox|(Python 3.11.2)", "ok|python|3.11.2", "ok|matplotlib|3.6.3", "ok|documents|poppler 22.12, tesseract", "ok|poppler|22.12", "ok|tesseract|5.3 (eng)",
+			"off|embeddings|EMBEDDINGS_MODEL", "ok|espeak|",
 		}, ""},
 		"nothing": {
 			instead(healthy("postgres", "bwrap", "runsc", "pdftotext", "tesseract", "espeak-ng"),
 				workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "cgroups", State: "none are mounted"},
-				workers.Capability{Name: "sandbox", State: "none: there is no program bwrap"}),
+				workers.Capability{Name: "sandbox", State: "none: there is no program bwrap"},
+				workers.Capability{Name: "documents", State: "none: there is no sandbox to read them in"}),
 			nil,
 			[]string{
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|SANDBOX=gvisor would", "off|cgroups|none are mounted",
 				"missing|sandbox|not served: there is no program bwrap", "off|python|not looked for", "off|numpy|not looked for",
-				"missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|espeak|espeak-ng",
+				"missing|documents|they wait until something can read them: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|espeak|espeak-ng",
 			},
 			"required and missing: postgresql",
 		},
+		"no poppler": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "documents", State: "all but PDF: poppler is missing"}), nil, []string{
+			"missing|documents|all but PDF", "missing|poppler|apt-get install",
+		}, ""},
+		"embeddings":    {healthy(), func(d *Doctor) { d.EmbeddingsModel = "openai/text-embedding-3-small" }, []string{"ok|embeddings|openai/text-embedding-3-small"}, ""},
+		"no embeddings": {healthy("embeddings"), func(d *Doctor) { d.EmbeddingsModel = "openai/x" }, []string{"missing|embeddings|"}, "required and missing: embeddings"},
 		"a package": {healthy("matplotlib"), nil, []string{"missing|matplotlib|python3-matplotlib", "ok|numpy|1.24.2"}, ""},
 		"other servers": {healthy("postgres"), func(d *Doctor) { d.DatabaseURL, d.NATSURL = "postgres://u:hunter2@db/x", "nats://u:hunter2@n" }, []string{
 			"ok|postgresql|DATABASE_URL", "ok|nats|NATS_URL",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,9 +147,40 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 		creds.AgentID = found.Data[0].ID
 		return nil
 	}
-	var err error
+	err := s.documents(ctx, key) // first, for the agents show that all of it was done
+	if err != nil {
+		return err
+	}
 	creds.AgentID, err = s.agents(ctx, key)
 	return err
+}
+
+// shop is a small set of documents, of a shop that is made up, for the demo agent to read.
+//
+//go:embed shop/*.md
+var shop embed.FS
+
+// documents sends the shop's documents, which are then processed in the background. Sent again they are still the same ones.
+func (s seeder) documents(ctx context.Context, key header) error {
+	files, err := shop.ReadDir("shop")
+	if err != nil {
+		return fmt.Errorf("reading documents: %w", err)
+	}
+	for _, file := range files {
+		content, err := shop.ReadFile("shop/" + file.Name())
+		if err != nil {
+			return fmt.Errorf("reading documents: %w", err)
+		}
+		document := map[string]any{"name": file.Name(), "content": string(content), "mimeType": "text/markdown"}
+		err = s.call(ctx, http.MethodPost, "/api/knowledge", key, document, nil)
+		if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {
+			return nil // the settings leave no space for them
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // agents makes the demo agent and an echo agent, and has the demo agent answer once.

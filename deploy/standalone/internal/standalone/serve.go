@@ -24,9 +24,10 @@ type Serve struct {
 	config.Logging
 	config.Runs
 	config.Secrets
+	config.Documents
 	config.Ingress
 	config.Workers
-	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,sweep" help:"Parts to run: ingress, agent, tool, sweep."`
+	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep" help:"Parts to run: ingress, agent, tool, ingest, sweep."`
 }
 
 // Run serves until ctx ends.
@@ -60,7 +61,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, log zerolo
 	metrics := prometheus.NewRegistry()
 	if len(roles) > 0 {
 		w, err := workers.New(workers.Config{
-			Runs: s.Runs, Secrets: s.Secrets, Workers: s.Workers, Roles: roles, OwnPorts: s.ownPorts(),
+			Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Workers: s.Workers, Roles: roles, OwnPorts: s.ownPorts(),
 		}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
 		if err != nil {
 			return err
@@ -68,7 +69,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, log zerolo
 		group.Add("workers", w.Run)
 	}
 	if slices.Contains(s.Roles, roleIngress) {
-		in, err := ingress.New(ingress.Config{Runs: s.Runs, Secrets: s.Secrets, Ingress: s.Ingress},
+		in, err := ingress.New(ingress.Config{Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Ingress: s.Ingress},
 			ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
 		if err != nil {
 			return err

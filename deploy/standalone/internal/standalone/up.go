@@ -27,6 +27,7 @@ type Up struct {
 	config.Logging
 	config.Runs
 	config.Secrets
+	config.Documents
 	config.Ingress
 	config.Workers
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where PostgreSQL, the job stream and credentials.json are kept."`
@@ -85,14 +86,14 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 	}
 	metrics := prometheus.NewRegistry()
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
-		Runs: u.Runs, Secrets: u.Secrets, Workers: u.Workers, Roles: workers.Roles, OwnPorts: ownPorts(u.Servers, listener.Addr()),
+		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Roles: workers.Roles, OwnPorts: ownPorts(u.Servers, listener.Addr()),
 	}, workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics})
 	if err != nil {
 		return nil, err
 	}
 	group.Add("workers", w.Run)
 	u.DefaultModel = w.DefaultModel()
-	in, err := ingress.New(ingress.Config{Runs: u.Runs, Secrets: u.Secrets, Ingress: u.Ingress},
+	in, err := ingress.New(ingress.Config{Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Ingress: u.Ingress},
 		ingress.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Listener: listener})
 	if err != nil {
 		return nil, err

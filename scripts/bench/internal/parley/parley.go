@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -32,6 +33,7 @@ type Config struct {
 	ProfilesDir string // where processes built with Profile write theirs
 
 	Model    string            // of the agent; offline/echo by default
+	Roles    string            // of the worker; agent,tool,sweep by default
 	Settings map[string]string // besides Overrides
 }
 
@@ -53,9 +55,8 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 	if err := Migrate(ctx, c.DatabaseURL); err != nil {
 		return nil, err
 	}
-	if c.Model == "" {
-		c.Model = "offline/echo"
-	}
+	c.Model = cmp.Or(c.Model, "offline/echo")
+	c.Roles = cmp.Or(c.Roles, "agent,tool,sweep")
 	p := &Parley{config: c}
 	err := p.start(ctx)
 	if err == nil {
@@ -101,7 +102,7 @@ func (p *Parley) start(ctx context.Context) error {
 		return err
 	}
 	_, err = p.Group.Start(ctx, process.Config{
-		Name: "worker", Path: p.config.Binaries.Worker, Args: []string{"--roles=agent,tool,sweep"}, Env: env, LogsDir: p.config.LogsDir,
+		Name: "worker", Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles}, Env: env, LogsDir: p.config.LogsDir,
 	})
 	if err != nil {
 		return err

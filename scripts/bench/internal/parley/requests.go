@@ -1,9 +1,12 @@
 package parley
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 )
@@ -46,6 +49,33 @@ func (p *Parley) ChatStream(session, message string) Request {
 // Events asks for a run's events.
 func (p *Parley) Events(runID string) Request {
 	return p.request(http.MethodGet, "/api/runs?stream=1&id="+url.QueryEscape(runID), nil, nil)
+}
+
+// Upload sends a document.
+func (p *Parley) Upload(name string, content []byte) (Request, error) {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile("file", name)
+	if err != nil {
+		return Request{}, fmt.Errorf("making form: %w", err)
+	}
+	_, err = part.Write(content)
+	if err := errors.Join(err, form.Close()); err != nil {
+		return Request{}, fmt.Errorf("making form: %w", err)
+	}
+	r := p.request(http.MethodPost, "/api/knowledge", map[string]string{"Content-Type": form.FormDataContentType()}, nil)
+	r.Body = body.Bytes()
+	return r, nil
+}
+
+// Document asks how far a document is.
+func (p *Parley) Document(id string) Request {
+	return p.request(http.MethodGet, "/api/knowledge?id="+url.QueryEscape(id), nil, nil)
+}
+
+// Search asks for passages of documents.
+func (p *Parley) Search(query string) Request {
+	return p.request(http.MethodGet, "/api/knowledge?limit=10&query="+url.QueryEscape(query), nil, nil)
 }
 
 // request is one with the organization's key.

@@ -47,6 +47,12 @@ func (r *Report) judge() {
 	if r.Code != nil {
 		r.Goals = append(r.Goals, r.Code.goals()...)
 	}
+	if r.Documents != nil {
+		r.Goals = append(r.Goals, r.Documents.goals()...)
+	}
+	if r.Retrieval != nil {
+		r.Goals = append(r.Goals, r.Retrieval.goals()...)
+	}
 	for i, g := range r.Goals {
 		r.Goals[i].Met = g.AtLeast == (g.Value >= g.Limit) || g.Value == g.Limit
 	}

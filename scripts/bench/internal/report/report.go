@@ -90,6 +90,8 @@ type Report struct {
 	Waiting    *Waiting    `json:"waiting,omitempty"`
 	FanOut     *FanOut     `json:"fanOut,omitempty"`
 	Code       *Code       `json:"code,omitempty"`
+	Documents  *Documents  `json:"documents,omitempty"`
+	Retrieval  *Retrieval  `json:"retrieval,omitempty"`
 	Goals      []Goal      `json:"goals"`
 	Statements []Statement `json:"statements,omitempty"` // when they were asked for
 }
@@ -144,6 +146,12 @@ func (r *Report) AddWaiting(w *Waiting, fan *FanOut) {
 // AddCode adds what calls of codeExecution take.
 func (r *Report) AddCode(c *Code) {
 	r.Code = c
+	r.judge()
+}
+
+// AddDocuments adds how fast documents are ingested and searched.
+func (r *Report) AddDocuments(d *Documents) {
+	r.Documents = d
 	r.judge()
 }
 

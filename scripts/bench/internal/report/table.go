@@ -49,6 +49,14 @@ func (r *Report) WriteTables(w io.Writer) error {
 		b.WriteString("\n")
 		r.Code.write(&b)
 	}
+	if r.Documents != nil {
+		b.WriteString("\n")
+		r.Documents.write(&b)
+	}
+	if r.Retrieval != nil {
+		b.WriteString("\n")
+		r.Retrieval.write(&b)
+	}
 	if len(r.Goals) > 0 {
 		b.WriteString("\nGoals\n\n")
 		r.goals().write(&b)

@@ -23,7 +23,7 @@ type codeTool struct {
 	backend *codeexec.Backend
 }
 
-func (codeTool) Spec() tool.Spec { return codeexec.Spec(domain.CodeTool{}, sandbox.Limits{}) }
+func (codeTool) Spec() tool.Spec { return codeexec.Spec(domain.CodeTool{}, sandbox.Limits{}, false) }
 
 func (c codeTool) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	cfg := domain.Config{Tools: domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}}}

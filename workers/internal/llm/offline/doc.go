@@ -16,8 +16,10 @@
 //     that is left. Nothing is guessed: a tool that lacks something is not called, and the answer says what it needs.
 //     Tools are asked for once a message, all at the same time. What their sources say is stated in the sources' own
 //     words, with a marker behind each sentence; a tool that failed, that a person refused, or that found nothing is
-//     named. Without tools it does simple arithmetic, finds what was said earlier in the session, looks for the
-//     answer among its instructions and the data sent along, and otherwise says that it cannot answer.
+//     named. Of documents, a passage counts that has most of the words asked for, and a date or a number where one is
+//     asked for; when none has, the answer says that the documents do not say this. Without tools it does simple
+//     arithmetic, finds what was said earlier in the session, looks for the answer among its instructions and the data
+//     sent along, and otherwise says that it cannot answer.
 //
 //     Where code can be run, it has the Python blocks of a message run as they are, with the files that "files: a.csv, b.csv"
 //     outside of them names, and writes a program for what it can read whole: a calculation;

@@ -11,11 +11,15 @@ import (
 // fromResults answers from what the tools found: their sources with markers, else what each of them said.
 func fromResults(results []llm.ToolResult, message string) string {
 	var parts []string
+	silent := fromDocuments(results, ask(message))
+	if silent != "" {
+		parts = append(parts, silent)
+	}
 	if found := fromSources(results, ask(message)); found != "" {
 		parts = append(parts, found)
 	}
 	for _, r := range results {
-		if r.Failed || len(r.Sources) == 0 {
+		if r.Failed || len(r.Sources) == 0 && plain(r.Name) != toolKnowledge {
 			parts = append(parts, report(r, message))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"parley/shared/domain"
@@ -28,6 +29,12 @@ func fromSources(results []llm.ToolResult, asked asked) string {
 			continue
 		}
 		for _, source := range r.Sources {
+			asked := asked
+			if source.Type == typeDocument {
+				if asked = asked.byStems(); !asked.saidBy(source) {
+					continue
+				}
+			}
 			s := state(source, asked)
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
 				found[i].markers += strings.TrimSpace(s.markers)
@@ -116,6 +123,7 @@ func firstSentence(text string) string {
 type asked struct {
 	words map[string]bool
 	form  *regexp.Regexp
+	stems bool // words are their stems
 }
 
 var (
@@ -153,10 +161,14 @@ func (a asked) has(sentence string) bool {
 	return a.form.MatchString(sentence)
 }
 
-// weigh makes the form asked for outweigh one word of a sentence that has so many.
+// weigh makes the form asked for outweigh one word of a sentence that has so many. Of a document's table, a row with numbers comes
+// before the one that names the columns.
 func (a asked) weigh(sentence string, words int) int {
-	if a.has(sentence) {
+	switch {
+	case a.has(sentence):
 		return 2*words + 3
+	case a.stems && strings.Contains(sentence, " | ") && strings.ContainsFunc(sentence, unicode.IsDigit):
+		return 2*words + 1
 	}
 	return 2 * words
 }
@@ -172,7 +184,7 @@ func bestSentence(text string, asked asked, allowed func(string) bool) (best str
 		if sentence == "" || (allowed != nil && !allowed(sentence)) {
 			continue
 		}
-		n := overlap(words(sentence), asked.words)
+		n := overlap(asked.in(sentence), asked.words)
 		if weight := asked.weigh(sentence, n); weight > most {
 			best, score, most = sentence, n, weight
 		}

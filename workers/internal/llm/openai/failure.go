@@ -13,6 +13,9 @@ import (
 	"parley/workers/internal/llm"
 )
 
+// StatusError classifies an error answer of any of the protocol's services by its status and body.
+func StatusError(status int, body []byte) *llm.Error { return fromStatus(status, body) }
+
 // fromStatus classifies an HTTP error answer by its status and what its body says.
 func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)

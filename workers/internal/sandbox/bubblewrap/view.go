@@ -70,6 +70,9 @@ func arguments(c sandbox.Command, filter int, files []int) []string {
 	for i, data := range slices.Concat(c.Data, host.MadeUp) {
 		args = append(args, "--perms", "0444", "--file", strconv.Itoa(files[i]), data.Path)
 	}
+	for _, file := range c.Shown {
+		args = append(args, "--ro-bind", file.Host, file.Path)
+	}
 	for _, variable := range c.Env {
 		name, value, _ := strings.Cut(variable, "=")
 		args = append(args, "--setenv", name, value)
@@ -89,13 +92,16 @@ func check(c sandbox.Command) error {
 		return fmt.Errorf("a sandbox's command begins with an absolute path, not %q", c.Args)
 	}
 	for _, data := range c.Data {
-		if !filepath.IsAbs(data.Path) || filepath.Clean(data.Path) != data.Path || hasNUL(data.Path) {
-			return fmt.Errorf("data %q has no clean absolute path", data.Path)
+		if err := checkPlace(data.Path); err != nil {
+			return err
 		}
-		for _, dir := range folders {
-			if data.Path == dir || strings.HasPrefix(data.Path, dir+"/") {
-				return fmt.Errorf("data %q would lie in %s, which may be written to", data.Path, dir)
-			}
+	}
+	for _, file := range c.Shown {
+		if err := checkPlace(file.Path); err != nil {
+			return err
+		}
+		if !filepath.IsAbs(file.Host) || hasNUL(file.Host) {
+			return fmt.Errorf("what is to be shown as %s has no absolute path: %q", file.Path, file.Host)
 		}
 	}
 	for _, text := range slices.Concat(c.Args, c.Env) {
@@ -106,6 +112,19 @@ func check(c sandbox.Command) error {
 	for _, variable := range c.Env {
 		if strings.Index(variable, "=") < 1 {
 			return fmt.Errorf("%q is no variable of the form NAME=value", variable)
+		}
+	}
+	return nil
+}
+
+// checkPlace refuses places in a sandbox that what is put there would not keep.
+func checkPlace(path string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
+		return fmt.Errorf("data %q has no clean absolute path", path)
+	}
+	for _, dir := range folders {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return fmt.Errorf("data %q would lie in %s, which may be written to", path, dir)
 		}
 	}
 	return nil

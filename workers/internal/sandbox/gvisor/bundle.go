@@ -43,7 +43,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range slices.Concat(fromHost(), host.MadeUp, c.Data) {
+	for _, d := range slices.Concat(fromHost(), host.MadeUp, c.Data, placesOf(c.Shown)) {
 		if err := put(root, d, mounts); err != nil {
 			return err
 		}
@@ -53,6 +53,9 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		if err := makeFolder(root, m.Destination); err != nil {
 			return err
 		}
+	}
+	for _, file := range c.Shown {
+		mounts = append(mounts, ociMount{file.Path, "bind", file.Host, []string{"bind", "ro", "nosuid", "nodev"}})
 	}
 	text, err := json.Marshal(b.config(c, mounts))
 	if err != nil {
@@ -99,6 +102,14 @@ func fromHost() (list []sandbox.Data) {
 		if content, err := os.ReadFile(name); err == nil {
 			list = append(list, sandbox.Data{Path: name, Content: content})
 		}
+	}
+	return list
+}
+
+// placesOf are the empty files that shown ones are mounted on.
+func placesOf(shown []sandbox.Shown) (list []sandbox.Data) {
+	for _, file := range shown {
+		list = append(list, sandbox.Data{Path: file.Path})
 	}
 	return list
 }

@@ -19,6 +19,7 @@ const (
 var folders = []string{
 	"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
 	"/usr/share/fontconfig", "/usr/share/fonts", "/usr/share/matplotlib", "/usr/share/python3", "/usr/share/zoneinfo",
+	"/usr/share/poppler", "/usr/share/tesseract-ocr", // what readers of documents look up: encodings, trained languages
 	"/etc/alternatives", "/etc/fonts",
 }
 
@@ -39,7 +40,7 @@ var MadeUp = []sandbox.Data{
 var userText = strconv.Itoa(User)
 
 // Folders are the folders of the host that a sandbox with this interpreter shows, read-only, where they are there: programs,
-// libraries, and what Python's packages read.
+// libraries, and what Python's packages and readers of documents look up.
 func Folders(python string) []string {
 	if strings.HasPrefix(python, "/usr/local/") {
 		return append(slices.Clone(folders), "/usr/local/bin", "/usr/local/lib")

@@ -61,7 +61,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	if err != nil {
 		return tool.Result{}, err
 	}
-	folder, err := b.fill(ctx, req.Files, args.Files, options.KeepFiles)
+	folder, err := b.fill(ctx, req, args.Files, options.KeepFiles)
 	if err != nil {
 		return tool.Result{}, unreachable(ctx, "The files of the session cannot be read at the moment.", err)
 	}
@@ -73,7 +73,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	if err != nil {
 		return tool.Result{}, unreachable(ctx, "The sandbox is not available at the moment.", err)
 	}
-	s := shaping{limits: b.cfg.Limits, code: args.Code, wall: wall, outcome: outcome, found: folder.files, notes: folder.notes}
+	s := shaping{limits: b.cfg.Limits, code: args.Code, wall: wall, outcome: outcome, found: folder.files, borrowed: folder.borrowed}
+	s.notes = folder.notes
 	if err := s.keep(ctx, req, options.KeepFiles); err != nil {
 		return tool.Result{}, unreachable(ctx, "The files of the call cannot be kept at the moment.", err)
 	}

@@ -21,7 +21,7 @@ import (
 func TestSpecs(t *testing.T) {
 	t.Parallel()
 	for _, keeps := range []bool{false, true} {
-		spec := codeexec.Spec(domain.CodeTool{KeepFiles: keeps}, limits())
+		spec := codeexec.Spec(domain.CodeTool{KeepFiles: keeps}, limits(), false)
 		if spec.Name != contract.ToolCodeExecution || spec.SideEffect != "" || spec.Alone != keeps {
 			t.Errorf("spec %+v", spec)
 		}
@@ -49,7 +49,7 @@ func TestSpecs(t *testing.T) {
 			}
 		}
 	}
-	if plain := codeexec.Spec(domain.CodeTool{}, sandbox.Limits{}); !strings.HasSuffix(plain.Description, "a limit that ends a program is named.") {
+	if plain := codeexec.Spec(domain.CodeTool{}, sandbox.Limits{}, false); !strings.HasSuffix(plain.Description, "a limit that ends a program is named.") {
 		t.Error(plain.Description)
 	}
 }

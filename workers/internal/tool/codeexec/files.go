@@ -24,55 +24,69 @@ const (
 
 // folder is what a program finds.
 type folder struct {
-	files []python.File
-	notes []string
+	files    []python.File
+	borrowed map[string]bool // names of those that are documents, and none of the session's files
+	notes    []string
 }
 
-// fill gives the files that a call begins with: those that it names, or all of the session where they are kept.
-func (b *Backend) fill(ctx context.Context, from tool.Files, named []string, keeps bool) (folder, error) {
-	var f folder
+// fill gives the files that a call begins with: those that it names, or all of the session where they are kept, and the documents
+// that it names.
+func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
+	f := folder{borrowed: map[string]bool{}}
 	if len(named) == 0 && !keeps {
 		return f, nil
 	}
-	all, err := from.Session(ctx)
+	all, err := req.Files.Session(ctx)
 	if err != nil {
 		return f, err
 	}
-	chosen, err := choose(all, named)
+	chosen, ids, err := choose(all, named)
+	if err != nil {
+		return f, err
+	}
+	originals, err := lookUp(ctx, req.Documents, ids)
 	if err != nil {
 		return f, err
 	}
 	if keeps {
+		chosen = all
+	}
+	placed := place(originals, chosen)
+	if keeps {
 		var out []string
-		if chosen, out = b.newest(all); len(out) > 0 {
+		if chosen, out = b.newest(all, placed); len(out) > 0 {
 			f.notes = append(f.notes, "Files of the session that are not in the folder, for it would hold too much: "+listed(out)+".")
 		}
-	} else if err := b.fits(chosen); err != nil {
+	}
+	if err := b.fits(slices.Concat(placed, chosen)); err != nil {
 		return f, err
 	}
-	contents, err := from.Read(ctx, chosen)
+	contents, err := req.Files.Read(ctx, chosen)
 	if err != nil {
 		return f, err
 	}
 	for n, file := range chosen {
 		f.files = append(f.files, python.File{Name: file.Name, Content: contents[n]})
 	}
-	return f, nil
+	return f, f.borrow(ctx, req.Documents, originals, placed)
 }
 
-// choose finds files by id or name, each once.
-func choose(all []domain.File, named []string) ([]domain.File, error) {
-	var chosen []domain.File
+// choose finds files by id or name, each once; ids are of documents.
+func choose(all []domain.File, named []string) (chosen []domain.File, ids []string, err error) {
 	for _, name := range named {
 		at := find(all, name)
-		if at < 0 {
-			return nil, mistake("There is no file %s in this session. %s", strconv.Quote(tool.CutRunes(name, shownName)), there(all))
-		}
-		if !slices.ContainsFunc(chosen, func(f domain.File) bool { return f.ID == all[at].ID }) {
+		switch {
+		case at < 0 && strings.HasPrefix(name, documentPrefix):
+			if !slices.Contains(ids, name) {
+				ids = append(ids, name)
+			}
+		case at < 0:
+			return nil, nil, mistake("There is no file %s in this session. %s", strconv.Quote(tool.CutRunes(name, shownName)), there(all))
+		case !slices.ContainsFunc(chosen, func(f domain.File) bool { return f.ID == all[at].ID }):
 			chosen = append(chosen, all[at])
 		}
 	}
-	return chosen, nil
+	return chosen, ids, nil
 }
 
 // find gives where a file is, -1 when it is none of the session's. A name may be written as the program would open it.
@@ -123,11 +137,15 @@ func (b *Backend) fits(files []domain.File) error {
 	return nil
 }
 
-// newest gives the files that fit into a folder, the newest before the others, by name; and the names of those that do not.
-func (b *Backend) newest(all []domain.File) (files []domain.File, out []string) {
+// newest gives the files that fit into a folder beside others, the newest before the rest, by name; and the names of those that
+// do not.
+func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(x, y domain.File) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
 	r := b.empty()
+	for _, f := range beside {
+		r.takes(f) // or the call is refused
+	}
 	for _, f := range byAge {
 		if r.clashes(f.Name) || !r.takes(f) {
 			out = append(out, f.Name)

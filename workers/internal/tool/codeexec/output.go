@@ -54,14 +54,15 @@ type file struct {
 
 // shaping makes the answer to a call.
 type shaping struct {
-	limits  sandbox.Limits
-	code    string
-	wall    time.Duration // that this call had
-	found   []python.File // by the program
-	outcome python.Outcome
-	notes   []string
-	kept    []domain.File
-	leftOut []string
+	limits   sandbox.Limits
+	code     string
+	wall     time.Duration   // that this call had
+	found    []python.File   // by the program
+	borrowed map[string]bool // of these, by name, those that are none of the session's files
+	outcome  python.Outcome
+	notes    []string
+	kept     []domain.File
+	leftOut  []string
 }
 
 // keep keeps the files that were made, and what was printed where it is too long to be shown.
@@ -136,7 +137,7 @@ func listing(f tool.NewFile) int {
 // removed gives the files that the program has found and taken away.
 func (s *shaping) removed(made []tool.NewFile) (names []string) {
 	for _, f := range s.found {
-		if slices.Contains(s.outcome.Removed, f.Name) && !named(made, f.Name) {
+		if slices.Contains(s.outcome.Removed, f.Name) && !named(made, f.Name) && !s.borrowed[f.Name] {
 			names = append(names, f.Name)
 		}
 	}

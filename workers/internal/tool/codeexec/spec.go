@@ -26,13 +26,20 @@ const (
 		"and with those files of earlier calls in this session that it names in `files`. "
 	keepsFiles = "Variables are not kept between calls. Files are: the working folder has all files that earlier calls in this session " +
 		"have left. "
+	hasDocuments = "Documents that the knowledge tool finds can be there too: a call that names the documentId of one in `files` finds the whole " +
+		"original in the folder, under the document's name. "
+	orDocuments = " Of documents to have there too, the documentId."
 )
 
-// Spec describes the tool to a model, with the limits that are not zero. Calls that share a folder are made one after the other.
-func Spec(options domain.CodeTool, limits sandbox.Limits) tool.Spec {
+// Spec describes the tool to a model, with the limits that are not zero; documents: the agent has some that code may read. Calls that
+// share a folder are made one after the other.
+func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.Spec {
 	memory, files := keepsNothing, "Files of earlier calls to have in the working folder, by name or id."
 	if options.KeepFiles {
 		memory, files = keepsFiles, "Not needed: all files of earlier calls are in the working folder."
+	}
+	if documents {
+		memory, files = memory+hasDocuments, files+orDocuments
 	}
 	schema := `{"type":"object","properties":{` +
 		`"code":{"type":"string","minLength":1,"maxLength":` + strconv.Itoa(maxCode) + `,"description":"The program. Print what you want to know."},` +

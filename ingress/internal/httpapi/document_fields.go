@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"maps"
+	"mime"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"parley/shared/domain"
+)
+
+// Bounds of what is said of documents, in characters and entries.
+const (
+	documentNameMost  = 255
+	mimeTypeMost      = 255
+	metadataMost      = 20
+	metadataValueMost = 256
+
+	namelessDocument = "document"
+	octetStream      = "application/octet-stream"
+)
+
+var metadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// checkMetadata finds what is wrong with names and values that documents have, or must have to be found.
+func checkMetadata(p *problems, at string, metadata map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(metadata)) { // the same request always gets the same answer
+		if !metadataName.MatchString(name) {
+			p.add(at, codeInvalidValue, "holds what is no name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
+			continue
+		}
+		p.text(at+"."+name, metadata[name], 0, metadataValueMost)
+	}
+	p.count(at, len(metadata), metadataMost) // last: its own problem would hide those of its entries
+}
+
+// documentName is what a document is called: the last part of a name, without what cannot be seen in it or turns it
+// around. Whoever made the file, or wrote the page that sends it, chose the name: a list, a log and a reader's eye are to take it
+// for no more than that.
+func documentName(p *problems, at, name string) string {
+	before := len(p.list)
+	p.text(at, name, 0, len(name)) // it may be a path
+	if len(p.list) > before {
+		return ""
+	}
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r != ' ' && unicode.IsSpace(r) {
+			return ' ' // as wide as any, but for those that break lines: they are controls
+		}
+		if seen(r) != r {
+			return -1
+		}
+		return r
+	}, name))
+	if strings.Trim(name, ". ") == "" {
+		return namelessDocument
+	}
+	p.text(at, name, 1, documentNameMost)
+	return name
+}
+
+// documentTypes are the types of documents that can be read, by the extensions of their names.
+var documentTypes = map[string]string{
+	".pdf":      "application/pdf",
+	".docx":     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	".pptx":     "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	".xlsx":     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	".epub":     "application/epub+zip",
+	".html":     "text/html",
+	".htm":      "text/html",
+	".md":       "text/markdown",
+	".markdown": "text/markdown",
+	".txt":      "text/plain",
+	".csv":      "text/csv",
+	".json":     contentJSON,
+}
+
+// documentType is the type that a sender says a document to have, or what its name says, or other.
+func documentType(p *problems, at, said, name, other string) string {
+	if said == "" || said == octetStream { // which browsers say of what they do not know
+		if known, found := documentTypes[strings.ToLower(path.Ext(name))]; found {
+			return known
+		}
+		return other
+	}
+	media, parameters, err := mime.ParseMediaType(said)
+	if err != nil || !strings.Contains(media, "/") || len(said) > mimeTypeMost {
+		p.add(at, codeInvalidValue, "must be a media type, such as application/pdf")
+		return ""
+	}
+	kept := map[string]string{}
+	if charset, given := parameters["charset"]; given { // the only one that helps to read it
+		kept["charset"] = charset
+	}
+	return mime.FormatMediaType(media, kept)
+}
+
+// shownDocument is a document as callers see it: lists and objects are never null.
+func shownDocument(d domain.Document) domain.Document {
+	if d.Notes == nil {
+		d.Notes = []string{}
+	}
+	if d.Metadata == nil {
+		d.Metadata = map[string]string{}
+	}
+	return d
+}

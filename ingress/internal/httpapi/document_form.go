@@ -1,0 +1,248 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/apierr"
+	"parley/shared/store"
+)
+
+const (
+	contentForm = "multipart/form-data"
+
+	documentMost     = 20 << 20 // bytes of a document
+	formFilesMost    = 20
+	formPartsMost    = 64
+	formHeaderMost   = 8 << 10  // bytes of a part's header; a little more is read ahead
+	formMetadataMost = 64 << 10 // bytes
+	formMost         = formFilesMost*documentMost + 1<<20
+	// Of a form that is refused so much more is read, to report what else is wrong with it.
+	formRestMost = 1 << 20
+	boundaryMost = 70 // RFC 2046
+
+	partFile     = "file"
+	partMetadata = "metadata"
+)
+
+// errFormHeader ends the reading of a form whose parts have no end of headers, or that does not begin.
+var errFormHeader = errors.New("the header of a part has too many bytes")
+
+// isForm reports whether a body says of itself that it is a form that may hold files, and not compressed.
+func isForm(header http.Header) bool {
+	values := header["Content-Type"]
+	if len(values) != 1 || len(header["Content-Encoding"]) > 0 {
+		return false
+	}
+	media, _, err := mime.ParseMediaType(values[0])
+	// What comes behind a good type may be broken: that is a bad boundary.
+	return media == contentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
+}
+
+func neitherJSONNorForm() error {
+	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: multipart/form-data, or application/json")
+}
+
+// documentForm is a form that holds documents, read part by part.
+type documentForm struct {
+	in     *arriving
+	parts  *multipart.Reader
+	most   int // files
+	keep   func(content io.Reader) (store.Upload, error)
+	found  problems
+	unread int64 // bytes that may still be read once something is wrong
+
+	files    []store.NewDocument
+	seen     int // files, whether or not they were taken
+	metadata map[string]string
+	told     bool // metadata came
+}
+
+// newDocumentForm opens the form that in is, by the request's Content-Type.
+func newDocumentForm(
+	in *arriving, contentType string, most int, keep func(io.Reader) (store.Upload, error),
+) (*documentForm, error) {
+	_, parameters, err := mime.ParseMediaType(contentType)
+	boundary := parameters["boundary"]
+	printable := strings.IndexFunc(boundary, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+	if err != nil || boundary == "" || len(boundary) > boundaryMost || !printable || strings.HasSuffix(boundary, " ") {
+		return nil, apierr.Invalid(bodyPath, codeInvalidValue, "the Content-Type must name the form's boundary, of 1 to %d characters", boundaryMost)
+	}
+	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), most: most, keep: keep, unread: formRestMost}, nil
+}
+
+// read takes all parts of the form. Its error tells of everything wrong with it that was come upon.
+func (f *documentForm) read() error {
+	for n := 0; f.unread >= 0; n++ {
+		part, err := f.next()
+		if err == io.EOF { //nolint:errorlint // one that is wrapped is a form that breaks off
+			break
+		}
+		if err != nil {
+			return f.broken(err)
+		}
+		if n == formPartsMost {
+			f.found.add(bodyPath, codeTooLong, "the form may have %d parts at most", formPartsMost)
+			return f.found.err()
+		}
+		if err := f.take(part); err != nil {
+			return err
+		}
+	}
+	if f.seen == 0 && !f.found.has(partFile) && f.unread >= 0 {
+		f.found.add(partFile, codeRequired, "is required: a part of the form by this name that holds the document")
+	}
+	return f.found.err()
+}
+
+// next goes to the next part, whose header may have so many bytes. The part before was read to its end.
+func (f *documentForm) next() (*multipart.Part, error) {
+	f.in.allow(formHeaderMost)
+	part, err := f.parts.NextRawPart()
+	f.in.allow(anyBytes)
+	return part, err
+}
+
+// broken is the error of a form that cannot be read on.
+func (f *documentForm) broken(err error) error {
+	if f.in.err != nil && !errors.Is(f.in.err, errFormHeader) {
+		return f.in.err
+	}
+	what := "is not a whole form with this boundary"
+	if f.in.err != nil {
+		what = "the header of a part may have 8192 bytes at most"
+	}
+	f.found.add(bodyPath, codeInvalidValue, "%s", what)
+	return f.found.err()
+}
+
+func (f *documentForm) take(part *multipart.Part) error {
+	name := part.FormName()
+	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
+	case "", "binary", "8bit", "7bit":
+	default: // which no browser has ever sent, and RFC 7578 takes back
+		f.found.add(partName(name), codeInvalidValue, "must be sent as it is, not by a Content-Transfer-Encoding")
+		return f.skip(part)
+	}
+	switch name {
+	case partFile:
+		return f.takeFile(part)
+	case partMetadata:
+		return f.takeMetadata(part)
+	case "":
+		f.found.add(bodyPath, codeInvalidValue, "holds a part without a name")
+	default:
+		f.found.add(partName(name), codeUnknown, "is not known here: the parts of the form are file and metadata")
+	}
+	return f.skip(part)
+}
+
+// partName is the name of a part as problems tell it.
+func partName(name string) string {
+	if len(name) > 64 {
+		name = name[:64] + "…"
+	}
+	return strings.ToValidUTF8(name, "\uFFFD")
+}
+
+// skip passes over a part of a form that is refused.
+func (f *documentForm) skip(part io.Reader) error {
+	n, err := io.CopyN(io.Discard, part, f.unread+1)
+	f.unread -= n
+	if err != nil && !errors.Is(err, io.EOF) {
+		return f.broken(err)
+	}
+	return nil
+}
+
+// at is what problems call the nth file.
+func (f *documentForm) at(n int) string {
+	if f.most == 1 {
+		return partFile
+	}
+	return element(partFile, n)
+}
+
+func (f *documentForm) takeFile(part *multipart.Part) error {
+	at := f.at(f.seen)
+	if f.seen++; f.seen > f.most {
+		f.found.add(partFile, codeTooLong, "may come %d times at most", f.most)
+		return f.skip(part)
+	}
+	doc := store.NewDocument{Name: documentName(&f.found, at, fileName(part))}
+	doc.MIMEType = documentType(&f.found, at, part.Header.Get("Content-Type"), doc.Name, octetStream)
+	var first [1]byte
+	if n, err := io.ReadFull(part, first[:]); n == 0 {
+		if !errors.Is(err, io.EOF) {
+			return f.broken(err)
+		}
+		f.found.add(at, codeTooShort, "must not be empty")
+		return nil
+	}
+	if len(f.found.list) > 0 {
+		return f.skip(part)
+	}
+	kept, err := f.keep(io.MultiReader(strings.NewReader(string(first[:])), part))
+	switch {
+	case err == nil:
+		doc.Content = &kept
+		f.files = append(f.files, doc)
+		return nil
+	case errors.Is(err, store.ErrTooLarge):
+		return documentTooLarge(at)
+	case f.in.err != nil || errors.Is(err, io.ErrUnexpectedEOF):
+		return f.broken(err)
+	default:
+		return err
+	}
+}
+
+// fileName is the name that a part gives its file. Browsers write the three characters that would end it in percent; a part
+// that is no file has none.
+func fileName(part *multipart.Part) string {
+	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	if err != nil {
+		return ""
+	}
+	return strings.NewReplacer("%22", `"`, "%0D", "\r", "%0d", "\r", "%0A", "\n", "%0a", "\n").Replace(parameters["filename"])
+}
+
+func documentTooLarge(at string) error {
+	e := apierr.New(apierr.PayloadTooLarge, "%s: a document may have %d bytes at most", at, documentMost)
+	e.Fields = []apierr.Field{{Field: at, Code: codeTooLong, Message: "may have 20971520 bytes at most"}}
+	return e
+}
+
+func (f *documentForm) takeMetadata(part *multipart.Part) error {
+	if f.told {
+		f.found.add(partMetadata, codeDuplicate, "is given twice")
+		return f.skip(part)
+	}
+	f.told = true
+	text, err := io.ReadAll(io.LimitReader(part, formMetadataMost+1))
+	if err != nil {
+		return f.broken(err)
+	}
+	if len(text) > formMetadataMost {
+		f.found.add(partMetadata, codeTooLong, "may have %d bytes at most", formMetadataMost)
+		return f.skip(part)
+	}
+	inner := &problems{}
+	decodeStrict(text, &f.metadata, inner)
+	for _, p := range inner.list {
+		at := partMetadata + "." + p.Field
+		if p.Field == bodyPath {
+			at = partMetadata
+		}
+		f.found.add(at, p.Code, "%s", p.Message)
+	}
+	if !f.found.has(partMetadata) && utf8.Valid(text) {
+		checkMetadata(&f.found, partMetadata, f.metadata)
+	}
+	return nil
+}

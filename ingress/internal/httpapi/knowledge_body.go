@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/store"
+)
+
+// documentBodyMost is how many bytes a document sent as JSON may take: those of the largest one in base64, and some.
+const documentBodyMost = 28 << 20
+
+// documentFields are what a body says of a document. Of content, contentBase64 and url there may be one.
+type documentFields struct {
+	Name          optional[string]            `json:"name"`
+	Content       optional[longText]          `json:"content"`
+	ContentBase64 optional[longText]          `json:"contentBase64"`
+	MIMEType      optional[string]            `json:"mimeType"`
+	Metadata      optional[map[string]string] `json:"metadata"`
+}
+
+type newDocumentBody struct {
+	documentFields
+	URL optional[string] `json:"url"`
+}
+
+// documentChangeBody takes back what reading a document gave. What only the service sets changes nothing.
+type documentChangeBody struct {
+	documentFields
+	URL       optional[*string]         `json:"url"`
+	ID        optional[string]          `json:"id"`
+	Bytes     optional[int64]           `json:"bytes"`
+	SHA256    optional[*string]         `json:"sha256"`
+	Status    optional[string]          `json:"status"`
+	Error     optional[json.RawMessage] `json:"error"`
+	Pages     optional[*int]            `json:"pages"`
+	PagesDone optional[int]             `json:"pagesDone"`
+	Chunks    optional[int]             `json:"chunks"`
+	Language  optional[string]          `json:"language"`
+	Notes     optional[[]string]        `json:"notes"`
+	CreatedAt optional[string]          `json:"createdAt"`
+	UpdatedAt optional[string]          `json:"updatedAt"`
+}
+
+func (b *newDocumentBody) check(p *problems) {
+	b.documentFields.check(p, b.URL)
+	switch {
+	case !b.Content.Set && !b.ContentBase64.Set && !b.URL.Set:
+		p.add("content", codeRequired, "is required, or contentBase64, or url")
+	case !b.Name.Set && !b.URL.Set: // an address has a name
+		p.add("name", codeRequired, "is required")
+	}
+}
+
+func (b *documentChangeBody) check(p *problems) { b.documentFields.check(p, b.address()) }
+
+// address is the url that the body names; null is none.
+func (b *documentChangeBody) address() (address optional[string]) {
+	if address.Set = b.URL.Value != nil; address.Set {
+		address.Value = *b.URL.Value
+	}
+	return address
+}
+
+// check finds what is wrong with fields by themselves, and puts name and type as they are kept.
+func (f *documentFields) check(p *problems, address optional[string]) {
+	if f.Name.Set {
+		before := len(p.list)
+		p.text("name", f.Name.Value, 1, len(f.Name.Value))
+		if len(p.list) == before {
+			f.Name.Value = documentName(p, "name", f.Name.Value)
+		}
+	}
+	if f.MIMEType.Set {
+		f.MIMEType.Value = documentType(p, "mimeType", f.MIMEType.Value, f.Name.Value, octetStream)
+	}
+	checkMetadata(p, "metadata", f.Metadata.Value)
+	if address.Set {
+		checkURL(p, "url", address.Value)
+	}
+	given := ""
+	for _, of := range []struct {
+		name string
+		set  bool
+	}{{"content", f.Content.Set}, {"contentBase64", f.ContentBase64.Set}, {"url", address.Set}} {
+		if of.set && given != "" {
+			p.add(of.name, codeConflict, "cannot come with %s: a document has one content", given)
+		}
+		if of.set {
+			given = of.name
+		}
+	}
+	if f.Content.Set && len(f.Content.Value) == 0 {
+		p.add("content", codeTooShort, "must not be empty")
+	}
+	f.checkBase64(p)
+}
+
+// checkBase64 looks at what base64 stands for before any of it is kept.
+func (f *documentFields) checkBase64(p *problems) {
+	if !f.ContentBase64.Set {
+		return
+	}
+	n, err := io.Copy(io.Discard, decoded(f.ContentBase64.Value))
+	switch {
+	case err != nil:
+		p.add("contentBase64", codeInvalidValue, "must be base64, of the alphabet with + and /, and padded")
+	case n == 0:
+		p.add("contentBase64", codeTooShort, "must not be empty")
+	}
+}
+
+func decoded(text []byte) io.Reader {
+	return base64.NewDecoder(base64.StdEncoding.Strict(), bytes.NewReader(text))
+}
+
+// content is what the body holds of a document, and by which name; nil when it holds none.
+func (f *documentFields) content() (from io.Reader, name string) {
+	switch {
+	case f.Content.Set:
+		return bytes.NewReader(f.Content.Value), "content"
+	case f.ContentBase64.Set:
+		return decoded(f.ContentBase64.Value), "contentBase64"
+	}
+	return nil, ""
+}
+
+// newDocument is the document that fields describe, but for its content.
+func (f *documentFields) newDocument(address string) store.NewDocument {
+	doc := store.NewDocument{Name: f.Name.Value, MIMEType: f.MIMEType.Value, Metadata: f.Metadata.Value, URL: address}
+	if doc.Name == "" {
+		doc.Name = nameOfAddress(address)
+	}
+	if doc.MIMEType == "" || doc.MIMEType == octetStream {
+		other := octetStream
+		if f.Content.Set {
+			other = "text/plain; charset=utf-8"
+		}
+		doc.MIMEType = documentType(&problems{}, "mimeType", "", doc.Name, other)
+	}
+	return doc
+}
+
+// nameOfAddress is what a document that is fetched is called: the end of the address' path, or its host.
+func nameOfAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return namelessDocument // it was checked: this is none
+	}
+	name := documentName(&problems{}, "url", path.Base(u.Path))
+	if name == namelessDocument || name == "" {
+		return documentName(&problems{}, "url", u.Host)
+	}
+	return name
+}
+
+// bindDocument reads a JSON body that may hold a document. The body is the caller's own: its long texts are parts of it.
+func bindDocument[T any](a *api, c *gin.Context) (body T, leave func(), err error) {
+	if length := c.Request.ContentLength; length >= 0 && length <= maxBody {
+		body, err = readDocument[T](c.Request.Body, length)
+		return body, func() {}, err
+	}
+	in, err := a.arrive(c, &a.texts, documentBodyMost)
+	if err != nil {
+		return body, nil, err
+	}
+	if body, err = readDocument[T](in, c.Request.ContentLength); err != nil {
+		in.leave()
+		return body, nil, err
+	}
+	in.whole()
+	return body, in.leave, nil
+}
+
+func readDocument[T any](from io.Reader, length int64) (body T, err error) {
+	if length == 0 {
+		return body, apierr.Invalid(bodyPath, codeRequired, "a JSON body is required")
+	}
+	var buf bytes.Buffer
+	if length > 0 {
+		buf.Grow(int(length) + bytes.MinRead)
+	}
+	if _, err = buf.ReadFrom(from); err != nil {
+		var coded *apierr.Error
+		if errors.As(err, &coded) {
+			return body, err
+		}
+		return body, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+	}
+	found := &problems{}
+	if !decodeStrict(buf.Bytes(), &body, found) || found.has(bodyPath) {
+		return body, found.err()
+	}
+	if b, ok := any(&body).(checked); ok {
+		b.check(found)
+	}
+	return body, found.err()
+}

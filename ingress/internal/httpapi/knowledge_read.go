@@ -1,0 +1,216 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+const (
+	documentPagesMost = 1_000_000   // that a query can name
+	chunksMost        = 100_000_000 // the same
+)
+
+// documentAsked is what of a document a query asks for: at most one of these.
+type documentAsked struct {
+	content     bool
+	page, chunk *int
+}
+
+// documentPage is what stands on a page of a document.
+type documentPage struct {
+	DocumentID string           `json:"documentId"`
+	Name       string           `json:"name"`
+	Page       int              `json:"page"`
+	Pages      *int             `json:"pages"`
+	Text       string           `json:"text"`
+	Passages   []domain.Passage `json:"passages"`
+}
+
+// documentPassages are passages that follow each other.
+type documentPassages struct {
+	DocumentID string           `json:"documentId"`
+	Name       string           `json:"name"`
+	Passages   []domain.Passage `json:"passages"`
+}
+
+func askedOf(c *gin.Context, found *problems) (asked documentAsked) {
+	if content, given := single(c, "content", found); given {
+		if content != "1" && content != "true" {
+			found.add("content", codeInvalidValue, "must be 1 or true; without it the answer is the document as the service knows it")
+		}
+		asked.content = true
+	}
+	asked.page = numbered(c, found, "page", 1, documentPagesMost)
+	asked.chunk = numbered(c, found, "chunk", 0, chunksMost)
+	if asked.page != nil && asked.content {
+		found.add("page", codeConflict, "cannot come with content: name one part of the document")
+	}
+	if asked.chunk != nil && (asked.content || asked.page != nil) {
+		found.add("chunk", codeConflict, "cannot come with content or page: name one part of the document")
+	}
+	return asked
+}
+
+// numbered reads a parameter that is a whole number; nil when it is not given.
+func numbered(c *gin.Context, found *problems, name string, least, most int) *int {
+	text, given := single(c, name, found)
+	if !given {
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
+		found.add(name, codeInvalidValue, "must be a whole number from %d to %d", least, most)
+	}
+	return &n
+}
+
+// readDocument gives a document, its content, or what stands at a place in it.
+func (a *api) readDocument(c *gin.Context, found *problems) {
+	asked := askedOf(c, found)
+	documentID, err := requiredID(c, id.Document)
+	missing := found.take(err)
+	if err = found.err(); err == nil { // what is wrong with the question, before whether there is what it asks for
+		err = missing
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	switch {
+	case asked.content:
+		a.sendDocument(c, documentID)
+	case asked.page != nil:
+		a.showPage(c, documentID, *asked.page)
+	case asked.chunk != nil:
+		a.showChunk(c, documentID, *asked.chunk)
+	default:
+		doc, err := a.Store.DocumentByID(c.Request.Context(), caller(c).OrganizationID, documentID)
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		writeJSON(c, http.StatusOK, shownDocument(doc))
+	}
+}
+
+// headKnowledge is HEAD /api/knowledge?id=&content=1: what reading the content would answer.
+func (a *api) headKnowledge(c *gin.Context) {
+	found := &problems{}
+	if _, given := query(c)["content"]; !given {
+		found.add("content", codeRequired, "is required: HEAD asks for the content of a document")
+	}
+	alone(c, found, "id", documentParams)
+	a.readDocument(c, found)
+}
+
+// sendDocument answers with the original, as it was sent or fetched.
+func (a *api) sendDocument(c *gin.Context, documentID string) {
+	place, err := a.downloads.enter(caller(c), http.NewResponseController(c.Writer))
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer a.downloads.leave(place)
+	doc, content, err := a.Store.OpenDocument(c.Request.Context(), caller(c).OrganizationID, documentID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer func() { _ = content.Close() }() // nothing was written to it
+	file := domain.File{ID: doc.ID, Name: doc.Name, MIMEType: doc.MIMEType, Bytes: doc.Bytes}
+	if doc.SHA256 != nil {
+		file.SHA256 = *doc.SHA256
+	}
+	sendFile(c, file, documentCaching, content, place, a.permit(c))
+}
+
+// showPage gives the text of a page. Of a document that is not ready, or has no such page, there is none.
+func (a *api) showPage(c *gin.Context, documentID string, page int) {
+	doc, err := a.readyDocument(c, documentID)
+	if err == nil && (doc.Pages == nil || page > *doc.Pages) {
+		err = noDocument()
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	passages, err := a.Store.DocumentPassages(c.Request.Context(), caller(c).OrganizationID, documentID, page)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, documentPage{
+		DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Text: textOf(passages), Passages: shownPassages(passages),
+	})
+}
+
+// showChunk gives a passage, and those before and behind it.
+func (a *api) showChunk(c *gin.Context, documentID string, chunk int) {
+	doc, err := a.readyDocument(c, documentID)
+	if err == nil && chunk >= doc.Chunks {
+		err = noDocument()
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	passages, err := a.Store.DocumentPassagesAround(c.Request.Context(), caller(c).OrganizationID, documentID, chunk, 1)
+	if err == nil && len(passages) == 0 { // it was replaced meanwhile
+		err = noDocument()
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, documentPassages{DocumentID: doc.ID, Name: doc.Name, Passages: shownPassages(passages)})
+}
+
+// readyDocument gives a document that was read.
+func (a *api) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
+	doc, err := a.Store.DocumentByID(c.Request.Context(), caller(c).OrganizationID, documentID)
+	if err == nil && doc.Status != domain.DocumentReady {
+		err = noDocument()
+	}
+	return doc, err
+}
+
+func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
+
+// textOf is the text that passages were cut out of, each at its place. What stood between them is white space.
+func textOf(passages []domain.Passage) string {
+	var out strings.Builder
+	at := 0 // characters written
+	for _, p := range passages {
+		text := p.Text
+		for ; at < p.StartIndex && at > 0; at++ {
+			out.WriteByte('\n')
+		}
+		for ; at > p.StartIndex && text != ""; at-- { // it overlaps with those before
+			_, size := utf8.DecodeRuneInString(text)
+			text = text[size:]
+		}
+		out.WriteString(text)
+		at = p.EndIndex
+	}
+	return out.String()
+}
+
+// shownPassages are passages as callers see them: lists are never null.
+func shownPassages(passages []domain.Passage) []domain.Passage {
+	out := make([]domain.Passage, len(passages))
+	for i, p := range passages {
+		if p.Headings == nil {
+			p.Headings = []string{}
+		}
+		out[i] = p
+	}
+	return out
+}

@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+const (
+	soughtMost        = 1_000 // characters of what is searched for
+	foundDefault      = 10
+	foundMost         = 50
+	searchedMost      = 100 // documents that a search can name
+	searchTime        = 10 * time.Second
+	searchRetry       = 2 * time.Second
+	searchUnavailable = "documents cannot be searched right now"
+)
+
+// SearchCaller has a worker answer a search, over the bus.
+type SearchCaller interface {
+	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
+}
+
+// ClaimSigner signs claims together with the body that they go with.
+type ClaimSigner interface {
+	Sign(claims, body []byte) string
+}
+
+// foundList is what a search found, in the shape of lists: there is no next page.
+type foundList struct {
+	list[domain.Found]
+	Without []string `json:"without,omitempty"`
+}
+
+// search is GET /api/knowledge?query=: what of the organization's documents is like it.
+func (a *api) search(c *gin.Context, found *problems) {
+	request := searchAsked(c, found)
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	reply, err := a.sought(c.Request.Context(), caller(c).OrganizationID, request)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	shown := foundList{list: list[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
+	for _, f := range reply.Found {
+		if f.Headings == nil {
+			f.Headings = []string{}
+		}
+		if f.MatchedBy == nil {
+			f.MatchedBy = []string{}
+		}
+		shown.Data = append(shown.Data, f)
+	}
+	writeJSON(c, http.StatusOK, shown)
+}
+
+// searchAsked reads what is searched for, and in which documents.
+func searchAsked(c *gin.Context, found *problems) contract.SearchRequest {
+	r := contract.SearchRequest{Limit: foundDefault}
+	var given bool
+	if r.Query, given = single(c, "query", found); given {
+		found.text("query", r.Query, 1, soughtMost)
+		if strings.TrimSpace(r.Query) == "" {
+			found.add("query", codeTooShort, "must not be empty")
+		}
+	}
+	if text, limited := single(c, "limit", found); limited {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > foundMost || strconv.Itoa(n) != text {
+			found.add("limit", codeInvalidValue, "must be a whole number from 1 to %d", foundMost)
+		}
+		r.Limit = n
+	}
+	r.DocumentIDs = searchedDocuments(query(c)["documentId"], found)
+	r.Metadata = searchedMetadata(query(c)["metadata"], found)
+	return r
+}
+
+func searchedDocuments(ids []string, found *problems) []string {
+	seen := map[string]bool{}
+	for i, documentID := range ids[:min(len(ids), searchedMost)] {
+		switch at := element("documentId", i); {
+		case !id.Valid(id.Document, documentID):
+			found.add(at, codeInvalidValue, "must be a document's id")
+		case seen[documentID]:
+			found.add(at, codeDuplicate, "is given twice")
+		}
+		seen[documentID] = true
+	}
+	found.count("documentId", len(ids), searchedMost)
+	return ids
+}
+
+func searchedMetadata(pairs []string, found *problems) map[string]string {
+	out := map[string]string{}
+	for i, pair := range pairs[:min(len(pairs), metadataMost)] {
+		name, value, cut := strings.Cut(pair, ":")
+		at := element("metadata", i)
+		if _, known := out[name]; known {
+			found.add(at, codeDuplicate, "names what another names: a document has one value of each name")
+		}
+		if !cut || !metadataName.MatchString(name) {
+			found.add(at, codeInvalidValue, "must be a name, a colon and a value; names have 1 to 64 letters, digits, dots, underscores and hyphens")
+			continue
+		}
+		found.text(at, value, 0, metadataValueMost)
+		out[name] = value
+	}
+	found.count("metadata", len(pairs), metadataMost)
+	return out
+}
+
+// sought has a worker search. Whose documents they are is signed: what a request names counts for nothing.
+func (a *api) sought(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
+	deadline := time.Now().Add(searchTime)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	body, err := json.Marshal(request)
+	if err != nil {
+		return reply, fmt.Errorf("writing search: %w", err)
+	}
+	claims, err := json.Marshal(contract.SearchClaims{OrganizationID: org, Kind: contract.KindSearch, Expires: deadline.UTC()})
+	if err != nil {
+		return reply, fmt.Errorf("writing claims: %w", err)
+	}
+	answer, err := a.Searches.Call(ctx, contract.KindSearch, a.Signer.Sign(claims, body), body, deadline)
+	if err != nil {
+		return reply, cannotSearch(err)
+	}
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return reply, fmt.Errorf("reading answer of search: %w", err)
+	}
+	if reply.Unavailable {
+		return reply, cannotSearch(errors.New("the worker cannot search"))
+	}
+	return reply, nil
+}
+
+func cannotSearch(cause error) error {
+	what := searchUnavailable
+	if errors.Is(cause, bus.ErrNoToolWorker) {
+		what += ": no worker takes searches"
+	}
+	e := apierr.Wrap(apierr.Unavailable, cause, "%s", what)
+	e.RetryAfter = searchRetry
+	return e
+}

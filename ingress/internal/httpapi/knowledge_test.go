@@ -1,0 +1,398 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+func TestDocumentsAsJSON(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	for body, want := range map[string][2]string{ // name and type, or what is wrong
+		`{"name":"a.md","content":"# ä\u2028\n\ttext"}`:                             {"a.md", "text/markdown"},
+		`{"name":"dir/b","content":"b","mimeType":"text/HTML; charset=utf-8; x=y"}`: {"b", "text/html; charset=utf-8"},
+		`{"name":"c","content":"c","metadata":{}}`:                                  {"c", "text/plain; charset=utf-8"},
+		`{"name":"d.pdf","contentBase64":"JVBERi0xLjc=","mimeType":""}`:             {"d.pdf", "application/pdf"},
+		`{"name":"e","contentBase64":"` + "AAEC\\nAwQF" + `"}`:                      {"e", "application/octet-stream"},
+		`{"name":"..","content":"f"}`:                                               {"document", "text/plain; charset=utf-8"},
+		`{"url":"https://example.com/files/report%202.pdf?x=1"}`:                    {"report 2.pdf", "application/pdf"},
+		`{"url":"http://example.com"}`:                                              {"example.com", "application/octet-stream"},
+		`{"url":"https://example.com/a/","name":"n.html"}`:                          {"n.html", "text/html"},
+		`{}`:                                  {"content:required"},
+		`{"name":"a"}`:                        {"content:required"},
+		`{"content":"a"}`:                     {"name:required"},
+		`{"name":"","content":""}`:            {"name:too_short content:too_short"},
+		`{"name":"a","contentBase64":""}`:     {"contentBase64:too_short"},
+		`{"name":"a","contentBase64":"a"}`:    {"contentBase64:invalid_value"},
+		`{"name":"a","contentBase64":"_-8="}`: {"contentBase64:invalid_value"},
+		`{"name":"a","contentBase64":"QR=="}`: {"contentBase64:invalid_value"},
+		`{"name":"a","content":"a","contentBase64":"QQ==","url":"https://example.com/"}`: {"contentBase64:conflict url:conflict"},
+		`{"name":"a","content":"a\u0000b"}`:                                              {"content:invalid_value"},
+		`{"name":"a\u0000","content":1}`:                                                 {"name:invalid_value content:invalid_type"},
+		`{"name":"` + strings.Repeat("a", 256) + `","content":"a","mimeType":"x"}`:       {"name:too_long mimeType:invalid_value"},
+		`{"url":"ftp://example.com/"}`:                                                   {"url:invalid_value"},
+		`{"url":"https://a:b@example.com/"}`:                                             {"url:invalid_value"},
+		`{"url":null}`:                                                                   {"url:invalid_type"},
+		`{"url":"https://example.com/` + strings.Repeat("a", 2048) + `"}`:                {"url:too_long"},
+		`{"name":"a","content":"a","size":1,"Name":"b","metadata":{"a":1}}`:              {"size:unknown_field Name:unknown_field metadata.a:invalid_type"},
+		`{"name":"a","content":"a","status":"ready","id":"doc_x"}`:                       {"status:unknown_field id:unknown_field"},
+	} {
+		got := a.from("POST", "/api/knowledge", body, h.key)
+		if want[1] == "" {
+			got.want(t, body, 400, "invalid_request "+want[0])
+			continue
+		}
+		got.want(t, body, 202, "")
+		if got.text(t, "name") != want[0] || got.text(t, "mimeType") != want[1] || a.bells.rung(got.text(t, "id")) != 1 {
+			t.Errorf("%s gives %s", body, got.body)
+		}
+	}
+	text := a.ok("POST", "/api/knowledge", `{"name":"t","content":"\"\\ \u00e4\ud83d\ude00\r\n"}`, h.key).text(t, "id")
+	if back := a.ok("GET", "/api/knowledge?content=1&id="+text, "", h.key); string(back.body) != "\"\\ ä😀\r\n" {
+		t.Errorf("%q", back.body)
+	}
+	again := a.ok("POST", "/api/knowledge", `{"url":"http://example.com"}`, h.key).text(t, "id")
+	if n := a.bells.rung(again); n > 2 || a.from("GET", "/api/knowledge?content=1&id="+again, "", h.key).status != 404 {
+		t.Errorf("an address that is not fetched yet: rung %d times", n)
+	}
+	a.from("POST", "/api/knowledge?id="+text, `{"name":"a","content":"a"}`, h.key).want(t, "without the action", 400, "invalid_request action:required")
+	a.from("POST", "/api/knowledge?action=read&id="+text, `{}`, h.key).want(t, "another action", 400, "invalid_request action:invalid_value")
+}
+
+func TestLargeDocumentsAsJSON(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	content := numbers(documentMost + 1)
+	body := func(n int) string {
+		return `{"name":"a.bin","contentBase64":"` + base64.StdEncoding.EncodeToString(content[:n]) + `"}`
+	}
+	a.from("POST", "/api/knowledge", body(documentMost+1), h.key).want(t, "one byte more", 413, "payload_too_large contentBase64:too_long")
+	a.from("POST", "/api/knowledge", `{"name":"a","content":"`+string(content)+`"}`, h.key).want(t, "as text", 413, "payload_too_large content:too_long")
+	a.from("POST", "/api/knowledge", body(10)+strings.Repeat(" ", documentBodyMost), h.key).want(t, "more than is read", 413, "payload_too_large")
+	if a.contents(h.org) != 0 || len(a.api.texts.open) != 0 {
+		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.texts.open))
+	}
+	got := a.from("POST", "/api/knowledge", body(documentMost), h.key).want(t, "as large as may be", 202, "")
+	if back := a.ok("GET", "/api/knowledge?content=1&id="+got.text(t, "id"), "", h.key); !bytes.Equal(back.body, content[:documentMost]) {
+		t.Errorf("%d bytes come back", len(back.body))
+	}
+	escaped := `{"name":"a","content":"` + strings.Repeat(`\u00e4`, 100_000) + `"}`
+	id := a.ok("PUT", "/api/knowledge?id="+got.text(t, "id"), escaped, h.key).text(t, "id")
+	if back := a.ok("GET", "/api/knowledge?content=1&id="+id, "", h.key); string(back.body) != strings.Repeat("ä", 100_000) {
+		t.Errorf("%d bytes come back", len(back.body))
+	}
+	place := placeOf(t, &a.api.texts, nil, callerOf(t, a, h))
+	a.from("POST", "/api/knowledge", escaped, h.key).want(t, "beside another", 429, "rate_limited")
+	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "beside another", 429, "rate_limited")
+	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small"}`, h.key)
+	a.api.texts.leave(place)
+}
+
+// callerOf is who acts with the house's key.
+func callerOf(t *testing.T, a *arena, h *house) domain.Caller {
+	t.Helper()
+	name, value, _ := strings.Cut(h.key, ": ")
+	req := request("GET", "/api/knowledge", "", "").WithContext(t.Context())
+	req.Header = http.Header{name: {value}}
+	ident, err := a.api.Auth.Resolve(req, 0)
+	must(t, err)
+	return ident.Caller
+}
+
+func TestDocumentsChange(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	documentID := a.document(h)
+	target := "/api/knowledge?id=" + documentID
+	put := func(body string) answer { t.Helper(); return a.from("PUT", target, body, h.key) }
+	before := a.ok("GET", target, "", h.key)
+	same := put(string(before.body)).want(t, "as it was read", 200, "")
+	if same.text(t, "status") != "ready" || same.text(t, "name") != before.text(t, "name") || same.text(t, "metadata.team") != "home" {
+		t.Errorf("it became %s", same.body)
+	}
+	named := put(`{"name":"x/new.md"}`).want(t, "a name", 200, "")
+	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
+	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "ready" || a.bells.rung(documentID) != 1 {
+		t.Errorf("%s, then %s", named.body, told.body)
+	}
+	put(`{}`).want(t, "nothing", 200, "")
+
+	fresh := put(`{"content":"another content"}`).want(t, "a content", 202, "")
+	if fresh.text(t, "status") != "queued" || fresh.text(t, "name") != "new.md" || fresh.text(t, "metadata.a") != "b" || fresh.json(t, "chunks") != 0.0 || fresh.text(t, "id") != documentID ||
+		fresh.text(t, "mimeType") != "text/markdown" || a.bells.rung(documentID) != 2 || a.contents(h.org) != 1 {
+		t.Errorf("%s, %d contents, rung %d times", fresh.body, a.contents(h.org), a.bells.rung(documentID))
+	}
+	if back := a.ok("GET", target+"&content=1", "", h.key); string(back.body) != "another content" {
+		t.Errorf("%s", back.body)
+	}
+	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what is not read", 404, "not_found")
+	formed := a.form("PUT", target, []filePart{{name: "file", file: "formed.csv", content: "a,b"}}, h.key).want(t, "a form", 202, "")
+	if formed.text(t, "name") != "formed.csv" || formed.text(t, "mimeType") != "text/csv" || formed.text(t, "metadata.a") != "b" {
+		t.Errorf("%s", formed.body)
+	}
+	formed = a.form("PUT", target, []filePart{{name: "file", file: "f", content: "c,d"}, {name: "metadata", content: "{}"}}, h.key)
+	if formed.status != 202 || formed.json(t, "metadata.a") != nil {
+		t.Errorf("%s", formed.body)
+	}
+	fetched := put(`{"url":"https://example.com/x.html"}`).want(t, "an address", 202, "")
+	if fetched.text(t, "url") != "https://example.com/x.html" || fetched.json(t, "sha256") != nil || a.contents(h.org) != 0 {
+		t.Errorf("%s, %d contents", fetched.body, a.contents(h.org))
+	}
+	put(`{"url":"https://example.com/x.html","name":"y"}`).want(t, "the same address", 200, "")
+	put(`{"url":null,"name":"y"}`).want(t, "no address", 200, "")
+
+	other := a.ok("POST", "/api/knowledge", `{"name":"o","content":"taken"}`, h.key).text(t, "id")
+	taken := put(`{"content":"taken"}`).want(t, "another's content", 409, "document_exists")
+	if !strings.Contains(taken.text(t, "detail"), other) || a.contents(h.org) != 1 {
+		t.Errorf("%s, %d contents", taken.body, a.contents(h.org))
+	}
+	for body, problems := range map[string]string{
+		`{"name":""}`:                        "name:too_short",
+		`{"id":"doc_x"}`:                     "id:invalid_value",
+		`{"content":"a","url":"https://a/"}`: "url:conflict",
+		`{"createdBy":"me","pages":"x","metadata":{"":""}}`: "createdBy:unknown_field pages:invalid_type metadata:invalid_value",
+	} {
+		put(body).want(t, body, 400, "invalid_request "+problems)
+	}
+	a.form("PUT", target, []filePart{{name: "file", content: "a"}, {name: "file", content: "b"}}, h.key).want(t, "two files", 400, "invalid_request file:too_long")
+	a.form("PUT", target, []filePart{{name: "file", content: ""}}, h.key).want(t, "an empty file", 400, "invalid_request file:too_short")
+	a.form("PUT", "/api/knowledge?id="+id.New(id.Document), []filePart{{name: "file", content: "kept nowhere"}}, h.key).want(t, "of none", 404, "not_found")
+	a.from("PUT", "/api/knowledge", `{"name":"a"}`, h.key).want(t, "without an id", 400, "invalid_request id:required")
+	if a.contents(h.org) != 1 {
+		t.Errorf("%d contents", a.contents(h.org))
+	}
+}
+
+func TestDocumentsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	documentID := a.document(h)
+	again := func(rung int) answer {
+		t.Helper()
+		got := a.from("POST", "/api/knowledge?action=retry&id="+documentID, "", h.key).want(t, "again", 202, "")
+		if got.text(t, "status") != "queued" || a.bells.rung(documentID) != rung {
+			t.Errorf("%s, rung %d times, want %d", got.body, a.bells.rung(documentID), rung)
+		}
+		return got
+	}
+	again(2)
+	again(2) // it waits already
+	a.exec(`UPDATE documents SET status = 'failed', error_code = 'unreadable', error_message = 'It cannot be read.' WHERE id = $1`, documentID)
+	if got := a.ok("GET", "/api/knowledge?id="+documentID, "", h.memberKey, h.header); got.text(t, "error.code") != "unreadable" || got.text(t, "error.message") != "It cannot be read." {
+		t.Errorf("%s", got.body)
+	}
+	if got := again(3); got.json(t, "error") != nil {
+		t.Errorf("%s", got.body)
+	}
+	a.from("POST", "/api/knowledge?action=retry", "", h.key).want(t, "without an id", 400, "invalid_request id:required")
+}
+
+func TestListOfDocuments(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	if got := a.ok("GET", "/api/knowledge", "", h.key); string(got.body) != `{"data":[],"hasMore":false,"nextCursor":null}` {
+		t.Errorf("none: %s", got.body)
+	}
+	var ids []string
+	for n := range 5 {
+		ids = append(ids, a.ok("POST", "/api/knowledge", fmt.Sprintf(`{"name":"Doc 10%% %d_%d","content":"%d"}`, n%2, n, n), h.key).text(t, "id"))
+	}
+	slices.Reverse(ids)
+	a.exec(`UPDATE documents SET status = 'failed', error_code = 'c', error_message = 'm' WHERE id = $1`, ids[2])
+	listed := func(query string) (seen []string) {
+		t.Helper()
+		for cursor := ""; ; {
+			got := a.ok("GET", "/api/knowledge?limit=2"+query+cursor, "", h.memberKey, h.header)
+			list, _ := got.json(t, "data").([]any)
+			for _, entry := range list {
+				doc, _ := entry.(map[string]any)
+				documentID, _ := doc["id"].(string)
+				seen = append(seen, documentID)
+			}
+			if got.json(t, "hasMore") == false {
+				return seen
+			}
+			cursor = "&cursor=" + url.QueryEscape(got.text(t, "nextCursor"))
+		}
+	}
+	for query, want := range map[string][]string{
+		"": ids, "&q=dOC": ids, "&q=1_": {ids[1], ids[3]}, "&q=10%25": ids, "&q=%25%25": nil, "&q=nothing": nil, "&q=": ids,
+		"&status=failed": {ids[2]}, "&status=queued&q=0_": {ids[0], ids[4]}, "&status=ready": nil,
+	} {
+		if seen := listed(query); !slices.Equal(seen, want) {
+			t.Errorf("%s: %v, want %v", query, seen, want)
+		}
+	}
+}
+
+// Each question has its own parameters; another's beside it are refused.
+func TestQuestionsAboutDocuments(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	at := "id=" + a.document(h)
+	for query, problems := range map[string]string{
+		"limit=0": "limit:invalid_value", "limit=101&cursor=x&status=open&q=" + strings.Repeat("a", 121): "limit:invalid_value cursor:invalid_value q:too_long status:invalid_value",
+		"status=": "status:invalid_value", "status=ready&status=failed": "status:duplicate", "q=a&q=b": "q:duplicate", "cursor=" + base64.RawURLEncoding.EncodeToString([]byte("doc_x")): "cursor:invalid_value",
+		"page=1": "id:required", "content=1&chunk=0": "id:required", "documentId=" + id.New(id.Document): "query:required", "metadata=a:b&page=1": "id:required query:required",
+		at + "&limit=5": "limit:conflict", at + "&query=a": "id:conflict", at + "&q=a&status=ready&cursor=a&documentId=x&metadata=y": "documentId:conflict metadata:conflict q:conflict status:conflict cursor:conflict",
+		at + "&page=1&chunk=1": "chunk:conflict", at + "&page=1&content=1": "page:conflict", at + "&chunk=1&content=1": "chunk:conflict",
+		at + "&page=0": "page:invalid_value", at + "&page=-1": "page:invalid_value", at + "&page=01": "page:invalid_value", at + "&page=x": "page:invalid_value", at + "&page=": "page:invalid_value",
+		at + "&page=9999999": "page:invalid_value", at + "&chunk=-1": "chunk:invalid_value", at + "&chunk=1.0": "chunk:invalid_value", at + "&chunk=99999999999999999999": "chunk:invalid_value",
+		at + "&content=0": "content:invalid_value", at + "&content=": "content:invalid_value", at + "&content=1&content=1": "content:duplicate", at + "&page=1&page=2": "page:duplicate", at + "&" + at: "id:duplicate",
+		"query=": "query:too_short", "query=%20%0a": "query:too_short", "query=" + strings.Repeat("a", 1001): "query:too_long", "query=a&query=b": "query:duplicate",
+		"query=a&limit=51": "limit:invalid_value", "query=a&limit=0": "limit:invalid_value", "query=a&q=b&status=ready&page=1": "page:conflict q:conflict status:conflict",
+		"query=a&documentId=x&documentId=" + strings.TrimPrefix(at, "id=") + "&documentId=" + strings.TrimPrefix(at, "id="): "documentId[0]:invalid_value documentId[2]:duplicate",
+		"query=a&metadata=a&metadata=b:c&metadata=b:d&metadata=:e&metadata=f:" + strings.Repeat("x", 257):                   "metadata[0]:invalid_value metadata[2]:duplicate metadata[3]:invalid_value metadata[4]:too_long",
+		"query=a" + strings.Repeat("&documentId="+id.New(id.Document), 101):                                                 "documentId[1]:duplicate",
+	} {
+		got := a.from("GET", "/api/knowledge?"+query, "", h.key)
+		if seen := got.problems(t); got.status != 400 || seen != "invalid_request "+problems && !strings.HasPrefix(seen, "invalid_request documentId[1]:duplicate ") {
+			t.Errorf("%.200s: %d %s, want %s", query, got.status, seen, problems)
+		}
+	}
+	many, more := "query=a", "query=a"
+	for n := range 101 {
+		many += "&documentId=" + id.New(id.Document)
+		more += fmt.Sprint("&metadata=k", n, ":v")
+	}
+	a.from("GET", "/api/knowledge?"+many, "", h.key).want(t, "101 documents", 400, "invalid_request documentId:too_long")
+	a.from("GET", "/api/knowledge?"+more, "", h.key).want(t, "101 names", 400, "invalid_request metadata:too_long")
+	for query, problems := range map[string]string{"": "content:required id:required", at: "content:required", at + "&content=1&page=1": "page:conflict", at + "&content=2": "content:invalid_value"} {
+		if got := a.from("HEAD", "/api/knowledge?"+query, "", h.key); got.status != 400 || got.problems(t) != "invalid_request "+problems {
+			t.Errorf("HEAD %s: %d %s", query, got.status, got.problems(t))
+		}
+	}
+	if got := a.from("PATCH", "/api/knowledge?"+at, "{}", h.key).want(t, "another method", 405, "method_not_allowed"); got.header.Get("Allow") == "" {
+		t.Errorf("%v", got.header)
+	}
+}
+
+func TestPlacesInDocuments(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.pdf","content":"x"}`, h.key).text(t, "id")
+	target := "/api/knowledge?id=" + documentID
+	for _, query := range []string{"&page=1", "&chunk=0"} {
+		a.from("GET", target+query, "", h.key).want(t, "while it waits", 404, "not_found")
+	}
+	a.reads(documentID, 3, "Größe und Maß", "second", "third", "fourth")
+	a.exec(`UPDATE document_chunks SET page = 2, start_at = 0, end_at = 6, headings = '{A,B}', box = '{1,2,3.5,4}' WHERE document_id = $1 AND n = 3`, documentID)
+	page := a.ok("GET", target+"&page=1", "", h.memberKey, h.header)
+	if page.text(t, "text") != "Größe und Maß\n\nsecond\n\nthird" || page.json(t, "page") != 1.0 || page.json(t, "pages") != 3.0 || page.text(t, "name") != "a.pdf" || page.text(t, "documentId") != documentID {
+		t.Errorf("%s", page.body)
+	}
+	text := []rune(page.text(t, "text"))
+	for n := range 3 {
+		at := "passages." + strconv.Itoa(n)
+		from, _ := page.json(t, at+".startIndex").(float64)
+		to, _ := page.json(t, at+".endIndex").(float64)
+		if got := string(text[int(from):int(to)]); got != page.text(t, at+".text") || page.json(t, at+".chunk") != float64(n) {
+			t.Errorf("%s is %q in the page, %q by itself", at, got, page.text(t, at+".text"))
+		}
+	}
+	two := a.ok("GET", target+"&page=2", "", h.key)
+	if two.text(t, "text") != "fourth" || two.text(t, "passages.0.headings.1") != "B" || two.json(t, "passages.0.box.2") != 3.5 {
+		t.Errorf("%s", two.body)
+	}
+	if empty := a.ok("GET", target+"&page=3", "", h.key); empty.text(t, "text") != "" || fmt.Sprint(empty.json(t, "passages")) != "[]" {
+		t.Errorf("%s", empty.body)
+	}
+	for chunk, want := range map[int]string{0: "[0 1]", 1: "[0 1 2]", 3: "[2 3]"} {
+		got := a.ok("GET", target+"&chunk="+strconv.Itoa(chunk), "", h.key)
+		list, _ := got.json(t, "passages").([]any)
+		var seen []any
+		for _, p := range list {
+			passage, _ := p.(map[string]any)
+			seen = append(seen, passage["chunk"])
+		}
+		if fmt.Sprint(seen) != want || got.text(t, "name") != "a.pdf" {
+			t.Errorf("around %d: %s", chunk, got.body)
+		}
+	}
+	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document), "", h.key).shown()
+	for _, query := range []string{"&page=4", "&chunk=4"} {
+		if got := a.from("GET", target+query, "", h.key); got.shown() != missing {
+			t.Errorf("%s: %s", query, got.shown())
+		}
+	}
+	a.exec(`UPDATE documents SET pages = NULL WHERE id = $1`, documentID)
+	if got := a.from("GET", target+"&page=1", "", h.key); got.shown() != missing {
+		t.Errorf("a page of what has none: %s", got.shown())
+	}
+}
+
+func TestTextOfPassages(t *testing.T) {
+	t.Parallel()
+	p := func(start int, text string) domain.Passage {
+		return domain.Passage{Text: text, StartIndex: start, EndIndex: start + len([]rune(text))}
+	}
+	for want, passages := range map[string][]domain.Passage{
+		"":           nil,
+		"ä\nb":       {p(0, "ä"), p(2, "b")},
+		"a":          {p(3, "a")},
+		"abcd":       {p(0, "abc"), p(1, "bcd")},
+		"xyz":        {p(0, "xyz"), p(0, "xyz"), p(1, "y")},
+		"one\n\ntwo": {p(0, "one"), p(5, "two")},
+	} {
+		if got := textOf(passages); got != want {
+			t.Errorf("%v: %q, want %q", passages, got, want)
+		}
+	}
+}
+
+func TestOriginalsOfDocuments(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	content := string(numbers(2<<20 + 100))
+	sent := a.form("POST", "/api/knowledge", []filePart{{name: "file", file: "größe.pdf", content: content}}, h.key)
+	target, etag := "/api/knowledge?content=1&id="+sent.text(t, "id"), `"`+sent.text(t, "sha256")+`"`
+	got := a.ok("GET", target, "", h.member.cookie, h.header)
+	for name, want := range map[string]string{
+		"Content-Type": "application/pdf", "Content-Disposition": `attachment; filename="gr__e.pdf"; filename*=UTF-8''gr%C3%B6%C3%9Fe.pdf`, "ETag": etag,
+		"Cache-Control": "private, no-cache, no-transform", "Content-Security-Policy": "sandbox; default-src 'none'", "Cross-Origin-Resource-Policy": "same-origin",
+		"Accept-Ranges": "bytes", "X-Content-Type-Options": "nosniff", "Vary": fileVaries, "Content-Length": strconv.Itoa(len(content)), "Last-Modified": "",
+	} {
+		if got.header.Get(name) != want {
+			t.Errorf("%s: %q, want %q", name, got.header.Get(name), want)
+		}
+	}
+	if string(got.body) != content {
+		t.Errorf("%d bytes", len(got.body))
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		part := a.from(method, target, "", h.key, "Range: bytes=1048570-1048580")
+		if part.status != 206 || part.header.Get("Content-Range") != "bytes 1048570-1048580/"+strconv.Itoa(len(content)) || method == "GET" && string(part.body) != content[1048570:1048581] {
+			t.Errorf("%s of a part: %d %v", method, part.status, part.header)
+		}
+		if known := a.from(method, target, "", h.key, "If-None-Match: "+etag); known.status != 304 || known.header.Get("Cache-Control") != "private, no-cache, no-transform" {
+			t.Errorf("%s of what is known: %d %v", method, known.status, known.header)
+		}
+		if beyond := a.from(method, target, "", h.key, "Range: bytes=99999999-"); beyond.status != 416 {
+			t.Errorf("%s beyond: %d", method, beyond.status)
+		}
+	}
+	if head := a.ok("HEAD", target, "", h.key); head.header.Get("Content-Length") != strconv.Itoa(len(content)) || len(head.body) > 0 {
+		t.Errorf("%v", head.header)
+	}
+	a.ok("PUT", "/api/knowledge?id="+sent.text(t, "id"), `{"content":"{\"a\": [1e400]}","mimeType":"application/json"}`, h.key)
+	if fresh := a.ok("GET", target, "", h.key, "If-None-Match: "+etag); fresh.status != 200 || string(fresh.body) != `{"a": [1e400]}` || fresh.header.Get("Content-Type") != contentJSON {
+		t.Errorf("after a replacement: %d %v %s", fresh.status, fresh.header, fresh.body)
+	}
+	a.ok("PUT", "/api/knowledge?id="+sent.text(t, "id"), `{"content":"<script>alert(1)</script>","mimeType":"text/html"}`, h.key)
+	if page := a.ok("GET", target, "", h.key); page.header.Get("Content-Type") != octetStream || !strings.HasPrefix(page.header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("a page: %v", page.header)
+	}
+	if open := len(a.api.downloads.open); open != 0 {
+		t.Errorf("%d places are kept", open)
+	}
+}

@@ -1,0 +1,285 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// documentsFullWait is when whoever has no room for another document may try again: only deleting some makes room.
+const documentsFullWait = time.Minute
+
+const dropTime = 5 * time.Second
+
+// Doorbells rings for what waits to be done by workers.
+type Doorbells interface{ Ring(jobs ...domain.Job) }
+
+// addDocuments is POST /api/knowledge: documents to be read, from a form or from JSON.
+func (a *api) addDocuments(c *gin.Context) {
+	if _, given := query(c)["id"]; given { // somebody forgot the action
+		fail(c, apierr.Invalid("action", codeRequired, "a query with id needs an action, such as retry"))
+		return
+	}
+	docs, leave, err := a.documentsSent(c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer leave()
+	for i := range docs {
+		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), caller(c).Principal()
+	}
+	queued, err := a.Store.AddDocuments(c.Request.Context(), caller(c).OrganizationID, docs, a.Documents)
+	if err != nil {
+		fail(c, refusedDocument(err))
+		return
+	}
+	a.ring(c, queued...)
+	if len(queued) == 1 {
+		writeJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
+		return
+	}
+	shown := make([]domain.Document, len(queued))
+	for i, q := range queued {
+		shown[i] = shownDocument(q.Document)
+	}
+	writeJSON(c, http.StatusAccepted, struct {
+		Data []domain.Document `json:"data"`
+	}{shown})
+}
+
+// documentsSent reads the documents of a request. leave must be called when they are stored.
+func (a *api) documentsSent(c *gin.Context) (docs []store.NewDocument, leave func(), err error) {
+	if isForm(c.Request.Header) {
+		form, leave, err := a.readDocumentForm(c, formFilesMost)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range form.files {
+			form.files[i].Metadata = form.metadata
+		}
+		return form.files, leave, nil
+	}
+	body, leave, err := bindDocument[newDocumentBody](a, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc := body.newDocument(body.URL.Value)
+	if doc.Content, err = a.keepContent(c, &body.documentFields); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return []store.NewDocument{doc}, leave, nil
+}
+
+// readDocumentForm takes a form with up to most files, whose contents are kept as they come.
+func (a *api) readDocumentForm(c *gin.Context, most int) (form *documentForm, leave func(), err error) {
+	if c.Request.ContentLength == 0 {
+		return nil, nil, apierr.Invalid(bodyPath, codeRequired, "a form is required")
+	}
+	in, err := a.arrive(c, &a.uploads, formMost)
+	if err != nil {
+		return nil, nil, err
+	}
+	form, err = newDocumentForm(in, c.GetHeader("Content-Type"), most, a.keeper(c))
+	if err == nil {
+		err = form.read()
+	}
+	if err != nil {
+		in.leave()
+		a.dropUploads(c, form)
+		return nil, nil, err
+	}
+	in.whole()
+	return form, in.leave, nil
+}
+
+// dropUploads removes the contents of a form that was not taken. What it leaves, the sweeper removes.
+func (a *api) dropUploads(c *gin.Context, form *documentForm) {
+	if form == nil || len(form.files) == 0 {
+		return
+	}
+	uploads := make([]store.Upload, len(form.files))
+	for i, doc := range form.files {
+		uploads[i] = *doc.Content
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTime)
+	defer cancel()
+	if err := a.Store.DropUploads(ctx, caller(c).OrganizationID, uploads); err != nil {
+		a.Log.Warn().Err(err).Str("org_id", caller(c).OrganizationID).Msg("cannot remove what a refused form has left; the sweeper will")
+	}
+}
+
+// keeper keeps contents of the caller's organization, for as long as the request lasts.
+func (a *api) keeper(c *gin.Context) func(io.Reader) (store.Upload, error) {
+	org, ctx := caller(c).OrganizationID, c.Request.Context()
+	return func(content io.Reader) (store.Upload, error) { return a.Store.Upload(ctx, org, content, documentMost) }
+}
+
+// keepContent keeps the content that a body holds; nil when it holds none.
+func (a *api) keepContent(c *gin.Context, f *documentFields) (*store.Upload, error) {
+	from, name := f.content()
+	if from == nil {
+		return nil, nil //nolint:nilnil // there may be none
+	}
+	kept, err := a.keeper(c)(from)
+	if errors.Is(err, store.ErrTooLarge) {
+		return nil, documentTooLarge(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &kept, nil
+}
+
+// putDocument is PUT /api/knowledge?id=: another content, name or metadata. What is left out stays.
+func (a *api) putDocument(c *gin.Context) {
+	documentID, err := requiredID(c, id.Document)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	// Before the body comes: of what is not there nothing is kept.
+	known, err := a.Store.DocumentByID(c.Request.Context(), caller(c).OrganizationID, documentID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if isForm(c.Request.Header) {
+		a.putForm(c, known)
+		return
+	}
+	body, leave, err := bindDocument[documentChangeBody](a, c)
+	if err == nil && body.ID.Set && body.ID.Value != documentID {
+		leave()
+		err = apierr.Invalid("id", codeInvalidValue, "must be the id that the query names")
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer leave()
+	address := body.address()
+	if known.URL != nil && *known.URL == address.Value {
+		address = optional[string]{} // sent back as it was read
+	}
+	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
+		a.editDocument(c, known, &body.documentFields)
+		return
+	}
+	with := body.newDocument(address.Value)
+	if with.Content, err = a.keepContent(c, &body.documentFields); err != nil {
+		fail(c, err)
+		return
+	}
+	if !body.Name.Set && !address.Set {
+		with.Name = known.Name
+		with.MIMEType = typeAgain(&body.documentFields, known)
+	}
+	if !body.Metadata.Set {
+		with.Metadata = known.Metadata
+	}
+	a.replaceDocument(c, known.ID, with)
+}
+
+// typeAgain is the type of a new content whose name stays: what is said, what the name says, or what it is sent as.
+func typeAgain(f *documentFields, known domain.Document) string {
+	f.Name = optional[string]{Set: true, Value: known.Name}
+	return f.newDocument("").MIMEType
+}
+
+// putForm replaces a document by the one file of a form.
+func (a *api) putForm(c *gin.Context, known domain.Document) {
+	form, leave, err := a.readDocumentForm(c, 1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer leave()
+	with := form.files[0]
+	if with.Metadata = form.metadata; !form.told {
+		with.Metadata = known.Metadata
+	}
+	a.replaceDocument(c, known.ID, with)
+}
+
+func (a *api) editDocument(c *gin.Context, known domain.Document, f *documentFields) {
+	var name *string
+	var metadata *map[string]string
+	if f.Name.Set {
+		name = &f.Name.Value
+	}
+	if f.Metadata.Set {
+		metadata = &f.Metadata.Value
+	}
+	doc, err := a.Store.EditDocument(c.Request.Context(), caller(c).OrganizationID, known.ID, name, metadata)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, shownDocument(doc))
+}
+
+func (a *api) replaceDocument(c *gin.Context, documentID string, with store.NewDocument) {
+	with.CreatedBy = caller(c).Principal()
+	queued, err := a.Store.ReplaceDocument(c.Request.Context(), caller(c).OrganizationID, documentID, with, a.Documents)
+	if err != nil {
+		fail(c, refusedDocument(err))
+		return
+	}
+	a.ring(c, queued)
+	writeJSON(c, http.StatusAccepted, shownDocument(queued.Document))
+}
+
+// retryDocument is POST /api/knowledge?id=&action=retry: a document is read again, one that failed or one that is ready.
+func (a *api) retryDocument(c *gin.Context) {
+	documentID, err := requiredID(c, id.Document)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	queued, err := a.Store.RetryDocument(c.Request.Context(), caller(c).OrganizationID, documentID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	a.ring(c, queued)
+	writeJSON(c, http.StatusAccepted, shownDocument(queued.Document))
+}
+
+// ring tells workers of documents that wait. Without it they look by themselves.
+func (a *api) ring(c *gin.Context, queued ...store.QueuedDocument) {
+	jobs := make([]domain.Job, 0, len(queued))
+	for _, q := range queued {
+		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
+			job := *q.Job
+			job.Traceparent = traceparent(c)
+			jobs = append(jobs, job)
+		}
+	}
+	a.Bells.Ring(jobs...)
+}
+
+// refusedDocument turns what the store says of documents that it does not take into coded errors.
+func refusedDocument(err error) error {
+	var duplicate store.ErrDuplicateDocument
+	switch {
+	case errors.Is(err, store.ErrDocumentsFull):
+		full := apierr.Wrap(apierr.BudgetExceeded, err, "the organization has as many documents, or bytes of them, as it may have; delete some")
+		full.RetryAfter = documentsFullWait
+		return full
+	case errors.As(err, &duplicate):
+		return apierr.Wrap(apierr.DocumentExists, err, "the document %s has this content, or this address", duplicate.ID)
+	}
+	return err
+}

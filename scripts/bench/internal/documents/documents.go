@@ -1,0 +1,176 @@
+package documents
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"time"
+
+	"parley/scripts/bench/internal/parley"
+	"parley/scripts/bench/internal/report"
+	"parley/shared/testkit/pdf"
+)
+
+// ErrNoPoppler says that this machine cannot be measured.
+var ErrNoPoppler = errors.New("pdftotext is not installed")
+
+const (
+	readyTimeout = 10 * time.Minute
+	pollEvery    = 10 * time.Millisecond
+)
+
+// Config says what to measure.
+type Config struct {
+	Parley      *parley.Parley
+	DatabaseURL string
+	Pages       int // of a document
+	Rounds      int // documents, each side's in turn
+	Passages    int // to search among, at least
+	Searches    int // of each side
+	Progress    func(format string, args ...any)
+}
+
+type bench struct {
+	Config
+
+	poppler string
+	client  http.Client
+}
+
+// Run measures both.
+func Run(ctx context.Context, c Config) (*report.Documents, error) {
+	b := &bench{Config: c}
+	var err error
+	if b.poppler, err = exec.LookPath("pdftotext"); err != nil {
+		return nil, ErrNoPoppler
+	}
+	defer b.client.CloseIdleConnections()
+	out := &report.Documents{Pages: c.Pages, Rounds: c.Rounds, Searches: c.Searches}
+	if err := b.ingest(ctx, out); err != nil {
+		return nil, fmt.Errorf("measuring ingestion: %w", err)
+	}
+	if err := b.search(ctx, out); err != nil {
+		return nil, fmt.Errorf("measuring searches: %w", err)
+	}
+	out.Compare()
+	return out, nil
+}
+
+// ingest has documents read by pdftotext alone and by Parley in turn.
+func (b *bench) ingest(ctx context.Context, out *report.Documents) error {
+	for round := range b.Rounds + 1 { // the first warms up
+		content := document(uint64(round), b.Pages)
+		alone, err := b.pdftotext(ctx, content)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		got, err := b.ready(ctx, fmt.Sprintf("bench-%d.pdf", round), content)
+		if err != nil {
+			return err
+		}
+		took := time.Since(began)
+		if got.Pages != b.Pages {
+			return fmt.Errorf("the document has %d pages, not %d", got.Pages, b.Pages)
+		}
+		if round == 0 {
+			continue
+		}
+		perSecond := func(d time.Duration) float64 { return float64(b.Pages) / d.Seconds() }
+		out.Alone.Rounds = append(out.Alone.Rounds, perSecond(alone))
+		out.Ingested.Rounds = append(out.Ingested.Rounds, perSecond(took))
+		b.Progress("ingestion, round %d of %d: pdftotext %.0f pages/s, Parley %.0f", round, b.Rounds, perSecond(alone), perSecond(took))
+	}
+	return nil
+}
+
+// document is a PDF of so many pages, each with a heading and some 500 words.
+func document(seed uint64, pages int) []byte {
+	w := newWriter(seed)
+	all := make([]pdf.Page, pages)
+	for i := range all {
+		all[i] = pdf.Page{Heading: w.word() + " " + w.word(), Paragraphs: []string{w.paragraph(900), w.paragraph(900), w.paragraph(900)}}
+	}
+	return pdf.Write(all...)
+}
+
+// pdftotext gives the time that it takes alone for the same.
+func (b *bench) pdftotext(ctx context.Context, content []byte) (time.Duration, error) {
+	cmd := exec.CommandContext(ctx, b.poppler, "-", "-")
+	cmd.Stdin = bytes.NewReader(content)
+	began := time.Now()
+	if out, err := cmd.Output(); err != nil || len(out) == 0 {
+		return 0, fmt.Errorf("running pdftotext: %d bytes, %w", len(out), err)
+	}
+	return time.Since(began), nil
+}
+
+type state struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	Pages  int    `json:"pages"`
+	Chunks int    `json:"chunks"`
+	Error  any    `json:"error"`
+}
+
+// ready uploads a document and waits until it is.
+func (b *bench) ready(ctx context.Context, name string, content []byte) (state, error) {
+	var got state
+	request, err := b.Parley.Upload(name, content)
+	if err != nil {
+		return got, err
+	}
+	if err := b.ask(ctx, request, &got); err != nil {
+		return got, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for got.Status != "ready" {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return got, fmt.Errorf("%s is %s: %w", name, got.Status, context.Cause(ctx))
+		}
+		if err := b.ask(ctx, b.Parley.Document(got.ID), &got); err != nil {
+			return got, err
+		}
+		if got.Status == "failed" {
+			return got, fmt.Errorf("%s failed: %v", name, got.Error)
+		}
+	}
+	return got, nil
+}
+
+// ask sends a request and reads its answer.
+func (b *bench) ask(ctx context.Context, r parley.Request, into any) error {
+	req, err := http.NewRequestWithContext(ctx, r.Method, "http://"+b.Parley.Address()+r.Path, bytes.NewReader(r.Body))
+	if err != nil {
+		return fmt.Errorf("making request: %w", err)
+	}
+	for name, value := range r.Headers {
+		req.Header.Set(name, value)
+	}
+	res, err := b.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return fmt.Errorf("reading answer: %w", err)
+	}
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("answer %s: %s", res.Status, bytes.TrimSpace(raw))
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("reading answer: %w", err)
+	}
+	return nil
+}

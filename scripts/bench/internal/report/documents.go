@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Rates are pages a second, of each round and in the middle.
+type Rates struct {
+	Median float64   `json:"median"`
+	Rounds []float64 `json:"rounds"`
+}
+
+// SearchSide is how long searches take, in milliseconds.
+type SearchSide struct {
+	P50  float64         `json:"p50Ms"`
+	P99  float64         `json:"p99Ms"`
+	Max  float64         `json:"maxMs"`
+	Took []time.Duration `json:"-"`
+}
+
+// Documents is how fast documents are ingested, beside pdftotext alone on the same file, and searched, beside one query
+// of the same words over an index of PostgreSQL's own on the same passages.
+type Documents struct {
+	Pages    int   `json:"pages"` // of a document
+	Rounds   int   `json:"rounds"`
+	Alone    Rates `json:"pdftotext"`
+	Ingested Rates `json:"ingested"`
+
+	Passages int        `json:"passages"` // that are searched
+	Searches int        `json:"searches"`
+	Bare     SearchSide `json:"bare"`    // of passages with any of the words, ordered by ts_rank
+	BareAll  SearchSide `json:"bareAll"` // of those with all of the words
+	Ours     SearchSide `json:"search"`  // GET /api/knowledge?query=
+}
+
+// Compare takes the medians of the rounds.
+func (d *Documents) Compare() {
+	d.Alone.Median, d.Ingested.Median = middle(d.Alone.Rounds), middle(d.Ingested.Rounds)
+}
+
+func (d *Documents) goals() []Goal {
+	return []Goal{
+		{Clients: 1, Measure: "documents, pages/s / pdftotext alone", Value: ratio(d.Ingested.Median, d.Alone.Median), Limit: 0.6, AtLeast: true},
+		{Clients: 1, Measure: "search p99 / one indexed query", Value: ratio(d.Ours.P99, d.Bare.P99), Limit: 2},
+	}
+}
+
+func (d *Documents) write(b *strings.Builder) {
+	fmt.Fprintf(b, "a PDF of %d pages, from the upload to ready, beside pdftotext alone; medians of %d rounds, the sides in turn\n\n", d.Pages, d.Rounds)
+	grid{
+		{"side", "pages/s", "of pdftotext"},
+		{"pdftotext", fmt.Sprintf("%.0f", d.Alone.Median), "1.00"},
+		{Parley, fmt.Sprintf("%.0f", d.Ingested.Median), fmt.Sprintf("%.2f", ratio(d.Ingested.Median, d.Alone.Median))},
+	}.write(b)
+	fmt.Fprintf(b, "\n%d searches of 3 to 7 words among %d passages, over HTTP, beside a query on the same passages in the same database\n\n", d.Searches, d.Passages)
+	out := grid{{"side", "p50 ms", "p99 ms", "max ms"}}
+	for _, side := range []struct {
+		name string
+		s    SearchSide
+	}{{"one query, any word", d.Bare}, {"one query, all words", d.BareAll}, {Parley, d.Ours}} {
+		out = append(out, []string{side.name, fmt.Sprintf("%.1f", side.s.P50), fmt.Sprintf("%.1f", side.s.P99), fmt.Sprintf("%.1f", side.s.Max)})
+	}
+	out.write(b)
+}

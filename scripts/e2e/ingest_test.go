@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// ingestGateSQL keeps an ingest worker waiting at the points that its document's metadata names: while it claims, writes its first
+// passages, has told of its last ones, and says that the document is ready, or that it has failed.
+const ingestGateSQL = `
+CREATE FUNCTION e2e_documents() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  point text := NEW.metadata->>'point';
+BEGIN
+  IF point = 'claim' AND OLD.status = 'queued' AND NEW.status = 'processing'
+    OR point = 'progress' AND OLD.status = 'processing' AND NEW.status = 'processing' AND NEW.pages_done > OLD.pages_done
+    OR point = 'ready' AND NEW.status = 'ready' OR point = 'failed' AND NEW.status = 'failed' THEN
+    PERFORM e2e_gate(point);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER e2e_documents BEFORE UPDATE ON documents FOR EACH ROW EXECUTE FUNCTION e2e_documents();
+CREATE FUNCTION e2e_chunks() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF NEW.n = 0 AND EXISTS (SELECT 1 FROM documents d WHERE d.id = NEW.document_id AND d.metadata->>'point' = 'chunks') THEN
+    PERFORM e2e_gate('chunks');
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER e2e_chunks BEFORE INSERT ON document_chunks FOR EACH ROW EXECUTE FUNCTION e2e_chunks();`
+
+// library serves one document by HTTP, the first time not before it is told to.
+type library struct {
+	host, url string
+	arrived   chan struct{}
+	release   chan struct{}
+}
+
+func newLibrary(t *testing.T, mark string) *library {
+	t.Helper()
+	l := &library{arrived: make(chan struct{}, 8), release: make(chan struct{})}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case l.arrived <- struct{}{}:
+		default:
+		}
+		select {
+		case <-l.release:
+		case <-r.Context().Done():
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = fmt.Fprintf(w, "What the library has is called %s.\n", mark)
+	}))
+	t.Cleanup(server.Close)
+	l.url, l.host = server.URL+"/shelf/book.txt", strings.TrimPrefix(server.URL, "http://")
+	return l
+}
+
+// TestChaosIngest strikes a worker with documents at every point of being processed at once: each ends ready once, or failed with
+// its reason, and what a worker that was frozen does late changes nothing.
+func TestChaosIngest(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []string{"kill", "stop"} {
+		t.Run(signal, func(t *testing.T) {
+			t.Parallel()
+			strikeIngest(t, signal)
+		})
+	}
+}
+
+func strikeIngest(t *testing.T, signal string) {
+	t.Helper()
+	shelf := newLibrary(t, "mark"+"fetch")
+	c := newCluster(t, "OUTBOUND_ALLOW="+shelf.host, "INGEST_CONCURRENCY=8")
+	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=60000&lock_timeout=60000")
+	in := c.ingress(t)
+	points := []string{"chunks", "progress", "ready", "failed", "claim"}
+	gate := newGates(t, c, points...)
+	if _, err := c.db.ExecContext(t.Context(), ingestGateSQL); err != nil {
+		t.Fatal(err)
+	}
+	c.worker(t, "ROLES=agent,tool,sweep")
+	victim := c.worker(t, "ROLES=ingest")
+	owner := signUp(t, in.url)
+	ids := map[string]string{}
+	var fetched kept
+	owner.send(t, http.MethodPost, in.url+"/api/knowledge", map[string]any{"url": shelf.url}).want(t, http.StatusAccepted).into(t, &fetched)
+	ids["fetch"] = fetched.ID
+	select {
+	case <-shelf.arrived:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the document was not fetched")
+	}
+	for _, point := range points { // one behind the other: a claim that waits holds those back that come with it
+		content := manual("mark" + point)
+		if point == "failed" {
+			content = []byte("%PDF-1.4\nthis is none\n")
+		}
+		ids[point] = owner.upload(t, point+".pdf", content, fmt.Sprintf(`{"point":%q}`, point)).ID
+		eventually(t, 20*time.Second, "a document at "+point, func() bool { return gate.waiting(t, point) > 0 })
+	}
+	strike(t, victim, signal)
+	c.worker(t, "ROLES=ingest")
+	gate.open(t)
+	close(shelf.release)
+	for point, id := range ids {
+		d := owner.processed(t, id, 90*time.Second)
+		if point == "failed" {
+			if d.Status != "failed" || d.Error == nil || d.Error.Code != "damaged" || d.Chunks != 0 {
+				t.Errorf("%s: %+v", point, d)
+			}
+			continue
+		}
+		if d.Status != "ready" || d.Error != nil {
+			t.Errorf("%s: %+v", point, d)
+		}
+	}
+	if signal == "stop" {
+		victim.Cont()
+		later := owner.upload(t, "later.txt", []byte("The zombie is awake when this is read."), "")
+		owner.processed(t, later.ID, 30*time.Second)
+	}
+	storedOnce(t, c, owner, ids)
+}
+
+func strike(t *testing.T, victim *testkit.Process, signal string) {
+	t.Helper()
+	if signal == "kill" {
+		victim.Kill9()
+		return
+	}
+	victim.Stop()
+}
+
+// storedOnce counts what is stored of each document: its passages once each, and as many as it says.
+func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) {
+	t.Helper()
+	for point, id := range ids {
+		n := c.number(t, `SELECT count(*) FROM document_chunks WHERE document_id = $1`, id)
+		if d := owner.document(t, id); n != d.Chunks {
+			t.Errorf("%s: %d passages are stored, and it says %d", point, n, d.Chunks)
+		}
+		if distinct := c.number(t, `SELECT count(DISTINCT (page, start_at)) FROM document_chunks WHERE document_id = $1`, id); distinct != n {
+			t.Errorf("%s: of %d passages %d are different", point, n, distinct)
+		}
+		if point != "failed" && !slices.Contains(owner.finds(t, "mark"+point), id) {
+			t.Errorf("%s: it is not found", point)
+		}
+	}
+	// A term counts in as many passages as have it, whatever was struck.
+	if wrong := c.number(t, `SELECT count(*) FROM knowledge_terms k WHERE k.chunks <= 0`); wrong != 0 {
+		t.Errorf("%d terms are counted that nothing has", wrong)
+	}
+}

@@ -1,0 +1,290 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit/pdf"
+)
+
+// kept is a document as the service tells of it.
+type kept struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	Pages  int    `json:"pages"`
+	Chunks int    `json:"chunks"`
+	Error  *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// upload sends a document as a form does.
+func (a account) upload(t *testing.T, name string, content []byte, metadata string) kept {
+	t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	if metadata != "" {
+		if err := form.WriteField("metadata", metadata); err != nil {
+			t.Fatal(err)
+		}
+	}
+	part, err := form.CreateFormFile("file", name)
+	if err == nil {
+		_, err = part.Write(content)
+	}
+	if err == nil {
+		err = form.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/api/knowledge", &body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.Header.Set("X-Api-Key", a.key)
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var raw bytes.Buffer
+	if _, err := raw.ReadFrom(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	var d kept
+	answer{status: res.StatusCode, body: raw.Bytes()}.want(t, http.StatusAccepted).into(t, &d)
+	return d
+}
+
+func (a account) document(t *testing.T, id string) (d kept) {
+	t.Helper()
+	a.get(t.Context(), "/api/knowledge?id="+id).want(t, http.StatusOK).into(t, &d)
+	return d
+}
+
+// processed waits until a document is ready or failed.
+func (a account) processed(t *testing.T, id string, within time.Duration) (d kept) {
+	t.Helper()
+	eventually(t, within, "document "+id+" is processed", func() bool {
+		d = a.document(t, id)
+		return d.Status == "ready" || d.Status == "failed"
+	})
+	return d
+}
+
+// finds gives the ids of the documents in which a search finds something, the best first.
+func (a account) finds(t *testing.T, query string) (ids []string) {
+	t.Helper()
+	var found struct {
+		Data []struct {
+			DocumentID string `json:"documentId"`
+		} `json:"data"`
+	}
+	a.get(t.Context(), "/api/knowledge?query="+url.QueryEscape(query)).want(t, http.StatusOK).into(t, &found)
+	for _, f := range found.Data {
+		ids = append(ids, f.DocumentID)
+	}
+	return ids
+}
+
+// reader makes an agent that answers from documents.
+func (a account) reader(t *testing.T, model string, options map[string]any) account {
+	t.Helper()
+	knowledge := map[string]any{"enabled": true}
+	for name, value := range options {
+		knowledge[name] = value
+	}
+	var agent struct {
+		ID string `json:"id"`
+	}
+	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
+		"name": "Reader", "systemPrompt": "Answer from the documents.", "model": model, "allowedCallers": []string{"user", "system"},
+		"tools": map[string]any{"knowledge": knowledge},
+	}).want(t, http.StatusCreated).into(t, &agent)
+	a.agent = agent.ID
+	return a
+}
+
+// manual is a document of twelve pages, the seventh of which says how long the lamp's warranty is. Every page has the mark.
+func manual(mark string) []byte {
+	pages := make([]pdf.Page, 12)
+	for i := range pages {
+		pages[i] = pdf.Page{Heading: fmt.Sprintf("Chapter %d", i+1), Paragraphs: []string{
+			fmt.Sprintf("This chapter of the manual is about part number %d of the machine, which the factory in Lund makes.", 100+i),
+			"Serial " + mark + " is stamped on the lower side of each part.",
+		}}
+	}
+	pages[6].Paragraphs = append(pages[6].Paragraphs,
+		"The warranty of the Heron lamp is thirty-one months from the day of purchase. It covers the glass, but not the wick.")
+	return pdf.Write(pages...)
+}
+
+// citedPage is a run whose citations are of documents.
+type citedPage struct {
+	ID        string `json:"id"`
+	Status    string `json:"status"`
+	Message   string `json:"message"`
+	Citations []struct {
+		Type       string `json:"type"`
+		Title      string `json:"title"`
+		URL        string `json:"url"`
+		CitedText  string `json:"citedText"`
+		DocumentID string `json:"documentId"`
+		Page       int    `json:"page"`
+		StartIndex int    `json:"startIndex"`
+		EndIndex   int    `json:"endIndex"`
+	} `json:"citations"`
+}
+
+func (a account) chats(t *testing.T, session, message string) (r citedPage) {
+	t.Helper()
+	got := a.send(t, http.MethodPost, a.url+"/api/agents?id="+a.agent+"&action=chat", map[string]any{"sessionId": session, "message": message})
+	got.want(t, http.StatusOK).into(t, &r)
+	if r.Status != "completed" {
+		t.Fatalf("%s: %s", message, got.body)
+	}
+	return r
+}
+
+// TestAnswersCiteTheirPage asks the offline model about page 7 of a document, opens what it cites, and then deletes the
+// document: nothing of it is found, cited or stored any more.
+func TestAnswersCiteTheirPage(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	in := c.ingress(t)
+	worker := c.worker(t)
+	bus := tap(t, c)
+	owner := signUp(t, in.url).reader(t, "offline", nil)
+	mark := "zq" + strings.ToLower(rand.Text())
+	sent := owner.upload(t, mark+" manual.pdf", manual(mark), "")
+	if d := owner.processed(t, sent.ID, 30*time.Second); d.Status != "ready" || d.Pages != 12 || d.Chunks < 12 {
+		t.Fatalf("%+v", d)
+	}
+	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) == 0 || found[0] != sent.ID {
+		t.Errorf("found %v", found)
+	}
+	r := owner.chats(t, "about the lamp", "How long is the warranty of the Heron lamp?")
+	opensItsPage(t, owner, r, sent.ID)
+	if none := owner.chats(t, "about whales", "How many whales live in the Baltic Sea?"); len(none.Citations) != 0 || !strings.Contains(none.Message, "do not say") {
+		t.Errorf("an answer that no document supports: %+v", none)
+	}
+	stranger := signUp(t, in.url).reader(t, "offline", nil)
+	if other := stranger.chats(t, "s", "How long is the warranty of the Heron lamp?"); len(other.Citations) != 0 || strings.Contains(other.Message, "thirty-one") {
+		t.Errorf("another organization's agent says %+v", other)
+	}
+
+	owner.send(t, http.MethodDelete, owner.url+"/api/knowledge?id="+sent.ID, nil).want(t, http.StatusOK)
+	for _, path := range []string{"&page=7", "&content=1", ""} {
+		owner.get(t.Context(), "/api/knowledge?id="+sent.ID+path).refused(t, http.StatusNotFound, "not_found")
+	}
+	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) != 0 {
+		t.Errorf("after the end found %v", found)
+	}
+	for _, session := range []string{"about the lamp", "another"} {
+		if after := owner.chats(t, session, "And how long was it again, the warranty of the Heron lamp?"); len(after.Citations) != 0 || strings.Contains(after.Message, "thirty-one") {
+			t.Errorf("after the end, in %s: %+v", session, after)
+		}
+	}
+	leavesNothing(t, c, mark, in.Output(), worker.Output())
+	for _, said := range bus.with(mark) {
+		if strings.HasPrefix(said.subject, "jobs.") || strings.Contains(said.subject, mark) {
+			t.Errorf("%s carries text of a document: %s", said.subject, said.text)
+		}
+	}
+}
+
+// opensItsPage follows the citations of an answer to their page.
+func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
+	t.Helper()
+	if len(r.Citations) == 0 || !strings.Contains(r.Message, "thirty-one months") {
+		t.Fatalf("%+v", r)
+	}
+	for _, cited := range r.Citations {
+		if cited.Type != "document" || cited.DocumentID != document || cited.Page != 7 || !strings.HasSuffix(cited.Title, "manual.pdf") {
+			t.Errorf("%+v", cited)
+		}
+		if words := []rune(r.Message); cited.StartIndex < 0 || cited.EndIndex > len(words) || cited.StartIndex >= cited.EndIndex {
+			t.Errorf("it supports %d to %d of %d characters", cited.StartIndex, cited.EndIndex, len(words))
+		}
+		var page struct {
+			Page int    `json:"page"`
+			Text string `json:"text"`
+		}
+		owner.get(t.Context(), cited.URL).want(t, http.StatusOK).into(t, &page)
+		if page.Page != 7 || cited.CitedText == "" || !strings.Contains(page.Text, cited.CitedText) {
+			t.Errorf("%q is not on page %d: %q", cited.CitedText, page.Page, page.Text)
+		}
+	}
+}
+
+// leavesNothing looks for a mark in every table, in every file of JetStream, and in logs.
+func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
+	t.Helper()
+	rows, err := c.db.QueryContext(t.Context(), `SELECT c.table_name, c.column_name, c.data_type FROM information_schema.columns c
+		JOIN information_schema.tables t USING (table_schema, table_name) WHERE table_schema = 'public' AND t.table_type = 'BASE TABLE'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var looked, found int
+	var queries []string
+	for rows.Next() {
+		var table, column, kind string
+		if err := rows.Scan(&table, &column, &kind); err != nil {
+			t.Fatal(err)
+		}
+		where := fmt.Sprintf(`%q::text ILIKE '%%' || $1 || '%%'`, column)
+		if kind == "bytea" {
+			where = fmt.Sprintf(`position(convert_to($1, 'UTF8') IN %q) > 0`, column)
+		}
+		queries = append(queries, fmt.Sprintf(`SELECT count(*), '%s.%s' FROM %q WHERE %s`, table, column, table, where))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range queries {
+		var n int
+		var where string
+		if err := c.db.QueryRowContext(t.Context(), query, mark).Scan(&n, &where); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		looked++
+		if found += n; n > 0 {
+			t.Errorf("%d rows of %s have it still", n, where)
+		}
+	}
+	if looked < 100 {
+		t.Errorf("looked at %d columns only", looked)
+	}
+	err = filepath.WalkDir(c.store, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte(mark)) {
+			t.Errorf("%s has it still", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range logs {
+		if strings.Contains(log, mark) {
+			t.Error("a log has text of a document")
+		}
+	}
+}

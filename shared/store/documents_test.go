@@ -1,0 +1,424 @@
+package store_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// process makes a document one that was read: with two chunks, under a new fence.
+func (b *bench) process(documentID string) {
+	b.Helper()
+	b.exec(`UPDATE documents SET status = 'processing', fence = fence + 1, lease_until = clock_timestamp() + interval '1 minute' WHERE id = $1`, documentID)
+	b.index(b.held(documentID))
+}
+
+// held names a document under the fence that it has.
+func (b *bench) held(documentID string) store.HeldDocument {
+	b.Helper()
+	held := store.HeldDocument{OrganizationID: b.org, ID: documentID}
+	if err := b.raw.QueryRowContext(b.Context(), `SELECT fence FROM documents WHERE id = $1`, documentID).Scan(&held.Fence); err != nil {
+		b.Fatal(err)
+	}
+	return held
+}
+
+// index writes what a worker does that has a document in hand.
+func (b *bench) index(held store.HeldDocument) {
+	b.Helper()
+	var chunks []store.NewChunk
+	for n, text := range []string{"first " + canary, "second " + canary} {
+		chunks = append(chunks, store.NewChunk{
+			Passage: domain.Passage{Chunk: n, Headings: []string{canary}, Text: text, EndIndex: len(text)},
+			Terms:   []store.Term{{Lexeme: "second", Positions: []int{1}}, {Lexeme: canary, Positions: []int{2}}},
+			Vector:  []float32{1, 0},
+		})
+	}
+	if kept, err := b.s.AddChunks(b.Context(), held, chunks, canary, nil, 0); err != nil || !kept {
+		b.Fatalf("indexing: %v, %v", kept, err)
+	}
+	done := store.FinishedDocument{MIMEType: "text/plain", Title: canary, Language: "en", Notes: []string{canary}, Model: canary}
+	if kept, err := b.s.FinishDocument(b.Context(), held, done); err != nil || !kept {
+		b.Fatalf("finishing: %v, %v", kept, err)
+	}
+}
+
+// indexed counts chunks, vectors, and terms of ready documents.
+func (b *bench) indexed() string {
+	b.Helper()
+	return b.text(`SELECT format('%s chunks %s vectors %s terms', (SELECT count(*) FROM document_chunks), (SELECT count(*) FROM document_vectors),
+		(SELECT count(*) FROM knowledge_terms WHERE term <> ''))`)
+}
+
+func (b *bench) wantIndexed(what, want string) {
+	b.Helper()
+	if got := b.indexed(); got != want {
+		b.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
+
+func (b *bench) wantDocument(documentID string, status domain.DocumentStatus, what string) domain.Document {
+	b.Helper()
+	doc, err := b.s.DocumentByID(b.Context(), b.org, documentID)
+	if err != nil || doc.Status != status {
+		b.Errorf("%s: %+v, %v; want %s", what, doc, err, status)
+	}
+	return doc
+}
+
+func (b *bench) fail(documentID string) {
+	b.Helper()
+	b.exec(`UPDATE documents SET status = 'failed', error_code = 'no_text', error_message = 'none' WHERE id = $1`, documentID)
+}
+
+func TestADocumentIsWhatWasSent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	content := b.upload([]byte("content"))
+	out := b.add(
+		store.NewDocument{Name: "Ärger \"1\".md", MIMEType: "text/markdown", Content: &content, Metadata: map[string]string{"team": "ops", "": "x"}},
+		store.NewDocument{Name: "page", URL: "https://example.com/a?b=c"},
+	)
+	for i, q := range out {
+		doc := q.Document
+		again := b.wantDocument(doc.ID, domain.DocumentQueued, "new")
+		if doc.CreatedAt != again.CreatedAt || doc.Error != nil || doc.Notes == nil || doc.Metadata == nil || doc.Pages != nil {
+			t.Errorf("%d: %+v, %+v", i, doc, again)
+		}
+		want := domain.Job{RunID: doc.ID, OrganizationID: b.org, Lane: domain.LaneIngest, Dedupe: doc.ID, DispatchNo: 1}
+		if q.Job == nil || *q.Job != want {
+			t.Errorf("%d: job %+v", i, q.Job)
+		}
+	}
+	one, two := out[0].Document, out[1].Document
+	if one.Name != "Ärger \"1\".md" || one.MIMEType != "text/markdown" || one.Bytes != 7 || *one.SHA256 != hex.EncodeToString(content.Hash) ||
+		one.URL != nil || !maps.Equal(one.Metadata, map[string]string{"team": "ops", "": "x"}) {
+		t.Errorf("%+v", one)
+	}
+	if two.SHA256 != nil || two.Bytes != 0 || *two.URL != "https://example.com/a?b=c" || len(two.Metadata) != 0 {
+		t.Errorf("%+v", two)
+	}
+	if _, _, err := b.s.OpenDocument(t.Context(), b.org, two.ID); !isNotFound(err) {
+		t.Errorf("opened what is to be fetched: %v", err)
+	}
+	_, err := b.s.DocumentByID(t.Context(), b.org, id.New(id.Document))
+	wantCode(t, err, apierr.NotFound)
+}
+
+func isNotFound(err error) bool {
+	coded, ok := errors.AsType[*apierr.Error](err)
+	return ok && coded.Code == apierr.NotFound
+}
+
+func TestTheSameSentAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	content := b.upload([]byte("same"))
+	send := func() store.QueuedDocument {
+		return b.add(store.NewDocument{Name: "later", Content: &content, URL: ""})[0]
+	}
+	first := b.add(store.NewDocument{Name: "first", Content: &content})[0].Document
+	if again := send(); again.Document.ID != first.ID || again.Document.Name != "first" || again.Job != nil {
+		t.Errorf("queued: %+v", again)
+	}
+	b.process(first.ID)
+	if again := send(); again.Document.ID != first.ID || again.Document.Status != domain.DocumentReady || again.Job != nil {
+		t.Errorf("ready: %+v", again)
+	}
+	b.wantIndexed("ready", "2 chunks 2 vectors 2 terms")
+	b.fail(first.ID)
+	again := send()
+	if again.Document.ID != first.ID || again.Document.Status != domain.DocumentQueued || again.Job == nil || again.Job.DispatchNo != 2 || again.Document.Error != nil {
+		t.Errorf("failed: %+v", again)
+	}
+	b.wantIndexed("failed", "0 chunks 0 vectors 0 terms")
+
+	// Twice among several, and beside others.
+	other := b.upload([]byte("other"))
+	b.fail(first.ID)
+	out := b.add(store.NewDocument{Name: "a", Content: &other}, store.NewDocument{Name: "b", Content: &content},
+		store.NewDocument{Name: "c", Content: &other}, store.NewDocument{Name: "d", Content: &content})
+	if out[0].Document.ID != out[2].Document.ID || out[0].Job == nil || out[2].Job != nil || out[2].Document.Name != "a" ||
+		out[1].Document.ID != first.ID || out[1].Job == nil || out[3].Document.ID != first.ID || out[3].Job != nil {
+		t.Errorf("%+v", out)
+	}
+	b.wantStored("in the end", "2 contents 2 chunks 0 files")
+}
+
+// What a URL gave is fetched anew when it is sent again, unless it is about to be.
+func TestTheSameURLAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	send := func() store.QueuedDocument {
+		return b.add(store.NewDocument{Name: "page", URL: "https://example.com/"})[0]
+	}
+	first := send()
+	if again := send(); again.Document.ID != first.Document.ID || again.Job != nil {
+		t.Errorf("queued: %+v", again)
+	}
+	fetched := b.upload([]byte("fetched"))
+	b.exec(`UPDATE documents SET hash = $1, bytes = 7`, fetched.Hash)
+	before := b.held(first.Document.ID)
+	b.process(first.Document.ID)
+	again := send()
+	if again.Document.ID != first.Document.ID || again.Job == nil || again.Document.SHA256 != nil || again.Document.Bytes != 0 {
+		t.Errorf("ready: %+v", again)
+	}
+	b.wantStored("to be fetched", "0 contents 0 chunks 0 files")
+	b.wantIndexed("to be fetched", "0 chunks 0 vectors 0 terms")
+	if now := b.held(first.Document.ID); now.Fence <= before.Fence+1 {
+		t.Errorf("fence %d after %d", now.Fence, before.Fence)
+	}
+	b.exec(`UPDATE documents SET status = 'processing'`)
+	if again := send(); again.Job == nil || again.Job.DispatchNo != 3 {
+		t.Errorf("in hand: %+v", again)
+	}
+}
+
+func TestTheSameSentAtOnceIsOneDocument(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	content := b.upload([]byte("same"))
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	ids, jobs := map[string]bool{}, 0
+	for range 8 {
+		all.Go(func() {
+			out := b.add(store.NewDocument{Name: "x", Content: &content}, store.NewDocument{Name: "y", URL: "https://example.com/"})
+			mu.Lock()
+			defer mu.Unlock()
+			for _, q := range out {
+				ids[q.Document.ID] = true
+				if q.Job != nil {
+					jobs++
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(ids) != 2 || jobs != 2 {
+		t.Errorf("documents %v, %d jobs", ids, jobs)
+	}
+}
+
+func TestDocumentsHaveLimits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	seed := byte(0)
+	add := func(limits store.DocumentLimits, sizes ...int) error {
+		var docs []store.NewDocument
+		for _, size := range sizes {
+			seed++
+			content := b.upload(noise(size, seed))
+			docs = append(docs, store.NewDocument{ID: id.New(id.Document), Name: "x", Content: &content})
+		}
+		_, err := b.s.AddDocuments(ctx, b.org, docs, limits)
+		return err
+	}
+	three, much := store.DocumentLimits{Documents: 3}, store.DocumentLimits{Bytes: 1000}
+	if err := errors.Join(add(three, 100, 100), add(much, 800)); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"a fourth": add(three, 1), "a byte more": add(much, 1), "one of two": add(store.DocumentLimits{Documents: 4}, 1, 1),
+		"both": add(store.DocumentLimits{Documents: 9, Bytes: 1010}, 5, 6),
+	} {
+		if !errors.Is(err, store.ErrDocumentsFull) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and what there was no room for is gone
+	same, seedOf := b.upload(noise(800, 3)), store.NewDocument{ID: id.New(id.Document)}
+	seedOf.Content = &same
+	if out, err := b.s.AddDocuments(ctx, b.org, []store.NewDocument{seedOf}, store.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
+		t.Errorf("what is there needs no room: %+v, %v", out, err)
+	}
+	one := b.document([]byte("x")).ID
+	large := b.upload(noise(500, 99))
+	if _, err := b.s.ReplaceDocument(ctx, b.org, one, store.NewDocument{Content: &large}, much); !errors.Is(err, store.ErrDocumentsFull) {
+		t.Errorf("replaced by too much: %v", err)
+	}
+	b.wantStored("nothing more", "4 contents 4 chunks 0 files")
+	small := b.upload(nil)
+	if _, err := b.s.ReplaceDocument(ctx, b.org, one, store.NewDocument{Content: &small}, much); err != nil {
+		t.Errorf("replaced by less: %v", err)
+	}
+	b.exec(`DELETE FROM documents`)
+	b.must(add(store.DocumentLimits{Documents: 1, Bytes: 1}, 1))
+}
+
+// Limits hold for those who add at once, and documents do not count for the files of runs.
+func TestLimitsAreCountedApart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var all sync.WaitGroup
+	for n := range 6 {
+		content := b.upload(noise(100, byte(n)))
+		all.Go(func() {
+			doc := store.NewDocument{ID: id.New(id.Document), Content: &content}
+			if _, err := b.s.AddDocuments(t.Context(), b.org, []store.NewDocument{doc}, store.DocumentLimits{Bytes: 350}); err != nil && !errors.Is(err, store.ErrDocumentsFull) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	b.wantStored("of 350 bytes", "3 contents 3 chunks 0 files")
+	b.document(noise(2*mib, 9))
+	held, small := b.begun(), []store.NewFile{made("x", "y")}
+	if _, kept, err := b.s.KeepFiles(t.Context(), held, "c", small, nil, 5000); err != nil || !kept {
+		t.Errorf("a small file beside documents: %v, %v", kept, err)
+	}
+	if _, _, err := b.s.KeepFiles(t.Context(), held, "d", []store.NewFile{{Name: "z", Content: noise(5000, 1)}}, nil, 9000); !errors.Is(err, store.ErrFilesFull) {
+		t.Errorf("files beyond their limit: %v", err)
+	}
+}
+
+func TestReplacingADocument(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	none := store.DocumentLimits{}
+	first := b.add(store.NewDocument{Name: "first", Content: new(b.upload([]byte("one"))), Metadata: map[string]string{"a": "b"}})[0].Document
+	other := b.document([]byte("other"))
+	b.process(first.ID)
+	stale := b.held(first.ID)
+	out, err := b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: new(b.upload([]byte("two"))), MIMEType: "text/x"}, none)
+	if err != nil || out.Job == nil || out.Job.DispatchNo != 2 || out.Document.ID != first.ID || out.Document.Name != "first" ||
+		out.Document.Metadata["a"] != "b" || out.Document.MIMEType != "text/x" || out.Document.Status != domain.DocumentQueued || out.Document.Chunks != 0 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	b.wantOriginal(first.ID, []byte("two"))
+	b.wantIndexed("replaced", "0 chunks 0 vectors 0 terms")
+	b.wantStored("replaced", "2 contents 2 chunks 0 files")
+	if kept, err := b.s.AddChunks(ctx, stale, nil, "", nil, 1); err != nil || kept {
+		t.Errorf("who had the old one in hand wrote: %v, %v", kept, err)
+	}
+	_, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: new(b.upload([]byte("other")))}, none)
+	if dup, ok := errors.AsType[store.ErrDuplicateDocument](err); !ok || dup.ID != other.ID {
+		t.Errorf("by what another one is: %v", err)
+	}
+	out, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Name: "n", URL: "https://example.com/", Metadata: map[string]string{}}, none)
+	if err != nil || out.Document.Name != "n" || len(out.Document.Metadata) != 0 || out.Document.SHA256 != nil || out.Document.Bytes != 0 {
+		t.Errorf("by a URL: %+v, %v", out, err)
+	}
+	_, err = b.s.ReplaceDocument(ctx, b.org, other.ID, store.NewDocument{URL: "https://example.com/"}, none)
+	if dup, ok := errors.AsType[store.ErrDuplicateDocument](err); !ok || dup.ID != first.ID {
+		t.Errorf("by the URL of another one: %v", err)
+	}
+	out, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: new(b.upload([]byte("back")))}, none)
+	if err != nil || out.Document.URL != nil || out.Document.Bytes != 4 {
+		t.Errorf("back: %+v, %v", out, err)
+	}
+	out, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: new(b.upload([]byte("back")))}, none)
+	if err != nil || out.Job == nil {
+		t.Errorf("by itself: %+v, %v", out, err)
+	}
+	b.wantOriginal(first.ID, []byte("back"))
+	b.wantStored("in the end", "2 contents 2 chunks 0 files")
+	_, err = b.s.ReplaceDocument(ctx, b.org, id.New(id.Document), store.NewDocument{URL: "https://example.com/b"}, none)
+	wantCode(t, err, apierr.NotFound)
+	gone := store.Upload{Hash: noise(32, 1), Bytes: 3}
+	_, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: &gone}, none)
+	wantCode(t, err, apierr.Unavailable)
+	_, err = b.s.AddDocuments(ctx, b.org, []store.NewDocument{{ID: id.New(id.Document), Content: &gone}}, none)
+	wantCode(t, err, apierr.Unavailable)
+}
+
+func TestEditingAndRetryingADocument(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	doc := b.document([]byte("content"))
+	got, err := b.s.EditDocument(ctx, b.org, doc.ID, new("renamed"), nil)
+	if err != nil || got.Name != "renamed" || got.UpdatedAt.Before(doc.UpdatedAt.Time) || got.Status != doc.Status {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = b.s.EditDocument(ctx, b.org, doc.ID, nil, &map[string]string{"k": "v"})
+	if err != nil || got.Name != "renamed" || got.Metadata["k"] != "v" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	retry := func(what string, queued bool) store.QueuedDocument {
+		t.Helper()
+		out, err := b.s.RetryDocument(ctx, b.org, doc.ID)
+		if err != nil || (out.Job != nil) != queued || out.Document.Name != "renamed" || out.Document.Metadata["k"] != "v" {
+			t.Errorf("%s: %+v, %v", what, out, err)
+		}
+		return out
+	}
+	retry("queued", false)
+	b.exec(`UPDATE documents SET status = 'processing'`)
+	if out := retry("in hand", false); out.Document.Status != domain.DocumentProcessing {
+		t.Errorf("%+v", out)
+	}
+	b.process(doc.ID)
+	b.wantIndexed("read", "2 chunks 2 vectors 2 terms")
+	if out := retry("ready", true); out.Document.Status != domain.DocumentQueued || len(out.Document.Notes) != 0 || out.Document.Language != "" {
+		t.Errorf("%+v", out)
+	}
+	b.wantIndexed("read anew", "0 chunks 0 vectors 0 terms")
+	b.fail(doc.ID)
+	if failed := b.wantDocument(doc.ID, domain.DocumentFailed, "failed"); *failed.Error != (domain.DocumentError{Code: "no_text", Message: "none"}) {
+		t.Errorf("%+v", failed.Error)
+	}
+	retry("failed", true)
+	b.wantOriginal(doc.ID, []byte("content"))
+	for _, err := range []error{
+		func() error { _, err := b.s.EditDocument(ctx, b.org, "doc_x", nil, nil); return err }(),
+		func() error { _, err := b.s.RetryDocument(ctx, b.org, "doc_x"); return err }(),
+		func() error { _, err := b.s.DeleteDocument(ctx, b.org, "doc_x"); return err }(),
+	} {
+		if !isNotFound(err) {
+			t.Errorf("of none: %v", err)
+		}
+	}
+}
+
+func TestListingDocuments(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var ids []string
+	for n, name := range []string{"Annual REPORT.pdf", "100%.txt", "report_2.md", "other"} {
+		ids = append(ids, b.add(store.NewDocument{Name: name, Content: new(b.upload([]byte{byte(n)}))})[0].Document.ID)
+	}
+	b.fail(ids[0])
+	newBenchOn(t, b.s, b.raw, "bob@example.com").document([]byte("theirs"))
+	for _, c := range []struct {
+		filter store.DocumentFilter
+		after  string
+		limit  int
+		want   []int
+	}{
+		{store.DocumentFilter{}, "", 9, []int{3, 2, 1, 0}},
+		{store.DocumentFilter{}, "", 2, []int{3, 2}},
+		{store.DocumentFilter{}, ids[2], 2, []int{1, 0}},
+		{store.DocumentFilter{}, ids[0], 2, nil},
+		{store.DocumentFilter{Query: "report"}, "", 9, []int{2, 0}},
+		{store.DocumentFilter{Query: "0%"}, "", 9, []int{1}},
+		{store.DocumentFilter{Query: "t_"}, "", 9, []int{2}},
+		{store.DocumentFilter{Query: `\`}, "", 9, nil},
+		{store.DocumentFilter{Status: domain.DocumentFailed}, "", 9, []int{0}},
+		{store.DocumentFilter{Status: domain.DocumentReady}, "", 9, nil},
+		{store.DocumentFilter{Status: domain.DocumentQueued, Query: "REPORT"}, "", 9, []int{2}},
+	} {
+		docs, err := b.s.Documents(t.Context(), b.org, c.filter, c.after, c.limit)
+		var got []int
+		for _, d := range docs {
+			got = append(got, slices.Index(ids, d.ID))
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%+v after %q: %v, %v; want %v", c.filter, c.after, got, err, c.want)
+		}
+	}
+	if err := b.s.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

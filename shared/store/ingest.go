@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// HeldDocument is a document in a worker's hand: every write about it is fenced by this.
+type HeldDocument struct {
+	OrganizationID string
+	ID             string
+	Fence          int64
+}
+
+// ClaimedDocument is a document that a worker now reads, under its fence.
+type ClaimedDocument struct {
+	HeldDocument
+	Document domain.Document
+	Attempts int       // with this one
+	Deadline time.Time // until when causes that a retry can cure put it back
+}
+
+// FinishedDocument is what has been learned of a document by reading it.
+type FinishedDocument struct {
+	MIMEType string // what it is; "": as the sender said
+	Title    string
+	Language string
+	Pages    *int
+	Notes    []string
+	Model    string // that made the vectors; "": there are none
+}
+
+// The causes for which the sweeper fails documents.
+var (
+	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the worker that read this document was lost too often"}
+	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker has read this document in time; send it again, or retry it"}
+)
+
+// ClaimDocuments takes up to most documents into the worker's hand, for a Lease: each of the organization that has the fewest
+// in hand then, its oldest. What dead attempts at them have written is removed.
+func (s *Store) ClaimDocuments(ctx context.Context, most int) ([]ClaimedDocument, error) {
+	var rows []documentRow
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+documentColumns+` FROM claim_documents($1, $2, $3) d`, most, interval(Lease), MaxDeaths)
+	if err != nil {
+		return nil, fmt.Errorf("claiming documents: %w", err)
+	}
+	out := make([]ClaimedDocument, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		doc, err := row.document()
+		if err != nil {
+			return nil, fmt.Errorf("claiming documents: %w", err)
+		}
+		held := HeldDocument{OrganizationID: row.OrganizationID, ID: row.ID, Fence: row.Fence}
+		out[i] = ClaimedDocument{HeldDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline}
+	}
+	return out, nil
+}
+
+// ExtendDocuments renews the leases of documents and gives those that are in the worker's hand no longer.
+func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost []HeldDocument, err error) {
+	if len(held) == 0 {
+		return nil, nil
+	}
+	var kept []HeldDocument
+	orgs := column(held, func(h *HeldDocument) string { return h.OrganizationID })
+	err = s.within(ctx, orgs, func(tx *sqlx.Tx) error {
+		var rows []struct {
+			ID    string `db:"id"`
+			Fence int64  `db:"fence"`
+			Org   string `db:"org_id"`
+		}
+		err := tx.SelectContext(ctx, &rows, `WITH mine AS MATERIALIZED (
+			  SELECT d.id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (id, org_id, fence)
+			  JOIN documents d ON d.id = u.id AND d.org_id = u.org_id AND d.fence = u.fence AND d.status = 'processing'
+			  ORDER BY d.id FOR NO KEY UPDATE OF d)
+			UPDATE documents d SET lease_until = clock_timestamp() + $4::interval FROM mine m WHERE d.id = m.id
+			RETURNING d.id, d.fence, d.org_id`,
+			pq.Array(column(held, func(h *HeldDocument) string { return h.ID })), pq.Array(orgs),
+			pq.Array(column(held, func(h *HeldDocument) int64 { return h.Fence })), interval(Lease))
+		kept = kept[:0]
+		for _, r := range rows {
+			kept = append(kept, HeldDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("extending leases of documents: %w", err)
+	}
+	return missing(held, kept), nil
+}
+
+// missing gives those of all that are not in some.
+func missing(all, some []HeldDocument) (out []HeldDocument) {
+	there := make(map[HeldDocument]bool, len(some))
+	for _, h := range some {
+		there[h] = true
+	}
+	for _, h := range all {
+		if !there[h] {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// ofHeld restricts a statement on documents to one in hand; its parameters are heldArgs, the first ones.
+const ofHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
+
+func heldArgs(held HeldDocument, more ...any) []any {
+	return append([]any{held.ID, held.OrganizationID, held.Fence}, more...)
+}
+
+// withDocument changes a document that is still in the worker's hand - set is the statement's list of changes - and runs f
+// behind that, in the same transaction. Other rows are locked behind the document's, everywhere.
+func (s *Store) withDocument(ctx context.Context, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any) (kept bool, err error) {
+	err = s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		var err error
+		kept, err = anyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+ofHeld, heldArgs(held, args...)...))
+		if err != nil || !kept || f == nil {
+			return err
+		}
+		return f(tx)
+	})
+	return kept && err == nil, err
+}
+
+// FinishDocument makes a document ready: its chunks can be found from then on. false: it was taken from the worker and nothing
+// was written.
+func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done FinishedDocument) (bool, error) {
+	notes, err := json.Marshal(append([]string{}, done.Notes...))
+	if err != nil {
+		return false, fmt.Errorf("finishing document: %w", err)
+	}
+	kept, err := s.withDocument(ctx, held, func(tx *sqlx.Tx) error { return countTerms(ctx, tx, held) },
+		`status = 'ready', lease_until = NULL, error_code = NULL, error_message = NULL, mime_type = coalesce(nullif($4, ''), mime_type),
+		title = $5, language = $6, pages = coalesce($7, pages), pages_done = coalesce($7, pages, pages_done), notes = $8, model = nullif($9, ''),
+		chunks = (SELECT count(*) FROM document_chunks c WHERE c.document_id = documents.id), updated_at = clock_timestamp()`,
+		done.MIMEType, done.Title, done.Language, done.Pages, notes, done.Model)
+	if err != nil {
+		return false, fmt.Errorf("finishing document: %w", err)
+	}
+	return kept, nil
+}
+
+// FailDocument ends a document with the reason why it cannot be read; nothing of it stays but its row and its content. false: it
+// was taken from the worker.
+func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError) (bool, error) {
+	kept, err := s.withDocument(ctx, held, s.without(ctx, held), failed, cause.Code, cause.Message)
+	if err != nil {
+		return false, fmt.Errorf("failing document: %w", err)
+	}
+	return kept, nil
+}
+
+const failed = `status = 'failed', lease_until = NULL, error_code = $4, error_message = $5, chunks = 0, updated_at = clock_timestamp()`
+
+// without removes what is indexed of a document in hand.
+func (s *Store) without(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
+	return func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, held.OrganizationID, []string{held.ID}) }
+}
+
+// PostponeDocument gives a document back to be read again after delay, or fails it with the cause when its deadline comes
+// first. false: it was taken from the worker.
+func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
+	kept, err := s.withDocument(ctx, held, s.without(ctx, held),
+		`status = CASE WHEN clock_timestamp() + $6::interval < deadline THEN 'queued' ELSE 'failed' END, lease_until = NULL, error_code = $4,
+		error_message = $5, not_before = clock_timestamp() + $6::interval, chunks = 0, updated_at = clock_timestamp()`,
+		cause.Code, cause.Message, interval(delay))
+	if err != nil {
+		return false, fmt.Errorf("postponing document: %w", err)
+	}
+	return kept, nil
+}
+
+// ReleaseDocument gives a document back to be read by another worker at once, as if this one had not had it.
+func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
+	_, err := s.withDocument(ctx, held, s.without(ctx, held),
+		`status = 'queued', lease_until = NULL, attempts = attempts - 1, not_before = clock_timestamp(), chunks = 0, updated_at = clock_timestamp()`)
+	if err != nil {
+		return fmt.Errorf("releasing document: %w", err)
+	}
+	return nil
+}
+
+// EndDocuments fails up to limit documents that would not become ready by themselves: those that have cost MaxDeaths workers, and
+// those whose deadline has passed, with the cause that put them back, if any did. It reports how many.
+func (s *Store) EndDocuments(ctx context.Context, limit int) (int, error) {
+	var rows []struct {
+		ID  string `db:"id"`
+		Org string `db:"org_id"`
+	}
+	err := s.db.SelectContext(ctx, &rows, `SELECT id, org_id FROM hopeless_documents($1, $2, $3)`, limit, interval(Lease), MaxDeaths)
+	if err != nil {
+		return 0, fmt.Errorf("looking for hopeless documents: %w", err)
+	}
+	n := 0
+	var errs []error
+	for _, row := range rows {
+		ended, err := s.endDocument(ctx, row.Org, row.ID)
+		if ended {
+			n++
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return n, fmt.Errorf("ending documents: %w", err)
+	}
+	return n, nil
+}
+
+func (s *Store) endDocument(ctx context.Context, org, id string) (ended bool, err error) {
+	err = s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		var err error
+		ended, err = anyRow(tx.ExecContext(ctx, `UPDATE documents SET status = 'failed', fence = fence + 1, lease_until = NULL, chunks = 0,
+			deaths = deaths + (status = 'processing')::int, updated_at = clock_timestamp(),
+			error_code = CASE WHEN status = 'processing' THEN $3 ELSE coalesce(error_code, $5) END,
+			error_message = CASE WHEN status = 'processing' THEN $4 WHEN error_code IS NULL THEN $6 ELSE error_message END
+			WHERE id = $1 AND org_id = $2 AND (status = 'queued' AND deadline <= clock_timestamp()
+			  OR status = 'processing' AND lease_until < clock_timestamp() AND (deadline <= clock_timestamp() OR deaths + 1 >= $7))`,
+			id, org, DocumentWorkerLost.Code, DocumentWorkerLost.Message, DocumentNotProcessed.Code, DocumentNotProcessed.Message, MaxDeaths))
+		if err != nil || !ended {
+			return err
+		}
+		return removeIndexed(ctx, tx, org, []string{id})
+	})
+	return ended && err == nil, err
+}

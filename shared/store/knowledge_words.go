@@ -1,0 +1,37 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// KnowledgeWords gives how many chunks an organization's ready documents have, and how many of them have each of the lexemes that
+// any has.
+func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error) {
+	terms := []string{""} // under which there is how many chunks there are
+	for _, l := range lexemes {
+		if usable(l) {
+			terms = append(terms, l)
+		}
+	}
+	var rows []struct {
+		Term   string `db:"term"`
+		Chunks int64  `db:"chunks"`
+	}
+	err = s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.SelectContext(ctx, &rows, `SELECT term, chunks FROM knowledge_terms WHERE org_id = $1 AND term = ANY ($2)`, org, pq.Array(terms))
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("counting words of documents: %w", err)
+	}
+	counts = make(map[string]int64, len(rows))
+	for _, r := range rows {
+		counts[r.Term] = r.Chunks
+	}
+	chunks = counts[""]
+	delete(counts, "")
+	return chunks, counts, nil
+}

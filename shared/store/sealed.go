@@ -1,0 +1,76 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Sealer seals contents before they are stored, and opens them. What it gives for a content in one place it opens in no other,
+// and is by so many bytes longer, whatever the content.
+type Sealer interface {
+	SealBytes(plain, associated []byte) []byte
+	OpenBytes(sealed, associated []byte) ([]byte, error)
+}
+
+// ErrContentSealed says that a content cannot be read, because no key is there to open it.
+var ErrContentSealed = errors.New("the content is sealed, and there is no key to open it")
+
+// SealContents makes the store seal the contents that it keeps, of files and documents, from then on. It is called before the
+// store is used.
+func (s *Store) SealContents(box Sealer) {
+	s.OpenContents(box)
+	s.sealing = len(box.SealBytes(nil, nil))
+}
+
+// OpenContents makes the store open contents that were sealed, as SealContents does, too; those that it keeps are kept as they
+// are. It is called before the store is used.
+func (s *Store) OpenContents(box Sealer) { s.sealer = box }
+
+// pieceName is the place of a content's piece, for the sealer: of no other organization, content or number.
+func pieceName(org string, hash []byte, n int) []byte {
+	out := append([]byte("parley content|"), hash...)
+	return append(binary.BigEndian.AppendUint64(out, uint64(n)), org...)
+}
+
+// seal gives what is stored of a chunk.
+func (s *Store) seal(org string, c *chunk) []byte {
+	if s.sealing == 0 {
+		return c.data
+	}
+	out, n := make([]byte, 0, len(c.data)+chunkSize/pieceSize*s.sealing), c.n*(chunkSize/pieceSize)
+	for piece := range slices.Chunk(c.data, pieceSize) {
+		out = append(out, s.sealer.SealBytes(piece, pieceName(org, c.hash, n))...)
+		n++
+	}
+	return out
+}
+
+// unseal gives the data of a chunk of which that is stored.
+func (s *Store) unseal(org string, c chunk, sealing int) ([]byte, error) {
+	if sealing == 0 {
+		return c.data, nil
+	}
+	out, n := make([]byte, 0, len(c.data)), c.n*(chunkSize/pieceSize)
+	for piece := range slices.Chunk(c.data, pieceSize+sealing) {
+		plain, err := s.open(piece, pieceName(org, c.hash, n))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, plain...)
+		n++
+	}
+	return out, nil
+}
+
+func (s *Store) open(piece, name []byte) ([]byte, error) {
+	if s.sealer == nil {
+		return nil, ErrContentSealed
+	}
+	plain, err := s.sealer.OpenBytes(piece, name)
+	if err != nil {
+		return nil, fmt.Errorf("opening content: %w", err)
+	}
+	return plain, nil
+}

@@ -1,0 +1,54 @@
+package modelstub
+
+import (
+	"hash/fnv"
+	"math"
+	"strings"
+	"unicode"
+)
+
+// VectorSize is how many numbers the stubs' vectors have.
+const VectorSize = 256
+
+// Vector gives a text's vector of length 1, the same whenever it is asked for: texts that have words, or parts of words, in common
+// have vectors that are alike. A text without letters and digits has one too.
+func Vector(text string) []float32 {
+	sums := make([]float64, VectorSize)
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if len(words) == 0 {
+		words = []string{text}
+	}
+	for _, word := range words {
+		addFeature(sums, word, 1)
+		runes := []rune(" " + word + " ")
+		for n := 0; n+3 <= len(runes); n++ {
+			addFeature(sums, "3"+string(runes[n:n+3]), 0.5)
+		}
+	}
+	length := 0.0
+	for _, x := range sums {
+		length += x * x
+	}
+	length = math.Sqrt(length)
+	vector := make([]float32, VectorSize)
+	for n, x := range sums {
+		if length > 0 {
+			vector[n] = float32(x / length)
+		}
+	}
+	if length == 0 { // all cancelled out
+		vector[0] = 1
+	}
+	return vector
+}
+
+// addFeature adds a word, or a part of one, at the place and with the sign that its hash has.
+func addFeature(sums []float64, feature string, weight float64) {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(feature)) // a hash never fails
+	sum := hash.Sum64()
+	if sum>>63 == 1 {
+		weight = -weight
+	}
+	sums[sum%VectorSize] += weight
+}

@@ -1,0 +1,82 @@
+package openaistub
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"parley/shared/testkit/modelstub"
+)
+
+// embed answers POST …/embeddings. The last text counts as the request's prompt: directives at its beginning, and scripts, make
+// faults, and requests are counted by it.
+func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	if err != nil {
+		modelstub.WriteJSON(w, http.StatusBadRequest, failure("invalid_request_error", "invalid_body", err.Error()))
+		return
+	}
+	model, texts, err := readInput(body)
+	if err != nil {
+		modelstub.WriteJSON(w, http.StatusBadRequest, failure("invalid_request_error", "invalid_json", err.Error()))
+		return
+	}
+	req := Request{Model: model, Messages: []Message{{Role: "user", Content: texts[len(texts)-1]}}}
+	s.Serve(w, r, req, vectors{texts: texts})
+}
+
+// readInput reads input in both of its forms: a text, or a list of texts.
+func readInput(body []byte) (model string, texts []string, err error) {
+	var wire struct {
+		Model string          `json:"model"`
+		Input json.RawMessage `json:"input"`
+	}
+	if err := json.Unmarshal(body, &wire); err != nil {
+		return "", nil, fmt.Errorf("reading request: %w", err)
+	}
+	var one string
+	if json.Unmarshal(wire.Input, &one) == nil {
+		texts = []string{one}
+	} else if err := json.Unmarshal(wire.Input, &texts); err != nil {
+		return "", nil, fmt.Errorf("reading input: %w", err)
+	}
+	if len(texts) == 0 || len(texts) > 2048 {
+		return "", nil, fmt.Errorf("input of %d texts", len(texts))
+	}
+	for _, text := range texts {
+		if strings.TrimSpace(text) == "" {
+			return "", nil, errors.New("an empty input")
+		}
+	}
+	return wire.Model, texts, nil
+}
+
+// vectors says what the embeddings of texts are, and what failed as all of the server does.
+type vectors struct {
+	wire
+
+	texts []string
+}
+
+type embedding struct {
+	Object    string    `json:"object"`
+	Index     int       `json:"index"`
+	Embedding []float32 `json:"embedding"`
+}
+
+// Answer writes the vectors.
+func (v vectors) Answer(w http.ResponseWriter, _ *http.Request, req Request, _ Reply) {
+	list := make([]embedding, len(v.texts))
+	words := 0
+	for n, text := range v.texts {
+		list[n] = embedding{Object: "embedding", Index: n, Embedding: modelstub.Vector(text)}
+		words += len(strings.Fields(text))
+	}
+	modelstub.WriteJSON(w, http.StatusOK, encode(map[string]any{
+		"object": "list", "model": req.Model, "data": list,
+		"usage": map[string]int{"prompt_tokens": words, "total_tokens": words},
+	}))
+}

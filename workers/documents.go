@@ -1,0 +1,167 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/shared/store"
+	"parley/workers/internal/document"
+	"parley/workers/internal/embed"
+	"parley/workers/internal/extract"
+	"parley/workers/internal/ingest"
+)
+
+// setUpIngest makes the part that processes documents. Without a sandbox there is none: documents wait for a worker that has one.
+func (w *Workers) setUpIngest() error {
+	if w.isolation.backend == nil {
+		return nil // and it was said
+	}
+	w.extractor = &reading{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
+	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{Report: func(err error) {
+		w.deps.Log.Error().Err(err).Msg("reading documents goes wrong here")
+	}})
+	deps := ingest.Deps{
+		Claims: w.deps.Store, Contents: w.deps.Store, Index: w.deps.Store,
+		Extractor: w.extractor,
+		Client:    w.outside.HTTP(ingest.FetchOptions), Bus: w.deps.Bus, Metrics: w.deps.Metrics, Log: w.deps.Log,
+	}
+	if w.embedder != nil {
+		deps.Embedder = w.embedder
+	}
+	var err error
+	w.ingester, err = ingest.New(ingest.Config{
+		Concurrency: w.cfg.IngestConcurrency,
+		Limits:      store.DocumentLimits{Documents: w.cfg.DocumentsPerOrganization, Bytes: w.cfg.DocumentBytesPerOrganization},
+	}, deps)
+	return err
+}
+
+// reading is the extractor as the role knows it.
+type reading struct {
+	by     *extract.Extractor
+	limits extract.Limits
+}
+
+// Read reads a document.
+func (r *reading) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
+	return r.by.Read(ctx, extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content}, r.limits, each)
+}
+
+// readers are the programs that documents are read with, by the versions that they say they have; "" where one is not found.
+type readers struct {
+	poppler, tesseract string
+	languages          []string // that tesseract reads
+}
+
+// systemDirs are where sandboxes find programs.
+var systemDirs = []string{"/usr/bin", "/usr/local/bin"}
+
+// askTime is enough for a program that only says what it is.
+const askTime = 5 * time.Second
+
+// findReaders asks the programs.
+func findReaders() (r readers) {
+	var asking sync.WaitGroup
+	asking.Go(func() { r.poppler = versionIn(ask("pdftotext", "-v")) })
+	asking.Go(func() { r.tesseract = versionIn(ask("tesseract", "--version")) })
+	asking.Go(func() { r.languages = languagesIn(ask("tesseract", "--list-langs")) })
+	asking.Wait()
+	return r
+}
+
+// ask gives what a program prints; nothing where it does not run.
+func ask(program, argument string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	for _, dir := range systemDirs {
+		path := filepath.Join(dir, program)
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		out, err := exec.CommandContext(ctx, path, argument).CombinedOutput()
+		if err != nil {
+			return ""
+		}
+		return string(out)
+	}
+	return ""
+}
+
+// versionIn is the first word that is a number, without what follows its second part: 22.12.0 is 22.12.
+func versionIn(says string) string {
+	for word := range strings.FieldsSeq(says) {
+		if word = strings.TrimPrefix(word, "v"); word == "" || word[0] < '0' || word[0] > '9' {
+			continue
+		}
+		parts := strings.SplitN(word, ".", 3)
+		return strings.Join(parts[:min(2, len(parts))], ".")
+	}
+	return ""
+}
+
+// languagesIn are the lines below the head, but for what is no language.
+func languagesIn(says string) []string {
+	_, list, _ := strings.Cut(strings.TrimSpace(says), "\n")
+	return slices.DeleteFunc(strings.Fields(list), func(l string) bool { return l == "osd" })
+}
+
+// ocr names tesseract with its languages.
+func (r readers) ocr() string {
+	switch {
+	case r.tesseract == "":
+		return ""
+	case len(r.languages) == 0:
+		return "tesseract " + r.tesseract
+	default:
+		return "tesseract " + r.tesseract + " (" + strings.Join(r.languages, ", ") + ")"
+	}
+}
+
+// capabilities has one for each program.
+func (r readers) capabilities() []Capability {
+	return []Capability{
+		{Name: "poppler", State: r.poppler, Ok: r.poppler != ""},
+		{Name: "tesseract", State: strings.TrimPrefix(r.ocr(), "tesseract "), Ok: r.tesseract != ""},
+	}
+}
+
+// documentsCapability says what documents are read with.
+func documentsCapability(noSandbox error, r readers) Capability {
+	c := Capability{Name: "documents", Ok: true}
+	switch {
+	case errors.Is(noSandbox, errSandboxOff):
+		return Capability{Name: c.Name, State: "none: SANDBOX is off, and they are read in a sandbox"}
+	case noSandbox != nil:
+		return Capability{Name: c.Name, State: "none: there is no sandbox to read them in"}
+	case r.poppler == "":
+		return Capability{Name: c.Name, State: "all but PDF: poppler is missing"}
+	case r.tesseract == "":
+		c.State = "poppler " + r.poppler + "; no tesseract: scanned pages are not read"
+	default:
+		c.State = "poppler " + r.poppler + ", " + r.ocr()
+	}
+	return c
+}
+
+// embeddingsCapability says what documents are searched by.
+func embeddingsCapability(model string) Capability {
+	return Capability{Name: "embeddings", State: cmp.Or(model, "none: documents are searched by words"), Ok: true}
+}
+
+// surveyEmbeddings says the same from settings, or why they make no sense.
+func surveyEmbeddings(cfg Config) Capability {
+	e, err := embed.New(embed.Config{Model: cfg.EmbeddingsModel, OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL})
+	if err != nil {
+		return Capability{Name: "embeddings", State: oneLine(err)}
+	}
+	defer e.Close()
+	return embeddingsCapability(e.Model())
+}

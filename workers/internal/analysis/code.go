@@ -1,0 +1,212 @@
+package analysis
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// traits are what a token has in it.
+type traits struct{ digit, letter, dash, join, hump, name bool }
+
+func traitsOf(text string) (has traits) {
+	before := rune(0)
+	for _, r := range text {
+		switch {
+		case unicode.IsLetter(r):
+			has.letter = true
+			has.hump = has.hump || unicode.IsUpper(r) && unicode.IsLower(before)
+		case unicode.IsDigit(r):
+			has.digit = true
+		case r == '\'' || r == '’' || r == '·' || invisible(r) || unicode.IsMark(r):
+		case dash(r):
+			has.dash = true
+		default:
+			has.join = true
+			has.name = has.name || r == '_' || r == '@'
+		}
+		before = r
+	}
+	return has
+}
+
+func dash(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
+
+// code gives the terms of a token as a whole. A simple one is a word and nothing more; all others have parts besides, and a whole
+// only where it says more than those: "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail", "U.S.".
+func code(text string) (whole []string, simple bool) {
+	has := traitsOf(text)
+	switch {
+	case !has.digit && !has.join && !has.dash:
+		return nil, !has.hump // camelCase: the word that it makes is one of its parts
+	case has.digit && !has.letter && !has.dash && !has.name:
+		return numbers(fold(lower(text))), false
+	case initials(text):
+		return []string{fold(lower(strings.ReplaceAll(text, ".", "")))}, false
+	case !has.digit && !has.join:
+		return []string{fold(lower(undashed(text)))}, false
+	}
+	return versions(fold(lower(text))), false
+}
+
+// initials are letters with a full stop behind each but the last: "U.S", "e.g".
+func initials(text string) bool {
+	for part := range strings.SplitSeq(text, ".") {
+		if r, width := utf8.DecodeRuneInString(part); width != len(part) || !unicode.IsLetter(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func undashed(text string) string {
+	return strings.NewReplacer("-", "", "‐", "", "‑", "").Replace(text)
+}
+
+// variants adds what a code would be without dashes, as others may write it.
+func variants(whole []string) []string {
+	forms := whole
+	for _, form := range whole {
+		if bare := strings.ReplaceAll(undashed(form), "_", ""); bare != form {
+			forms = append(slices.Clip(forms), bare)
+		}
+	}
+	return forms
+}
+
+// versions gives a code, with plain dashes, and "1.2" beside "v1.2".
+func versions(text string) []string {
+	text = strings.NewReplacer("‐", "-", "‑", "-").Replace(text)
+	if len(text) > 1 && text[0] == 'v' && strings.Trim(text[1:], "0123456789.") == "" {
+		return []string{text, text[1:]}
+	}
+	return []string{text}
+}
+
+// numbers gives the ways to write a number: with a point for either sign of decimals, and without what groups thousands.
+func numbers(text string) []string {
+	forms := []string{strings.ReplaceAll(text, ",", ".")}
+	for _, signs := range [2][2]string{{",", "."}, {".", ","}} {
+		whole, decimals, _ := strings.Cut(text, signs[1])
+		groups := strings.Split(whole, signs[0])
+		if len(groups) < 2 || len(groups[0]) > 3 || strings.ContainsAny(decimals, ".,") {
+			continue
+		}
+		grouped := true
+		for _, group := range groups[1:] {
+			grouped = grouped && len(group) == 3
+		}
+		if grouped {
+			bare := strings.Join(groups, "")
+			if decimals != "" {
+				bare += "." + decimals
+			}
+			forms = append(forms, bare)
+		}
+	}
+	return forms
+}
+
+// parts gives the words that a token is made of: between its joining characters, at the humps of camelCase, and where a name ends
+// and its number begins. Single letters are left out, and so is a number that is the whole.
+func parts(text string, each func(string)) {
+	start := 0
+	give := func(end int) {
+		if part := text[start:end]; part != "" {
+			subparts(part, len(part) == len(text), each)
+		}
+	}
+	for at, r := range text {
+		if dash(r) || strings.ContainsRune("_@#+", r) || (r == '.' || r == ',') && !between(text, at) {
+			give(at)
+			start = at + utf8.RuneLen(r)
+		}
+	}
+	give(len(text))
+}
+
+// between says whether digits stand on both sides of a byte.
+func between(text string, at int) bool {
+	return at > 0 && at+1 < len(text) && isDigit(text[at-1]) && isDigit(text[at+1])
+}
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
+
+func subparts(part string, whole bool, each func(string)) {
+	numeric := isDigit(part[0]) && strings.Trim(part, "0123456789.,") == ""
+	switch {
+	case numeric:
+		if !whole {
+			each(part)
+		}
+		return
+	case utf8.RuneCountInString(part) == 1:
+		return
+	}
+	if strings.ContainsAny(part, "0123456789") {
+		named(part, whole, each)
+		return
+	}
+	humps(part, each)
+}
+
+// named gives a part like ERR4021 as it is, and its name and number where both are long enough to mean something.
+func named(part string, whole bool, each func(string)) {
+	if !whole {
+		each(part)
+	}
+	letters := strings.TrimRight(part, "0123456789")
+	digits := part[len(letters):]
+	if len(letters) >= 2 && len(digits) >= 3 && !strings.ContainsAny(letters, "0123456789.,") {
+		each(letters)
+		each(digits)
+	}
+}
+
+// humps gives a word, and the words of which camelCase is made.
+func humps(part string, each func(string)) {
+	each(part)
+	start, split := 0, false
+	runes := []rune(part)
+	give := func(end int) {
+		if end-start > 1 {
+			each(string(runes[start:end]))
+		}
+		start = end
+	}
+	for i := 1; i < len(runes); i++ {
+		up := unicode.IsUpper(runes[i])
+		if up && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) && unicode.IsLower(runes[i+1]) && hump(runes)) {
+			give(i)
+			split = true
+		}
+	}
+	if split {
+		give(len(runes))
+	}
+}
+
+// hump says whether a word has a capital behind a small letter, as names in programs do.
+func hump(runes []rune) bool {
+	for i := 1; i < len(runes); i++ {
+		if unicode.IsUpper(runes[i]) && unicode.IsLower(runes[i-1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// shouted words are short and in capitals: IT, US and WHO are names, it, us and who say nothing.
+func shouted(word string) bool {
+	return len(word) >= 2 && len(word) <= 5 && capitals(word)
+}
+
+func capitals(word string) bool {
+	for _, r := range word {
+		if !unicode.IsUpper(r) {
+			return false
+		}
+	}
+	return true
+}

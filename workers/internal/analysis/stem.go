@@ -1,0 +1,286 @@
+package analysis
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/arabic"
+	"github.com/blevesearch/snowballstem/danish"
+	"github.com/blevesearch/snowballstem/dutch"
+	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/finnish"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/hungarian"
+	"github.com/blevesearch/snowballstem/irish"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/norwegian"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/romanian"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/spanish"
+	"github.com/blevesearch/snowballstem/swedish"
+	"github.com/blevesearch/snowballstem/tamil"
+	"github.com/blevesearch/snowballstem/turkish"
+)
+
+// stemmer takes off inflection.
+type stemmer struct {
+	language string
+	script   *unicode.RangeTable
+	stem     func(word string) string
+}
+
+// form is what a word is indexed as: its stem without marks. A search asks for the stems of all languages, so that those which leave
+// little of a short word would find much that has nothing to do with it: it stays as it is. English, in which most such words are
+// written, may go on.
+func (s stemmer) form(word, plain string) string {
+	stem := fold(s.stem(word))
+	left := utf8.RuneCountInString(stem)
+	switch {
+	case left == 0:
+		return plain
+	case s.script != unicode.Latin || s.language == "en" || left >= 4:
+		return stem
+	case left == 3 && utf8.RuneCountInString(plain) == 4:
+		return stem
+	}
+	return plain
+}
+
+// stemmers are those that words are stemmed by, of each script the most written first: when a word has more stems than a search
+// takes, those of the last give way (on both sides, see accepted).
+var stemmers = []stemmer{
+	{"en", unicode.Latin, snowball(english.Stem)},
+	{"de", unicode.Latin, snowball(german.Stem)},
+	{"fr", unicode.Latin, snowball(french.Stem)},
+	{"es", unicode.Latin, snowball(spanish.Stem)},
+	{"it", unicode.Latin, snowball(italian.Stem)},
+	{"pt", unicode.Latin, snowball(portuguese.Stem)},
+	{"nl", unicode.Latin, snowball(dutch.Stem)},
+	{"sv", unicode.Latin, snowball(swedish.Stem)},
+	{"pl", unicode.Latin, endings("pl")},
+	{"cs", unicode.Latin, endings("cs")},
+	{"tr", unicode.Latin, snowball(turkish.Stem)},
+	{"da", unicode.Latin, snowball(danish.Stem)},
+	{"no", unicode.Latin, snowball(norwegian.Stem)},
+	{"fi", unicode.Latin, snowball(finnish.Stem)},
+	{"ro", unicode.Latin, snowball(romanian.Stem)},
+	{"hu", unicode.Latin, snowball(hungarian.Stem)},
+	{"hr", unicode.Latin, endings("hr")},
+	{"ca", unicode.Latin, endings("ca")},
+	{"ga", unicode.Latin, snowball(irish.Stem)},
+	{"ru", unicode.Cyrillic, snowball(russian.Stem)},
+	{"uk", unicode.Cyrillic, endings("uk")},
+	{"bg", unicode.Cyrillic, endings("bg")},
+	{"ar", unicode.Arabic, snowball(arabic.Stem)},
+	{"fa", unicode.Arabic, endings("fa")},
+	{"el", unicode.Greek, endings("el")},
+	{"hi", unicode.Devanagari, endings("hi")},
+	{"ta", unicode.Tamil, snowball(tamil.Stem)},
+}
+
+// kin are languages whose words are stemmed like another's.
+var kin = map[string]string{"nb": "no", "nn": "no", "sk": "cs", "bs": "hr", "sh": "hr", "gl": "pt", "mk": "bg", "be": "uk"}
+
+// base is the language of a tag, as the tables here name it.
+func base(tag string) string {
+	language, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tag, "_", "-")), "-")
+	if other, has := kin[language]; has {
+		return other
+	}
+	return language
+}
+
+func snowball(stem func(*snowballstem.Env) bool) func(string) string {
+	return func(word string) string {
+		env := snowballstem.NewEnv(word)
+		stem(env)
+		return env.Current()
+	}
+}
+
+// endings takes off the longest ending of a language of which no algorithm is at hand, where at least three letters stay.
+func endings(language string) func(string) string {
+	table := strings.Fields(inflections[language])
+	slices.SortStableFunc(table, func(a, b string) int { return len(b) - len(a) })
+	return func(word string) string {
+		for _, ending := range table {
+			if strings.HasSuffix(word, ending) && utf8.RuneCountInString(word)-utf8.RuneCountInString(ending) >= 3 {
+				return word[:len(word)-len(ending)]
+			}
+		}
+		return word
+	}
+}
+
+// entry is what a word becomes in a language.
+type entry struct {
+	tongue, word string
+	forms        []string
+	stop         bool
+}
+
+// cache keeps the forms of words that were looked up, the last one of each place: texts repeat themselves, and stemming is most of
+// the work. It is bounded, and safe for everyone at once.
+var (
+	cache [1 << 14]atomic.Pointer[entry]
+	seed  = maphash.MakeSeed()
+)
+
+// anyTongue stands for all languages, as searches ask for them.
+const anyTongue = "*"
+
+func lookUp(tongue, word string) *entry {
+	sum := maphash.String(seed, word) + uint64(len(tongue))
+	for i := range len(tongue) {
+		sum = sum*31 + uint64(tongue[i])
+	}
+	slot := &cache[sum%uint64(len(cache))]
+	if found := slot.Load(); found != nil && found.word == word && found.tongue == tongue {
+		return found
+	}
+	word = strings.Clone(word) // it must not keep its page
+	made := &entry{tongue: tongue, word: word}
+	if tongue == anyTongue {
+		made.forms = everywhere(word)
+	} else {
+		made.forms, made.stop = accepted(tongue, word), stops()[tongue][folded(word)]
+	}
+	slot.Store(made)
+	return made
+}
+
+// accepted are the forms of a word in a language that a search for the same word has too. Only those of the last languages of a
+// script may find no room there, so that the others need not be compared.
+func accepted(tongue, word string) []string {
+	own := forms(tongue, word)
+	if len(own) == 0 || surely(tongue, len(own)) {
+		return own
+	}
+	asked := everywhere(word)
+	kept := slices.DeleteFunc(own, func(form string) bool { return !slices.Contains(asked, form) })
+	if len(kept) == 0 {
+		return asked[:1]
+	}
+	return kept
+}
+
+// surely says whether a search has room for each form of a language, however many the languages before it have.
+func surely(tongue string, each int) bool {
+	at := slices.IndexFunc(stemmers, func(s stemmer) bool { return s.language == tongue })
+	if at < 0 {
+		return true
+	}
+	before := 0
+	for _, s := range stemmers[:at] {
+		if s.script == stemmers[at].script {
+			before++
+		}
+	}
+	return 1+(before+1)*each <= mostLexemes
+}
+
+// forms are the stem of a word, and that of the word without its marks when that is another: people leave marks out, and
+// algorithms know endings by them.
+func forms(tongue, word string) []string {
+	small := bare(word)
+	plain := fold(small)
+	if plain == "" {
+		return nil
+	}
+	at := slices.IndexFunc(stemmers, func(s stemmer) bool { return s.language == tongue })
+	if at < 0 || !stemmable(plain) {
+		return []string{plain}
+	}
+	marked := stemmers[at].form(small, plain)
+	unmarked := marked
+	if plain != small {
+		unmarked = stemmers[at].form(plain, plain)
+	}
+	if marked == unmarked {
+		return []string{marked}
+	}
+	return []string{marked, unmarked}
+}
+
+// everywhere are the forms of a word in every language that is written like it, its plain form first.
+func everywhere(word string) []string {
+	small := bare(word)
+	plain := fold(small)
+	all := []string{plain}
+	if !stemmable(plain) {
+		return all
+	}
+	first, _ := utf8.DecodeRuneInString(plain)
+	add := func(form string) {
+		if len(all) < mostLexemes && !slices.Contains(all, form) {
+			all = append(all, form)
+		}
+	}
+	for _, s := range stemmers {
+		if !unicode.Is(s.script, first) {
+			continue
+		}
+		add(s.form(small, plain))
+		if plain != small {
+			add(s.form(plain, plain))
+		}
+	}
+	return all
+}
+
+// stemmable says whether a word is one that is inflected: letters only, and not a handful.
+func stemmable(plain string) bool {
+	if len(plain) < 3 {
+		return false
+	}
+	for _, r := range plain {
+		if !unicode.IsLetter(r) && !unicode.IsMark(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// stops are the words of each language that say nothing by themselves, without case and marks.
+var stops = sync.OnceValue(func() map[string]map[string]bool {
+	all := make(map[string]map[string]bool, len(stopWords))
+	for language, words := range stopWords {
+		set := map[string]bool{}
+		for word := range strings.FieldsSeq(words) {
+			set[folded(word)] = true
+		}
+		all[language] = set
+	}
+	return all
+})
+
+// stopsOf tells which words of a search say nothing: stop words of the language that has most of them. A word that says nothing in
+// one language is a name in another.
+func stopsOf(words []string) func(string) bool {
+	most, best := 0, []map[string]bool(nil)
+	for _, set := range stops() {
+		n := 0
+		for _, word := range words {
+			if set[word] {
+				n++
+			}
+		}
+		if n > most {
+			most, best = n, nil
+		}
+		if n > 0 && n == most {
+			best = append(best, set)
+		}
+	}
+	return func(word string) bool {
+		return slices.ContainsFunc(best, func(set map[string]bool) bool { return set[word] })
+	}
+}

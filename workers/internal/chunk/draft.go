@@ -1,0 +1,162 @@
+package chunk
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/shared/domain"
+	"parley/workers/internal/document"
+)
+
+// longest is how much of a heading, or of a row that names columns, goes into the path, in code points.
+const longest = 200
+
+// draft is a chunk that is being filled.
+type draft struct {
+	text    []byte
+	start   int // on its page
+	size    int // code points
+	path    []mark
+	section []mark // the path of the section that ends it: where a sibling may join
+	head    []string
+	headed  bool // it begins with a heading
+	body    bool // it is more than headings
+	box     *domain.Box
+}
+
+func (d *draft) append(text string, size int) {
+	d.text = append(d.text, text...)
+	d.size += size
+}
+
+// cover widens the draft's place on the page to what it got.
+func (d *draft) cover(box *domain.Box) {
+	switch {
+	case box == nil:
+	case d.box == nil:
+		copied := *box
+		d.box = &copied
+	default:
+		d.box[0], d.box[1] = min(d.box[0], box[0]), min(d.box[1], box[1])
+		d.box[2], d.box[3] = max(d.box[2], box[2]), max(d.box[3], box[3])
+	}
+}
+
+// put adds a piece of a block, at the place where the reading stands.
+func (c *Chunker) put(block document.Block, text string, size int) {
+	if c.draft == nil {
+		c.draft = &draft{start: c.page.at, path: c.path, section: c.path, headed: block.Kind == document.Heading}
+		if block.Kind == document.Row && !block.Head {
+			c.draft.head = c.head
+		}
+	}
+	c.draft.append(text, size)
+	c.draft.cover(block.Box)
+	c.draft.body = c.draft.body || block.Kind != document.Heading
+	c.page.at += size
+}
+
+// finish ends the draft. A small one that is a whole section waits for the next, which may be small too.
+func (c *Chunker) finish(whole bool) {
+	d := c.draft
+	c.draft = nil
+	if d == nil {
+		return
+	}
+	if c.held != nil && whole && c.joins(c.held, d) {
+		d = join(c.held, d)
+		c.held = nil
+	}
+	c.release()
+	if whole && d.headed && d.size < c.limits.Target/3 {
+		c.held = d
+		return
+	}
+	c.emit(d)
+}
+
+// joins says whether two sections on one page become one chunk: siblings under one parent that are small together.
+func (c *Chunker) joins(a, b *draft) bool {
+	n := len(a.section)
+	return b.headed && n > 0 && n == len(b.section) && a.size+2+b.size <= c.limits.Target*2/3 &&
+		a.section[n-1].level == b.section[n-1].level && slices.Equal(a.section[:n-1], b.section[:n-1])
+}
+
+// join puts b behind a; above both stands what stands above each.
+func join(a, b *draft) *draft {
+	a.append("\n\n", 2)
+	a.append(string(b.text), b.size)
+	a.cover(b.box)
+	a.body = a.body || b.body
+	a.section = b.section
+	shared := 0
+	for shared < min(len(a.path), len(b.path)) && a.path[shared] == b.path[shared] {
+		shared++
+	}
+	a.path = a.path[:shared]
+	return a
+}
+
+// release gives the section that waits.
+func (c *Chunker) release() {
+	if c.held != nil {
+		c.emit(c.held)
+		c.held = nil
+	}
+}
+
+// emit makes a passage of a draft, without the space behind it and the empty lines before it: how far a first line is indented
+// belongs to verbatim text.
+func (c *Chunker) emit(d *draft) {
+	text := strings.TrimRightFunc(string(d.text), unicode.IsSpace)
+	trimmed := strings.TrimLeft(text, "\r\n\v\f\u0085\u2028\u2029")
+	if trimmed == "" {
+		return
+	}
+	start := d.start + utf8.RuneCountInString(text[:len(text)-len(trimmed)])
+	passage := domain.Passage{
+		Chunk: c.number, Headings: headings(d), Text: trimmed,
+		StartIndex: start, EndIndex: start + utf8.RuneCountInString(trimmed), Box: d.box,
+	}
+	if c.page.number > 0 {
+		page := c.page.number
+		passage.Page = &page
+	}
+	c.number++
+	c.done = append(c.done, passage)
+}
+
+// headings are the path, and behind it what names the columns of a table that began in an earlier chunk.
+func headings(d *draft) []string {
+	path := make([]string, 0, len(d.path)+1)
+	for _, above := range d.path {
+		path = append(path, above.text)
+	}
+	if len(d.head) > 0 {
+		path = append(path, name(strings.Join(d.head, " / ")))
+	}
+	return path
+}
+
+// name is a heading in one line of bounded length.
+func name(text string) string {
+	short, n := text, 0
+	for at := range text {
+		if n++; n > 4*longest { // enough to fill it, whatever the spaces between
+			short = text[:at]
+			break
+		}
+	}
+	line := strings.Join(strings.Fields(short), " ")
+	if utf8.RuneCountInString(line) <= longest && len(short) == len(text) {
+		return line
+	}
+	runes := []rune(line)
+	return strings.TrimRightFunc(string(runes[:min(len(runes), longest-1)]), unicode.IsSpace) + "…"
+}
+
+func blank(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
+}

@@ -1,0 +1,73 @@
+package embed
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	sdk "github.com/openai/openai-go/v3"
+)
+
+// maxSize bounds the numbers of a vector; the largest models have a quarter of it.
+const maxSize = 16_384
+
+// read gives the vectors of an answer in the order of the texts.
+func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float32, error) {
+	if answer == nil || len(answer.Data) != texts {
+		given := 0
+		if answer != nil {
+			given = len(answer.Data)
+		}
+		return nil, fmt.Errorf("%d vectors for %d texts", given, texts)
+	}
+	vectors := make([][]float32, texts)
+	for i := range answer.Data {
+		one := &answer.Data[i]
+		if one.Index < 0 || one.Index >= int64(texts) || vectors[one.Index] != nil {
+			return nil, fmt.Errorf("index %d is not of one of the %d texts, or comes twice", one.Index, texts)
+		}
+		if err := e.fits(len(one.Embedding)); err != nil {
+			return nil, err
+		}
+		var err error
+		if vectors[one.Index], err = normal(one.Embedding); err != nil {
+			return nil, err
+		}
+	}
+	return vectors, nil
+}
+
+// fits reports a vector that cannot be compared with those before it.
+func (e *Embedder) fits(size int) error {
+	if size < 1 || size > maxSize {
+		return fmt.Errorf("a vector of %d numbers", size)
+	}
+	if e.size.CompareAndSwap(0, int64(size)) || e.size.Load() == int64(size) {
+		return nil
+	}
+	return fmt.Errorf("a vector of %d numbers after one of %d", size, e.size.Load())
+}
+
+// normal gives a vector of length 1 in the same direction.
+func normal(numbers []float64) ([]float32, error) {
+	largest := 0.0
+	for _, x := range numbers {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, errors.New("a vector with what is no number")
+		}
+		largest = max(largest, math.Abs(x))
+	}
+	if largest == 0 {
+		return nil, errors.New("a vector of zeros")
+	}
+	sum := 0.0
+	for _, x := range numbers { // by the largest, so that no square overflows or vanishes
+		sum += (x / largest) * (x / largest)
+	}
+	length := math.Sqrt(sum)
+	vector := make([]float32, len(numbers))
+	for i, x := range numbers {
+		vector[i] = float32(x / largest / length)
+	}
+	return vector, nil
+}

@@ -1,0 +1,85 @@
+package extract
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// prefix begins the names of folders that are in use or were; freshPrefix those that are not locked yet.
+const (
+	prefix      = "parley-reader-"
+	freshPrefix = "parley-new-reader-"
+)
+
+// folder holds a copy of the program. It is locked as long as its owner lives, however that ends: the lock goes with the process.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+func (f *folder) program() string { return filepath.Join(f.path, "program") }
+
+// newFolder makes a folder where programs may run and everyone gets to, and removes those whose owners are dead.
+func newFolder() (*folder, error) {
+	why := errors.New("there is no folder to copy the own program to")
+	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
+		var fs unix.Statfs_t
+		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
+			continue
+		}
+		sweep(parent)
+		f, err := newFolderIn(parent)
+		if err == nil {
+			return f, nil
+		}
+		why = err
+	}
+	return nil, why
+}
+
+func newFolderIn(parent string) (*folder, error) {
+	fresh, err := os.MkdirTemp(parent, freshPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for the own program: %w", err)
+	}
+	f := &folder{path: filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))}
+	f.lock, err = os.Open(fresh)
+	if err == nil {
+		err = unix.Flock(int(f.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		err = os.Chmod(fresh, 0o755) //nolint:gosec // G302: the sandbox's user reads what is in it, which is no secret
+	}
+	if err == nil {
+		err = os.Rename(fresh, f.path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making a folder for the own program: %w", err), os.RemoveAll(fresh), f.lock.Close())
+	}
+	return f, nil
+}
+
+// sweep removes the folders of this user's that nobody has locked.
+func sweep(parent string) {
+	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // fails for bad patterns only
+	for _, path := range left {
+		lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+		if err != nil {
+			continue
+		}
+		var is unix.Stat_t
+		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = os.RemoveAll(path) // what is left now, the next one finds
+		}
+		_ = lock.Close() // of what is only read
+	}
+}
+
+func (f *folder) remove() error {
+	return errors.Join(os.RemoveAll(f.path), f.lock.Close())
+}

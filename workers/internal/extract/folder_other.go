@@ -1,0 +1,14 @@
+//go:build !linux
+
+package extract
+
+import "errors"
+
+// folder is Linux's, as sandboxes are.
+type folder struct{}
+
+func newFolder() (*folder, error) { return nil, errors.New("documents are read on Linux alone") }
+
+func (*folder) program() string { return "" }
+
+func (*folder) remove() error { return nil }

@@ -1,0 +1,136 @@
+//go:build linux
+
+package extract
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// spell begins documents that take their reader over: what follows is what it does then.
+const spell = "take over: "
+
+const hello = protocol
+
+// spells are what a reader may do that was taken over.
+var spells = map[string]func(){
+	"says nothing":       func() { select {} },
+	"ends at once":       func() {},
+	"is another version": func() { fmt.Print("parley-reader 0\n") },
+	"ends after hello":   func() { fmt.Print(hello) },
+	"crashes":            func() { fmt.Print(hello); panic("crash") },
+	"hangs after hello":  func() { fmt.Print(hello); select {} },
+	"no json":            func() { fmt.Print(hello + "{\"pages\":\n") },
+	"two in a line":      func() { fmt.Print(hello + `{"done":1}{"done":2}` + "\n") },
+	"unknown field":      func() { fmt.Print(hello + `{"doing":1}` + "\n") },
+	"nothing in it":      func() { fmt.Print(hello + `{}` + "\n") },
+	"two at once":        func() { fmt.Print(hello + `{"done":1,"pages":1}` + "\n") },
+	"no utf-8":           func() { fmt.Print(hello + "{\"block\":{\"k\":\"paragraph\",\"t\":\"\xff\"}}\n") },
+	"control":            func() { says(`{"block":{"k":"paragraph","t":"a\u0000b"}}`) },
+	"override":           func() { says(`{"block":{"k":"paragraph","t":"a\u202eb"}}`) },
+	"empty":              func() { says(`{"block":{"k":"paragraph","t":""}}`) },
+	"no kind":            func() { says(`{"block":{"k":"script","t":"x"}}`) },
+	"level 9":            func() { says(`{"block":{"k":"heading","l":9,"t":"x"}}`) },
+	"level of none":      func() { says(`{"block":{"k":"item","l":1,"t":"x"}}`) },
+	"head of none":       func() { says(`{"block":{"k":"item","h":true,"t":"x"}}`) },
+	"box without page":   func() { says(`{"block":{"k":"item","t":"x","b":[0,0,1,1]}}`) },
+	"box inside out":     func() { says(`{"block":{"k":"item","p":1,"t":"x","b":[5,0,1,1]}}`) },
+	"box of nowhere":     func() { says(`{"block":{"k":"item","p":1,"t":"x","b":[0,0,1e300,1]}}`) },
+	"page -1":            func() { says(`{"block":{"k":"item","p":-1,"t":"x"}}`) },
+	"page 4 of 3":        func() { says(`{"pages":3}`, `{"block":{"k":"item","p":4,"t":"x"}}`) },
+	"pages twice":        func() { says(`{"pages":3}`, `{"pages":3}`) },
+	"no pages":           func() { says(`{"pages":0}`) },
+	"pages back":         func() { says(`{"block":{"k":"item","p":2,"t":"x"}}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
+	"page after all":     func() { says(`{"block":{"k":"item","t":"x"}}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
+	"done twice":         func() { says(`{"done":1}`, `{"done":1}`) },
+	"block of done":      func() { says(`{"done":1}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
+	"end of nothing":     func() { says(`{"end":{"mimeType":"text/plain"}}`) },
+	"end without type":   func() { says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":""}}`) },
+	"end with fewer":     func() { says(`{"block":{"k":"item","p":5,"t":"x"}}`, `{"end":{"mimeType":"a/b","pages":4}}`) },
+	"end with controls":  func() { says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","title":"a\nb"}}`) },
+	"a hundred notes": func() {
+		says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","notes":[`+strings.Repeat(`"n",`, 99)+`"n"]}}`)
+	},
+	"code of another": func() { says(`{"failure":{"code":"quota_exceeded","message":"pay"}}`) },
+	"long message":    func() { says(`{"failure":{"code":"damaged","message":"` + strings.Repeat("m", 3000) + `"}}`) },
+	"says damaged":    func() { says(`{"failure":{"code":"damaged","message":"It is."}}`) },
+	"long block":      func() { says(`{"block":{"k":"item","t":"` + strings.Repeat("x", 40<<10) + `"}}`) },
+	"endless line": func() {
+		fmt.Print(hello)
+		for piece := bytes.Repeat([]byte("x"), 64<<10); ; {
+			_, _ = os.Stdout.Write(piece)
+		}
+	},
+	"endless blocks": func() {
+		fmt.Print(hello)
+		for piece := []byte(strings.Repeat(`{"block":{"k":"item","t":"`+strings.Repeat("x", 1000)+`"}}`+"\n", 60)); ; {
+			_, _ = os.Stdout.Write(piece)
+		}
+	},
+	"endless small blocks": func() {
+		fmt.Print(hello)
+		for piece := []byte(strings.Repeat(`{"block":{"k":"item","t":"x"}}`+"\n", 2000)); ; {
+			_, _ = os.Stdout.Write(piece)
+		}
+	},
+	"takes memory": func() {
+		fmt.Print(hello)
+		var all [][]byte
+		for {
+			all = append(all, bytes.Repeat([]byte("m"), 16<<20))
+		}
+	},
+	"takes time": func() {
+		fmt.Print(hello)
+		for i := 0; ; i++ {
+		}
+	},
+	"takes room": func() {
+		fmt.Print(hello)
+		for i := 0; ; i++ {
+			_ = os.WriteFile(fmt.Sprintf("%s/%d", []string{"/work", "/tmp"}[i%2], i), make([]byte, 4<<20), 0o600)
+			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // it is what is tested that waits
+		}
+	},
+	"leaves others": func() {
+		fmt.Print(hello)
+		for range 5 {
+			_ = exec.Command("/usr/bin/setsid", "/usr/bin/sleep", "10000").Start() //nolint:noctx // nobody is to end it
+		}
+		says2(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b"}}`)
+		select {}
+	},
+	"sleeps on after the end": func() {
+		says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b"}}`)
+		select {}
+	},
+}
+
+func says(lines ...string) {
+	fmt.Print(hello)
+	says2(lines...)
+}
+
+func says2(lines ...string) { fmt.Print(strings.Join(lines, "\n") + "\n") }
+
+// misbehave does what the document says, in a sandbox. Else it returns.
+func misbehave() {
+	if os.Args[0] != programPath {
+		return
+	}
+	content, err := os.ReadFile(documentPath)
+	if err != nil {
+		return
+	}
+	what, is := strings.CutPrefix(string(content), spell)
+	if !is {
+		return
+	}
+	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) // select without it would be a deadlock to Go
+	spells[what]()
+	os.Exit(0)
+}

@@ -1,0 +1,116 @@
+package extract
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// program is this process's own program, as sandboxes are shown it. What lies at its path may be another one since, or nothing: then
+// a copy is made of the one that runs, once.
+type program struct {
+	file  *os.File // the one that runs
+	where string
+	err   error // why there is none
+
+	mu     sync.Mutex
+	folder *folder // with the copy; nil: none was needed yet
+}
+
+func openProgram() *program {
+	where, err := os.Executable()
+	if err != nil {
+		return &program{err: fmt.Errorf("finding the own program: %w", err)}
+	}
+	file, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return &program{err: fmt.Errorf("opening the own program: %w", err)}
+	}
+	return &program{file: file, where: where}
+}
+
+// path is where the program lies for any user of the host.
+func (p *program) path() (string, error) {
+	if p.err != nil {
+		return "", p.err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.folder != nil {
+		return p.folder.program(), nil
+	}
+	if p.inPlace() {
+		return p.where, nil
+	}
+	f, err := newFolder()
+	if err != nil {
+		return "", err
+	}
+	if err := copyProgram(p.file, f.program()); err != nil {
+		return "", errors.Join(err, f.remove())
+	}
+	p.folder = f
+	return f.program(), nil
+}
+
+// inPlace reports whether what lies at the program's path is the one that runs, and everyone gets there.
+func (p *program) inPlace() bool {
+	ours, err := p.file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(p.where)
+	const readAndRun = 0o005
+	return err == nil && os.SameFile(ours, there) && there.Mode().Perm()&readAndRun == readAndRun && reachable(filepath.Dir(p.where))
+}
+
+// reachable reports whether everyone may enter a folder, and those that it is in.
+func reachable(dir string) bool {
+	for {
+		is, err := os.Stat(dir)
+		const enter = 0o001
+		if err != nil || is.Mode().Perm()&enter == 0 {
+			return false
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return true
+		}
+		dir = up
+	}
+}
+
+func copyProgram(from *os.File, to string) error {
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("copying the own program: %w", err)
+	}
+	const most = 1 << 40
+	_, err = io.Copy(file, io.NewSectionReader(from, 0, most))
+	if err == nil {
+		err = file.Chmod(fs.FileMode(0o555))
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("copying the own program: %w", err)
+	}
+	return nil
+}
+
+func (p *program) close() error {
+	if p.err != nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.file.Close()
+	if p.folder != nil {
+		err = errors.Join(err, p.folder.remove())
+		p.folder = nil
+	}
+	p.err = errors.New("the extractor is closed")
+	return err
+}

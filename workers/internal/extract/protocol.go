@@ -1,0 +1,51 @@
+package extract
+
+import (
+	"cmp"
+	"time"
+
+	"parley/workers/internal/document"
+)
+
+// Where the sandbox has what the reader needs.
+const (
+	programPath  = "/parley/reader"
+	documentPath = "/parley/document"
+	orderPath    = "/parley/order.json"
+)
+
+// protocol is what both sides speak. The program at our path may have been replaced by another version's.
+const protocol = "parley-reader 1\n"
+
+// Limits bound the reading of a document; a zero means the default.
+type Limits struct {
+	CPU       time.Duration // 2 minutes
+	Wall      time.Duration // 5 minutes
+	Memory    int64         // 1 GiB
+	Files     int64         // 256 MiB
+	Processes int           // 128, threads among them
+	Pages     int           // 2,000
+	Blocks    int           // 500,000
+	Text      int64         // 32 MiB
+}
+
+func (l Limits) orDefaults() Limits {
+	return Limits{
+		CPU: cmp.Or(l.CPU, 2*time.Minute), Wall: cmp.Or(l.Wall, 5*time.Minute),
+		Memory: cmp.Or(l.Memory, 1<<30), Files: cmp.Or(l.Files, 256<<20), Processes: cmp.Or(l.Processes, 128),
+		Pages: cmp.Or(l.Pages, 2000), Blocks: cmp.Or(l.Blocks, 500_000), Text: cmp.Or(l.Text, 32<<20),
+	}
+}
+
+// order is what the reader is told, besides the document.
+type order struct {
+	Name     string `json:"name"`
+	MIMEType string `json:"mimeType"`
+	Limits   Limits `json:"limits"`
+	NoOCR    bool   `json:"noOcr"`
+}
+
+// reached is the failure of a document that took too much of something.
+func reached(what string) *document.Failure {
+	return &document.Failure{Code: document.LimitReached, Message: "Reading the document took more " + what + " than it may."}
+}

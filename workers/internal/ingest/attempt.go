@@ -1,0 +1,194 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/document"
+)
+
+const (
+	// MostBytes is how long a document may be.
+	MostBytes = 20 << 20
+
+	keepTime  = time.Minute // how long a write is tried while the database is away
+	keepPause = 250 * time.Millisecond
+
+	backoffFirst = time.Second
+	backoffMost  = 5 * time.Minute
+)
+
+// work is one attempt at a document.
+type work struct {
+	store.ClaimedDocument
+	log    zerolog.Logger
+	began  time.Time
+	chunks int // written so far; of the writers, then of whoever waited for them
+}
+
+// carry carries out one attempt at a document, and says what became of it. asked is when it was claimed, or a little before.
+func (i *Ingester) carry(ctx context.Context, claimed store.ClaimedDocument, asked time.Time) {
+	attempt, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	h := &holding{HeldDocument: claimed.HeldDocument, cancel: cancel, leaseUntil: asked.Add(store.Lease)}
+	i.held.add(h)
+	defer i.held.remove(h)
+	w := &work{
+		ClaimedDocument: claimed, began: time.Now(),
+		log: i.deps.Log.With().Str("org_id", claimed.OrganizationID).Str("document_id", claimed.ID).Logger(),
+	}
+	info, err := i.process(attempt, w)
+	if cause := context.Cause(attempt); cause != nil {
+		err = cause
+	}
+	i.settle(ctx, w, info, err)
+}
+
+// process reads a document and makes it ready.
+func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) {
+	var info document.Info
+	from, err := i.source(ctx, w)
+	if err != nil {
+		return info, err
+	}
+	language := ""
+	if info, language, err = i.index(ctx, w, from); err != nil {
+		return info, err
+	}
+	if w.chunks == 0 {
+		return info, &document.Failure{Code: document.NoText, Message: "The document has no text."}
+	}
+	end := store.FinishedDocument{MIMEType: info.MIMEType, Title: info.Title, Language: language, Notes: info.Notes, Model: i.model()}
+	if info.Pages > 0 {
+		end.Pages = &info.Pages
+	}
+	return info, fenced(ctx, func() (bool, error) { return i.deps.Index.FinishDocument(ctx, w.HeldDocument, end) })
+}
+
+func (i *Ingester) model() string {
+	if i.deps.Embedder == nil {
+		return ""
+	}
+	return i.deps.Embedder.Model()
+}
+
+// source gives a document as it is to be read.
+func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
+	if w.Document.SHA256 == nil && w.Document.URL != nil {
+		return i.fetched(ctx, w)
+	}
+	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType}
+	err := fenced(ctx, func() (bool, error) {
+		content, held, err := i.deps.Contents.DocumentContent(ctx, w.HeldDocument)
+		if err != nil || !held {
+			return held, err
+		}
+		from.Content, err = io.ReadAll(io.LimitReader(content, MostBytes+1))
+		return true, errors.Join(err, content.Close())
+	})
+	return from, err
+}
+
+// settle writes down what became of an attempt. Whoever does not hold the document any more writes nothing.
+func (i *Ingester) settle(ctx context.Context, w *work, info document.Info, err error) {
+	took := time.Since(w.began)
+	switch {
+	case err == nil:
+		i.metrics.ready(w, info.Pages, took)
+		w.log.Info().Int("pages", info.Pages).Int("chunks", w.chunks).Dur("took_ms", took).Msg("document ready")
+	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the last: the process ends, and has waited
+		i.metrics.end(endLost)
+		w.log.Debug().Err(err).Msg("document given up")
+	case errors.Is(err, errDraining):
+		i.metrics.end(endReleased)
+		if err := i.deps.Claims.ReleaseDocument(ctx, w.HeldDocument); err != nil {
+			w.log.Warn().Err(err).Msg("document not given back; its lease will run out")
+		}
+	default:
+		i.fail(ctx, w, err)
+	}
+}
+
+// fail says why an attempt failed, for good or until later.
+func (i *Ingester) fail(ctx context.Context, w *work, err error) {
+	failure, known := errors.AsType[*document.Failure](err)
+	if !known {
+		failure = &document.Failure{Code: document.Internal, Message: "Something went wrong while the document was processed.", Retry: true}
+		if errors.Is(err, errPanicked) { // it would again
+			failure.Retry = false
+		}
+		w.log.Error().Err(err).Msg("processing a document went wrong")
+	}
+	why := domain.DocumentError{Code: string(failure.Code), Message: failure.Message}
+	i.metrics.failed.WithLabelValues(why.Code).Inc()
+	how, write := endFailed, func() (bool, error) { return i.deps.Claims.FailDocument(ctx, w.HeldDocument, why) }
+	if failure.Retry {
+		delay := backoff(w.Attempts)
+		how, write = endPostponed, func() (bool, error) {
+			return i.deps.Claims.PostponeDocument(ctx, w.HeldDocument, why, delay)
+		}
+	}
+	switch err := fenced(ctx, write); {
+	case errors.Is(err, errTaken):
+		how = endLost
+	case err != nil:
+		how = endLost
+		w.log.Warn().Err(err).Msg("what became of a document was not written down; its lease will run out")
+	default:
+		w.log.Info().Str("code", why.Code).Str("end", how).Msg("document not processed")
+	}
+	i.metrics.end(how)
+}
+
+// backoff is how long a document waits after so many attempts: from a second on twice as long each time, and a little by chance.
+func backoff(attempts int) time.Duration {
+	d := backoffMost
+	if n := max(attempts-1, 0); n < 16 {
+		d = min(backoffFirst<<n, backoffMost)
+	}
+	return d - rand.N(d/4) //nolint:gosec // chance is all that is needed
+}
+
+// fenced carries out a write that counts only while the document is held, again and again while the database is away; a document
+// that is held no more is errTaken.
+func fenced(ctx context.Context, write func() (held bool, err error)) error {
+	for began := time.Now(); ; sleep(ctx, keepPause) {
+		held, err := write()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil && held:
+			return nil
+		case err == nil:
+			return errTaken
+		case !passes(err) || time.Since(began) > keepTime:
+			return err
+		}
+	}
+}
+
+// passes tells whether an error means that the database does not answer now.
+func passes(err error) bool { return apierr.CodeOf(store.Unavailable(err)) == apierr.Unavailable }
+
+var errPanicked = errors.New("panicked")
+
+// rescue makes an error of a panic: what is read is anybody's. What it says is kept out, for it may be of the document, unless it
+// is the runtime that says it.
+func rescue(log zerolog.Logger, cause any) error {
+	log.Error().Bytes("stack", debug.Stack()).Msg("processing a document panicked")
+	if err, ok := cause.(runtime.Error); ok {
+		return fmt.Errorf("%w: %w", errPanicked, err)
+	}
+	return errPanicked
+}

@@ -1,0 +1,154 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/shared/outbound"
+	"parley/shared/store"
+	"parley/workers/internal/document"
+)
+
+// FetchOptions are what the client needs that fetches documents.
+var FetchOptions = outbound.Options{Timeout: time.Minute, MaxBytes: MostBytes, Redirects: 3}
+
+const nameMost = 255 // characters of a document's name
+
+// fetched fetches a document from its address, and keeps it.
+func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
+	from, err := i.fetch(ctx, *w.Document.URL)
+	if err != nil {
+		return from, err
+	}
+	if w.Document.Name != "" && w.Document.Name != *w.Document.URL { // somebody has named it
+		from.Name = w.Document.Name
+	}
+	var upload store.Upload
+	err = fenced(ctx, func() (_ bool, err error) {
+		upload, err = i.deps.Contents.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MostBytes)
+		return true, err
+	})
+	if err != nil {
+		return from, err
+	}
+	err = fenced(ctx, func() (bool, error) {
+		return i.deps.Contents.SetDocumentContent(ctx, w.HeldDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
+	})
+	if errors.Is(err, store.ErrDocumentsFull) {
+		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The organization's documents take all the space that they may."}
+	}
+	return from, err
+}
+
+// fetch asks an address for a document. Its failures name no address: those may hold secrets.
+func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return Source{}, notFetched("The address is none that can be fetched.", false)
+	}
+	res, err := i.deps.Client.Do(req)
+	if err != nil {
+		return Source{}, unfetched(ctx, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return Source{}, refused(res.StatusCode)
+	}
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		return Source{}, unfetched(ctx, err)
+	}
+	if len(content) == 0 {
+		return Source{}, notFetched("The address answered with nothing.", false)
+	}
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if err != nil {
+		kind = "application/octet-stream"
+	}
+	return Source{Name: nameOf(res), MIMEType: kind, Content: content}, nil
+}
+
+func notFetched(message string, retry bool) *document.Failure {
+	return &document.Failure{Code: document.NotFetched, Message: message, Retry: retry}
+}
+
+// unfetched tells what may pass from what will not: a host that is not there, may not be reached or cannot be trusted stays so.
+func unfetched(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	why := outbound.AsError(err)
+	unresolved, _ := errors.AsType[*net.DNSError](why.Err)
+	switch {
+	case errors.Is(why, outbound.ErrTooLarge):
+		return &document.Failure{Code: document.TooLarge, Message: "The document at the address is larger than 20 MiB."}
+	case errors.Is(why, outbound.ErrRefused), unresolved != nil && unresolved.IsNotFound, strings.Contains(why.Message, "certificate"):
+		return notFetched(why.Message, false)
+	default:
+		return notFetched(why.Message, true)
+	}
+}
+
+// refused says what a status means.
+func refused(status int) error {
+	switch {
+	case status == http.StatusNotFound, status == http.StatusGone:
+		return notFetched("There is nothing at the address.", false)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return notFetched("The address may not be read by everybody.", false)
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return notFetched("The address answered with "+describe(status)+".", true)
+	default:
+		return notFetched("The address answered with "+describe(status)+".", false)
+	}
+}
+
+func describe(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
+}
+
+// nameOf is what an answer's document is called: as its header says, else as the end of its address.
+func nameOf(res *http.Response) string {
+	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
+		if name := cleanName(params["filename"]); name != "" {
+			return name
+		}
+	}
+	at := res.Request.URL
+	if name := cleanName(at.Path); name != "" {
+		return name
+	}
+	return cleanName(at.Hostname())
+}
+
+// cleanName is the last part of a path as a name for a file, without what does not belong in one.
+func cleanName(name string) string {
+	if name == "" || !utf8.ValidString(name) {
+		return ""
+	}
+	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
+	name = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, name))
+	if name == "." || name == "/" || name == ".." {
+		return ""
+	}
+	if runes := []rune(name); len(runes) > nameMost {
+		name = string(runes[:nameMost])
+	}
+	return name
+}

@@ -1,0 +1,168 @@
+package ingest
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/analysis"
+	"parley/workers/internal/chunk"
+	"parley/workers/internal/document"
+)
+
+const (
+	batchMost    = 200 // passages written at a time
+	batchTime    = 250 * time.Millisecond
+	languageText = 8000 // characters by which the language is told
+)
+
+// indexer cuts what is read into passages and finds the terms of these. It waits with the terms until it can tell the language.
+type indexer struct {
+	name     string
+	cutter   *chunk.Chunker
+	language string
+	decided  bool
+	waiting  []domain.Passage // until the language is decided
+	chars    int              // of those
+	pending  []store.NewChunk // to be written
+	pages    *int
+	done     int
+	changed  bool // pages or done, since they were last handed on
+	above    map[string][]store.Term
+}
+
+func newIndexer(name string) *indexer {
+	return &indexer{name: wordsOf(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]store.Term{}}
+}
+
+// wordsOf makes words of a file's name.
+func wordsOf(name string) string {
+	name = strings.TrimSuffix(name, path.Ext(name))
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' {
+			return ' '
+		}
+		return r
+	}, name)
+}
+
+// take takes one thing that is told of the document.
+func (x *indexer) take(e document.Event) {
+	switch {
+	case e.Block != nil:
+		x.add(x.cutter.Add(*e.Block))
+	case e.Pages != nil:
+		x.pages, x.changed = e.Pages, true
+	case e.Done != nil && *e.Done > x.done:
+		x.done, x.changed = *e.Done, true
+	}
+}
+
+func (x *indexer) add(passages []domain.Passage) {
+	if x.decided {
+		x.analyse(passages)
+		return
+	}
+	x.waiting = append(x.waiting, passages...)
+	for _, p := range passages {
+		x.chars += utf8.RuneCountInString(p.Text)
+	}
+	if x.chars >= languageText {
+		x.decide("")
+	}
+}
+
+// decide tells the language by what is waiting, or by what the document says itself.
+func (x *indexer) decide(says string) {
+	var text strings.Builder
+	for _, p := range x.waiting {
+		text.WriteString(p.Text)
+		text.WriteByte('\n')
+		if text.Len() > utf8.UTFMax*languageText {
+			break
+		}
+	}
+	if x.language = analysis.Detect(text.String()); x.language == "" {
+		x.language = says
+	}
+	x.decided = true
+	x.analyse(x.waiting)
+	x.waiting = nil
+}
+
+// close takes the document's end.
+func (x *indexer) close(info document.Info) {
+	x.add(x.cutter.Close())
+	if !x.decided {
+		x.decide(info.Language)
+	}
+	if x.language == "" {
+		x.language = info.Language
+	}
+	if info.Pages > 0 {
+		x.pages, x.done, x.changed = &info.Pages, info.Pages, true
+	}
+}
+
+func (x *indexer) analyse(passages []domain.Passage) {
+	for _, p := range passages {
+		terms, last := termsOf(analysis.Terms(x.language, p.Text), false)
+		for _, t := range x.headingTerms(p.Headings) { // behind the text's: two cannot have one place
+			t.Positions = slices.Clone(t.Positions)
+			for n := range t.Positions {
+				t.Positions[n] += last
+			}
+			terms = append(terms, t)
+		}
+		x.pending = append(x.pending, store.NewChunk{Passage: p, Terms: terms})
+	}
+}
+
+// headingTerms are the terms of what stands above a passage, and of the document's name; many passages have the same.
+func (x *indexer) headingTerms(headings []string) []store.Term {
+	text := strings.Join(append([]string{x.name}, headings...), "\n")
+	terms, known := x.above[text]
+	if !known {
+		clear(x.above) // the next ones mostly stand below the same
+		terms, _ = termsOf(analysis.Terms(x.language, text), true)
+		x.above[text] = terms
+	}
+	return terms
+}
+
+// termsOf gathers the places of each lexeme, and tells the last one.
+func termsOf(lexemes []analysis.Lexeme, heading bool) (terms []store.Term, last int) {
+	terms = make([]store.Term, 0, len(lexemes))
+	at := make(map[string]int, len(lexemes))
+	for _, l := range lexemes {
+		n, known := at[l.Text]
+		if !known {
+			n = len(terms)
+			at[l.Text] = n
+			terms = append(terms, store.Term{Lexeme: l.Text, Heading: heading})
+		}
+		terms[n].Positions = append(terms[n].Positions, l.Position)
+		last = max(last, l.Position)
+	}
+	return terms, last
+}
+
+// due tells whether there is a batch to hand on; late: some time has passed since the last one.
+func (x *indexer) due(late bool) bool {
+	return len(x.pending) >= batchMost || late && x.left()
+}
+
+func (x *indexer) left() bool { return x.changed || len(x.pending) > 0 }
+
+// batch takes what is to be written next.
+func (x *indexer) batch() batch {
+	n := min(batchMost, len(x.pending))
+	b := batch{chunks: slices.Clone(x.pending[:n]), pages: x.pages, done: x.done}
+	x.pending = slices.Delete(x.pending, 0, n)
+	x.changed = false
+	return b
+}

@@ -1,0 +1,322 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/analysis"
+	"parley/workers/internal/document"
+	"parley/workers/internal/llm"
+)
+
+func TestADocumentBecomesReady(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	sent := r.send(r.org, "keepers-log.txt", pages(300))
+	r.bus.Ring(*sent.Job)
+	r.start(plain)
+	d := r.awaitStatus(sent.Document.ID, domain.DocumentReady)
+	chunks := r.count(`SELECT count(*) FROM document_chunks WHERE document_id = $1`, d.ID)
+	if d.Error != nil || d.Pages == nil || *d.Pages != 300 || d.Done != 300 || d.Language != "en" || d.MIMEType != "text/x-pages" || d.Chunks != chunks || chunks < 300 || len(d.Notes) != 1 {
+		t.Errorf("%+v with %d chunks", d, chunks)
+	}
+	if n := r.count(`SELECT count(DISTINCT page) FROM document_chunks WHERE document_id = $1`, d.ID); n != 300 {
+		t.Errorf("chunks are of %d pages", n)
+	}
+	if n := r.count(`SELECT count(DISTINCT n) FROM document_chunks WHERE document_id = $1 AND n < $2`, d.ID, chunks); n != chunks {
+		t.Errorf("chunks are not numbered one after another: %d of %d", n, chunks)
+	}
+	var words []store.QueryWord
+	for _, w := range analysis.Query("keeper 299") {
+		words = append(words, store.QueryWord(w))
+	}
+	hits, err := r.store.SearchText(t.Context(), store.SearchScope{OrganizationID: r.org}, words, 5)
+	if err != nil || len(hits) == 0 {
+		t.Fatalf("%v, %v", hits, err)
+	}
+	found, err := r.store.Passages(t.Context(), r.org, []int64{hits[0].ChunkID})
+	if err != nil || len(found) != 1 || *found[0].Page != 299 || !strings.Contains(found[0].Text, "number 299 has") || found[0].Headings[0] != "Chapter 299" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	r.exec(`UPDATE documents SET name = name`) // nothing else holds it
+	if n := r.count(`SELECT count(*) FROM documents WHERE lease_until IS NOT NULL`); n != 0 {
+		t.Errorf("%d documents are still held", n)
+	}
+}
+
+func TestALostDoorbellIsNoMatter(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start(plain)
+	first := r.send(r.org, "first.txt", "The first one.")
+	r.awaitStatus(first.Document.ID, domain.DocumentReady)
+	second := r.send(r.org, "second.txt", "The second one, while the worker rests.")
+	r.awaitStatus(second.Document.ID, domain.DocumentReady)
+}
+
+// TestAnotherAttemptAfterALostLease has a worker that is frozen in the middle of a document: another one reads the document,
+// and what the first does when it goes on is nothing.
+func TestAnotherAttemptAfterALostLease(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.ofAnOldServer()
+	sent := r.send(r.org, "log.txt", pages(20))
+	frozen, thaw, thawed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	stopFirst := r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+		told := 0
+		info, err := plain(ctx, from, func(e document.Event) error {
+			if told++; told == 60 {
+				close(frozen)
+				<-thaw
+			}
+			return each(e)
+		})
+		thawed <- err
+		return info, err
+	}, func(c *Config, _ *Deps) { c.Concurrency, c.Drain = 1, time.Minute })
+	<-frozen
+	r.await(r.org, sent.Document.ID, "begun", func(d domain.Document) bool { return d.Done > 0 })
+	r.loseLease(sent.Document.ID)
+	r.start(plain)
+	d := r.awaitStatus(sent.Document.ID, domain.DocumentReady)
+	close(thaw)
+	if err := <-thawed; err != nil && !errors.Is(err, errTaken) {
+		t.Error(err)
+	}
+	stopFirst()
+	after := r.awaitStatus(d.ID, domain.DocumentReady)
+	chunks := r.count(`SELECT count(*) FROM document_chunks WHERE document_id = $1`, d.ID)
+	if chunks != d.Chunks || after.UpdatedAt != d.UpdatedAt || chunks < 20 {
+		t.Errorf("%d chunks of %d, %+v and then %+v", chunks, d.Chunks, d, after)
+	}
+	if n := r.count(`SELECT max(chunks) FROM knowledge_terms WHERE org_id = $1`, r.org); n > chunks {
+		t.Errorf("terms are counted in %d of %d chunks", n, chunks)
+	}
+}
+
+// TestPoison has a document that every worker is lost with.
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.ofAnOldServer()
+	sent := r.send(r.org, "poison.txt", "Whoever reads this dies.")
+	began := make(chan struct{}, 16)
+	r.start(func(ctx context.Context, _ Source, _ func(document.Event) error) (document.Info, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return document.Info{}, context.Cause(ctx)
+	}, func(c *Config, _ *Deps) { c.Concurrency = 8 })
+	for range store.MaxDeaths {
+		<-began
+		r.loseLease(sent.Document.ID)
+		if _, err := r.store.EndDocuments(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := r.awaitStatus(sent.Document.ID, domain.DocumentFailed)
+	if d.Error == nil || d.Error.Code != string(document.WorkerLost) {
+		t.Errorf("%+v", d.Error)
+	}
+	select {
+	case <-began:
+		t.Error("it is read once more")
+	default:
+	}
+}
+
+func TestACauseThatMayPassPostpones(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	sent := r.send(r.org, "later.txt", "Better late than never.")
+	late := r.send(r.org, "never.txt", "Never.")
+	r.exec(`UPDATE documents SET deadline = clock_timestamp() + interval '10 milliseconds' WHERE id = $1`, late.Document.ID)
+	var calls atomic.Int32
+	away := &document.Failure{Code: document.Internal, Message: "Not now.", Retry: true}
+	r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+		if from.Name == "never.txt" || calls.Add(1) == 1 {
+			return document.Info{}, away
+		}
+		return plain(ctx, from, each)
+	})
+	r.awaitPostponed(sent.Document.ID, away.Code)
+	d := r.awaitStatus(sent.Document.ID, domain.DocumentReady)
+	if d.Error != nil || calls.Load() != 2 {
+		t.Errorf("%+v after %d calls", d.Error, calls.Load())
+	}
+	if _, err := r.store.EndDocuments(t.Context(), 10); err != nil { // where it was over before anybody had claimed it
+		t.Fatal(err)
+	}
+	if d = r.awaitStatus(late.Document.ID, domain.DocumentFailed); d.Error == nil || d.Error.Code != string(away.Code) && d.Error.Code != string(document.NotProcessed) {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	sent := r.send(r.org, "half.txt", pages(3))
+	began := make(chan struct{})
+	stop := r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+		if _, err := plain(ctx, from, each); err != nil {
+			return document.Info{}, err
+		}
+		close(began)
+		<-ctx.Done()
+		return document.Info{}, context.Cause(ctx)
+	})
+	<-began
+	stop()
+	d := r.awaitStatus(sent.Document.ID, domain.DocumentQueued)
+	if attempts := r.count(`SELECT attempts + deaths FROM documents WHERE id = $1`, d.ID); attempts != 0 || d.Error != nil {
+		t.Errorf("%d attempts, %+v", attempts, d.Error)
+	}
+	r.start(plain)
+	if d = r.awaitStatus(d.ID, domain.DocumentReady); d.Chunks != 3 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestOneOrganizationsFloodDelaysNoOther sends many documents of one organization, then a few of another.
+func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	other := r.organization()
+	for n := range 30 {
+		r.send(r.org, fmt.Sprintf("flood-%d.txt", n), fmt.Sprint("flood ", n))
+	}
+	var last string
+	for n := range 3 {
+		last = r.send(other, fmt.Sprintf("drop-%d.txt", n), fmt.Sprint("drop ", n)).Document.ID
+	}
+	var mu sync.Mutex
+	var order []string
+	r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+		mu.Lock()
+		order = append(order, from.Name[:4])
+		mu.Unlock()
+		return plain(ctx, from, each)
+	})
+	r.await(other, last, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
+	mu.Lock()
+	defer mu.Unlock()
+	drops, floods := 0, 0
+	for _, name := range order {
+		switch {
+		case name == "drop":
+			drops++
+		case drops < 3:
+			floods++
+		}
+	}
+	if drops != 3 || floods > 24 { // it is by lot whose turn is next: this many are as good as impossible
+		t.Errorf("the other organization waits for its turn: %v", order)
+	}
+}
+
+func TestFailuresAreKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	failures := map[string]*document.Failure{}
+	for _, f := range []*document.Failure{
+		{Code: document.Encrypted, Message: "It needs a password."},
+		{Code: document.NoOCR, Message: "There are only pictures."},
+		{Code: document.LimitReached, Message: "Reading it takes more than 2 minutes."},
+	} {
+		failures[r.send(r.org, string(f.Code), string(f.Code)).Document.ID] = f
+	}
+	failures[r.send(r.org, "empty", "\n").Document.ID] = &document.Failure{Code: document.NoText, Message: "The document has no text."}
+	failures[r.send(r.org, "panic", "panic").Document.ID] = &document.Failure{Code: document.Internal, Message: "Something went wrong while the document was processed."}
+	byName := map[string]*document.Failure{}
+	for _, f := range failures {
+		byName[string(f.Code)] = f
+	}
+	r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+		switch from.Name {
+		case "empty":
+			return plain(ctx, from, each)
+		case "panic":
+			panic("at what it says: secret-of-the-document")
+		}
+		block := document.Block{Kind: document.Paragraph, Text: "Something was read already."}
+		if err := each(document.Event{Block: &block}); err != nil {
+			return document.Info{}, err
+		}
+		return document.Info{}, byName[from.Name]
+	}, func(_ *Config, d *Deps) { d.Log = d.Log.Output(noSecrets{t}) })
+	for documentID, want := range failures {
+		d := r.awaitStatus(documentID, domain.DocumentFailed)
+		if d.Error == nil || d.Error.Code != string(want.Code) || d.Error.Message != want.Message || d.Chunks != 0 {
+			t.Errorf("%s: %+v", want.Code, d.Error)
+		}
+	}
+	if n := r.count(`SELECT count(*) FROM document_chunks`); n != 0 {
+		t.Errorf("%d chunks of documents that failed", n)
+	}
+}
+
+// noSecrets is a log that must not have what documents say.
+type noSecrets struct{ t *testing.T }
+
+func (l noSecrets) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "secret-of-the-document") {
+		l.t.Errorf("logged: %s", p)
+	}
+	return len(p), nil
+}
+
+// embedding is an embeddings service that fails as often as it is told.
+type embedding struct {
+	failures atomic.Int32
+	err      error
+	texts    sync.Map
+}
+
+func (*embedding) Model() string { return "openai/test" }
+
+func (e *embedding) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	if e.failures.Add(-1) >= 0 {
+		return nil, e.err
+	}
+	vectors := make([][]float32, len(texts))
+	for n, text := range texts {
+		e.texts.Store(text, true)
+		vectors[n] = []float32{0.6, 0.8}
+	}
+	return vectors, nil
+}
+
+func TestEmbeddings(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	service := &embedding{err: llm.NewError(llm.KindUnavailable, nil)}
+	service.failures.Store(1)
+	sent := r.send(r.org, "log.txt", pages(450))
+	r.start(plain, func(_ *Config, d *Deps) { d.Embedder = service })
+	r.awaitPostponed(sent.Document.ID, document.NoEmbeddings)
+	d := r.awaitStatus(sent.Document.ID, domain.DocumentReady)
+	if n := r.count(`SELECT count(*) FROM document_vectors WHERE document_id = $1 AND model = 'openai/test'`, d.ID); n != d.Chunks || n < 450 || d.Done != 450 {
+		t.Errorf("%d vectors of %+v", n, d)
+	}
+	under := false
+	service.texts.Range(func(text, _ any) bool {
+		under = strings.HasPrefix(text.(string), "log\nChapter 7\n\nThe lighthouse keeper number 7 ") //nolint:forcetypeassert // as it was stored
+		return !under
+	})
+	if !under {
+		t.Error("no vector is of a passage with what stands above it")
+	}
+	service.err = llm.NewError(llm.KindAuth, nil)
+	service.failures.Store(1000)
+	refused := r.send(r.org, "refused.txt", "Refused.")
+	if d = r.awaitStatus(refused.Document.ID, domain.DocumentFailed); d.Error == nil || d.Error.Code != string(document.NoEmbeddings) {
+		t.Errorf("%+v", d.Error)
+	}
+}

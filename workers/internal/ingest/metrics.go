@@ -1,0 +1,67 @@
+package ingest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// How attempts at documents end.
+const (
+	endReady     = "ready"
+	endFailed    = "failed"
+	endPostponed = "postponed"
+	endReleased  = "released"
+	endLost      = "lost"
+)
+
+// metrics are what operators see of a worker's documents.
+type metrics struct {
+	ended  *prometheus.CounterVec
+	failed *prometheus.CounterVec
+	pages  prometheus.Counter
+	chunks prometheus.Counter
+	total  prometheus.Histogram
+}
+
+func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
+	m := &metrics{
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_document_attempts_total", Help: "Attempts of this process at documents, by how they ended.",
+		}, []string{"end"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_document_failures_total", Help: "Attempts at documents that failed, for good or for now, by error code.",
+		}, []string{"code"}),
+		pages: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_document_pages_total", Help: "Pages of documents that were indexed.",
+		}),
+		chunks: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_document_chunks_total", Help: "Passages of documents that were indexed.",
+		}),
+		total: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_document_seconds", Help: "Time from the claim of a document until it was ready.",
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 150, 300, 900},
+		}),
+	}
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_documents_in_hand", Help: "Documents that this process is processing now.",
+	}, func() float64 { return float64(inHand()) })
+	for _, c := range []prometheus.Collector{m.ended, m.failed, m.pages, m.chunks, m.total, held} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// end counts an attempt.
+func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
+
+// ready counts a document that was indexed.
+func (m *metrics) ready(w *work, pages int, took time.Duration) {
+	m.end(endReady)
+	m.pages.Add(float64(pages))
+	m.chunks.Add(float64(w.chunks))
+	m.total.Observe(took.Seconds())
+}

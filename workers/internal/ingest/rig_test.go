@@ -1,0 +1,241 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/outbound"
+	"parley/shared/store"
+	"parley/shared/testkit"
+	"parley/workers/internal/document"
+)
+
+// reading is how a test has documents read.
+type reading func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
+
+func (r reading) Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+	return r(ctx, from, each)
+}
+
+// plain reads pages that are parted by form feeds, of paragraphs on lines of their own.
+func plain(_ context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+	pages := strings.Split(string(from.Content), "\f")
+	info := document.Info{MIMEType: "text/x-pages", Title: "T", Pages: len(pages), Notes: []string{"Nothing was left out."}}
+	if err := each(document.Event{Pages: &info.Pages}); err != nil {
+		return info, err
+	}
+	for n, page := range pages {
+		number := n + 1
+		for line := range strings.Lines(page) {
+			kind, text := document.Paragraph, strings.TrimSpace(line)
+			if after, is := strings.CutPrefix(text, "# "); is {
+				kind, text = document.Heading, after
+			}
+			if text == "" {
+				continue
+			}
+			block := document.Block{Kind: kind, Page: number, Text: text}
+			if kind == document.Heading {
+				block.Level = 1
+			}
+			if err := each(document.Event{Block: &block}); err != nil {
+				return info, err
+			}
+		}
+		if err := each(document.Event{Done: &number}); err != nil {
+			return info, err
+		}
+	}
+	return info, nil
+}
+
+// rig is a database, a bus, and an organization with documents.
+type rig struct {
+	*testing.T
+	dsn   string
+	db    *sql.DB
+	store *store.Store
+	bus   *bus.Bus
+	org   string
+	log   zerolog.Logger
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	dsn := testkit.Postgres(t)
+	st, err := store.Open(dsn, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.ErrorLevel)
+	b, err := bus.Dial(testkit.NATS(t), "test", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	r := &rig{T: t, dsn: dsn, db: testkit.SQL(t, dsn), store: st, bus: b, log: log}
+	r.org = r.organization()
+	return r
+}
+
+func (r *rig) organization() string {
+	r.Helper()
+	account, err := r.store.SignUp(r.Context(), store.NewUser{Email: rand.Text() + "@example.com", Name: "a"},
+		store.NewLogin{TokenHash: []byte(rand.Text()), ExpiresAt: time.Now().Add(time.Hour)})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return account.Organization.ID
+}
+
+// send has an organization send a document; it is not rung for.
+func (r *rig) send(org, name, text string) store.QueuedDocument {
+	r.Helper()
+	content, err := r.store.Upload(r.Context(), org, strings.NewReader(text), MostBytes)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return r.add(org, store.NewDocument{ID: id.New(id.Document), Name: name, MIMEType: "text/plain", Content: &content, CreatedBy: "usr_a"})
+}
+
+func (r *rig) add(org string, d store.NewDocument) store.QueuedDocument {
+	r.Helper()
+	queued, err := r.store.AddDocuments(r.Context(), org, []store.NewDocument{d}, store.DocumentLimits{})
+	if err != nil || len(queued) != 1 || queued[0].Job == nil {
+		r.Fatalf("%+v, %v", queued, err)
+	}
+	return queued[0]
+}
+
+// start starts an ingester; the function stops it and waits for its end, which the end of the test does else.
+func (r *rig) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
+	r.Helper()
+	client, err := outbound.New(outbound.Config{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	cfg := Config{Concurrency: 2, Drain: 10 * time.Millisecond}
+	deps := Deps{
+		Claims: r.store, Contents: r.store, Index: r.store, Extractor: read, Client: client.HTTP(FetchOptions), Bus: r.bus,
+		Metrics: prometheus.NewRegistry(), Log: r.log,
+	}
+	for _, f := range change {
+		f(&cfg, &deps)
+	}
+	i, err := New(cfg, deps)
+	if err != nil {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- i.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			r.Errorf("the ingester ended with %v", err)
+		}
+	})
+	r.Cleanup(stop)
+	return stop
+}
+
+// await waits until a document is as it should be.
+func (r *rig) await(org, documentID, what string, is func(domain.Document) bool) domain.Document {
+	r.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	over := time.After(testkit.Within(15 * time.Second))
+	for {
+		d, err := r.store.DocumentByID(r.Context(), org, documentID)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if is(d) {
+			return d
+		}
+		select {
+		case <-tick.C:
+		case <-over:
+			r.Fatalf("the document is not %s: %+v, error %+v", what, d, d.Error)
+		}
+	}
+}
+
+func (r *rig) awaitStatus(documentID string, status domain.DocumentStatus) domain.Document {
+	r.Helper()
+	return r.await(r.org, documentID, string(status), func(d domain.Document) bool { return d.Status == status })
+}
+
+// exec runs a statement as the database's owner, who sees all.
+func (r *rig) exec(query string, args ...any) {
+	r.Helper()
+	if _, err := r.db.ExecContext(r.Context(), query, args...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// ofAnOldServer has leases run out although the server was started only just now: for one lease after that none does else.
+func (r *rig) ofAnOldServer() {
+	r.Helper()
+	for _, f := range []string{"claim_documents(int, interval, int)", "hopeless_documents(bigint, interval, int)"} {
+		var text string
+		if err := r.db.QueryRowContext(r.Context(), `SELECT pg_get_functiondef($1::regprocedure)`, f).Scan(&text); err != nil {
+			r.Fatal(err)
+		}
+		if !strings.Contains(text, "pg_postmaster_start_time()") {
+			r.Fatalf("%s does not ask how long the server runs", f)
+		}
+		r.exec(strings.ReplaceAll(text, "pg_postmaster_start_time()", "'-infinity'::timestamptz"))
+	}
+}
+
+// loseLease has the lease of a document be over.
+func (r *rig) loseLease(documentID string) {
+	r.Helper()
+	r.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1`, documentID)
+}
+
+// awaitPostponed waits until a document was put back for a cause.
+func (r *rig) awaitPostponed(documentID string, code document.Code) {
+	r.Helper()
+	r.await(r.org, documentID, "postponed", func(domain.Document) bool {
+		return r.count(`SELECT count(*) FROM documents WHERE id = $1 AND status = 'queued' AND error_code = $2`, documentID, string(code)) == 1
+	})
+}
+
+func (r *rig) count(query string, args ...any) (n int) {
+	r.Helper()
+	if err := r.db.QueryRowContext(r.Context(), query, args...).Scan(&n); err != nil {
+		r.Fatal(err)
+	}
+	return n
+}
+
+// pages writes a document of so many pages, each with its own words.
+func pages(n int) string {
+	var b bytes.Buffer
+	for p := range n {
+		if p > 0 {
+			b.WriteByte('\f')
+		}
+		fmt.Fprintf(&b, "# Chapter %d\n", p+1)
+		for s := range 4 {
+			fmt.Fprintf(&b, "The lighthouse keeper number %d has written down what the weather was like in winter, and counted the ships of day %d.\n", p+1, s)
+		}
+	}
+	return b.String()
+}

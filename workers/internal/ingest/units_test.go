@@ -1,0 +1,145 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/store"
+	"parley/workers/internal/analysis"
+	"parley/workers/internal/document"
+)
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	for attempts, most := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute} {
+		for range 100 {
+			if d := backoff(attempts); d > most || d < most*3/4 {
+				t.Fatalf("after %d attempts: %s", attempts, d)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"": "", "/": "", "..": "", "/a/b.pdf": "b.pdf", `C:\docs\b.pdf`: "b.pdf", "a\x00\r\nb\u202e.pdf": "ab.pdf", " x ": "x", "\xff": "",
+		strings.Repeat("ä", 300): strings.Repeat("ä", 255),
+	} {
+		if got := cleanName(name); got != want {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+	if got := wordsOf("return_policy-2024.v2.pdf"); got != "return policy 2024 v2" {
+		t.Error(got)
+	}
+}
+
+// block is a paragraph.
+func block(text string) document.Event {
+	return document.Event{Block: &document.Block{Kind: document.Paragraph, Text: text}}
+}
+
+func TestTheLanguageIsToldByTheBeginning(t *testing.T) {
+	t.Parallel()
+	german := strings.Repeat("Die Lampe wird mit einem weichen Tuch gereinigt, und der Stecker ist vorher aus der Dose zu ziehen. ", 8)
+	x := newIndexer("pflege.txt")
+	for range 8 {
+		x.take(block(german))
+	}
+	if x.decided || len(x.pending) != 0 {
+		t.Error("it is told too early")
+	}
+	for range 8 {
+		x.take(block(german))
+	}
+	if !x.decided || x.language != "de" || len(x.pending) == 0 || len(x.waiting) != 0 {
+		t.Errorf("%t %q %d %d", x.decided, x.language, len(x.pending), len(x.waiting))
+	}
+	short := newIndexer("x")
+	short.take(block("ok 12"))
+	if short.close(document.Info{Language: "fr"}); short.language != "fr" || len(short.pending) != 1 {
+		t.Errorf("%q, %d", short.language, len(short.pending))
+	}
+}
+
+func TestTermsOfHeadingsStandBehindThoseOfTheText(t *testing.T) {
+	t.Parallel()
+	x := newIndexer("lamp_care.md")
+	x.take(document.Event{Block: &document.Block{Kind: document.Heading, Level: 1, Text: "Brass"}})
+	x.take(block("Brass is rubbed with a dry cloth. Brass has a lacquer."))
+	x.close(document.Info{Language: "en"})
+	if len(x.pending) != 1 {
+		t.Fatalf("%+v", x.pending)
+	}
+	places := map[int]bool{}
+	headings, brass := 0, 0
+	for _, term := range x.pending[0].Terms {
+		if term.Heading {
+			headings++
+		}
+		if term.Lexeme == analysis.Terms("en", "Brass")[0].Text {
+			brass += len(term.Positions)
+		}
+		for _, p := range term.Positions {
+			if term.Heading && places[p] {
+				t.Errorf("%+v has the place of a word of the text", term)
+			}
+			if !term.Heading {
+				places[p] = true
+			}
+		}
+	}
+	if headings < 3 || brass < 3 { // lamp, care, brass; twice or three times in the text, and in the heading
+		t.Errorf("%+v", x.pending[0].Terms)
+	}
+}
+
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	x := &indexer{}
+	if x.due(true) {
+		t.Error("there is nothing to write")
+	}
+	x.pending = make([]store.NewChunk, 2*batchMost+1)
+	sizes := []int{}
+	for x.due(false) {
+		sizes = append(sizes, len(x.batch().chunks))
+	}
+	if len(sizes) != 2 || sizes[0] != batchMost || !x.due(true) || len(x.batch().chunks) != 1 || x.due(true) {
+		t.Errorf("%v and %d", sizes, len(x.pending))
+	}
+	three := 3
+	x.take(document.Event{Done: &three})
+	if b := x.batch(); b.done != 3 || len(b.chunks) != 0 || x.left() {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestWritesAreTriedWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	n := 0
+	if err := fenced(t.Context(), func() (bool, error) {
+		if n++; n == 1 {
+			return false, context.DeadlineExceeded
+		}
+		return true, nil
+	}); err != nil || n != 2 {
+		t.Error(err, n)
+	}
+	broken := errors.New("broken")
+	if err := fenced(t.Context(), func() (bool, error) { n++; return false, broken }); !errors.Is(err, broken) || n != 3 {
+		t.Error(err, n)
+	}
+	if err := fenced(t.Context(), func() (bool, error) { return false, nil }); !errors.Is(err, errTaken) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errLease)
+	if err := fenced(ctx, func() (bool, error) { return false, context.Canceled }); !errors.Is(err, errLease) {
+		t.Error(err)
+	}
+}

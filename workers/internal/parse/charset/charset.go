@@ -1,0 +1,214 @@
+// Package charset finds out in what encoding a text is, and decodes it.
+package charset
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+	"unicode/utf8"
+
+	icu "github.com/gogs/chardet"
+	mozilla "github.com/wlynxg/chardet"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// sample is how much of a text the detectors look at, in bytes.
+const sample = 64 << 10
+
+// Decode gives a text as UTF-8 and the name of its encoding. A mark at its beginning counts more than what is valid UTF-8, and that
+// more than the encoding that is declared (by the content itself or its sender; "" for none), which counts more than a guess.
+func Decode(content []byte, declared string) (text, name string) {
+	if text, ok := Wide(content); ok {
+		return text, "utf-16"
+	}
+	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
+	if escaped(content) {
+		return decode(content, "iso-2022-jp")
+	}
+	if valid(content) {
+		return string(content), "utf-8"
+	}
+	if name := known(declared); name != "" && name != "utf-8" && name != "utf-16le" && name != "utf-16be" {
+		if text, name := decode(content, name); strings.Count(text, "\uFFFD")*50 <= len(text) {
+			return text, name
+		}
+	}
+	return decode(content, guess(content))
+}
+
+// valid reports UTF-8, though it may have a few bytes that are none: a text that was cut, or lines of another encoding in a log.
+func valid(content []byte) bool {
+	if utf8.Valid(content) {
+		return true
+	}
+	wide, broken := 0, 0
+	for rest := content; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			broken++
+		case n > 1:
+			wide++
+		}
+		rest = rest[n:]
+	}
+	return wide > 20*broken
+}
+
+// escaped reports ISO-2022-JP, which is ASCII with escapes.
+func escaped(content []byte) bool {
+	return bytes.Contains(content, []byte("\x1b$B")) && bytes.Contains(content, []byte("\x1b(B")) ||
+		bytes.Contains(content, []byte("\x1b$@")) && bytes.Contains(content, []byte("\x1b(J"))
+}
+
+// known is the usual name of an encoding; "" when there is none of that name.
+func known(label string) string {
+	e, name := charset.Lookup(strings.Trim(label, " \t\"'"))
+	if e == nil || name == "replacement" || name == "x-user-defined" {
+		return ""
+	}
+	return name
+}
+
+// guess asks two detectors: the one knows more languages of Europe, the other Thai and the code pages of DOS.
+func guess(content []byte) string {
+	head := content
+	if len(head) > sample {
+		head = interesting(content)
+	}
+	best, err := icu.NewTextDetector().DetectBest(head)
+	if err == nil && best.Confidence >= 35 {
+		return superset(best.Charset)
+	}
+	if other := mozilla.Detect(head); other.Confidence >= 0.8 && known(other.Encoding) != "" {
+		return superset(other.Encoding)
+	}
+	if err == nil && best.Confidence >= 10 && known(best.Charset) != "" {
+		return superset(best.Charset)
+	}
+	return "windows-1252"
+}
+
+// interesting is the piece of a long text that begins shortly before its first character beyond ASCII.
+func interesting(content []byte) []byte {
+	at := bytes.IndexFunc(content, func(r rune) bool { return r >= utf8.RuneSelf })
+	from := max(at-1024, 0)
+	return content[from:min(from+sample, len(content))]
+}
+
+// superset is the encoding that has all of another's characters and is what is written in truth.
+func superset(name string) string {
+	switch strings.ToLower(name) {
+	case "iso-8859-1", "ascii", "us-ascii":
+		return "windows-1252"
+	case "iso-8859-8", "iso-8859-8-i":
+		return "windows-1255"
+	case "iso-8859-9":
+		return "windows-1254"
+	case "gb2312", "gb-18030", "hz-gb-2312":
+		return "gb18030"
+	case "tis-620":
+		return "windows-874"
+	case "cp949", "uhc", "johab":
+		return "euc-kr"
+	default:
+		return name
+	}
+}
+
+func decode(content []byte, name string) (text, as string) {
+	e, as := charset.Lookup(name)
+	if e == nil {
+		e, as = charset.Lookup("windows-1252")
+	}
+	out, err := e.NewDecoder().Bytes(content)
+	if err != nil {
+		return strings.ToValidUTF8(string(content), "\uFFFD"), as
+	}
+	return string(out), as
+}
+
+// Wide decodes UTF-16 and UTF-32, with a mark at their beginning or without.
+func Wide(content []byte) (string, bool) {
+	e := wide(content)
+	if e == nil {
+		return "", false
+	}
+	out, err := e.NewDecoder().Bytes(content)
+	if err != nil {
+		return "", false
+	}
+	return strings.TrimPrefix(string(out), "\uFEFF"), true
+}
+
+func wide(content []byte) encoding.Encoding {
+	switch {
+	case bytes.HasPrefix(content, []byte("\xFF\xFE\x00\x00")):
+		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
+	case bytes.HasPrefix(content, []byte("\x00\x00\xFE\xFF")):
+		return utf32.UTF32(utf32.BigEndian, utf32.UseBOM)
+	case bytes.HasPrefix(content, []byte("\xFF\xFE")):
+		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
+	case bytes.HasPrefix(content, []byte("\xFE\xFF")):
+		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
+	default:
+		return unmarked(content)
+	}
+}
+
+// unmarked recognizes UTF-16 and UTF-32 by what a text of any language has: spaces, digits and line ends, whose other bytes are zero.
+func unmarked(content []byte) encoding.Encoding {
+	head := content[:min(len(content), sample)]
+	if len(head) < 4 || bytes.IndexByte(head, 0) < 0 {
+		return nil
+	}
+	if utf32Text(head, binary.LittleEndian) {
+		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)
+	}
+	if utf32Text(head, binary.BigEndian) {
+		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)
+	}
+	little, big := utf16Text(head, binary.LittleEndian), utf16Text(head, binary.BigEndian)
+	switch {
+	case little > 0 && little > 2*big:
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	case big > 0 && big > 2*little:
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+	default:
+		return nil
+	}
+}
+
+func utf32Text(head []byte, order binary.ByteOrder) bool {
+	common := 0
+	for i := 0; i+4 <= len(head); i += 4 {
+		switch r := order.Uint32(head[i:]); {
+		case r > utf8.MaxRune || r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f':
+			return false
+		case r < 0x80:
+			common++
+		}
+	}
+	return common > 0
+}
+
+// utf16Text counts the units that are ASCII; 0 when there are units that no text has.
+func utf16Text(head []byte, order binary.ByteOrder) int {
+	ascii, units := 0, 0
+	for i := 0; i+2 <= len(head); i += 2 {
+		units++
+		switch r := order.Uint16(head[i:]); {
+		case r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f', r == 0xFFFE, r == 0xFFFF:
+			return 0
+		case r < 0x80:
+			ascii++
+		}
+	}
+	if ascii*50 < units { // bytes of something else
+		return 0
+	}
+	return ascii
+}

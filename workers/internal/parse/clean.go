@@ -1,0 +1,168 @@
+package parse
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/unicode/norm"
+
+	"parley/workers/internal/document"
+)
+
+// cleanBlock brings a block's text into the form that all blocks have.
+func cleanBlock(kind document.Kind, s string) string {
+	switch kind {
+	case document.Verbatim:
+		return verbatim(s)
+	case document.Paragraph, document.Item:
+		return paragraph(s)
+	default:
+		return Line(s, 0)
+	}
+}
+
+// Clean makes any bytes clean text: valid UTF-8, composed, line ends as \n, without what is not seen - control characters, those
+// that turn or hide text, soft hyphens.
+func Clean(s string) string {
+	if plain(s) {
+		return s
+	}
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	return norm.NFC.String(strings.Map(seen, s))
+}
+
+// plain reports text that is clean at a glance: printable ASCII, line ends and tabs.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// seen maps a character to what is kept of it: itself, a line end, or nothing (-1).
+func seen(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029:
+		return '\n'
+	case r == 0x200C || r == 0x200D: // joiners belong to words of Persian and Indic scripts, and to emoji
+		return r
+	case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r) && !writtenFormat(r):
+		return -1
+	case r&0xFFFE == 0xFFFE, r >= 0xFDD0 && r <= 0xFDEF: // no characters
+		return -1
+	case r >= 0xE0100 && r <= 0xE01EF, r == 0x034F, r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0, r == 0x2800: // nothing to be seen
+		return -1
+	default:
+		return r
+	}
+}
+
+// writtenFormat reports characters that Unicode counts as formats, but which are seen: signs of Arabic, Syriac, Kaithi and the like.
+func writtenFormat(r rune) bool {
+	return r >= 0x0600 && r <= 0x0605 || r == 0x06DD || r == 0x070F || r == 0x0890 || r == 0x0891 || r == 0x08E2 ||
+		r == 0x110BD || r == 0x110CD || r >= 0x13430 && r <= 0x1345F
+}
+
+// Line makes text one clean line, with single spaces, of at most so many characters (0: any).
+func Line(s string, most int) string {
+	s = strings.Join(strings.Fields(Clean(s)), " ")
+	if most > 0 && utf8.RuneCountInString(s) > most {
+		return strings.TrimSpace(string([]rune(s)[:most-1])) + "…"
+	}
+	return s
+}
+
+// paragraph makes text clean lines, with single spaces and no empty lines.
+func paragraph(s string) string {
+	s = Clean(s)
+	if !strings.Contains(s, "\n") {
+		return strings.Join(strings.Fields(s), " ")
+	}
+	var b strings.Builder
+	for l := range strings.SplitSeq(s, "\n") {
+		l = strings.Join(strings.Fields(l), " ")
+		if l == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(l)
+	}
+	return b.String()
+}
+
+// verbatim keeps lines and spaces, but for those at the ends of lines, and empty lines at both ends.
+func verbatim(s string) string {
+	lines := strings.Split(Clean(s), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRightFunc(l, unicode.IsSpace)
+	}
+	for len(lines) > 0 && lines[0] == "" {
+		lines = lines[1:]
+	}
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return strings.Join(lines, "\n")
+}
+
+// split cuts text that is longer than so many bytes: after a line, else a sentence, else a word, else anywhere between characters.
+func split(s string, most int) (piece, rest string) {
+	if len(s) <= most {
+		return s, ""
+	}
+	head := s[:most]
+	at := -1
+	for _, end := range []string{"\n", ". ", "。", " "} {
+		if i := strings.LastIndex(head, end); i > most/2 {
+			at = i + len(end)
+			break
+		}
+	}
+	if at < 0 {
+		at = boundary(s, most)
+	}
+	return strings.TrimRightFunc(s[:at], unicode.IsSpace), strings.TrimLeft(s[at:], "\n ")
+}
+
+// boundary is the last place up to most where no character, and no accent from its letter, is cut off.
+func boundary(s string, most int) int {
+	for i := most; i > most/2; i-- {
+		if !utf8.RuneStart(s[i]) {
+			continue
+		}
+		if r, _ := utf8.DecodeRuneInString(s[i:]); !unicode.Is(unicode.M, r) && r != 0x200D {
+			return i
+		}
+	}
+	for i := most; i > 0; i-- {
+		if utf8.RuneStart(s[i]) {
+			return i
+		}
+	}
+	return most
+}
+
+// languageTag is what a document says its language is, in its usual form; "" when that is no language.
+func languageTag(s string) string {
+	tag, err := language.Parse(strings.TrimSpace(s))
+	if err != nil || tag == language.Und {
+		return ""
+	}
+	return tag.String()
+}
+
+// Lines gives text with \n as its only line ends.
+func Lines(s string) string {
+	if !strings.Contains(s, "\r") {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}

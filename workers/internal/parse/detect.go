@@ -1,0 +1,276 @@
+package parse
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gabriel-vasile/mimetype"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse/charset"
+	"parley/workers/internal/parse/pack"
+)
+
+// kind is what a content is, and what its sender should know of that.
+type kind struct{ mimeType, note string }
+
+// detect finds out what a content is: by its first bytes, by the parts of its archive, and, where it is text, by its name.
+func detect(in Input) (kind, error) {
+	content := in.Content
+	if len(bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF")))) == 0 {
+		return kind{}, &document.Failure{Code: document.NoText, Message: "The document is empty."}
+	}
+	var is string
+	var err error
+	switch {
+	case bytes.Contains(content[:min(len(content), 1024)], []byte("%PDF-")):
+		is = PDF
+	case bytes.HasPrefix(content, []byte("PK\x03\x04")), bytes.HasPrefix(content, []byte("PK\x05\x06")):
+		is, err = archived(content)
+	case bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")):
+		is, err = compound(content)
+	default:
+		is = textual(in)
+	}
+	if err != nil {
+		return kind{}, err
+	}
+	return kind{mimeType: is, note: misnamed(in.Name, is)}, nil
+}
+
+// misnamed is a note on a name that says something else than what the content is.
+func misnamed(name, is string) string {
+	said, ok := extensions[extension(name)]
+	if !ok || said == is || asText(said) && asText(is) || called[is] == "" {
+		return ""
+	}
+	return fmt.Sprintf("The file is named as if it were %s, but is %s, and was read as that.", called[said], called[is])
+}
+
+func asText(mimeType string) bool {
+	switch mimeType {
+	case HTML, Markdown, Text, CSV, TSV, JSON, JSONLines:
+		return true
+	default:
+		return false
+	}
+}
+
+func extension(name string) string { return strings.ToLower(path.Ext(strings.TrimSpace(Clean(name)))) }
+
+// mainParts are the types that packages of the Office formats give to their main parts.
+var mainParts = []struct{ part, is string }{
+	{"wordprocessingml.document.main+xml", DOCX},
+	{"wordprocessingml.template.main+xml", DOCX},
+	{"ms-word.document.macroenabled.main+xml", DOCX},
+	{"ms-word.template.macroenabledtemplate.main+xml", DOCX},
+	{"presentationml.presentation.main+xml", PPTX},
+	{"presentationml.slideshow.main+xml", PPTX},
+	{"presentationml.template.main+xml", PPTX},
+	{"ms-powerpoint.presentation.macroenabled.main+xml", PPTX},
+	{"ms-powerpoint.slideshow.macroenabled.main+xml", PPTX},
+	{"spreadsheetml.sheet.main+xml", XLSX},
+	{"spreadsheetml.template.main+xml", XLSX},
+	{"ms-excel.sheet.macroenabled.main+xml", XLSX},
+	{"ms-excel.template.macroenabled.main+xml", XLSX},
+	{"ms-excel.sheet.binary.macroenabled.main", xlsb},
+	{"ms-package.xps-fixeddocumentsequence+xml", "application/vnd.ms-xpsdocument"},
+}
+
+// archived says what a ZIP archive is.
+func archived(content []byte) (string, error) {
+	a, err := pack.Open(content)
+	if err != nil {
+		return "", err
+	}
+	types, err := optional(a, "[Content_Types].xml")
+	if err != nil {
+		return "", err
+	}
+	lower := bytes.ToLower(types)
+	for _, m := range mainParts {
+		if bytes.Contains(lower, []byte(m.part)) {
+			return m.is, nil
+		}
+	}
+	declared, err := optional(a, "mimetype")
+	if err != nil {
+		return "", err
+	}
+	switch is := strings.TrimSpace(string(declared[:min(len(declared), 100)])); {
+	case is == EPUB || a.Has("META-INF/container.xml"):
+		return EPUB, nil
+	case strings.HasPrefix(is, "application/vnd.oasis.opendocument"), strings.HasPrefix(is, "application/vnd.sun.xml"):
+		return is, nil
+	case a.Has("Index/Document.iwa"):
+		return iwork, nil
+	}
+	if m := mimetype.Detect(content); called[base(m.String())] != "" && !m.Is(DOCX) && !m.Is(PPTX) && !m.Is(XLSX) && !m.Is(EPUB) {
+		return base(m.String()), nil
+	}
+	return "application/zip", nil
+}
+
+func optional(a *pack.Archive, name string) ([]byte, error) {
+	content, err := a.Read(name)
+	if errors.Is(err, pack.ErrNoPart) {
+		return nil, nil
+	}
+	return content, err
+}
+
+// compound says what a file of Microsoft's compound format is, by the names in its directory.
+func compound(content []byte) (string, error) {
+	has := func(name string) bool { return bytes.Contains(content, utf16Name(name)) }
+	switch {
+	case has("EncryptedPackage"):
+		return "", &document.Failure{
+			Code: document.Encrypted, Message: "The document is protected by a password. Remove the protection, and send it again.",
+		}
+	case has("WordDocument"):
+		return "application/msword", nil
+	case has("PowerPoint Document"):
+		return "application/vnd.ms-powerpoint", nil
+	case has("Workbook"), has("Book\x00"):
+		return "application/vnd.ms-excel", nil
+	case has("__properties_version1.0"):
+		return "application/vnd.ms-outlook", nil
+	}
+	if is := base(mimetype.Detect(content).String()); called[is] != "" {
+		return is, nil
+	}
+	return "application/x-ole-storage", nil
+}
+
+func utf16Name(s string) []byte {
+	b := make([]byte, 0, 2*len(s))
+	for i := range len(s) {
+		b = append(b, s[i], 0)
+	}
+	return b
+}
+
+// textual says what text a content is, or what else.
+func textual(in Input) string {
+	head := in.Content[:min(len(in.Content), 64<<10)]
+	if bytes.HasPrefix(head, []byte(`{\rtf`)) {
+		return "application/rtf"
+	}
+	if bytes.HasPrefix(head, []byte("%!PS")) {
+		return "application/postscript"
+	}
+	wide, isWide := charset.Wide(head[:len(head)&^3])
+	if !isWide {
+		if is := base(mimetype.Detect(in.Content).String()); foreign(is, head) {
+			return is
+		}
+	} else {
+		head = []byte(wide)
+	}
+	start := strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f")))
+	said := saidToBe(in)
+	switch {
+	case markup(start), said == HTML && strings.Contains(start, "<"):
+		return HTML
+	case strings.HasPrefix(start, "<svg"):
+		return "image/svg+xml"
+	case said == JSON || said == JSONLines || said == CSV || said == TSV || said == Markdown:
+		return said
+	case said == "" && (strings.HasPrefix(start, "{\"") || strings.HasPrefix(start, "[{")):
+		return JSON
+	default:
+		return Text
+	}
+}
+
+// foreign reports a type that is no text. Bytes that nothing is known of are text when they have no zeros: all encodings of
+// one byte look like that.
+func foreign(is string, head []byte) bool {
+	switch {
+	case is == "application/octet-stream":
+		return bytes.IndexByte(head, 0) >= 0 && (!utf8.Valid(head) || bytes.Count(head, []byte{0})*50 > len(head))
+	case strings.HasPrefix(is, "text/"), strings.HasSuffix(is, "+xml"), strings.HasSuffix(is, "json"), is == "application/javascript",
+		is == "application/x-ndjson", is == "application/xml", strings.HasPrefix(is, "application/x-subrip"):
+		return is == "image/svg+xml"
+	default:
+		return bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:min(len(head), 256)]) || called[is] != ""
+	}
+}
+
+// markup reports text, in lower case, that begins as HTML does.
+func markup(start string) bool {
+	if strings.HasPrefix(start, "<?xml") {
+		_, start, _ = strings.Cut(start, "?>")
+	}
+	for strings.HasPrefix(strings.TrimSpace(start), "<!--") {
+		_, after, found := strings.Cut(start, "-->")
+		if !found {
+			return false
+		}
+		start = after
+	}
+	start = strings.TrimSpace(start)
+	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body", "<title>", "<meta "} {
+		if strings.HasPrefix(start, tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// saidToBe is the type that the name says, or else the sender.
+func saidToBe(in Input) string {
+	if is := extensions[extension(in.Name)]; is != "" {
+		return is
+	}
+	is := base(in.MIMEType)
+	if other := senders[is]; other != "" {
+		return other
+	}
+	if called[is] != "" && asText(is) && is != Text {
+		return is
+	}
+	return ""
+}
+
+func base(mimeType string) string {
+	is, _, err := mime.ParseMediaType(mimeType)
+	if err != nil {
+		is, _, _ = strings.Cut(mimeType, ";")
+	}
+	return strings.ToLower(strings.TrimSpace(is))
+}
+
+// unsupported says that nothing here reads documents of a type.
+func unsupported(is string) error {
+	what, how := called[is], ""
+	switch {
+	case strings.HasPrefix(is, "image/") && is != "image/svg+xml" && is != "image/vnd.djvu":
+		what, how = "an image", " Images are read inside PDF documents only: put it into one, and send that."
+	case strings.HasPrefix(is, "audio/"):
+		what = "a sound recording"
+	case strings.HasPrefix(is, "video/"):
+		what = "a film"
+	case strings.HasPrefix(is, "font/"):
+		what = "a font"
+	case strings.HasPrefix(is, "application/vnd.oasis.opendocument"), strings.HasPrefix(is, "application/vnd.sun.xml"):
+		what, how = "an OpenDocument file", " Save it in the format of Word, Excel or PowerPoint, or as PDF, and send that."
+	case is == "application/rtf", is == "application/msword", is == "application/vnd.ms-excel", is == "application/vnd.ms-powerpoint", is == iwork,
+		is == xlsb, is == "application/postscript", is == "application/vnd.ms-xpsdocument":
+		how = " Save it in a format of today (DOCX, XLSX, PPTX or PDF), and send that."
+	case strings.HasSuffix(what, "archive"):
+		how = " Send the files in it one by one."
+	}
+	if what == "" {
+		what = "no document of a kind that is read"
+	}
+	if how == "" {
+		how = " PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON are read."
+	}
+	return &document.Failure{Code: document.Unsupported, Message: "The file is " + what + "." + how}
+}

@@ -1,0 +1,217 @@
+// Package epub reads EPUB books: what is read one after the other, each part a page.
+package epub
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/markup"
+	"parley/workers/internal/parse/pack"
+)
+
+// item is a file of a book.
+type item struct{ id, part, mimeType, properties string }
+
+// book is what a book's package document says.
+type book struct {
+	info  document.Info
+	items map[string]item
+	spine []string // ids, in the order of reading
+	toc   string   // id of the old table of contents
+}
+
+// EPUB reads a book.
+func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
+	a, err := pack.Open(in.Content)
+	if err != nil {
+		return document.Info{}, err
+	}
+	if err := unlocked(a); err != nil {
+		return document.Info{}, err
+	}
+	b, err := open(a)
+	if err != nil {
+		return document.Info{}, err
+	}
+	titles, err := b.titles(a)
+	if err != nil {
+		return b.info, err
+	}
+	if err := out.Pages(len(b.spine)); err != nil {
+		return b.info, err
+	}
+	missing := 0
+	for i, id := range b.spine {
+		if err := ctx.Err(); err != nil {
+			return b.info, err
+		}
+		if err := out.Page(i + 1); err != nil {
+			return b.info, err
+		}
+		it := b.items[id]
+		content, err := a.Read(it.part)
+		if errors.Is(err, pack.ErrNoPart) {
+			missing++
+			continue
+		}
+		if err != nil {
+			return b.info, err
+		}
+		if !readable(it) {
+			continue
+		}
+		if err := markup.Part(content, titles[it.part], out); err != nil {
+			return b.info, err
+		}
+	}
+	if missing > 0 {
+		b.info.Notes = append(b.info.Notes, fmt.Sprintf("%d parts of the book are missing in the file.", missing))
+	}
+	return b.info, nil
+}
+
+// readable reports pages of text; the table of contents says again what stands above the chapters.
+func readable(it item) bool {
+	for p := range strings.FieldsSeq(it.properties) {
+		if p == "nav" {
+			return false
+		}
+	}
+	return strings.Contains(it.mimeType, "html") || it.mimeType == "" || strings.HasSuffix(it.mimeType, "/xml")
+}
+
+// unlocked fails for books whose text is encrypted; fonts often are, and are not read.
+func unlocked(a *pack.Archive) error {
+	locked := &document.Failure{
+		Code: document.Encrypted, Message: "The book is protected against copying, and cannot be read.",
+	}
+	e, err := a.XML("META-INF/encryption.xml")
+	if errors.Is(err, pack.ErrNoPart) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		t, err := e.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s, ok := t.(xml.StartElement)
+		if !ok || s.Name.Local != "CipherReference" {
+			continue
+		}
+		switch strings.ToLower(path.Ext(pack.Attr(s, "URI"))) {
+		case ".xhtml", ".html", ".htm", ".xml", ".opf", ".ncx", "":
+			return locked
+		}
+	}
+}
+
+// open reads the package document.
+func open(a *pack.Archive) (*book, error) {
+	root, err := rootFile(a)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.XML(root)
+	if errors.Is(err, pack.ErrNoPart) {
+		return nil, incomplete()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := &book{items: map[string]item{}}
+	for {
+		t, err := e.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := t.(xml.StartElement); ok {
+			if err := b.element(e, s, path.Dir(root)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(b.spine) == 0 {
+		return nil, incomplete()
+	}
+	return b, nil
+}
+
+func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
+	switch s.Name.Local {
+	case "title", "language":
+		text, err := e.Text()
+		if err != nil {
+			return err
+		}
+		if s.Name.Local == "title" && b.info.Title == "" {
+			b.info.Title = text
+		} else if s.Name.Local == "language" && b.info.Language == "" {
+			b.info.Language = text
+		}
+	case "item":
+		it := item{id: pack.Attr(s, "id"), part: place(dir, pack.Attr(s, "href")), mimeType: pack.Attr(s, "media-type"), properties: pack.Attr(s, "properties")}
+		b.items[it.id] = it
+	case "spine":
+		b.toc = pack.Attr(s, "toc")
+	case "itemref":
+		if id := pack.Attr(s, "idref"); b.items[id].part != "" {
+			b.spine = append(b.spine, id)
+		}
+	}
+	return nil
+}
+
+// place is the part that an address in a part of a folder means; never anything outside of the book.
+func place(dir, href string) string {
+	href, _, _ = strings.Cut(href, "#")
+	if plain, err := url.PathUnescape(href); err == nil {
+		href = plain
+	}
+	if href == "" || strings.Contains(href, ":") {
+		return ""
+	}
+	return strings.TrimPrefix(path.Join("/", dir, href), "/")
+}
+
+func rootFile(a *pack.Archive) (string, error) {
+	e, err := a.XML("META-INF/container.xml")
+	if errors.Is(err, pack.ErrNoPart) {
+		return "", incomplete()
+	}
+	if err != nil {
+		return "", err
+	}
+	for {
+		t, err := e.Next()
+		if errors.Is(err, io.EOF) {
+			return "", incomplete()
+		}
+		if err != nil {
+			return "", err
+		}
+		if s, ok := t.(xml.StartElement); ok && s.Name.Local == "rootfile" {
+			return place("", pack.Attr(s, "full-path")), nil
+		}
+	}
+}
+
+func incomplete() error {
+	return &document.Failure{Code: document.Damaged, Message: "The book is damaged: what says in which order its parts are read is missing."}
+}

@@ -1,0 +1,84 @@
+package epub
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"parley/workers/internal/parse/markup"
+	"parley/workers/internal/parse/pack"
+)
+
+// titles are what the table of contents calls the parts of a book.
+func (b *book) titles(a *pack.Archive) (map[string]string, error) {
+	titles := map[string]string{}
+	for _, it := range b.items {
+		if !slices.Contains(strings.Fields(it.properties), "nav") {
+			continue
+		}
+		content, err := a.Read(it.part)
+		if errors.Is(err, pack.ErrNoPart) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		links, err := markup.Links(content)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range links {
+			enter(titles, place(path.Dir(it.part), l.Address), l.Text)
+		}
+		return titles, nil
+	}
+	return titles, b.oldTitles(a, titles)
+}
+
+func enter(titles map[string]string, part, title string) {
+	if titles[part] == "" { // the first is that of its beginning
+		titles[part] = title
+	}
+}
+
+// oldTitles reads the table of contents that EPUB 2 has.
+func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
+	part := b.items[b.toc].part
+	for _, it := range b.items {
+		if part == "" && it.mimeType == "application/x-dtbncx+xml" {
+			part = it.part
+		}
+	}
+	e, err := a.XML(part)
+	if errors.Is(err, pack.ErrNoPart) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	title := ""
+	for {
+		t, err := e.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return nil //nolint:nilerr // titles are not worth failing for
+		}
+		s, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		switch s.Name.Local {
+		case "text":
+			if title, err = e.Text(); err != nil {
+				return nil //nolint:nilerr // the same
+			}
+		case "content":
+			enter(titles, place(path.Dir(part), pack.Attr(s, "src")), title)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+// Package formats is the list of formats that are read in Go; that of PDF, which other programs read, is added by who has them.
+package formats
+
+import (
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/epub"
+	"parley/workers/internal/parse/markup"
+	"parley/workers/internal/parse/office"
+	"parley/workers/internal/parse/plain"
+)
+
+// All are the readers of these formats.
+func All() parse.Formats {
+	return parse.Formats{
+		parse.DOCX:      office.DOCX,
+		parse.PPTX:      office.PPTX,
+		parse.XLSX:      office.XLSX,
+		parse.EPUB:      epub.EPUB,
+		parse.HTML:      markup.HTML,
+		parse.Markdown:  markup.Markdown,
+		parse.Text:      plain.Text,
+		parse.CSV:       plain.CSV,
+		parse.TSV:       plain.TSV,
+		parse.JSON:      plain.JSON,
+		parse.JSONLines: plain.JSON,
+	}
+}

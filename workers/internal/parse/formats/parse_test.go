@@ -1,0 +1,80 @@
+package formats_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/formats"
+)
+
+// reading is what came of reading a document.
+type reading struct {
+	info   document.Info
+	blocks []document.Block
+	done   []int
+	err    error
+}
+
+func read(tb testing.TB, in parse.Input) reading {
+	tb.Helper()
+	var r reading
+	out := parse.NewWriter(in.Limits, func(e document.Event) error {
+		switch {
+		case e.Block != nil:
+			r.blocks = append(r.blocks, *e.Block)
+		case e.Done != nil:
+			r.done = append(r.done, *e.Done)
+		}
+		return nil
+	})
+	r.info, r.err = parse.Parse(tb.Context(), in, out, formats.All())
+	return r
+}
+
+// outline writes what was read for people: a line for a block, as "page kind text".
+func (r reading) outline() string {
+	var b strings.Builder
+	if r.err != nil {
+		var failure *document.Failure
+		if !errors.As(r.err, &failure) {
+			return "error: " + r.err.Error() + "\n"
+		}
+		return fmt.Sprintf("failure %s: %s\n", failure.Code, failure.Message)
+	}
+	fmt.Fprintf(&b, "type %s\ntitle %q language %q pages %d\n", r.info.MIMEType, r.info.Title, r.info.Language, r.info.Pages)
+	for _, n := range r.info.Notes {
+		fmt.Fprintf(&b, "note %s\n", n)
+	}
+	for _, block := range r.blocks {
+		kind := string(block.Kind)
+		if block.Kind == document.Heading {
+			kind += fmt.Sprint(block.Level)
+		}
+		if block.Head {
+			kind += "-head"
+		}
+		fmt.Fprintf(&b, "%d %s: %s\n", block.Page, kind, strings.ReplaceAll(block.Text, "\n", "\n    "))
+	}
+	return b.String()
+}
+
+func (r reading) text() string {
+	var b strings.Builder
+	for _, block := range r.blocks {
+		b.WriteString(block.Text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (r reading) code() document.Code {
+	var failure *document.Failure
+	if errors.As(r.err, &failure) {
+		return failure.Code
+	}
+	return ""
+}

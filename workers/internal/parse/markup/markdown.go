@@ -1,0 +1,89 @@
+package markup
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/charset"
+)
+
+// nested is a line that begins more than 50 levels of quotes or lists: no text has so many, and they cost without measure.
+var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]?){51}`)
+
+// Markdown reads Markdown with the tables of GitHub's.
+func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
+	text, _ := charset.Decode(in.Content, in.Charset)
+	text = strings.ReplaceAll(parse.Lines(text), "\x00", "")
+	text, info := frontMatter(text)
+	if nested.MatchString(text) || tooDeep(text) {
+		return document.Info{}, &document.Failure{Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested deeper than is read."}
+	}
+	var page bytes.Buffer
+	md := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList), goldmark.WithRendererOptions(html.WithUnsafe()))
+	if err := md.Convert([]byte(text), &page); err != nil {
+		return document.Info{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return document.Info{}, err
+	}
+	content := append([]byte("<!DOCTYPE html><meta charset=utf-8><body>"), page.Bytes()...)
+	found, err := XHTML(content, out)
+	if info.Title == "" {
+		info.Title = found.Title
+	}
+	return info, err
+}
+
+// frontMatter takes what stands before a text about it; its title and language are kept.
+func frontMatter(text string) (string, document.Info) {
+	var info document.Info
+	for _, fence := range []string{"---\n", "+++\n"} {
+		if !strings.HasPrefix(text, fence) {
+			continue
+		}
+		lines := strings.SplitAfter(text[4:], "\n")
+		for i, l := range lines[:min(len(lines), 500)] {
+			name, value, _ := strings.Cut(strings.ReplaceAll(l, " = ", ": "), ":")
+			value = strings.Trim(strings.TrimSpace(value), `"'`)
+			switch end := strings.TrimSpace(l); {
+			case end == strings.TrimSpace(fence) || end == "..." && fence == "---\n":
+				return strings.Join(lines[i+1:], ""), info
+			case i == 0 && (end == "" || value == "" && name == l): // a rule above the text
+				return text, document.Info{}
+			case name == "title":
+				info.Title = value
+			case name == "lang" || name == "language":
+				info.Language = value
+			}
+		}
+	}
+	return text, document.Info{}
+}
+
+// tooDeep reports brackets that open without end.
+func tooDeep(text string) bool {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '[':
+			if depth++; depth > 200 {
+				return true
+			}
+		case ']':
+			depth = max(depth-1, 0)
+		case '\n':
+			if i > 0 && text[i-1] == '\n' {
+				depth = 0
+			}
+		}
+	}
+	return false
+}

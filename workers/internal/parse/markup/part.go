@@ -1,0 +1,49 @@
+package markup
+
+import (
+	"golang.org/x/net/html"
+
+	"parley/workers/internal/parse"
+)
+
+// Part reads a page that is part of a book, headed by a title where it has no heading itself.
+func Part(content []byte, title string, out *parse.Writer) error {
+	doc, err := page(content, "")
+	if err != nil {
+		return err
+	}
+	if title != "" && !headed(doc) {
+		if err := out.Heading(1, title); err != nil {
+			return err
+		}
+	}
+	_, err = tell(doc, out)
+	return err
+}
+
+func headed(doc *html.Node) bool {
+	for n := range doc.Descendants() {
+		if n.Type == html.ElementNode && len(n.Data) == 2 && n.Data[0] == 'h' && n.Data[1] >= '1' && n.Data[1] <= '6' && !empty(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// Link is a link of a page.
+type Link struct{ Address, Text string }
+
+// Links are the links of a page, in their order.
+func Links(content []byte) ([]Link, error) {
+	doc, err := page(content, "")
+	if err != nil {
+		return nil, err
+	}
+	var links []Link
+	for n := range doc.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "a" && attr(n, "href") != "" {
+			links = append(links, Link{Address: attr(n, "href"), Text: (&walk{}).inline(n)})
+		}
+	}
+	return links, nil
+}

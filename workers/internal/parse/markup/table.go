@@ -1,0 +1,142 @@
+package markup
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html"
+
+	"parley/workers/internal/document"
+)
+
+// What a table may be: more columns than maxColumns are no table of data.
+const (
+	maxColumns = 1000
+	maxSpan    = 1000
+)
+
+// table tells the rows of a table of data; one that only arranges things is read as what is in it.
+func (w *walk) table(n *html.Node) {
+	kind, level := w.kind, w.level
+	defer func() { w.kind, w.level = kind, level }()
+	w.kind, w.level = document.Paragraph, 0
+	rows := rowsOf(n)
+	if arranges(n, rows) {
+		w.children(n)
+		w.flush()
+		return
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode && c.Data == "caption" {
+			w.element(c)
+		}
+	}
+	var below map[int]int // columns that cells of rows above reach into, and for how many rows more
+	for _, row := range rows {
+		if w.err != nil {
+			return
+		}
+		var cells []string
+		var head bool
+		if cells, head, below = w.row(row, below); len(cells) > 0 {
+			w.err = w.out.Row(cells, head)
+		}
+	}
+}
+
+// rowsOf are the rows of a table, not those of tables in it.
+func rowsOf(n *html.Node) []*html.Node {
+	var rows []*html.Node
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type != html.ElementNode || hidden(c) {
+			continue
+		}
+		switch c.Data {
+		case "tr":
+			rows = append(rows, c)
+		case "thead", "tbody", "tfoot":
+			rows = append(rows, rowsOf(c)...)
+		}
+	}
+	return rows
+}
+
+// arranges reports a table that is there for the looks.
+func arranges(n *html.Node, rows []*html.Node) bool {
+	if role := attr(n, "role"); role == "presentation" || role == "none" {
+		return true
+	}
+	widest := 0
+	for _, row := range rows {
+		widest = max(widest, len(cellsOf(row)))
+	}
+	if widest <= 1 {
+		return true
+	}
+	for d := range n.Descendants() {
+		if d.Type != html.ElementNode {
+			continue
+		}
+		switch d.Data {
+		case "table", "h1", "h2", "h3", "pre", "article", "section", "form":
+			return true
+		}
+	}
+	return false
+}
+
+func cellsOf(row *html.Node) []*html.Node {
+	var cells []*html.Node
+	for c := row.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode && (c.Data == "td" || c.Data == "th") {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// row gives the cells of a row at their columns. A row of nothing but head cells names the columns.
+func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
+	left = map[int]int{}
+	head = true
+	pass := func() { // columns that a cell above takes
+		for below[len(texts)] > 0 && len(texts) < maxColumns {
+			if below[len(texts)] > 1 {
+				left[len(texts)] = below[len(texts)] - 1
+			}
+			texts = append(texts, "")
+		}
+	}
+	cells := cellsOf(n)
+	for _, c := range cells {
+		pass()
+		head = head && c.Data == "th"
+		down := span(c, "rowspan")
+		text := ""
+		if !hidden(c) {
+			text = w.inline(c)
+		}
+		for i := range span(c, "colspan") {
+			if len(texts) >= maxColumns {
+				break
+			}
+			if down > 1 {
+				left[len(texts)] = down - 1
+			}
+			if i > 0 {
+				text = ""
+			}
+			texts = append(texts, text)
+		}
+	}
+	pass()
+	return texts, len(cells) > 0 && (head || n.Parent.Data == "thead"), left
+}
+
+func span(n *html.Node, name string) int {
+	v, err := strconv.Atoi(strings.TrimSpace(attr(n, name)))
+	if err != nil {
+		return 1
+	}
+	return min(max(v, 1), maxSpan)
+}

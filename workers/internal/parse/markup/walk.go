@@ -1,0 +1,236 @@
+// Package markup reads HTML, XHTML and Markdown: the text that a reader of the page sees, in blocks.
+package markup
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/html"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+)
+
+// walk tells the blocks of a page, in one pass.
+type walk struct {
+	out     *parse.Writer
+	text    strings.Builder // of the block that is being read
+	space   bool            // a space is due before the next word
+	kind    document.Kind   // of that block
+	level   int
+	mark    string // what the next item begins with
+	pre     int    // how deep in preformatted text
+	menus   bool   // navigation is text
+	skipped bool   // navigation with text was left out
+	err     error
+}
+
+// dropped are elements whose content is no text of the page.
+var dropped = map[string]bool{
+	"head": true, "script": true, "style": true, "noscript": true, "template": true, "iframe": true, "object": true, "embed": true,
+	"svg": true, "canvas": true, "audio": true, "video": true, "button": true, "select": true, "textarea": true, "input": true,
+	"datalist": true, "dialog": true, "noembed": true, "noframes": true, "rp": true, "rt": true, "annotation": true,
+	"annotation-xml": true, "frameset": true,
+}
+
+// blocks are elements that begin a line of their own.
+var blocks = map[string]bool{
+	"address": true, "article": true, "aside": true, "blockquote": true, "body": true, "caption": true, "center": true, "dd": true,
+	"details": true, "dir": true, "div": true, "dl": true, "dt": true, "fieldset": true, "figcaption": true, "figure": true,
+	"footer": true, "form": true, "h1": true, "h2": true, "h3": true, "h4": true, "h5": true, "h6": true, "header": true,
+	"hgroup": true, "hr": true, "html": true, "legend": true, "li": true, "main": true, "menu": true, "nav": true, "ol": true,
+	"optgroup": true, "option": true, "p": true, "pre": true, "search": true, "section": true, "summary": true, "table": true,
+	"tbody": true, "td": true, "tfoot": true, "th": true, "thead": true, "tr": true, "ul": true,
+}
+
+func (w *walk) children(n *html.Node) {
+	number := start(n)
+	for c := n.FirstChild; c != nil && w.err == nil; c = c.NextSibling {
+		if c.Type == html.ElementNode && c.Data == "li" {
+			w.flush()
+			if w.mark = ""; n.Data == "ol" {
+				w.mark = strconv.Itoa(number) + ". "
+				number++
+			}
+		}
+		w.node(c)
+	}
+}
+
+// start is the number of the first item of a list.
+func start(n *html.Node) int {
+	if v, err := strconv.Atoi(attr(n, "start")); err == nil && n.Data == "ol" {
+		return v
+	}
+	return 1
+}
+
+func (w *walk) node(n *html.Node) {
+	switch n.Type {
+	case html.TextNode:
+		w.words(n.Data)
+	case html.ElementNode:
+		w.element(n)
+	case html.DocumentNode:
+		w.children(n)
+	default:
+	}
+}
+
+func (w *walk) element(n *html.Node) {
+	switch {
+	case dropped[n.Data] || hidden(n) || permalink(n):
+		return
+	case n.Data == "nav" || attr(n, "role") == "navigation":
+		if !w.menus {
+			w.skipped = w.skipped || !empty(n)
+			return
+		}
+	}
+	switch n.Data {
+	case "br":
+		w.text.WriteByte('\n')
+		w.space = false
+	case "img":
+		w.space = true
+		w.words(attr(n, "alt"))
+		w.space = true
+	case "wbr":
+	case "table":
+		w.flush()
+		w.table(n)
+	default:
+		if blocks[n.Data] {
+			w.block(n)
+			return
+		}
+		w.children(n)
+	}
+}
+
+// block tells an element that stands by itself.
+func (w *walk) block(n *html.Node) {
+	w.flush()
+	kind, level := w.kind, w.level
+	switch n.Data {
+	case "h1", "h2", "h3", "h4", "h5", "h6":
+		w.kind, w.level = document.Heading, int(n.Data[1]-'0')
+	case "li":
+		w.kind = document.Item
+	case "pre":
+		w.kind = document.Verbatim
+		w.pre++
+	case "ul", "ol", "dl":
+		w.kind = document.Paragraph
+	}
+	w.children(n)
+	w.flush()
+	if n.Data == "pre" {
+		w.pre--
+	}
+	if n.Data == "li" {
+		w.mark = ""
+	}
+	w.kind, w.level = kind, level
+}
+
+// words adds text to the block that is being read.
+func (w *walk) words(s string) {
+	if w.pre > 0 {
+		w.text.WriteString(s)
+		return
+	}
+	for len(s) > 0 {
+		end := strings.IndexFunc(s, unicode.IsSpace)
+		if end != 0 {
+			if end < 0 {
+				end = len(s)
+			}
+			if w.space && w.text.Len() > 0 {
+				w.text.WriteByte(' ')
+			}
+			w.text.WriteString(s[:end])
+			w.space = false
+		} else {
+			w.space = true
+			end = len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace))
+		}
+		s = s[end:]
+	}
+}
+
+// flush tells the block that was read, if there is any text in it.
+func (w *walk) flush() {
+	text := w.text.String()
+	w.text.Reset()
+	w.space = false
+	if w.err != nil || strings.TrimSpace(text) == "" {
+		return
+	}
+	b := document.Block{Kind: w.kind, Level: w.level, Text: text}
+	if b.Kind == "" {
+		b.Kind = document.Paragraph
+	}
+	if b.Kind == document.Item {
+		b.Text, w.mark = w.mark+strings.TrimSpace(text), ""
+	}
+	w.err = w.out.Put(b)
+}
+
+// inline is an element's text on one line.
+func (w *walk) inline(n *html.Node) string {
+	in := walk{menus: true}
+	in.within(n)
+	return strings.TrimSpace(in.text.String())
+}
+
+func (w *walk) within(n *html.Node) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type == html.TextNode:
+			w.words(c.Data)
+		case c.Type != html.ElementNode || dropped[c.Data] || hidden(c) || permalink(c):
+		case c.Data == "img":
+			w.space = true
+			w.words(attr(c, "alt"))
+			w.space = true
+		default:
+			w.space = w.space || blocks[c.Data] || c.Data == "br"
+			w.within(c)
+			w.space = w.space || blocks[c.Data]
+		}
+	}
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name && a.Namespace == "" {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func empty(n *html.Node) bool {
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode && strings.TrimSpace(d.Data) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// permalink reports signs that only link: behind a heading to itself, from a text to its footnote and back.
+func permalink(n *html.Node) bool {
+	if n.Data != "a" {
+		return false
+	}
+	for c := range strings.FieldsSeq(attr(n, "class")) {
+		switch c {
+		case "headerlink", "footnote-ref", "footnote-backref", "footnote-back":
+			return true
+		}
+	}
+	return false
+}

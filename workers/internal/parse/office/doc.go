@@ -1,0 +1,2 @@
+// Package office reads the formats of Office: Word, PowerPoint, Excel.
+package office

@@ -1,0 +1,271 @@
+package office
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/pack"
+)
+
+// word reads a Word document.
+type word struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as the call that it is of
+	e       *pack.Elements
+	out     *parse.Writer
+	styles  styles
+	chosen  choices
+	notes   map[string][]string // footnotes' and endnotes' paragraphs, by kind and id
+	holding int                 // above 0: blocks are held, not told
+	held    []document.Block
+	due     []string // footnotes whose marks were met
+	page    int      // 0: the file has no pages
+	breaks  func(xml.StartElement) bool
+	row     *tableRow // the innermost row that is being read
+	deleted bool
+}
+
+// DOCX reads a Word document.
+func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
+	a, err := pack.Open(in.Content)
+	if err != nil {
+		return document.Info{}, err
+	}
+	part, err := mainPart(a, "word/document.xml")
+	if err != nil {
+		return document.Info{}, err
+	}
+	info, err := properties(a)
+	if err != nil {
+		return info, err
+	}
+	rels, err := relations(a, part)
+	if err != nil {
+		return info, err
+	}
+	w := &word{ctx: ctx, out: out, chosen: choices{}, notes: map[string][]string{}}
+	if w.styles, err = readStyles(a, related(rels, "styles")); err != nil {
+		return info, err
+	}
+	for _, kind := range []string{"footnote", "endnote"} {
+		if err := w.readNotes(a, related(rels, kind+"s"), kind); err != nil {
+			return info, err
+		}
+	}
+	content, err := a.Read(part)
+	if err != nil {
+		return info, err
+	}
+	if err := w.body(content); err != nil {
+		return info, err
+	}
+	info.Notes = w.leftOut(rels)
+	return info, nil
+}
+
+func (w *word) leftOut(rels map[string]relation) []string {
+	var notes []string
+	if related(rels, "header") != "" || related(rels, "footer") != "" {
+		notes = append(notes, "Headers and footers of the pages were left out.")
+	}
+	if related(rels, "comments") != "" {
+		notes = append(notes, "Comments were left out.")
+	}
+	if w.deleted {
+		notes = append(notes, "Text that was marked as deleted was left out.")
+	}
+	if related(rels, "aFChunk") != "" {
+		notes = append(notes, "Another document inside of this one was left out.")
+	}
+	return notes
+}
+
+// body reads the text. Where Word has said where its pages ended that counts, else what the writer broke.
+func (w *word) body(content []byte) error {
+	switch {
+	case bytes.Contains(content, []byte("lastRenderedPageBreak")):
+		w.page = 1
+		w.breaks = func(s xml.StartElement) bool { return s.Name.Local == "lastRenderedPageBreak" }
+	case bytes.Contains(content, []byte(`type="page"`)) || bytes.Contains(content, []byte("pageBreakBefore")):
+		w.page = 1
+		w.breaks = func(s xml.StartElement) bool {
+			return s.Name.Local == "br" && pack.Attr(s, "type") == "page" || s.Name.Local == "pageBreakBefore" && on(s)
+		}
+	default:
+		w.breaks = func(xml.StartElement) bool { return false }
+	}
+	if w.page > 0 {
+		if err := w.out.Page(1); err != nil {
+			return err
+		}
+	}
+	w.e = pack.NewElements(content)
+	for {
+		t, err := w.e.Next()
+		if errors.Is(err, io.EOF) {
+			return w.flushNotes()
+		}
+		if err != nil {
+			return err
+		}
+		if s, ok := t.(xml.StartElement); ok && s.Name.Local == "body" {
+			if err := w.blocks(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// on is what an element says that is there or not.
+func on(s xml.StartElement) bool {
+	val := pack.Attr(s, "val")
+	return val != "0" && val != "false" && val != "off"
+}
+
+// readNotes reads footnotes or endnotes, which are told behind the paragraphs that have their marks.
+func (w *word) readNotes(a *pack.Archive, part, kind string) error {
+	if part == "" {
+		return nil
+	}
+	e, err := a.XML(part)
+	if err != nil {
+		return none(err)
+	}
+	w.e, w.breaks = e, func(xml.StartElement) bool { return false }
+	for {
+		t, err := e.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s, ok := t.(xml.StartElement)
+		if !ok || s.Name.Local != kind {
+			continue
+		}
+		texts, err := w.hold(w.blocks)
+		if err != nil {
+			return err
+		}
+		if of := pack.Attr(s, "type"); of != "separator" && of != "continuationSeparator" && of != "continuationNotice" {
+			w.notes[kind+pack.Attr(s, "id")] = texts
+		}
+	}
+}
+
+// hold gives the texts of the blocks that a function tells.
+func (w *word) hold(read func() error) ([]string, error) {
+	before := w.held
+	w.held = nil
+	w.holding++
+	err := read()
+	w.holding--
+	texts := make([]string, len(w.held))
+	for i, b := range w.held {
+		texts[i] = b.Text
+	}
+	w.held = before
+	return texts, err
+}
+
+// passed are elements whose content is no text of the document.
+var passed = map[string]bool{
+	"del": true, "moveFrom": true, "sdtPr": true, "sdtEndPr": true, "sectPr": true, "tblPr": true, "tblGrid": true, "trPr": true,
+	"tcPr": true, "rPr": true, "instrText": true, "delText": true, "delInstrText": true, "rt": true, "pPrChange": true, "rubyPr": true,
+	"customXmlPr": true, "smartTagPr": true, "tblPrEx": true, "fldData": true,
+}
+
+// pass skips what is not read, and reports that it did.
+func (w *word) pass(s xml.StartElement) (bool, error) {
+	name := s.Name.Local
+	if !passed[name] && !w.chosen.skip(name, w.e.Depth()) {
+		return false, nil
+	}
+	w.deleted = w.deleted || name == "del" || name == "moveFrom"
+	return true, w.e.Skip()
+}
+
+// blocks reads the paragraphs and tables up to the end of the element whose start was given last.
+func (w *word) blocks() error {
+	for depth := w.e.Depth(); w.e.Depth() >= depth; {
+		t, err := w.e.Next()
+		if err != nil {
+			return err
+		}
+		s, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		if skipped, err := w.pass(s); skipped || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		switch s.Name.Local {
+		case "p":
+			err = w.paragraph()
+		case "tbl":
+			err = w.table()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *word) put(b document.Block) error {
+	if strings.TrimSpace(b.Text) == "" {
+		return nil
+	}
+	if w.holding > 0 {
+		w.held = append(w.held, b)
+		return nil
+	}
+	return w.out.Put(b)
+}
+
+// flushNotes tells the footnotes that are due.
+func (w *word) flushNotes() error {
+	if w.holding > 0 {
+		return nil
+	}
+	due := w.due
+	w.due = nil
+	for _, id := range due {
+		texts := w.notes[id]
+		delete(w.notes, id) // once, however many marks it has
+		for _, t := range slices.Clone(texts) {
+			if err := w.out.Paragraph(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nextPage begins the next page; inside of a table with the row that begins on it.
+func (w *word) nextPage() error {
+	switch {
+	case w.page == 0:
+		return nil
+	case w.row != nil:
+		w.row.broken(w)
+		return nil
+	case w.holding > 0:
+		return nil
+	}
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	w.page++
+	return w.out.Page(w.page)
+}

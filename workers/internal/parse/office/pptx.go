@@ -1,0 +1,162 @@
+package office
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/pack"
+)
+
+// PPTX reads a PowerPoint presentation: each slide is a page.
+func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
+	a, err := pack.Open(in.Content)
+	if err != nil {
+		return document.Info{}, err
+	}
+	part, err := mainPart(a, "ppt/presentation.xml")
+	if err != nil {
+		return document.Info{}, err
+	}
+	info, err := properties(a)
+	if err != nil {
+		return info, err
+	}
+	if strings.EqualFold(info.Title, "PowerPoint Presentation") { // what PowerPoint calls all of them
+		info.Title = ""
+	}
+	slides, err := slidesOf(a, part)
+	if err != nil {
+		return info, err
+	}
+	if err := out.Pages(len(slides)); err != nil {
+		return info, err
+	}
+	for i, part := range slides {
+		if err := ctx.Err(); err != nil {
+			return info, err
+		}
+		s, err := readSlide(a, part)
+		if err != nil {
+			return info, err
+		}
+		if s.hidden {
+			info.Notes = append(info.Notes, fmt.Sprintf("Slide %d is hidden when the presentation is shown; its text was read.", i+1))
+		}
+		if info.Title == "" && i == 0 {
+			info.Title = s.title
+		}
+		if err := s.tell(out, i+1); err != nil {
+			return info, err
+		}
+	}
+	if len(info.Notes) > 5 {
+		info.Notes = []string{fmt.Sprintf("%d slides are hidden when the presentation is shown; their text was read.", len(info.Notes))}
+	}
+	return info, nil
+}
+
+// slidesOf are the slides' parts in the order in which they are shown.
+func slidesOf(a *pack.Archive, part string) ([]string, error) {
+	rels, err := relations(a, part)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.XML(part)
+	if err != nil {
+		return nil, err
+	}
+	var slides []string
+	for {
+		t, err := e.Next()
+		if errors.Is(err, io.EOF) {
+			return slides, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		s, ok := t.(xml.StartElement)
+		if !ok || s.Name.Local != "sldId" {
+			continue
+		}
+		for _, attr := range s.Attr {
+			if r, ok := rels[attr.Value]; ok && attr.Name.Local == "id" && attr.Name.Space != "" && a.Has(r.part) {
+				slides = append(slides, r.part)
+			}
+		}
+	}
+}
+
+// slide is what a slide says.
+type slide struct {
+	title  string
+	blocks []document.Block
+	notes  []document.Block
+	hidden bool
+}
+
+func (s *slide) tell(out *parse.Writer, page int) error {
+	if err := out.Page(page); err != nil {
+		return err
+	}
+	if err := out.Heading(1, s.title); err != nil {
+		return err
+	}
+	for _, b := range slices.Concat(s.blocks, s.notes) {
+		if err := out.Put(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSlide(a *pack.Archive, part string) (*slide, error) {
+	s := &slide{}
+	e, err := a.XML(part)
+	if err != nil {
+		return nil, err
+	}
+	d := &drawing{e: e, chosen: choices{}}
+	if err := d.read(); err != nil {
+		return nil, err
+	}
+	s.title, s.blocks, s.hidden = d.title, d.blocks, d.hidden
+	rels, err := relations(a, part)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range sortedIDs(rels) {
+		r := rels[id]
+		if r.kind != "notesSlide" && r.kind != "diagramData" || !a.Has(r.part) {
+			continue
+		}
+		if e, err = a.XML(r.part); err != nil {
+			return nil, err
+		}
+		other := &drawing{e: e, chosen: choices{}, notes: r.kind == "notesSlide", diagram: r.kind == "diagramData"}
+		if err := other.read(); err != nil {
+			return nil, err
+		}
+		if other.notes {
+			s.notes = append(s.notes, other.blocks...)
+		} else {
+			s.blocks = append(s.blocks, other.blocks...)
+		}
+	}
+	return s, nil
+}
+
+func sortedIDs(rels map[string]relation) []string {
+	ids := make([]string, 0, len(rels))
+	for id := range rels {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,126 @@
+package office
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"parley/workers/internal/parse/pack"
+)
+
+// style is what a paragraph style says of the paragraphs that have it.
+type style struct {
+	name    string
+	basedOn string
+	outline int // 1 to 9; 0: text; -1: it says nothing
+	list    bool
+}
+
+type styles map[string]*style
+
+// headingName are the names that programs give to styles of headings, in their users' languages.
+var headingName = regexp.MustCompile(`(?i)^(?:heading|überschrift|berschrift|titre|título|titulo|titolo|kop|rubrik|overskrift|otsikko|nadpis|nagłówek|nagwek|` +
+	`címsor|cmsor|başlık|balk|titlu|naslov|заголовок|επικεφαλίδα|כותרת|عنوان|标题|標題|見出し|제목|หัวเรื่อง)[ _-]?([1-9])$`)
+
+// readStyles reads the styles of paragraphs. What language they name is the program's, seldom the text's, and is not read.
+func readStyles(a *pack.Archive, part string) (styles, error) {
+	all := styles{}
+	e, err := a.XML(part)
+	if err != nil {
+		return all, none(err)
+	}
+	var s *style
+	for {
+		t, err := e.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		start, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		switch val := pack.Attr(start, "val"); start.Name.Local {
+		case "style":
+			s = &style{outline: -1}
+			if kind := pack.Attr(start, "type"); kind == "paragraph" || kind == "" {
+				all[pack.Attr(start, "styleId")] = s
+			}
+		case "name", "basedOn", "outlineLvl", "numId":
+			if s != nil {
+				s.set(start.Name.Local, val)
+			}
+		}
+	}
+}
+
+func (s *style) set(what, val string) {
+	switch what {
+	case "name":
+		s.name = val
+	case "basedOn":
+		s.basedOn = val
+	case "outlineLvl":
+		s.outline = outline(val)
+	case "numId":
+		s.list = val != "0"
+	}
+}
+
+// outline is the level of headings that an outline level means.
+func outline(val string) int {
+	n, err := strconv.Atoi(val)
+	if err != nil || n < 0 || n > 8 {
+		return 0
+	}
+	return n + 1
+}
+
+// level is the level of headings that a style makes, by itself or by what it is based on; 0 for text.
+func (all styles) level(id string) int {
+	for range 20 {
+		s := all[id]
+		if s == nil {
+			return named(id)
+		}
+		if s.outline >= 0 {
+			return s.outline
+		}
+		if n := max(named(s.name), named(id)); n > 0 {
+			return n
+		}
+		id = s.basedOn
+	}
+	return 0
+}
+
+func named(name string) int {
+	switch strings.ToLower(name) {
+	case "title", "titel":
+		return 1
+	}
+	if m := headingName.FindStringSubmatch(name); m != nil {
+		return int(m[1][0] - '0')
+	}
+	return 0
+}
+
+// listed reports a style whose paragraphs are items.
+func (all styles) listed(id string) bool {
+	for range 20 {
+		s := all[id]
+		if s == nil {
+			return false
+		}
+		if s.list || strings.HasPrefix(strings.ToLower(s.name), "list bullet") || strings.HasPrefix(strings.ToLower(s.name), "list number") {
+			return true
+		}
+		id = s.basedOn
+	}
+	return false
+}

@@ -1,0 +1,196 @@
+package office
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/xuri/excelize/v2"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/pack"
+)
+
+// What a workbook may be.
+const (
+	maxUnzipped = 256 << 20  // bytes, all parts together
+	maxCells    = 20_000_000 // with the empty ones before those that are filled
+	lookAhead   = 20         // rows that tell how wide a table is
+)
+
+// XLSX reads an Excel workbook: each sheet is a page, headed by its name.
+func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
+	a, err := pack.Open(in.Content) // what it may be is checked before the library sees it
+	if err != nil {
+		return document.Info{}, err
+	}
+	if err := harmless(a); err != nil {
+		return document.Info{}, err
+	}
+	info, err := properties(a)
+	if err != nil {
+		return info, err
+	}
+	f, err := excelize.OpenReader(bytes.NewReader(in.Content), excelize.Options{
+		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // the same: nothing is put into files
+		ShortDatePattern: "yyyy-mm-dd", LongDatePattern: "yyyy-mm-dd", LongTimePattern: "hh:mm:ss",
+	})
+	if err != nil {
+		return info, unreadable(err)
+	}
+	defer f.Close()
+	w := &workbook{ctx: ctx, file: f, out: out}
+	names := f.GetSheetList()
+	if err := out.Pages(len(names)); err != nil {
+		return info, err
+	}
+	for i, name := range names {
+		if err := out.Page(i + 1); err != nil {
+			return info, err
+		}
+		if err := w.sheet(name); err != nil {
+			return info, err
+		}
+	}
+	info.Notes = w.notes
+	return info, nil
+}
+
+func unreadable(err error) error {
+	switch {
+	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
+		return &document.Failure{Code: document.Encrypted, Message: "The workbook is protected by a password."}
+	case strings.Contains(err.Error(), "unzip size exceeds"):
+		return &document.Failure{Code: document.TooLarge, Message: fmt.Sprintf("The workbook is larger than %d MiB when it is unpacked.", maxUnzipped>>20)}
+	default:
+		return fmt.Errorf("opening the workbook: %w", err)
+	}
+}
+
+// harmless reads the small parts of a workbook as strictly as those of other documents: they say which others there are.
+func harmless(a *pack.Archive) error {
+	for _, name := range a.Names() {
+		lower := strings.ToLower(name)
+		if !strings.HasSuffix(lower, ".xml") && !strings.HasSuffix(lower, ".rels") {
+			continue
+		}
+		content, err := a.Read(name)
+		if err != nil {
+			return err
+		}
+		head := content[:min(len(content), 4096)]
+		if bytes.Contains(head, []byte("<!DOCTYPE")) || bytes.Contains(head, []byte("<!ENTITY")) {
+			return &document.Failure{
+				Code: document.Damaged, Message: "The document was not read: its XML declares entities of its own, which documents do not need.",
+			}
+		}
+	}
+	return nil
+}
+
+// workbook tells the sheets of a workbook.
+type workbook struct {
+	ctx   context.Context //nolint:containedctx // it lives as long as the call that it is of
+	file  *excelize.File
+	out   *parse.Writer
+	notes []string
+	cells int
+}
+
+// sheet tells a sheet's rows.
+func (w *workbook) sheet(name string) error {
+	if shown, err := w.file.GetSheetVisible(name); err == nil && !shown {
+		w.notes = append(w.notes, fmt.Sprintf("The sheet %q is hidden; its text was read.", parse.Line(name, 100)))
+	}
+	rows, err := w.file.Rows(name)
+	if err != nil {
+		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells, and was left out.", parse.Line(name, 100)))
+		return nil //nolint:nilerr // a sheet that is a chart
+	}
+	defer rows.Close()
+	t := &sheetRows{out: w.out}
+	if err := w.out.Heading(1, name); err != nil {
+		return err
+	}
+	for rows.Next() {
+		cells, err := rows.Columns()
+		if err != nil {
+			return fmt.Errorf("reading a row: %w", err)
+		}
+		if w.cells += len(cells) + 1; w.cells > maxCells {
+			return &document.Failure{
+				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than %d cells, which is more than is read.", maxCells),
+			}
+		}
+		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
+			return w.ctx.Err()
+		}
+		if err := t.add(cells); err != nil {
+			return err
+		}
+	}
+	if err := rows.Error(); err != nil {
+		return fmt.Errorf("reading rows: %w", err)
+	}
+	return t.begin()
+}
+
+// sheetRows tells rows; the first ones are held until it is known how wide the table is.
+type sheetRows struct {
+	out   *parse.Writer
+	first [][]string
+	begun bool
+}
+
+func (t *sheetRows) add(cells []string) error {
+	if parse.Cells(cells) == "" {
+		return nil
+	}
+	if t.begun {
+		return t.out.Row(cells, false)
+	}
+	if t.first = append(t.first, cells); len(t.first) < lookAhead {
+		return nil
+	}
+	return t.begin()
+}
+
+// begin tells the rows that were held: titles above the table, what names its columns, and the first of its rows.
+func (t *sheetRows) begin() error {
+	if t.begun {
+		return nil
+	}
+	t.begun = true
+	widest := 0
+	for _, cells := range t.first {
+		widest = max(widest, filled(cells))
+	}
+	head := true // the next one may name columns
+	for i, cells := range t.first {
+		var err error
+		if head && widest > 1 && filled(cells) == 1 {
+			err = t.out.Paragraph(strings.Join(cells, " "))
+		} else {
+			err = t.out.Row(cells, head && i+1 < len(t.first) && parse.NamesColumns(cells, widest))
+			head = false
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t.first = nil
+	return nil
+}
+
+func filled(cells []string) int {
+	n := 0
+	for _, c := range cells {
+		if strings.TrimSpace(c) != "" {
+			n++
+		}
+	}
+	return n
+}

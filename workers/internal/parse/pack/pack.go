@@ -1,0 +1,162 @@
+// Package pack opens the ZIP archives that documents are made of, and is strict with them: what of an archive is not read of a
+// document is never inflated, what is inflated is bounded, and archives in archives are never opened.
+package pack
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"parley/workers/internal/document"
+)
+
+// What an archive may be at most.
+const (
+	maxEntries = 10_000
+	maxEntry   = 128 << 20 // bytes of an entry, inflated
+	maxAll     = 512 << 20 // bytes of all entries, as they say themselves
+	maxRead    = 384 << 20 // bytes that are inflated in all
+	ratioFrom  = 8 << 20   // a larger entry that is more than maxRatio times its compressed size is a bomb
+	maxRatio   = 400
+)
+
+// Archive is an opened archive: its parts by their names.
+type Archive struct {
+	parts map[string]*zip.File
+	names []string
+	room  int64 // bytes that may still be inflated
+}
+
+// ErrNoPart says that an archive lacks a part.
+var ErrNoPart = errors.New("the archive has no such part")
+
+// Open looks an archive over, without inflating any of it. Its errors are *document.Failure.
+func Open(content []byte) (*Archive, error) {
+	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // before the directory costs memory
+		return nil, tooMany()
+	}
+	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return nil, damaged("The file is damaged: it is no complete ZIP archive, which documents of its kind are.")
+	}
+	if len(r.File) > maxEntries {
+		return nil, tooMany()
+	}
+	a := &Archive{parts: make(map[string]*zip.File, len(r.File)), room: maxRead}
+	if err := sane(r.File); err != nil {
+		return nil, err
+	}
+	for _, f := range r.File {
+		name, ok := partName(f.Name)
+		if !ok || strings.HasSuffix(f.Name, "/") {
+			continue
+		}
+		if key := strings.ToLower(name); a.parts[key] == nil {
+			a.parts[key] = f
+			a.names = append(a.names, name)
+		}
+	}
+	return a, nil
+}
+
+// partName is a name that leads nowhere else; false when it is to be ignored.
+func partName(name string) (string, bool) {
+	name = strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/")
+	if name == "" || strings.ContainsAny(name, "\x00:") || path.Clean(name) != strings.TrimSuffix(name, "/") || strings.HasPrefix(name, "..") {
+		return "", false
+	}
+	return name, true
+}
+
+// sane refuses what no writer of documents makes: bombs, and entries that lie over each other.
+func sane(files []*zip.File) error {
+	type extent struct{ from, to int64 }
+	places := make([]extent, 0, len(files))
+	var all uint64
+	for _, f := range files {
+		all += min(f.UncompressedSize64, 1<<40)
+		if all > maxAll {
+			return bomb("its parts inflate to more than %d MiB", maxAll>>20)
+		}
+		if f.UncompressedSize64 > ratioFrom && f.UncompressedSize64/maxRatio > f.CompressedSize64 {
+			return bomb("a part of it inflates to more than %d times its size", maxRatio)
+		}
+		from, err := f.DataOffset()
+		if err != nil {
+			return damaged("The file is damaged: its ZIP archive is not whole.")
+		}
+		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
+	}
+	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(places); i++ {
+		if places[i].from < places[i-1].to {
+			return damaged("The file was not read: parts of its ZIP archive lie over each other, as no program writes them.")
+		}
+	}
+	return nil
+}
+
+// Names are the names of all parts, in the archive's order.
+func (a *Archive) Names() []string { return a.names }
+
+// Has reports that there is a part.
+func (a *Archive) Has(name string) bool { return a.parts[key(name)] != nil }
+
+// Locked reports that a part is encrypted by ZIP's own means.
+func (a *Archive) Locked(name string) bool {
+	f := a.parts[key(name)]
+	return f != nil && f.Flags&1 != 0
+}
+
+// Read inflates a part: ErrNoPart when there is none, else *document.Failure.
+func (a *Archive) Read(name string) ([]byte, error) {
+	f := a.parts[key(name)]
+	if f == nil {
+		return nil, fmt.Errorf("reading part %q: %w", name, ErrNoPart)
+	}
+	if f.Flags&1 != 0 {
+		return nil, &document.Failure{Code: document.Encrypted, Message: "The document is protected by a password."}
+	}
+	most := min(int64(maxEntry), a.room)
+	if f.UncompressedSize64 > uint64(most) {
+		return nil, bomb("its parts inflate to more than is read")
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, damaged("The file is damaged: a part of it is packed in a way that documents are not.")
+	}
+	defer r.Close()
+	content, err := io.ReadAll(io.LimitReader(r, most+1))
+	if int64(len(content)) > most {
+		return nil, bomb("its parts inflate to more than is read")
+	}
+	if err != nil {
+		return nil, damaged("The file is damaged: a part of it cannot be unpacked.")
+	}
+	a.room -= int64(len(content))
+	return content, nil
+}
+
+func key(name string) string {
+	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/"))
+}
+
+func tooMany() error {
+	return &document.Failure{
+		Code: document.TooLarge, Message: fmt.Sprintf("The file is an archive of more than %d parts, which is more than is read.", maxEntries),
+	}
+}
+
+func bomb(how string, args ...any) error {
+	return &document.Failure{Code: document.TooLarge, Message: "The file is too large when it is unpacked: " + fmt.Sprintf(how, args...) + "."}
+}
+
+func damaged(message string) error {
+	return &document.Failure{Code: document.Damaged, Message: message}
+}

@@ -1,0 +1,117 @@
+package pack
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/net/html/charset"
+
+	"parley/workers/internal/document"
+	text "parley/workers/internal/parse/charset"
+)
+
+// maxDepth is how deep elements may stand in each other.
+const maxDepth = 200
+
+// Elements are the tokens of an XML part, one by one: start and end elements and characters. Entities of its own, external ones
+// and nesting without measure end the reading with a failure.
+type Elements struct {
+	decoder *xml.Decoder
+	depth   int
+}
+
+// XML opens a part as XML.
+func (a *Archive) XML(name string) (*Elements, error) {
+	content, err := a.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	return NewElements(content), nil
+}
+
+// NewElements reads XML.
+func NewElements(content []byte) *Elements {
+	if decoded, wide := text.Wide(content); wide {
+		content = []byte(decoded)
+	}
+	d := xml.NewDecoder(bytes.NewReader(content))
+	d.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
+		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // it was decoded before
+			return r, nil
+		}
+		return charset.NewReaderLabel(label, r)
+	}
+	return &Elements{decoder: d}
+}
+
+// Next gives the next token, io.EOF at the end.
+func (e *Elements) Next() (xml.Token, error) {
+	for {
+		t, err := e.decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
+		if err != nil {
+			return nil, damaged("The document is damaged: its XML is not well-formed.")
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if e.depth++; e.depth > maxDepth {
+				return nil, &document.Failure{
+					Code: document.TooLarge, Message: fmt.Sprintf("Elements of the document stand more than %d deep in each other, which is deeper than is read.", maxDepth),
+				}
+			}
+			return t, nil
+		case xml.EndElement:
+			e.depth--
+			return t, nil
+		case xml.CharData:
+			return t, nil
+		case xml.Directive:
+			if bytes.Contains(t, []byte("[")) || bytes.Contains(t, []byte("ENTITY")) {
+				return nil, damaged("The document was not read: its XML declares entities of its own, which documents do not need.")
+			}
+		}
+	}
+}
+
+// Skip passes over the element whose start was given last.
+func (e *Elements) Skip() error {
+	for depth := e.depth; e.depth >= depth; {
+		if _, err := e.Next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Attr is an attribute of an element by its local name; "" when there is none.
+func Attr(s xml.StartElement, name string) string {
+	for _, a := range s.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// Depth is how deep the element stands whose start was given last.
+func (e *Elements) Depth() int { return e.depth }
+
+// Text gives the characters of the element whose start was given last, up to its end.
+func (e *Elements) Text() (string, error) {
+	var b bytes.Buffer
+	for depth := e.depth; e.depth >= depth; {
+		t, err := e.Next()
+		if err != nil {
+			return "", err
+		}
+		if c, ok := t.(xml.CharData); ok {
+			b.Write(c)
+		}
+	}
+	return b.String(), nil
+}

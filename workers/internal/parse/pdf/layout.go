@@ -1,0 +1,293 @@
+package pdf
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/shared/domain"
+	"parley/workers/internal/document"
+)
+
+const (
+	// maxHeadingLines and maxHeadingSize (characters) tell headings from large print.
+	maxHeadingLines = 4
+	maxHeadingSize  = 250
+	stepsPerPoint   = 4 // heights are counted in quarters of a point
+)
+
+// levels are the least heights of headings, as multiples of the body's, by level from 1.
+var levels = []float64{1.7, 1.38, 1.17}
+
+// sizes counts how much text there is of each height, so that the body's can be told from headings'.
+type sizes map[int]int
+
+// add counts a page.
+func (s sizes) add(p *page) {
+	for _, l := range p.lines {
+		n := 0
+		for i := l.first; i < l.end; i++ {
+			n += p.words[i].to - p.words[i].from
+		}
+		s[int(p.lineHeight(l)*stepsPerPoint+0.5)] += n
+	}
+}
+
+// body is the height of most of the text.
+func (s sizes) body() float64 {
+	best := 0
+	for size, n := range s {
+		if n > s[best] || n == s[best] && size < best {
+			best = size
+		}
+	}
+	return float64(best) / stepsPerPoint
+}
+
+// lineHeight is the height of most of a line's text: one high sign does not make a heading of it.
+func (p *page) lineHeight(l line) float64 {
+	best, most := 0.0, 0
+	for i := l.first; i < l.end; i++ {
+		h, n := p.words[i].height(), 0
+		for j := l.first; j < l.end; j++ {
+			if d := p.words[j].height() - h; d < 0.3 && d > -0.3 {
+				n += p.words[j].to - p.words[j].from
+			}
+		}
+		if n > most {
+			best, most = h, n
+		}
+		if 2*most > l.size(p) {
+			break
+		}
+	}
+	return best
+}
+
+func (l line) size(p *page) int {
+	if l.end == l.first {
+		return 0
+	}
+	return p.words[l.end-1].to - p.words[l.first].from
+}
+
+// layout makes blocks of a page.
+type layout struct {
+	page        *page
+	body        float64
+	leftToRight bool
+	put         func(document.Block) error
+
+	parts  []string // of the paragraph that is being made
+	kind   document.Kind
+	level  int
+	box    box
+	number int // of the last numbered item in this block
+	err    error
+}
+
+// tellPage tells the blocks of a page.
+func tellPage(p *page, body float64, put func(document.Block) error) error {
+	l := &layout{page: p, body: max(body, p.ownBody()), leftToRight: p.leftToRight(), put: put}
+	for i := 0; i < len(p.blocks); i++ {
+		if rows := l.table(i); len(rows) > 0 {
+			l.end()
+			l.tellRows(rows)
+			i += cells(rows) - 1
+			continue
+		}
+		b := p.blocks[i]
+		l.block(b)
+		follows := i+1 < len(p.blocks) && p.blocks[i+1].flow == b.flow
+		if !follows || !l.hyphenated() {
+			l.end()
+		}
+	}
+	return l.err
+}
+
+// enoughOwn is how much text (bytes) a page needs to have a body of its own: other fonts than those of the document's body may be
+// higher at the same size.
+const enoughOwn = 300
+
+func (p *page) ownBody() float64 {
+	if len(p.text) < enoughOwn {
+		return 0
+	}
+	own := sizes{}
+	own.add(p)
+	return own.body()
+}
+
+// hyphenated reports that the paragraph so far ends in the middle of a word.
+func (l *layout) hyphenated() bool {
+	n := len(l.parts)
+	return n > 0 && l.kind == document.Paragraph && strings.HasSuffix(l.parts[n-1], "-")
+}
+
+func (l *layout) block(b block) {
+	l.number = 0
+	if level := l.headingLevel(b); level > 0 {
+		l.end()
+		for _, ln := range l.page.lines[b.first:b.end] {
+			l.add(document.Heading, ln)
+		}
+		l.level = level
+		return
+	}
+	for i := b.first; i < b.end; i++ {
+		ln := l.page.lines[i]
+		switch {
+		case l.beginsItem(ln, i == b.first):
+			l.end()
+			l.add(document.Item, ln)
+		case l.indented(b, i) && !l.hyphenated():
+			l.end()
+			l.add(document.Paragraph, ln)
+		default:
+			l.add(l.kind, ln)
+		}
+	}
+}
+
+// add adds a line to what is being made, or begins it.
+func (l *layout) add(kind document.Kind, ln line) {
+	text := l.page.lineText(ln, l.leftToRight)
+	if text == "" {
+		return
+	}
+	if len(l.parts) == 0 {
+		if kind == "" {
+			kind = document.Paragraph
+		}
+		l.kind, l.box = kind, ln.box
+	}
+	l.parts = append(l.parts, text)
+	l.box = l.box.with(ln.box)
+}
+
+// end tells what was made.
+func (l *layout) end() {
+	if len(l.parts) > 0 && l.err == nil {
+		place := domain.Box{l.box.x0, l.box.y0, l.box.x1, l.box.y1}
+		l.err = l.put(document.Block{Kind: l.kind, Level: l.level, Text: join(l.parts), Box: &place})
+	}
+	l.parts, l.kind, l.level = l.parts[:0], "", 0
+}
+
+// join makes running text of lines: a hyphen at an end goes with it, and there are spaces only where the script has them.
+func join(lines []string) string {
+	var b strings.Builder
+	for i, text := range lines {
+		if i+1 == len(lines) {
+			b.WriteString(text)
+			break
+		}
+		if cut, is := strings.CutSuffix(text, "-"); is {
+			b.WriteString(cut)
+			continue
+		}
+		b.WriteString(text)
+		last, _ := utf8.DecodeLastRuneInString(text)
+		next, _ := utf8.DecodeRuneInString(lines[i+1])
+		if !unspaced(last) || !unspaced(next) {
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+// numbered is a heading that has the number of its section before it: "2.1 Building".
+var numbered = regexp.MustCompile(`^(\d{1,2}(?:\.\d{1,2}){1,4})\.? +\p{Lu}.*[^.…\d\s]$`)
+
+// headingLevel is the level of a block that is a heading; 0 when it is none.
+func (l *layout) headingLevel(b block) int {
+	n := b.end - b.first
+	if n == 0 || n > maxHeadingLines {
+		return 0
+	}
+	height, letters := 0.0, 0
+	for i, ln := range l.page.lines[b.first:b.end] {
+		letters += ln.size(l.page)
+		if h := l.page.lineHeight(ln); i == 0 || h < height {
+			height = h
+		}
+	}
+	if letters > maxHeadingSize || !l.hasLetters(b) || l.leads(b) {
+		return 0
+	}
+	for i, least := range levels {
+		if l.body > 0 && height >= least*l.body {
+			return i + 1
+		}
+	}
+	if n > 1 || height < 0.98*l.body || letters > maxHeadingSize/2 {
+		return 0
+	}
+	if m := numbered.FindStringSubmatch(l.page.lineText(l.page.lines[b.first], l.leftToRight)); m != nil {
+		return min(len(levels)+strings.Count(m[1], "."), 6)
+	}
+	return 0
+}
+
+// leads reports an entry of a table of contents: dots lead from its words to the number of a page.
+func (l *layout) leads(b block) bool {
+	text := l.page.lineText(l.page.lines[b.end-1], l.leftToRight)
+	return strings.Contains(text, ". . .") || strings.Contains(text, "....") || strings.Contains(text, "……")
+}
+
+func (l *layout) hasLetters(b block) bool {
+	for _, ln := range l.page.lines[b.first:b.end] {
+		for i := ln.first; i < ln.end; i++ {
+			if strings.IndexFunc(string(l.page.word(i)), unicode.IsLetter) >= 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// beginsItem reports whether a line begins an item of a list: with a bullet, or with the number that is next.
+func (l *layout) beginsItem(ln line, first bool) bool {
+	if ln.end-ln.first < 2 {
+		return false
+	}
+	mark := string(l.page.word(ln.first))
+	if strings.ContainsRune("•◦▪▫●○■□‣⁃∙·–—*-", []rune(mark)[0]) && utf8.RuneCountInString(mark) == 1 {
+		return true
+	}
+	n, ok := itemNumber(mark)
+	if !ok || !first && n != l.number+1 {
+		return false
+	}
+	l.number = n
+	return true
+}
+
+// itemNumber reads "1." and "(1)" and "1)".
+func itemNumber(mark string) (int, bool) {
+	mark = strings.TrimPrefix(mark, "(")
+	if len(mark) < 2 || len(mark) > 4 || mark[len(mark)-1] != '.' && mark[len(mark)-1] != ')' {
+		return 0, false
+	}
+	n := 0
+	for _, c := range mark[:len(mark)-1] {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}
+
+// indented reports whether a line in the midst of a block begins a paragraph: it alone stands in from the edge.
+func (l *layout) indented(b block, i int) bool {
+	if i == b.first || i+1 >= b.end || !l.leftToRight {
+		return false
+	}
+	lines := l.page.lines
+	in := 0.7 * lines[i].height()
+	atEdge := func(j int) bool { return lines[j].x0-b.x0 < in/3 }
+	return lines[i].x0-b.x0 > in && lines[i].x0-b.x0 < 6*in && atEdge(i-1) && atEdge(i+1)
+}

@@ -1,0 +1,100 @@
+package pdftest
+
+import (
+	"bytes"
+	"compress/zlib"
+	"fmt"
+	"strings"
+)
+
+// File is a PDF of objects as they are written; the first is the catalog, and numbers begin with 1.
+type File struct {
+	Objects []string
+	Trailer string // further entries
+}
+
+// Bytes writes the file.
+func (f File) Bytes() []byte {
+	var b bytes.Buffer
+	b.WriteString("%PDF-1.5\n%\xe2\xe3\xcf\xd3\n")
+	offsets := make([]int, len(f.Objects))
+	for i, body := range f.Objects {
+		offsets[i] = b.Len()
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, body)
+	}
+	at := b.Len()
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(offsets)+1)
+	for _, offset := range offsets {
+		fmt.Fprintf(&b, "%010d 00000 n \n", offset)
+	}
+	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, f.Trailer, at)
+	return b.Bytes()
+}
+
+// Stream writes a stream with these further entries.
+func Stream(entries string, content []byte) string {
+	return fmt.Sprintf("<< /Length %d %s >>\nstream\n%s\nendstream", len(content), entries, content)
+}
+
+// Page is a page by its content's operators; fonts are F1 (Helvetica).
+type Page struct {
+	Content string
+	Entries string // further ones, such as "/Rotate 90"
+	Image   []byte // grey, Width by Height, drawn all over the page; nil: none
+	Width   int
+	Height  int
+}
+
+// Text is a page of lines in Helvetica of this size, from the top.
+func Text(size int, lines ...string) Page {
+	var b strings.Builder
+	for i, l := range lines {
+		fmt.Fprintf(&b, "BT /F1 %d Tf 1 0 0 1 72 %d Tm (%s) Tj ET\n", size, 700-i*(size*6/5), l)
+	}
+	return Page{Content: b.String()}
+}
+
+const objectsBeforePages = 3
+
+// Pages is a file of these pages.
+func Pages(pages ...Page) File {
+	var kids []string
+	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"}
+	for i, p := range pages {
+		n := objectsBeforePages + 3*i + 1
+		kids = append(kids, fmt.Sprintf("%d 0 R", n))
+		content, image := p.Content, "null"
+		if p.Image != nil {
+			content += "\nq 612 0 0 792 0 0 cm /I1 Do Q"
+			image = Stream(fmt.Sprintf("/Type /XObject /Subtype /Image /Width %d /Height %d /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /FlateDecode",
+				p.Width, p.Height), Deflate(p.Image))
+		}
+		objects = append(objects,
+			fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> /XObject << /I1 %d 0 R >> >> /Contents %d 0 R %s >>",
+				n+2, n+1, p.Entries),
+			Stream("", []byte(content)), image)
+	}
+	objects[1] = fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", strings.Join(kids, " "), len(pages))
+	return File{Objects: objects}
+}
+
+// Deflate compresses as /FlateDecode wants it.
+func Deflate(content []byte) []byte {
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	_, _ = w.Write(content) // to memory
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// deflateAgain compresses a text that is repeated, without ever having all of it.
+func deflateAgain(text string, times int) []byte {
+	var b bytes.Buffer
+	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // a level that there is
+	piece := bytes.Repeat([]byte(text), 1000)
+	for range times / 1000 {
+		_, _ = w.Write(piece)
+	}
+	_ = w.Close()
+	return b.Bytes()
+}

@@ -1,0 +1,147 @@
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"parley/workers/internal/document"
+)
+
+// complaintSize is how much of what a program complains about is kept; of the rest only that there was more.
+const complaintSize = 16 << 10
+
+// program is one of poppler's or tesseract, started.
+type program struct {
+	cmd    *exec.Cmd
+	stdout io.Reader
+	said   complaint
+}
+
+// complaint keeps the beginning of what is written to it.
+type complaint struct{ kept bytes.Buffer }
+
+// Write takes everything.
+func (c *complaint) Write(p []byte) (int, error) {
+	c.kept.Write(p[:min(len(p), complaintSize-c.kept.Len())])
+	return len(p), nil
+}
+
+// start starts a program; finish must follow.
+func start(ctx context.Context, env []string, name string, args ...string) (*program, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, &document.Failure{
+			Code: document.Internal, Message: fmt.Sprintf("PDFs cannot be read here: there is no %s. Install poppler-utils where the workers run.", name),
+		}
+	}
+	p := &program{cmd: exec.CommandContext(ctx, path, args...)} //nolint:gosec // G204: the names are ours
+	p.cmd.Stderr = &p.said
+	p.cmd.Env = append(p.cmd.Environ(), env...)
+	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// output runs a program to its end; at most so many bytes of what it prints.
+func output(ctx context.Context, most int64, env []string, name string, args ...string) ([]byte, *program, error) {
+	p, err := start(ctx, env, name, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(p.stdout, most))
+	if err == nil {
+		_, err = io.Copy(io.Discard, p.stdout)
+	}
+	return text, p, errors.Join(err, p.finish())
+}
+
+// finish waits for the end, and says why the program could not read the document.
+func (p *program) finish() error {
+	err := p.cmd.Wait()
+	if err == nil {
+		return nil
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return fmt.Errorf("waiting for %s: %w", p.cmd.Path, err)
+	}
+	status, _ := exit.Sys().(syscall.WaitStatus)
+	return explain(status, p.said.kept.String())
+}
+
+// damaged tells that the file is mended, as far as poppler could.
+func (p *program) damaged() bool {
+	return strings.Contains(p.said.kept.String(), "Syntax Error")
+}
+
+// What poppler exits with.
+const (
+	exitPermission = 3
+)
+
+var (
+	errEncrypted = &document.Failure{
+		Code: document.Encrypted, Message: "The PDF is protected by a password. Send it without one.",
+	}
+	errForbidden = &document.Failure{
+		Code: document.Encrypted, Message: "The PDF does not permit that its text is copied. Send it without that protection.",
+	}
+	errDamaged = &document.Failure{
+		Code: document.Damaged, Message: "The PDF is damaged: its pages are not found.",
+	}
+	errCrashed = &document.Failure{
+		Code: document.Damaged, Message: "The PDF is damaged in a way that makes its reader crash.",
+	}
+	errMemory = &document.Failure{
+		Code: document.LimitReached, Message: "Reading the PDF took more memory than it may.",
+	}
+	errCPU = &document.Failure{
+		Code: document.LimitReached, Message: "Reading the PDF took more processor time than it may.",
+	}
+	errFiles = &document.Failure{
+		Code: document.LimitReached, Message: "Reading the PDF took more room for files than it may.",
+	}
+)
+
+// explain says what the end of a program of poppler's means.
+func explain(status syscall.WaitStatus, said string) *document.Failure {
+	if status.Signaled() {
+		switch status.Signal() {
+		case syscall.SIGXCPU:
+			return errCPU
+		case syscall.SIGXFSZ:
+			return errFiles
+		case syscall.SIGKILL: // nobody but the kernel kills here, when memory is short or time is long over
+			return errMemory
+		case syscall.SIGABRT:
+			if outOfMemory(said) {
+				return errMemory
+			}
+		}
+		return errCrashed
+	}
+	switch {
+	case strings.Contains(said, "Incorrect password"):
+		return errEncrypted
+	case outOfMemory(said):
+		return errMemory
+	case status.ExitStatus() == exitPermission:
+		return errForbidden
+	default: // 1: it cannot be opened; exitOther: there are no pages
+		return errDamaged
+	}
+}
+
+func outOfMemory(said string) bool {
+	return strings.Contains(said, "Out of memory") || strings.Contains(said, "bad_alloc") || strings.Contains(said, "cannot allocate memory")
+}

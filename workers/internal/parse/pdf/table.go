@@ -1,0 +1,129 @@
+package pdf
+
+import (
+	"strings"
+	"unicode"
+
+	"parley/shared/domain"
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+)
+
+const (
+	// minRows make a table, and more are needed where there are but two columns, for these may be two texts.
+	minRows     = 2
+	minPairRows = 3
+	// sameLine is how far apart the middles of two cells of a row may be, as a part of their height.
+	sameLine = 0.35
+)
+
+// row is the blocks first to end (not itself), which stand beside one another, a line each.
+type row struct{ first, end int }
+
+func cells(rows []row) int { return rows[len(rows)-1].end - rows[0].first }
+
+// table finds rows that begin with a block. Only what is a table beyond doubt is one: poppler tells it row by row, each cell a
+// block of one line, in columns that hold from row to row. Else its text is told as it comes.
+func (l *layout) table(first int) (rows []row) {
+	var columns []box
+	for at := first; at < len(l.page.blocks); {
+		r := row{at, l.rowEnd(at)}
+		if r.end-r.first < 2 || !l.fits(r, &columns) {
+			break
+		}
+		rows = append(rows, r)
+		at = r.end
+	}
+	if len(rows) < minRows || len(columns) == 2 && len(rows) < minPairRows {
+		return nil
+	}
+	return rows
+}
+
+// rowEnd is where the row ends that begins with a block.
+func (l *layout) rowEnd(first int) int {
+	blocks := l.page.blocks
+	end := first
+	for ; end < len(blocks) && blocks[end].end-blocks[end].first == 1; end++ {
+		if end == first {
+			continue
+		}
+		a, b := blocks[end-1], blocks[end]
+		apart := (a.y0 + a.y1 - b.y0 - b.y1) / 2
+		limit := sameLine * min(a.height(), b.height())
+		beside := a.x1 <= b.x0
+		if !l.leftToRight {
+			beside = b.x1 <= a.x0
+		}
+		if !beside || apart > limit || -apart > limit {
+			break
+		}
+	}
+	return end
+}
+
+// fits reports whether each cell of a row stands in one of the columns, and widens these. The first row makes them.
+func (l *layout) fits(r row, columns *[]box) bool {
+	found := make([]int, 0, r.end-r.first)
+	for _, cell := range l.page.blocks[r.first:r.end] {
+		in := -1
+		for i, c := range *columns {
+			if cell.x0 < c.x1 && c.x0 < cell.x1 {
+				if in >= 0 {
+					return false
+				}
+				in = i
+			}
+		}
+		found = append(found, in)
+	}
+	return l.widen(r, found, columns)
+}
+
+func (l *layout) widen(r row, found []int, columns *[]box) bool {
+	begins := len(*columns) == 0
+	seen := map[int]bool{}
+	for _, in := range found {
+		if !begins && (in < 0 || seen[in]) {
+			return false
+		}
+		seen[in] = true
+	}
+	for i, cell := range l.page.blocks[r.first:r.end] {
+		if begins {
+			*columns = append(*columns, cell.box)
+			continue
+		}
+		(*columns)[found[i]] = (*columns)[found[i]].with(cell.box)
+	}
+	return true
+}
+
+// tellRows tells a table. Its first row is its head when that has no number, and all others have.
+func (l *layout) tellRows(rows []row) {
+	head := !l.hasDigit(rows[0])
+	for _, r := range rows[1:] {
+		head = head && l.hasDigit(r)
+	}
+	for i, r := range rows {
+		var texts []string
+		around := l.page.blocks[r.first].box
+		for _, b := range l.page.blocks[r.first:r.end] {
+			texts = append(texts, l.page.lineText(l.page.lines[b.first], l.leftToRight))
+			around = around.with(b.box)
+		}
+		place := domain.Box{around.x0, around.y0, around.x1, around.y1}
+		if l.err == nil {
+			l.err = l.put(document.Block{Kind: document.Row, Head: head && i == 0, Text: parse.Cells(texts), Box: &place})
+		}
+	}
+}
+
+func (l *layout) hasDigit(r row) bool {
+	for _, b := range l.page.blocks[r.first:r.end] {
+		if strings.IndexFunc(l.page.lineText(l.page.lines[b.first], l.leftToRight), unicode.IsDigit) >= 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,199 @@
+package pdf
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/bidi"
+	"golang.org/x/text/unicode/norm"
+)
+
+const (
+	// wordGap is the least space between two words of a line, as a part of their height. Poppler has divided them because there is a
+	// space, however narrow, or because the font changes: then hardly any gap is between them.
+	wordGap = 0.02
+	// wideGap is the least space that means something in scripts which are written without.
+	wideGap = 0.6
+)
+
+// lineText is the text of a line in the order in which it is read; leftToRight is the page's direction.
+func (p *page) lineText(l line, leftToRight bool) string {
+	var b strings.Builder
+	turned := false
+	for i := l.first; i < l.end; i++ {
+		if i > l.first && p.apart(i-1, i) {
+			b.WriteByte(' ')
+		}
+		text := p.word(i)
+		turned = turned || hasRightToLeft(text)
+		b.Write(text)
+	}
+	text := b.String()
+	if turned && !p.logical {
+		text = reorder([]rune(text), leftToRight)
+	}
+	return expand(text)
+}
+
+// apart reports whether there is a space between two words that follow one another on a line.
+func (p *page) apart(i, j int) bool {
+	a, b := p.words[i], p.words[j]
+	gap, size := max(b.x0-a.x1, a.x0-b.x1), min(a.height(), b.height())
+	if upright := max(b.y0-a.y1, a.y0-b.y1); upright > gap { // the line runs up or down
+		gap, size = upright, min(a.width(), b.width())
+	}
+	if unspaced(lastRune(p.word(i))) && unspaced(firstRune(p.word(j))) {
+		return gap >= wideGap*size
+	}
+	return gap >= wordGap*size
+}
+
+// direction reports whether most of the page is written from left to right.
+func (p *page) leftToRight() bool {
+	balance := 0
+	if !hasRightToLeft(p.text) {
+		return true
+	}
+	for _, r := range string(p.text) {
+		switch classOf(r) {
+		case bidi.L:
+			balance++
+		case bidi.R:
+			balance--
+		}
+	}
+	return balance >= 0
+}
+
+// hasRightToLeft reports whether there may be letters in the text that are written from right to left: none is below U+0590.
+func hasRightToLeft(text []byte) bool {
+	for i := 0; i < len(text); {
+		if text[i] < 0xD6 { // the first byte of all below U+0580
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(text[i:])
+		if classOf(r) == bidi.R {
+			return true
+		}
+		i += n
+	}
+	return false
+}
+
+// classOf is L, R, EN for digits of any kind, or ON for all else.
+func classOf(r rune) bidi.Class {
+	properties, _ := bidi.LookupRune(r)
+	switch c := properties.Class(); c {
+	case bidi.L:
+		return bidi.L
+	case bidi.R, bidi.AL:
+		return bidi.R
+	case bidi.EN, bidi.AN:
+		return bidi.EN
+	default:
+		return bidi.ON
+	}
+}
+
+// reorder brings a line from the order in which it is seen, from the left, into that in which it is read: runs of right-to-left
+// text are turned, and on a page of such text the runs are as well. What is between two letters of a run belongs to it.
+func reorder(seen []rune, leftToRight bool) string {
+	if !leftToRight {
+		slices.Reverse(seen)
+	}
+	for i := 0; i < len(seen); i++ {
+		if !against(seen[i], leftToRight) {
+			continue
+		}
+		end := i + 1
+		for k := end; k < len(seen) && !along(seen[k], leftToRight); k++ {
+			if against(seen[k], leftToRight) || unicode.Is(unicode.Mn, seen[k]) {
+				end = k + 1
+			}
+		}
+		slices.Reverse(seen[i:end])
+		i = end - 1
+	}
+	return string(marksBehind(seen))
+}
+
+// against reports what begins a run against the page's direction, along what ends it.
+func against(r rune, leftToRight bool) bool {
+	c := classOf(r)
+	if leftToRight {
+		return c == bidi.R
+	}
+	return c == bidi.L || c == bidi.EN
+}
+
+func along(r rune, leftToRight bool) bool {
+	c := classOf(r)
+	if leftToRight {
+		return c == bidi.L || c == bidi.EN
+	}
+	return c == bidi.R
+}
+
+// marksBehind puts the vowel signs of right-to-left letters behind these. Turning has put them before, unless whoever made the
+// document has written each line from its end: that is so when a word begins with one.
+func marksBehind(text []rune) []rune {
+	wrong := false
+	for i, r := range text {
+		wrong = wrong || unicode.Is(unicode.Mn, r) && (i == 0 || text[i-1] == ' ')
+	}
+	for i := 0; wrong && i < len(text); i++ {
+		marks := i
+		for i < len(text) && unicode.Is(unicode.Mn, text[i]) {
+			i++
+		}
+		if i > marks && i < len(text) && classOf(text[i]) == bidi.R {
+			letter := text[i]
+			copy(text[marks+1:], text[marks:i])
+			text[marks] = letter
+		}
+	}
+	return text
+}
+
+// expand writes out ligatures and the shapes of letters that stand for the letters themselves.
+func expand(text string) string {
+	if strings.IndexFunc(text, isShape) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if isShape(r) {
+			b.WriteString(norm.NFKC.String(string(r)))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// isShape: Latin, Armenian and Hebrew ligatures, Arabic presentation forms.
+func isShape(r rune) bool {
+	return r >= 0xFB00 && r <= 0xFDFF && r != 0xFD3E && r != 0xFD3F || r >= 0xFE70 && r <= 0xFEFC
+}
+
+// unspaced reports characters of scripts that are written without spaces between words.
+func unspaced(r rune) bool {
+	if r < 0x0E00 {
+		return false
+	}
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) ||
+		r >= 0x3000 && r <= 0x303F || r >= 0xFF00 && r <= 0xFFEF
+}
+
+func firstRune(text []byte) rune {
+	r, _ := utf8.DecodeRune(text)
+	return r
+}
+
+func lastRune(text []byte) rune {
+	r, _ := utf8.DecodeLastRune(text)
+	return r
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package pdf
+
+import "time"
+
+// cpuTime is not told here; documents are read on Linux alone.
+func cpuTime() time.Duration { return 0 }

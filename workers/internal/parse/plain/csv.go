@@ -1,0 +1,176 @@
+package plain
+
+import (
+	"context"
+	"strings"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/charset"
+)
+
+// What a table of delimited values may be.
+const (
+	maxQuoted = 256 << 10 // bytes: a quote that is not closed within them was none
+	maxCells  = 16_384    // of a row
+	looked    = 50        // rows that tell what delimits them
+)
+
+// CSV reads comma-separated values, whatever separates them.
+func CSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
+	return document.Info{}, table(ctx, in, out, 0)
+}
+
+// TSV reads tab-separated values.
+func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
+	return document.Info{}, table(ctx, in, out, '\t')
+}
+
+func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
+	text, _ := charset.Decode(in.Content, in.Charset)
+	text = parse.Lines(text)
+	if l, rest, found := strings.Cut(text, "\n"); found && len(l) == 5 && strings.EqualFold(l[:4], "sep=") { // Excel's
+		delimiter, text = l[4], rest
+	}
+	if delimiter == 0 || delimiter == '\t' && !strings.Contains(text, "\t") {
+		delimiter = delimiterOf(text)
+	}
+	rows := records{text: text, delimiter: delimiter}
+	widest := usual(records{text: text, delimiter: delimiter})
+	first := true
+	for n := 0; rows.more(); n++ {
+		cells := rows.next()
+		if n%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var err error
+		switch {
+		case parse.Cells(cells) == "":
+			continue
+		case first && widest > 1 && filled(cells) == 1: // a title above the table
+			err = out.Paragraph(strings.Join(cells, " "))
+		default:
+			err = out.Row(cells, first && parse.NamesColumns(cells, widest))
+			first = false
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// records are the rows of a text.
+type records struct {
+	text      string
+	delimiter byte
+}
+
+func (r *records) more() bool { return r.text != "" }
+
+// next reads a row: a cell in quotes may have delimiters, line ends and, twice, quotes in it.
+func (r *records) next() []string {
+	var cells []string
+	for {
+		cell, end := r.cell()
+		if len(cells) < maxCells {
+			cells = append(cells, cell)
+		}
+		if end {
+			return cells
+		}
+	}
+}
+
+// cell reads a cell, and reports whether it was the last of its row.
+func (r *records) cell() (cell string, end bool) {
+	if body := strings.TrimLeft(r.text, " "); strings.HasPrefix(body, `"`) {
+		if cell, after, ok := quoted(body[1:], r.delimiter); ok {
+			return cell, r.pass(after)
+		}
+	}
+	i := strings.IndexAny(r.text, string(rune(r.delimiter))+"\n")
+	if i < 0 {
+		i = len(r.text)
+	}
+	cell = r.text[:i]
+	return cell, r.pass(r.text[i:])
+}
+
+// pass passes over what ends a cell.
+func (r *records) pass(rest string) (end bool) {
+	if rest == "" {
+		r.text = ""
+		return true
+	}
+	r.text = rest[1:]
+	return rest[0] == '\n'
+}
+
+// quoted reads a cell up to its closing quote; not ok when there is none that a delimiter or the end of the row follows.
+func quoted(s string, delimiter byte) (cell, after string, ok bool) {
+	head := s[:min(len(s), maxQuoted)]
+	for i := 0; i < len(head); i++ {
+		if head[i] != '"' {
+			continue
+		}
+		if i+1 < len(s) && s[i+1] == '"' {
+			i++
+			continue
+		}
+		rest := strings.TrimLeft(s[i+1:min(len(s), i+1+64)], " ")
+		if rest == "" || rest[0] == delimiter || rest[0] == '\n' {
+			return strings.ReplaceAll(s[:i], `""`, `"`), strings.TrimLeft(s[i+1:], " "), true
+		}
+	}
+	return "", "", false
+}
+
+// delimiterOf is what parts the first rows most evenly.
+func delimiterOf(text string) byte {
+	best, most := byte(','), 0
+	for _, d := range []byte(",;\t|") {
+		rows := records{text: text[:min(len(text), 256<<10)], delimiter: d}
+		counts := map[int]int{}
+		for range looked {
+			if !rows.more() {
+				break
+			}
+			if n := len(rows.next()); n > 1 {
+				counts[n]++
+			}
+		}
+		for n, rows := range counts {
+			if score := rows*100 + min(n, 50); score > most {
+				best, most = d, score
+			}
+		}
+	}
+	return best
+}
+
+// usual is how many cells most of the first rows have.
+func usual(rows records) int {
+	counts := map[int]int{}
+	best := 0
+	for range looked {
+		if !rows.more() {
+			break
+		}
+		n := len(rows.next())
+		if counts[n]++; counts[n] > counts[best] || counts[n] == counts[best] && n > best {
+			best = n
+		}
+	}
+	return best
+}
+
+func filled(cells []string) int {
+	n := 0
+	for _, c := range cells {
+		if strings.TrimSpace(c) != "" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,234 @@
+package plain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+)
+
+// reading reads a document value by value: no more of it is held than one object's own values.
+type reading struct {
+	ctx     func() error
+	decoder *json.Decoder
+	out     *parse.Writer
+	head    []string // the names of the columns of the rows told last
+	table   string   // the array that they are of
+}
+
+// pair is a value with its path.
+type pair struct{ path, text string }
+
+// pairs are values of an object that were read and not yet told.
+type pairs struct {
+	all  []pair
+	told bool // some were told as lines: the object is no row any more
+}
+
+// next reads a value.
+func (r *reading) next(path string, into *pairs) error {
+	t, err := r.decoder.Token()
+	if err != nil {
+		return fmt.Errorf("reading a value: %w", err)
+	}
+	return r.value(path, t, into)
+}
+
+func (r *reading) value(path string, t json.Token, into *pairs) error {
+	switch t := t.(type) {
+	case json.Delim:
+		if t == '[' {
+			return r.array(path, into)
+		}
+		return r.object(path, into)
+	case string:
+		return r.add(path, t, into)
+	case json.Number:
+		return r.add(path, t.String(), into)
+	case bool:
+		return r.add(path, strconv.FormatBool(t), into)
+	default: // null says nothing
+		return nil
+	}
+}
+
+func (r *reading) object(path string, into *pairs) error {
+	for r.decoder.More() {
+		t, err := r.decoder.Token()
+		if err != nil {
+			return fmt.Errorf("reading a key: %w", err)
+		}
+		name, _ := t.(string)
+		if err := r.next(join(path, name), into); err != nil {
+			return err
+		}
+	}
+	_, err := r.decoder.Token()
+	return err
+}
+
+func join(path, name string) string {
+	if len(name) > 200 {
+		name = strings.ToValidUTF8(name[:200], "") + "…"
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func (r *reading) array(path string, into *pairs) error {
+	if err := r.elements(path, into); err != nil {
+		return err
+	}
+	_, err := r.decoder.Token()
+	return err
+}
+
+// elements reads the values of an array, or those that stand one behind the other.
+func (r *reading) elements(path string, into *pairs) error {
+	var words []string
+	size := 0
+	for i := 0; r.decoder.More(); i++ {
+		if i%1000 == 0 && r.ctx() != nil {
+			return r.ctx()
+		}
+		t, err := r.decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("reading an element: %w", err)
+		}
+		if delim, ok := t.(json.Delim); ok {
+			if err := r.element(path, fmt.Sprintf("%s[%d]", path, i), delim, into); err != nil {
+				return err
+			}
+			continue
+		}
+		var one pairs
+		if err := r.value("", t, &one); err != nil {
+			return err
+		}
+		for _, p := range one.all {
+			words = append(words, p.text)
+			size += len(p.text)
+		}
+		if size > maxLines {
+			if err := r.add(path, strings.Join(words, ", "), into); err != nil {
+				return err
+			}
+			words, size = words[:0], 0
+		}
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	return r.add(path, strings.Join(words, ", "), into)
+}
+
+// element reads an object or array of an array.
+func (r *reading) element(table, path string, opens json.Delim, into *pairs) error {
+	if err := r.lines(into); err != nil { // what stands before it, in its order
+		return err
+	}
+	into.told = true
+	var own pairs
+	if err := r.value(path, opens, &own); err != nil {
+		return err
+	}
+	if opens == '{' && !own.told && rowLike(own.all) {
+		return r.row(table, path, own.all)
+	}
+	return r.lines(&own)
+}
+
+// rowLike reports values that fit into a row.
+func rowLike(all []pair) bool {
+	return len(all) > 0 && len(all) <= maxColumns && !slices.ContainsFunc(all, func(p pair) bool { return len(p.text) > maxCell })
+}
+
+// row tells an object as a row; its columns are named when they are others than those of the row before.
+func (r *reading) row(table, path string, all []pair) error {
+	names := make([]string, len(all))
+	for i, p := range all {
+		names[i] = strings.TrimPrefix(p.path[len(path):], ".")
+	}
+	if r.table != table || !within(names, r.head) {
+		r.table, r.head = table, names
+		head := slices.Clone(names)
+		if table != "" {
+			for i, n := range head {
+				head[i] = strings.TrimSuffix(table+"[]."+n, ".")
+			}
+		}
+		if err := r.out.Row(head, true); err != nil {
+			return err
+		}
+	}
+	cells := make([]string, len(r.head))
+	for i, p := range all {
+		if at := slices.Index(r.head, names[i]); cells[at] == "" {
+			cells[at] = p.text
+		} else {
+			cells[at] += ", " + p.text
+		}
+	}
+	return r.out.Row(cells, false)
+}
+
+func within(names, head []string) bool {
+	for _, n := range names {
+		if !slices.Contains(head, n) {
+			return false
+		}
+	}
+	return len(head) > 0
+}
+
+func (r *reading) add(path, text string, into *pairs) error {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if into.all = append(into.all, pair{path, text}); len(into.all) >= maxPairs {
+		into.told = true
+		return r.lines(into)
+	}
+	return nil
+}
+
+// lines tells values as lines that begin with their paths.
+func (r *reading) lines(of *pairs) error {
+	var b strings.Builder
+	for _, p := range of.all {
+		if b.Len() > 0 && b.Len()+len(p.text) > maxLines {
+			if err := r.paragraph(b.String()); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		if p.path != "" {
+			b.WriteString(p.path + ": ")
+		}
+		b.WriteString(p.text)
+	}
+	of.all = of.all[:0]
+	return r.paragraph(b.String())
+}
+
+func (r *reading) paragraph(text string) error {
+	if text == "" {
+		return nil
+	}
+	r.table, r.head = "", nil
+	return r.out.Put(document.Block{Kind: document.Paragraph, Text: text})
+}

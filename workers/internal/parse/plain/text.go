@@ -1,0 +1,215 @@
+package plain
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+	"parley/workers/internal/parse/charset"
+)
+
+// Text reads plain text: paragraphs are apart by empty lines.
+func Text(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
+	text, _ := charset.Decode(in.Content, in.Charset)
+	return document.Info{}, tellText(ctx, text, out)
+}
+
+func tellText(ctx context.Context, text string, out *parse.Writer) error {
+	text = parse.Clean(parse.Lines(text))
+	var lines []string
+	told := 0
+	for l := range strings.SplitSeq(text, "\n") {
+		l = strings.TrimRightFunc(l, unicode.IsSpace)
+		if l != "" && len(lines) < 10_000 {
+			lines = append(lines, l)
+			continue
+		}
+		if err := passage(lines, out); err != nil {
+			return err
+		}
+		lines = lines[:0]
+		if l != "" {
+			lines = append(lines, l)
+		}
+		if told++; told%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return passage(lines, out)
+}
+
+// passage tells lines that no empty line parts.
+func passage(lines []string, out *parse.Writer) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	if level, title, rest, ok := heading(lines); ok {
+		if err := out.Heading(level, title); err != nil {
+			return err
+		}
+		return passage(rest, out)
+	}
+	switch {
+	case listed(lines):
+		return items(lines, out)
+	case aligned(lines):
+		return out.Verbatim(strings.Join(lines, "\n"))
+	case wrapped(lines):
+		return out.Paragraph(joined(lines))
+	default:
+		return out.Paragraph(strings.Join(lines, "\n"))
+	}
+}
+
+// numbered is a line that can be nothing but a numbered heading: "2.1 Scope", "Chapter 4: Findings".
+var numbered = regexp.MustCompile(`^(?:(?:[1-9][0-9]?\.){1,4}[1-9]?[0-9]?|(?i:chapter|section|part|appendix|kapitel|abschnitt|teil|chapitre|capítulo) (?:[0-9]{1,3}|[IVXLC]{1,6}|[A-Z])[.:]?)\s+\p{Lu}[^.!?;]*$`)
+
+// heading takes an underlined or numbered heading off the lines.
+func heading(lines []string) (level int, title string, rest []string, ok bool) {
+	first := strings.TrimSpace(lines[0])
+	length := utf8.RuneCountInString(first)
+	if length == 0 || length > 100 {
+		return 0, "", nil, false
+	}
+	if len(lines) > 1 && !strings.ContainsAny(lines[0][:1], " \t") {
+		if mark := underline(lines[1]); mark != 0 && abs(utf8.RuneCountInString(lines[1])-length) <= max(2, length/2) && underline(first) == 0 {
+			return strings.IndexByte("=-~^", mark) + 1, first, lines[2:], true
+		}
+	}
+	if len(lines) == 1 && length <= 80 && numbered.MatchString(first) {
+		number, _, _ := strings.Cut(first, " ")
+		return 1 + strings.Count(strings.Trim(number, "."), "."), first, nil, true
+	}
+	return 0, "", nil, false
+}
+
+// underline is the mark that a line consists of; 0 when it is no such line.
+func underline(l string) byte {
+	if len(l) < 3 || !strings.ContainsRune("=-~^", rune(l[0])) || strings.Trim(l, l[:1]) != "" {
+		return 0
+	}
+	return l[0]
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// bullet is what an item of a list begins with.
+var bullet = regexp.MustCompile(`^\s*(?:[-*•·‣◦▪–]|\(?[0-9]{1,3}[.)]|\(?[a-z][.)])\s+\S`)
+
+// listed reports lines that are a list: it begins with an item, and has another, or lines of the first that are indented.
+func listed(lines []string) bool {
+	if !bullet.MatchString(lines[0]) {
+		return false
+	}
+	for _, l := range lines[1:] {
+		if !bullet.MatchString(l) && !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "\t") {
+			return false
+		}
+	}
+	return true
+}
+
+func items(lines []string, out *parse.Writer) error {
+	from := 0
+	for i := 1; i <= len(lines); i++ {
+		if i < len(lines) && !bullet.MatchString(lines[i]) {
+			continue
+		}
+		item := strings.TrimSpace(joined(lines[from:i]))
+		item = strings.TrimLeft(item, "-*•·‣◦▪– \t")
+		if err := out.Item(item); err != nil {
+			return err
+		}
+		from = i
+	}
+	return nil
+}
+
+// aligned reports lines whose spaces mean something: indented ones, and columns.
+func aligned(lines []string) bool {
+	if len(lines) < 2 {
+		return false
+	}
+	indented, columns := 0, 0
+	for _, l := range lines {
+		if strings.HasPrefix(l, "    ") || strings.HasPrefix(l, "\t") {
+			indented++
+		}
+		if body := strings.TrimSpace(l); strings.Contains(body, "   ") || strings.Contains(body, "\t") || strings.HasPrefix(body, "+--") || strings.HasPrefix(body, "|") {
+			columns++
+		}
+	}
+	return columns*2 > len(lines) || indented == len(lines) && uneven(lines)
+}
+
+// uneven reports indented lines that are not simply a paragraph that stands further right.
+func uneven(lines []string) bool {
+	first := indent(lines[0])
+	for _, l := range lines[1:] {
+		if indent(l) != first {
+			return true
+		}
+	}
+	return !wrapped(lines)
+}
+
+func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
+
+// wrapped reports lines that were one before somebody wrapped them: all but the last are about as long as the longest.
+func wrapped(lines []string) bool {
+	if len(lines) == 1 {
+		return true
+	}
+	longest := 0
+	for _, l := range lines {
+		longest = max(longest, width(l))
+	}
+	if longest < 40 || longest > 160 {
+		return false
+	}
+	short := 0
+	for _, l := range lines[:len(lines)-1] {
+		if width(l)*10 < longest*6 {
+			short++
+		}
+	}
+	return short*5 <= len(lines)-1
+}
+
+// width is about how many columns a line takes: two for characters of East Asia.
+func width(l string) int {
+	n := 0
+	for _, r := range l {
+		if n++; ideographic(r) {
+			n++
+		}
+	}
+	return n
+}
+
+func ideographic(r rune) bool {
+	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFF60 || r >= 0x20000 && r <= 0x3FFFF
+}
+
+// joined makes wrapped lines one: with a space between them, but for scripts that have none, and after a hyphen.
+func joined(lines []string) string {
+	var b strings.Builder
+	var last, before rune
+	for _, l := range lines {
+		l = strings.TrimSpace(l)
+		first, _ := utf8.DecodeRuneInString(l)
+		hyphen := last == '-' && unicode.IsLetter(before) && unicode.IsLower(first)
+		if b.Len() > 0 && l != "" && !hyphen && !(ideographic(last) && ideographic(first)) {
+			b.WriteByte(' ')
+		}
+		b.WriteString(l)
+		var n int
+		last, n = utf8.DecodeLastRuneInString(l)
+		before, _ = utf8.DecodeLastRuneInString(l[:len(l)-n])
+	}
+	return b.String()
+}

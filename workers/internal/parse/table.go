@@ -1,0 +1,29 @@
+package parse
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// value is what is in a table rather than above it: numbers, dates, amounts.
+var value = regexp.MustCompile(`^[\p{Sc}+(-]{0,3}\s?[0-9][0-9.,:/\-\sT%Z)+]*(?:\s?[\p{Sc}%])?$`)
+
+// NamesColumns reports cells that name the columns below them: short words, all different, no numbers.
+func NamesColumns(cells []string, columns int) bool {
+	seen := map[string]bool{}
+	for _, c := range cells {
+		c = strings.ToLower(strings.TrimSpace(c))
+		if c == "" {
+			continue
+		}
+		if seen[c] || value.MatchString(c) && !year(c) || utf8.RuneCountInString(c) > 80 {
+			return false
+		}
+		seen[c] = true
+	}
+	return len(seen) > 0 && len(seen)*3 >= columns*2
+}
+
+// year reports a number that may well name a column.
+func year(c string) bool { return len(c) == 4 && (c[:2] == "19" || c[:2] == "20") }

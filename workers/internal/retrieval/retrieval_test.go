@@ -1,0 +1,337 @@
+package retrieval_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/retrieval"
+)
+
+// shelves is a store whose sources give what the test says.
+type shelves struct {
+	chunks                       int64
+	counts                       map[string]int64
+	text, similar, vectors       []store.Hit
+	noText, noSimilar, noVectors error
+	noCounts, noPassages         error
+	texts                        map[int64]string // of chunks; what is not there is gone
+	wait                         func(ctx context.Context, source string) error
+	mu                           sync.Mutex
+	asked                        []string
+	scopes                       []store.SearchScope
+	words                        []store.QueryWord
+	limits                       []int
+}
+
+func (s *shelves) note(ctx context.Context, source string, scope store.SearchScope, limit int) error {
+	s.mu.Lock()
+	s.asked, s.scopes, s.limits = append(s.asked, source), append(s.scopes, scope), append(s.limits, limit)
+	s.mu.Unlock()
+	if s.wait != nil {
+		return s.wait(ctx, source)
+	}
+	return nil
+}
+
+func (s *shelves) SearchText(ctx context.Context, scope store.SearchScope, words []store.QueryWord, limit int) ([]store.Hit, error) {
+	s.mu.Lock()
+	s.words = words
+	s.mu.Unlock()
+	return s.text, errors.Join(s.note(ctx, "text", scope, limit), s.noText)
+}
+
+func (s *shelves) SearchSimilar(ctx context.Context, scope store.SearchScope, _ []store.QueryWord, limit int) ([]store.Hit, error) {
+	return s.similar, errors.Join(s.note(ctx, "trigram", scope, limit), s.noSimilar)
+}
+
+func (s *shelves) SearchVectors(ctx context.Context, scope store.SearchScope, model string, _ []float32, limit int) ([]store.Hit, error) {
+	return s.vectors, errors.Join(s.note(ctx, "vector "+model, scope, limit), s.noVectors)
+}
+
+func (s *shelves) KnowledgeWords(context.Context, string, []string) (int64, map[string]int64, error) {
+	return s.chunks, s.counts, s.noCounts
+}
+
+func (s *shelves) Passages(_ context.Context, org string, chunks []int64) ([]domain.Passage, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, fmt.Sprint("passages ", org, chunks))
+	s.mu.Unlock()
+	var list []domain.Passage
+	for _, c := range chunks {
+		if text, there := s.texts[c]; there {
+			list = append(list, domain.Passage{DocumentID: "doc_1", Name: "a.txt", Chunk: int(c), Text: text})
+		}
+	}
+	return list, s.noPassages
+}
+
+// embedder gives a vector after a while.
+type embedder struct {
+	model string
+	takes time.Duration
+	err   error
+	none  bool
+	asked int
+}
+
+func (e *embedder) Model() string { return e.model }
+
+func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	e.asked += len(texts)
+	select {
+	case <-time.After(e.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if e.none {
+		return nil, e.err
+	}
+	return [][]float32{{1, 0}}, e.err
+}
+
+func hits(chunks ...int64) []store.Hit {
+	var list []store.Hit
+	for n, c := range chunks {
+		list = append(list, store.Hit{ChunkID: c, Score: 0.9 - float64(n)/10})
+	}
+	return list
+}
+
+func full() *shelves {
+	s := &shelves{chunks: 1000, texts: map[int64]string{}}
+	for n := range int64(200) {
+		s.texts[n] = fmt.Sprintf("ladder number %d", n)
+	}
+	return s
+}
+
+// chunks writes what was found: each chunk with its sources.
+func chunks(r retrieval.Result) string {
+	var list []string
+	for _, f := range r.Found {
+		list = append(list, fmt.Sprintf("%d:%s", f.Chunk, strings.Join(f.MatchedBy, "+")))
+	}
+	return strings.Join(list, " ")
+}
+
+func TestRanksAreFused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text, similar, vectors []store.Hit
+		limit                  int
+		want                   string
+	}{
+		"text alone":             {hits(3, 1, 2), nil, nil, 0, "3:text 1:text 2:text"},
+		"two beat one":           {hits(1, 2), nil, hits(3, 2), 0, "2:text+vector 1:text 3:vector"},
+		"two far down beat one":  {hits(1, 10, 11, 12, 13, 14, 2), nil, hits(20, 21, 22, 23, 24, 25, 2), 1, "2:text+vector"},
+		"likeness counts less":   {hits(1), hits(2), nil, 0, "1:text 2:trigram"},
+		"likeness adds":          {hits(1, 2), hits(2), nil, 0, "2:text+trigram 1:text"},
+		"all three":              {hits(1), hits(1), hits(1), 0, "1:text+trigram+vector"},
+		"equals by their number": {hits(9), nil, hits(4), 0, "4:vector 9:text"},
+		"the same twice":         {append(hits(5), hits(5)...), nil, nil, 0, "5:text"},
+		"at most so many":        {hits(1, 2, 3, 4), nil, nil, 3, "1:text 2:text 3:text"},
+		"ten unless said":        {hits(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12), nil, nil, 0, "1:text 2:text 3:text 4:text 5:text 6:text 7:text 8:text 9:text 10:text"},
+		"what is gone":           {hits(1, 999, 2), nil, hits(999), 2, "1:text"},
+		"nothing":                {nil, nil, nil, 0, ""},
+	} {
+		s := full()
+		s.text, s.similar, s.vectors = c.text, c.similar, c.vectors
+		got, err := retrieval.New(s, &embedder{model: "m"}).Search(t.Context(), retrieval.Query{
+			OrganizationID: "org_1", Text: "ladder", DocumentIDs: []string{"doc_1"}, Metadata: map[string]string{"a": "b"}, Limit: c.limit,
+		})
+		if err != nil || chunks(got) != c.want || len(got.Without) != 0 {
+			t.Errorf("%s: %s, without %v, %v", name, chunks(got), got.Without, err)
+		}
+		for n, f := range got.Found {
+			if f.Score <= 0 || n > 0 && f.Score > got.Found[n-1].Score || f.Text != s.texts[int64(f.Chunk)] {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+		for n, scope := range s.scopes {
+			if scope.OrganizationID != "org_1" || scope.DocumentIDs[0] != "doc_1" || scope.Metadata["a"] != "b" || s.limits[n] < 50 {
+				t.Errorf("%s: searched in %+v, %d", name, scope, s.limits[n])
+			}
+		}
+	}
+	s := full()
+	s.text = make([]store.Hit, 0, 60)
+	for n := range int64(60) {
+		s.text = append(s.text, store.Hit{ChunkID: n, Score: 1})
+	}
+	got, err := retrieval.New(s, nil).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder", Limit: 1_000})
+	if err != nil || len(got.Found) != 50 {
+		t.Errorf("%d found, %v", len(got.Found), err)
+	}
+}
+
+func TestWhatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("away")
+	for name, c := range map[string]struct {
+		shelves  *shelves
+		embedder embedder
+		want     string // what was found, and without what, or what the error is about
+	}{
+		"nothing is wrong":  {&shelves{}, embedder{model: "m"}, "1:text+vector"},
+		"no model":          {&shelves{}, embedder{}, "1:text"},
+		"embeddings fail":   {&shelves{}, embedder{model: "m", err: boom}, "1:text, without vector"},
+		"no vector":         {&shelves{}, embedder{model: "m", none: true}, "1:text, without vector"},
+		"vectors fail":      {&shelves{noVectors: boom}, embedder{model: "m"}, "1:text, without vector"},
+		"trigram fails":     {&shelves{noSimilar: boom}, embedder{model: "m"}, "1:text+vector, without trigram"},
+		"both fail":         {&shelves{noSimilar: boom, noVectors: boom}, embedder{model: "m"}, "1:text, without trigram vector"},
+		"the text fails":    {&shelves{noText: boom}, embedder{model: "m"}, "searching by words"},
+		"the counts fail":   {&shelves{noCounts: boom}, embedder{model: "m"}, "counting words"},
+		"the passages fail": {&shelves{noPassages: boom}, embedder{model: "m"}, "reading passages"},
+	} {
+		s := c.shelves
+		s.chunks, s.texts, s.text, s.vectors = 1, map[int64]string{1: "a ladder"}, hits(1), hits(1)
+		result, err := retrieval.New(s, &c.embedder).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
+		got := chunks(result)
+		if len(result.Without) > 0 {
+			got += ", without " + strings.Join(result.Without, " ")
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, c.want) || errors.Is(err, boom) != (err != nil) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestASlowServiceHoldsNoSearchUp: a search waits for its vector for two seconds at most, and after some that waited in vain the next
+// ones do not wait at all, for a while.
+func TestASlowServiceHoldsNoSearchUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := full()
+		s.text, s.vectors = hits(1), hits(1)
+		e := &embedder{model: "m", takes: time.Hour}
+		searcher := retrieval.New(s, e)
+		search := func() (took time.Duration, without string) {
+			began := time.Now()
+			got, err := searcher.Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
+			if err != nil || len(got.Found) != 1 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			return time.Since(began), strings.Join(got.Without, " ")
+		}
+		for n := range 3 {
+			if took, without := search(); took != 2*time.Second || without != "vector" {
+				t.Errorf("search %d: %v, without %q", n, took, without)
+			}
+		}
+		if took, without := search(); took != 0 || without != "vector" || e.asked != 3 {
+			t.Errorf("when it was away: %v, without %q, %d asked", took, without, e.asked)
+		}
+		<-time.After(10 * time.Second)
+		if took, _ := search(); took != 2*time.Second || e.asked != 4 {
+			t.Errorf("one finds out: %v, %d asked", took, e.asked)
+		}
+		if took, _ := search(); took != 0 {
+			t.Errorf("the next does not: %v", took)
+		}
+		<-time.After(10 * time.Second)
+		e.takes = time.Millisecond
+		for range 2 {
+			if took, without := search(); took != time.Millisecond || without != "" {
+				t.Errorf("when it is back: %v, without %q", took, without)
+			}
+		}
+	})
+}
+
+func TestSourcesAreAskedAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := full()
+		s.text = hits(1)
+		s.wait = func(context.Context, string) error { <-time.After(time.Second); return nil }
+		began := time.Now()
+		_, err := retrieval.New(s, &embedder{model: "m", takes: time.Second}).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
+		if took := time.Since(began); err != nil || took != 2*time.Second { // the vector, then what is near to it
+			t.Errorf("%v, %v", took, err)
+		}
+	})
+}
+
+func TestNothingToSearch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := full()
+		s.chunks = 0 // no documents: nothing is waited for
+		s.wait = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
+		began := time.Now()
+		e := &embedder{model: "m", takes: time.Second}
+		searcher := retrieval.New(s, e)
+		got, err := searcher.Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
+		if err != nil || len(got.Found)+len(got.Without) != 0 || time.Since(began) != 0 {
+			t.Errorf("%+v after %v, %v", got, time.Since(began), err)
+		}
+		for range 5 { // an end that the service had no part in does not count against it
+			_, _ = searcher.Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
+		}
+		if e.asked != 6 {
+			t.Errorf("%d asked", e.asked)
+		}
+	})
+	for _, text := range []string{"", "   ", "?!… --", "\x00\xff"} {
+		s := full()
+		got, err := retrieval.New(s, &embedder{model: "m"}).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: text})
+		if err != nil || len(got.Found) != 0 || len(s.asked) != 0 {
+			t.Errorf("%q: %+v, %v after %v", text, got, err, s.asked)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := full()
+	s.wait = func(ctx context.Context, _ string) error { return ctx.Err() }
+	if _, err := retrieval.New(s, nil).Search(ctx, retrieval.Query{OrganizationID: "org_1", Text: "ladder"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestIdsThatAreNoneSearchNothing(t *testing.T) {
+	t.Parallel()
+	s := full()
+	s.text = hits(1)
+	for _, ids := range [][]string{{""}, {"doc_\x00"}, {strings.Repeat("doc_", 100)}, {"ag_1", "\xff"}} {
+		got, err := retrieval.New(s, nil).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder", DocumentIDs: ids})
+		if err != nil || len(got.Found) != 0 || len(s.asked) != 0 {
+			t.Errorf("%q: %+v, %v", ids, got, err)
+		}
+	}
+	if _, err := retrieval.New(s, nil).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder", DocumentIDs: []string{"ag_1", "doc_1"}}); err != nil ||
+		len(s.scopes[0].DocumentIDs) != 1 {
+		t.Errorf("%+v, %v", s.scopes, err)
+	}
+}
+
+func TestLongQueries(t *testing.T) {
+	t.Parallel()
+	s := full()
+	var many []string
+	for n := range 500 {
+		many = append(many, strings.Repeat(fmt.Sprintf("w%dx ", n), 2))
+	}
+	if _, err := retrieval.New(s, nil).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: strings.Join(many, " ")}); err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, w := range s.words {
+		texts = append(texts, w.Text)
+	}
+	slices.Sort(texts)
+	if len(texts) > 64 || len(texts) < 20 || len(slices.Compact(slices.Clone(texts))) != len(texts) {
+		t.Errorf("%d words: %v", len(texts), texts)
+	}
+}

@@ -1,0 +1,131 @@
+package retrieval
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"parley/shared/store"
+	"parley/workers/internal/analysis"
+)
+
+const (
+	// enough is the share of what the query's words say that a passage must have: one frequent word of several is less, one rare
+	// word or a few ordinary ones of a long question are more. Whoever asks uses words that documents do not, so it is low.
+	enough = 0.25
+	// unseen chunks are taken to be there beside those that are, with none of the words: in a few pages nothing can be called frequent.
+	unseen = 50
+	// unknown is what a word that no chunk has counts, of what the rarest would: it may be what matters, or only how one asks.
+	unknown = 0.5
+	// alike is from which share of common trigrams on a passage's word stands for an unknown one of the query.
+	alike = 0.4
+	// near is from which cosine on a vector supports by itself. Unrelated texts are below it with OpenAI's third generation of
+	// models, which most services' vectors are like; where all texts are nearer, nothing is left out, and the model must judge.
+	near = 0.3
+)
+
+// support tells passages that have to do with a query from those that only share what everything has.
+type support struct {
+	words []weighed
+	all   float64 // what the words weigh together
+}
+
+type weighed struct {
+	store.QueryWord
+
+	weight  float64
+	unknown bool
+}
+
+// support weighs a query's words: the rarer, the more they say.
+func (a answers) support(words []store.QueryWord) support {
+	total := float64(a.chunks + unseen)
+	var s support
+	for _, w := range words {
+		have := int64(0)
+		for _, l := range w.Lexemes {
+			have = max(have, a.counts[l])
+		}
+		one := weighed{QueryWord: w, weight: rarity(float64(have), total)}
+		if have == 0 {
+			one.unknown, one.weight = true, unknown*rarity(0, total)
+		}
+		s.words = append(s.words, one)
+		s.all += one.weight
+	}
+	return s
+}
+
+// rarity is the inverse document frequency, as BM25 has it.
+func rarity(have, total float64) float64 {
+	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
+}
+
+// keep leaves out passages without support.
+func (s support) keep(found []candidate) []candidate {
+	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < near && s.share(c) < enough })
+}
+
+// share is how much of what the query's words say a passage has.
+func (s support) share(c candidate) float64 {
+	if s.all == 0 {
+		return 0
+	}
+	terms := termsOf(strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text)
+	sum := 0.0
+	for _, w := range s.words {
+		if w.in(terms) || w.unknown && slices.Contains(c.MatchedBy, ByTrigram) && w.isLike(terms) {
+			sum += w.weight
+		}
+	}
+	return sum / s.all
+}
+
+// termsOf gives a text's terms: as its language inflects them, and plain, for a short text may be taken for another language than its
+// document's.
+func termsOf(text string) map[string]bool {
+	terms := map[string]bool{}
+	for _, language := range slices.Compact([]string{"", analysis.Detect(text)}) {
+		for _, l := range analysis.Terms(language, text) {
+			terms[l.Text] = true
+		}
+	}
+	return terms
+}
+
+// in reports whether a passage has the word.
+func (w weighed) in(terms map[string]bool) bool {
+	return terms[w.Text] || slices.ContainsFunc(w.Lexemes, func(l string) bool { return terms[l] })
+}
+
+// isLike reports whether a passage has a word that is alike.
+func (w weighed) isLike(terms map[string]bool) bool {
+	own := trigrams(w.Text)
+	for term := range terms {
+		if common(own, trigrams(term)) >= alike {
+			return true
+		}
+	}
+	return false
+}
+
+// trigrams are a word's, as PostgreSQL makes them: with two spaces before it and one behind.
+func trigrams(word string) map[string]bool {
+	runes := []rune("  " + word + " ")
+	set := make(map[string]bool, len(runes))
+	for n := 0; n+3 <= len(runes); n++ {
+		set[string(runes[n:n+3])] = true
+	}
+	return set
+}
+
+// common is the share of two words' trigrams that both have.
+func common(a, b map[string]bool) float64 {
+	both := 0
+	for t := range a {
+		if b[t] {
+			both++
+		}
+	}
+	return float64(both) / float64(len(a)+len(b)-both)
+}

@@ -1,0 +1,110 @@
+package retrieval_test
+
+import (
+	"context"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/analysis"
+	"parley/workers/internal/retrieval"
+)
+
+// TestSupport: agents are given passages that have to do with what they ask. How often the documents have a word decides whether
+// sharing it says anything.
+func TestSupport(t *testing.T) {
+	t.Parallel()
+	const many = 1000 // chunks
+	for name, c := range map[string]struct {
+		chunks  int64
+		query   string
+		have    map[string]int64 // in how many chunks a word of the query is
+		passage string
+		similar bool    // found by trigrams too
+		cosine  float64 // found by its vector too
+		want    bool
+	}{
+		"all words":                        {many, "warranty period", map[string]int64{"warranty": 20, "period": 50}, "The warranty period is two years.", false, 0, true},
+		"in another form":                  {many, "How are ladders inspected?", map[string]int64{"ladders": 20, "inspected": 30}, "Inspect each ladder before use.", false, 0, true},
+		"one rare word of two":             {many, "flange torque", map[string]int64{"flange": 3, "torque": 4}, "Tighten the flange by hand.", false, 0, true},
+		"one frequent word of two":         {many, "Parley CEO", map[string]int64{"parley": 700}, "Parley stores documents.", false, 0, false},
+		"one frequent word of several":     {many, "When does Parley raise salaries in Berlin?", map[string]int64{"parley": 700, "berlin": 5, "raise": 8}, "Parley stores documents.", false, 0, false},
+		"the rare ones of several":         {many, "When does Parley raise salaries in Berlin?", map[string]int64{"parley": 700, "berlin": 5, "raise": 8}, "The Berlin office will raise pay.", false, 0, true},
+		"one ordinary word of several":     {many, "maximum ladder height for warehouse workers", map[string]int64{"maximum": 80, "ladder": 9, "height": 30, "warehouse": 20, "workers": 40}, "The maximum is reached.", false, 0, false},
+		"two ordinary words of several":    {many, "maximum ladder height for warehouse workers", map[string]int64{"maximum": 80, "ladder": 9, "height": 30, "warehouse": 20, "workers": 40}, "A ladder's height is fixed.", false, 0, true},
+		"a question in other words":        {many, "How many vacation days do new employees receive?", map[string]int64{"days": 60, "employees": 100, "receive": 100, "new": 200}, "Employees have 28 days of holiday.", false, 0, true},
+		"nothing in common":                {many, "capital of Mongolia", nil, "The warranty period is two years.", false, 0, false},
+		"few pages know no frequent words": {3, "How tall is the tower?", map[string]int64{"tower": 3}, "The tower is 330 m high.", false, 0, true},
+		"few pages, nothing in common":     {3, "capital of Mongolia", nil, "The tower is 330 m high.", false, 0, false},
+		"misspelled":                       {many, "warrenty", nil, "The warranty period is two years.", true, 0, true},
+		"misspelled, but not alike":        {many, "warrenty", nil, "Warts are deep.", true, 0, false},
+		"alike, but a word that is known":  {many, "warrant", map[string]int64{"warrant": 4}, "The warranties hold.", true, 0, false},
+		"near in meaning":                  {many, "Wie hoch ist der Turm?", nil, "The tower is 330 m high.", false, 0.45, true},
+		"far in meaning":                   {many, "Wie hoch ist der Turm?", nil, "The warranty period is two years.", false, 0.12, false},
+		"a code":                           {many, "What does ERR-4021 mean?", map[string]int64{"err-4021": 1, "mean": 50}, "ERR-4021: the disk is full.", false, 0, true},
+		"another code":                     {many, "What does ERR-4021 mean?", map[string]int64{"err-4021": 1, "mean": 50}, "Errors mean little.", false, 0, false},
+		"another script":                   {many, "保修期是多久", map[string]int64{"保修": 5, "修期": 5}, "本产品的保修期为两年。", false, 0, true},
+	} {
+		s := &shelves{chunks: c.chunks, counts: map[string]int64{}, text: hits(1), texts: map[int64]string{1: c.passage}}
+		for _, w := range analysis.Query(c.query) {
+			for _, l := range w.Lexemes {
+				if n, known := c.have[w.Text]; known {
+					s.counts[l] = n
+				}
+			}
+		}
+		if c.similar {
+			s.similar = hits(1)
+		}
+		if c.cosine > 0 {
+			s.vectors = []store.Hit{{ChunkID: 1, Score: c.cosine}}
+		}
+		for _, supported := range []bool{true, false} {
+			got, err := retrieval.New(s, &embedder{model: "m"}).Search(t.Context(), retrieval.Query{
+				OrganizationID: "org_1", Text: c.query, Supported: supported,
+			})
+			if err != nil || (len(got.Found) == 1) != (c.want || !supported) {
+				t.Errorf("%s, supported %v: %+v, %v", name, supported, got.Found, err)
+			}
+		}
+	}
+}
+
+// TestHeadingsSupport: what stands above a passage, and what its document is called, says what it is about.
+func TestHeadingsSupport(t *testing.T) {
+	t.Parallel()
+	s := &headed{shelves: &shelves{chunks: 1000, text: hits(1), counts: map[string]int64{}}}
+	for name, want := range map[string]bool{"flange torque": true, "gearbox": true, "capital of Mongolia": false} {
+		for _, w := range analysis.Query(name) {
+			for _, l := range w.Lexemes {
+				s.counts[l] = 5
+			}
+		}
+		got, err := retrieval.New(s, nil).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: name, Supported: true})
+		if err != nil || (len(got.Found) == 1) != want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// headed gives one passage, with headings.
+type headed struct{ *shelves }
+
+func (headed) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
+	return []domain.Passage{{DocumentID: "doc_1", Name: "gearbox.pdf", Headings: []string{"Assembly", "Flange torque"}, Text: "It is 12 Nm."}}, nil
+}
+
+// TestLessSupportedMakeRoom: those behind what is left out move up, and the order stays.
+func TestLessSupportedMakeRoom(t *testing.T) {
+	t.Parallel()
+	s := full()
+	s.counts = map[string]int64{"ladder": 10}
+	for n := range int64(3) {
+		s.texts[n] = "nothing of the kind"
+	}
+	s.text = hits(0, 7, 1, 6, 2, 5)
+	got, err := retrieval.New(s, nil).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder", Supported: true, Limit: 3})
+	if err != nil || chunks(got) != "7:text 6:text 5:text" {
+		t.Errorf("%s, %v", chunks(got), err)
+	}
+}

@@ -1,0 +1,86 @@
+package codeexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/workers/internal/sandbox/python"
+	"parley/workers/internal/tool"
+)
+
+// documentPrefix begins the ids of documents.
+const documentPrefix = "doc_"
+
+// lookUp finds documents that the agent may read.
+func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]domain.Document, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := documents.Find(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(found, func(d domain.Document) bool { return d.ID == id }) {
+			return nil, noDocument(id)
+		}
+	}
+	return found, nil
+}
+
+func noDocument(id string) error {
+	return mistake("There is no document %s that this agent may read.", strconv.Quote(tool.CutRunes(id, shownName)))
+}
+
+// place gives the files that documents become: under their names, or in a folder of their own where a name is taken or is none
+// for a file.
+func place(originals []domain.Document, beside []domain.File) []domain.File {
+	taken := map[string]bool{}
+	for _, f := range beside {
+		taken[f.Name] = true
+	}
+	placed := make([]domain.File, len(originals))
+	for n, d := range originals {
+		name := d.Name
+		if !keepable(name) || strings.Contains(name, "/") || taken[name] {
+			name = d.ID + "/" + d.Name
+		}
+		if !keepable(name) {
+			name = d.ID + path.Ext(d.Name)
+		}
+		if !keepable(name) {
+			name = d.ID
+		}
+		taken[name] = true
+		placed[n] = domain.File{Name: name, Bytes: d.Bytes}
+	}
+	return placed
+}
+
+// borrow puts documents into the folder, and says under which names.
+func (f *folder) borrow(ctx context.Context, documents tool.Documents, originals []domain.Document, placed []domain.File) error {
+	if len(originals) == 0 {
+		return nil
+	}
+	contents, err := documents.Read(ctx, originals)
+	switch {
+	case errors.Is(err, tool.ErrGone):
+		return mistake("A document went while it was read. Try again without it.")
+	case err != nil:
+		return err
+	}
+	for n, d := range originals {
+		f.files = append(f.files, python.File{Name: placed[n].Name, Content: contents[n]})
+		f.borrowed[placed[n].Name] = true
+		if placed[n].Name != d.Name {
+			f.notes = append(f.notes, fmt.Sprintf("%s is in the folder as %s.", d.ID, strconv.Quote(placed[n].Name)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package knowledge
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/workers/internal/tool"
+)
+
+// What the model is told beside the passages, when it applies.
+const (
+	nothing = "No passage of the documents has to do with this. If it may stand there in other words, search for those once; " +
+		"else say that the documents do not say it."
+	byWordsOnly = "Only the words of the query were looked for, not what means the same in other words."
+)
+
+// output is what a model is told besides the sources.
+type output struct {
+	Results []result `json:"results"`
+	Note    string   `json:"note,omitempty"`
+}
+
+// result says where a passage stands; the source of the same place among the sources is the passage.
+type result struct {
+	DocumentID string   `json:"documentId"`
+	Name       string   `json:"name"`
+	Page       *int     `json:"page,omitempty"`
+	Headings   []string `json:"headings,omitempty"`
+	Text       string   `json:"text"`
+}
+
+// answer makes the call's result of what was found.
+func answer(found []domain.Found, without []string) (tool.Result, error) {
+	out := output{Results: make([]result, 0, len(found))}
+	var notes []string
+	if len(found) == 0 {
+		notes = append(notes, nothing)
+	}
+	if slices.Contains(without, "vector") {
+		notes = append(notes, byWordsOnly)
+	}
+	out.Note = strings.Join(notes, " ")
+	var sources []domain.Citation
+	for _, f := range found {
+		out.Results = append(out.Results, result{
+			DocumentID: f.DocumentID, Name: f.Name, Page: f.Page, Headings: f.Headings, Text: shown(f.Text),
+		})
+		sources = append(sources, domain.Citation{
+			Type: "document", Title: f.Name, URL: address(f.Passage), CitedText: f.Text, DocumentID: &f.DocumentID, Page: f.Page,
+		})
+	}
+	var raw bytes.Buffer
+	e := json.NewEncoder(&raw)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(out); err != nil {
+		return tool.Result{}, fmt.Errorf("encoding results: %w", err)
+	}
+	return tool.Result{Output: bytes.TrimSuffix(raw.Bytes(), []byte("\n")), Sources: sources}, nil
+}
+
+// shown gives a passage's beginning, in one line.
+func shown(text string) string {
+	line := strings.Join(strings.Fields(text), " ")
+	if short := tool.CutRunes(line, shownText); short != line {
+		return short + "…"
+	}
+	return line
+}

@@ -1,0 +1,152 @@
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/workers/internal/tool"
+)
+
+// Limits of a call.
+const (
+	maxQuery     = 1_000 // characters
+	defaultLimit = 5
+	maxLimit     = 10
+	maxPassages  = 24 << 10 // bytes of all passages: a source costs as much again as what is cited of it
+	shownText    = 200      // characters of a passage in the output; all of it is the source
+)
+
+// schema is what a model may ask for: words, and no document.
+const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,` +
+	`"description":"What to look for: a question, or the words that the passage is likely to have, in the language of the documents."},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"How many passages to give; 5 if it is left out."}},` +
+	`"required":["query"],"additionalProperties":false}`
+
+// Spec describes the tool to a model.
+func Spec() tool.Spec {
+	return tool.Spec{
+		Name: contract.ToolKnowledge,
+		Description: "Searches the documents that were given to this agent, and gives the passages that fit the query best, with document " +
+			"and page. The passages are numbered sources to cite. Use it before answering anything that the documents may say. " +
+			"What its passages do not say, the documents do not say: tell the user so rather than answering without them.",
+		Schema: json.RawMessage(schema),
+	}
+}
+
+// Searcher searches an organization's documents, and leaves out what has nothing to do with the query.
+type Searcher interface {
+	SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error)
+}
+
+// Backend carries searches out; it is safe for concurrent use.
+type Backend struct{ search Searcher }
+
+// New makes a backend.
+func New(search Searcher) *Backend { return &Backend{search: search} }
+
+// Kind is knowledge.
+func (b *Backend) Kind() string { return contract.ToolKnowledge }
+
+// Call searches and gives the passages as sources, the best first.
+func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
+	options := req.Config.Tools.Knowledge
+	if options == nil || !options.Enabled {
+		return tool.Result{}, &tool.Error{Message: "The agent has no documents to search."}
+	}
+	query, limit, err := readArguments(req.Call.Arguments)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	reply, err := b.search.SearchFor(ctx, req.OrganizationID, contract.SearchRequest{
+		Query: query, DocumentIDs: options.DocumentIDs, Metadata: options.Metadata, Limit: limit,
+	})
+	if err != nil {
+		return tool.Result{}, unavailable(ctx, err)
+	}
+	found, err := given(ctx, req.Documents, within(reply.Found))
+	if err != nil {
+		return tool.Result{}, unavailable(ctx, err)
+	}
+	return answer(found, reply.Without)
+}
+
+// readArguments takes the arguments apart. The schema was checked where the model is; a tool worker trusts nobody.
+func readArguments(arguments json.RawMessage) (query string, limit int, err error) {
+	args := struct {
+		Query string `json:"query"`
+		Limit *int   `json:"limit"`
+	}{}
+	if err := json.Unmarshal(arguments, &args); err != nil {
+		return "", 0, &tool.Error{Message: `The arguments must be {"query": "…", "limit": 5}, where limit may be left out.`, Err: err}
+	}
+	query = strings.Join(strings.Fields(args.Query), " ")
+	if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
+		return "", 0, &tool.Error{Message: fmt.Sprintf("The query must have 1 to %d characters.", maxQuery)}
+	}
+	switch {
+	case args.Limit == nil:
+		return query, defaultLimit, nil
+	case *args.Limit < 1 || *args.Limit > maxLimit:
+		return "", 0, &tool.Error{Message: fmt.Sprintf("The limit must be between 1 and %d.", maxLimit)}
+	}
+	return query, *args.Limit, nil
+}
+
+// within gives the first passages that there is room for.
+func within(found []domain.Found) []domain.Found {
+	room := maxPassages
+	for n, f := range found {
+		if room -= len(f.Text); room < 0 {
+			return found[:max(n, 1)]
+		}
+	}
+	return found
+}
+
+// given notes whose text the run is about to be given, and leaves out what is no longer there.
+func given(ctx context.Context, documents tool.Documents, found []domain.Found) ([]domain.Found, error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	var ids []string
+	for _, f := range found {
+		if !slices.Contains(ids, f.DocumentID) {
+			ids = append(ids, f.DocumentID)
+		}
+	}
+	there, err := documents.Give(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(found), func(f domain.Found) bool { return !slices.Contains(there, f.DocumentID) }), nil
+}
+
+// unavailable tells the caller's end, and a run that was taken over, from documents that cannot be searched at the moment.
+func unavailable(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("searching documents: %w", context.Cause(ctx))
+	case errors.Is(err, tool.ErrStale):
+		return err
+	default:
+		return &tool.Error{Message: "The documents cannot be searched at the moment.", Retryable: true, Err: err}
+	}
+}
+
+// address is where a passage can be read: its page, or what is around it where there are no pages.
+func address(p domain.Passage) string {
+	at := "&chunk=" + strconv.Itoa(p.Chunk)
+	if p.Page != nil {
+		at = "&page=" + strconv.Itoa(*p.Page)
+	}
+	return "/api/knowledge?id=" + url.QueryEscape(p.DocumentID) + at
+}

@@ -1,0 +1,43 @@
+package workers
+
+import (
+	"context"
+
+	"parley/shared/contract"
+	"parley/shared/secrets"
+	"parley/workers/internal/retrieval"
+	"parley/workers/internal/searchserver"
+)
+
+// searching is how documents are searched here: for ingresses all that fits, for agents what has to do with what they ask.
+type searching struct{ searcher *retrieval.Searcher }
+
+// Search searches for an ingress.
+func (s searching) Search(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
+	return s.search(ctx, org, request, false)
+}
+
+// SearchFor searches for an agent.
+func (s searching) SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
+	return s.search(ctx, org, request, true)
+}
+
+func (s searching) search(ctx context.Context, org string, r contract.SearchRequest, supported bool) (contract.SearchReply, error) {
+	result, err := s.searcher.Search(ctx, retrieval.Query{
+		OrganizationID: org, Text: r.Query, DocumentIDs: r.DocumentIDs, Metadata: r.Metadata, Limit: r.Limit, Supported: supported,
+	})
+	if err != nil {
+		return contract.SearchReply{}, err
+	}
+	return contract.SearchReply{Found: result.Found, Without: result.Without}, nil
+}
+
+// setUpSearch makes what documents are searched with, and the part that answers ingresses.
+func (w *Workers) setUpSearch(signer *secrets.Signer) (searching, error) {
+	s := searching{retrieval.New(w.deps.Store, w.embedder)}
+	var err error
+	w.search, err = searchserver.New(searchserver.Config{Concurrency: w.cfg.ToolConcurrency}, searchserver.Deps{
+		Bus: w.deps.Bus, Searcher: s, Verifier: signer, Metrics: w.deps.Metrics, Log: w.deps.Log,
+	})
+	return s, err
+}
