@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS documents (
   CONSTRAINT documents_have_contents CHECK (url IS NOT NULL OR hash IS NOT NULL)
 ) WITH (fillfactor = 70);
 CREATE INDEX IF NOT EXISTS documents_org ON documents (org_id, id) INCLUDE (bytes); -- lists, and what all of them take
-CREATE INDEX IF NOT EXISTS documents_blob ON documents (org_id, hash);
+CREATE INDEX IF NOT EXISTS documents_blob ON documents (org_id, hash) INCLUDE (bytes); -- what documents take of an organization's contents
 CREATE UNIQUE INDEX IF NOT EXISTS documents_content ON documents (org_id, hash) WHERE url IS NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS documents_url ON documents (org_id, url) WHERE url IS NOT NULL;
 CREATE INDEX IF NOT EXISTS documents_waiting ON documents (org_id, id, not_before) WHERE status = 'queued';

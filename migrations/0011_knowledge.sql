@@ -177,14 +177,222 @@ BEGIN
   ORDER BY d.lease_until LIMIT most);
 END $$;
 -- +goose StatementEnd
--- SEARCH FUNCTIONS
+
+-- Those chunks of an organization that have some of a few words, the best ones first: the organization, what its lexemes begin with, the
+-- number of each lexeme's word, the lexemes and how much each counts; documents (none: all) and the metadata that they have; how many. Words
+-- whose numbers are negative are such that a chunk must have one of them, if there are any.
+--
+-- A word counts for more, the fewer chunks have it, and the more often it is in a chunk, less each further time (Okapi BM25); in headings
+-- it counts twice. Which chunks are looked at is up to the rarest words: chunks that have one of them, then those that
+-- have all of the others, then some that have two. So what a search costs does not grow with how frequent its words are.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION search_terms(org text, prefix text, word int[], lexemes text[], weights real[], ids text[], wanted jsonb, most int)
+  RETURNS TABLE (chunk_id bigint, score float8)
+  LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+  near CONSTANT int := 1500; -- so many chunks are looked at at once
+  total float8 := (SELECT t.chunks FROM knowledge_terms t WHERE t.org_id = org AND t.term = '');
+  queries tsquery[]; -- of the words, the rarest first
+  counts float8[];
+  worths float8[];
+  often float8[];
+  musts bool[];
+  must tsquery;
+  chosen text[]; -- documents
+  unread text[] := ARRAY(SELECT d.id FROM documents d WHERE d.org_id = org AND d.status = 'processing');
+  held bigint;
+  rare int := 0; -- how many words are
+  sum float8 := 0;
+  rest int;
+  part tsquery;
+  places tid[] := '{}';
+  more tid[];
+BEGIN
+  SELECT array_agg(w.query::tsquery ORDER BY w.chunks, w.n), array_agg(w.chunks ORDER BY w.chunks, w.n),
+    array_agg(w.weight * ln(1 + (total - w.chunks + 0.5) / (w.chunks + 0.5)) ORDER BY w.chunks, w.n), array_agg(w.n < 0 ORDER BY w.chunks, w.n),
+    array_agg(1.645::float8 * w.forms ORDER BY w.chunks, w.n)
+  INTO queries, counts, worths, musts, often
+  FROM (SELECT u.n, least(sum(t.chunks), total) AS chunks, max(u.weight) AS weight, count(*) AS forms,
+      string_agg('''' || prefix || replace(replace(u.lexeme, '\', '\\'), '''', '''''') || '''', '|') AS query
+    FROM (SELECT DISTINCT ON (u.n, u.lexeme) * FROM unnest(word, lexemes, weights) AS u (n, lexeme, weight)) u
+    JOIN knowledge_terms t ON t.org_id = org AND t.term = u.lexeme AND t.term <> ''
+    GROUP BY u.n ORDER BY 2, 1 LIMIT 32) w;
+  IF queries IS NULL THEN
+    RETURN;
+  END IF;
+  FOR i IN 1 .. cardinality(queries) LOOP
+    IF musts[i] THEN
+      must := CASE WHEN must IS NULL THEN queries[i] ELSE must || queries[i] END;
+    END IF;
+  END LOOP;
+
+  IF cardinality(ids) > 0 THEN
+    SELECT array_agg(d.id), sum(d.chunks) INTO chosen, held FROM documents d
+    WHERE d.id = ANY (ids) AND d.org_id = org AND d.status = 'ready' AND d.metadata @> wanted;
+  ELSIF wanted <> '{}' THEN
+    SELECT array_agg(d.id), sum(d.chunks) INTO chosen, held FROM documents d
+    WHERE d.org_id = org AND d.status = 'ready' AND d.metadata @> wanted;
+  END IF;
+  IF (cardinality(ids) > 0 OR wanted <> '{}') AND chosen IS NULL THEN
+    RETURN;
+  END IF;
+
+  IF held <= near THEN
+    places := ARRAY(SELECT c.ctid FROM document_chunks c WHERE c.document_id = ANY (chosen) AND c.org_id = org);
+  ELSE
+    LOOP
+      sum := sum + counts[rare + 1];
+      EXIT WHEN sum > near OR rare = cardinality(queries);
+      rare := rare + 1;
+      part := CASE WHEN part IS NULL THEN queries[rare] ELSE part || queries[rare] END;
+    END LOOP;
+    IF part IS NOT NULL THEN
+      places := search_places(org, part, must, chosen, NULL);
+    END IF;
+    rest := cardinality(queries) - rare;
+    IF rest > 0 THEN
+      part := queries[rare + 1];
+      FOR i IN rare + 2 .. cardinality(queries) LOOP
+        part := part && queries[i];
+      END LOOP;
+      more := search_places(org, part, must, chosen, CASE WHEN rest > 1 OR rare = 0 THEN 2 * near ELSE near / 2 END);
+      places := places || more;
+    END IF;
+    IF rest > 2 AND cardinality(more) < 200 + 4 * most THEN
+      part := queries[rare + 2];
+      FOR i IN rare + 3 .. cardinality(queries) LOOP
+        part := part || queries[i];
+      END LOOP;
+      places := places || search_places(org, part && queries[rare + 1], must, chosen, near);
+    END IF;
+    IF rest > 1 AND cardinality(places) < most THEN
+      places := places || search_places(org, queries[rare + 1], must, chosen, near);
+    END IF;
+  END IF;
+
+  -- The first words are written out, for a query per chunk would take three times as long.
+  RETURN QUERY
+  SELECT b.id, b.score FROM (
+    SELECT r.id, r.document_id, coalesce(worths[1] * (1 - r.l / (r.l + often[1] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[1]))), 0)
+      + coalesce(worths[2] * (1 - r.l / (r.l + often[2] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[2]))), 0)
+      + coalesce(worths[3] * (1 - r.l / (r.l + often[3] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[3]))), 0)
+      + coalesce(worths[4] * (1 - r.l / (r.l + often[4] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[4]))), 0)
+      + coalesce(worths[5] * (1 - r.l / (r.l + often[5] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[5]))), 0)
+      + coalesce(worths[6] * (1 - r.l / (r.l + often[6] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[6]))), 0)
+      + coalesce(worths[7] * (1 - r.l / (r.l + often[7] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[7]))), 0)
+      + coalesce(worths[8] * (1 - r.l / (r.l + often[8] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[8]))), 0)
+      + CASE WHEN cardinality(queries) > 8 THEN (
+          SELECT coalesce(sum(w.worth * (1 - r.l / (r.l + w.often * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, w.query)))), 0)
+          FROM unnest(queries[9:], worths[9:], often[9:]) AS w (query, worth, often)) ELSE 0 END AS score
+    FROM (SELECT c.id, c.document_id, c.terms, 0.6::float8 + 0.006::float8 * length(c.terms) AS l FROM document_chunks c
+      WHERE c.ctid = ANY (places) AND c.org_id = org AND c.document_id <> ALL (unread) OFFSET 0) r
+    ORDER BY score DESC, r.id LIMIT 2 * most + 100) b
+  JOIN documents d ON d.id = b.document_id AND d.org_id = org AND d.status = 'ready'
+  WHERE b.score > 0 ORDER BY b.score DESC, b.id LIMIT most;
+END $$;
+-- +goose StatementEnd
+
+-- Where chunks are that fit a query: the organization, the query, one that they must fit too, documents (null: all), how many at most.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION search_places(org text, query tsquery, must tsquery, chosen text[], most int) RETURNS tid[]
+  LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+  IF must IS NOT NULL THEN
+    query := query && must;
+  END IF;
+  IF chosen IS NULL THEN
+    RETURN ARRAY(SELECT c.ctid FROM document_chunks c WHERE c.terms @@ query AND c.org_id = org LIMIT most);
+  END IF;
+  RETURN ARRAY(SELECT c.ctid FROM document_chunks c JOIN documents d ON d.id = c.document_id
+    WHERE c.terms @@ query AND c.org_id = org AND d.id = ANY (chosen) LIMIT most);
+END $$;
+-- +goose StatementEnd
+
+-- search_terms where words that no chunk of the organization's has are searched by terms that are like them; nothing when there
+-- are no such words. texts are the words as they were written, by their numbers from 0.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION search_similar(org text, prefix text, word int[], lexemes text[], texts text[], ids text[], wanted jsonb, most int)
+  RETURNS TABLE (chunk_id bigint, score float8)
+  LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET pg_trgm.similarity_threshold = 0.3 AS $$
+DECLARE
+  unknown int[];
+  known_words int[];
+  known_lexemes text[];
+  numbers int[];
+  terms text[];
+  likeness real[];
+BEGIN
+  SELECT array_agg(u.n) FILTER (WHERE NOT u.known), array_agg(u.n) FILTER (WHERE u.known) INTO unknown, known_words
+  FROM (SELECT w.n - 1 AS n, EXISTS (SELECT FROM unnest(word, lexemes) AS l (n, lexeme)
+      JOIN knowledge_terms t ON t.org_id = org AND t.term = l.lexeme WHERE l.n = w.n - 1) AS known
+    FROM unnest(texts) WITH ORDINALITY AS w (written, n)) u;
+  IF unknown IS NULL THEN
+    RETURN;
+  END IF;
+  -- Too short ones are like too many, and a number that is like another one is another number.
+  SELECT array_agg(-1 - a.n), array_agg(a.term), array_agg(a.likeness) INTO numbers, terms, likeness
+  FROM (SELECT u.n, t.term, t.likeness, max(t.likeness) OVER (PARTITION BY u.n) AS best
+    FROM (SELECT n FROM unnest(unknown) AS n WHERE texts[n + 1] ~ '[[:alpha:]]{3}' AND length(texts[n + 1]) BETWEEN 4 AND 60 ORDER BY n LIMIT 4) u
+    CROSS JOIN LATERAL (
+      SELECT t.term, similarity(t.term, texts[u.n + 1]) AS likeness FROM knowledge_terms t
+      WHERE t.org_id = org AND t.term % texts[u.n + 1] ORDER BY 2 DESC, t.chunks DESC, t.term LIMIT 5) t) a
+  WHERE a.likeness >= 0.75 * a.best;
+  IF numbers IS NULL THEN
+    RETURN;
+  END IF;
+  SELECT array_agg(l.n), array_agg(l.lexeme) INTO known_words, known_lexemes
+  FROM unnest(word, lexemes) AS l (n, lexeme) WHERE l.n = ANY (known_words);
+  RETURN QUERY SELECT s.chunk_id, s.score FROM search_terms(org, prefix, numbers || known_words, terms || known_lexemes,
+    likeness || array_fill(1::real, ARRAY[coalesce(cardinality(known_words), 0)]), ids, wanted, most) s;
+END $$;
+-- +goose StatementEnd
+
+-- Those chunks of an organization whose vectors of a model are nearest to one: the organization, the model, the vector's signs and
+-- itself; documents (none: all) and the metadata that they have; how many are compared, and how many given. Of more those are compared
+-- whose signs differ least. Without pgvector all that are to be compared are given, with their vectors and without scores.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION search_vectors(org text, made_by text, sought bit varying, vec real[], ids text[], wanted jsonb, compared int, most int)
+  RETURNS TABLE (chunk_id bigint, score float8, numbers bytea)
+  LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+  chosen text[];
+  unread text[] := ARRAY(SELECT d.id FROM documents d WHERE d.org_id = org AND d.status = 'processing');
+  nearest bigint[];
+BEGIN
+  IF cardinality(ids) > 0 THEN
+    chosen := ARRAY(SELECT d.id FROM documents d WHERE d.id = ANY (ids) AND d.org_id = org AND d.status = 'ready' AND d.metadata @> wanted);
+  ELSIF wanted <> '{}' THEN
+    chosen := ARRAY(SELECT d.id FROM documents d WHERE d.org_id = org AND d.status = 'ready' AND d.metadata @> wanted);
+  END IF;
+  IF chosen IS NULL THEN
+    nearest := ARRAY(SELECT v.chunk_id FROM document_vectors v WHERE v.org_id = org AND v.model = made_by AND length(v.signs) = length(sought)
+      AND v.document_id <> ALL (unread) ORDER BY bit_count(v.signs # sought), v.chunk_id LIMIT compared);
+  ELSE
+    nearest := ARRAY(SELECT v.chunk_id FROM unnest(chosen) AS c (id) JOIN document_vectors v ON v.document_id = c.id
+      WHERE v.org_id = org AND v.model = made_by AND length(v.signs) = length(sought) ORDER BY bit_count(v.signs # sought), v.chunk_id LIMIT compared);
+  END IF;
+  IF to_regtype('public.vector') IS NULL THEN
+    RETURN QUERY SELECT v.chunk_id, NULL::float8, array_send(v.vector) FROM document_vectors v JOIN documents d ON d.id = v.document_id
+      WHERE v.chunk_id = ANY (nearest) AND v.org_id = org AND d.org_id = org AND d.status = 'ready';
+    RETURN;
+  END IF;
+  RETURN QUERY EXECUTE 'SELECT n.chunk_id, 1 - n.distance, NULL::bytea FROM (
+      SELECT v.chunk_id, v.vector::public.vector OPERATOR(public.<=>) $2::public.vector AS distance
+      FROM document_vectors v JOIN documents d ON d.id = v.document_id
+      WHERE v.chunk_id = ANY ($1) AND v.org_id = $4 AND d.org_id = $4 AND d.status = ''ready'') n ORDER BY n.distance, n.chunk_id LIMIT $3'
+    USING nearest, vec, most, org;
+END $$;
+-- +goose StatementEnd
+
 GRANT CREATE ON SCHEMA public TO parley_system; -- for as long as this migration takes, as in those before
 -- +goose StatementBegin
 DO $$
 DECLARE
   f regprocedure;
 BEGIN
-  FOREACH f IN ARRAY ARRAY['claim_documents(int, interval, int)', 'hopeless_documents(bigint, interval, int)']::regprocedure[] LOOP
+  FOREACH f IN ARRAY ARRAY['claim_documents(int, interval, int)', 'hopeless_documents(bigint, interval, int)',
+    'search_terms(text, text, int[], text[], real[], text[], jsonb, int)', 'search_similar(text, text, int[], text[], text[], text[], jsonb, int)',
+    'search_vectors(text, text, bit varying, real[], text[], jsonb, int, int)']::regprocedure[] LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO parley_app', f);
     EXECUTE format('ALTER FUNCTION %s OWNER TO parley_system', f);
@@ -193,5 +401,5 @@ END $$;
 -- +goose StatementEnd
 REVOKE CREATE ON SCHEMA public FROM parley_system;
 -- +goose Down
-DROP FUNCTION IF EXISTS hopeless_documents, claim_documents;
+DROP FUNCTION IF EXISTS search_vectors, search_similar, search_terms, search_places, hopeless_documents, claim_documents;
 DROP TABLE IF EXISTS indexed_documents, knowledge_terms, document_vectors, document_chunks;

@@ -22,7 +22,8 @@ type Capability struct {
 // mainPackages are what people who write programs for agents ask for first; "python" is the interpreter itself.
 var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
 
-// Capabilities says what this process can do on its machine, of what depends on the machine. It is nothing without the roles tool and ingest.
+// Capabilities says what this process can do on its machine, of what depends on the machine. It is nothing without the roles tool
+// and ingest.
 func (w *Workers) Capabilities() []Capability {
 	var list []Capability
 	if w.has(RoleTool) {

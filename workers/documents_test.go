@@ -3,6 +3,7 @@ package workers_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,7 +85,7 @@ func TestDocumentsAreProcessed(t *testing.T) {
 		t.Errorf("%+v, %+v", d, d.Error)
 	}
 	seventh, err := r.store.DocumentPassages(t.Context(), r.org, paged.ID, 7)
-	if err != nil || len(seventh) == 0 || *seventh[0].Page != 7 || !bytes.Contains([]byte(seventh[0].Text), []byte("lighthouse number 7 ")) {
+	if err != nil || len(seventh) == 0 || *seventh[0].Page != 7 || !strings.Contains(seventh[0].Text, "lighthouse number 7 ") {
 		t.Errorf("%+v, %v", seventh, err)
 	}
 }

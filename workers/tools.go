@@ -61,7 +61,8 @@ func (w *Workers) setUpSandbox() {
 	case errors.Is(s.none, errSandboxOff):
 		w.deps.Log.Info().Msg("neither is codeExecution served nor are documents read: SANDBOX is off")
 	case s.none != nil:
-		w.deps.Log.Error().Err(s.none).Str("sandbox", kind).Msg("neither is codeExecution served nor are documents read: the sandbox does not work here")
+		w.deps.Log.Error().Err(s.none).Str("sandbox", kind).
+			Msg("neither is codeExecution served nor are documents read: the sandbox does not work here")
 	case s.noCode != nil:
 		w.deps.Log.Error().Err(s.noCode).Str("sandbox", kind).Msg("codeExecution is not served: the interpreter does not work in the sandbox")
 	default:

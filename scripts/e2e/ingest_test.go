@@ -79,7 +79,7 @@ func TestChaosIngest(t *testing.T) {
 func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")
-	c := newCluster(t, "OUTBOUND_ALLOW="+shelf.host, "INGEST_CONCURRENCY=8")
+	c := newCluster(t, "OUTBOUND_ALLOW="+shelf.host, "INGEST_CONCURRENCY=8", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000")
 	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=60000&lock_timeout=60000")
 	in := c.ingress(t)
 	points := []string{"chunks", "progress", "ready", "failed", "claim"}
@@ -108,11 +108,13 @@ func strikeIngest(t *testing.T, signal string) {
 		eventually(t, 20*time.Second, "a document at "+point, func() bool { return gate.waiting(t, point) > 0 })
 	}
 	strike(t, victim, signal)
+	struck := time.Now()
 	c.worker(t, "ROLES=ingest")
 	gate.open(t)
 	close(shelf.release)
 	for point, id := range ids {
 		d := owner.processed(t, id, 90*time.Second)
+		t.Logf("%s is %s %s after the strike", point, d.Status, time.Since(struck).Round(time.Second))
 		if point == "failed" {
 			if d.Status != "failed" || d.Error == nil || d.Error.Code != "damaged" || d.Chunks != 0 {
 				t.Errorf("%s: %+v", point, d)

@@ -67,6 +67,21 @@ func TestADispatchRingsOnceAndARedispatchRingsAgain(t *testing.T) {
 	}
 }
 
+func TestDocumentsHaveALaneOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	b := dial(t, testkit.NATS(t))
+	if _, err := b.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Ring(domain.Job{RunID: "doc_1", OrganizationID: "org_a", Lane: domain.LaneIngest, Dedupe: "d", DispatchNo: 1}, job("run_1", 1))
+	if heard := fetch(t, b.Lane(domain.LaneIngest), 1); len(heard) != 1 || heard[0].RunID != "doc_1" {
+		t.Errorf("documents: %+v", heard)
+	}
+	if heard := fetch(t, b.Lane(domain.LaneChat), 1); len(heard) != 1 || heard[0].RunID != "run_1" {
+		t.Errorf("chats: %+v", heard)
+	}
+}
+
 func TestOldestUndeliveredIsWhatNoWorkerHasSeen(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))

@@ -165,3 +165,38 @@ func TestSandboxSettings(t *testing.T) {
 		}
 	}
 }
+
+func TestDocumentSettings(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		set   config.Documents
+		wrong string
+	}{
+		"none":      {config.Documents{}, ""},
+		"whole":     {config.Documents{DocumentsPerOrganization: 1, DocumentBytesPerOrganization: 1, EncryptContents: true}, ""},
+		"documents": {config.Documents{DocumentsPerOrganization: -1}, "DOCUMENTS_PER_ORGANIZATION"},
+		"bytes":     {config.Documents{DocumentBytesPerOrganization: -1}, "DOCUMENT_BYTES_PER_ORGANIZATION"},
+	} {
+		if err := c.set.Check(); (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		set   config.Ingest
+		wrong string
+	}{
+		"none":             {config.Ingest{}, ""},
+		"whole":            {config.Ingest{EmbeddingsModel: "openai/text-embedding-3-small", IngestConcurrency: 64, DocumentPages: 100_000}, ""},
+		"concurrency":      {config.Ingest{IngestConcurrency: -1}, "INGEST_CONCURRENCY"},
+		"much concurrency": {config.Ingest{IngestConcurrency: 65}, "INGEST_CONCURRENCY"},
+		"pages":            {config.Ingest{DocumentPages: -1}, "DOCUMENT_PAGES"},
+		"many pages":       {config.Ingest{DocumentPages: 100_001}, "DOCUMENT_PAGES"},
+		"no provider":      {config.Ingest{EmbeddingsModel: "text-embedding-3-small"}, "EMBEDDINGS_MODEL"},
+		"other provider":   {config.Ingest{EmbeddingsModel: "anthropic/x"}, "EMBEDDINGS_MODEL"},
+		"no model":         {config.Ingest{EmbeddingsModel: "openai/"}, "EMBEDDINGS_MODEL"},
+	} {
+		if err := (config.Workers{Ingest: c.set}).Check(); (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

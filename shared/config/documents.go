@@ -30,9 +30,6 @@ type Ingest struct {
 	DocumentPages     int    `name:"document-pages" env:"DOCUMENT_PAGES" default:"2000" help:"Pages that a document may have."`
 }
 
-// DefaultDocumentPages is how many pages a document may have unless it is set.
-const DefaultDocumentPages = 2000
-
 const (
 	maxDocumentPages     = 100_000
 	maxIngestConcurrency = 64 // each holds a document and its text

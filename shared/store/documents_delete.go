@@ -18,6 +18,10 @@ const (
 	// deleteTries bounds how often a document is looked for readers anew: it gives nothing to new ones, so that those which
 	// were just about to note that they were are all that come between.
 	deleteTries = 32
+	// withdrawTries bounds how often the wait for a document's row is begun anew: a worker holds it while it writes the end of a
+	// large one, which may take longer than a lock is waited for.
+	withdrawTries    = 4
+	lockNotAvailable = "55P03"
 )
 
 // DeleteDocument removes a document and everything of it, so that nothing of it is found, cited or stored afterwards: its
@@ -28,7 +32,11 @@ const (
 // It takes several transactions. The document itself goes with the last one: if the service dies in between, it is
 // still there, without anything to be found by, to be deleted again.
 func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]Ended, error) {
-	if err := s.withdraw(ctx, org, id); err != nil {
+	err := s.withdraw(ctx, org, id)
+	for n := 1; n < withdrawTries && hasCode(err, lockNotAvailable); n++ {
+		err = s.withdraw(ctx, org, id)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("deleting document: %w", err)
 	}
 	var ended []Ended

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/id"
 	"parley/shared/store"
 )
 
@@ -349,6 +351,19 @@ func TestDeletingAmidEverything(t *testing.T) {
 			}
 		})
 	}
+	all.Go(func() {
+		for !isClosed(over) {
+			_, doc := either()
+			content := r.upload([]byte("content of " + canary + "resent"))
+			sent := store.NewDocument{ID: id.New(id.Document), Name: canary, Content: &content}
+			_, err := r.s.AddDocuments(t.Context(), r.org, []store.NewDocument{sent}, store.DocumentLimits{Documents: 1000})
+			_, retryErr := r.s.RetryDocument(t.Context(), r.org, doc)
+			_, pruneErr := r.s.PruneBlobs(t.Context(), 9)
+			if retryErr != nil && !isNotFound(retryErr) || err != nil || pruneErr != nil {
+				t.Errorf("sending and sweeping: %v, %v, %v", err, retryErr, pruneErr)
+			}
+		}
+	})
 	all.Wait()
 	t.Logf("%d deleted, %d given, %d deadlocks", len(deleted), gave.Load(),
 		r.number(`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`))
@@ -371,4 +386,62 @@ func TestDeletingAmidEverything(t *testing.T) {
 		t.Errorf("left: %s", got)
 	}
 	r.wantIndexed("in the end", "0 chunks 0 vectors 0 terms")
+}
+
+// What is done with one document does not grow with those of others, nor with runs that were given other documents.
+func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
+	t.Parallel()
+	r := newStoredRoom(t)
+	r.raw(`INSERT INTO documents (id, org_id, name, mime_type, hash, bytes, created_by, status)
+		SELECT 'doc_' || to_char(n, 'FM00000'), $1, 'name ' || n, '', sha256(n::text::bytea), 1, '', 'ready' FROM generate_series(1, 20000) n`, r.org)
+	r.raw(`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
+		input, retention, created_at, status, result, answer) SELECT 'run_' || n, $1, $2, 1, 1000000 + n / 5, n % 5, 's', 'usr_1', 'user', 'chat',
+		'{}', 0, now(), 'completed', '{}', 'a' FROM generate_series(1, 20000) n`, r.org, r.agent)
+	r.raw(`INSERT INTO run_documents (run_id, org_id, document_id)
+		SELECT 'run_' || n, $1, 'doc_' || to_char(n / 2 + 1, 'FM00000') FROM generate_series(1, 20000) n`, r.org)
+	held, next := r.begun(), 100
+	for _, stats := range []string{"none", "up to date"} {
+		for name, x := range map[string]struct {
+			most int
+			f    func(s *store.Store) error
+		}{
+			"DocumentByID": {15, func(s *store.Store) error { _, err := s.DocumentByID(t.Context(), r.org, "doc_00500"); return err }},
+			"GiveDocuments": {60, func(s *store.Store) error {
+				_, _, err := s.GiveDocuments(t.Context(), held, []string{"doc_00001", "doc_00002"})
+				return err
+			}},
+			"AddDocuments": {300, func(s *store.Store) error {
+				up, err := s.Upload(t.Context(), r.org, strings.NewReader(fmt.Sprint("new ", stats)), 100)
+				if err != nil {
+					return err
+				}
+				docs := []store.NewDocument{{ID: id.New(id.Document), Content: &up}, {ID: id.New(id.Document), URL: "https://example.com/" + stats}}
+				_, err = s.AddDocuments(t.Context(), r.org, docs, store.DocumentLimits{})
+				return err
+			}},
+			"DeleteDocument": {900, func(s *store.Store) error {
+				next++
+				_, err := s.DeleteDocument(t.Context(), r.org, fmt.Sprintf("doc_%05d", next))
+				return err
+			}},
+		} {
+			r.raw(`SELECT pg_stat_force_next_flush()`)
+			n := r.touched(func(s *store.Store) { r.must(nil, x.f(s)) })
+			if n > x.most || n == 0 {
+				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d", name, stats, n, x.most)
+			} else {
+				t.Logf("%s, statistics %s: %d pages", name, stats, n)
+			}
+		}
+		r.raw(`ANALYZE`)
+	}
+	r.raw(`VACUUM documents`)
+	for _, query := range []string{
+		`SELECT count(*), sum(bytes) FROM documents WHERE org_id = 'org_x'`,
+		`SELECT DISTINCT ON (hash) bytes FROM documents WHERE org_id = 'org_x' AND hash IS NOT NULL ORDER BY hash`,
+	} {
+		if plan := strings.Join(texts(t, r.bench.raw, `EXPLAIN `+query), "\n"); !strings.Contains(plan, "Index Only Scan") {
+			t.Error(plan)
+		}
+	}
 }

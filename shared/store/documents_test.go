@@ -212,7 +212,6 @@ func TestTheSameSentAtOnceIsOneDocument(t *testing.T) {
 func TestDocumentsHaveLimits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	ctx := t.Context()
 	seed := byte(0)
 	add := func(limits store.DocumentLimits, sizes ...int) error {
 		var docs []store.NewDocument
@@ -221,7 +220,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 			content := b.upload(noise(size, seed))
 			docs = append(docs, store.NewDocument{ID: id.New(id.Document), Name: "x", Content: &content})
 		}
-		_, err := b.s.AddDocuments(ctx, b.org, docs, limits)
+		_, err := b.s.AddDocuments(t.Context(), b.org, docs, limits)
 		return err
 	}
 	three, much := store.DocumentLimits{Documents: 3}, store.DocumentLimits{Bytes: 1000}
@@ -239,18 +238,25 @@ func TestDocumentsHaveLimits(t *testing.T) {
 	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and what there was no room for is gone
 	same, seedOf := b.upload(noise(800, 3)), store.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
-	if out, err := b.s.AddDocuments(ctx, b.org, []store.NewDocument{seedOf}, store.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
+	if out, err := b.s.AddDocuments(t.Context(), b.org, []store.NewDocument{seedOf}, store.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
 		t.Errorf("what is there needs no room: %+v, %v", out, err)
 	}
 	one := b.document([]byte("x")).ID
 	large := b.upload(noise(500, 99))
-	if _, err := b.s.ReplaceDocument(ctx, b.org, one, store.NewDocument{Content: &large}, much); !errors.Is(err, store.ErrDocumentsFull) {
+	if _, err := b.s.ReplaceDocument(t.Context(), b.org, one, store.NewDocument{Content: &large}, much); !errors.Is(err, store.ErrDocumentsFull) {
 		t.Errorf("replaced by too much: %v", err)
 	}
 	b.wantStored("nothing more", "4 contents 4 chunks 0 files")
 	small := b.upload(nil)
-	if _, err := b.s.ReplaceDocument(ctx, b.org, one, store.NewDocument{Content: &small}, much); err != nil {
+	if _, err := b.s.ReplaceDocument(t.Context(), b.org, one, store.NewDocument{Content: &small}, much); err != nil {
 		t.Errorf("replaced by less: %v", err)
+	}
+	for what, wrong := range map[string]store.NewDocument{"neither": {}, "both": {Content: &small, URL: "https://example.com/"}} {
+		_, err := b.s.AddDocuments(t.Context(), b.org, []store.NewDocument{wrong}, much)
+		_, other := b.s.ReplaceDocument(t.Context(), b.org, one, wrong, much)
+		if err == nil || other == nil {
+			t.Errorf("%s: %v, %v", what, err, other)
+		}
 	}
 	b.exec(`DELETE FROM documents`)
 	b.must(add(store.DocumentLimits{Documents: 1, Bytes: 1}, 1))

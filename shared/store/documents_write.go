@@ -63,6 +63,11 @@ func (row *documentRow) queued(now bool) (QueuedDocument, error) {
 // document, whose name stays; it is queued when it had failed, and one of a URL is fetched anew. ErrDocumentsFull: there is no
 // room for them, and their contents do not stay. Contents are [Upload]s of this hour.
 func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
+	for i := range docs {
+		if err := docs[i].check(); err != nil {
+			return nil, fmt.Errorf("adding documents: %w", err)
+		}
+	}
 	var out []QueuedDocument
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		out, err = addDocuments(ctx, tx, org, docs, limits)
@@ -96,6 +101,13 @@ func contentsToKeep(docs []NewDocument) []blob {
 		}
 	}
 	return distinct(out)
+}
+
+func (d *NewDocument) check() error {
+	if (d.URL == "") == (d.Content == nil) {
+		return errors.New("a document has either a content or a URL")
+	}
+	return nil
 }
 
 // source is what makes two documents of an organization the same one.
@@ -303,6 +315,9 @@ func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (documentRow
 // is found any more. An empty name and nil metadata leave those that it has. [ErrDuplicateDocument]: another document has that
 // content or URL.
 func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
+	if err := with.check(); err != nil {
+		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)
+	}
 	var out QueuedDocument
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		out, err = replaceDocument(ctx, tx, org, id, &with, limits)

@@ -170,8 +170,9 @@ func enterFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string, blob
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`
 	}
-	err = tx.GetContext(ctx, &now, `SELECT (SELECT coalesce(sum(b.bytes), 0)::bigint FROM blobs b WHERE b.org_id = $1
-		  AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.org_id = b.org_id AND d.hash = b.hash))
+	err = tx.GetContext(ctx, &now, `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
+		- (SELECT coalesce(sum(d.bytes), 0)::bigint FROM (SELECT DISTINCT ON (hash) bytes FROM documents
+		  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
 		+ $4 * (SELECT count(*) FROM files WHERE org_id = $1) AS cost,
 		(SELECT count(*) FROM files WHERE run_id = $2 AND call_id = $3 AND org_id = $1) AS own`, held.OrganizationID, held.RunID, callID, fileCost)
 	if err != nil {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 )
 
-// SearchScope is what is searched: ready documents of one organization, all that fit.
+// SearchScope is what is searched: ready documents of one organization.
 type SearchScope struct {
 	OrganizationID string
 	DocumentIDs    []string          // none: all
@@ -29,46 +27,66 @@ type Hit struct {
 	Score   float64 `db:"score"`
 }
 
-// args gives a scope as the schema's search functions take it.
-func (scope SearchScope) args() ([]any, error) {
-	metadata := []byte("{}")
-	if len(scope.Metadata) > 0 {
-		var err error
-		if metadata, err = json.Marshal(scope.Metadata); err != nil {
-			return nil, fmt.Errorf("writing metadata: %w", err)
+// documents gives what a scope restricts a search to as the schema's functions take it. Ids that are none are of no document.
+func (scope SearchScope) documents() (ids any, metadata string, err error) {
+	list := make([]string, len(scope.DocumentIDs))
+	for i, id := range scope.DocumentIDs {
+		if storable(id) {
+			list[i] = id
 		}
 	}
-	documents := slices.DeleteFunc(slices.Clone(scope.DocumentIDs), func(id string) bool { return !storable(id) })
-	if documents == nil || len(scope.DocumentIDs) == 0 {
-		documents = []string{}
+	if len(scope.Metadata) == 0 {
+		return pq.Array(list), "{}", nil
 	}
-	return []any{scope.OrganizationID, documents, string(metadata)}, nil
+	written, err := json.Marshal(scope.Metadata)
+	if err != nil {
+		return nil, "", fmt.Errorf("writing metadata: %w", err)
+	}
+	return pq.Array(list), string(written), nil
+}
+
+// searchable reports whether a scope can have anything: what cannot be stored is nobody's.
+func (scope SearchScope) searchable() bool {
+	ok := scope.OrganizationID != "" && storable(scope.OrganizationID)
+	for key, value := range scope.Metadata {
+		ok = ok && storable(key) && storable(value)
+	}
+	return ok
 }
 
 // queryLexemes gives the lexemes of words and, beside each, the number of its word.
-func queryLexemes(words []QueryWord) (of []int64, lexemes []string) {
+func queryLexemes(words []QueryWord) (numbers []int64, lexemes []string) {
+	numbers, lexemes = []int64{}, []string{}
 	for i, w := range words {
 		for _, l := range w.Lexemes {
 			if usable(l) {
-				of, lexemes = append(of, int64(i)), append(lexemes, l)
+				numbers, lexemes = append(numbers, int64(i)), append(lexemes, l)
 			}
 		}
 	}
-	return of, lexemes
+	return numbers, lexemes
 }
 
-// search asks one of the schema's search functions, which name the organization themselves.
-func (s *Store) search(ctx context.Context, query string, args ...any) ([]Hit, error) {
-	var hits []Hit
-	err := s.db.SelectContext(ctx, &hits, query, args...)
-	return hits, err
-}
-
-// SearchText gives up to limit chunks that have some of the words, those first that have the most of them, the rarer ones before all. How
-// rare a word is, is a matter of the organization's ready documents, whatever the scope.
+// SearchText gives up to limit chunks that have some of the words, the best ones first: those that have the most of them, where
+// rare words count for more. How rare a word is, all ready documents of the organization say, whatever the scope.
 func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []QueryWord, limit int) ([]Hit, error) {
-	_ = sqlx.Tx{}
-	of, lexemes := queryLexemes(words)
-	_, _ = pq.Array(of), lexemes
-	return nil, nil
+	numbers, lexemes := queryLexemes(words)
+	if len(lexemes) == 0 || limit <= 0 || !scope.searchable() {
+		return nil, nil
+	}
+	ids, metadata, err := scope.documents()
+	if err != nil {
+		return nil, err
+	}
+	weights := make([]float64, len(lexemes))
+	for i := range weights {
+		weights[i] = 1
+	}
+	var hits []Hit
+	err = s.db.SelectContext(ctx, &hits, `SELECT chunk_id, score FROM search_terms($1, $2, $3, $4, $5, $6, $7, $8)`,
+		scope.OrganizationID, lexemePrefix(scope.OrganizationID), pq.Array(numbers), pq.Array(lexemes), pq.Array(weights), ids, metadata, limit)
+	if err != nil {
+		return nil, fmt.Errorf("searching words: %w", err)
+	}
+	return hits, nil
 }

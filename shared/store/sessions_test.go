@@ -278,7 +278,7 @@ func (r *room) touched(f func(s *store.Store)) int {
 	r.Helper()
 	count := func() int {
 		return r.number(`SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::int FROM pg_statio_user_tables
-			WHERE relname IN ('sessions', 'runs', 'open_runs', 'blobs', 'blob_chunks', 'files')`)
+			WHERE relname IN ('sessions', 'runs', 'open_runs', 'blobs', 'blob_chunks', 'files', 'documents', 'run_documents')`)
 	}
 	before := count()
 	s, err := store.Open(r.dsn, 1)

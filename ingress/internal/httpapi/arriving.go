@@ -119,8 +119,7 @@ func (r *arriving) goOn() error {
 
 // why tells what ended a body.
 func (r *arriving) why(err error) error {
-	var tooMuch *http.MaxBytesError
-	if errors.As(err, &tooMuch) {
+	if tooMuch, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(tooMuch.Limit)
 	}
 	if lost := r.from.extend(r.came); lost != nil {

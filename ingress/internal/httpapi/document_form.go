@@ -71,7 +71,7 @@ func newDocumentForm(
 	boundary := parameters["boundary"]
 	printable := strings.IndexFunc(boundary, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if err != nil || boundary == "" || len(boundary) > boundaryMost || !printable || strings.HasSuffix(boundary, " ") {
-		return nil, apierr.Invalid(bodyPath, codeInvalidValue, "the Content-Type must name the form's boundary, of 1 to %d characters", boundaryMost)
+		return nil, apierr.Invalid(bodyPath, codeInvalidValue, "the Content-Type must name the boundary, of 1 to %d characters", boundaryMost)
 	}
 	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), most: most, keep: keep, unread: formRestMost}, nil
 }
@@ -84,7 +84,7 @@ func (f *documentForm) read() error {
 			break
 		}
 		if err != nil {
-			return f.broken(err)
+			return f.broken()
 		}
 		if n == formPartsMost {
 			f.found.add(bodyPath, codeTooLong, "the form may have %d parts at most", formPartsMost)
@@ -109,7 +109,7 @@ func (f *documentForm) next() (*multipart.Part, error) {
 }
 
 // broken is the error of a form that cannot be read on.
-func (f *documentForm) broken(err error) error {
+func (f *documentForm) broken() error {
 	if f.in.err != nil && !errors.Is(f.in.err, errFormHeader) {
 		return f.in.err
 	}
@@ -155,7 +155,7 @@ func (f *documentForm) skip(part io.Reader) error {
 	n, err := io.CopyN(io.Discard, part, f.unread+1)
 	f.unread -= n
 	if err != nil && !errors.Is(err, io.EOF) {
-		return f.broken(err)
+		return f.broken()
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	var first [1]byte
 	if n, err := io.ReadFull(part, first[:]); n == 0 {
 		if !errors.Is(err, io.EOF) {
-			return f.broken(err)
+			return f.broken()
 		}
 		f.found.add(at, codeTooShort, "must not be empty")
 		return nil
@@ -196,7 +196,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	case errors.Is(err, store.ErrTooLarge):
 		return documentTooLarge(at)
 	case f.in.err != nil || errors.Is(err, io.ErrUnexpectedEOF):
-		return f.broken(err)
+		return f.broken()
 	default:
 		return err
 	}
@@ -226,7 +226,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 	f.told = true
 	text, err := io.ReadAll(io.LimitReader(part, formMetadataMost+1))
 	if err != nil {
-		return f.broken(err)
+		return f.broken()
 	}
 	if len(text) > formMetadataMost {
 		f.found.add(partMetadata, codeTooLong, "may have %d bytes at most", formMetadataMost)

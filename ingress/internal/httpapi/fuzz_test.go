@@ -31,6 +31,7 @@ type fuzzed struct {
 	run     string
 	asked   string // a run that waits for leave to make a call
 	source  string // a text that a run has read
+	doc     string // a document that was read
 	serving http.Handler
 }
 
@@ -44,12 +45,12 @@ func newFuzzed(f *testing.F) *fuzzed {
 	asked := a.newChat(h, agentID, "asked", h.key)
 	a.park(asked, "home", domain.ActionApproval)
 	source := a.keep(a.newChat(h, agentID, "read", h.key), "home", "a text")
-	return &fuzzed{arena: a, house: h, agent: agentID, run: runID, asked: asked, source: source, serving: a.handler}
+	return &fuzzed{arena: a, house: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), serving: a.handler}
 }
 
 // filler puts what there is in the place of names.
 func (z *fuzzed) filler() *strings.Replacer {
-	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$tpl", "tpl_support",
+	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$tpl", "tpl_support",
 		"$org", z.house.org, "$usr", z.house.member.id, "$word", "w")
 }
 
@@ -146,7 +147,7 @@ func FuzzQuery(f *testing.F) {
 		"id=$run&wait=0", "id=$run&wait=-1", "id=$run&stream=1", "id=$run&id=$run", "status=running", "%zz", "a=%00", "a=%ff", ";", "&&&=", "q=%25_", "q=" + strings.Repeat("a", 200), "action=cancel&action=chat",
 		"action=approve&toolCallId=call_1&id=$asked", "action=deny&toolCallId=call_1&id=$asked", "action=approve&toolCallId=&id=$asked", "action=happened&toolCallId=%F0%9F%98%80&id=$asked",
 		"action=abandon&toolCallId=call_1&toolCallId=call_2&id=$run", "action=resend&id=$run", "id=$src", "id=src_", "id=src_" + strings.Repeat("F", 64), "action=import-openapi&id=$ag",
-		"sessionId=%F0%9F%98%80", "agentId=$ag&sessionId=s", "id=s&agentId=$ag", "principal=x",
+		"sessionId=%F0%9F%98%80", "agentId=$ag&sessionId=s", "id=s&agentId=$ag", "principal=x", "id=$doc&page=1", "id=$doc&chunk=0&content=1", "query=a&metadata=a:b&documentId=$doc", "id=$doc&content=1",
 	} {
 		for n := range accessTable {
 			if !fuzzing() || n%len(accessTable) == 7*i%len(accessTable) { // seeds are tried first, and take the time of others

@@ -190,8 +190,7 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 		buf.Grow(int(length) + bytes.MinRead)
 	}
 	if _, err = buf.ReadFrom(from); err != nil {
-		var coded *apierr.Error
-		if errors.As(err, &coded) {
+		if _, coded := errors.AsType[*apierr.Error](err); coded {
 			return body, err
 		}
 		return body, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")

@@ -115,7 +115,7 @@ func TestNamesOfFiles(t *testing.T) {
 		`filename="a%00b"`:                               "a%00b",
 	} {
 		form := formIn("--b\r\nContent-Disposition: form-data; name=\"file\"; "+disposition+"\r\n\r\nx\r\n--b--", "b", formFilesMost)
-		got := ""
+		var got string
 		if err := form.read(); err != nil {
 			got = "! " + wrongIn(t, err)
 		} else {
@@ -129,23 +129,27 @@ func TestNamesOfFiles(t *testing.T) {
 
 // formIn is a form whose contents are kept nowhere.
 func formIn(body, boundary string, most int) *documentForm {
+	form, err := formOfType(body, contentForm+"; boundary="+boundary, most)
+	if err != nil {
+		panic(err) // the tests name good boundaries
+	}
+	return form
+}
+
+func formOfType(body, contentType string, most int) (*documentForm, error) {
 	from := &transfers{traffic: incoming}
 	place, err := from.enter(domain.Caller{Credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
 	if err != nil {
 		panic(err) // the first one always gets one
 	}
 	in := &arriving{body: strings.NewReader(body), from: place, allowed: anyBytes}
-	form, err := newDocumentForm(in, contentForm+"; boundary="+boundary, most, func(content io.Reader) (store.Upload, error) {
+	return newDocumentForm(in, contentType, most, func(content io.Reader) (store.Upload, error) {
 		n, err := io.Copy(io.Discard, content)
 		if n > documentMost {
 			err = store.ErrTooLarge
 		}
 		return store.Upload{Bytes: n}, err
 	})
-	if err != nil {
-		panic(err) // the tests name good boundaries
-	}
-	return form
 }
 
 func wrongIn(t *testing.T, err error) string {

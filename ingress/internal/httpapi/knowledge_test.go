@@ -396,3 +396,29 @@ func TestOriginalsOfDocuments(t *testing.T) {
 		t.Errorf("%d places are kept", open)
 	}
 }
+
+func TestMetadataOfKnowledge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	for tool, problems := range map[string]string{
+		`{"enabled":true,"metadata":[]}`:                                       "tools.knowledge.metadata:invalid_type",
+		`{"enabled":true,"metadata":{"a":1}}`:                                  "tools.knowledge.metadata.a:invalid_type",
+		`{"enabled":true,"metadata":{"a b":"c"}}`:                              "tools.knowledge.metadata:invalid_value",
+		`{"enabled":true,"metadata":{"a":"b","a":"c"}}`:                        "tools.knowledge.metadata.a:duplicate",
+		`{"enabled":true,"metadata":{"a":"` + strings.Repeat("x", 257) + `"}}`: "tools.knowledge.metadata.a:too_long",
+	} {
+		w.do("POST", "/api/agents", `{"name":"x","systemPrompt":"p","tools":{"knowledge":`+tool+`}}`, ada.auth).want(t, tool, 400, "invalid_request "+problems)
+	}
+	agentID := w.agent(ada, `{"name":"x","systemPrompt":"p","tools":{"knowledge":{"enabled":true,"metadata":{"team":"release"}}}}`)
+	for _, c := range [][2]string{
+		{`{}`, "map[team:release]"},
+		{`{"tools":{"knowledge":{"documentIds":[]}}}`, "map[team:release]"},
+		{`{"tools":{"knowledge":{"metadata":{"a":"b","c":""}}}}`, "map[a:b c:]"},
+		{`{"tools":{"knowledge":{"metadata":{}}}}`, "<nil>"},
+	} {
+		if got := fmt.Sprint(w.do("PUT", "/api/agents?id="+agentID, c[0], ada.auth).want(t, c[0], 200, "").json(t, "tools.knowledge.metadata")); got != c[1] {
+			t.Errorf("%s: %s, want %s", c[0], got, c[1])
+		}
+	}
+}

@@ -160,15 +160,20 @@ func (a *api) putDocument(c *gin.Context) {
 		return
 	}
 	body, leave, err := bindDocument[documentChangeBody](a, c)
-	if err == nil && body.ID.Set && body.ID.Value != documentID {
-		leave()
-		err = apierr.Invalid("id", codeInvalidValue, "must be the id that the query names")
-	}
 	if err != nil {
 		fail(c, err)
 		return
 	}
 	defer leave()
+	if body.ID.Set && body.ID.Value != documentID {
+		fail(c, apierr.Invalid("id", codeInvalidValue, "must be the id that the query names"))
+		return
+	}
+	a.putBody(c, known, &body)
+}
+
+// putBody changes a document as a JSON body says.
+func (a *api) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
 		address = optional[string]{} // sent back as it was read
@@ -177,25 +182,22 @@ func (a *api) putDocument(c *gin.Context) {
 		a.editDocument(c, known, &body.documentFields)
 		return
 	}
-	with := body.newDocument(address.Value)
-	if with.Content, err = a.keepContent(c, &body.documentFields); err != nil {
-		fail(c, err)
-		return
+	if !body.Name.Set && !address.Set { // the name stays, and says what the content is
+		body.Name = optional[string]{Set: true, Value: known.Name}
 	}
-	if !body.Name.Set && !address.Set {
+	with := body.newDocument(address.Value)
+	if !body.Name.Set {
 		with.Name = known.Name
-		with.MIMEType = typeAgain(&body.documentFields, known)
 	}
 	if !body.Metadata.Set {
 		with.Metadata = known.Metadata
 	}
+	var err error
+	if with.Content, err = a.keepContent(c, &body.documentFields); err != nil {
+		fail(c, err)
+		return
+	}
 	a.replaceDocument(c, known.ID, with)
-}
-
-// typeAgain is the type of a new content whose name stays: what is said, what the name says, or what it is sent as.
-func typeAgain(f *documentFields, known domain.Document) string {
-	f.Name = optional[string]{Set: true, Value: known.Name}
-	return f.newDocument("").MIMEType
 }
 
 // putForm replaces a document by the one file of a form.

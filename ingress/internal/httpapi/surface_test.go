@@ -250,6 +250,7 @@ func renderRaw(members map[string]json.RawMessage) string {
 // A body that is no JSON by its own account, too large, or not there.
 func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 	t.Parallel()
+	sized := map[string]bool{}
 	for _, r := range bodyRows(t) {
 		target, body := r.good()
 		for _, media := range []string{
@@ -274,6 +275,11 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 		if !strings.Contains(r.query, "action=rotate") { // whose body may be left out
 			r.sent(target, "").want(t, r.name()+" without a body", 400, "invalid_request body:required")
 		}
+		route := r.method + " " + r.path + " " + strings.Split(r.query, "&")[0]
+		if sized[route] {
+			continue // bodies of one route may be equally large
+		}
+		sized[route] = true
 		pad := func(n int) string { return body + strings.Repeat(" ", n-len(body)) }
 		r.sent(target, pad(r.most()+1)).want(t, r.name()+" too large", 413, "payload_too_large")
 		if got := r.sent(target, pad(r.most())); got.status != r.status {
@@ -304,6 +310,7 @@ func TestNoMassAssignment(t *testing.T) {
 		return slices.Contains(map[string][]string{
 			"PUT /api/agents":        {"id", "version", "createdAt", "updatedAt"},
 			"PUT /api/organizations": {"id", "role", "createdAt"},
+			"PUT /api/knowledge":     {"id", "status", "createdAt", "updatedAt"},
 		}[r.method+" "+r.path], field)
 	}
 	for _, r := range bodyRows(t) {

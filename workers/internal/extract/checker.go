@@ -149,10 +149,10 @@ func (c *checker) takeDone(n int) error {
 }
 
 func (c *checker) takeBlock(b *document.Block) error {
-	switch c.blocks++; {
-	case c.blocks > c.limits.Blocks:
+	if c.blocks++; c.blocks > c.limits.Blocks {
 		return tooLarge()
-	case b.Page < c.page, b.Page > c.last(), b.Page == 0 && c.page+c.done > 0, b.Page > 0 && b.Page <= c.done, c.blocks > 1 && c.page == 0 && b.Page > 0:
+	}
+	if !c.follows(b.Page) {
 		return bad(errOrder)
 	}
 	c.page = b.Page
@@ -160,6 +160,14 @@ func (c *checker) takeBlock(b *document.Block) error {
 		return tooLarge()
 	}
 	return checkBlock(b)
+}
+
+// follows reports whether a block may be on this page. All are on pages, in their order, or none is.
+func (c *checker) follows(page int) bool {
+	if page == 0 || c.page == 0 && c.blocks > 1 {
+		return page == 0 && c.page == 0 && c.done == 0
+	}
+	return page >= c.page && page > c.done && page <= c.last()
 }
 
 func tooLarge() error {
@@ -205,8 +213,8 @@ func overrides(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 &
 func short(s string, most int) bool { return len(s) <= most && clean(s, false) }
 
 func (c *checker) checkEnd(i document.Info) error {
-	good := i.MIMEType != "" && short(i.MIMEType, maxWord) && short(i.Language, maxWord) && short(i.Title, maxTitle) && len(i.Notes) <= maxNotes &&
-		c.blocks > 0
+	good := c.blocks > 0 && i.MIMEType != "" && len(i.Notes) <= maxNotes &&
+		short(i.MIMEType, maxWord) && short(i.Language, maxWord) && short(i.Title, maxTitle)
 	for _, note := range i.Notes {
 		good = good && note != "" && short(note, maxMessage)
 	}

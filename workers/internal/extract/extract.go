@@ -62,8 +62,7 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	if err == nil {
 		return info, nil
 	}
-	var own *readerError
-	if errors.As(err, &own) {
+	if own, is := errors.AsType[*readerError](err); is {
 		return document.Info{}, e.explain(ctx, r, own)
 	}
 	return document.Info{}, err

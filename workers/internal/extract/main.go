@@ -22,9 +22,9 @@ func Main() {
 	}
 	if err := beReader(); err != nil {
 		fmt.Fprintln(os.Stderr, "reader:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:revive // this is a main
 	}
-	os.Exit(0)
+	os.Exit(0) //nolint:revive // this is a main
 }
 
 // beReader reads the document, and tells it on standard output.
@@ -54,8 +54,8 @@ func beReader() error {
 	if err == nil {
 		return t.last(document.Event{End: &info})
 	}
-	var failure *document.Failure
-	if !errors.As(err, &failure) {
+	failure, is := errors.AsType[*document.Failure](err)
+	if !is {
 		return errors.Join(err, out.Flush())
 	}
 	return t.last(document.Event{Failure: failure})

@@ -119,8 +119,7 @@ func TestACancelledReadingEnds(t *testing.T) {
 	if !errors.Is(err, why) {
 		t.Errorf("got %v", err)
 	}
-	var failure *document.Failure
-	if errors.As(err, &failure) {
+	if failure, is := errors.AsType[*document.Failure](err); is {
 		t.Errorf("a cancelled reading failed: %v", failure)
 	}
 	if _, err := read(ctx, e, []byte("text"), Limits{}); !errors.Is(err, why) {
@@ -137,7 +136,7 @@ func TestAProgramThatWasReplacedIsRunAllTheSame(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
-	if err := os.WriteFile(e.program.where, []byte("another"), 0o755); err != nil { //nolint:gosec // G306: as programs are
+	if err := os.WriteFile(e.program.where, []byte("another"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := read(t.Context(), e, []byte("A text that is read."), Limits{}); err != nil || len(d.blocks) != 1 {

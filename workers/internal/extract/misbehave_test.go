@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -82,11 +83,13 @@ var spells = map[string]func(){
 		var all [][]byte
 		for {
 			all = append(all, bytes.Repeat([]byte("m"), 16<<20))
+			runtime.KeepAlive(all)
 		}
 	},
 	"takes time": func() {
 		fmt.Print(hello)
-		for i := 0; ; i++ {
+		for n := 0; n >= 0; n ^= 1 {
+			runtime.KeepAlive(n)
 		}
 	},
 	"takes room": func() {
@@ -99,7 +102,7 @@ var spells = map[string]func(){
 	"leaves others": func() {
 		fmt.Print(hello)
 		for range 5 {
-			_ = exec.Command("/usr/bin/setsid", "/usr/bin/sleep", "10000").Start() //nolint:noctx // nobody is to end it
+			_ = exec.Command("/usr/bin/setsid", "/usr/bin/sleep", "10000").Start()
 		}
 		says2(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b"}}`)
 		select {}
@@ -130,7 +133,7 @@ func misbehave() {
 	if !is {
 		return
 	}
-	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) // select without it would be a deadlock to Go
+	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // select without it would be a deadlock to Go
 	spells[what]()
-	os.Exit(0)
+	os.Exit(0) //nolint:revive // it stands for a main
 }

@@ -14,27 +14,27 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// outcomes are what hostile PDFs end with; "" is that their words are read.
-var outcomes = map[string]document.Code{
-	"a page tree that is its own child": document.NoText,
-	"two trees, each the other's child": document.Damaged,
-	"an object that is itself":          document.Damaged,
-	"a form that draws itself":          "",
-	"contents that are in themselves":   document.NoText,
-	"a length that is its own stream":   document.NoText,
-	"previous tables without end":       "",
-	"arrays in arrays":                  document.NoText,
-	"dictionaries in dictionaries":      document.NoText,
-	"a tree of a thousand storeys":      "",
-	"forms of forms":                    document.LimitReached,
-	"a stream of gigabytes":             document.LimitReached,
-	"a stream in a stream of gigabytes": document.LimitReached,
-	"an image of terabytes":             document.NoOCR,
-	"a page of kilometres":              document.NoOCR,
-	"only its head":                     document.Damaged,
-	"its beginning":                     document.Damaged,
-	"noise":                             document.Damaged,
-	"a million null pages":              document.Damaged,
+// outcomes are what hostile PDFs end with; none is that their words are read.
+var outcomes = map[string][]document.Code{
+	"a page tree that is its own child": {document.NoText},
+	"two trees, each the other's child": {document.Damaged},
+	"an object that is itself":          {document.Damaged},
+	"a form that draws itself":          {},
+	"contents that are in themselves":   {document.NoText},
+	"a length that is its own stream":   {document.NoText},
+	"previous tables without end":       {},
+	"arrays in arrays":                  {document.NoText},
+	"dictionaries in dictionaries":      {document.NoText},
+	"a tree of a thousand storeys":      {},
+	"forms of forms":                    {document.LimitReached},
+	"a stream that swells":              {document.LimitReached},
+	"a stream in a stream that swells":  {document.LimitReached},
+	"an image of terabytes":             {document.NoOCR, document.LimitReached}, // whichever comes first
+	"a page of kilometres":              {document.NoOCR},
+	"only its head":                     {document.Damaged},
+	"its beginning":                     {document.Damaged},
+	"noise":                             {document.Damaged},
+	"a million null pages":              {document.Damaged},
 }
 
 func TestHostilePDFsEndWithAReason(t *testing.T) {
@@ -49,14 +49,14 @@ func TestHostilePDFsEndWithAReason(t *testing.T) {
 			t.Parallel()
 			l := Limits{CPU: 2 * time.Second, Wall: time.Minute, Memory: 256 << 20, Files: 64 << 20}
 			want, known := outcomes[name]
-			if want == "" && known {
+			if len(want) == 0 && known {
 				d, err := read(t.Context(), e, content, l)
 				if err != nil || len(d.blocks) == 0 || !strings.Contains(d.blocks[0].Text, "Some words stand here.") {
 					t.Errorf("%+v, %v", d, err)
 				}
 				return
 			}
-			if failure := fails(t, e, content, l); failure.Code != want || failure.Retry {
+			if failure := fails(t, e, content, l); !slices.Contains(want, failure.Code) || failure.Retry {
 				t.Errorf("got %+v", failure)
 			}
 		})
@@ -150,7 +150,7 @@ func TestGVisor(t *testing.T) {
 	if failure := fails(t, e, pdftest.Encrypted("secret", "owner", "Some words."), Limits{}); failure.Code != document.Encrypted {
 		t.Errorf("got %+v", failure)
 	}
-	bomb := pdftest.Hostile()["a stream of gigabytes"]
+	bomb := pdftest.Hostile()["a stream that swells"]
 	if failure := fails(t, e, bomb, Limits{CPU: time.Second, Wall: time.Minute, Memory: 512 << 20}); failure.Code != document.LimitReached {
 		t.Errorf("a bomb: %+v", failure)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // program is this process's own program, as sandboxes are shown it. What lies at its path may be another one since, or nothing: then
@@ -84,7 +85,11 @@ func reachable(dir string) bool {
 	}
 }
 
+// copyProgram lets no process be started meanwhile: one that is just being started has all files open for a moment, and a program
+// that somebody has open for writing cannot be run.
 func copyProgram(from *os.File, to string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("copying the own program: %w", err)

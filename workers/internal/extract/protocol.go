@@ -19,14 +19,14 @@ const protocol = "parley-reader 1\n"
 
 // Limits bound the reading of a document; a zero means the default.
 type Limits struct {
-	CPU       time.Duration // 2 minutes
-	Wall      time.Duration // 5 minutes
-	Memory    int64         // 1 GiB
-	Files     int64         // 256 MiB
-	Processes int           // 128, threads among them
-	Pages     int           // 2,000
-	Blocks    int           // 500,000
-	Text      int64         // 32 MiB
+	CPU       time.Duration `json:"cpu"`       // 2 minutes
+	Wall      time.Duration `json:"wall"`      // 5 minutes
+	Memory    int64         `json:"memory"`    // 1 GiB
+	Files     int64         `json:"files"`     // 256 MiB
+	Processes int           `json:"processes"` // 128, threads among them
+	Pages     int           `json:"pages"`     // 2,000
+	Blocks    int           `json:"blocks"`    // 500,000
+	Text      int64         `json:"text"`      // 32 MiB
 }
 
 func (l Limits) orDefaults() Limits {

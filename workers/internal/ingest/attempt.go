@@ -57,13 +57,12 @@ func (i *Ingester) carry(ctx context.Context, claimed store.ClaimedDocument, ask
 
 // process reads a document and makes it ready.
 func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) {
-	var info document.Info
 	from, err := i.source(ctx, w)
 	if err != nil {
-		return info, err
+		return document.Info{}, err
 	}
-	language := ""
-	if info, language, err = i.index(ctx, w, from); err != nil {
+	info, language, err := i.index(ctx, w, from)
+	if err != nil {
 		return info, err
 	}
 	if w.chunks == 0 {

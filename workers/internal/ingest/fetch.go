@@ -107,7 +107,8 @@ func refused(status int) error {
 		return notFetched("There is nothing at the address.", false)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return notFetched("The address may not be read by everybody.", false)
-	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
+		status >= http.StatusInternalServerError:
 		return notFetched("The address answered with "+describe(status)+".", true)
 	default:
 		return notFetched("The address answered with "+describe(status)+".", false)

@@ -43,7 +43,7 @@ func TestDocumentsAreFetched(t *testing.T) {
 	base, allow := library(t, map[string]http.HandlerFunc{
 		"/terms": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
-			w.Header().Set("Content-Disposition", `attachment; filename="../Terms ‮of use.md"`)
+			w.Header().Set("Content-Disposition", "attachment; filename=\"../Terms \u202eof use.md\"")
 			_, _ = w.Write([]byte("Terms of use."))
 		},
 		"/shelf/book%20one.txt": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("Book one.")) },

@@ -307,7 +307,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 	under := false
 	service.texts.Range(func(text, _ any) bool {
-		under = strings.HasPrefix(text.(string), "log\nChapter 7\n\nThe lighthouse keeper number 7 ") //nolint:forcetypeassert // as it was stored
+		under = strings.HasPrefix(text.(string), "log\nChapter 7\n\nThe lighthouse keeper number 7 ")
 		return !under
 	})
 	if !under {

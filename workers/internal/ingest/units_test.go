@@ -26,12 +26,15 @@ func TestBackoff(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"": "", "/": "", "..": "", "/a/b.pdf": "b.pdf", `C:\docs\b.pdf`: "b.pdf", "a\x00\r\nb\u202e.pdf": "ab.pdf", " x ": "x", "\xff": "",
+		"": "", "/": "", "..": "", "/a/b.pdf": "b.pdf", `C:\docs\b.pdf`: "b.pdf", "a\x00\r\nb\u202e.pdf": "ab.pdf", "\xff": "",
 		strings.Repeat("ä", 300): strings.Repeat("ä", 255),
 	} {
 		if got := cleanName(name); got != want {
 			t.Errorf("%q: %q", name, got)
 		}
+	}
+	if got := cleanName(" x "); got != "x" {
+		t.Error(got)
 	}
 	if got := wordsOf("return_policy-2024.v2.pdf"); got != "return policy 2024 v2" {
 		t.Error(got)

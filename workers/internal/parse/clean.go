@@ -52,15 +52,21 @@ func seen(r rune) rune {
 		return '\n'
 	case r == 0x200C || r == 0x200D: // joiners belong to words of Persian and Indic scripts, and to emoji
 		return r
-	case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r) && !writtenFormat(r):
-		return -1
-	case r&0xFFFE == 0xFFFE, r >= 0xFDD0 && r <= 0xFDEF: // no characters
-		return -1
-	case r >= 0xE0100 && r <= 0xE01EF, r == 0x034F, r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0, r == 0x2800: // nothing to be seen
+	case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r) && !writtenFormat(r), unicode.Is(blank, r):
 		return -1
 	default:
 		return r
 	}
+}
+
+// blank are characters that are none, and those that show nothing: fillers, selectors of variants.
+var blank = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x115F, 0x1160, 1}, {0x2800, 0x2800, 1}, {0x3164, 0x3164, 1}, {0xFDD0, 0xFDEF, 1}, {0xFFA0, 0xFFA0, 1}, {0xFFFE, 0xFFFF, 1},
+	},
+	R32: []unicode.Range32{
+		{0x1FFFE, 0x1FFFF, 1}, {0x2FFFE, 0x2FFFF, 1}, {0xE0100, 0xE01EF, 1}, {0xFFFFE, 0xFFFFF, 1}, {0x10FFFE, 0x10FFFF, 1},
+	},
 }
 
 // writtenFormat reports characters that Unicode counts as formats, but which are seen: signs of Arabic, Syriac, Kaithi and the like.

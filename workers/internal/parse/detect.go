@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -172,7 +173,11 @@ func textual(in Input) string {
 	} else {
 		head = []byte(wide)
 	}
-	start := strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f")))
+	return textOf(in, strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f"))))
+}
+
+// textOf says what kind of text begins like that, in lower case.
+func textOf(in Input, start string) string {
 	said := saidToBe(in)
 	switch {
 	case markup(start), said == HTML && strings.Contains(start, "<"):
@@ -246,6 +251,12 @@ func base(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(is))
 }
 
+// convertible are documents that their own programs can save as others.
+var convertible = []string{
+	"application/rtf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", iwork, xlsb,
+	"application/postscript", "application/vnd.ms-xpsdocument",
+}
+
 // unsupported says that nothing here reads documents of a type.
 func unsupported(is string) error {
 	what, how := called[is], ""
@@ -260,8 +271,7 @@ func unsupported(is string) error {
 		what = "a font"
 	case strings.HasPrefix(is, "application/vnd.oasis.opendocument"), strings.HasPrefix(is, "application/vnd.sun.xml"):
 		what, how = "an OpenDocument file", " Save it in the format of Word, Excel or PowerPoint, or as PDF, and send that."
-	case is == "application/rtf", is == "application/msword", is == "application/vnd.ms-excel", is == "application/vnd.ms-powerpoint", is == iwork,
-		is == xlsb, is == "application/postscript", is == "application/vnd.ms-xpsdocument":
+	case slices.Contains(convertible, is):
 		how = " Save it in a format of today (DOCX, XLSX, PPTX or PDF), and send that."
 	case strings.HasSuffix(what, "archive"):
 		how = " Send the files in it one by one."

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"runtime/debug"
 
@@ -36,9 +37,7 @@ type Formats map[string]Reader
 // With adds a reader, or puts it in the place of another.
 func (f Formats) With(mimeType string, read Reader) Formats {
 	all := make(Formats, len(f)+1)
-	for k, v := range f {
-		all[k] = v
-	}
+	maps.Copy(all, f)
 	all[mimeType] = read
 	return all
 }

@@ -133,7 +133,7 @@ func (w *Writer) block(b document.Block) {
 	case w.blocks > w.limits.Blocks:
 		w.err = &document.Failure{
 			Code:    document.TooLarge,
-			Message: fmt.Sprintf("The document consists of more than %d paragraphs, rows and the like, which is more than is read.", w.limits.Blocks),
+			Message: fmt.Sprintf("The document has more than %d paragraphs, rows and the like, which is more than is read.", w.limits.Blocks),
 		}
 	case w.text > w.limits.Text:
 		w.err = &document.Failure{
@@ -167,16 +167,29 @@ func (w *Writer) finish() error {
 	return w.err
 }
 
+// maxGap is how many empty cells are written behind one another: more say nothing about columns any more.
+const maxGap = 20
+
 // Cells writes the cells of a row as its text: empty ones at its end are left out.
 func Cells(cells []string) string {
-	n := 0
-	clean := make([]string, len(cells))
-	for i, c := range cells {
-		if clean[i] = Line(c, 0); clean[i] != "" {
-			n = i + 1
+	var b strings.Builder
+	empty := 0 // cells before the next one
+	for _, c := range cells {
+		c = Line(c, 0)
+		if c == "" {
+			empty++
+			continue
 		}
+		if empty > maxGap {
+			empty = 1
+		}
+		for range empty {
+			b.WriteString(" | ")
+		}
+		b.WriteString(c)
+		empty = 1
 	}
-	return strings.Join(clean[:n], " | ")
+	return strings.Join(strings.Fields(b.String()), " ")
 }
 
 // Box makes a box of its four sides.

@@ -161,6 +161,14 @@ func TestSearchesOfRealDocuments(t *testing.T) {
 	if err != nil || pagesOf(got) != "secret.txt 1" {
 		t.Errorf("the other organization: %s, %v", pagesOf(got), err)
 	}
+	words := analysis.Query("ladders tank")
+	count := func(org string) string {
+		chunks, counts, err := s.KnowledgeWords(t.Context(), org, append(words[0].Lexemes, append(words[1].Lexemes, "", "nobody's")...))
+		return fmt.Sprint(chunks, counts["ladder"], counts["tank"], len(counts), err)
+	}
+	if own, other, none := count(s.org), count(s.other), count("org_none"); own != "10 1 1 2 <nil>" || other != "1 1 0 1 <nil>" || none != "0 0 0 0 <nil>" {
+		t.Errorf("words: %s; %s; %s", own, other, none)
+	}
 	if _, err := s.DeleteDocument(t.Context(), s.org, first); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/shared/domain"
 	"parley/shared/store"
 	"parley/workers/internal/analysis"
 )
@@ -63,15 +64,34 @@ func rarity(have, total float64) float64 {
 
 // keep leaves out passages without support.
 func (s support) keep(found []candidate) []candidate {
-	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < near && s.share(c) < enough })
+	known := languages{}
+	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < near && !s.in(c, known) })
 }
 
-// share is how much of what the query's words say a passage has.
-func (s support) share(c candidate) float64 {
+// in reports whether a passage has enough of what the query's words say: as they are written, or as its language inflects them.
+func (s support) in(c candidate, known languages) bool {
+	text := strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text
+	terms := map[string]bool{}
+	if s.share(c, add(terms, "", text)) >= enough {
+		return true
+	}
+	language := known.of(c.Passage)
+	return language != "" && s.share(c, add(terms, language, text)) >= enough
+}
+
+// add adds a text's terms to others.
+func add(terms map[string]bool, language, text string) map[string]bool {
+	for _, l := range analysis.Terms(language, text) {
+		terms[l.Text] = true
+	}
+	return terms
+}
+
+// share is how much of what the query's words say stands in a passage of these terms.
+func (s support) share(c candidate, terms map[string]bool) float64 {
 	if s.all == 0 {
 		return 0
 	}
-	terms := termsOf(strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text)
 	sum := 0.0
 	for _, w := range s.words {
 		if w.in(terms) || w.unknown && slices.Contains(c.MatchedBy, ByTrigram) && w.isLike(terms) {
@@ -81,16 +101,26 @@ func (s support) share(c candidate) float64 {
 	return sum / s.all
 }
 
-// termsOf gives a text's terms: as its language inflects them, and plain, for a short text may be taken for another language than its
-// document's.
-func termsOf(text string) map[string]bool {
-	terms := map[string]bool{}
-	for _, language := range slices.Compact([]string{"", analysis.Detect(text)}) {
-		for _, l := range analysis.Terms(language, text) {
-			terms[l.Text] = true
-		}
+// languages are those of documents as far as their passages tell; to tell one takes longer than all else that is done with a passage.
+type languages map[string]*told
+
+type told struct {
+	language string
+	tries    int
+}
+
+// of gives the language of a passage's document, "" when its first passages do not tell.
+func (l languages) of(p domain.Passage) string {
+	one := l[p.DocumentID]
+	if one == nil {
+		one = &told{}
+		l[p.DocumentID] = one
 	}
-	return terms
+	if one.language == "" && one.tries < 2 {
+		one.tries++
+		one.language = analysis.Detect(p.Text)
+	}
+	return one.language
 }
 
 // in reports whether a passage has the word.

@@ -105,8 +105,11 @@ func (d documents) readOne(ctx context.Context, one domain.Document) ([]byte, er
 		return nil, tool.ErrGone
 	}
 	raw, err := io.ReadAll(io.LimitReader(content, one.Bytes+1))
-	if err == nil && int64(len(raw)) != one.Bytes {
-		err = errOtherDocument
+	switch {
+	case apierr.CodeOf(err) == apierr.NotFound:
+		return nil, tool.ErrGone
+	case err == nil && int64(len(raw)) != one.Bytes:
+		return nil, errOtherDocument
 	}
 	return raw, err
 }

@@ -137,11 +137,13 @@ func TestDocumentsAreNotedBeforeTheyAreRead(t *testing.T) {
 		knowledge domain.KnowledgeTool
 		want, log string
 	}{
-		"read":          {func(*stacks) {}, domain.KnowledgeTool{Enabled: true}, "Beta Alpha", given + "; open org_1 doc_b; open org_1 doc_a"},
-		"not allowed":   {func(*stacks) {}, domain.KnowledgeTool{Enabled: true, DocumentIDs: []string{"doc_b"}}, "error: " + tool.ErrGone.Error(), ""},
-		"gone":          {func(s *stacks) { s.gone = []string{"doc_a"} }, domain.KnowledgeTool{Enabled: true}, "error: " + tool.ErrGone.Error(), given},
-		"gone later":    {func(s *stacks) { s.documents = s.documents[1:] }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_a: " + tool.ErrGone.Error(), given + "; open org_1 doc_b; open org_1 doc_a"},
-		"replaced":      {func(s *stacks) { s.documents = []domain.Document{document("doc_b", "Larger", domain.DocumentReady, nil)} }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: " + tool.ErrGone.Error(), given + "; open org_1 doc_b"},
+		"read":        {func(*stacks) {}, domain.KnowledgeTool{Enabled: true}, "Beta Alpha", given + "; open org_1 doc_b; open org_1 doc_a"},
+		"not allowed": {func(*stacks) {}, domain.KnowledgeTool{Enabled: true, DocumentIDs: []string{"doc_b"}}, "error: " + tool.ErrGone.Error(), ""},
+		"gone":        {func(s *stacks) { s.gone = []string{"doc_a"} }, domain.KnowledgeTool{Enabled: true}, "error: " + tool.ErrGone.Error(), given},
+		"gone later":  {func(s *stacks) { s.documents = s.documents[1:] }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_a: " + tool.ErrGone.Error(), given + "; open org_1 doc_b; open org_1 doc_a"},
+		"replaced": {func(s *stacks) {
+			s.documents = []domain.Document{document("doc_b", "Larger", domain.DocumentReady, nil)}
+		}, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: " + tool.ErrGone.Error(), given + "; open org_1 doc_b"},
 		"other content": {func(s *stacks) { s.text["doc_b"] = "Bet" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content is not what its record says", given + "; open org_1 doc_b"},
 		"more content":  {func(s *stacks) { s.text["doc_b"] = "Betas" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content is not what its record says", given + "; open org_1 doc_b"},
 		"taken over":    {func(s *stacks) { s.stale = true }, domain.KnowledgeTool{Enabled: true}, "error: " + tool.ErrStale.Error(), given},

@@ -247,7 +247,7 @@ func documents(c workers.Capability) finding {
 	case c.Ok:
 		return finding{State: stateOK, Name: "documents", Says: c.State}
 	case none || c.State == "":
-		return finding{State: stateMissing, Name: "documents", Says: "they wait until something can read them: " + cmp.Or(why, "nothing here can")}
+		return finding{State: stateMissing, Name: "documents", Says: "they wait until they can be read: " + cmp.Or(why, "nothing here can")}
 	default:
 		return finding{State: stateMissing, Name: "documents", Says: c.State}
 	}
@@ -264,7 +264,8 @@ func reader(name string, known map[string]workers.Capability, debian, without st
 func (d *Doctor) embeddings(c workers.Capability) finding {
 	switch {
 	case d.EmbeddingsModel == "":
-		return finding{State: stateOff, Name: "embeddings", Says: "documents are searched by their words; EMBEDDINGS_MODEL=openai/… brings search by meaning"}
+		const says = "documents are searched by their words; EMBEDDINGS_MODEL=openai/… brings search by meaning"
+		return finding{State: stateOff, Name: "embeddings", Says: says}
 	case !c.Ok:
 		return finding{stateMissing, "embeddings", c.State, true}
 	default:

@@ -85,7 +85,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 			[]string{
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|SANDBOX=gvisor would", "off|cgroups|none are mounted",
 				"missing|sandbox|not served: there is no program bwrap", "off|python|not looked for", "off|numpy|not looked for",
-				"missing|documents|they wait until something can read them: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|espeak|espeak-ng",
+				"missing|documents|they wait until they can be read: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|espeak|espeak-ng",
 			},
 			"required and missing: postgresql",
 		},
@@ -94,7 +94,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 		}, ""},
 		"embeddings":    {healthy(), func(d *Doctor) { d.EmbeddingsModel = "openai/text-embedding-3-small" }, []string{"ok|embeddings|openai/text-embedding-3-small"}, ""},
 		"no embeddings": {healthy("embeddings"), func(d *Doctor) { d.EmbeddingsModel = "openai/x" }, []string{"missing|embeddings|"}, "required and missing: embeddings"},
-		"a package": {healthy("matplotlib"), nil, []string{"missing|matplotlib|python3-matplotlib", "ok|numpy|1.24.2"}, ""},
+		"a package":     {healthy("matplotlib"), nil, []string{"missing|matplotlib|python3-matplotlib", "ok|numpy|1.24.2"}, ""},
 		"other servers": {healthy("postgres"), func(d *Doctor) { d.DatabaseURL, d.NATSURL = "postgres://u:hunter2@db/x", "nats://u:hunter2@n" }, []string{
 			"ok|postgresql|DATABASE_URL", "ok|nats|NATS_URL",
 		}, ""},

@@ -86,7 +86,8 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 	}
 	metrics := prometheus.NewRegistry()
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
-		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Roles: workers.Roles, OwnPorts: ownPorts(u.Servers, listener.Addr()),
+		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Roles: workers.Roles,
+		OwnPorts: ownPorts(u.Servers, listener.Addr()),
 	}, workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics})
 	if err != nil {
 		return nil, err
@@ -104,7 +105,8 @@ func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, lo
 			store: srv.Store, baseURL: localURL(listener.Addr()), publicURL: u.PublicURL,
 			file: filepath.Join(dir, "credentials.json"),
 		},
-		model: w.DefaultModel(), search: u.SearchEngine(), can: w.Capabilities(), dataDir: dir,
+		model: w.DefaultModel(), search: u.SearchEngine(), dataDir: dir,
+		can: w.Capabilities(), //nolint:contextcheck // what it asks gives up by itself
 	}, nil
 }
 

@@ -118,7 +118,10 @@ func fresh(sections []Section, seen map[string]bool) int {
 }
 
 // formal sections are much alike on all pages.
-var formal = []string{"NAME", "SYNOPSIS", "SEE ALSO", "AUTHOR", "AUTHORS", "COPYRIGHT", "REPORTING BUGS", "COLOPHON", "HISTORY", "LICENSE", "AVAILABILITY"}
+var formal = []string{
+	"NAME", "SYNOPSIS", "SEE ALSO", "AUTHOR", "AUTHORS", "COPYRIGHT", "REPORTING BUGS", "COLOPHON", "HISTORY", "LICENSE",
+	"AVAILABILITY",
+}
 
 func (s Section) askable() bool {
 	n := len(s.Text())

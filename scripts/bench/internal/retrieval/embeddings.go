@@ -15,14 +15,18 @@ import (
 )
 
 // Dimensions of the vectors.
-const Dimensions = 384
+const Dimensions = 1024
 
-// Embed gives the vector of a text: for each word and each sequence of three to five characters in it, one of 384 directions and a
+// Embed gives the vector of a text: for each word and each sequence of three to five characters in it, one of 1024 directions and a
 // sign by its hash, weighted by the logarithm of how often it is there; of length 1. Words that are written alike are near each
-// other, and so are texts that share rare spellings. It knows no meanings.
+// other, and so are texts that share rare spellings. It knows no meanings. Words of up to three letters, which are
+// grammar for the most part, have none.
 func Embed(text string) []float32 {
 	counts := map[string]float64{}
 	for _, word := range words(text) {
+		if len(word) <= 3 {
+			continue
+		}
 		counts["w"+word] += 2
 		padded := "^" + word + "$"
 		for size := 3; size <= 5; size++ {
@@ -92,10 +96,15 @@ func ServeEmbeddings(w http.ResponseWriter, r *http.Request) {
 		data[i] = embedding{"embedding", i, Embed(text)}
 		tokens += len(strings.Fields(text))
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{ // whoever asked has gone
+	answer, err := json.Marshal(map[string]any{
 		"object": "list", "model": asked.Model, "data": data, "usage": map[string]int{"prompt_tokens": tokens, "total_tokens": tokens},
 	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer) // whoever asked may have gone
 }
 
 // embeddings is the service while it runs.

@@ -49,7 +49,10 @@ func (p *plain) count(ctx context.Context) (n int, err error) {
 
 func (p *plain) search(query string) searcher {
 	return func(ctx context.Context, question string) ([]Passage, error) {
-		var rows []struct{ Name, Text string }
+		var rows []struct {
+			Name string `db:"name"`
+			Text string `db:"text"`
+		}
 		if err := p.db.SelectContext(ctx, &rows, query, question); err != nil {
 			return nil, fmt.Errorf("searching: %w", err)
 		}

@@ -35,7 +35,10 @@ var templates = map[string][]string{
 	Plain:     {"%s", "how does %s work", "what does %s mean"},
 	Inflected: {"how do I get %s", "when is %s used", "%s"},
 	Mistyped:  {"%s", "what is %s", "where is %s set"},
-	Padded:    {"please explain to me the way in which %s can be changed", "I have a problem and nothing helps: %s", "is there an example of %s somewhere"},
+	Padded: {
+		"please explain to me the way in which %s can be changed", "I have a problem and nothing helps: %s",
+		"is there an example of %s somewhere",
+	},
 }
 
 // Ask makes one question about each of so many sections, spread evenly over the documents.
@@ -45,12 +48,12 @@ func Ask(documents []Document, questions int, seed uint64) []Question {
 	var places []place
 	for d, document := range documents {
 		for s, section := range document.Sections {
-			if section.askable() && len(telling(section, seen)) >= 4 {
+			if rare, common := telling(section, seen); section.askable() && len(rare) >= 4 && len(common) >= 2 {
 				places = append(places, place{d, s})
 			}
 		}
 	}
-	rng := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // the same each time, on purpose
+	rng := newRandom(seed)
 	rng.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	var all []Question
 	for n, at := range places[:min(questions, len(places))] {
@@ -62,6 +65,13 @@ func Ask(documents []Document, questions int, seed uint64) []Question {
 	return all
 }
 
+func newRandom(seed uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // the same each time, on purpose
+}
+
+// sections stands for their number among the frequencies of words; it is none.
+const sections = "§"
+
 // frequencies says in how many sections each word is.
 func frequencies(documents []Document) map[string]int {
 	seen := map[string]int{}
@@ -70,6 +80,7 @@ func frequencies(documents []Document) map[string]int {
 			for _, word := range slices.Compact(slices.Sorted(slices.Values(words(section.Text())))) {
 				seen[word]++
 			}
+			seen[sections]++
 		}
 	}
 	return seen
@@ -80,30 +91,47 @@ func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// telling words are those of a section that few others have: neither everywhere nor only here, so that a question is neither about
-// everything nor answered by a single word. The rarest come first.
-func telling(section Section, seen map[string]int) []string {
+// telling gives the words of a section that questions are made of: those that few others have, neither everywhere nor only here, so
+// that no single word answers; and those that many have, for people ask with both.
+func telling(section Section, seen map[string]int) (rare, common []string) {
 	in := map[string]int{}
 	for _, word := range words(section.Text()) {
 		in[word]++
 	}
-	var found []string
+	all := seen[sections]
 	for word := range in {
-		if n := seen[word]; len(word) >= 4 && len(word) <= 14 && n >= 4 && n <= 400 {
-			found = append(found, word)
+		n := seen[word]
+		switch {
+		case len(word) < 4 || len(word) > 14 || grammatical[word]:
+		case n >= 4 && n*20 <= all:
+			rare = append(rare, word)
+		case n*20 > all:
+			common = append(common, word)
 		}
 	}
 	weight := func(word string) float64 { return float64(in[word]) / math.Sqrt(float64(seen[word])) }
-	slices.SortFunc(found, func(a, b string) int {
-		return cmp.Or(cmp.Compare(weight(b), weight(a)), strings.Compare(a, b))
-	})
-	return found[:min(len(found), 12)]
+	order := func(a, b string) int { return cmp.Or(cmp.Compare(weight(b), weight(a)), strings.Compare(a, b)) }
+	slices.SortFunc(rare, order)
+	slices.SortFunc(common, order)
+	return rare[:min(len(rare), 12)], common[:min(len(common), 12)]
 }
 
+// grammatical words are in nearly every text, and nobody asks about them.
+var grammatical = func() map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(`about after also because been before being between both could does each from have into itself
+		more most must only other over same should some such than that their them then there these they this those through under
+		until very were what when where which while will with within without would your`) {
+		set[word] = true
+	}
+	return set
+}()
+
 func question(rng *rand.Rand, kind string, section Section, seen map[string]int) string {
-	from := telling(section, seen)
-	rng.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
-	chosen := slices.Clone(from[:min(len(from), 3+rng.IntN(3))])
+	rare, common := telling(section, seen)
+	chosen := some(rng, rare, 2+rng.IntN(2))
+	chosen = append(chosen, some(rng, common, 1+rng.IntN(2))...)
+	rng.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	switch kind {
 	case Inflected:
 		for i := range chosen {
@@ -126,6 +154,12 @@ func question(rng *rand.Rand, kind string, section Section, seen map[string]int)
 	}
 	template := templates[kind][rng.IntN(len(templates[kind]))]
 	return strings.Replace(template, "%s", strings.Join(chosen, " "), 1)
+}
+
+// some gives so many of the words, any.
+func some(rng *rand.Rand, from []string, n int) []string {
+	rng.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
+	return slices.Clone(from[:min(len(from), n)])
 }
 
 // quoted says whether three words of a question follow each other in the section.

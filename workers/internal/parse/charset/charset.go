@@ -73,11 +73,14 @@ func known(label string) string {
 	return name
 }
 
-// guess asks two detectors: the one knows more languages of Europe, the other Thai and the code pages of DOS.
+// guess asks two detectors: the one knows more languages of Europe, the other the code pages of DOS.
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
 		head = interesting(content)
+	}
+	if thai(head) {
+		return "windows-874"
 	}
 	best, err := icu.NewTextDetector().DetectBest(head)
 	if err == nil && best.Confidence >= 35 {
@@ -91,6 +94,48 @@ func guess(content []byte) string {
 	}
 	return "windows-1252"
 }
+
+// thai reports the bytes of Thai, which both detectors take for Chinese when there are few: its marks stand on its letters.
+func thai(head []byte) bool {
+	var count [4]int
+	astray := 0
+	before := none
+	for _, c := range head {
+		kind := thaiKind[c]
+		count[kind]++
+		if kind == mark && before != letter && before != mark {
+			astray++
+		}
+		before = kind
+	}
+	high := count[letter] + count[mark]
+	return count[foreign] == 0 && high >= 10 && count[mark]*8 >= high && astray*50 <= count[mark]
+}
+
+// What a byte is in Thai.
+const (
+	none = iota
+	letter
+	mark
+	foreign
+)
+
+// thaiKind is what each byte is in Thai.
+var thaiKind = func() (kinds [256]int) {
+	for c := range kinds {
+		switch {
+		case c == 0xD1, c >= 0xD4 && c <= 0xDA, c >= 0xE7 && c <= 0xEE:
+			kinds[c] = mark
+		case c >= 0xA1 && c <= 0xD3, c >= 0xDF && c <= 0xFB:
+			kinds[c] = letter
+		case c < 0x80, c == 0x85, c >= 0x91 && c <= 0x97, c == 0xA0:
+			kinds[c] = none
+		default:
+			kinds[c] = foreign
+		}
+	}
+	return kinds
+}()
 
 // interesting is the piece of a long text that begins shortly before its first character beyond ASCII.
 func interesting(content []byte) []byte {
@@ -165,6 +210,9 @@ func unmarked(content []byte) encoding.Encoding {
 	if len(head) < 4 || bytes.IndexByte(head, 0) < 0 {
 		return nil
 	}
+	if bytes.Count(head, []byte{0})*10 < len(head) && controls(head)*50 < len(head) && valid(head) { // a few zeros in a text of bytes
+		return nil
+	}
 	if utf32Text(head, binary.LittleEndian) {
 		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)
 	}
@@ -195,20 +243,34 @@ func utf32Text(head []byte, order binary.ByteOrder) bool {
 	return common > 0
 }
 
-// utf16Text counts the units that are ASCII; 0 when there are units that no text has.
+// controls counts the bytes that stand in no text, but for zeros.
+func controls(head []byte) int {
+	n := 0
+	for _, c := range head {
+		if c < ' ' && c != 0 && c != '\n' && c != '\r' && c != '\t' && c != '\f' {
+			n++
+		}
+	}
+	return n
+}
+
+// utf16Text counts the units that are ASCII, and spaces and line ends a hundredfold: what these are the other way round is in no
+// text. 0 when there are units that no text has.
 func utf16Text(head []byte, order binary.ByteOrder) int {
-	ascii, units := 0, 0
+	ascii, spaces, units := 0, 0, 0
 	for i := 0; i+2 <= len(head); i += 2 {
 		units++
 		switch r := order.Uint16(head[i:]); {
 		case r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f', r == 0xFFFE, r == 0xFFFF:
 			return 0
+		case r == ' ' || r < ' ':
+			spaces++
 		case r < 0x80:
 			ascii++
 		}
 	}
-	if ascii*50 < units { // bytes of something else
+	if (ascii+spaces)*50 < units { // bytes of something else
 		return 0
 	}
-	return ascii
+	return ascii + 100*spaces
 }

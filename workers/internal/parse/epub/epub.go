@@ -18,7 +18,7 @@ import (
 )
 
 // item is a file of a book.
-type item struct{ id, part, mimeType, properties string }
+type item struct{ part, mimeType, properties string }
 
 // book is what a book's package document says.
 type book struct {
@@ -166,8 +166,9 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 			b.info.Language = text
 		}
 	case "item":
-		it := item{id: pack.Attr(s, "id"), part: place(dir, pack.Attr(s, "href")), mimeType: pack.Attr(s, "media-type"), properties: pack.Attr(s, "properties")}
-		b.items[it.id] = it
+		b.items[pack.Attr(s, "id")] = item{
+			part: place(dir, pack.Attr(s, "href")), mimeType: pack.Attr(s, "media-type"), properties: pack.Attr(s, "properties"),
+		}
 	case "spine":
 		b.toc = pack.Attr(s, "toc")
 	case "itemref":

@@ -72,8 +72,7 @@ func (r reading) text() string {
 }
 
 func (r reading) code() document.Code {
-	var failure *document.Failure
-	if errors.As(r.err, &failure) {
+	if failure, ok := errors.AsType[*document.Failure](r.err); ok {
 		return failure.Code
 	}
 	return ""

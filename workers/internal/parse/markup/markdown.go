@@ -24,10 +24,15 @@ func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.
 	text = strings.ReplaceAll(parse.Lines(text), "\x00", "")
 	text, info := frontMatter(text)
 	if nested.MatchString(text) || tooDeep(text) {
-		return document.Info{}, &document.Failure{Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested deeper than is read."}
+		return document.Info{}, &document.Failure{
+			Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested deeper than is read.",
+		}
 	}
 	var page bytes.Buffer
-	md := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList), goldmark.WithRendererOptions(html.WithUnsafe()))
+	md := goldmark.New(
+		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
+		goldmark.WithRendererOptions(html.WithUnsafe()), // HTML in it is read as HTML is
+	)
 	if err := md.Convert([]byte(text), &page); err != nil {
 		return document.Info{}, err
 	}

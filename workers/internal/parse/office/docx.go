@@ -86,8 +86,8 @@ func (w *word) leftOut(rels map[string]relation) []string {
 	return notes
 }
 
-// body reads the text. Where Word has said where its pages ended that counts, else what the writer broke.
-func (w *word) body(content []byte) error {
+// paged finds out what ends a page: where Word has said where its pages ended that counts, else what the writer broke.
+func (w *word) paged(content []byte) {
 	switch {
 	case bytes.Contains(content, []byte("lastRenderedPageBreak")):
 		w.page = 1
@@ -100,6 +100,11 @@ func (w *word) body(content []byte) error {
 	default:
 		w.breaks = func(xml.StartElement) bool { return false }
 	}
+}
+
+// body reads the text.
+func (w *word) body(content []byte) error {
+	w.paged(content)
 	if w.page > 0 {
 		if err := w.out.Page(1); err != nil {
 			return err

@@ -70,14 +70,8 @@ func (w *word) table() error {
 				first = r
 				break
 			}
-			if first != nil {
-				first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))
-				err = w.tellRow(first)
-				first = nil
-			}
-			if err == nil {
-				err = w.tellRow(r)
-			}
+			err = w.tellRows(first, r, columns)
+			first = nil
 		default:
 			_, err = w.pass(s)
 		}
@@ -91,6 +85,17 @@ func (w *word) table() error {
 		}
 	}
 	return w.flushNotes()
+}
+
+// tellRows tells a row, and before it the first one when that was held: it names the columns when it looks like that.
+func (w *word) tellRows(first, r *tableRow, columns int) error {
+	if first != nil {
+		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))
+		if err := w.tellRow(first); err != nil {
+			return err
+		}
+	}
+	return w.tellRow(r)
 }
 
 func (w *word) grid() (columns int, err error) {

@@ -168,7 +168,8 @@ func (d *drawing) tableRow() error {
 		}
 		if len(cells) > maxSpan {
 			return &document.Failure{
-				Code: document.TooLarge, Message: "A table of the document has more than " + strconv.Itoa(maxSpan) + " columns, which is more than is read.",
+				Code:    document.TooLarge,
+				Message: "A table of the document has more than " + strconv.Itoa(maxSpan) + " columns, which is more than is read.",
 			}
 		}
 	}

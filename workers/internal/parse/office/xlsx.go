@@ -17,7 +17,7 @@ import (
 // What a workbook may be.
 const (
 	maxUnzipped = 256 << 20  // bytes, all parts together
-	maxCells    = 20_000_000 // with the empty ones before those that are filled
+	maxCells    = 10_000_000 // with the empty ones before those that are filled
 	lookAhead   = 20         // rows that tell how wide a table is
 )
 
@@ -64,7 +64,9 @@ func unreadable(err error) error {
 	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
 		return &document.Failure{Code: document.Encrypted, Message: "The workbook is protected by a password."}
 	case strings.Contains(err.Error(), "unzip size exceeds"):
-		return &document.Failure{Code: document.TooLarge, Message: fmt.Sprintf("The workbook is larger than %d MiB when it is unpacked.", maxUnzipped>>20)}
+		return &document.Failure{
+			Code: document.TooLarge, Message: fmt.Sprintf("The workbook is larger than %d MiB when it is unpacked.", maxUnzipped>>20),
+		}
 	default:
 		return fmt.Errorf("opening the workbook: %w", err)
 	}
@@ -108,7 +110,7 @@ func (w *workbook) sheet(name string) error {
 	rows, err := w.file.Rows(name)
 	if err != nil {
 		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells, and was left out.", parse.Line(name, 100)))
-		return nil //nolint:nilerr // a sheet that is a chart
+		return nil // a sheet that is a chart
 	}
 	defer rows.Close()
 	t := &sheetRows{out: w.out}

@@ -61,7 +61,8 @@ func (e *Elements) Next() (xml.Token, error) {
 		case xml.StartElement:
 			if e.depth++; e.depth > maxDepth {
 				return nil, &document.Failure{
-					Code: document.TooLarge, Message: fmt.Sprintf("Elements of the document stand more than %d deep in each other, which is deeper than is read.", maxDepth),
+					Code:    document.TooLarge,
+					Message: fmt.Sprintf("Elements of the document stand more than %d deep in each other, which is deeper than is read.", maxDepth),
 				}
 			}
 			return t, nil

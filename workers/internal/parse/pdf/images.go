@@ -92,7 +92,7 @@ func (m *images) available(ctx context.Context) bool {
 	if _, err := exec.LookPath("tesseract"); err != nil {
 		return false
 	}
-	text, _, err := output(ctx, aboutSize, nil, "tesseract", "--list-langs")
+	text, err := output(ctx, aboutSize, nil, "tesseract", "--list-langs")
 	if err != nil {
 		return false
 	}
@@ -146,12 +146,12 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 	}
 	n := strconv.Itoa(p.number)
 	name := filepath.Join(m.scratch, "page")
-	_, _, err := output(ctx, 0, nil, "pdftoppm", "-f", n, "-l", n, "-scale-to", strconv.Itoa(pixels), "-gray", "-singlefile", m.config.Path, name)
-	if err != nil {
+	args := []string{"-f", n, "-l", n, "-scale-to", strconv.Itoa(pixels), "-gray", "-singlefile", m.config.Path, name}
+	if _, err := output(ctx, 0, nil, "pdftoppm", args...); err != nil {
 		return nil, ""
 	}
 	path = name + ".pgm"
-	image, err = os.ReadFile(path)
+	image, err := os.ReadFile(path)
 	if err != nil {
 		return nil, ""
 	}
@@ -173,7 +173,7 @@ func uniform(image []byte) bool {
 // recognize has tesseract read the image of a page; a pixel is so many points.
 func (m *images) recognize(ctx context.Context, p *page, image string, pixel float64) {
 	dpi := strconv.Itoa(int(72/pixel + 0.5))
-	text, _, err := output(ctx, tsvSize, []string{"OMP_THREAD_LIMIT=1"}, "tesseract", image, "stdout", "-l", m.langs, "--dpi", dpi, "tsv")
+	text, err := output(ctx, tsvSize, []string{"OMP_THREAD_LIMIT=1"}, "tesseract", image, "stdout", "-l", m.langs, "--dpi", dpi, "tsv")
 	if err != nil {
 		m.failed = append(m.failed, p.number)
 		return
@@ -201,9 +201,9 @@ const (
 	tsvConfidence
 	tsvText
 	tsvColumns
-
-	tsvWordLevel = 5
 )
+
+const tsvWordLevel = 5
 
 // fill puts recognized words on a page. Each is as high as its line, so that its letters do not count.
 func (p *page) fill(tsv string, pixel float64) {
@@ -300,8 +300,11 @@ func (m *images) notes() (list []string) {
 
 // verdict is the failure of a document without any text.
 func (m *images) verdict(empty bool) error {
+	if m.scratch != "" {
+		_ = os.RemoveAll(m.scratch) // what is left goes with the sandbox
+	}
 	switch {
-	case m.scratch != "" && os.RemoveAll(m.scratch) != nil, !empty: // what is left goes with the sandbox
+	case !empty:
 		return nil
 	case len(m.unread) > 0:
 		return &document.Failure{Code: document.NoOCR, Message: "The PDF consists of images, and there is nothing here to read them with. " +
@@ -321,10 +324,10 @@ func ranges(pages []int) string {
 		for j+1 < len(pages) && pages[j+1] == pages[j]+1 {
 			j++
 		}
-		switch {
-		case j == i:
+		switch j - i {
+		case 0:
 			parts = append(parts, strconv.Itoa(pages[i]))
-		case j == i+1:
+		case 1:
 			parts = append(parts, strconv.Itoa(pages[i]), strconv.Itoa(pages[j]))
 		default:
 			parts = append(parts, fmt.Sprintf("%d to %d", pages[i], pages[j]))

@@ -2,12 +2,8 @@ package pdf
 
 import (
 	"context"
-	"os/exec"
 	"strings"
 	"testing"
-	"unicode"
-
-	"golang.org/x/text/unicode/norm"
 
 	"parley/workers/internal/document"
 	"parley/workers/internal/parse"
@@ -54,60 +50,4 @@ func mustRead(t *testing.T, path string) told {
 		t.Fatalf("%s: %v", path, err)
 	}
 	return d
-}
-
-// plainPages is what pdftotext by itself says, page by page.
-func plainPages(t *testing.T, path string) []string {
-	t.Helper()
-	text, err := exec.CommandContext(t.Context(), "pdftotext", "-enc", "UTF-8", path, "-").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages := strings.Split(string(text), "\f")
-	return pages[:len(pages)-1]
-}
-
-// wordsOf are the words of a text as they are compared: without marks of direction and of vowels, shapes of letters as the
-// letters, each letter of a script without
-// spaces by itself, and no punctuation: poppler turns that of Arabic to the wrong side.
-func wordsOf(text string) map[string]int {
-	words := map[string]int{}
-	text = strings.Map(func(r rune) rune {
-		if r >= 0x202A && r <= 0x202C { // poppler marks runs of the other direction with these, and has the space on either side of them
-			return ' '
-		}
-		if unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return r
-	}, norm.NFKC.String(text))
-	for w := range strings.FieldsSeq(text) {
-		rest := []rune{}
-		for _, r := range w {
-			if unspaced(r) {
-				if unicode.IsLetter(r) {
-					words[string(r)]++
-				}
-				continue
-			}
-			rest = append(rest, r)
-		}
-		if word := strings.TrimFunc(string(rest), func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N) }); word != "" {
-			words[word]++
-		}
-	}
-	return words
-}
-
-// compare counts the words of plain text, and those of them that were found.
-func compare(plain, ours string) (all, found int, missing []string) {
-	have := wordsOf(ours)
-	for w, n := range wordsOf(plain) {
-		all += n
-		found += min(n, have[w])
-		if n > have[w] {
-			missing = append(missing, w)
-		}
-	}
-	return all, found, missing
 }

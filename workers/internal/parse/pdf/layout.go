@@ -1,6 +1,7 @@
 package pdf
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 	"unicode"
@@ -207,13 +208,7 @@ func (l *layout) headingLevel(b block) int {
 	if n == 0 || n > maxHeadingLines {
 		return 0
 	}
-	height, letters := 0.0, 0
-	for i, ln := range l.page.lines[b.first:b.end] {
-		letters += ln.size(l.page)
-		if h := l.page.lineHeight(ln); i == 0 || h < height {
-			height = h
-		}
-	}
+	height, letters := l.measure(b)
 	if letters > maxHeadingSize || !l.hasLetters(b) || l.leads(b) {
 		return 0
 	}
@@ -231,6 +226,17 @@ func (l *layout) headingLevel(b block) int {
 	return 0
 }
 
+// measure gives the least height of a block's lines, and how much text (bytes) they have.
+func (l *layout) measure(b block) (height float64, letters int) {
+	for i, ln := range l.page.lines[b.first:b.end] {
+		letters += ln.size(l.page)
+		if h := l.page.lineHeight(ln); i == 0 || h < height {
+			height = h
+		}
+	}
+	return height, letters
+}
+
 // leads reports an entry of a table of contents: dots lead from its words to the number of a page.
 func (l *layout) leads(b block) bool {
 	text := l.page.lineText(l.page.lines[b.end-1], l.leftToRight)
@@ -240,7 +246,7 @@ func (l *layout) leads(b block) bool {
 func (l *layout) hasLetters(b block) bool {
 	for _, ln := range l.page.lines[b.first:b.end] {
 		for i := ln.first; i < ln.end; i++ {
-			if strings.IndexFunc(string(l.page.word(i)), unicode.IsLetter) >= 0 {
+			if bytes.IndexFunc(l.page.word(i), unicode.IsLetter) >= 0 {
 				return true
 			}
 		}

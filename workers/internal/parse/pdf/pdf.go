@@ -70,14 +70,14 @@ func (r *reading) read(ctx context.Context) (document.Info, error) {
 	known := <-asked
 	if known.pages > 0 {
 		if err := r.out.Pages(known.pages); err != nil {
-			return document.Info{}, errors.Join(err, abandon(text))
+			return document.Info{}, abandon(text, err)
 		}
 	}
 	if err == nil {
 		err = r.pages(ctx, from, first)
 	}
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return document.Info{}, errors.Join(err, abandon(text))
+		return document.Info{}, abandon(text, err)
 	}
 	ended := text.finish()
 	switch {
@@ -93,11 +93,11 @@ func (r *reading) read(ctx context.Context) (document.Info, error) {
 	return info, r.images.verdict(r.out.Empty())
 }
 
-// abandon ends a program whose output nobody wants any more.
-func abandon(p *program) error {
+// abandon ends a program whose output nobody wants any more, and says why.
+func abandon(p *program, why error) error {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	_ = p.cmd.Wait()         // it was killed
-	return nil
+	return why
 }
 
 // pages tells all pages.
@@ -158,7 +158,7 @@ const aboutSize = 64 << 10
 
 // ask has pdfinfo say how many pages there are. What it cannot open, pdftotext cannot either, and that is asked why.
 func ask(ctx context.Context, path string) (a about) {
-	text, _, err := output(ctx, aboutSize, nil, "pdfinfo", "-enc", "UTF-8", path)
+	text, err := output(ctx, aboutSize, nil, "pdfinfo", "-enc", "UTF-8", path)
 	if err != nil {
 		return about{}
 	}

@@ -36,11 +36,10 @@ func (c *complaint) Write(p []byte) (int, error) {
 func start(ctx context.Context, env []string, name string, args ...string) (*program, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return nil, &document.Failure{
-			Code: document.Internal, Message: fmt.Sprintf("PDFs cannot be read here: there is no %s. Install poppler-utils where the workers run.", name),
-		}
+		why := fmt.Sprintf("PDFs cannot be read here: there is no %s. Install poppler-utils where the workers run.", name)
+		return nil, &document.Failure{Code: document.Internal, Message: why}
 	}
-	p := &program{cmd: exec.CommandContext(ctx, path, args...)} //nolint:gosec // G204: the names are ours
+	p := &program{cmd: exec.CommandContext(ctx, path, args...)}
 	p.cmd.Stderr = &p.said
 	p.cmd.Env = append(p.cmd.Environ(), env...)
 	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
@@ -53,16 +52,16 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 }
 
 // output runs a program to its end; at most so many bytes of what it prints.
-func output(ctx context.Context, most int64, env []string, name string, args ...string) ([]byte, *program, error) {
+func output(ctx context.Context, most int64, env []string, name string, args ...string) ([]byte, error) {
 	p, err := start(ctx, env, name, args...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(p.stdout, most))
 	if err == nil {
 		_, err = io.Copy(io.Discard, p.stdout)
 	}
-	return text, p, errors.Join(err, p.finish())
+	return text, errors.Join(err, p.finish())
 }
 
 // finish waits for the end, and says why the program could not read the document.
@@ -116,7 +115,7 @@ var (
 // explain says what the end of a program of poppler's means.
 func explain(status syscall.WaitStatus, said string) *document.Failure {
 	if status.Signaled() {
-		switch status.Signal() {
+		switch status.Signal() { //nolint:exhaustive // the others are crashes
 		case syscall.SIGXCPU:
 			return errCPU
 		case syscall.SIGXFSZ:

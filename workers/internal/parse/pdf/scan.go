@@ -139,12 +139,11 @@ func (s *scanner) element(p *page, l []byte) error {
 
 // word takes a word, whose text may have line ends in it.
 func (s *scanner) word(p *page, l []byte) error {
-	open := bytes.IndexByte(l, '>')
-	if open < 0 {
+	head, rest, found := bytes.Cut(l, []byte(">"))
+	if !found {
 		return nil
 	}
-	w := word{box: boxOf(l[:open]), from: len(p.text)}
-	rest := l[open+1:]
+	w := word{box: boxOf(head), from: len(p.text)}
 	for {
 		end := bytes.Index(rest, []byte("</word>"))
 		if end >= 0 {
@@ -156,7 +155,10 @@ func (s *scanner) word(p *page, l []byte) error {
 			return errTooMuch
 		}
 		var err error
-		if rest, err = s.line(); err != nil {
+		if rest, err = s.line(); errors.Is(err, io.EOF) {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -207,11 +209,15 @@ func number(l []byte, attribute string) float64 {
 		return 0
 	}
 	l = l[at+len(attribute):]
-	var whole, scale float64 = 0, 0
-	minus := len(l) > 0 && l[0] == '-'
-	if minus {
-		l = l[1:]
+	if rest, minus := bytes.CutPrefix(l, []byte("-")); minus {
+		return -decimal(rest)
 	}
+	return decimal(l)
+}
+
+// decimal reads digits up to a quotation mark.
+func decimal(l []byte) float64 {
+	var whole, scale float64 = 0, 0
 	for _, c := range l {
 		switch {
 		case c >= '0' && c <= '9' && scale == 0:
@@ -222,11 +228,8 @@ func number(l []byte, attribute string) float64 {
 		case c == '.' && scale == 0:
 			scale = 0.1
 		default:
-			if c != '"' || !(whole < maxPlace) {
+			if c != '"' || whole >= maxPlace {
 				return 0
-			}
-			if minus {
-				return -whole
 			}
 			return whole
 		}

@@ -57,7 +57,7 @@ func (p *page) leftToRight() bool {
 		return true
 	}
 	for _, r := range string(p.text) {
-		switch classOf(r) {
+		switch classOf(r) { //nolint:exhaustive // the others have no direction
 		case bidi.L:
 			balance++
 		case bidi.R:

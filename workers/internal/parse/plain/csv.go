@@ -12,6 +12,7 @@ import (
 // What a table of delimited values may be.
 const (
 	maxQuoted = 256 << 10 // bytes: a quote that is not closed within them was none
+	maxSought = 32 << 20  // bytes that closing quotes are sought in vain in: beyond, a text's quotes are not there for its cells
 	maxCells  = 16_384    // of a row
 	looked    = 50        // rows that tell what delimits them
 )
@@ -35,8 +36,12 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 	if delimiter == 0 || delimiter == '\t' && !strings.Contains(text, "\t") {
 		delimiter = delimiterOf(text)
 	}
-	rows := records{text: text, delimiter: delimiter}
-	widest := usual(records{text: text, delimiter: delimiter})
+	return rowsOf(ctx, records{text: text, delimiter: delimiter}, out)
+}
+
+// rowsOf tells the rows: titles above the table, what names its columns, and what is in it.
+func rowsOf(ctx context.Context, rows records, out *parse.Writer) error {
+	widest := usual(rows)
 	first := true
 	for n := 0; rows.more(); n++ {
 		cells := rows.next()
@@ -64,6 +69,7 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 type records struct {
 	text      string
 	delimiter byte
+	sought    int // bytes that closing quotes were sought in vain in
 }
 
 func (r *records) more() bool { return r.text != "" }
@@ -84,10 +90,13 @@ func (r *records) next() []string {
 
 // cell reads a cell, and reports whether it was the last of its row.
 func (r *records) cell() (cell string, end bool) {
-	if body := strings.TrimLeft(r.text, " "); strings.HasPrefix(body, `"`) {
-		if cell, after, ok := quoted(body[1:], r.delimiter); ok {
+	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
+	if strings.HasPrefix(body, `"`) && r.sought < maxSought {
+		body = r.text[min(len(r.text), 64)-len(body)+1:]
+		if cell, after, ok := quoted(body, r.delimiter); ok {
 			return cell, r.pass(after)
 		}
+		r.sought += min(len(body), maxQuoted)
 	}
 	i := strings.IndexAny(r.text, string(rune(r.delimiter))+"\n")
 	if i < 0 {
@@ -111,9 +120,11 @@ func (r *records) pass(rest string) (end bool) {
 func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	head := s[:min(len(s), maxQuoted)]
 	for i := 0; i < len(head); i++ {
-		if head[i] != '"' {
-			continue
+		n := strings.IndexByte(head[i:], '"')
+		if n < 0 {
+			break
 		}
+		i += n
 		if i+1 < len(s) && s[i+1] == '"' {
 			i++
 			continue

@@ -28,7 +28,8 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	text, _ := charset.Decode(in.Content, in.Charset)
 	if deep(text) {
 		return document.Info{}, &document.Failure{
-			Code: document.TooLarge, Message: fmt.Sprintf("Values of the document stand more than %d deep in each other, which is deeper than is read.", maxNesting),
+			Code:    document.TooLarge,
+			Message: fmt.Sprintf("Values of the document stand more than %d deep in each other, which is deeper than is read.", maxNesting),
 		}
 	}
 	values := count(text)

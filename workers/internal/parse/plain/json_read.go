@@ -47,14 +47,22 @@ func (r *reading) value(path string, t json.Token, into *pairs) error {
 			return r.array(path, into)
 		}
 		return r.object(path, into)
+	default:
+		return r.add(path, scalar(t), into)
+	}
+}
+
+// scalar is the text of a value that is neither object nor array; null says nothing.
+func scalar(t json.Token) string {
+	switch t := t.(type) {
 	case string:
-		return r.add(path, t, into)
+		return t
 	case json.Number:
-		return r.add(path, t.String(), into)
+		return t.String()
 	case bool:
-		return r.add(path, strconv.FormatBool(t), into)
-	default: // null says nothing
-		return nil
+		return strconv.FormatBool(t)
+	default:
+		return ""
 	}
 }
 
@@ -112,13 +120,9 @@ func (r *reading) elements(path string, into *pairs) error {
 			}
 			continue
 		}
-		var one pairs
-		if err := r.value("", t, &one); err != nil {
-			return err
-		}
-		for _, p := range one.all {
-			words = append(words, p.text)
-			size += len(p.text)
+		if word := scalar(t); word != "" {
+			words = append(words, word)
+			size += len(word)
 		}
 		if size > maxLines {
 			if err := r.add(path, strings.Join(words, ", "), into); err != nil {

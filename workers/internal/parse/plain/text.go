@@ -139,7 +139,8 @@ func aligned(lines []string) bool {
 		if strings.HasPrefix(l, "    ") || strings.HasPrefix(l, "\t") {
 			indented++
 		}
-		if body := strings.TrimSpace(l); strings.Contains(body, "   ") || strings.Contains(body, "\t") || strings.HasPrefix(body, "+--") || strings.HasPrefix(body, "|") {
+		body := strings.TrimSpace(l)
+		if strings.Contains(body, "   ") || strings.Contains(body, "\t") || strings.HasPrefix(body, "+--") || strings.HasPrefix(body, "|") {
 			columns++
 		}
 	}
@@ -202,8 +203,8 @@ func joined(lines []string) string {
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
 		first, _ := utf8.DecodeRuneInString(l)
-		hyphen := last == '-' && unicode.IsLetter(before) && unicode.IsLower(first)
-		if b.Len() > 0 && l != "" && !hyphen && !(ideographic(last) && ideographic(first)) {
+		joins := last == '-' && unicode.IsLetter(before) && unicode.IsLower(first) || ideographic(last) && ideographic(first)
+		if b.Len() > 0 && l != "" && !joins {
 			b.WriteByte(' ')
 		}
 		b.WriteString(l)

@@ -294,6 +294,28 @@ func TestOutputIsThereAfterTheEnd(t *testing.T) {
 	}
 }
 
+func TestShownFilesAreTheHostsAndCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	path := script(t, 0o755, "echo shown")
+	eachWay(t, func(t *testing.T, b *Backend) {
+		t.Helper()
+		c := code(`
+import os, subprocess, sys
+print(subprocess.run(["/parley/program"], capture_output=True, text=True).stdout, end="")
+for attempt in (lambda: open("/parley/program", "a"), lambda: os.remove("/parley/program"), lambda: os.chmod("/parley/program", 0o777)):
+    try:
+        attempt()
+        print("it can be written")
+    except OSError as error:
+        pass
+print(sorted(os.listdir("/parley")), os.path.exists(sys.argv[1]))`, path)
+		c.Shown = []sandbox.Shown{{Path: "/parley/program", Host: path}}
+		if got := said(t, start(t, b, c)); got != "shown\n['program'] False\n" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 func TestCommandsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -311,6 +333,9 @@ func TestCommandsThatAreRefused(t *testing.T) {
 		"data with a detour":   {Args: args, Data: []sandbox.Data{{Path: "/x/../work/y"}}},
 		"data somewhere":       {Args: args, Data: []sandbox.Data{{Path: "x"}}},
 		"NUL in a data's path": {Args: args, Data: []sandbox.Data{{Path: "/x\x00--bind"}}},
+		"shown in /work":       {Args: args, Shown: []sandbox.Shown{{Path: "/work/x", Host: "/usr/bin/true"}}},
+		"shown from somewhere": {Args: args, Shown: []sandbox.Shown{{Path: "/x", Host: "true"}}},
+		"NUL in a shown path":  {Args: args, Shown: []sandbox.Shown{{Path: "/x", Host: "/usr\x00--bind"}}},
 	} {
 		if x, err := b.Start(t.Context(), c); err == nil {
 			x.Kill()

@@ -123,6 +123,36 @@ func gone(t *testing.T, x *box) {
 	}
 }
 
+func TestShownFilesAreTheHostsAndCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	needRunsc(t)
+	b, err := Open(Config{Folder: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error("closing:", err)
+		}
+	})
+	path := filepath.Join(t.TempDir(), "program")
+	writeProgram(t, path, strings.NewReader("#!/bin/sh\necho shown\n"))
+	x, err := b.Start(t.Context(), sandbox.Command{
+		Args:  []string{"/bin/sh", "-c", "/parley/program; { echo >> /parley/program; rm -f /parley/program; } 2>/dev/null; echo /parley/*"},
+		Shown: []sandbox.Shown{{Path: "/parley/program", Host: path}}, Limits: limits(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Kill()
+	if said, err := io.ReadAll(x.Stdout()); err != nil || string(said) != "shown\n/parley/program\n" {
+		t.Errorf("it says %q, %v: %s", said, err, x.Complaint())
+	}
+	if content, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(content), "shown\n") {
+		t.Errorf("the host's file is %q, %v", content, err)
+	}
+}
+
 // TestNotRoot runs TestWithoutCgroups as a user without rights.
 func TestNotRoot(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,8 @@ import (
 )
 
 // padding is what the PDF specification fills short passwords up with.
-const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
+const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
+	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
 const (
 	keySize     = 5
@@ -35,7 +36,7 @@ func Encrypted(user, owner, text string) []byte {
 	f.Objects[content-1] = before + "stream\n" + crypt(objectKey(key, content), plain) + "\nendstream"
 	p := uint32(permissions)
 	f.Objects = append(f.Objects, fmt.Sprintf("<< /Filter /Standard /V 1 /R 2 /O <%s> /U <%s> /P %d >>",
-		hex.EncodeToString([]byte(o)), hex.EncodeToString([]byte(crypt(key, padding))), int32(p))) //nolint:gosec // G115: as the format has it
+		hex.EncodeToString([]byte(o)), hex.EncodeToString([]byte(crypt(key, padding))), int32(p)))
 	f.Trailer = fmt.Sprintf("/Encrypt %d 0 R /ID [<%s> <%s>]", len(f.Objects), hex.EncodeToString([]byte(id)), hex.EncodeToString([]byte(id)))
 	return f.Bytes()
 }

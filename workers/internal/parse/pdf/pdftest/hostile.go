@@ -10,8 +10,14 @@ func Hostile() map[string][]byte {
 	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>"
 	font := "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
 	root := "<< /Type /Catalog /Pages 2 0 R >>"
+	onePage := func(contents string) []byte {
+		return File{Objects: []string{root, "<< /Type /Pages /Kids [4 0 R] /Count 1 >>", font, page, contents}}.Bytes()
+	}
 	words := Stream("", []byte("BT /F1 12 Tf 72 700 Td (Some words stand here.) Tj ET"))
 	tree := "<< /Type /Pages /Kids [4 0 R] /Count 1 >>"
+	text := deflateAgain("BT /F1 12 Tf 72 700 Td (Some words stand here.) Tj ET\n", 4_000_000)
+	spaces := Deflate(deflateAgain(strings.Repeat(" ", 64), 10_000_000))
+	nulls := "<< /Type /Pages /Kids [" + strings.Repeat("null ", 1_000_000) + "] /Count 1000000 >>"
 	return map[string][]byte{
 		"a page tree that is its own child": File{Objects: []string{root, "<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"}}.Bytes(),
 		"two trees, each the other's child": File{Objects: []string{
@@ -23,21 +29,15 @@ func Hostile() map[string][]byte {
 			Stream("", []byte("BT /F1 12 Tf 72 700 Td (Some words stand here.) Tj ET /X Do")),
 			Stream("/Type /XObject /Subtype /Form /BBox [0 0 600 700] /Resources << /XObject << /X 6 0 R >> >>", []byte("/X Do /X Do")),
 		}}.Bytes(),
-		"contents that are in themselves": File{Objects: []string{root, tree, font, page, "[5 0 R 5 0 R]"}}.Bytes(),
-		"a length that is its own stream": File{Objects: []string{root, tree, font, page, "<< /Length 5 0 R >>\nstream\nBT ET\nendstream"}}.Bytes(),
-		"previous tables without end":     loopOfTables(),
-		"arrays in arrays":                File{Objects: []string{root, tree, font, page, strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000)}}.Bytes(),
-		"dictionaries in dictionaries": File{Objects: []string{
-			root, tree, font, page, strings.Repeat("<< /A ", 100_000) + "1" + strings.Repeat(" >>", 100_000),
-		}}.Bytes(),
-		"a tree of a thousand storeys": deepTree(1000),
-		"forms of forms":               laughs(12),
-		"a stream of gigabytes": File{Objects: []string{
-			root, tree, font, page, Stream("/Filter /FlateDecode", deflateAgain("BT /F1 12 Tf 72 700 Td (Some words stand here.) Tj ET\n", 20_000_000)),
-		}}.Bytes(),
-		"a stream in a stream of gigabytes": File{Objects: []string{
-			root, tree, font, page, Stream("/Filter [/FlateDecode /FlateDecode]", Deflate(deflateAgain(strings.Repeat(" ", 64), 20_000_000))),
-		}}.Bytes(),
+		"contents that are in themselves":  onePage("[5 0 R 5 0 R]"),
+		"a length that is its own stream":  onePage("<< /Length 5 0 R >>\nstream\nBT ET\nendstream"),
+		"previous tables without end":      loopOfTables(),
+		"arrays in arrays":                 onePage(strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000)),
+		"dictionaries in dictionaries":     onePage(strings.Repeat("<< /A ", 100_000) + "1" + strings.Repeat(" >>", 100_000)),
+		"a tree of a thousand storeys":     deepTree(1000),
+		"forms of forms":                   laughs(12),
+		"a stream that swells":             onePage(Stream("/Filter /FlateDecode", text)),
+		"a stream in a stream that swells": onePage(Stream("/Filter [/FlateDecode /FlateDecode]", spaces)),
 		"an image of terabytes": File{Objects: []string{
 			root, tree, font, strings.Replace(page, "/Resources <<", "/Resources << /XObject << /X 6 0 R >>", 1),
 			Stream("", []byte("q 612 0 0 792 0 0 cm /X Do Q")),
@@ -49,7 +49,7 @@ func Hostile() map[string][]byte {
 		"only its head":        []byte("%PDF-1.7\n"),
 		"its beginning":        File{Objects: []string{root, tree, font, page, words}}.Bytes()[:120],
 		"noise":                []byte("%PDF-1.4\n" + strings.Repeat("\x00\xff%obj<<[(", 100_000)),
-		"a million null pages": File{Objects: []string{root, "<< /Type /Pages /Kids [" + strings.Repeat("null ", 1_000_000) + "] /Count 1000000 >>"}}.Bytes(),
+		"a million null pages": File{Objects: []string{root, nulls}}.Bytes(),
 	}
 }
 
@@ -69,7 +69,8 @@ func deepTree(levels int) []byte {
 	n := len(objects) + 1
 	objects = append(
 		objects,
-		fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 %d 0 R >> >> /Contents %d 0 R >>", n-1, n+2, n+1),
+		fmt.Sprintf("<< /Type /Page /Parent %d 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 %d 0 R >> >> /Contents %d 0 R >>",
+			n-1, n+2, n+1),
 		Stream("", []byte("BT /F1 12 Tf 72 700 Td (Some words stand here.) Tj ET")),
 		"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
 	)

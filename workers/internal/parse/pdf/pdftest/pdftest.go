@@ -59,19 +59,21 @@ const objectsBeforePages = 3
 // Pages is a file of these pages.
 func Pages(pages ...Page) File {
 	var kids []string
-	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"}
+	objects := []string{
+		"<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+	}
 	for i, p := range pages {
 		n := objectsBeforePages + 3*i + 1
 		kids = append(kids, fmt.Sprintf("%d 0 R", n))
 		content, image := p.Content, "null"
 		if p.Image != nil {
 			content += "\nq 612 0 0 792 0 0 cm /I1 Do Q"
-			image = Stream(fmt.Sprintf("/Type /XObject /Subtype /Image /Width %d /Height %d /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /FlateDecode",
-				p.Width, p.Height), Deflate(p.Image))
+			const kind = "/Type /XObject /Subtype /Image /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /FlateDecode"
+			image = Stream(fmt.Sprintf("%s /Width %d /Height %d", kind, p.Width, p.Height), Deflate(p.Image))
 		}
 		objects = append(objects,
-			fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> /XObject << /I1 %d 0 R >> >> /Contents %d 0 R %s >>",
-				n+2, n+1, p.Entries),
+			"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "+
+				fmt.Sprintf("/Resources << /Font << /F1 3 0 R >> /XObject << /I1 %d 0 R >> >> /Contents %d 0 R %s >>", n+2, n+1, p.Entries),
 			Stream("", []byte(content)), image)
 	}
 	objects[1] = fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", strings.Join(kids, " "), len(pages))

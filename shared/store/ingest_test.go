@@ -1,0 +1,539 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
+
+// claimDocument takes the one document that there is to take.
+func (b *bench) claimDocument() store.HeldDocument {
+	b.Helper()
+	claimed, err := b.s.ClaimDocuments(b.Context(), 1)
+	if err != nil || len(claimed) != 1 {
+		b.Fatalf("claiming: %+v, %v", claimed, err)
+	}
+	return claimed[0].HeldDocument
+}
+
+func (b *bench) wantNoClaim(what string) {
+	b.Helper()
+	if claimed, err := b.s.ClaimDocuments(b.Context(), 10); err != nil || len(claimed) != 0 {
+		b.Errorf("%s: %+v, %v", what, claimed, err)
+	}
+}
+
+// loseDocuments lets all leases run out.
+func (b *bench) loseDocuments() {
+	b.Helper()
+	b.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'processing'`)
+}
+
+// serverStarted makes the database's functions think that the server was started then; the tests' own was a moment ago.
+func (b *bench) serverStarted(when string) {
+	b.Helper()
+	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents', 'hopeless_documents')`)
+	for _, definition := range definitions {
+		if !strings.Contains(definition, "pg_postmaster_start_time()") {
+			b.Fatal("when the server was started counts for nothing")
+		}
+		b.exec(strings.ReplaceAll(definition, "pg_postmaster_start_time()", when))
+	}
+}
+
+const longAgo = `'-infinity'::timestamptz`
+
+// chunkOf is a chunk of words, which are its text and its terms.
+func chunkOf(n int, words ...string) store.NewChunk {
+	c := store.NewChunk{Passage: domain.Passage{Chunk: n, Text: strings.Join(words, " ")}}
+	for i, w := range words {
+		c.Terms = append(c.Terms, store.Term{Lexeme: w, Positions: []int{i + 1}})
+	}
+	return c
+}
+
+// wantCounted checks that terms are counted as often as they are in chunks of ready documents, that nothing else
+// is left of any, and that nothing is there twice.
+func (b *bench) wantCounted(what string) {
+	b.Helper()
+	wrong := texts(b.T, b.raw, `WITH ready AS (SELECT c.* FROM document_chunks c JOIN documents d ON d.id = c.document_id WHERE d.status = 'ready'),
+		are AS (SELECT r.org_id, substr(u.lexeme, 5) AS term, count(*) AS chunks FROM ready r, unnest(r.terms) u GROUP BY 1, 2
+		  UNION ALL SELECT org_id, '', count(*) FROM ready GROUP BY 1)
+		SELECT format('%s %s: %s are counted as %s', org_id, a.term, a.chunks, k.chunks) FROM are a FULL JOIN knowledge_terms k USING (org_id, term)
+		  WHERE a.chunks IS DISTINCT FROM k.chunks
+		UNION ALL SELECT format('chunk %s of a document that is %s', c.n, coalesce(d.status, 'gone')) FROM document_chunks c
+		  LEFT JOIN documents d ON d.id = c.document_id WHERE d.status IN ('ready', 'processing') IS NOT TRUE
+		UNION ALL SELECT format('%s chunks of %s', d.chunks, (SELECT count(*) FROM document_chunks c WHERE c.document_id = d.id)) FROM documents d
+		  WHERE d.status = 'ready' AND d.chunks <> (SELECT count(*) FROM document_chunks c WHERE c.document_id = d.id)
+		UNION ALL SELECT 'a vector without chunk' FROM document_vectors v WHERE NOT EXISTS (SELECT FROM document_chunks c WHERE c.id = v.chunk_id)`)
+	if len(wrong) > 0 {
+		b.Errorf("%s: %v", what, wrong)
+	}
+}
+
+// attempt is a worker that reads a document, step by step; it dies wherever its steps end.
+type attempt struct {
+	*bench
+	held  store.HeldDocument
+	words []string
+}
+
+func (a *attempt) step(what string) (bool, error) {
+	switch what {
+	case "finish":
+		return a.s.FinishDocument(a.Context(), a.held, store.FinishedDocument{Language: "en"})
+	case "fail":
+		return a.s.FailDocument(a.Context(), a.held, broken)
+	case "postpone":
+		return a.s.PostponeDocument(a.Context(), a.held, broken, 0)
+	case "release":
+		return true, a.s.ReleaseDocument(a.Context(), a.held)
+	}
+	n := int(what[0] - '0')
+	chunk := chunkOf(n, a.words[n], "both")
+	chunk.Vector = []float32{1, 0}
+	for range 2 { // as a worker does that was not told whether it was done
+		if kept, err := a.s.AddChunks(a.Context(), a.held, []store.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
+			return kept, err
+		}
+	}
+	return true, nil
+}
+
+// interleavings gives every order of two sequences that keeps the order of each: false is a step of the first one.
+func interleavings(first, second int) (out [][]bool) {
+	if first == 0 && second == 0 {
+		return [][]bool{nil}
+	}
+	for _, of := range []bool{false, true} {
+		if !of && first > 0 {
+			for _, rest := range interleavings(first-1, second) {
+				out = append(out, append([]bool{of}, rest...))
+			}
+		}
+		if of && second > 0 {
+			for _, rest := range interleavings(first, second-1) {
+				out = append(out, append([]bool{of}, rest...))
+			}
+		}
+	}
+	return out
+}
+
+// Whatever a worker does that has lost its lease, and wherever it dies: the document ends once, and has what one attempt wrote.
+func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.serverStarted(longAgo)
+	orders := interleavings(3, 4)
+	if len(orders) != 35 {
+		t.Fatalf("%d orders", len(orders))
+	}
+	for _, ends := range [][2]string{{"finish", "finish"}, {"fail", "finish"}, {"postpone", "finish"}, {"release", "finish"}, {"finish", "fail"}} {
+		for _, order := range orders {
+			b.interleave(order, []string{"0", "1", ends[0]}, []string{"lose", "0", "1", ends[1]})
+		}
+	}
+}
+
+func (b *bench) interleave(order []bool, first, second []string) {
+	b.Helper()
+	doc := b.document([]byte("read by two")).ID
+	one := &attempt{bench: b, held: b.claimDocument(), words: []string{"old", "older"}}
+	two := &attempt{bench: b, words: []string{"new", "newer"}}
+	holder, open, told := one, true, ""
+	for _, of := range order {
+		who, steps := one, &first
+		if of {
+			who, steps = two, &second
+		}
+		step := (*steps)[0]
+		*steps = (*steps)[1:]
+		told += fmt.Sprintf(" %v:%s", of, step)
+		if step == "lose" {
+			holder, open = b.takeOver(doc, two, holder, open)
+			continue
+		}
+		kept, err := who.step(step)
+		if want := who == holder && open; err != nil || kept != want && step != "release" {
+			b.Fatalf("%s: %v, %v; want %v", told, kept, err, want)
+		}
+		if who == holder && open && len(*steps) == 0 {
+			open = false
+			if step == "postpone" || step == "release" {
+				holder = nil
+			}
+			b.wantCounted(told)
+		}
+	}
+	b.wantCounted(told)
+	b.wantOneEnd(doc, told, two, first, second)
+	b.deleteDocument(doc)
+	b.wantIndexed("after deleting", "0 chunks 0 vectors 0 terms")
+}
+
+// takeOver has another worker claim a document when the lease of whoever has it is over.
+func (b *bench) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
+	b.Helper()
+	b.loseDocuments()
+	claimed, err := b.s.ClaimDocuments(b.Context(), 5)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if ended := !open && holder != nil; ended {
+		if len(claimed) > 0 {
+			b.Fatalf("a document that has ended was claimed: %+v", claimed)
+		}
+		two.held = store.HeldDocument{OrganizationID: b.org, ID: doc, Fence: 1 << 40}
+		return holder, open
+	}
+	if len(claimed) != 1 || claimed[0].ID != doc {
+		b.Fatalf("claimed %+v", claimed)
+	}
+	two.held = claimed[0].HeldDocument
+	return two, true
+}
+
+// wantOneEnd checks what became of a document, and that it has the words of one attempt.
+func (b *bench) wantOneEnd(doc, told string, two *attempt, first, second []string) {
+	b.Helper()
+	if len(first)+len(second) > 0 {
+		b.Fatalf("%s: steps are left: %v, %v", told, first, second)
+	}
+	got, err := b.s.DocumentByID(b.Context(), b.org, doc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	terms := strings.Join(texts(b.T, b.raw, `SELECT term || ' ' || chunks FROM knowledge_terms WHERE org_id = $1 AND term <> '' ORDER BY term`, b.org), ", ")
+	switch got.Status {
+	case domain.DocumentReady:
+		if got.Chunks != 2 || terms != "both 2, new 1, newer 1" && terms != "both 2, old 1, older 1" {
+			b.Errorf("%s: %d chunks with %q", told, got.Chunks, terms)
+		}
+		b.wantIndexed(told, "2 chunks 2 vectors 3 terms")
+	case domain.DocumentFailed:
+		if got.Error == nil || *got.Error != broken || got.Chunks != 0 {
+			b.Errorf("%s: %+v", told, got)
+		}
+		b.wantIndexed(told, "0 chunks 0 vectors 0 terms")
+	case domain.DocumentQueued, domain.DocumentProcessing:
+		b.Errorf("%s: it has not ended, but is %s, in hand of %+v", told, got.Status, two.held)
+	}
+}
+
+func TestClaimsAreFair(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	third := newBenchOn(t, b.s, b.raw, "eve@example.com")
+	names := map[string]string{}
+	name := func(of *bench, letter string, documents int) {
+		var ids []string
+		for i := range documents {
+			ids = append(ids, of.document(fmt.Appendf(nil, "%d", i)).ID)
+		}
+		slices.Sort(ids) // those of one millisecond
+		for i, id := range ids {
+			names[id] = fmt.Sprint(letter, i)
+		}
+	}
+	name(b, "a", 6)
+	name(other, "b", 2)
+	name(third, "c", 1)
+	b.exec(`UPDATE documents SET not_before = clock_timestamp() + interval '1 hour' WHERE org_id = $1`, third.org)
+	t.Log(texts(t, b.raw, `WITH RECURSIVE waiting AS (
+    (SELECT d.org_id FROM documents d WHERE d.status = 'queued' ORDER BY d.org_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.org_id FROM documents d WHERE d.status = 'queued' AND d.org_id > w.org_id ORDER BY d.org_id LIMIT 1)
+    FROM waiting w WHERE w.org_id IS NOT NULL
+  ), open AS (
+    SELECT w.org_id, q.id FROM waiting w CROSS JOIN LATERAL (
+      SELECT d.id FROM documents d WHERE d.status = 'queued' AND d.org_id = w.org_id AND d.not_before <= clock_timestamp()
+        AND d.deadline > clock_timestamp() ORDER BY d.id LIMIT 1) q WHERE w.org_id IS NOT NULL
+  ), placed AS (
+    SELECT o.id, row_number() OVER (PARTITION BY o.org_id ORDER BY o.id) + (SELECT count(*) FROM documents h
+      WHERE h.status = 'processing' AND h.org_id = o.org_id AND h.lease_until >= clock_timestamp()) AS place
+    FROM open o
+  ) SELECT format('%s %s', id, place) FROM placed ORDER BY place, id`), texts(t, b.raw, `SELECT id FROM documents ORDER BY id`))
+	var got []string
+	for _, most := range []int{1, 1, 3, 1, 10} {
+		claimed, err := b.s.ClaimDocuments(t.Context(), most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var these []string
+		for _, c := range claimed {
+			if c.Attempts != 1 || c.Document.Status != domain.DocumentProcessing || time.Until(c.Deadline) < 50*time.Minute {
+				t.Errorf("claimed %+v", c)
+			}
+			t.Log(c.ID); these = append(these, names[c.ID])
+		}
+		slices.Sort(these)
+		got = append(got, strings.Join(these, "+"))
+	}
+	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
+		t.Errorf("claimed %v, want %s, of %v", got, want, names)
+	}
+	b.wantNoClaim("with all in hand")
+}
+
+func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const documents = 40
+	for i := range documents {
+		b.document(fmt.Appendf(nil, "%d", i))
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	taken := map[string]int{}
+	for range 8 {
+		wg.Go(func() {
+			for {
+				claimed, err := b.s.ClaimDocuments(t.Context(), 3)
+				if err != nil {
+					t.Error(err)
+				}
+				if len(claimed) == 0 {
+					return
+				}
+				mu.Lock()
+				for _, c := range claimed {
+					taken[c.ID]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(taken) != documents {
+		t.Errorf("%d were taken", len(taken))
+	}
+	for doc, n := range taken {
+		if n != 1 {
+			t.Errorf("%s was taken %d times", doc, n)
+		}
+	}
+}
+
+func TestLeasesOfDocuments(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.document([]byte("1"))
+	b.document([]byte("2"))
+	one, two := b.claimDocument(), b.claimDocument()
+	stale, gone := one, two
+	stale.Fence--
+	gone.OrganizationID = "org_other"
+	b.serverStarted(`clock_timestamp()`)
+	b.loseDocuments()
+	b.wantNoClaim("of workers that the server has kept from renewing")
+	lost, err := b.s.ExtendDocuments(t.Context(), []store.HeldDocument{one, stale, two, gone})
+	if err != nil || !slices.Equal(lost, []store.HeldDocument{stale, gone}) {
+		t.Errorf("lost %v, %v", lost, err)
+	}
+	b.wantNoClaim("with leases that were renewed")
+	if lost, err := b.s.ExtendDocuments(t.Context(), nil); err != nil || len(lost) != 0 {
+		t.Errorf("of none: %v, %v", lost, err)
+	}
+}
+
+func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.serverStarted(longAgo)
+	doc := b.document([]byte("poison")).ID
+	for n := range store.MaxDeaths {
+		held := b.claimDocument()
+		if n == 2 { // draining is no death
+			if err := b.s.ReleaseDocument(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			held = b.claimDocument()
+		}
+		if kept, err := b.s.AddChunks(t.Context(), held, []store.NewChunk{chunkOf(0, "x")}, "", nil, 1); err != nil || !kept {
+			t.Fatalf("adding: %v, %v", kept, err)
+		}
+		if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || ended != 0 {
+			t.Fatalf("while it is read: %d, %v", ended, err)
+		}
+		b.loseDocuments()
+	}
+	b.wantNoClaim("poison")
+	if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || ended != 1 {
+		t.Fatalf("ended %d, %v", ended, err)
+	}
+	if got := b.wantDocument(doc, domain.DocumentFailed, "poison"); got.Error == nil || *got.Error != store.DocumentWorkerLost {
+		t.Errorf("%+v", got.Error)
+	}
+	b.wantIndexed("of poison", "0 chunks 0 vectors 0 terms")
+	if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+		t.Fatal(err)
+	}
+	b.claimDocument() // all begins anew
+}
+
+func TestDeadlinesOfDocuments(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.serverStarted(longAgo)
+	late := func() { b.exec(`UPDATE documents SET deadline = clock_timestamp() - interval '1 second'`) }
+	never := b.document([]byte("never")).ID
+	late()
+	b.wantNoClaim("past the deadline")
+	put := b.document([]byte("put back")).ID
+	if kept, err := b.s.PostponeDocument(t.Context(), b.claimDocument(), broken, time.Minute); err != nil || !kept {
+		t.Fatalf("postponing: %v, %v", kept, err)
+	}
+	b.wantDocument(put, domain.DocumentQueued, "put back")
+	b.wantNoClaim("before its time")
+	late()
+	lost := b.document([]byte("lost")).ID
+	b.claimDocument()
+	b.loseDocuments()
+	late()
+	living := b.document([]byte("living")).ID
+	held := b.claimDocument()
+	late()
+	if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || ended != 3 {
+		t.Errorf("ended %d, %v", ended, err)
+	}
+	for doc, want := range map[string]domain.DocumentError{never: store.DocumentNotProcessed, put: broken, lost: store.DocumentWorkerLost} {
+		if got := b.wantDocument(doc, domain.DocumentFailed, want.Code); got.Error == nil || *got.Error != want {
+			t.Errorf("%+v, want %v", got.Error, want)
+		}
+	}
+	if kept, err := b.s.PostponeDocument(t.Context(), held, broken, 0); err != nil || !kept {
+		t.Fatalf("postponing: %v, %v", kept, err)
+	}
+	if got := b.wantDocument(living, domain.DocumentFailed, "no time is left"); got.Error == nil || *got.Error != broken {
+		t.Errorf("%+v", got.Error)
+	}
+}
+
+func TestProgressAndEndOfADocument(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	doc := b.document([]byte("long")).ID
+	held := b.claimDocument()
+	pages := 7
+	for done := range 3 {
+		if kept, err := b.s.AddChunks(t.Context(), held, nil, "", &pages, done); err != nil || !kept {
+			t.Fatal(kept, err)
+		}
+	}
+	if got := b.wantDocument(doc, domain.DocumentProcessing, "halfway"); got.Done != 2 || got.Pages == nil || *got.Pages != 7 {
+		t.Errorf("%+v", got)
+	}
+	content, kept, err := b.s.DocumentContent(t.Context(), held)
+	if err != nil || !kept {
+		t.Fatal(kept, err)
+	}
+	if got := readAll(t, content); got != "long" {
+		t.Errorf("content %q", got)
+	}
+	done := store.FinishedDocument{MIMEType: "application/pdf", Title: "T", Language: "de", Pages: &pages, Notes: []string{"one page was empty."}, Model: "m"}
+	if kept, err := b.s.FinishDocument(t.Context(), held, done); err != nil || !kept {
+		t.Fatal(kept, err)
+	}
+	got := b.wantDocument(doc, domain.DocumentReady, "at the end")
+	if got.MIMEType != done.MIMEType || got.Language != "de" || got.Done != 7 || got.Chunks != 0 || !slices.Equal(got.Notes, done.Notes) || got.Error != nil {
+		t.Errorf("%+v", got)
+	}
+	if _, kept, err := b.s.DocumentContent(t.Context(), held); err != nil || kept {
+		t.Errorf("content of one that is not in hand: %v, %v", kept, err)
+	}
+}
+
+func TestContentsThatAddressesGive(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	doc := b.add(store.NewDocument{Name: "page", URL: "https://example.com/"})[0].Document.ID
+	held := b.claimDocument()
+	if _, kept, err := b.s.DocumentContent(t.Context(), held); err != nil || kept {
+		t.Errorf("nothing was fetched: %v, %v", kept, err)
+	}
+	limits := store.DocumentLimits{Documents: 1, Bytes: 10}
+	set := func(content string) (bool, error) {
+		return b.s.SetDocumentContent(t.Context(), held, b.upload([]byte(content)), "page.html", "text/html", limits)
+	}
+	for _, content := range []string{"first", "first", "second"} {
+		if kept, err := set(content); err != nil || !kept {
+			t.Fatalf("%s: %v, %v", content, kept, err)
+		}
+		b.wantOriginal(doc, []byte(content))
+		b.wantStored(content, "1 contents 1 chunks 0 files")
+	}
+	if kept, err := set("more than there is room for"); !errors.Is(err, store.ErrDocumentsFull) || kept {
+		t.Errorf("too much: %v, %v", kept, err)
+	}
+	held.Fence++
+	if kept, err := set("another's"); err != nil || kept {
+		t.Errorf("of another's: %v, %v", kept, err)
+	}
+	b.wantStored("in the end", "1 contents 1 chunks 0 files")
+	if got := b.wantDocument(doc, domain.DocumentProcessing, "fetched"); got.Name != "page.html" || got.MIMEType != "text/html" || got.Bytes != 6 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Whoever finishes, deletes and reads anew at once changes the counts of the same terms.
+func TestTermsAreCountedExactly(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		for i := range 6 {
+			b.document(fmt.Appendf(nil, "%d %d", w, i))
+		}
+	}
+	for range 4 {
+		wg.Go(func() {
+			for {
+				claimed, err := b.s.ClaimDocuments(t.Context(), 1)
+				if err != nil || len(claimed) == 0 {
+					return
+				}
+				a := &attempt{bench: b, held: claimed[0].HeldDocument, words: []string{"x" + claimed[0].ID[4:8], "same"}}
+				for _, step := range []string{"0", "1", "finish"} {
+					if kept, err := a.step(step); err != nil || !kept {
+						t.Errorf("%s: %v, %v", step, kept, err)
+					}
+				}
+				if claimed[0].Attempts == 1 && claimed[0].Document.SHA256 != nil && (*claimed[0].Document.SHA256)[0] < '8' {
+					if _, err := b.s.DeleteDocument(t.Context(), b.org, a.held.ID); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.wantCounted("in the end")
+	for _, doc := range texts(t, b.raw, `SELECT id FROM documents WHERE status = 'ready'`) {
+		b.deleteDocument(doc)
+	}
+	if left := texts(t, b.raw, `SELECT term FROM knowledge_terms UNION ALL SELECT document_id FROM indexed_documents`); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func readAll(t *testing.T, r io.ReadCloser) string {
+	t.Helper()
+	defer func() { _ = r.Close() }()
+	out, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

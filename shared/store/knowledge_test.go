@@ -1,0 +1,368 @@
+package store_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// ready enters a document with chunks that is read at once.
+func (b *bench) readyDocument(metadata map[string]string, chunks ...store.NewChunk) string {
+	b.Helper()
+	content := b.upload([]byte(id.New(id.Document)))
+	doc := b.add(store.NewDocument{Name: "d", Content: &content, Metadata: metadata})[0].Document.ID
+	held := b.claimDocument()
+	if held.ID != doc {
+		b.Fatalf("claimed %s", held.ID)
+	}
+	for part := range slices.Chunk(chunks, 100) {
+		if kept, err := b.s.AddChunks(b.Context(), held, part, "m", nil, 0); err != nil || !kept {
+			b.Fatalf("adding chunks: %v, %v", kept, err)
+		}
+	}
+	if kept, err := b.s.FinishDocument(b.Context(), held, store.FinishedDocument{Model: "m"}); err != nil || !kept {
+		b.Fatalf("finishing: %v, %v", kept, err)
+	}
+	return doc
+}
+
+// asked makes words of a question; | stands between the lexemes of one.
+func asked(question string) (out []store.QueryWord) {
+	for w := range strings.FieldsSeq(question) {
+		lexemes := strings.Split(w, "|")
+		out = append(out, store.QueryWord{Text: lexemes[0], Lexemes: lexemes})
+	}
+	return out
+}
+
+// shown gives the texts of what was found, in its order.
+func (b *bench) shown(hits []store.Hit, err error) string {
+	b.Helper()
+	if err != nil {
+		b.Fatalf("searching: %v", err)
+	}
+	ids := make([]int64, len(hits))
+	for i, h := range hits {
+		if ids[i] = h.ChunkID; h.Score <= 0 || i > 0 && h.Score > hits[i-1].Score {
+			b.Errorf("scores %+v", hits)
+		}
+	}
+	passages, err := b.s.Passages(b.Context(), b.org, ids)
+	if err != nil {
+		b.Fatalf("reading passages: %v", err)
+	}
+	out := make([]string, len(passages))
+	for i, p := range passages {
+		out[i] = p.Text
+	}
+	return strings.Join(out, " / ")
+}
+
+func (b *bench) wantFound(question, want string) {
+	b.Helper()
+	got := b.shown(b.s.SearchText(b.Context(), store.SearchScope{OrganizationID: b.org}, asked(question), 10))
+	if got != want {
+		b.Errorf("%s: found %q, want %q", question, got, want)
+	}
+}
+
+func TestWordsRank(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	heading := chunkOf(6, "the", "rest")
+	heading.Terms = append(heading.Terms, store.Term{Lexeme: "boxing", Positions: []int{1}, Heading: true})
+	chunks := []store.NewChunk{
+		chunkOf(0, "rope", "and", "bag"),
+		chunkOf(1, "rope", "rope", "bell"),
+		chunkOf(2, "rope", "ring"),
+		chunkOf(3, "ring", "gloves"),
+		chunkOf(4, append([]string{"gloves"}, strings.Fields(strings.Repeat("long ", 1)+"a b c d e f g h i j k l m n o p q s t u v w x y z")...)...),
+		chunkOf(5, "boxing", "match"), heading,
+	}
+	b.readyDocument(nil, chunks...)
+	for question, want := range map[string]string{
+		"bell":         "rope rope bell",
+		"rope bell":    "rope rope bell / rope ring / rope and bag", // the rare word, then the shorter one
+		"rope ring":    "rope ring / ring gloves / rope rope bell / rope and bag",
+		"boxing":       "the rest / boxing match", // a heading says more
+		"bag|gloves":   "ring gloves / rope and bag / gloves long a b c d e f g h i j k l m n o p q s t u v w x y z",
+		"none":         "",
+		"none bell":    "rope rope bell",
+		"":             "",
+		"match match":  "boxing match",
+		"ring|missing": "rope ring / ring gloves",
+	} {
+		got := b.shown(b.s.SearchText(t.Context(), store.SearchScope{OrganizationID: b.org}, asked(question), 10))
+		if question == "bag|gloves" || question == "ring|missing" { // as good as each other but for their length
+			a, w := strings.Split(got, " / "), strings.Split(want, " / ")
+			slices.Sort(a)
+			slices.Sort(w)
+			got, want = strings.Join(a, " / "), strings.Join(w, " / ")
+		}
+		if got != want {
+			t.Errorf("%s: found %q, want %q", question, got, want)
+		}
+	}
+	if hits, err := b.s.SearchText(t.Context(), store.SearchScope{OrganizationID: b.org}, asked("rope"), 2); err != nil || len(hits) != 2 {
+		t.Errorf("the best two: %v, %v", hits, err)
+	}
+}
+
+// What users and documents write is never read as syntax, and what PostgreSQL cannot take is passed over.
+func TestWordsAreNoSyntax(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	hostile := []string{
+		`'`, `\`, `a'b`, `a\`, `\'`, `a:*`, `a&b`, `!a`, `a|b`, `(`, `<->`, `a:1A`, `$1`, `%s`, `{"x"}`, `a,b`, `NULL`, "''", `\\`, "tab\ta", " ", "🥊", "中文", "é",
+		strings.Repeat("x", 2040),
+	}
+	for n, lexeme := range hostile {
+		chunk := store.NewChunk{Passage: domain.Passage{Chunk: 0, Text: fmt.Sprint(n, "=", lexeme)}, Terms: []store.Term{{Lexeme: lexeme, Positions: []int{1}}}}
+		b.readyDocument(nil, chunk)
+	}
+	scope := store.SearchScope{OrganizationID: b.org}
+	for n, lexeme := range hostile {
+		words := []store.QueryWord{{Text: lexeme, Lexemes: []string{lexeme}}}
+		if got, want := b.shown(b.s.SearchText(t.Context(), scope, words, 10)), fmt.Sprint(n, "=", lexeme); got != want {
+			t.Errorf("%q: found %q", lexeme, got)
+		}
+		if hits, err := b.s.SearchSimilar(t.Context(), scope, words, 10); err != nil || len(hits) > 0 {
+			t.Errorf("%q is known: %v, %v", lexeme, hits, err)
+		}
+	}
+	for _, lexeme := range []string{"", "\x00", "a\x00", "\xff", strings.Repeat("x", 2041), strings.Repeat("x", 1<<20)} {
+		words := []store.QueryWord{{Text: lexeme, Lexemes: []string{lexeme, "nothing"}}}
+		scope := store.SearchScope{OrganizationID: b.org, DocumentIDs: []string{lexeme}, Metadata: map[string]string{lexeme: lexeme}}
+		for what, search := range b.searches(scope, words) {
+			if hits, err := search(); err != nil || len(hits) > 0 {
+				t.Errorf("%s for %.10q: %v, %v", what, lexeme, hits, err)
+			}
+		}
+	}
+}
+
+// searches are the ways to search for words.
+func (b *bench) searches(scope store.SearchScope, words []store.QueryWord) map[string]func() ([]store.Hit, error) {
+	return map[string]func() ([]store.Hit, error){
+		"text":    func() ([]store.Hit, error) { return b.s.SearchText(b.Context(), scope, words, 10) },
+		"similar": func() ([]store.Hit, error) { return b.s.SearchSimilar(b.Context(), scope, words, 10) },
+		"vectors": func() ([]store.Hit, error) { return b.s.SearchVectors(b.Context(), scope, "m", []float32{1, 0}, 10) },
+	}
+}
+
+func TestChunksBeyondWhatPostgreSQLTakes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c := store.NewChunk{Passage: domain.Passage{Text: "all of it"}}
+	for i := range 2000 {
+		c.Terms = append(c.Terms, store.Term{Lexeme: fmt.Sprintf("%d%s", i, strings.Repeat("x", 2000)), Positions: []int{i + 1}})
+	}
+	often := store.Term{Lexeme: "often", Positions: []int{0, -1, 1 << 40}}
+	for i := range 100_000 {
+		often.Positions = append(often.Positions, i)
+	}
+	c.Terms = append([]store.Term{often, {Lexeme: "nowhere"}, {Lexeme: "\x00"}, {Lexeme: "often", Heading: true, Positions: []int{3}}}, c.Terms...)
+	b.readyDocument(nil, c)
+	for _, word := range []string{"often", "nowhere", "0" + strings.Repeat("x", 2000)} {
+		b.wantFound(word, "all of it")
+	}
+}
+
+func TestSearchingASpellingThatNobodyHas(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.readyDocument(nil, chunkOf(0, "network", "interface"), chunkOf(1, "network", "card"), chunkOf(2, "postgresql"), chunkOf(3, "interface"))
+	scope := store.SearchScope{OrganizationID: b.org}
+	for question, want := range map[string]string{
+		"netwrok":              "network card / network interface",
+		"netwrok interface":    "network interface / network card", // one of the words that are alike must be there
+		"postgressql":          "postgresql",
+		"interface":            "", // it is known
+		"network interface":    "",
+		"zebra":                "",
+		"card 12345":           "",
+		"netwrok|netwrok card": "network card / network interface",
+	} {
+		got := b.shown(b.s.SearchSimilar(t.Context(), scope, asked(question), 10))
+		parts := strings.Split(got, " / ")
+		if question == "netwrok" { // as good as each other
+			slices.Sort(parts)
+		}
+		if got = strings.Join(parts, " / "); got != want {
+			t.Errorf("%s: found %q, want %q", question, got, want)
+		}
+	}
+}
+
+func TestScopesOfSearches(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	vector := func(c store.NewChunk) store.NewChunk { c.Vector = []float32{1, 0}; return c }
+	one := b.readyDocument(map[string]string{"lang": "en", "year": "2026"}, vector(chunkOf(0, "one", "word")))
+	two := b.readyDocument(map[string]string{"lang": "de"}, vector(chunkOf(0, "two", "word")))
+	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	foreign := other.readyDocument(map[string]string{"lang": "en"}, vector(chunkOf(0, "foreign", "word")))
+	b.document([]byte("unread"))
+	held := b.claimDocument()
+	if kept, err := b.s.AddChunks(t.Context(), held, []store.NewChunk{vector(chunkOf(0, "unread", "word"))}, "m", nil, 0); err != nil || !kept {
+		t.Fatal(kept, err)
+	}
+	for _, c := range []struct {
+		scope store.SearchScope
+		want  string
+	}{
+		{store.SearchScope{}, "one word / two word"},
+		{store.SearchScope{DocumentIDs: []string{two}}, "two word"},
+		{store.SearchScope{DocumentIDs: []string{two, one, two, "doc_x", ""}}, "one word / two word"},
+		{store.SearchScope{DocumentIDs: []string{foreign, held.ID}}, ""},
+		{store.SearchScope{Metadata: map[string]string{"lang": "en"}}, "one word"},
+		{store.SearchScope{Metadata: map[string]string{"lang": "en", "year": "2026"}}, "one word"},
+		{store.SearchScope{Metadata: map[string]string{"lang": "en", "year": "2025"}}, ""},
+		{store.SearchScope{Metadata: map[string]string{"lang": "de"}, DocumentIDs: []string{one}}, ""},
+	} {
+		c.scope.OrganizationID = b.org
+		for what, search := range b.searches(c.scope, asked("word")) {
+			got := strings.Split(b.shown(search()), " / ")
+			slices.Sort(got)
+			want := c.want
+			if what == "similar" { // the word is known
+				want = ""
+			}
+			if strings.Join(got, " / ") != want {
+				t.Errorf("%s in %+v: %q, want %q", what, c.scope, got, want)
+			}
+		}
+	}
+}
+
+// The functions see all organizations' rows and must look at one's, whatever the transaction is for and whoever asks.
+func TestSearchesKeepOrganizationsApart(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	s, raw := openAt(t, dsn)
+	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	secret := chunkOf(0, "secret", "network")
+	secret.Vector = []float32{1, 0}
+	b.readyDocument(nil, secret)
+	hits, err := s.SearchText(t.Context(), store.SearchScope{OrganizationID: b.org}, asked("secret"), 10)
+	if err != nil || len(hits) != 1 {
+		t.Fatal(hits, err)
+	}
+	broken, by := sabotaged(t, dsn)
+	forgetful := &bench{T: t, s: broken, raw: raw, org: other.org}
+	for _, org := range []string{other.org, "", "org_none", b.org + "," + other.org, "%"} {
+		for what, search := range forgetful.searches(store.SearchScope{OrganizationID: org}, asked("secret netwrok")) {
+			if found, err := search(); err != nil || len(found) > 0 {
+				t.Errorf("%s for %q: %v, %v", what, org, found, err)
+			}
+		}
+	}
+	passages, err := broken.Passages(t.Context(), other.org, []int64{hits[0].ChunkID})
+	if err != nil || len(passages) > 0 {
+		t.Errorf("passages: %v, %v", passages, err)
+	}
+	if by.Conditions() == 0 {
+		t.Error("nothing was sabotaged")
+	}
+}
+
+func TestNearestVectors(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const dimensions, documents = 64, 2600 // more than are compared exactly
+	random := rand.New(rand.NewPCG(5, 5))
+	unit := func(near []float32, noise float64) []float32 {
+		out, sum := make([]float32, dimensions), 0.0
+		for i := range out {
+			out[i] = float32(random.NormFloat64() * noise)
+			if near != nil {
+				out[i] += near[i]
+			}
+			sum += float64(out[i]) * float64(out[i])
+		}
+		for i := range out {
+			out[i] /= float32(math.Sqrt(sum))
+		}
+		return out
+	}
+	sought := unit(nil, 1)
+	var chunks []store.NewChunk
+	for n := range documents {
+		c := chunkOf(n, fmt.Sprint("n", n))
+		if c.Vector = unit(nil, 1); n%500 == 7 {
+			c.Vector = unit(sought, 0.05*float64(1+n/500))
+		}
+		chunks = append(chunks, c)
+	}
+	b.readyDocument(nil, chunks...)
+	scope := store.SearchScope{OrganizationID: b.org}
+	if got := b.shown(b.s.SearchVectors(t.Context(), scope, "m", sought, 6)); got != "n7 / n507 / n1007 / n1507 / n2007 / n2507" {
+		t.Errorf("found %s", got)
+	}
+	exactly, err := b.s.SearchVectors(t.Context(), scope, "m", chunks[7].Vector, 1)
+	if err != nil || len(exactly) != 1 || math.Abs(exactly[0].Score-1) > 1e-5 {
+		t.Errorf("itself: %+v, %v", exactly, err)
+	}
+	for what, of := range map[string][]float32{"other": sought, "m": sought[:10], "none": nil} {
+		if hits, err := b.s.SearchVectors(t.Context(), scope, what, of, 6); err != nil || len(hits) > 0 {
+			t.Errorf("of the model %s with %d dimensions: %v, %v", what, len(of), hits, err)
+		}
+	}
+}
+
+func TestPassagesOfDocuments(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var chunks []store.NewChunk
+	for n := range 6 {
+		c, page := chunkOf(n, fmt.Sprint("n", n)), n/2+1
+		c.Page, c.Headings, c.StartIndex, c.EndIndex = &page, []string{"A, {\"b\"}", "ü"}, n, n+2
+		c.Box = &domain.Box{1, 2.5, 3, 4}
+		chunks = append(chunks, c)
+	}
+	doc := b.readyDocument(nil, chunks...)
+	show := func(passages []domain.Passage, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, p := range passages {
+			want := chunks[p.Chunk].Passage
+			want.DocumentID, want.Name = doc, "d"
+			if fmt.Sprint(*p.Page, *p.Box, p.Headings, p.DocumentID, p.Name, p.StartIndex, p.EndIndex) !=
+				fmt.Sprint(*want.Page, *want.Box, want.Headings, want.DocumentID, want.Name, want.StartIndex, want.EndIndex) || len(p.Headings) != 2 {
+				t.Errorf("%+v, want %+v", p, want)
+			}
+			out = append(out, p.Text)
+		}
+		return strings.Join(out, " ")
+	}
+	if got := show(b.s.DocumentPassages(t.Context(), b.org, doc, 2)); got != "n2 n3" {
+		t.Errorf("page 2: %s", got)
+	}
+	for chunk, want := range map[int]string{0: "n0 n1", 3: "n2 n3 n4", 5: "n4 n5", 9: "", math.MaxInt32: "", -5: ""} {
+		if got := show(b.s.DocumentPassagesAround(t.Context(), b.org, doc, chunk, 1)); got != want {
+			t.Errorf("around %d: %s", chunk, got)
+		}
+	}
+	var last, first int64
+	row := b.raw.QueryRowContext(t.Context(), `SELECT max(id), min(id) FROM document_chunks`)
+	if err := row.Scan(&last, &first); err != nil {
+		t.Fatal(err)
+	}
+	if got := show(b.s.Passages(t.Context(), b.org, []int64{last, 1 << 50, first, last})); got != "n5 n0 n5" {
+		t.Errorf("passages: %s", got)
+	}
+	b.exec(`UPDATE documents SET status = 'queued'`)
+	if got := show(b.s.Passages(t.Context(), b.org, []int64{last})) + show(b.s.DocumentPassages(t.Context(), b.org, doc, 2)); got != "" {
+		t.Errorf("of one that is not ready: %s", got)
+	}
+}

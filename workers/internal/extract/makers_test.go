@@ -1,0 +1,200 @@
+//go:build linux
+
+package extract
+
+import (
+	"compress/gzip"
+	_ "embed"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	plainpdf "parley/shared/testkit/pdf"
+	"parley/workers/internal/parse/pdf/pdftest"
+)
+
+// leastWords is the part of poppler's own words that must be found, on their pages.
+const leastWords = 0.98
+
+//go:embed testdata/scripts.html
+var scriptsPage []byte
+
+//go:embed testdata/plots.py
+var plotsProgram []byte
+
+// maker is a program that makes PDFs, and a file of its.
+type maker struct {
+	name  string
+	setup bool // scripts/setup installs it for tests, so it must be there where these are to run in full
+	make  func(t *testing.T, to string) (missing string)
+	says  []string // what must be there, word for word
+}
+
+var makers = []maker{
+	{"pdfTeX", true, packaged("libtasn1-doc", "/usr/share/doc/libtasn1-doc/libtasn1.pdf"), []string{"Distinguished Encoding Rules"}},
+	{"pdfTeX 1.40.14", false, packaged("bzip2", "/usr/share/doc/bzip2/manual.pdf.gz"), []string{"block-sorting"}},
+	{"pdfTeX, two columns of an index", false, packaged("nettle-dev", "/usr/share/doc/nettle-dev/nettle.pdf.gz"), nil},
+	{"xdvipdfmx, Arabic", true, packaged("fonts-hosny-amiri", "/usr/share/doc/fonts-hosny-amiri/Documentation-Arabic.pdf.gz"), []string{"الخط الأميري"}},
+	{"Apache FOP", false, packaged("valgrind", "/usr/share/doc/valgrind/valgrind_manual.pdf.gz"), nil},
+	{"MiKTeX, formulas", false, packaged("zlib1g-dev", "/usr/share/doc/zlib1g-dev/crc-doc.1.0.pdf.gz"), nil},
+	{"Skia, two columns, a table, Arabic, Hebrew, Chinese", true, chromium, []string{
+		"There are well-known houses near the water", "March | Lisbon and the south | 93 | 9.50", "سنة 1984 وما بعدها", "זהו טקסט בעברית, ובו מילים רבות",
+		"每一個字都很重要", "二〇二六年",
+	}},
+	{"matplotlib", true, plots, []string{"barrels sold by month"}},
+	{"cairo", true, cairo, []string{"a remark of no importance"}},
+	{"ours", true, ours, []string{"a remark of no importance"}},
+}
+
+func TestPDFsOfManyMakersAreComplete(t *testing.T) {
+	t.Parallel()
+	e := open(t, Config{NoOCR: true})
+	for _, m := range makers {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "made.pdf")
+			missing := m.make(t, path)
+			if missing != "" && m.setup && os.Getenv("CI") != "" {
+				t.Fatalf("PDFs of %s: %s", m.name, missing)
+			}
+			if missing != "" {
+				t.Skipf("NOT TESTED: PDFs of %s: %s", m.name, missing)
+			}
+			complete(t, e, path, m.says)
+		})
+	}
+}
+
+// complete compares a file page by page, word by word.
+func complete(t *testing.T, e *Extractor, path string, says []string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := read(t.Context(), e, content, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := pdftest.PlainPages(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.info.Pages != len(plain) || len(d.done) != len(plain) {
+		t.Errorf("%d pages, %d done of %d", d.info.Pages, len(d.done), len(plain))
+	}
+	pages := make([]strings.Builder, len(plain))
+	for _, b := range d.blocks {
+		pages[b.Page-1].WriteString(b.Text + "\n\n")
+	}
+	words, seen, whole := 0, 0, ""
+	for i := range plain {
+		all, found, missing := pdftest.Compare(plain[i], pages[i].String())
+		words, seen, whole = words+all, seen+found, whole+pages[i].String()
+		if float64(found) < leastWords*float64(all)-1 {
+			t.Errorf("page %d: %d of %d words; without %.20q", i+1, found, all, missing)
+		}
+	}
+	if words == 0 || float64(seen) < leastWords*float64(words) {
+		t.Errorf("%d of %d words", seen, words)
+	}
+	t.Logf("%d pages, %d of %d words (%.2f %%)", len(plain), seen, words, 100*float64(seen)/float64(words))
+	for _, text := range says {
+		if !strings.Contains(whole, text) {
+			t.Errorf("%q is not there", text)
+		}
+	}
+}
+
+// packaged is a file of a Debian package's.
+func packaged(name, path string) func(*testing.T, string) string {
+	return func(t *testing.T, to string) string {
+		t.Helper()
+		file, err := os.Open(path)
+		if err != nil {
+			return "the package " + name + " is not installed, or has no " + path
+		}
+		defer func() { _ = file.Close() }() // of what is only read
+		from := io.Reader(file)
+		if strings.HasSuffix(path, ".gz") {
+			if from, err = gzip.NewReader(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		content, err := io.ReadAll(from)
+		if err == nil {
+			err = os.WriteFile(to, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ""
+	}
+}
+
+// chromium prints a page of several scripts.
+func chromium(t *testing.T, to string) string {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		return "there is no chromium (install the package chromium)"
+	}
+	for _, font := range []string{"/usr/share/fonts/opentype/fonts-hosny-amiri", "/usr/share/fonts/truetype/wqy"} {
+		if _, err := os.Stat(font); err != nil {
+			return "there are no fonts for it (install fonts-hosny-amiri and fonts-wqy-microhei)"
+		}
+	}
+	page := filepath.Join(filepath.Dir(to), "scripts.html")
+	if err := os.WriteFile(page, scriptsPage, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer",
+		"--user-data-dir="+t.TempDir(), "--print-to-pdf="+to, "file://"+page)
+	if said, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("printing: %v: %s", err, said)
+	}
+	return ""
+}
+
+func plots(t *testing.T, to string) string {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	if exec.CommandContext(t.Context(), python, "-c", "import matplotlib").Run() != nil {
+		return "there is no matplotlib (install the package python3-matplotlib)"
+	}
+	c := exec.CommandContext(t.Context(), python, "-c", string(plotsProgram), to)
+	c.Env = append(c.Environ(), "MPLCONFIGDIR="+t.TempDir(), "MPLBACKEND=Agg")
+	if said, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("plotting: %v: %s", err, said)
+	}
+	return ""
+}
+
+func ours(t *testing.T, to string) string {
+	t.Helper()
+	pages := make([]plainpdf.Page, 3)
+	for i := range pages {
+		pages[i] = plainpdf.Page{Heading: "A heading", Paragraphs: []string{
+			strings.Repeat("It was a long day at the harbour, and a remark of no importance was made about it by those who were there. ", 6),
+			strings.Repeat("Another paragraph begins here and tells of something else entirely, but at some length. ", 6),
+		}}
+	}
+	if err := os.WriteFile(to, plainpdf.Write(pages...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ""
+}
+
+// cairo has poppler draw our pages with cairo, which makes a PDF of its own of them.
+func cairo(t *testing.T, to string) string {
+	t.Helper()
+	from := to + ".ours"
+	ours(t, from)
+	if said, err := exec.CommandContext(t.Context(), "pdftocairo", "-pdf", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("drawing: %v: %s", err, said)
+	}
+	return ""
+}

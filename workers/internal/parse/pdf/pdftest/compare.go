@@ -1,0 +1,69 @@
+package pdftest
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// PlainPages is what pdftotext by itself says of a file, page by page.
+func PlainPages(ctx context.Context, path string) ([]string, error) {
+	text, err := exec.CommandContext(ctx, "pdftotext", "-enc", "UTF-8", path, "-").Output()
+	if err != nil {
+		return nil, fmt.Errorf("running pdftotext on %s: %w", path, err)
+	}
+	pages := strings.Split(string(text), "\f")
+	return pages[:len(pages)-1], nil
+}
+
+// Compare counts the words of pdftotext's plain text, and those of them that are in ours.
+func Compare(plain, ours string) (all, found int, missing []string) {
+	have := words(ours)
+	for w, n := range words(plain) {
+		all += n
+		found += min(n, have[w])
+		if n > have[w] {
+			missing = append(missing, w)
+		}
+	}
+	slices.Sort(missing)
+	return all, found, missing
+}
+
+// words are the words of a text as they are compared: without marks of direction and of vowels, shapes of letters as the letters, each
+// letter of a script without spaces by itself, and no punctuation around them: poppler turns that of Arabic to the wrong side.
+func words(text string) map[string]int {
+	list := map[string]int{}
+	text = strings.Map(compared, norm.NFKC.String(text))
+	for w := range strings.FieldsSeq(text) {
+		rest := strings.Map(func(r rune) rune {
+			if !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+				return r
+			}
+			if unicode.IsLetter(r) {
+				list[string(r)]++
+			}
+			return -1
+		}, w)
+		if word := strings.TrimFunc(rest, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N) }); word != "" {
+			list[word]++
+		}
+	}
+	return list
+}
+
+func compared(r rune) rune {
+	switch {
+	case r >= 0x202A && r <= 0x202C: // poppler marks runs of the other direction with these, and has the space on either side of them
+		return ' '
+	case unicode.In(r, unicode.Mn, unicode.Cf, unicode.Cc) && !unicode.IsSpace(r):
+		return -1
+	default:
+		return r
+	}
+}
