@@ -41,7 +41,7 @@ type FinishedDocument struct {
 // The causes for which the sweeper fails documents.
 var (
 	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the worker that read this document was lost too often"}
-	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker has read this document in time; send it again, or retry it"}
+	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker has read this document in time; retry it"}
 )
 
 // ClaimDocuments takes up to most documents into the worker's hand, for a Lease: each of the organization that has the fewest
@@ -121,7 +121,9 @@ func heldArgs(held HeldDocument, more ...any) []any {
 
 // withDocument changes a document that is still in the worker's hand - set is the statement's list of changes - and runs f
 // behind that, in the same transaction. Other rows are locked behind the document's, everywhere.
-func (s *Store) withDocument(ctx context.Context, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any) (kept bool, err error) {
+func (s *Store) withDocument(
+	ctx context.Context, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any,
+) (kept bool, err error) {
 	err = s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		var err error
 		kept, err = anyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+ofHeld, heldArgs(held, args...)...))

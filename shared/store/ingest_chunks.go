@@ -197,52 +197,56 @@ func signsOf(vector []float32) string {
 	return string(bits)
 }
 
-// termsOf reads in how many chunks of documents each term is; its parameters are the organization, the documents, and the
-// length of the organization's prefix with one more.
+// countedAtOnce is of how many chunks the terms are counted in a statement: no statement may take long, and a document may have as
+// many terms as a language.
+const countedAtOnce = 2000
+
+// termsOf reads in how many chunks of a part of a document each term is; its parameters are the organization, the document, the
+// length of the organization's prefix with one more, and the part's first chunk and the one behind it.
 const termsOf = `SELECT substr(s.word, $3) AS term, s.ndoc AS chunks FROM ts_stat(format(
-	'SELECT terms FROM document_chunks WHERE org_id = %L AND document_id = ANY (%L::text[])', $1::text, $2::text[]::text)) s`
+	'SELECT terms FROM document_chunks WHERE org_id = %L AND document_id = %L AND n >= %s AND n < %s', $1::text, $2::text, $4::int, $5::int)) s`
+
+// eachPart runs a statement with termsOf for all parts of a document, whose chunks have numbers below next.
+func eachPart(ctx context.Context, tx *sqlx.Tx, org, document string, next int, query string) error {
+	for from := 0; from < next; from += countedAtOnce {
+		if _, err := tx.ExecContext(ctx, query, org, document, len(lexemePrefix(org))+1, from, from+countedAtOnce); err != nil {
+			return fmt.Errorf("counting terms: %w", err)
+		}
+	}
+	return nil
+}
 
 // countTerms adds a finished document's terms to its organization's.
 func countTerms(ctx context.Context, tx *sqlx.Tx, held HeldDocument) error {
-	_, err := tx.ExecContext(ctx, `WITH counted AS (
+	var next int
+	err := tx.GetContext(ctx, &next, `WITH counted AS (
 		  INSERT INTO indexed_documents (document_id, org_id, chunks)
-		  SELECT $2, $1, count(*) FROM document_chunks WHERE document_id = $2 AND org_id = $1 RETURNING chunks)
-		INSERT INTO knowledge_terms AS t (org_id, term, chunks) SELECT $1, '', chunks FROM counted
-		ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks`, held.OrganizationID, held.ID)
+		  SELECT $2, $1, count(*) FROM document_chunks WHERE document_id = $2 AND org_id = $1 RETURNING chunks
+		), all_of AS (
+		  INSERT INTO knowledge_terms AS t (org_id, term, chunks) SELECT $1, '', chunks FROM counted
+		  ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks)
+		SELECT coalesce(max(n) + 1, 0) FROM document_chunks WHERE document_id = $2 AND org_id = $1`, held.OrganizationID, held.ID)
 	if err != nil {
 		return fmt.Errorf("counting chunks: %w", err)
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO knowledge_terms AS t (org_id, term, chunks)
+	return eachPart(ctx, tx, held.OrganizationID, held.ID, next, `INSERT INTO knowledge_terms AS t (org_id, term, chunks)
 		SELECT $1, u.term, u.chunks FROM (`+termsOf+`) u ORDER BY u.term COLLATE "C"
-		ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks`,
-		held.OrganizationID, pq.Array([]string{held.ID}), len(lexemePrefix(held.OrganizationID))+1)
-	if err != nil {
-		return fmt.Errorf("counting terms: %w", err)
-	}
-	return nil
+		ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks`)
 }
 
 // removeIndexed removes what is indexed of documents, which the caller has locked: chunks, vectors, and of the counts of terms
 // what those of them were that are ready. Whatever stays of the documents is unknown to searches.
 func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []string) error {
 	documents = slices.Compact(slices.SortedFunc(slices.Values(documents), cmp.Compare[string]))
-	var counted []struct {
-		ID     string `db:"document_id"`
-		Chunks int    `db:"chunks"`
-	}
-	err := tx.SelectContext(ctx, &counted, `DELETE FROM indexed_documents WHERE document_id = ANY ($2) AND org_id = $1
-		RETURNING document_id, chunks`, org, pq.Array(documents))
+	var counted []countedDocument
+	err := tx.SelectContext(ctx, &counted, `DELETE FROM indexed_documents i WHERE i.document_id = ANY ($2) AND i.org_id = $1
+		RETURNING i.document_id, i.chunks,
+		  (SELECT coalesce(max(c.n) + 1, 0) FROM document_chunks c WHERE c.document_id = i.document_id) AS next`, org, pq.Array(documents))
 	if err != nil {
 		return fmt.Errorf("removing index of documents: %w", err)
 	}
-	if len(counted) > 0 {
-		ids, sum := make([]string, len(counted)), 0
-		for i, c := range counted {
-			ids[i], sum = c.ID, sum+c.Chunks
-		}
-		if err := uncountTerms(ctx, tx, org, ids, sum); err != nil {
-			return err
-		}
+	if err := uncountTerms(ctx, tx, org, counted); err != nil {
+		return err
 	}
 	for _, query := range []string{
 		`DELETE FROM document_vectors WHERE document_id = ANY ($2) AND org_id = $1`,
@@ -255,23 +259,32 @@ func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []str
 	return nil
 }
 
-// uncountTerms takes the terms of documents with so many chunks from their organization's.
-func uncountTerms(ctx context.Context, tx *sqlx.Tx, org string, documents []string, chunks int) error {
-	// The row that everybody locks first is locked by a statement of its own: the next one sees what others have written.
-	_, err := tx.ExecContext(ctx, `UPDATE knowledge_terms SET chunks = chunks - $2 WHERE org_id = $1 AND term = ''`, org, chunks)
-	if err != nil {
-		return fmt.Errorf("uncounting chunks: %w", err)
+// countedDocument is one whose terms are counted.
+type countedDocument struct {
+	ID     string `db:"document_id"`
+	Chunks int    `db:"chunks"`
+	Next   int    `db:"next"` // the number behind its last chunk
+}
+
+// uncountTerms takes the terms of documents from their organization's. The row that everybody locks first is locked by a
+// statement of its own: the next ones see what others have written.
+func uncountTerms(ctx context.Context, tx *sqlx.Tx, org string, counted []countedDocument) error {
+	for _, doc := range counted {
+		_, err := tx.ExecContext(ctx, `UPDATE knowledge_terms SET chunks = chunks - $2 WHERE org_id = $1 AND term = ''`, org, doc.Chunks)
+		if err != nil {
+			return fmt.Errorf("counting chunks: %w", err)
+		}
+		err = eachPart(ctx, tx, org, doc.ID, doc.Next, `WITH less AS MATERIALIZED (`+termsOf+`), gone AS (
+			  DELETE FROM knowledge_terms t USING less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks <= l.chunks)
+			UPDATE knowledge_terms t SET chunks = t.chunks - l.chunks FROM less l
+			WHERE t.org_id = $1 AND t.term = l.term AND t.chunks > l.chunks`)
+		if err != nil {
+			return err
+		}
 	}
-	_, err = tx.ExecContext(ctx, `WITH less AS MATERIALIZED (`+termsOf+`), gone AS (
-		  DELETE FROM knowledge_terms t USING less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks <= l.chunks)
-		UPDATE knowledge_terms t SET chunks = t.chunks - l.chunks FROM less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks > l.chunks`,
-		org, pq.Array(documents), len(lexemePrefix(org))+1)
+	_, err := tx.ExecContext(ctx, `DELETE FROM knowledge_terms WHERE org_id = $1 AND term = '' AND chunks <= 0`, org)
 	if err != nil {
-		return fmt.Errorf("uncounting terms: %w", err)
-	}
-	_, err = tx.ExecContext(ctx, `DELETE FROM knowledge_terms WHERE org_id = $1 AND term = '' AND chunks <= 0`, org)
-	if err != nil {
-		return fmt.Errorf("uncounting chunks: %w", err)
+		return fmt.Errorf("counting chunks: %w", err)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// DocumentContent opens the content of a document in hand, which is read as it is asked for, under ctx. false: the document was taken from the
-// worker, or its content is still to be fetched.
+// DocumentContent opens the content of a document in hand, which is read as it is asked for, under ctx. false: the document was
+// taken from the worker, or its content is still to be fetched.
 func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.ReadSeekCloser, bool, error) {
 	var row struct {
 		Hash  []byte `db:"hash"`
@@ -31,7 +31,8 @@ func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.Read
 }
 
 // SetDocumentContent links a document in hand to the content that its address gave, in place of the one that it gave before.
-// ErrDocumentsFull: the organization may not keep that much. false: the document was taken from the worker. On either the content does not stay.
+// ErrDocumentsFull: the organization may not keep that much. false: the document was taken from the worker. On either the content
+// does not stay.
 func (s *Store) SetDocumentContent(
 	ctx context.Context, held HeldDocument, content Upload, name, mimeType string, limits DocumentLimits,
 ) (kept bool, err error) {
@@ -52,7 +53,9 @@ func (s *Store) SetDocumentContent(
 }
 
 // linkContent counts what the organization keeps before it locks the document's row, as those do who add documents.
-func linkContent(ctx context.Context, tx *sqlx.Tx, held HeldDocument, content Upload, name, mimeType string, limits DocumentLimits) (bool, error) {
+func linkContent(
+	ctx context.Context, tx *sqlx.Tx, held HeldDocument, content Upload, name, mimeType string, limits DocumentLimits,
+) (bool, error) {
 	if err := queueFor(ctx, tx, "documents "+held.OrganizationID); err != nil {
 		return false, err
 	}

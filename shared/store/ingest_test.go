@@ -251,20 +251,6 @@ func TestClaimsAreFair(t *testing.T) {
 	name(other, "b", 2)
 	name(third, "c", 1)
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() + interval '1 hour' WHERE org_id = $1`, third.org)
-	t.Log(texts(t, b.raw, `WITH RECURSIVE waiting AS (
-    (SELECT d.org_id FROM documents d WHERE d.status = 'queued' ORDER BY d.org_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT d.org_id FROM documents d WHERE d.status = 'queued' AND d.org_id > w.org_id ORDER BY d.org_id LIMIT 1)
-    FROM waiting w WHERE w.org_id IS NOT NULL
-  ), open AS (
-    SELECT w.org_id, q.id FROM waiting w CROSS JOIN LATERAL (
-      SELECT d.id FROM documents d WHERE d.status = 'queued' AND d.org_id = w.org_id AND d.not_before <= clock_timestamp()
-        AND d.deadline > clock_timestamp() ORDER BY d.id LIMIT 1) q WHERE w.org_id IS NOT NULL
-  ), placed AS (
-    SELECT o.id, row_number() OVER (PARTITION BY o.org_id ORDER BY o.id) + (SELECT count(*) FROM documents h
-      WHERE h.status = 'processing' AND h.org_id = o.org_id AND h.lease_until >= clock_timestamp()) AS place
-    FROM open o
-  ) SELECT format('%s %s', id, place) FROM placed ORDER BY place, id`), texts(t, b.raw, `SELECT id FROM documents ORDER BY id`))
 	var got []string
 	for _, most := range []int{1, 1, 3, 1, 10} {
 		claimed, err := b.s.ClaimDocuments(t.Context(), most)
@@ -276,13 +262,14 @@ func TestClaimsAreFair(t *testing.T) {
 			if c.Attempts != 1 || c.Document.Status != domain.DocumentProcessing || time.Until(c.Deadline) < 50*time.Minute {
 				t.Errorf("claimed %+v", c)
 			}
-			t.Log(c.ID); these = append(these, names[c.ID])
+			these = append(these, names[c.ID])
 		}
 		slices.Sort(these)
 		got = append(got, strings.Join(these, "+"))
 	}
+	slices.Sort(got[:2]) // of organizations with as many in hand, whichever
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
-		t.Errorf("claimed %v, want %s, of %v", got, want, names)
+		t.Errorf("claimed %v, want %s", got, want)
 	}
 	b.wantNoClaim("with all in hand")
 }

@@ -49,6 +49,7 @@ func Terms(language, text string) []Lexeme {
 func written(terms []Lexeme, position int, tongue, text string) ([]Lexeme, int) {
 	first := position + 1
 	if whole, simple := code(text); !simple {
+		whole = slices.DeleteFunc(whole, empty)
 		for _, form := range whole {
 			terms = append(terms, Lexeme{form, first})
 		}
@@ -128,8 +129,14 @@ func (q *query) plain(word string) {
 	q.add(Word{folded(word), slices.Clone(lookUp(anyTongue, word).forms)}, shouted(word))
 }
 
+// empty is what stays of marks that stand alone.
+func empty(form string) bool { return form == "" }
+
 // add adds a word, or what is new of one that is there.
 func (q *query) add(word Word, loud bool) {
+	if word.Lexemes = slices.DeleteFunc(word.Lexemes, empty); len(word.Lexemes) == 0 {
+		return
+	}
 	at, known := q.seen[word.Text]
 	if !known {
 		q.seen[word.Text] = len(q.found)
@@ -149,10 +156,10 @@ func (q *query) words() []Word {
 	for i := range q.found {
 		texts[i] = q.found[i].Text
 	}
-	empty := stopsOf(texts)
+	idle := stopsOf(texts)
 	words := make([]Word, 0, len(q.found))
 	for _, word := range q.found {
-		if empty(word.Text) && (!word.shouted || !q.lower) {
+		if idle(word.Text) && (!word.shouted || !q.lower) {
 			continue
 		}
 		words = append(words, word.Word)

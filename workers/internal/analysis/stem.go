@@ -37,6 +37,12 @@ type stemmer struct {
 	stem     func(word string) string
 }
 
+// writes says whether a word begins as those of the language do.
+func (s stemmer) writes(plain string) bool {
+	first, _ := utf8.DecodeRuneInString(plain)
+	return unicode.Is(s.script, first)
+}
+
 // form is what a word is indexed as: its stem without marks. A search asks for the stems of all languages, so that those which leave
 // little of a short word would find much that has nothing to do with it: it stays as it is. English, in which most such words are
 // written, may go on.
@@ -134,8 +140,8 @@ var (
 	seed  = maphash.MakeSeed()
 )
 
-// anyTongue stands for all languages, as searches ask for them.
-const anyTongue = "*"
+// anyTongue stands for all languages, as searches ask for them. No tag becomes it: base cuts them at dashes.
+const anyTongue = "-"
 
 func lookUp(tongue, word string) *entry {
 	sum := maphash.String(seed, word) + uint64(len(tongue))
@@ -196,7 +202,7 @@ func forms(tongue, word string) []string {
 		return nil
 	}
 	at := slices.IndexFunc(stemmers, func(s stemmer) bool { return s.language == tongue })
-	if at < 0 || !stemmable(plain) {
+	if at < 0 || !stemmable(plain) || !stemmers[at].writes(plain) {
 		return []string{plain}
 	}
 	marked := stemmers[at].form(small, plain)
@@ -218,14 +224,13 @@ func everywhere(word string) []string {
 	if !stemmable(plain) {
 		return all
 	}
-	first, _ := utf8.DecodeRuneInString(plain)
 	add := func(form string) {
 		if len(all) < mostLexemes && !slices.Contains(all, form) {
 			all = append(all, form)
 		}
 	}
 	for _, s := range stemmers {
-		if !unicode.Is(s.script, first) {
+		if !s.writes(plain) {
 			continue
 		}
 		add(s.form(small, plain))

@@ -195,46 +195,68 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 	}
 }
 
+// sides are the attributes of a place, in poppler's order.
+var sides = [...]string{` xMin="`, ` yMin="`, ` xMax="`, ` yMax="`}
+
 // boxOf reads the four sides of an element.
-func boxOf(l []byte) box {
-	return box{number(l, "xMin=\""), number(l, "yMin=\""), number(l, "xMax=\""), number(l, "yMax=\"")}
+func boxOf(l []byte) (b box) {
+	var n [len(sides)]float64
+	at := bytes.IndexByte(l, ' ')
+	for i, name := range sides {
+		if at < 0 || len(l)-at < len(name) || string(l[at:at+len(name)]) != name {
+			return box{}
+		}
+		end := bytes.IndexByte(l[at+len(name):], '"')
+		if end < 0 {
+			return box{}
+		}
+		n[i] = decimal(l[at+len(name) : at+len(name)+end])
+		at += len(name) + end + 1
+	}
+	return box{n[0], n[1], n[2], n[3]}
 }
 
 const maxPlace = 1e6 // points: no page is that large
 
-// number reads the attribute that begins with this; 0 when it is none, or beyond any page.
+// number reads the attribute that begins with this; 0 when there is none.
 func number(l []byte, attribute string) float64 {
-	at := bytes.Index(l, []byte(attribute))
-	if at < 0 {
+	_, rest, found := bytes.Cut(l, []byte(attribute))
+	text, _, ended := bytes.Cut(rest, []byte(`"`))
+	if !found || !ended {
 		return 0
 	}
-	l = l[at+len(attribute):]
-	if rest, minus := bytes.CutPrefix(l, []byte("-")); minus {
-		return -decimal(rest)
-	}
-	return decimal(l)
+	return decimal(text)
 }
 
-// decimal reads digits up to a quotation mark.
-func decimal(l []byte) float64 {
-	var whole, scale float64 = 0, 0
-	for _, c := range l {
+// mostDigits are as many as always fit.
+const mostDigits = 18
+
+// decimal reads a number as poppler writes it; 0 when it is none, or beyond any page.
+func decimal(text []byte) float64 {
+	digits, minus := bytes.CutPrefix(text, []byte("-"))
+	if len(digits) > mostDigits {
+		return 0
+	}
+	whole, scale := int64(0), int64(0)
+	for _, c := range digits {
 		switch {
-		case c >= '0' && c <= '9' && scale == 0:
-			whole = whole*10 + float64(c-'0')
 		case c >= '0' && c <= '9':
-			whole += float64(c-'0') * scale
-			scale /= 10
+			whole = whole*10 + int64(c-'0')
+			scale *= 10
 		case c == '.' && scale == 0:
-			scale = 0.1
+			scale = 1
 		default:
-			if c != '"' || whole >= maxPlace {
-				return 0
-			}
-			return whole
+			return 0
 		}
 	}
-	return 0
+	n := float64(whole) / float64(max(scale, 1))
+	if n >= maxPlace {
+		return 0
+	}
+	if minus {
+		return -n
+	}
+	return n
 }
 
 // unescape appends text whose characters may be written as entities.

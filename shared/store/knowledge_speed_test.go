@@ -1,0 +1,125 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"parley/shared/store"
+)
+
+// vocabulary gives words as often as languages do: the n-th one with a probability of about 1/n.
+type vocabulary struct {
+	random *rand.Rand
+	zipf   *rand.Zipf
+}
+
+func newVocabulary(seed uint64) *vocabulary {
+	random := rand.New(rand.NewPCG(seed, 5))
+	return &vocabulary{random: random, zipf: rand.NewZipf(random, 1.07, 8, 150_000)}
+}
+
+func (v *vocabulary) word() string { return fmt.Sprintf("w%d", v.zipf.Uint64()) }
+
+// chunk has 120 words, a part of them of its document's own subject.
+func (v *vocabulary) chunk(n int, subject []string) store.NewChunk {
+	words := make([]string, 120)
+	for i := range words {
+		if words[i] = v.word(); v.random.IntN(4) == 0 {
+			words[i] = subject[v.random.IntN(len(subject))]
+		}
+	}
+	return chunkOf(n, words...)
+}
+
+// fill indexes so many documents of 100 chunks and gives questions about them, of 3 to 8 words each.
+func (b *bench) fill(documents int, seed uint64) (questions [][]string, adding, finishing []time.Duration) {
+	b.Helper()
+	v := newVocabulary(seed)
+	for range documents {
+		subject := make([]string, 30)
+		for i := range subject {
+			subject[i] = v.word()
+		}
+		var chunks []store.NewChunk
+		for n := range 100 {
+			chunks = append(chunks, v.chunk(n, subject))
+		}
+		content := b.upload(fmt.Append(nil, v.random.Uint64()))
+		b.add(store.NewDocument{Name: "d", Content: &content})
+		held := b.claimDocument()
+		start := time.Now()
+		if kept, err := b.s.AddChunks(b.Context(), held, chunks, "", nil, 0); err != nil || !kept {
+			b.Fatal(kept, err)
+		}
+		adding = append(adding, time.Since(start))
+		start = time.Now()
+		if kept, err := b.s.FinishDocument(b.Context(), held, store.FinishedDocument{}); err != nil || !kept {
+			b.Fatal(kept, err)
+		}
+		finishing = append(finishing, time.Since(start))
+		words := strings.Fields(chunks[v.random.IntN(100)].Text)
+		at := v.random.IntN(len(words) - 8)
+		questions = append(questions, words[at:at+3+v.random.IntN(6)])
+	}
+	return questions, adding, finishing
+}
+
+func percentiles(times []time.Duration) string {
+	slices.Sort(times)
+	return fmt.Sprintf("p50 %v, p99 %v", times[len(times)/2].Round(time.Millisecond/10), times[len(times)*99/100].Round(time.Millisecond/10))
+}
+
+// KNOWLEDGE_SPEED=1 measures searches of 100,000 chunks against the plain query for the same words, alone and among other organizations.
+func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it measures
+	documents := 3
+	if os.Getenv("KNOWLEDGE_SPEED") != "" {
+		documents = 1000
+	}
+	b := newBench(t)
+	questions, adding, finishing := b.fill(documents, 1)
+	questions = questions[:min(len(questions), 100)]
+	b.exec(`VACUUM ANALYZE`)
+	t.Logf("100 chunks added: %s; finished: %s", percentiles(adding), percentiles(finishing))
+	ours, plain := b.measure(questions)
+	t.Logf("%d chunks: ours %s; plain %s", documents*100, percentiles(ours), percentiles(plain))
+	if median, of := ours[len(ours)/2], plain[len(plain)/2]; documents == 1000 && median > 2*of {
+		t.Errorf("searching took %v, the plain query %v", median, of)
+	}
+	newBenchOn(t, b.s, b.raw, "bob@example.com").fill(documents, 2)
+	b.exec(`VACUUM ANALYZE`)
+	ours, plain = b.measure(questions)
+	t.Logf("beside an organization with as many: ours %s; plain %s", percentiles(ours), percentiles(plain))
+}
+
+// measure asks each question both ways.
+func (b *bench) measure(questions [][]string) (ours, plain []time.Duration) {
+	b.Helper()
+	prefix := b.text(`SELECT left(word, 4) FROM ts_stat('SELECT terms FROM document_chunks WHERE org_id = ' || quote_literal('` + b.org + `') || ' LIMIT 1') LIMIT 1`)
+	for range 2 { // the first time warms up
+		ours, plain = nil, nil
+		for _, words := range questions {
+			start := time.Now()
+			hits, err := b.s.SearchText(b.Context(), store.SearchScope{OrganizationID: b.org}, asked(strings.Join(words, " ")), 10)
+			if err != nil || len(hits) == 0 {
+				b.Fatalf("%v: %v, %v", words, hits, err)
+			}
+			ours = append(ours, time.Since(start))
+			query := "'" + prefix + strings.Join(words, "'|'"+prefix) + "'"
+			start = time.Now()
+			var found []int64
+			if err := b.raw.QueryRowContext(b.Context(), `SELECT array_agg(id) FROM (SELECT id FROM document_chunks WHERE org_id = $1 AND terms @@ $2::tsquery
+				ORDER BY ts_rank(terms, $2::tsquery) DESC LIMIT 10) b`, b.org, query).Scan(pq.Array(&found)); err != nil || len(found) == 0 {
+				b.Fatalf("%v: %v, %v", words, found, err)
+			}
+			plain = append(plain, time.Since(start))
+		}
+	}
+	return ours, plain
+}

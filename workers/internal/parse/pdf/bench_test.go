@@ -1,0 +1,44 @@
+package pdf
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"parley/shared/testkit/pdf"
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+)
+
+// BenchmarkLayout is all that is done with what pdftotext prints, up to the lines that are told: of the file at PDF, or of 36 pages of
+// our own.
+func BenchmarkLayout(b *testing.B) {
+	path := os.Getenv("PDF")
+	if path == "" {
+		path = b.TempDir() + "/document.pdf"
+		if err := os.WriteFile(path, pdf.Write(make([]pdf.Page, 36)...), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	printed, err := exec.CommandContext(b.Context(), "pdftotext", "-bbox-layout", path, "-").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(printed)))
+	for b.Loop() {
+		lines := json.NewEncoder(io.Discard)
+		out := parse.NewWriter(parse.Limits{}, func(e document.Event) error { return lines.Encode(e) })
+		r := &reading{out: out, images: newImages(Config{NoOCR: true}), sizes: sizes{}}
+		from := newScanner(bytes.NewReader(printed))
+		p := r.take()
+		if err := from.next(p); err != nil {
+			b.Fatal(err)
+		}
+		if err := r.pages(b.Context(), from, p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
