@@ -11,10 +11,11 @@ import (
 
 // documentFlags say how documents are measured.
 type documentFlags struct {
-	DocumentPages    int `name:"document-pages" default:"300" help:"Pages of a document."`
-	DocumentRounds   int `name:"document-rounds" default:"5" help:"Documents, each side's in turn."`
-	DocumentPassages int `name:"document-passages" default:"100000" help:"Passages to search among."`
-	DocumentSearches int `name:"document-searches" default:"400" help:"Searches of each side."`
+	DocumentPages    int    `name:"document-pages" default:"300" help:"Pages of a document."`
+	DocumentFile     string `name:"document-file" type:"existingfile" help:"A PDF to ingest instead of one of plain text."`
+	DocumentRounds   int    `name:"document-rounds" default:"5" help:"Documents, each side's in turn."`
+	DocumentPassages int    `name:"document-passages" default:"100000" help:"Passages to search among."`
+	DocumentSearches int    `name:"document-searches" default:"400" help:"Searches of each side."`
 }
 
 func (d *documentFlags) check() error {
@@ -41,7 +42,7 @@ func (d *documentFlags) measureOn(ctx context.Context, on stage, r *report.Repor
 	}
 	defer func() { err = errors.Join(err, service.Stop()) }()
 	measured, err := knowledge.Run(ctx, knowledge.Config{
-		Parley: service, DatabaseURL: dsn, Pages: d.DocumentPages, Rounds: d.DocumentRounds,
+		Parley: service, DatabaseURL: dsn, Pages: d.DocumentPages, File: d.DocumentFile, Rounds: d.DocumentRounds,
 		Passages: d.DocumentPassages, Searches: d.DocumentSearches, Progress: sayf,
 	})
 	if errors.Is(err, knowledge.ErrNoPoppler) {

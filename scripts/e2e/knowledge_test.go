@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io/fs"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/url"
@@ -105,9 +106,7 @@ func (a account) finds(t *testing.T, query string) (ids []string) {
 func (a account) reader(t *testing.T, model string, options map[string]any) account {
 	t.Helper()
 	knowledge := map[string]any{"enabled": true}
-	for name, value := range options {
-		knowledge[name] = value
-	}
+	maps.Copy(knowledge, options)
 	var agent struct {
 		ID string `json:"id"`
 	}
@@ -239,6 +238,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer rows.Close()
 	var looked, found int
 	var queries []string
 	for rows.Next() {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"time"
 
@@ -28,10 +29,11 @@ const (
 type Config struct {
 	Parley      *parley.Parley
 	DatabaseURL string
-	Pages       int // of a document
-	Rounds      int // documents, each side's in turn
-	Passages    int // to search among, at least
-	Searches    int // of each side
+	Pages       int    // of a document
+	File        string // a PDF to ingest; "": one of plain text is made
+	Rounds      int    // documents, each side's in turn
+	Passages    int    // to search among, at least
+	Searches    int    // of each side
 	Progress    func(format string, args ...any)
 }
 
@@ -64,8 +66,15 @@ func Run(ctx context.Context, c Config) (*report.Documents, error) {
 // ingest has documents read by pdftotext alone and by Parley in turn.
 func (b *bench) ingest(ctx context.Context, out *report.Documents) error {
 	for round := range b.Rounds + 1 { // the first warms up
-		content := document(uint64(round), b.Pages)
-		alone, err := b.pdftotext(ctx, content)
+		content, err := b.document(round)
+		if err != nil {
+			return err
+		}
+		plain, err := b.pdftotext(ctx, content)
+		if err != nil {
+			return err
+		}
+		placed, err := b.pdftotext(ctx, content, "-bbox-layout")
 		if err != nil {
 			return err
 		}
@@ -75,6 +84,9 @@ func (b *bench) ingest(ctx context.Context, out *report.Documents) error {
 			return err
 		}
 		took := time.Since(began)
+		if b.File != "" {
+			b.Pages, out.Pages = got.Pages, got.Pages
+		}
 		if got.Pages != b.Pages {
 			return fmt.Errorf("the document has %d pages, not %d", got.Pages, b.Pages)
 		}
@@ -82,11 +94,25 @@ func (b *bench) ingest(ctx context.Context, out *report.Documents) error {
 			continue
 		}
 		perSecond := func(d time.Duration) float64 { return float64(b.Pages) / d.Seconds() }
-		out.Alone.Rounds = append(out.Alone.Rounds, perSecond(alone))
+		out.Plain.Rounds = append(out.Plain.Rounds, perSecond(plain))
+		out.Placed.Rounds = append(out.Placed.Rounds, perSecond(placed))
 		out.Ingested.Rounds = append(out.Ingested.Rounds, perSecond(took))
-		b.Progress("ingestion, round %d of %d: pdftotext %.0f pages/s, Parley %.0f", round, b.Rounds, perSecond(alone), perSecond(took))
+		b.Progress("ingestion, round %d of %d: pdftotext %.0f pages/s, with places %.0f, Parley %.0f",
+			round, b.Rounds, perSecond(plain), perSecond(placed), perSecond(took))
 	}
 	return nil
+}
+
+// document is another document for each round: the same bytes would be the same document.
+func (b *bench) document(round int) ([]byte, error) {
+	if b.File == "" {
+		return document(uint64(round), b.Pages), nil
+	}
+	content, err := os.ReadFile(b.File)
+	if err != nil {
+		return nil, fmt.Errorf("reading the document: %w", err)
+	}
+	return fmt.Appendf(content, "%%%% round %d\n", round), nil
 }
 
 // document is a PDF of so many pages, each with a heading and some 500 words.
@@ -94,14 +120,14 @@ func document(seed uint64, pages int) []byte {
 	w := newWriter(seed)
 	all := make([]pdf.Page, pages)
 	for i := range all {
-		all[i] = pdf.Page{Heading: w.word() + " " + w.word(), Paragraphs: []string{w.paragraph(900), w.paragraph(900), w.paragraph(900)}}
+		all[i] = pdf.Page{Heading: w.word() + " " + w.word(), Paragraphs: []string{w.paragraph(), w.paragraph(), w.paragraph()}}
 	}
 	return pdf.Write(all...)
 }
 
-// pdftotext gives the time that it takes alone for the same.
-func (b *bench) pdftotext(ctx context.Context, content []byte) (time.Duration, error) {
-	cmd := exec.CommandContext(ctx, b.poppler, "-", "-")
+// pdftotext gives the time that it takes alone.
+func (b *bench) pdftotext(ctx context.Context, content []byte, options ...string) (time.Duration, error) {
+	cmd := exec.CommandContext(ctx, b.poppler, append(options, "-", "-")...)
 	cmd.Stdin = bytes.NewReader(content)
 	began := time.Now()
 	if out, err := cmd.Output(); err != nil || len(out) == 0 {

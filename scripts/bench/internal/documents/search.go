@@ -70,7 +70,7 @@ func (b *bench) fill(ctx context.Context, out *report.Documents) (questions []st
 		w := newWriter(1000 + n)
 		var text strings.Builder
 		for paragraphs := 0; text.Len() < min(uploadSize, b.Passages*paragraphSize); paragraphs++ {
-			paragraph := w.paragraph(paragraphSize)
+			paragraph := w.paragraph()
 			text.WriteString(paragraph + "\n\n")
 			if paragraphs%3 == 0 && len(questions) < b.Searches+warmUp {
 				questions = append(questions, w.question(paragraph))

@@ -56,10 +56,10 @@ func (w *writer) sentence() string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// paragraph has at least so many characters, and a sentence more at most.
-func (w *writer) paragraph(characters int) string {
+// paragraph has at least paragraphSize characters, and a sentence more at most.
+func (w *writer) paragraph() string {
 	var b strings.Builder
-	for b.Len() < characters {
+	for b.Len() < paragraphSize {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}

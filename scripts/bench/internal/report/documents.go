@@ -20,12 +20,14 @@ type SearchSide struct {
 	Took []time.Duration `json:"-"`
 }
 
-// Documents is how fast documents are ingested, beside pdftotext alone on the same file, and searched, beside one query
+// Documents is how fast documents are ingested, beside pdftotext alone on the same file - as it writes plain text, and as it writes
+// the places of words, which is what is asked of it - and searched, beside one query
 // of the same words over an index of PostgreSQL's own on the same passages.
 type Documents struct {
 	Pages    int   `json:"pages"` // of a document
 	Rounds   int   `json:"rounds"`
-	Alone    Rates `json:"pdftotext"`
+	Plain    Rates `json:"pdftotext"`
+	Placed   Rates `json:"pdftotextBboxLayout"`
 	Ingested Rates `json:"ingested"`
 
 	Passages int        `json:"passages"` // that are searched
@@ -37,24 +39,32 @@ type Documents struct {
 
 // Compare takes the medians of the rounds.
 func (d *Documents) Compare() {
-	d.Alone.Median, d.Ingested.Median = middle(d.Alone.Rounds), middle(d.Ingested.Rounds)
+	for _, side := range []*Rates{&d.Plain, &d.Placed, &d.Ingested} {
+		side.Median = middle(side.Rounds)
+	}
 }
 
 func (d *Documents) goals() []Goal {
 	return []Goal{
-		{Clients: 1, Measure: "documents, pages/s / pdftotext alone", Value: ratio(d.Ingested.Median, d.Alone.Median), Limit: 0.6, AtLeast: true},
+		{Clients: 1, Measure: "documents, pages/s / pdftotext", Value: ratio(d.Ingested.Median, d.Plain.Median), Limit: 0.6, AtLeast: true},
+		{Clients: 1, Measure: "documents, pages/s / pdftotext -bbox-layout", Value: ratio(d.Ingested.Median, d.Placed.Median), Limit: 0.6, AtLeast: true},
 		{Clients: 1, Measure: "search p99 / one indexed query", Value: ratio(d.Ours.P99, d.Bare.P99), Limit: 2},
 	}
 }
 
 func (d *Documents) write(b *strings.Builder) {
-	fmt.Fprintf(b, "a PDF of %d pages, from the upload to ready, beside pdftotext alone; medians of %d rounds, the sides in turn\n\n", d.Pages, d.Rounds)
-	grid{
-		{"side", "pages/s", "of pdftotext"},
-		{"pdftotext", fmt.Sprintf("%.0f", d.Alone.Median), "1.00"},
-		{Parley, fmt.Sprintf("%.0f", d.Ingested.Median), fmt.Sprintf("%.2f", ratio(d.Ingested.Median, d.Alone.Median))},
-	}.write(b)
-	fmt.Fprintf(b, "\n%d searches of 3 to 7 words among %d passages, over HTTP, beside a query on the same passages in the same database\n\n", d.Searches, d.Passages)
+	fmt.Fprintf(b, "a PDF of %d pages, from the upload to ready, beside pdftotext alone\nmedians of %d rounds, the sides in turn\n\n",
+		d.Pages, d.Rounds)
+	rates := grid{{"side", "pages/s", "of pdftotext"}}
+	for _, side := range []struct {
+		name string
+		r    Rates
+	}{{"pdftotext", d.Plain}, {"pdftotext -bbox-layout", d.Placed}, {Parley, d.Ingested}} {
+		rates = append(rates, []string{side.name, fmt.Sprintf("%.0f", side.r.Median), fmt.Sprintf("%.2f", ratio(side.r.Median, d.Plain.Median))})
+	}
+	rates.write(b)
+	fmt.Fprintf(b, "\n%d searches of 3 to 7 words among %d passages, over HTTP, beside a query on the same passages\n\n",
+		d.Searches, d.Passages)
 	out := grid{{"side", "p50 ms", "p99 ms", "max ms"}}
 	for _, side := range []struct {
 		name string
