@@ -17,7 +17,8 @@ END $$;
 ALTER TABLE blob_chunks VALIDATE CONSTRAINT blob_chunks_size; -- by itself, for it looks at all of them
 
 -- fence, attempts, deaths, lease_until and dispatch_no are as those of open_runs: a worker that has a document in hand writes
--- under the fence of its claim, and whatever changes what is to be read raises it.
+-- under the fence of its claim, and whatever changes what is to be read raises it. weight is what shorter ones are read before: what
+-- reading one costs besides its bytes is in it, and one that is to be fetched is of a usual length.
 CREATE TABLE IF NOT EXISTS documents (
   id             text COLLATE "C" PRIMARY KEY,
   org_id         text COLLATE "C" NOT NULL,
@@ -41,20 +42,24 @@ CREATE TABLE IF NOT EXISTS documents (
   attempts       int NOT NULL DEFAULT 0,
   deaths         int NOT NULL DEFAULT 0, -- attempts that ended in a worker's death
   lease_until    timestamptz,
-  not_before     timestamptz NOT NULL DEFAULT clock_timestamp(),
-  deadline       timestamptz NOT NULL DEFAULT clock_timestamp() + interval '1 hour',
+  not_before     timestamptz NOT NULL DEFAULT clock_timestamp(), -- since when it waits
+  claimed_at     timestamptz,                                    -- the last time
+  deadline       timestamptz,                                    -- an hour after its first claim; null: nobody has claimed it
   dispatch_no    int NOT NULL DEFAULT 1,
   created_by     text COLLATE "C" NOT NULL,
   created_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
   updated_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  weight         bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN hash IS NULL THEN 1048576 ELSE greatest(bytes, 65536) END) STORED,
   CONSTRAINT documents_have_contents CHECK (url IS NOT NULL OR hash IS NOT NULL)
 ) WITH (fillfactor = 70);
 CREATE INDEX IF NOT EXISTS documents_org ON documents (org_id, id) INCLUDE (bytes); -- lists, and what all of them take
 CREATE INDEX IF NOT EXISTS documents_blob ON documents (org_id, hash) INCLUDE (bytes); -- what documents take of an organization's contents
 CREATE UNIQUE INDEX IF NOT EXISTS documents_content ON documents (org_id, hash) WHERE url IS NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS documents_url ON documents (org_id, url) WHERE url IS NOT NULL;
-CREATE INDEX IF NOT EXISTS documents_waiting ON documents (org_id, id, not_before) WHERE status = 'queued';
-CREATE INDEX IF NOT EXISTS documents_late ON documents (deadline) WHERE status = 'queued';
+CREATE INDEX IF NOT EXISTS documents_waiting ON documents (org_id, not_before, id) WHERE status = 'queued';
+CREATE INDEX IF NOT EXISTS documents_short ON documents (org_id, weight, not_before, id) WHERE status = 'queued';
+CREATE INDEX IF NOT EXISTS documents_late ON documents (deadline, not_before) WHERE status = 'queued';
+CREATE INDEX IF NOT EXISTS documents_claimed ON documents (claimed_at);
 CREATE INDEX IF NOT EXISTS documents_held ON documents (org_id) WHERE status = 'processing';
 CREATE INDEX IF NOT EXISTS documents_lost ON documents (lease_until) WHERE status = 'processing';
 

@@ -59,8 +59,8 @@ BEGIN
   ALTER TABLE document_chunks SET (toast_tuple_target = 4000);
 END $$;
 -- +goose StatementEnd
--- Every search would read all that waits to be put in its place.
-CREATE INDEX IF NOT EXISTS document_chunks_terms ON document_chunks USING gin (terms) WITH (fastupdate = off);
+-- Every search reads all that waits to be put in its place, so little may wait; but what has waited together is put there for a third.
+CREATE INDEX IF NOT EXISTS document_chunks_terms ON document_chunks USING gin (terms) WITH (gin_pending_list_limit = 256);
 
 -- Of chunks that have one. Vectors are of length 1; signs has a bit for each of their numbers, 1 for those above 0.
 CREATE TABLE IF NOT EXISTS document_vectors (
@@ -82,22 +82,30 @@ END $$;
 CREATE INDEX IF NOT EXISTS document_vectors_org ON document_vectors (org_id, model, document_id);
 CREATE INDEX IF NOT EXISTS document_vectors_document ON document_vectors (document_id);
 
--- In how many chunks of an organization's ready documents a term is; of the term '', how many chunks there are. Whoever
--- changes any locks that one first.
+-- In how many chunks of an organization's ready documents a term is; of the term '', how many chunks there are, and of how many
+-- documents the rest of the terms is not counted. Whoever changes any locks that one first.
 CREATE TABLE IF NOT EXISTS knowledge_terms (
   org_id  text COLLATE "C" NOT NULL,
   term    text COLLATE "C" NOT NULL,
   chunks  int NOT NULL,
+  rest    int NOT NULL DEFAULT 0,
   PRIMARY KEY (org_id, term)
 ) WITH (fillfactor = 70);
-CREATE INDEX IF NOT EXISTS knowledge_terms_alike ON knowledge_terms USING gin (org_id, term gin_trgm_ops);
+-- Of what somebody may spell wrong; search_similar says the same.
+CREATE INDEX IF NOT EXISTS knowledge_terms_alike ON knowledge_terms USING gin (org_id, term gin_trgm_ops) WHERE length(term) BETWEEN 3 AND 30;
 
--- Documents whose terms are counted in knowledge_terms.
+-- What each document has added to knowledge_terms; rest: there are more terms in it, which are rare.
 CREATE TABLE IF NOT EXISTS indexed_documents (
   document_id  text COLLATE "C" PRIMARY KEY,
   org_id       text COLLATE "C" NOT NULL,
-  chunks       int NOT NULL
+  chunks       int NOT NULL,
+  rest         bool NOT NULL,
+  terms        text[] COLLATE "C" NOT NULL,
+  counts       int[] NOT NULL
 );
+
+-- Documents that are being deleted: their chunks may be there still.
+CREATE INDEX IF NOT EXISTS documents_going ON documents (org_id) WHERE error_code = 'deleting';
 
 -- +goose StatementBegin
 DO $$
@@ -119,14 +127,17 @@ GRANT SELECT, DELETE ON document_chunks, document_vectors TO parley_system;
 GRANT SELECT ON knowledge_terms TO parley_system;
 GRANT SELECT, UPDATE ON documents TO parley_system;
 
--- Takes documents into hand: how many, until when, and how many workers one may cost. Each goes to the organization that has the fewest in hand, of its documents
--- to the oldest. What a dead attempt has written goes. Whoever claims waits for each other, so that each sees what the other took.
--- A lease that has run out is over, but not within a lease of the server's start: see lost_runs.
+-- Takes documents into hand: how many, until when, how many workers one may cost, and the organizations of which none is taken. Each is
+-- of the organization that has the fewest in hand, and of its documents the one whose bytes are the fewest for the time that it has waited. Of
+-- organizations with as many in hand it is the one of this document, or by lot: half of the time each, so that small documents come before
+-- large ones and yet nobody's are passed by for good. What a dead attempt has written goes. Whoever claims waits for each
+-- other, so that each sees what the other took. A lease that has run out is over, but not within a lease of the server's start: see lost_runs.
 -- +goose StatementBegin
-CREATE OR REPLACE FUNCTION claim_documents(most int, lease interval, deadly int) RETURNS SETOF documents
+CREATE OR REPLACE FUNCTION claim_documents(most int, lease interval, deadly int, passed text[]) RETURNS SETOF documents
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
   taken text[];
+  lot bool := random() < 0.5;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('claim_documents', 0));
   WITH RECURSIVE waiting AS (
@@ -135,40 +146,52 @@ BEGIN
     SELECT (SELECT d.org_id FROM documents d WHERE d.status = 'queued' AND d.org_id > w.org_id ORDER BY d.org_id LIMIT 1)
     FROM waiting w WHERE w.org_id IS NOT NULL
   ), lost AS (
-    SELECT d.id, d.org_id FROM documents d WHERE d.status = 'processing' AND d.lease_until < clock_timestamp() AND d.deaths + 1 < deadly
-      AND d.deadline > clock_timestamp() AND pg_postmaster_start_time() < clock_timestamp() - lease
+    SELECT d.id, d.org_id, d.weight, d.not_before FROM documents d WHERE d.status = 'processing' AND d.lease_until < clock_timestamp()
+      AND d.deaths + 1 < deadly AND coalesce(d.deadline > clock_timestamp(), true) AND pg_postmaster_start_time() < clock_timestamp() - lease
     ORDER BY d.lease_until LIMIT 100
   ), open AS (
-    SELECT l.org_id, l.id FROM lost l
-    UNION ALL
-    SELECT w.org_id, q.id FROM waiting w CROSS JOIN LATERAL (
-      SELECT d.id FROM documents d WHERE d.status = 'queued' AND d.org_id = w.org_id AND d.not_before <= clock_timestamp()
-        AND d.deadline > clock_timestamp() ORDER BY d.id LIMIT most) q WHERE w.org_id IS NOT NULL
+    SELECT l.* FROM lost l WHERE l.org_id <> ALL (coalesce(passed, '{}'))
+    UNION ALL -- the first one is among the oldest or the shortest, but for queues where it hardly matters which one is
+    SELECT q.* FROM waiting w CROSS JOIN LATERAL (
+      (SELECT d.id, d.org_id, d.weight, d.not_before FROM documents d WHERE d.status = 'queued' AND d.org_id = w.org_id
+        AND d.not_before <= clock_timestamp() AND coalesce(d.deadline > clock_timestamp(), true) ORDER BY d.not_before, d.id LIMIT most + 20)
+      UNION
+      (SELECT d.id, d.org_id, d.weight, d.not_before FROM documents d WHERE d.status = 'queued' AND d.org_id = w.org_id
+        AND d.not_before <= clock_timestamp() AND coalesce(d.deadline > clock_timestamp(), true) ORDER BY d.weight, d.not_before, d.id LIMIT most + 20)
+    ) q WHERE w.org_id <> ALL (coalesce(passed, '{}'))
+  ), aged AS (
+    SELECT o.id, o.org_id, o.weight / (1 + greatest(extract(epoch FROM clock_timestamp() - o.not_before), 0)) AS turn FROM open o
   ), placed AS (
-    SELECT o.id, row_number() OVER (PARTITION BY o.org_id ORDER BY o.id) + (SELECT count(*) FROM documents h
-      WHERE h.status = 'processing' AND h.org_id = o.org_id AND h.lease_until >= clock_timestamp()) AS place
-    FROM open o
+    SELECT a.id, a.turn, row_number() OVER (PARTITION BY a.org_id ORDER BY a.turn, a.id) + (SELECT count(*) FROM documents h
+      WHERE h.status = 'processing' AND h.org_id = a.org_id AND h.lease_until >= clock_timestamp()) AS place
+    FROM aged a
   )
-  SELECT array_agg(p.id) INTO taken FROM (SELECT id FROM placed ORDER BY place, random() LIMIT most) p; -- of organizations with as many in hand, whichever
+  SELECT array_agg(p.id) INTO taken FROM (SELECT id FROM placed ORDER BY place, CASE WHEN lot THEN random() ELSE turn END LIMIT most) p;
   SELECT array_agg(h.id) INTO taken FROM (
-    SELECT d.id FROM documents d WHERE d.id = ANY (taken) AND d.deadline > clock_timestamp()
+    SELECT d.id FROM documents d WHERE d.id = ANY (taken) AND coalesce(d.deadline > clock_timestamp(), true)
       AND (d.status = 'queued' AND d.not_before <= clock_timestamp() OR d.status = 'processing' AND d.lease_until < clock_timestamp())
     ORDER BY d.id FOR UPDATE SKIP LOCKED) h;
   DELETE FROM document_vectors v WHERE v.document_id = ANY (taken);
   DELETE FROM document_chunks c WHERE c.document_id = ANY (taken);
   RETURN QUERY UPDATE documents d SET status = 'processing', fence = d.fence + 1, attempts = d.attempts + 1,
       deaths = d.deaths + (d.status = 'processing')::int, lease_until = clock_timestamp() + lease, pages_done = 0, chunks = 0,
-      updated_at = clock_timestamp()
+      claimed_at = clock_timestamp(), deadline = coalesce(d.deadline, clock_timestamp() + interval '1 hour'), updated_at = clock_timestamp()
     WHERE d.id = ANY (taken) RETURNING d.*;
 END $$;
 -- +goose StatementEnd
 
--- Documents that will not become ready by themselves: those in hand whose workers died too often or too late, and those that nobody read in time.
+-- Documents that will not become ready by themselves: those in hand whose workers died too often or too late, those that were put back and
+-- whose time is over, and those that have waited for an hour in which no worker had, or took, a document of anybody's: there is none.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION hopeless_documents(most bigint, lease interval, deadly int) RETURNS TABLE (id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
+  IF NOT EXISTS (SELECT FROM documents d WHERE d.claimed_at > clock_timestamp() - interval '1 hour')
+    AND NOT EXISTS (SELECT FROM documents d WHERE d.status = 'processing' AND d.lease_until >= clock_timestamp()) THEN
+    RETURN QUERY SELECT d.id, d.org_id FROM documents d WHERE d.status = 'queued' AND d.deadline IS NULL
+      AND d.not_before <= clock_timestamp() - interval '1 hour' ORDER BY d.not_before LIMIT most;
+  END IF;
   RETURN QUERY
   (SELECT d.id, d.org_id FROM documents d WHERE d.status = 'queued' AND d.deadline <= clock_timestamp() ORDER BY d.deadline LIMIT most)
   UNION ALL
@@ -178,12 +201,50 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Documents of an organization that are not ready and may have chunks.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION unready_documents(org text) RETURNS text[]
+  LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+  RETURN ARRAY(SELECT d.id FROM documents d WHERE d.org_id = org AND d.status = 'processing'
+    UNION ALL SELECT d.id FROM documents d WHERE d.org_id = org AND d.error_code = 'deleting');
+END $$;
+-- +goose StatementEnd
+
+-- Those of some lexemes that an organization's documents have, and in how many chunks they are: the organization, what its lexemes begin
+-- with, the lexemes. A term that is not counted may be among the rest of a document's, and is then as rare as can be.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION known_terms(org text, prefix text, lexemes text[]) RETURNS TABLE (term text, chunks int)
+  LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  unread text[];
+  rest text[];
+  query tsquery;
+BEGIN
+  RETURN QUERY SELECT t.term, t.chunks FROM knowledge_terms t WHERE t.org_id = org AND t.term = ANY (lexemes) AND t.term <> '';
+  IF NOT EXISTS (SELECT FROM knowledge_terms t WHERE t.org_id = org AND t.term = '' AND t.rest > 0) THEN
+    RETURN;
+  END IF;
+  unread := unready_documents(org);
+  rest := ARRAY(SELECT l.lexeme FROM unnest(lexemes) AS l (lexeme) WHERE l.lexeme <> ''
+    EXCEPT SELECT t.term FROM knowledge_terms t WHERE t.org_id = org AND t.term = ANY (lexemes));
+  FOREACH term IN ARRAY rest LOOP
+    query := ('''' || prefix || replace(replace(term, '\', '\\'), '''', '''''') || '''')::tsquery;
+    IF EXISTS (SELECT FROM document_chunks c WHERE c.terms @@ query AND c.org_id = org AND c.document_id <> ALL (unread)) THEN
+      chunks := 1;
+      RETURN NEXT;
+    END IF;
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
 -- Those chunks of an organization that have some of a few words, the best ones first: the organization, what its lexemes begin with, the
 -- number of each lexeme's word, the lexemes and how much each counts; documents (none: all) and the metadata that they have; how many. Words
 -- whose numbers are negative are such that a chunk must have one of them, if there are any.
 --
 -- A word counts for more, the fewer chunks have it, and the more often it is in a chunk, less each further time (Okapi BM25); in headings
--- it counts twice. Which chunks are looked at is up to the rarest words: chunks that have one of them, then those that
+-- it counts twice. Nothing is given to who has not named the organization, as for the tables. Which chunks are looked at is up to the rarest words: chunks that have one of them, then those that
 -- have all of the others, then some that have two. So what a search costs does not grow with how frequent its words are.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION search_terms(org text, prefix text, word int[], lexemes text[], weights real[], ids text[], wanted jsonb, most int)
@@ -199,7 +260,7 @@ DECLARE
   musts bool[];
   must tsquery;
   chosen text[]; -- documents
-  unread text[] := ARRAY(SELECT d.id FROM documents d WHERE d.org_id = org AND d.status = 'processing');
+  unread text[] := unready_documents(org);
   held bigint;
   rare int := 0; -- how many words are
   sum float8 := 0;
@@ -208,6 +269,9 @@ DECLARE
   places tid[] := '{}';
   more tid[];
 BEGIN
+  IF (org = ANY (parley_organizations())) IS NOT TRUE THEN
+    RETURN;
+  END IF;
   SELECT array_agg(w.query::tsquery ORDER BY w.chunks, w.n), array_agg(w.chunks ORDER BY w.chunks, w.n),
     array_agg(w.weight * ln(1 + (total - w.chunks + 0.5) / (w.chunks + 0.5)) ORDER BY w.chunks, w.n), array_agg(w.n < 0 ORDER BY w.chunks, w.n),
     array_agg(1.645::float8 * w.forms ORDER BY w.chunks, w.n)
@@ -215,7 +279,7 @@ BEGIN
   FROM (SELECT u.n, least(sum(t.chunks), total) AS chunks, max(u.weight) AS weight, count(*) AS forms,
       string_agg('''' || prefix || replace(replace(u.lexeme, '\', '\\'), '''', '''''') || '''', '|') AS query
     FROM (SELECT DISTINCT ON (u.n, u.lexeme) * FROM unnest(word, lexemes, weights) AS u (n, lexeme, weight)) u
-    JOIN knowledge_terms t ON t.org_id = org AND t.term = u.lexeme AND t.term <> ''
+    JOIN known_terms(org, prefix, lexemes) t ON t.term = u.lexeme
     GROUP BY u.n ORDER BY 2, 1 LIMIT 32) w;
   IF queries IS NULL THEN
     RETURN;
@@ -322,9 +386,13 @@ DECLARE
   terms text[];
   likeness real[];
 BEGIN
+  IF (org = ANY (parley_organizations())) IS NOT TRUE THEN -- as in search_terms
+    RETURN;
+  END IF;
+  known_lexemes := ARRAY(SELECT t.term FROM known_terms(org, prefix, lexemes) t);
   SELECT array_agg(u.n) FILTER (WHERE NOT u.known), array_agg(u.n) FILTER (WHERE u.known) INTO unknown, known_words
   FROM (SELECT w.n - 1 AS n, EXISTS (SELECT FROM unnest(word, lexemes) AS l (n, lexeme)
-      JOIN knowledge_terms t ON t.org_id = org AND t.term = l.lexeme WHERE l.n = w.n - 1) AS known
+      WHERE l.n = w.n - 1 AND l.lexeme = ANY (known_lexemes)) AS known
     FROM unnest(texts) WITH ORDINALITY AS w (written, n)) u;
   IF unknown IS NULL THEN
     RETURN;
@@ -335,7 +403,7 @@ BEGIN
     FROM (SELECT n FROM unnest(unknown) AS n WHERE texts[n + 1] ~ '[[:alpha:]]{3}' AND length(texts[n + 1]) BETWEEN 4 AND 60 ORDER BY n LIMIT 4) u
     CROSS JOIN LATERAL (
       SELECT t.term, similarity(t.term, texts[u.n + 1]) AS likeness FROM knowledge_terms t
-      WHERE t.org_id = org AND t.term % texts[u.n + 1] ORDER BY 2 DESC, t.chunks DESC, t.term LIMIT 5) t) a
+      WHERE t.org_id = org AND t.term % texts[u.n + 1] AND length(t.term) BETWEEN 3 AND 30 ORDER BY 2 DESC, t.chunks DESC, t.term LIMIT 5) t) a
   WHERE a.likeness >= 0.75 * a.best;
   IF numbers IS NULL THEN
     RETURN;
@@ -356,9 +424,13 @@ CREATE OR REPLACE FUNCTION search_vectors(org text, made_by text, sought bit var
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
   chosen text[];
-  unread text[] := ARRAY(SELECT d.id FROM documents d WHERE d.org_id = org AND d.status = 'processing');
+  unread text[] := unready_documents(org);
   nearest bigint[];
+  home text; -- the schema of pgvector, as it is written
 BEGIN
+  IF (org = ANY (parley_organizations())) IS NOT TRUE THEN -- as in search_terms
+    RETURN;
+  END IF;
   IF cardinality(ids) > 0 THEN
     chosen := ARRAY(SELECT d.id FROM documents d WHERE d.id = ANY (ids) AND d.org_id = org AND d.status = 'ready' AND d.metadata @> wanted);
   ELSIF wanted <> '{}' THEN
@@ -371,15 +443,20 @@ BEGIN
     nearest := ARRAY(SELECT v.chunk_id FROM unnest(chosen) AS c (id) JOIN document_vectors v ON v.document_id = c.id
       WHERE v.org_id = org AND v.model = made_by AND length(v.signs) = length(sought) ORDER BY bit_count(v.signs # sought), v.chunk_id LIMIT compared);
   END IF;
-  IF to_regtype('public.vector') IS NULL THEN
+  -- Looked for at each search: an administrator may install or drop it whenever. It takes no vectors of more dimensions than these.
+  SELECT quote_ident(n.nspname) INTO home FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+  WHERE e.extname = 'vector' AND has_schema_privilege(n.oid, 'USAGE') AND cardinality(vec) <= 16000;
+  IF home IS NULL THEN
     RETURN QUERY SELECT v.chunk_id, NULL::float8, array_send(v.vector) FROM document_vectors v JOIN documents d ON d.id = v.document_id
       WHERE v.chunk_id = ANY (nearest) AND v.org_id = org AND d.org_id = org AND d.status = 'ready';
     RETURN;
   END IF;
-  RETURN QUERY EXECUTE 'SELECT n.chunk_id, 1 - n.distance, NULL::bytea FROM (
-      SELECT v.chunk_id, v.vector::public.vector OPERATOR(public.<=>) $2::public.vector AS distance
+  -- The dot product, as SearchVectors computes it; <#> gives it negated.
+  RETURN QUERY EXECUTE replace('SELECT n.chunk_id, -n.distance, NULL::bytea FROM (
+      SELECT v.chunk_id, v.vector::HOME.vector OPERATOR(HOME.<#>) $2::HOME.vector AS distance
       FROM document_vectors v JOIN documents d ON d.id = v.document_id
-      WHERE v.chunk_id = ANY ($1) AND v.org_id = $4 AND d.org_id = $4 AND d.status = ''ready'') n ORDER BY n.distance, n.chunk_id LIMIT $3'
+      WHERE v.chunk_id = ANY ($1) AND v.org_id = $4 AND d.org_id = $4 AND d.status = ''ready'') n ORDER BY n.distance, n.chunk_id LIMIT $3',
+      'HOME', home)
     USING nearest, vec, most, org;
 END $$;
 -- +goose StatementEnd
@@ -390,8 +467,8 @@ DO $$
 DECLARE
   f regprocedure;
 BEGIN
-  FOREACH f IN ARRAY ARRAY['claim_documents(int, interval, int)', 'hopeless_documents(bigint, interval, int)',
-    'search_terms(text, text, int[], text[], real[], text[], jsonb, int)', 'search_similar(text, text, int[], text[], text[], text[], jsonb, int)',
+  FOREACH f IN ARRAY ARRAY['claim_documents(int, interval, int, text[])', 'hopeless_documents(bigint, interval, int)',
+    'known_terms(text, text, text[])', 'search_terms(text, text, int[], text[], real[], text[], jsonb, int)', 'search_similar(text, text, int[], text[], text[], text[], jsonb, int)',
     'search_vectors(text, text, bit varying, real[], text[], jsonb, int, int)']::regprocedure[] LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO parley_app', f);
@@ -401,5 +478,6 @@ END $$;
 -- +goose StatementEnd
 REVOKE CREATE ON SCHEMA public FROM parley_system;
 -- +goose Down
-DROP FUNCTION IF EXISTS search_vectors, search_similar, search_terms, search_places, hopeless_documents, claim_documents;
+DROP FUNCTION IF EXISTS search_vectors, search_similar, search_terms, search_places, known_terms, unready_documents, hopeless_documents, claim_documents;
+DROP INDEX IF EXISTS documents_going;
 DROP TABLE IF EXISTS indexed_documents, knowledge_terms, document_vectors, document_chunks;

@@ -25,9 +25,12 @@ func (w *Workers) setUpIngest() error {
 		return nil // and it was said
 	}
 	w.extractor = &reading{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
-	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{Report: func(err error) {
-		w.deps.Log.Error().Err(err).Msg("reading documents goes wrong here")
-	}})
+	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
+		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("reading documents goes wrong here") },
+		Detail: func(why error, said string) {
+			w.deps.Log.Debug().Err(why).Str("said", said).Msg("what a reader of documents said")
+		},
+	})
 	deps := ingest.Deps{
 		Claims: w.deps.Store, Contents: w.deps.Store, Index: w.deps.Store,
 		Extractor: w.extractor,

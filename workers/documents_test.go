@@ -84,7 +84,7 @@ func TestDocumentsAreProcessed(t *testing.T) {
 	if d := r.processed(paged.ID); d.Status != domain.DocumentReady || d.Pages == nil || *d.Pages != 12 || d.Done != 12 || d.Language != "en" {
 		t.Errorf("%+v, %+v", d, d.Error)
 	}
-	seventh, err := r.store.DocumentPassages(t.Context(), r.org, paged.ID, 7)
+	seventh, err := r.store.DocumentPassages(t.Context(), r.org, paged.ID, 7, 100)
 	if err != nil || len(seventh) == 0 || *seventh[0].Page != 7 || !strings.Contains(seventh[0].Text, "lighthouse number 7 ") {
 		t.Errorf("%+v, %v", seventh, err)
 	}

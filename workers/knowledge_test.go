@@ -39,17 +39,19 @@ func (r *rig) keep(name string, metadata map[string]string, pages ...string) str
 	if err != nil {
 		r.Fatal(err)
 	}
-	claimed, err := r.store.ClaimDocuments(ctx, 10)
+	claimed, err := r.store.ClaimDocuments(ctx, 10, nil)
 	if err != nil || len(claimed) != 1 || claimed[0].ID != added[0].Document.ID {
 		r.Fatalf("claimed %+v, %v", claimed, err)
 	}
 	var chunks []store.NewChunk
+	var counts store.TermCounts
 	for n, text := range pages {
 		page := n + 1
 		var terms []store.Term
 		for _, l := range analysis.Terms("en", text) {
 			terms = append(terms, store.Term{Lexeme: l.Text, Positions: []int{l.Position}})
 		}
+		counts.Add(terms)
 		chunks = append(chunks, store.NewChunk{
 			Passage: domain.Passage{Chunk: n, Page: &page, Headings: []string{}, Text: text, EndIndex: len(text)}, Terms: terms,
 		})
@@ -58,7 +60,8 @@ func (r *rig) keep(name string, metadata map[string]string, pages ...string) str
 	if kept, err := r.store.AddChunks(ctx, held, chunks, "", &total, total); err != nil || !kept {
 		r.Fatalf("adding chunks: %v, %v", kept, err)
 	}
-	if kept, err := r.store.FinishDocument(ctx, held, store.FinishedDocument{MIMEType: "text/plain", Language: "en", Pages: &total}); err != nil || !kept {
+	end := store.FinishedDocument{MIMEType: "text/plain", Language: "en", Pages: &total, Terms: counts}
+	if kept, err := r.store.FinishDocument(ctx, held, end); err != nil || !kept {
 		r.Fatalf("finishing: %v, %v", kept, err)
 	}
 	return held.ID

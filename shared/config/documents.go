@@ -26,7 +26,7 @@ func (d Documents) Check() error {
 // Ingest are the settings of how workers process documents, and search them.
 type Ingest struct {
 	EmbeddingsModel   string `name:"embeddings-model" env:"EMBEDDINGS_MODEL" help:"Model that documents are also searched by, as openai/text-embedding-3-small; it is asked at OPENAI_BASE_URL. None: by words alone."`
-	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed at a time; 0: one for each core."`
+	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed at a time; 0: one for each core, and one more."`
 	DocumentPages     int    `name:"document-pages" env:"DOCUMENT_PAGES" default:"2000" help:"Pages that a document may have."`
 }
 

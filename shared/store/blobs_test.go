@@ -345,7 +345,7 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 	if got := b.content("file_other"); got != "x" {
 		t.Errorf("content %q", got)
 	}
-	_, err = b.s.FileByID(ctx, b.org, file.ID)
+	_, _, err = b.s.OpenFile(ctx, b.org, file.ID)
 	wantCode(t, err, apierr.NotFound)
 }
 

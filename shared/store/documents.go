@@ -37,7 +37,7 @@ type documentRow struct {
 	Metadata       []byte         `db:"metadata"`
 	Fence          int64          `db:"fence"`
 	Attempts       int            `db:"attempts"`
-	Deadline       time.Time      `db:"deadline"`
+	Deadline       sql.NullTime   `db:"deadline"` // of one that was claimed
 	DispatchNo     int            `db:"dispatch_no"`
 	CreatedAt      domain.Time    `db:"created_at"`
 	UpdatedAt      domain.Time    `db:"updated_at"`
@@ -46,7 +46,7 @@ type documentRow struct {
 const documentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 
-// document gives the document as callers see it. Why the last attempt was put back is no error of one that is tried again.
+// document gives the document as callers see it. One that was put back says why, until it is read again.
 func (row *documentRow) document() (domain.Document, error) {
 	out := domain.Document{
 		ID: row.ID, Name: row.Name, MIMEType: row.MIMEType, Bytes: row.Bytes, URL: row.URL, Status: domain.DocumentStatus(row.Status),
@@ -56,7 +56,7 @@ func (row *documentRow) document() (domain.Document, error) {
 		digits := hex.EncodeToString(row.Hash)
 		out.SHA256 = &digits
 	}
-	if out.Status == domain.DocumentFailed {
+	if out.Status == domain.DocumentFailed || out.Status == domain.DocumentQueued && row.ErrorCode.Valid {
 		out.Error = &domain.DocumentError{Code: row.ErrorCode.String, Message: row.ErrorMessage.String}
 	}
 	if err := json.Unmarshal(row.Notes, &out.Notes); err != nil {

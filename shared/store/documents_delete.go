@@ -59,19 +59,32 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]Ended, er
 	return ended, busy
 }
 
-// withdraw ends what is done with a document: no worker writes to it, no search finds it, and no run is given text of it.
+// withdraw ends what is done with a document: no worker writes to it, no search finds it, and no run is given text of it. That is
+// all that the first transaction does, so that it holds whatever becomes of the second one, which removes what was indexed.
 func (s *Store) withdraw(ctx context.Context, org, id string) error {
-	return s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		if _, err := lockDocument(ctx, tx, org, id); err != nil {
-			return err
-		}
-		if err := removeIndexed(ctx, tx, org, []string{id}); err != nil {
-			return err
-		}
+	err := s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE documents SET status = 'failed', error_code = 'deleting',
 			error_message = 'this document is being deleted; if it stays, delete it again',
 			fence = fence + 1, lease_until = NULL, chunks = 0, updated_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, id, org)
 		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, org, []string{id}) })
+	if apierr.CodeOf(err) == apierr.NotFound { // somebody else has deleted it meanwhile
+		return nil
+	}
+	return err
+}
+
+// withLocked runs f in a transaction that has a document's row.
+func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
+	return s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if _, err := lockDocument(ctx, tx, org, id); err != nil {
+			return err
+		}
+		return f(tx)
 	})
 }
 

@@ -45,7 +45,7 @@ func (b *bench) index(held store.HeldDocument) {
 	if kept, err := b.s.AddChunks(b.Context(), held, chunks, canary, nil, 0); err != nil || !kept {
 		b.Fatalf("indexing: %v, %v", kept, err)
 	}
-	done := store.FinishedDocument{MIMEType: "text/plain", Title: canary, Language: "en", Notes: []string{canary}, Model: canary}
+	done := store.FinishedDocument{MIMEType: "text/plain", Title: canary, Language: "en", Notes: []string{canary}, Model: canary, Terms: termsIn(chunks)}
 	if kept, err := b.s.FinishDocument(b.Context(), held, done); err != nil || !kept {
 		b.Fatalf("finishing: %v, %v", kept, err)
 	}
@@ -345,11 +345,11 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 	ctx := t.Context()
 	doc := b.document([]byte("content"))
 	got, err := b.s.EditDocument(ctx, b.org, doc.ID, new("renamed"), nil)
-	if err != nil || got.Name != "renamed" || got.UpdatedAt.Before(doc.UpdatedAt.Time) || got.Status != doc.Status {
+	if err != nil || got.Document.Name != "renamed" || got.Document.UpdatedAt.Before(doc.UpdatedAt.Time) || got.Document.Status != doc.Status || got.Job != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = b.s.EditDocument(ctx, b.org, doc.ID, nil, &map[string]string{"k": "v"})
-	if err != nil || got.Name != "renamed" || got.Metadata["k"] != "v" {
+	if err != nil || got.Document.Name != "renamed" || got.Document.Metadata["k"] != "v" || got.Job != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	retry := func(what string, queued bool) store.QueuedDocument {
@@ -386,6 +386,35 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 			t.Errorf("of none: %v", err)
 		}
 	}
+}
+
+// A document's name is indexed: what has another one is read anew, also by who has it in hand.
+func TestAnotherNameIsReadAnew(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	doc := b.document([]byte("content")).ID
+	name := func(name string, queued bool) {
+		t.Helper()
+		out, err := b.s.EditDocument(t.Context(), b.org, doc, &name, nil)
+		if err != nil || (out.Job != nil) != queued || queued && out.Document.Status != domain.DocumentQueued || out.Document.Name != name {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
+	}
+	name("while it waits", false)
+	held := b.claimDocument()
+	name("in hand", true)
+	if kept, err := b.s.AddChunks(t.Context(), held, nil, "", nil, 1); err != nil || kept {
+		t.Errorf("who has read it by its old name wrote: %v, %v", kept, err)
+	}
+	b.index(b.claimDocument())
+	b.wantIndexed("read", "2 chunks 2 vectors 2 terms")
+	name("in hand", false)
+	b.wantDocument(doc, domain.DocumentReady, "by the name that it has")
+	name("ready", true)
+	b.wantIndexed("by its old name", "0 chunks 0 vectors 0 terms")
+	b.fail(doc)
+	name("failed", true)
+	b.claimDocument()
 }
 
 func TestListingDocuments(t *testing.T) {

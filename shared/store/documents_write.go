@@ -141,6 +141,8 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	for i := range docs {
 		row, found := there[docs[i].source()]
 		switch {
+		case row.isGoing():
+			return nil, errGoing()
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
@@ -162,6 +164,31 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 // isDueAgain: a document that is there and is sent once more has something left to do.
 func (row *documentRow) isDueAgain() bool {
 	return row.Status == string(domain.DocumentFailed) || row.URL != nil && row.Status != "" && row.Status != string(domain.DocumentQueued)
+}
+
+// goingCode is the error of a document that is being deleted.
+const goingCode = "deleting"
+
+func (row *documentRow) isGoing() bool {
+	return row.ErrorCode.Valid && row.ErrorCode.String == goingCode
+}
+
+// errGoing is for those who want a document that is being deleted to begin anew.
+func errGoing() error {
+	busy := apierr.New(apierr.Unavailable, "this document is being deleted; send it again once it is gone, and if it stays, delete it again")
+	busy.RetryAfter = time.Second
+	return busy
+}
+
+// mayBecome tells why a document cannot get a content or URL: that of which there is another document, if other is one.
+func (row *documentRow) mayBecome(other documentRow) error {
+	if row.isGoing() || other.isGoing() {
+		return errGoing()
+	}
+	if other.ID != "" && other.ID != row.ID {
+		return ErrDuplicateDocument{ID: other.ID}
+	}
+	return nil
 }
 
 // sameDocuments gives, and locks, those documents of an organization that have the content or URL of one of docs, by that.
@@ -260,7 +287,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []documentRow, f
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE documents SET status = 'queued', error_code = NULL, error_message = NULL, pages = NULL, pages_done = 0,
 		chunks = 0, language = '', title = '', notes = '[]', model = NULL, fence = fence + 1, attempts = 0, deaths = 0, lease_until = NULL,
-		not_before = clock_timestamp(), deadline = clock_timestamp() + interval '1 hour', dispatch_no = dispatch_no + 1,
+		not_before = clock_timestamp(), deadline = NULL, dispatch_no = dispatch_no + 1,
 		updated_at = clock_timestamp(), hash = CASE WHEN $3 AND url IS NOT NULL THEN NULL ELSE hash END,
 		bytes = CASE WHEN $3 AND url IS NOT NULL THEN 0 ELSE bytes END
 		WHERE id = ANY ($2) AND org_id = $1`, org, pq.Array(ids), fetch)
@@ -339,8 +366,8 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	if err != nil {
 		return none, err
 	}
-	if other, found := same[with.source()]; found && other.ID != id {
-		return none, ErrDuplicateDocument{ID: other.ID}
+	if err := row.mayBecome(same[with.source()]); err != nil {
+		return none, err
 	}
 	content := with.content()
 	if err := roomForDocuments(ctx, tx, org, limits, 0, content.Bytes-row.Bytes); err != nil {
@@ -372,25 +399,50 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	return out[0], nil
 }
 
-// EditDocument gives a document another name or other metadata; nil leaves what it has.
-func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (domain.Document, error) {
-	var row documentRow
+// EditDocument gives a document another name or other metadata; nil leaves what it has. Its name is indexed: with another one
+// it is read anew, as by RetryDocument, and by another worker when one has it in hand.
+func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
+	var out QueuedDocument
+	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+		out, err = editDocument(ctx, tx, org, id, name, metadata)
+		return err
+	})
+	if err != nil {
+		return QueuedDocument{}, fmt.Errorf("changing document: %w", err)
+	}
+	return out, nil
+}
+
+func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
+	none := QueuedDocument{}
+	row, err := lockDocument(ctx, tx, org, id)
+	if err != nil {
+		return none, err
+	}
+	now := name != nil && *name != row.Name && row.Status != string(domain.DocumentQueued)
+	if now && row.isGoing() {
+		return none, errGoing()
+	}
 	var labels *string
 	if metadata != nil {
 		raw := metadataJSON(*metadata)
 		labels = &raw
 	}
-	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &row, `UPDATE documents d SET name = coalesce($3, d.name), metadata = coalesce($4::jsonb, d.metadata),
-			updated_at = clock_timestamp() WHERE d.id = $1 AND d.org_id = $2 RETURNING `+documentColumns, id, org, name, labels)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return domain.Document{}, notFound()
-	}
+	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce($3, name), metadata = coalesce($4::jsonb, metadata),
+		updated_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, id, org, name, labels)
 	if err != nil {
-		return domain.Document{}, fmt.Errorf("changing document: %w", err)
+		return none, err
 	}
-	return row.document()
+	if now {
+		if err := requeue(ctx, tx, org, []documentRow{row}, false); err != nil {
+			return none, err
+		}
+	}
+	out, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: now})
+	if err != nil {
+		return none, err
+	}
+	return out[0], nil
 }
 
 // RetryDocument queues a document again that has failed, or that is ready: it is read anew, and not found until it was. One that
@@ -401,6 +453,9 @@ func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocume
 		row, err := lockDocument(ctx, tx, org, id)
 		if err != nil {
 			return err
+		}
+		if row.isGoing() {
+			return errGoing()
 		}
 		now := row.Status == string(domain.DocumentFailed) || row.Status == string(domain.DocumentReady)
 		if now {

@@ -304,33 +304,19 @@ func liveFiles(ctx context.Context, tx *sqlx.Tx, held Held, callID string) (rows
 	return rows, err
 }
 
-// FileByID gives a file of an organization's runs; not_found when there is none of this id. Whether its run is still to be
-// seen is for the caller to ask.
-func (s *Store) FileByID(ctx context.Context, org, id string) (domain.File, error) {
-	row, err := s.fileRow(ctx, org, id)
-	return row.file(), err
-}
-
-func (s *Store) fileRow(ctx context.Context, org, id string) (fileRow, error) {
+// OpenFile gives a file of an organization's runs, with the content, which is read as it is asked for, under ctx; not_found when
+// there is none of this id. Whether its run is still to be seen is for the caller to ask. When the file goes meanwhile, because
+// its session is erased, reading fails with not_found.
+func (s *Store) OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
 	var row fileRow
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, `SELECT `+fileColumns+` FROM files WHERE id = $1 AND org_id = $2 AND hash IS NOT NULL`, id, org)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return fileRow{}, notFound()
+		return domain.File{}, nil, notFound()
 	}
 	if err != nil {
-		return fileRow{}, fmt.Errorf("reading file: %w", err)
-	}
-	return row, nil
-}
-
-// OpenFile is FileByID with the content, which is read as it is asked for, under ctx. When the file goes meanwhile, because
-// its session is erased, reading fails with not_found.
-func (s *Store) OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
-	row, err := s.fileRow(ctx, org, id)
-	if err != nil {
-		return domain.File{}, nil, err
+		return domain.File{}, nil, fmt.Errorf("reading file: %w", err)
 	}
 	return row.file(), s.openBlob(ctx, org, row.Hash, row.Bytes), nil
 }

@@ -128,7 +128,7 @@ func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 		if got != want || !id.Valid(id.File, got.ID) || time.Since(got.CreatedAt.Time).Abs() > time.Minute {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		if found, err := b.s.FileByID(t.Context(), b.org, got.ID); err != nil || found != got {
+		if found, _, err := b.s.OpenFile(t.Context(), b.org, got.ID); err != nil || found != got {
 			t.Errorf("found %+v, %v; want %+v", found, err, got)
 		}
 		if b.content(got.ID) != string(files[i].Content) {
@@ -140,9 +140,7 @@ func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 		t.Errorf("of nothing: %v", out)
 	}
 	for _, wrong := range []string{"", "file_", out[0].ID + "0", strings.ToUpper(out[0].ID), out[0].ID[5:], id.New(id.File), held.RunID, "a' OR true --"} {
-		_, err := b.s.FileByID(t.Context(), b.org, wrong)
-		wantCode(t, err, apierr.NotFound)
-		_, _, err = b.s.OpenFile(t.Context(), b.org, wrong)
+		_, _, err := b.s.OpenFile(t.Context(), b.org, wrong)
 		wantCode(t, err, apierr.NotFound)
 	}
 	for what, bad := range map[string][]store.NewFile{
@@ -191,7 +189,7 @@ func TestASessionsFolder(t *testing.T) {
 	third := b.inSession("s")
 	b.wantFolder("of an expired run whose session lives", third.Held(), "c", "=no name a/z=az1 b=b3 é=é2")
 	for id := range strings.FieldsSeq(b.text(`SELECT string_agg(id, ' ') FROM files WHERE hash IS NULL`)) {
-		_, err := b.s.FileByID(t.Context(), b.org, id)
+		_, _, err := b.s.OpenFile(t.Context(), b.org, id)
 		wantCode(t, err, apierr.NotFound)
 	}
 }
@@ -211,7 +209,7 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	b.wantStored("after the second attempt", "4 contents 4 chunks 4 files")
 	b.wantFolder("then", now, "d", "a=same b=b2 e=e2 x=shared")
 	for _, gone := range before[1:] {
-		_, err := b.s.FileByID(t.Context(), b.org, gone.ID)
+		_, _, err := b.s.OpenFile(t.Context(), b.org, gone.ID)
 		wantCode(t, err, apierr.NotFound)
 	}
 
@@ -261,9 +259,7 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	heldByA, heldByB := a.inSession("s"), b.inSession("s")
 	ofA, ofB := a.make(heldByA.Held(), "c", made("x", "same"))[0], b.make(heldByB.Held(), "c", made("x", "same"))[0]
-	_, err := b.s.FileByID(t.Context(), b.org, ofA.ID)
-	wantCode(t, err, apierr.NotFound)
-	_, _, err = b.s.OpenFile(t.Context(), b.org, ofA.ID)
+	_, _, err := b.s.OpenFile(t.Context(), b.org, ofA.ID)
 	wantCode(t, err, apierr.NotFound)
 	a.wantStored("of both", "2 contents 2 chunks 2 files")
 	foreign := heldByA.Held()

@@ -36,6 +36,7 @@ type FinishedDocument struct {
 	Pages    *int
 	Notes    []string
 	Model    string // that made the vectors; "": there are none
+	Terms    TermCounts
 }
 
 // The causes for which the sweeper fails documents.
@@ -45,10 +46,12 @@ var (
 )
 
 // ClaimDocuments takes up to most documents into the worker's hand, for a Lease: each of the organization that has the fewest
-// in hand then, its oldest. What dead attempts at them have written is removed.
-func (s *Store) ClaimDocuments(ctx context.Context, most int) ([]ClaimedDocument, error) {
+// in hand then, short ones and such as have waited for long first, and none of the organizations in not. What dead attempts at
+// them have written is removed.
+func (s *Store) ClaimDocuments(ctx context.Context, most int, not []string) ([]ClaimedDocument, error) {
 	var rows []documentRow
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+documentColumns+` FROM claim_documents($1, $2, $3) d`, most, interval(Lease), MaxDeaths)
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+documentColumns+` FROM claim_documents($1, $2, $3, $4) d`,
+		most, interval(Lease), MaxDeaths, pq.Array(not))
 	if err != nil {
 		return nil, fmt.Errorf("claiming documents: %w", err)
 	}
@@ -60,12 +63,13 @@ func (s *Store) ClaimDocuments(ctx context.Context, most int) ([]ClaimedDocument
 			return nil, fmt.Errorf("claiming documents: %w", err)
 		}
 		held := HeldDocument{OrganizationID: row.OrganizationID, ID: row.ID, Fence: row.Fence}
-		out[i] = ClaimedDocument{HeldDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline}
+		out[i] = ClaimedDocument{HeldDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline.Time}
 	}
 	return out, nil
 }
 
-// ExtendDocuments renews the leases of documents and gives those that are in the worker's hand no longer.
+// ExtendDocuments renews the leases of documents and gives those that are in the worker's hand no longer. It waits for nobody: who
+// has the row of one that is in hand locked renews its lease, or takes it, as the next heartbeat will see.
 func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost []HeldDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -81,9 +85,11 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost 
 		err := tx.SelectContext(ctx, &rows, `WITH mine AS MATERIALIZED (
 			  SELECT d.id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (id, org_id, fence)
 			  JOIN documents d ON d.id = u.id AND d.org_id = u.org_id AND d.fence = u.fence AND d.status = 'processing'
-			  ORDER BY d.id FOR NO KEY UPDATE OF d)
-			UPDATE documents d SET lease_until = clock_timestamp() + $4::interval FROM mine m WHERE d.id = m.id
-			RETURNING d.id, d.fence, d.org_id`,
+			  ORDER BY d.id FOR NO KEY UPDATE OF d SKIP LOCKED
+			), renewed AS (
+			  UPDATE documents d SET lease_until = clock_timestamp() + $4::interval FROM mine m WHERE d.id = m.id)
+			SELECT d.id, d.fence, d.org_id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (id, org_id, fence)
+			JOIN documents d ON d.id = u.id AND d.org_id = u.org_id AND d.fence = u.fence AND d.status = 'processing'`,
 			pq.Array(column(held, func(h *HeldDocument) string { return h.ID })), pq.Array(orgs),
 			pq.Array(column(held, func(h *HeldDocument) int64 { return h.Fence })), interval(Lease))
 		kept = kept[:0]
@@ -126,13 +132,27 @@ func (s *Store) withDocument(
 ) (kept bool, err error) {
 	err = s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		var err error
-		kept, err = anyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+ofHeld, heldArgs(held, args...)...))
-		if err != nil || !kept || f == nil {
-			return err
-		}
-		return f(tx)
+		kept, err = changeHeld(ctx, tx, held, f, set, args...)
+		return err
 	})
 	return kept && err == nil, err
+}
+
+func changeHeld(ctx context.Context, tx *sqlx.Tx, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
+	kept, err := anyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+ofHeld, heldArgs(held, args...)...))
+	if err != nil || !kept || f == nil {
+		return kept, err
+	}
+	return kept, f(tx)
+}
+
+// queueToFinish lets those wait for each other who finish documents of an organization, before they lock a row: heartbeats
+// go on meanwhile. Counting may take seconds, so they wait for as long as any statement may, which is to be tried again then.
+func queueToFinish(ctx context.Context, tx *sqlx.Tx, org string) error {
+	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = 0`); err != nil {
+		return err
+	}
+	return queueFor(ctx, tx, "finished documents "+org)
 }
 
 // FinishDocument makes a document ready: its chunks can be found from then on. false: it was taken from the worker and nothing
@@ -142,11 +162,18 @@ func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done Fini
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
 	}
-	kept, err := s.withDocument(ctx, held, func(tx *sqlx.Tx) error { return countTerms(ctx, tx, held) },
-		`status = 'ready', lease_until = NULL, error_code = NULL, error_message = NULL, mime_type = coalesce(nullif($4, ''), mime_type),
-		title = $5, language = $6, pages = coalesce($7, pages), pages_done = coalesce($7, pages, pages_done), notes = $8, model = nullif($9, ''),
-		chunks = (SELECT count(*) FROM document_chunks c WHERE c.document_id = documents.id), updated_at = clock_timestamp()`,
-		done.MIMEType, done.Title, done.Language, done.Pages, notes, done.Model)
+	kept := false
+	err = s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		if err := queueToFinish(ctx, tx, held.OrganizationID); err != nil {
+			return err
+		}
+		kept, err = changeHeld(ctx, tx, held, s.countTerms(ctx, held, &done.Terms),
+			`status = 'ready', lease_until = NULL, error_code = NULL, error_message = NULL, mime_type = coalesce(nullif($4, ''), mime_type),
+			title = $5, language = $6, pages = coalesce($7, pages), pages_done = coalesce($7, pages, pages_done), notes = $8, model = nullif($9, ''),
+			chunks = (SELECT count(*) FROM document_chunks c WHERE c.document_id = documents.id), updated_at = clock_timestamp()`,
+			done.MIMEType, done.Title, done.Language, done.Pages, notes, done.Model)
+		return err
+	})
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
 	}
@@ -183,10 +210,11 @@ func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause d
 	return kept, nil
 }
 
-// ReleaseDocument gives a document back to be read by another worker at once, as if this one had not had it.
+// ReleaseDocument gives a document back to be read by another worker at once, as if this one had not had it. It keeps its place.
 func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
 	_, err := s.withDocument(ctx, held, s.without(ctx, held),
-		`status = 'queued', lease_until = NULL, attempts = attempts - 1, not_before = clock_timestamp(), chunks = 0, updated_at = clock_timestamp()`)
+		`status = 'queued', lease_until = NULL, attempts = attempts - 1, deadline = CASE WHEN attempts > 1 THEN deadline END, chunks = 0,
+		updated_at = clock_timestamp()`)
 	if err != nil {
 		return fmt.Errorf("releasing document: %w", err)
 	}
@@ -194,7 +222,7 @@ func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
 }
 
 // EndDocuments fails up to limit documents that would not become ready by themselves: those that have cost MaxDeaths workers, and
-// those whose deadline has passed, with the cause that put them back, if any did. It reports how many.
+// those whose deadline has passed, with the cause that put them back, and those that wait although nobody reads any. It reports how many.
 func (s *Store) EndDocuments(ctx context.Context, limit int) (int, error) {
 	var rows []struct {
 		ID  string `db:"id"`
@@ -226,7 +254,7 @@ func (s *Store) endDocument(ctx context.Context, org, id string) (ended bool, er
 			deaths = deaths + (status = 'processing')::int, updated_at = clock_timestamp(),
 			error_code = CASE WHEN status = 'processing' THEN $3 ELSE coalesce(error_code, $5) END,
 			error_message = CASE WHEN status = 'processing' THEN $4 WHEN error_code IS NULL THEN $6 ELSE error_message END
-			WHERE id = $1 AND org_id = $2 AND (status = 'queued' AND deadline <= clock_timestamp()
+			WHERE id = $1 AND org_id = $2 AND (status = 'queued' AND coalesce(deadline, not_before + interval '1 hour') <= clock_timestamp()
 			  OR status = 'processing' AND lease_until < clock_timestamp() AND (deadline <= clock_timestamp() OR deaths + 1 >= $7))`,
 			id, org, DocumentWorkerLost.Code, DocumentWorkerLost.Message, DocumentNotProcessed.Code, DocumentNotProcessed.Message, MaxDeaths))
 		if err != nil || !ended {

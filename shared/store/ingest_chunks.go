@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,8 +66,8 @@ func (s *Store) AddChunks(ctx context.Context, held HeldDocument, chunks []NewCh
 			SELECT a.id, $1, $2, $4, w.signs::bit varying, w.vector FROM added a JOIN new w ON w.n = a.n WHERE w.vector IS NOT NULL`,
 			held.OrganizationID, held.ID, string(rows), model)
 		return err
-	}, `pages = coalesce($4, pages), pages_done = greatest(pages_done, $5), chunks = greatest(chunks, $6), updated_at = clock_timestamp()`,
-		pages, done, nextChunk(chunks))
+	}, `pages = coalesce($4, pages), pages_done = greatest(pages_done, $5), chunks = greatest(chunks, $6),
+		lease_until = clock_timestamp() + $7::interval, updated_at = clock_timestamp()`, pages, done, nextChunk(chunks), interval(Lease))
 	if err != nil {
 		return false, fmt.Errorf("adding chunks: %w", err)
 	}
@@ -117,6 +118,8 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 	return out, nil
 }
 
+const prefixLength = 4
+
 // lexemePrefix stands for an organization in the lexemes of its chunks. Two that share one would read each other's lists in the
 // index, for nothing: what these lead to is looked at by organization.
 func lexemePrefix(org string) string {
@@ -138,51 +141,48 @@ func quoteLexeme(prefix, lexeme string) string {
 	return "'" + prefix + lexemeQuotes.Replace(lexeme) + "'"
 }
 
-// vectorOf writes terms as a tsvector.
-func vectorOf(prefix string, terms []Term) string {
-	places := make(map[string][]string, len(terms))
-	var order []string
-	size := 0
-	for _, t := range terms {
-		if !usable(t.Lexeme) {
-			continue
-		}
-		at, there := places[t.Lexeme]
-		if !there {
-			if size += len(prefix) + len(t.Lexeme) + 2*len(t.Positions) + 4; size > lexemesMost {
-				break
+// indexed gives those of a chunk's terms that PostgreSQL takes.
+func indexed(terms []Term) iter.Seq[*Term] {
+	return func(yield func(*Term) bool) {
+		size := 0
+		for i := range terms {
+			t := &terms[i]
+			if !usable(t.Lexeme) {
+				continue
 			}
-			order = append(order, t.Lexeme)
+			if size += prefixLength + len(t.Lexeme) + 2*len(t.Positions) + 4; size > lexemesMost || !yield(t) {
+				return
+			}
 		}
-		places[t.Lexeme] = append(at, placesOf(t)...)
 	}
+}
+
+// vectorOf writes terms as a tsvector. Of a lexeme that is there more than once PostgreSQL gathers the places.
+func vectorOf(prefix string, terms []Term) string {
 	var b strings.Builder
-	for _, lexeme := range order {
-		b.WriteString(quoteLexeme(prefix, lexeme))
-		for i, p := range places[lexeme][:min(len(places[lexeme]), placesMost)] {
-			b.WriteByte(":,"[min(i, 1)])
-			b.WriteString(p)
-		}
+	b.Grow((len(prefix) + 16) * len(terms))
+	for t := range indexed(terms) {
+		b.WriteString(quoteLexeme(prefix, t.Lexeme))
+		writePlaces(&b, t)
 		b.WriteByte(' ')
 	}
 	return b.String()
 }
 
-// placesOf writes a term's positions and its weight.
-func placesOf(t Term) []string {
-	weight := ""
-	if t.Heading {
-		weight = "A"
-	}
+// writePlaces writes a term's positions and its weight.
+func writePlaces(b *strings.Builder, t *Term) {
 	positions := t.Positions
 	if len(positions) == 0 {
 		positions = []int{lastPosition}
 	}
-	out := make([]string, 0, len(positions))
-	for _, p := range positions[:min(len(positions), placesMost)] {
-		out = append(out, strconv.Itoa(min(max(p, 1), lastPosition))+weight)
+	var digits [8]byte
+	for i, p := range positions[:min(len(positions), placesMost)] {
+		b.WriteByte(":,"[min(i, 1)])
+		b.Write(strconv.AppendInt(digits[:0], int64(min(max(p, 1), lastPosition)), 10))
+		if t.Heading {
+			b.WriteByte('A')
+		}
 	}
-	return out
 }
 
 // signsOf writes which numbers of a vector are above 0.
@@ -197,56 +197,12 @@ func signsOf(vector []float32) string {
 	return string(bits)
 }
 
-// countedAtOnce is of how many chunks the terms are counted in a statement: no statement may take long, and a document may have as
-// many terms as a language.
-const countedAtOnce = 2000
-
-// termsOf reads in how many chunks of a part of a document each term is; its parameters are the organization, the document, the
-// length of the organization's prefix with one more, and the part's first chunk and the one behind it.
-const termsOf = `SELECT substr(s.word, $3) AS term, s.ndoc AS chunks FROM ts_stat(format(
-	'SELECT terms FROM document_chunks WHERE org_id = %L AND document_id = %L AND n >= %s AND n < %s', $1::text, $2::text, $4::int, $5::int)) s`
-
-// eachPart runs a statement with termsOf for all parts of a document, whose chunks have numbers below next.
-func eachPart(ctx context.Context, tx *sqlx.Tx, org, document string, next int, query string) error {
-	for from := 0; from < next; from += countedAtOnce {
-		if _, err := tx.ExecContext(ctx, query, org, document, len(lexemePrefix(org))+1, from, from+countedAtOnce); err != nil {
-			return fmt.Errorf("counting terms: %w", err)
-		}
-	}
-	return nil
-}
-
-// countTerms adds a finished document's terms to its organization's.
-func countTerms(ctx context.Context, tx *sqlx.Tx, held HeldDocument) error {
-	var next int
-	err := tx.GetContext(ctx, &next, `WITH counted AS (
-		  INSERT INTO indexed_documents (document_id, org_id, chunks)
-		  SELECT $2, $1, count(*) FROM document_chunks WHERE document_id = $2 AND org_id = $1 RETURNING chunks
-		), all_of AS (
-		  INSERT INTO knowledge_terms AS t (org_id, term, chunks) SELECT $1, '', chunks FROM counted
-		  ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks)
-		SELECT coalesce(max(n) + 1, 0) FROM document_chunks WHERE document_id = $2 AND org_id = $1`, held.OrganizationID, held.ID)
-	if err != nil {
-		return fmt.Errorf("counting chunks: %w", err)
-	}
-	return eachPart(ctx, tx, held.OrganizationID, held.ID, next, `INSERT INTO knowledge_terms AS t (org_id, term, chunks)
-		SELECT $1, u.term, u.chunks FROM (`+termsOf+`) u ORDER BY u.term COLLATE "C"
-		ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks`)
-}
-
 // removeIndexed removes what is indexed of documents, which the caller has locked: chunks, vectors, and of the counts of terms
 // what those of them were that are ready. Whatever stays of the documents is unknown to searches.
 func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []string) error {
 	documents = slices.Compact(slices.SortedFunc(slices.Values(documents), cmp.Compare[string]))
-	var counted []countedDocument
-	err := tx.SelectContext(ctx, &counted, `DELETE FROM indexed_documents i WHERE i.document_id = ANY ($2) AND i.org_id = $1
-		RETURNING i.document_id, i.chunks,
-		  (SELECT coalesce(max(c.n) + 1, 0) FROM document_chunks c WHERE c.document_id = i.document_id) AS next`, org, pq.Array(documents))
-	if err != nil {
+	if err := uncountTerms(ctx, tx, org, documents); err != nil {
 		return fmt.Errorf("removing index of documents: %w", err)
-	}
-	if err := uncountTerms(ctx, tx, org, counted); err != nil {
-		return err
 	}
 	for _, query := range []string{
 		`DELETE FROM document_vectors WHERE document_id = ANY ($2) AND org_id = $1`,
@@ -255,36 +211,6 @@ func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []str
 		if _, err := tx.ExecContext(ctx, query, org, pq.Array(documents)); err != nil {
 			return fmt.Errorf("removing index of documents: %w", err)
 		}
-	}
-	return nil
-}
-
-// countedDocument is one whose terms are counted.
-type countedDocument struct {
-	ID     string `db:"document_id"`
-	Chunks int    `db:"chunks"`
-	Next   int    `db:"next"` // the number behind its last chunk
-}
-
-// uncountTerms takes the terms of documents from their organization's. The row that everybody locks first is locked by a
-// statement of its own: the next ones see what others have written.
-func uncountTerms(ctx context.Context, tx *sqlx.Tx, org string, counted []countedDocument) error {
-	for _, doc := range counted {
-		_, err := tx.ExecContext(ctx, `UPDATE knowledge_terms SET chunks = chunks - $2 WHERE org_id = $1 AND term = ''`, org, doc.Chunks)
-		if err != nil {
-			return fmt.Errorf("counting chunks: %w", err)
-		}
-		err = eachPart(ctx, tx, org, doc.ID, doc.Next, `WITH less AS MATERIALIZED (`+termsOf+`), gone AS (
-			  DELETE FROM knowledge_terms t USING less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks <= l.chunks)
-			UPDATE knowledge_terms t SET chunks = t.chunks - l.chunks FROM less l
-			WHERE t.org_id = $1 AND t.term = l.term AND t.chunks > l.chunks`)
-		if err != nil {
-			return err
-		}
-	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM knowledge_terms WHERE org_id = $1 AND term = '' AND chunks <= 0`, org)
-	if err != nil {
-		return fmt.Errorf("counting chunks: %w", err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/testkit"
 )
 
 var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
@@ -19,7 +20,7 @@ var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
 // claimDocument takes the one document that there is to take.
 func (b *bench) claimDocument() store.HeldDocument {
 	b.Helper()
-	claimed, err := b.s.ClaimDocuments(b.Context(), 1)
+	claimed, err := b.s.ClaimDocuments(b.Context(), 1, nil)
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("claiming: %+v, %v", claimed, err)
 	}
@@ -28,7 +29,7 @@ func (b *bench) claimDocument() store.HeldDocument {
 
 func (b *bench) wantNoClaim(what string) {
 	b.Helper()
-	if claimed, err := b.s.ClaimDocuments(b.Context(), 10); err != nil || len(claimed) != 0 {
+	if claimed, err := b.s.ClaimDocuments(b.Context(), 10, nil); err != nil || len(claimed) != 0 {
 		b.Errorf("%s: %+v, %v", what, claimed, err)
 	}
 }
@@ -51,7 +52,76 @@ func (b *bench) serverStarted(when string) {
 	}
 }
 
+// termsIn counts the terms of chunks.
+func termsIn(chunks []store.NewChunk) (counts store.TermCounts) {
+	for _, c := range chunks {
+		counts.Add(c.Terms)
+	}
+	return counts
+}
+
 const longAgo = `'-infinity'::timestamptz`
+
+// A document waits for as long as it has to, while there are workers; it has an hour from its first claim.
+func TestWaitingFailsNoDocument(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	ended := func(what string, want int) {
+		t.Helper()
+		if n, err := b.s.EndDocuments(t.Context(), 10); err != nil || n != want {
+			t.Errorf("%s: ended %d, %v; want %d", what, n, err, want)
+		}
+	}
+	doc := b.document([]byte("waits")).ID
+	ended("a new one", 0)
+	theirs := other.document([]byte("theirs")).ID
+	b.exec(`UPDATE documents SET not_before = clock_timestamp() - interval '61 minutes' WHERE id = $1`, doc)
+	b.exec(`UPDATE documents SET not_before = clock_timestamp() - interval '59 minutes', claimed_at = clock_timestamp() - interval '59 minutes' WHERE id = $1`, theirs)
+	ended("somebody's was claimed within the hour", 0)
+	b.exec(`UPDATE documents SET claimed_at = clock_timestamp() - interval '61 minutes', status = 'processing', lease_until = clock_timestamp() + interval '1 minute' WHERE id = $1`, theirs)
+	ended("somebody's is in hand", 0)
+	b.exec(`UPDATE documents SET status = 'queued', lease_until = NULL WHERE id = $1`, theirs)
+	ended("nobody reads", 1)
+	if got := b.wantDocument(doc, domain.DocumentFailed, "nobody reads"); got.Error == nil || *got.Error != store.DocumentNotProcessed {
+		t.Errorf("%+v", got.Error)
+	}
+	deadline := func(what string, want time.Duration) {
+		t.Helper()
+		left := b.text(`SELECT coalesce(round(extract(epoch FROM deadline - clock_timestamp()) / 60)::text, 'none') FROM documents WHERE id = $1`, doc)
+		if left != fmt.Sprint(int(want.Minutes())) && (want > 0 || left != "none") {
+			t.Errorf("%s: %s minutes are left", what, left)
+		}
+	}
+	if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+		t.Fatal(err)
+	}
+	b.exec(`UPDATE documents SET not_before = clock_timestamp() + interval '1 hour' WHERE id = $1`, theirs)
+	deadline("anew", 0)
+	held := b.claimDocument()
+	deadline("claimed", time.Hour)
+	if err := b.s.ReleaseDocument(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	deadline("given back", 0)
+	held = b.claimDocument()
+	b.exec(`UPDATE documents SET deadline = deadline - interval '10 minutes' WHERE id = $1`, doc)
+	if kept, err := b.s.PostponeDocument(t.Context(), held, broken, 0); err != nil || !kept {
+		t.Fatal(kept, err)
+	}
+	if got := b.wantDocument(doc, domain.DocumentQueued, "put back"); got.Error == nil || *got.Error != broken {
+		t.Errorf("it does not say why it was put back: %+v", got.Error)
+	}
+	held = b.claimDocument()
+	deadline("claimed again", 50*time.Minute)
+	if got := b.wantDocument(doc, domain.DocumentProcessing, "again"); got.Error != nil {
+		t.Errorf("%+v", got.Error)
+	}
+	if err := b.s.ReleaseDocument(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	deadline("given back the second time", 50*time.Minute)
+}
 
 // chunkOf is a chunk of words, which are its text and its terms.
 func chunkOf(n int, words ...string) store.NewChunk {
@@ -86,12 +156,13 @@ type attempt struct {
 	*bench
 	held  store.HeldDocument
 	words []string
+	terms store.TermCounts
 }
 
 func (a *attempt) step(what string) (bool, error) {
 	switch what {
 	case "finish":
-		return a.s.FinishDocument(a.Context(), a.held, store.FinishedDocument{Language: "en"})
+		return a.s.FinishDocument(a.Context(), a.held, store.FinishedDocument{Language: "en", Terms: a.terms})
 	case "fail":
 		return a.s.FailDocument(a.Context(), a.held, broken)
 	case "postpone":
@@ -102,6 +173,7 @@ func (a *attempt) step(what string) (bool, error) {
 	n := int(what[0] - '0')
 	chunk := chunkOf(n, a.words[n], "both")
 	chunk.Vector = []float32{1, 0}
+	a.terms.Add(chunk.Terms)
 	for range 2 { // as a worker does that was not told whether it was done
 		if kept, err := a.s.AddChunks(a.Context(), a.held, []store.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
 			return kept, err
@@ -186,7 +258,7 @@ func (b *bench) interleave(order []bool, first, second []string) {
 func (b *bench) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
 	b.Helper()
 	b.loseDocuments()
-	claimed, err := b.s.ClaimDocuments(b.Context(), 5)
+	claimed, err := b.s.ClaimDocuments(b.Context(), 5, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -238,13 +310,8 @@ func TestClaimsAreFair(t *testing.T) {
 	third := newBenchOn(t, b.s, b.raw, "eve@example.com")
 	names := map[string]string{}
 	name := func(of *bench, letter string, documents int) {
-		var ids []string
 		for i := range documents {
-			ids = append(ids, of.document(fmt.Appendf(nil, "%d", i)).ID)
-		}
-		slices.Sort(ids) // those of one millisecond
-		for i, id := range ids {
-			names[id] = fmt.Sprint(letter, i)
+			names[of.document(fmt.Appendf(nil, "%d", i)).ID] = fmt.Sprint(letter, i)
 		}
 	}
 	name(b, "a", 6)
@@ -253,7 +320,7 @@ func TestClaimsAreFair(t *testing.T) {
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() + interval '1 hour' WHERE org_id = $1`, third.org)
 	var got []string
 	for _, most := range []int{1, 1, 3, 1, 10} {
-		claimed, err := b.s.ClaimDocuments(t.Context(), most)
+		claimed, err := b.s.ClaimDocuments(t.Context(), most, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,6 +341,87 @@ func TestClaimsAreFair(t *testing.T) {
 	b.wantNoClaim("with all in hand")
 }
 
+// Of one organization the shorter document is read first, unless a longer one has waited for so much more time.
+func TestShortDocumentsComeFirst(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	names := map[string]string{}
+	add := func(name string, bytes, waited int) {
+		doc := b.document([]byte(name)).ID
+		names[doc] = name
+		b.exec(`UPDATE documents SET bytes = $2, not_before = clock_timestamp() - $3::int * interval '1 second' WHERE id = $1`, doc, bytes, waited)
+	}
+	add("large", 20*mib, 200)
+	add("larger and late", 20*mib, 10)
+	add("middling", 2*mib, 5)
+	for n := range 30 { // more than are looked at
+		add(fmt.Sprint("tiny ", n), 100+n, 100-n)
+	}
+	add("very old", 20*mib, 1_000_000)
+	address := b.add(store.NewDocument{Name: "page", URL: "https://example.com/"})[0].Document.ID
+	names[address] = "address"
+	b.exec(`UPDATE documents SET not_before = clock_timestamp() WHERE id = $1`, address)
+	var got []string
+	for range len(names) {
+		held := b.claimDocument()
+		got = append(got, names[held.ID])
+	}
+	want := []string{"very old"}
+	for n := range 30 {
+		want = append(want, fmt.Sprint("tiny ", n))
+	}
+	want = append(want, "large", "middling", "address", "larger and late")
+	if !slices.Equal(got, want) {
+		t.Errorf("claimed %v, want %v", got, want)
+	}
+}
+
+func TestClaimsPassOrganizations(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.serverStarted(longAgo)
+	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	b.document([]byte("waits"))
+	b.document([]byte("lost"))
+	b.claimDocument()
+	b.loseDocuments()
+	theirs := other.document([]byte("theirs")).ID
+	for _, want := range [][]string{{theirs}, nil} {
+		claimed, err := b.s.ClaimDocuments(t.Context(), 5, []string{"org_none", b.org})
+		var got []string
+		for _, c := range claimed {
+			got = append(got, c.ID)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("claimed %v, %v; want %v", got, err, want)
+		}
+	}
+	if claimed, err := b.s.ClaimDocuments(t.Context(), 5, []string{}); err != nil || len(claimed) != 2 {
+		t.Errorf("claimed %+v, %v", claimed, err)
+	}
+}
+
+// Small documents come before large ones of others half of the time at least, and large ones are not passed by for good.
+func TestNobodysDocumentsArePassedBy(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	b.document([]byte("small"))
+	large := other.document([]byte("large")).ID
+	b.exec(`UPDATE documents SET bytes = 20 * 1048576 WHERE id = $1`, large)
+	first := 0
+	for range 60 {
+		held := b.claimDocument()
+		if held.ID == large {
+			first++
+		}
+		b.exec(`UPDATE documents SET status = 'queued', not_before = clock_timestamp() WHERE id = $1`, held.ID)
+	}
+	if first < 2 || first > 35 { // a quarter of them are as good as never so few, or so many
+		t.Errorf("the large one came first %d times of 60", first)
+	}
+}
+
 func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -287,7 +435,7 @@ func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for {
-				claimed, err := b.s.ClaimDocuments(t.Context(), 3)
+				claimed, err := b.s.ClaimDocuments(t.Context(), 3, nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -332,6 +480,111 @@ func TestLeasesOfDocuments(t *testing.T) {
 	b.wantNoClaim("with leases that were renewed")
 	if lost, err := b.s.ExtendDocuments(t.Context(), nil); err != nil || len(lost) != 0 {
 		t.Errorf("of none: %v, %v", lost, err)
+	}
+}
+
+// A heartbeat waits for nobody who has a document's row locked, and adding chunks is one.
+func TestHeartbeatsPassLockedDocuments(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.document([]byte("1"))
+	b.document([]byte("2"))
+	one, two := b.claimDocument(), b.claimDocument()
+	b.loseDocuments()
+	left := func(what, held, want string) {
+		t.Helper()
+		if got := b.text(`SELECT (lease_until > clock_timestamp() + interval '20 seconds')::text FROM documents WHERE id = $1`, held); got != want {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	tx, err := b.raw.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `SELECT FROM documents WHERE id = $1 FOR UPDATE`, one.ID); err != nil {
+		t.Fatal(err)
+	}
+	stale := two
+	stale.Fence--
+	lost, err := b.s.ExtendDocuments(t.Context(), []store.HeldDocument{one, two, stale})
+	if err != nil || !slices.Equal(lost, []store.HeldDocument{stale}) {
+		t.Errorf("lost %v, %v", lost, err)
+	}
+	left("locked", one.ID, "false")
+	left("beside it", two.ID, "true")
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := b.s.AddChunks(t.Context(), one, nil, "", nil, 1); err != nil || !kept {
+		t.Fatal(kept, err)
+	}
+	left("with chunks", one.ID, "true")
+}
+
+// Who finishes a document waits for others who do for longer than for other locks, and its lease is renewed meanwhile.
+func TestFinishingWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	s, raw := openAt(t, dsn+"&lock_timeout=100")
+	b := newBenchOn(t, s, raw, "ada@example.com")
+	b.readyDocument(nil, chunkOf(0, "word"))
+	doc := b.document([]byte("1")).ID
+	held := b.claimDocument()
+	if kept, err := b.s.AddChunks(t.Context(), held, []store.NewChunk{chunkOf(0, "word")}, "m", nil, 0); err != nil || !kept {
+		t.Fatal(kept, err)
+	}
+	for _, lock := range []string{
+		`SELECT pg_advisory_xact_lock(hashtextextended('finished documents ' || $1, 0))`, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`,
+	} {
+		tx, err := raw.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), lock, b.org); err != nil {
+			t.Fatal(err)
+		}
+		finished := make(chan error, 1)
+		go func() {
+			kept, err := b.s.FinishDocument(t.Context(), held, store.FinishedDocument{})
+			if err == nil && !kept {
+				err = errors.New("taken")
+			}
+			finished <- err
+		}()
+		b.awaitText(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+			AND query_start < clock_timestamp() - interval '300 milliseconds'`, "1", finished)
+		if lost, err := b.s.ExtendDocuments(t.Context(), []store.HeldDocument{held}); err != nil || len(lost) > 0 {
+			t.Errorf("lost %v, %v", lost, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-finished; err != nil {
+			t.Fatal(err)
+		}
+		b.wantDocument(doc, domain.DocumentReady, "at last")
+		if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+			t.Fatal(err)
+		}
+		held = b.claimDocument()
+	}
+}
+
+// awaitText waits until a query gives this, or something else has ended.
+func (b *bench) awaitText(query, want string, ended <-chan error) {
+	b.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	over := time.After(testkit.Within(10 * time.Second))
+	for b.text(query) != want {
+		select {
+		case <-tick.C:
+		case err := <-ended:
+			b.Fatalf("it has not waited: %v", err)
+		case <-over:
+			b.Fatalf("%s does not give %s", query, want)
+		}
 	}
 }
 
@@ -487,7 +740,7 @@ func TestTermsAreCountedExactly(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for {
-				claimed, err := b.s.ClaimDocuments(t.Context(), 1)
+				claimed, err := b.s.ClaimDocuments(t.Context(), 1, nil)
 				if err != nil || len(claimed) == 0 {
 					return
 				}

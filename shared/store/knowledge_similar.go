@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 )
 
@@ -25,8 +26,11 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 		return w.Text
 	})
 	var hits []Hit
-	err = s.db.SelectContext(ctx, &hits, `SELECT chunk_id, score FROM search_similar($1, $2, $3, $4, $5, $6, $7, $8)`,
-		scope.OrganizationID, lexemePrefix(scope.OrganizationID), pq.Array(numbers), pq.Array(lexemes), pq.Array(texts), ids, metadata, limit)
+	err = s.within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
+		hits = hits[:0]
+		return tx.SelectContext(ctx, &hits, `SELECT chunk_id, score FROM search_similar($1, $2, $3, $4, $5, $6, $7, $8)`,
+			scope.OrganizationID, lexemePrefix(scope.OrganizationID), pq.Array(numbers), pq.Array(lexemes), pq.Array(texts), ids, metadata, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("searching similar words: %w", err)
 	}

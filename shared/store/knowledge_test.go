@@ -28,7 +28,7 @@ func (b *bench) readyDocument(metadata map[string]string, chunks ...store.NewChu
 			b.Fatalf("adding chunks: %v, %v", kept, err)
 		}
 	}
-	if kept, err := b.s.FinishDocument(b.Context(), held, store.FinishedDocument{Model: "m"}); err != nil || !kept {
+	if kept, err := b.s.FinishDocument(b.Context(), held, store.FinishedDocument{Model: "m", Terms: termsIn(chunks)}); err != nil || !kept {
 		b.Fatalf("finishing: %v, %v", kept, err)
 	}
 	return doc
@@ -274,6 +274,48 @@ func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	}
 }
 
+// The functions themselves give nothing of an organization that the transaction has not named.
+func TestSearchFunctionsAreTenants(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
+	secret := chunkOf(0, "secret", "zylinder")
+	secret.Vector = []float32{1, 0}
+	b.readyDocument(nil, secret)
+	prefix := b.text(`SELECT left((tsvector_to_array(terms))[1], 4) FROM document_chunks`)
+	found := func(named, query string, args ...any) (n int) {
+		t.Helper()
+		tx, err := b.raw.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		if _, err := tx.ExecContext(t.Context(), `SET LOCAL ROLE parley_app`); err != nil {
+			t.Fatal(err)
+		}
+		if named != "" {
+			if _, err := tx.ExecContext(t.Context(), `SELECT set_config('parley.organizations', $1, true)`, named); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tx.QueryRowContext(t.Context(), `SELECT count(*) FROM `+query, args...).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for query, args := range map[string][]any{
+		`search_terms($1, $2, '{0}', '{secret}', '{1}', '{}', '{}', 10)`:            {b.org, prefix},
+		`search_similar($1, $2, '{0}', '{zylidner}', '{zylidner}', '{}', '{}', 10)`: {b.org, prefix},
+		`search_vectors($1, 'm', '10', '{1,0}', '{}', '{}', 10, 10)`:                {b.org},
+	} {
+		for named, want := range map[string]int{b.org: 1, other.org + "," + b.org: 1, other.org: 0, "": 0} {
+			if n := found(named, query, args...); n != want {
+				t.Errorf("%s for %q: %d, want %d", query, named, n, want)
+			}
+		}
+	}
+}
+
 func TestNearestVectors(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -348,8 +390,10 @@ func TestPassagesOfDocuments(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	if got := show(b.s.DocumentPassages(t.Context(), b.org, doc, 2)); got != "n2 n3" {
-		t.Errorf("page 2: %s", got)
+	for limit, want := range map[int]string{9: "n2 n3", 1: "n2"} {
+		if got := show(b.s.DocumentPassages(t.Context(), b.org, doc, 2, limit)); got != want {
+			t.Errorf("%d of page 2: %s", limit, got)
+		}
 	}
 	for chunk, want := range map[int]string{0: "n0 n1", 3: "n2 n3 n4", 5: "n4 n5", 9: "", math.MaxInt32: "", -5: ""} {
 		if got := show(b.s.DocumentPassagesAround(t.Context(), b.org, doc, chunk, 1)); got != want {
@@ -365,7 +409,7 @@ func TestPassagesOfDocuments(t *testing.T) {
 		t.Errorf("passages: %s", got)
 	}
 	b.exec(`UPDATE documents SET status = 'queued'`)
-	if got := show(b.s.Passages(t.Context(), b.org, []int64{last})) + show(b.s.DocumentPassages(t.Context(), b.org, doc, 2)); got != "" {
+	if got := show(b.s.Passages(t.Context(), b.org, []int64{last})) + show(b.s.DocumentPassages(t.Context(), b.org, doc, 2, 9)); got != "" {
 		t.Errorf("of one that is not ready: %s", got)
 	}
 }

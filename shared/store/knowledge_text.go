@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 )
 
@@ -83,8 +84,11 @@ func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []Query
 		weights[i] = 1
 	}
 	var hits []Hit
-	err = s.db.SelectContext(ctx, &hits, `SELECT chunk_id, score FROM search_terms($1, $2, $3, $4, $5, $6, $7, $8)`,
-		scope.OrganizationID, lexemePrefix(scope.OrganizationID), pq.Array(numbers), pq.Array(lexemes), pq.Array(weights), ids, metadata, limit)
+	err = s.within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
+		hits = hits[:0]
+		return tx.SelectContext(ctx, &hits, `SELECT chunk_id, score FROM search_terms($1, $2, $3, $4, $5, $6, $7, $8)`,
+			scope.OrganizationID, lexemePrefix(scope.OrganizationID), pq.Array(numbers), pq.Array(lexemes), pq.Array(weights), ids, metadata, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("searching words: %w", err)
 	}

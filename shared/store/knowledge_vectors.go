@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 )
 
@@ -29,8 +30,11 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 		Score   *float64 `db:"score"`
 		Numbers []byte   `db:"numbers"` // nil: they have been compared
 	}
-	err = s.db.SelectContext(ctx, &rows, `SELECT chunk_id, score, numbers FROM search_vectors($1, $2, $3, $4, $5, $6, $7, $8)`,
-		scope.OrganizationID, model, signsOf(vector), pq.Array(vector), ids, metadata, vectorsCompared, limit)
+	err = s.within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT chunk_id, score, numbers FROM search_vectors($1, $2, $3, $4, $5, $6, $7, $8)`,
+			scope.OrganizationID, model, signsOf(vector), pq.Array(vector), ids, metadata, vectorsCompared, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("searching vectors: %w", err)
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // KnowledgeWords gives how many chunks an organization's ready documents have, and how many of them have each of the lexemes that
-// any has.
+// any has. Of a document of very many words the rare ones count as rare as can be.
 func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error) {
-	terms := []string{""} // under which there is how many chunks there are
+	terms := make([]string, 0, len(lexemes))
 	for _, l := range lexemes {
 		if usable(l) {
 			terms = append(terms, l)
@@ -22,7 +22,8 @@ func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string
 		Chunks int64  `db:"chunks"`
 	}
 	err = s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return tx.SelectContext(ctx, &rows, `SELECT term, chunks FROM knowledge_terms WHERE org_id = $1 AND term = ANY ($2)`, org, pq.Array(terms))
+		return tx.SelectContext(ctx, &rows, `SELECT term, chunks FROM knowledge_terms WHERE org_id = $1 AND term = ''
+			UNION ALL SELECT term, chunks FROM known_terms($1, $2, $3)`, org, lexemePrefix(org), pq.Array(terms))
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("counting words of documents: %w", err)

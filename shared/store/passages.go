@@ -42,9 +42,9 @@ func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]dom
 		JOIN documents d ON d.id = c.document_id AND d.org_id = c.org_id AND d.status = 'ready' ORDER BY u.place`, pq.Array(chunks))
 }
 
-// DocumentPassages gives the chunks of a page of a ready document, in their order.
-func (s *Store) DocumentPassages(ctx context.Context, org, id string, page int) ([]domain.Passage, error) {
-	return s.passages(ctx, org, ofDocument+`AND c.page = $3 ORDER BY c.n`, id, page)
+// DocumentPassages gives the first chunks, up to limit, of a page of a ready document, in their order.
+func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limit int) ([]domain.Passage, error) {
+	return s.passages(ctx, org, ofDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
 }
 
 // DocumentPassagesAround gives a chunk of a ready document, by its number, and as many as there are up to around before and behind it.

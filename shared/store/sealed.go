@@ -70,7 +70,7 @@ func (s *Store) open(piece, name []byte) ([]byte, error) {
 	}
 	plain, err := s.sealer.OpenBytes(piece, name)
 	if err != nil {
-		return nil, fmt.Errorf("opening content: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrContentSealed, err)
 	}
 	return plain, nil
 }

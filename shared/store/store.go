@@ -26,6 +26,8 @@ type Store struct {
 
 	accepts, claims, finishes, handOvers pinned
 
+	countedTerms int // of each document
+
 	sealer  Sealer // nil: what is sealed cannot be opened
 	sealing int    // how much longer a piece is that it has sealed; 0: contents are kept as they are
 
@@ -69,7 +71,7 @@ func On(connector driver.Connector, conns int) *Store {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return &Store{
-		db: db, stmts: map[string]*sqlx.Stmt{},
+		db: db, stmts: map[string]*sqlx.Stmt{}, countedTerms: countedTerms,
 		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}, handOvers: pinned{db: db},
 	}
 }

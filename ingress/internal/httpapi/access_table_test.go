@@ -118,7 +118,7 @@ var accessTable = []accessRow{
 	{"POST", "/api/knowledge", "", `{"name":"$word.txt","content":"$word $fresh","mimeType":"text/plain","metadata":{"team":"$word"}}`, forCaller, "admin", 202, false},
 	{"POST", "/api/knowledge", "", `{"url":"https://$word.example.com/$fresh.pdf"}`, forCaller, "admin", 202, false},
 	{"POST", "/api/knowledge", "action=retry&id=$doc", "", forCaller, "admin", 202, false},
-	{"PUT", "/api/knowledge", "id=$doc", `{"name":"$word.md","metadata":{"team":"$word"}}`, forCaller, "admin", 200, false},
+	{"PUT", "/api/knowledge", "id=$doc", `{"metadata":{"team":"$word"}}`, forCaller, "admin", 200, false},
 	{"PUT", "/api/knowledge", "id=$doc", `{"content":"$word $fresh"}`, forCaller, "admin", 202, false},
 	{"DELETE", "/api/knowledge", "id=$doc", "", forCaller, "admin", 200, false},
 	{"POST", "/api/internal/run-automation", "", `{"target":"$ag","input":{"message":"$word"}}`, forSystem, "member", 202, false},

@@ -201,7 +201,8 @@ func (at *attack) one(seed, n uint64) {
 	var shown bytes.Buffer
 	_ = got.header.Write(&shown) // into memory
 	shown.Write(got.body)
-	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 {
+	busy := got.status == 503 && strings.Contains(shown.String(), "this document is being deleted") // by another of the attackers
+	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 && !busy {
 		at.mu.Lock()
 		at.leaks = append(at.leaks, fmt.Sprintf("request %d of seed %d: %s %s %s %q\n%d %s", n, seed, method, target, body, headers, got.status, &shown))
 		at.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"parley/shared/domain"
 )
@@ -46,17 +45,7 @@ func documentName(p *problems, at, name string) string {
 	if len(p.list) > before {
 		return ""
 	}
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r != ' ' && unicode.IsSpace(r) {
-			return ' ' // as wide as any, but for those that break lines: they are controls
-		}
-		if seen(r) != r {
-			return -1
-		}
-		return r
-	}, name))
-	if strings.Trim(name, ". ") == "" {
+	if name = domain.CleanName(name, len(name)); name == "" {
 		return namelessDocument
 	}
 	p.text(at, name, 1, documentNameMost)
@@ -93,7 +82,7 @@ func documentType(p *problems, at, said, name, other string) string {
 		return ""
 	}
 	kept := map[string]string{}
-	if charset, given := parameters["charset"]; given { // the only one that helps to read it
+	if charset, given := parameters["charset"]; given && !strings.EqualFold(charset, "utf-8") { // the only one that helps to read it
 		kept["charset"] = charset
 	}
 	return mime.FormatMediaType(media, kept)

@@ -2,11 +2,15 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/textproto"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"parley/shared/apierr"
@@ -84,6 +88,10 @@ func (f *documentForm) read() error {
 			break
 		}
 		if err != nil {
+			if misnamed(err) {
+				f.found.add(f.at(f.seen), codeInvalidValue, "must have a name without control characters")
+				return f.found.err()
+			}
 			return f.broken()
 		}
 		if n == formPartsMost {
@@ -168,10 +176,30 @@ func (f *documentForm) at(n int) string {
 	return element(partFile, n)
 }
 
+func (f *documentForm) tooMany() string {
+	if f.most == 1 {
+		return "may come once: a document has one content"
+	}
+	return fmt.Sprintf("may come %d times at most", f.most)
+}
+
+// misnamed reports whether the header of a part cannot be read for a control character in the name of its file.
+func misnamed(err error) bool {
+	broken, ok := errors.AsType[textproto.ProtocolError](err)
+	if !ok {
+		return false
+	}
+	_, quoted, _ := strings.Cut(string(broken), ": ")
+	line, err := strconv.Unquote(quoted)
+	header, value, _ := strings.Cut(line, ":")
+	return err == nil && strings.EqualFold(header, "Content-Disposition") && strings.Contains(value, "filename") &&
+		strings.ContainsFunc(value, unicode.IsControl)
+}
+
 func (f *documentForm) takeFile(part *multipart.Part) error {
 	at := f.at(f.seen)
 	if f.seen++; f.seen > f.most {
-		f.found.add(partFile, codeTooLong, "may come %d times at most", f.most)
+		f.found.add(partFile, codeTooLong, "%s", f.tooMany())
 		return f.skip(part)
 	}
 	doc := store.NewDocument{Name: documentName(&f.found, at, fileName(part))}

@@ -143,7 +143,7 @@ func (f *documentFields) newDocument(address string) store.NewDocument {
 	if doc.MIMEType == "" || doc.MIMEType == octetStream {
 		other := octetStream
 		if f.Content.Set {
-			other = "text/plain; charset=utf-8"
+			other = "text/plain"
 		}
 		doc.MIMEType = documentType(&problems{}, "mimeType", "", doc.Name, other)
 	}

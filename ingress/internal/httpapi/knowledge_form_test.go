@@ -113,6 +113,9 @@ func TestNamesOfFiles(t *testing.T) {
 		"filename=\"a\xff.txt\"":                         "! file[0]:invalid_value",
 		`filename*=UTF-8''a%00b`:                         "! file[0]:invalid_value",
 		`filename="a%00b"`:                               "a%00b",
+		"filename=\"a\x00b\"":                            "! file[0]:invalid_value",
+		"filename=\"a\x1bb\"":                            "! file[0]:invalid_value",
+		"filename=\"a\"\r\nX-Part: a\x00":                "! body:invalid_value",
 	} {
 		form := formIn("--b\r\nContent-Disposition: form-data; name=\"file\"; "+disposition+"\r\n\r\nx\r\n--b--", "b", formFilesMost)
 		var got string
@@ -174,6 +177,7 @@ func TestTypesOfFiles(t *testing.T) {
 		{"application/pdf", "a"}:                     "application/pdf",
 		{"Application/PDF", "a.txt"}:                 "application/pdf",
 		{"text/plain; charset=ISO-8859-1; x=y", "a"}: "text/plain; charset=ISO-8859-1",
+		{"text/plain; charset=utf-8", "a"}:           "text/plain",
 		{"", "a.DOCX"}:                               documentTypes[".docx"],
 		{"application/octet-stream", "notes.md"}:     "text/markdown",
 		{"application/octet-stream", "a.unknown"}:    octetStream,

@@ -16,6 +16,8 @@ import (
 const (
 	documentPagesMost = 1_000_000   // that a query can name
 	chunksMost        = 100_000_000 // the same
+	// Passages of a page that are shown: about half a million characters. A sheet may be one page with all of a document's text.
+	pagePassagesMost = 500
 )
 
 // documentAsked is what of a document a query asks for: at most one of these.
@@ -32,6 +34,7 @@ type documentPage struct {
 	Pages      *int             `json:"pages"`
 	Text       string           `json:"text"`
 	Passages   []domain.Passage `json:"passages"`
+	Truncated  bool             `json:"truncated,omitempty"`
 }
 
 // documentPassages are passages that follow each other.
@@ -132,31 +135,51 @@ func (a *api) sendDocument(c *gin.Context, documentID string) {
 	sendFile(c, file, documentCaching, content, place, a.permit(c))
 }
 
-// showPage gives the text of a page. Of a document that is not ready, or has no such page, there is none.
+// showPage gives the text of a page, or the beginning of a long one. Pages are as large as files may be, and take their places.
 func (a *api) showPage(c *gin.Context, documentID string, page int) {
+	place, err := a.downloads.enter(caller(c), http.NewResponseController(c.Writer))
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer a.downloads.leave(place)
+	shown, err := a.pageOfDocument(c, documentID, page)
+	if err == nil {
+		err = place.extend(int64(2 * len(shown.Text))) // as passages it comes once more
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, shown)
+}
+
+// pageOfDocument reads a page. Of a document that is not ready, or has no such page, there is none.
+func (a *api) pageOfDocument(c *gin.Context, documentID string, page int) (shown documentPage, err error) {
 	doc, err := a.readyDocument(c, documentID)
-	if err == nil && (doc.Pages == nil || page > *doc.Pages) {
-		err = noDocument()
+	switch {
+	case err != nil:
+		return shown, err
+	case doc.Pages == nil:
+		return shown, apierr.New(apierr.NotFound, "the document has no pages: ask for one of its %d passages by chunk", doc.Chunks)
+	case page > *doc.Pages:
+		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
 	}
+	passages, err := a.Store.DocumentPassages(c.Request.Context(), caller(c).OrganizationID, documentID, page, pagePassagesMost+1)
 	if err != nil {
-		fail(c, err)
-		return
+		return shown, err
 	}
-	passages, err := a.Store.DocumentPassages(c.Request.Context(), caller(c).OrganizationID, documentID, page)
-	if err != nil {
-		fail(c, err)
-		return
-	}
-	writeJSON(c, http.StatusOK, documentPage{
-		DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Text: textOf(passages), Passages: shownPassages(passages),
-	})
+	shown = documentPage{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Truncated: len(passages) > pagePassagesMost}
+	passages = passages[:min(len(passages), pagePassagesMost)]
+	shown.Text, shown.Passages = textOf(passages), shownPassages(passages)
+	return shown, nil
 }
 
 // showChunk gives a passage, and those before and behind it.
 func (a *api) showChunk(c *gin.Context, documentID string, chunk int) {
 	doc, err := a.readyDocument(c, documentID)
 	if err == nil && chunk >= doc.Chunks {
-		err = noDocument()
+		err = apierr.New(apierr.NotFound, "there is no passage %d: the document has %d, and the first is 0", chunk, doc.Chunks)
 	}
 	if err != nil {
 		fail(c, err)
@@ -177,7 +200,7 @@ func (a *api) showChunk(c *gin.Context, documentID string, chunk int) {
 func (a *api) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
 	doc, err := a.Store.DocumentByID(c.Request.Context(), caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
-		err = noDocument()
+		err = apierr.New(apierr.NotFound, "the document is %s: only one that is ready has pages and passages", doc.Status)
 	}
 	return doc, err
 }

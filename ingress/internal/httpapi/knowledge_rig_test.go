@@ -154,6 +154,14 @@ func formOf(tb testing.TB, parts ...filePart) (body []byte, contentType string) 
 	return buf.Bytes(), w.FormDataContentType()
 }
 
+// says holds against an answer that its words are among its bytes.
+func (a answer) says(t *testing.T, words string) {
+	t.Helper()
+	if !strings.Contains(string(a.body), words) {
+		t.Errorf("%s does not say %q", a.body, words)
+	}
+}
+
 // form sends a form.
 func (a *arena) form(method, target string, parts []filePart, headers ...string) answer {
 	a.t.Helper()

@@ -20,11 +20,11 @@ func TestDocumentsAsJSON(t *testing.T) {
 	a, h := knowledgeWorld(t)
 	for body, want := range map[string][2]string{ // name and type, or what is wrong
 		`{"name":"a.md","content":"# ä\u2028\n\ttext"}`:                             {"a.md", "text/markdown"},
-		`{"name":"dir/b","content":"b","mimeType":"text/HTML; charset=utf-8; x=y"}`: {"b", "text/html; charset=utf-8"},
-		`{"name":"c","content":"c","metadata":{}}`:                                  {"c", "text/plain; charset=utf-8"},
+		`{"name":"dir/b","content":"b","mimeType":"text/HTML; charset=UTF-8; x=y"}`: {"b", "text/html"},
+		`{"name":"c","content":"c","metadata":{}}`:                                  {"c", "text/plain"},
 		`{"name":"d.pdf","contentBase64":"JVBERi0xLjc=","mimeType":""}`:             {"d.pdf", "application/pdf"},
 		`{"name":"e","contentBase64":"` + "AAEC\\nAwQF" + `"}`:                      {"e", "application/octet-stream"},
-		`{"name":"..","content":"f"}`:                                               {"document", "text/plain; charset=utf-8"},
+		`{"name":"..","content":"f"}`:                                               {"document", "text/plain"},
 		`{"url":"https://example.com/files/report%202.pdf?x=1"}`:                    {"report 2.pdf", "application/pdf"},
 		`{"url":"http://example.com"}`:                                              {"example.com", "application/octet-stream"},
 		`{"url":"https://example.com/a/","name":"n.html"}`:                          {"n.html", "text/html"},
@@ -120,16 +120,16 @@ func TestDocumentsChange(t *testing.T) {
 	if same.text(t, "status") != "ready" || same.text(t, "name") != before.text(t, "name") || same.text(t, "metadata.team") != "home" {
 		t.Errorf("it became %s", same.body)
 	}
-	named := put(`{"name":"x/new.md"}`).want(t, "a name", 200, "")
+	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // which is searched
 	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
-	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "ready" || a.bells.rung(documentID) != 1 {
+	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.bells.rung(documentID) != 2 {
 		t.Errorf("%s, then %s", named.body, told.body)
 	}
 	put(`{}`).want(t, "nothing", 200, "")
 
 	fresh := put(`{"content":"another content"}`).want(t, "a content", 202, "")
 	if fresh.text(t, "status") != "queued" || fresh.text(t, "name") != "new.md" || fresh.text(t, "metadata.a") != "b" || fresh.json(t, "chunks") != 0.0 || fresh.text(t, "id") != documentID ||
-		fresh.text(t, "mimeType") != "text/markdown" || a.bells.rung(documentID) != 2 || a.contents(h.org) != 1 {
+		fresh.text(t, "mimeType") != "text/markdown" || a.bells.rung(documentID) != 3 || a.contents(h.org) != 1 {
 		t.Errorf("%s, %d contents, rung %d times", fresh.body, a.contents(h.org), a.bells.rung(documentID))
 	}
 	if back := a.ok("GET", target+"&content=1", "", h.key); string(back.body) != "another content" {
@@ -164,7 +164,7 @@ func TestDocumentsChange(t *testing.T) {
 	} {
 		put(body).want(t, body, 400, "invalid_request "+problems)
 	}
-	a.form("PUT", target, []filePart{{name: "file", content: "a"}, {name: "file", content: "b"}}, h.key).want(t, "two files", 400, "invalid_request file:too_long")
+	a.form("PUT", target, []filePart{{name: "file", content: "a"}, {name: "file", content: "b"}}, h.key).want(t, "two files", 400, "invalid_request file:too_long").says(t, "may come once")
 	a.form("PUT", target, []filePart{{name: "file", content: ""}}, h.key).want(t, "an empty file", 400, "invalid_request file:too_short")
 	a.form("PUT", "/api/knowledge?id="+id.New(id.Document), []filePart{{name: "file", content: "kept nowhere"}}, h.key).want(t, "of none", 404, "not_found")
 	a.from("PUT", "/api/knowledge", `{"name":"a"}`, h.key).want(t, "without an id", 400, "invalid_request id:required")
@@ -194,6 +194,8 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 	if got := again(3); got.json(t, "error") != nil {
 		t.Errorf("%s", got.body)
 	}
+	// Actions take no body. One that comes with them is treated as at those of runs.
+	a.from("POST", "/api/knowledge?action=retry&id="+documentID, `{"name":"another"}`, h.key).want(t, "with a body", 202, "").says(t, `"name":"home.txt"`)
 	a.from("POST", "/api/knowledge?action=retry", "", h.key).want(t, "without an id", 400, "invalid_request id:required")
 }
 
@@ -283,7 +285,7 @@ func TestPlacesInDocuments(t *testing.T) {
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.pdf","content":"x"}`, h.key).text(t, "id")
 	target := "/api/knowledge?id=" + documentID
 	for _, query := range []string{"&page=1", "&chunk=0"} {
-		a.from("GET", target+query, "", h.key).want(t, "while it waits", 404, "not_found")
+		a.from("GET", target+query, "", h.key).want(t, "while it waits", 404, "not_found").says(t, "the document is queued")
 	}
 	a.reads(documentID, 3, "Größe und Maß", "second", "third", "fourth")
 	a.exec(`UPDATE document_chunks SET page = 2, start_at = 0, end_at = 6, headings = '{A,B}', box = '{1,2,3.5,4}' WHERE document_id = $1 AND n = 3`, documentID)
@@ -319,16 +321,53 @@ func TestPlacesInDocuments(t *testing.T) {
 			t.Errorf("around %d: %s", chunk, got.body)
 		}
 	}
-	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document), "", h.key).shown()
-	for _, query := range []string{"&page=4", "&chunk=4"} {
-		if got := a.from("GET", target+query, "", h.key); got.shown() != missing {
+	for query, says := range map[string]string{
+		"&page=4": "there is no page 4: the document has 3", "&chunk=4": "there is no passage 4: the document has 4, and the first is 0",
+	} {
+		a.from("GET", target+query, "", h.key).want(t, query, 404, "not_found").says(t, says)
+	}
+	a.exec(`UPDATE documents SET pages = NULL WHERE id = $1`, documentID)
+	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what has none", 404, "not_found").says(t, "has no pages: ask for one of its 4 passages by chunk")
+	// Of another organization's document nobody learns how far it goes.
+	other := a.newHouse("other")
+	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document)+"&page=1", "", other.key).shown()
+	for _, query := range []string{"&page=1", "&page=4", "&chunk=4"} {
+		if got := a.from("GET", target+query, "", other.key); got.shown() != missing {
 			t.Errorf("%s: %s", query, got.shown())
 		}
 	}
-	a.exec(`UPDATE documents SET pages = NULL WHERE id = $1`, documentID)
-	if got := a.from("GET", target+"&page=1", "", h.key); got.shown() != missing {
-		t.Errorf("a page of what has none: %s", got.shown())
+}
+
+// A sheet may have all of a document's text on one page: of a long one the beginning is shown, to few at once.
+func TestLongPages(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.xlsx","content":"x"}`, h.key).text(t, "id")
+	target := "/api/knowledge?id=" + documentID + "&page=1"
+	for passages, truncated := range map[int]any{pagePassagesMost: nil, pagePassagesMost + 1: true} {
+		a.exec(`DELETE FROM document_chunks WHERE document_id = $1`, documentID)
+		a.exec(`INSERT INTO document_chunks (org_id, document_id, n, page, headings, start_at, end_at, text, terms)
+			SELECT $2, $1, n, 1, '{}', n * 5, n * 5 + 4, 'r' || lpad(n::text, 3, '0'), '' FROM generate_series(0, $3 - 1) n`, documentID, h.org, passages)
+		a.exec(`UPDATE documents SET status = 'ready', pages = 1, pages_done = 1, chunks = $2 WHERE id = $1`, documentID, passages)
+		got := a.ok("GET", target, "", h.key)
+		list, _ := got.json(t, "passages").([]any)
+		if len(list) != pagePassagesMost || got.json(t, "truncated") != truncated || !strings.HasSuffix(got.text(t, "text"), fmt.Sprint("\nr", pagePassagesMost-1)) {
+			t.Errorf("%d passages: %d, truncated %v", passages, len(list), got.json(t, "truncated"))
+		}
 	}
+	next := a.ok("GET", fmt.Sprint("/api/knowledge?id=", documentID, "&chunk=", pagePassagesMost), "", h.key)
+	if next.text(t, "passages.1.text") != fmt.Sprint("r", pagePassagesMost) {
+		t.Errorf("%s", next.body)
+	}
+	var places []*place
+	for range filesPerCredential {
+		places = append(places, placeOf(t, &a.api.downloads, nil, callerOf(t, a, h)))
+	}
+	a.from("GET", target, "", h.key).want(t, "beside many others", 429, "rate_limited")
+	for _, p := range places {
+		a.api.downloads.leave(p)
+	}
+	a.ok("GET", target, "", h.key)
 }
 
 func TestTextOfPassages(t *testing.T) {
@@ -403,6 +442,9 @@ func TestMetadataOfKnowledge(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	for tool, problems := range map[string]string{
 		`{"enabled":true,"metadata":[]}`:                                       "tools.knowledge.metadata:invalid_type",
+		`{"enabled":true,"metadata":{},"documentIds":[]}`:                      "tools.knowledge.documentIds:too_short tools.knowledge.metadata:too_short",
+		`{"enabled":true,"documentIds":"x"}`:                                   "tools.knowledge.documentIds:invalid_type",
+		`{"enabled":null,"documentIds":[null]}`:                                "tools.knowledge.enabled:invalid_type tools.knowledge.documentIds[0]:invalid_type",
 		`{"enabled":true,"metadata":{"a":1}}`:                                  "tools.knowledge.metadata.a:invalid_type",
 		`{"enabled":true,"metadata":{"a b":"c"}}`:                              "tools.knowledge.metadata:invalid_value",
 		`{"enabled":true,"metadata":{"a":"b","a":"c"}}`:                        "tools.knowledge.metadata.a:duplicate",
@@ -410,15 +452,25 @@ func TestMetadataOfKnowledge(t *testing.T) {
 	} {
 		w.do("POST", "/api/agents", `{"name":"x","systemPrompt":"p","tools":{"knowledge":`+tool+`}}`, ada.auth).want(t, tool, 400, "invalid_request "+problems)
 	}
-	agentID := w.agent(ada, `{"name":"x","systemPrompt":"p","tools":{"knowledge":{"enabled":true,"metadata":{"team":"release"}}}}`)
+	agentID, documentID := w.agent(ada, `{"name":"x","systemPrompt":"p","tools":{"knowledge":{"enabled":true,"metadata":{"team":"release"}}}}`), id.New(id.Document)
 	for _, c := range [][2]string{
 		{`{}`, "map[team:release]"},
-		{`{"tools":{"knowledge":{"documentIds":[]}}}`, "map[team:release]"},
+		{`{"tools":{"knowledge":{"documentIds":["` + documentID + `"]}}}`, "map[team:release]"},
 		{`{"tools":{"knowledge":{"metadata":{"a":"b","c":""}}}}`, "map[a:b c:]"},
-		{`{"tools":{"knowledge":{"metadata":{}}}}`, "<nil>"},
+		{`{"tools":{"knowledge":{"metadata":null}}}`, "<nil>"},
 	} {
 		if got := fmt.Sprint(w.do("PUT", "/api/agents?id="+agentID, c[0], ada.auth).want(t, c[0], 200, "").json(t, "tools.knowledge.metadata")); got != c[1] {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}
+	// A list that came out empty does not open all documents: only null does.
+	change := func(body string) answer { t.Helper(); return w.do("PUT", "/api/agents?id="+agentID, body, ada.auth) }
+	change(`{"tools":{"knowledge":{"documentIds":[]}}}`).want(t, "no documents", 400, "invalid_request tools.knowledge.documentIds:too_short").says(t, "null stands for all documents")
+	change(`{"tools":{"knowledge":{"metadata":{}}}}`).want(t, "no metadata", 400, "invalid_request tools.knowledge.metadata:too_short")
+	for _, c := range [][2]string{{`{}`, "[" + documentID + "]"}, {`{"tools":{"knowledge":{"documentIds":null}}}`, "<nil>"}} {
+		if got := fmt.Sprint(change(c[0]).want(t, c[0], 200, "").json(t, "tools.knowledge.documentIds")); got != c[1] {
+			t.Errorf("%s: %s, want %s", c[0], got, c[1])
+		}
+	}
+	w.agent(ada, `{"name":"x","systemPrompt":"p","tools":{"knowledge":{"enabled":true,"documentIds":null,"metadata":null}}}`)
 }

@@ -224,12 +224,17 @@ func (a *api) editDocument(c *gin.Context, known domain.Document, f *documentFie
 	if f.Metadata.Set {
 		metadata = &f.Metadata.Value
 	}
-	doc, err := a.Store.EditDocument(c.Request.Context(), caller(c).OrganizationID, known.ID, name, metadata)
+	edited, err := a.Store.EditDocument(c.Request.Context(), caller(c).OrganizationID, known.ID, name, metadata)
 	if err != nil {
 		fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, shownDocument(doc))
+	status := http.StatusOK
+	if edited.Job != nil { // names are searched: it is read anew
+		status = http.StatusAccepted
+		a.ring(c, edited)
+	}
+	writeJSON(c, status, shownDocument(edited.Document))
 }
 
 func (a *api) replaceDocument(c *gin.Context, documentID string, with store.NewDocument) {

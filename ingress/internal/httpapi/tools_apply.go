@@ -63,9 +63,21 @@ func (b *knowledgeBody) apply(p *problems, old *domain.KnowledgeTool) *domain.Kn
 	t := before(p, "tools.knowledge", b.Enabled, old)
 	t.Enabled = b.Enabled.or(t.Enabled)
 	t.Approval = b.Approval.or(t.Approval)
-	t.DocumentIDs = b.DocumentIDs.or(t.DocumentIDs)
-	t.Metadata = b.Metadata.or(t.Metadata)
+	if b.DocumentIDs.Set {
+		t.DocumentIDs = orNone(b.DocumentIDs.Value)
+	}
+	if b.Metadata.Set {
+		t.Metadata = orNone(b.Metadata.Value)
+	}
 	return t
+}
+
+// orNone is what an option is set to, none by null.
+func orNone[T any](value *T) (out T) {
+	if value != nil {
+		out = *value
+	}
+	return out
 }
 
 func (b *voiceBody) apply(p *problems, old *domain.VoiceTool) *domain.VoiceTool {

@@ -53,10 +53,10 @@ type codeBody struct {
 }
 
 type knowledgeBody struct {
-	Enabled     optional[bool]              `json:"enabled"`
-	Approval    optional[domain.Approval]   `json:"approval"`
-	DocumentIDs optional[[]string]          `json:"documentIds"`
-	Metadata    optional[map[string]string] `json:"metadata"`
+	Enabled     optional[bool]               `json:"enabled"`
+	Approval    optional[domain.Approval]    `json:"approval"`
+	DocumentIDs optional[*[]string]          `json:"documentIds"` // null: all
+	Metadata    optional[*map[string]string] `json:"metadata"`    // null: whatever they have
 }
 
 type httpBody struct {
@@ -138,10 +138,27 @@ func checkSideEffect(p *problems, at string, effect optional[domain.SideEffect])
 }
 
 func (b *knowledgeBody) check(p *problems) {
-	const path = "tools.knowledge.documentIds"
-	p.count(path, len(b.DocumentIDs.Value), documentsMost)
+	if ids := b.DocumentIDs.Value; ids != nil {
+		checkDocumentIDs(p, "tools.knowledge.documentIds", *ids)
+	}
+	if metadata := b.Metadata.Value; metadata != nil {
+		const path = "tools.knowledge.metadata"
+		if len(*metadata) == 0 {
+			p.add(path, codeTooShort, "must not be empty; null stands for documents with whatever metadata")
+		}
+		checkMetadata(p, path, *metadata)
+	}
+}
+
+// checkDocumentIDs finds what is wrong with a list of documents that an agent is bound to. An empty one is refused: who worked it
+// out and found none does not mean all.
+func checkDocumentIDs(p *problems, path string, ids []string) {
+	if len(ids) == 0 {
+		p.add(path, codeTooShort, "must not be empty; null stands for all documents")
+	}
+	p.count(path, len(ids), documentsMost)
 	seen := map[string]bool{}
-	for i, doc := range b.DocumentIDs.Value {
+	for i, doc := range ids {
 		at := element(path, i)
 		if !id.Valid(id.Document, doc) {
 			p.add(at, codeInvalidValue, "must be a document's id")
@@ -151,7 +168,6 @@ func (b *knowledgeBody) check(p *problems) {
 		}
 		seen[doc] = true
 	}
-	checkMetadata(p, "tools.knowledge.metadata", b.Metadata.Value)
 }
 
 func (b *httpBody) check(p *problems) {

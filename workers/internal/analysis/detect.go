@@ -47,6 +47,28 @@ var scripts = [...]script{
 
 // Detect tells the language of a text as a BCP 47 tag, "" when it is not sure: too little text, a mixture, numbers, code.
 func Detect(text string) string {
+	if len(text) <= windowSize {
+		return tell(reduced(text))
+	}
+	// A long text is looked at in several places: at sentences rather than at contents, tables and lists.
+	var told []string
+	for _, window := range windows(text) {
+		language := tell(window)
+		if language != "" && slices.Contains(told, language) {
+			return language
+		}
+		if language != "" {
+			told = append(told, language)
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return told[0]
+}
+
+// tell tells the language of one window.
+func tell(text string) string {
 	letters, language, sure := survey(text)
 	if sure || letters == "" {
 		return language

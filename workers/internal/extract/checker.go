@@ -41,25 +41,37 @@ type checker struct {
 func newChecker(l Limits) *checker { return &checker{limits: l} }
 
 var (
-	errLonger = errors.New("a line is longer than any can be")
-	errOrder  = errors.New("pages are told in no order")
+	errLonger    = errors.New("a line is longer than any can be")
+	errOrder     = errors.New("pages are told in no order")
+	errNoHello   = errors.New("the reader ended before it greeted")
+	errOtherwise = errors.New("the reader greets in another way")
+	errEnded     = errors.New("the reader ended before it had said all")
+	errUTF8      = errors.New("a line is not UTF-8")
+	errNoEvent   = errors.New("a line is no event")
+	errMore      = errors.New("a line is more than an event")
+	errThings    = errors.New("an event tells none or many things")
+	errPages     = errors.New("a number of pages is told that cannot be")
+	errKind      = errors.New("there is no such kind of block")
 )
 
 // follow reads lines until the last, and tells each of them what is good.
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
 	in := bufio.NewReaderSize(from, maxLine)
 	hello, err := in.ReadSlice('\n')
-	if err != nil || string(hello) != protocol {
-		return document.Info{}, &readerError{why: fmt.Errorf("the reader does not greet but says %.100q", hello)}
+	if err != nil {
+		return document.Info{}, &readerError{why: errNoHello, detail: fmt.Sprintf("%q and then %v", hello, err)}
+	}
+	if string(hello) != protocol {
+		return document.Info{}, &readerError{why: errOtherwise, detail: fmt.Sprintf("%q", hello)}
 	}
 	for {
 		l, err := in.ReadSlice('\n')
 		if err != nil {
-			return document.Info{}, bad(ended(err))
+			return document.Info{}, ended(err)
 		}
 		e, err := decode(l)
 		if err != nil {
-			return document.Info{}, bad(err)
+			return document.Info{}, err
 		}
 		info, over, err := c.take(e)
 		if over || err != nil {
@@ -73,25 +85,30 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 
 func bad(why error) error { return &readerError{why: why, begun: true} }
 
+// badly is bad, with what may be of the document.
+func badly(why error, detail any) error {
+	return &readerError{why: why, detail: fmt.Sprint(detail), begun: true}
+}
+
 func ended(err error) error {
 	if errors.Is(err, bufio.ErrBufferFull) {
-		return errLonger
+		return bad(errLonger)
 	}
-	return fmt.Errorf("the reader ended: %w", err)
+	return badly(errEnded, err)
 }
 
 // decode reads one line strictly.
 func decode(l []byte) (e document.Event, err error) {
 	if !utf8.Valid(l) {
-		return e, errors.New("a line is not UTF-8")
+		return e, bad(errUTF8)
 	}
 	d := json.NewDecoder(bytes.NewReader(l))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&e); err != nil {
-		return e, fmt.Errorf("a line is no event: %w", err)
+		return e, badly(errNoEvent, err)
 	}
 	if d.InputOffset() < int64(len(bytes.TrimRight(l, "\n"))) {
-		return e, errors.New("a line is more than an event")
+		return e, bad(errMore)
 	}
 	n := 0
 	for _, is := range []bool{e.Pages != nil, e.Done != nil, e.Block != nil, e.End != nil, e.Failure != nil} {
@@ -100,7 +117,7 @@ func decode(l []byte) (e document.Event, err error) {
 		}
 	}
 	if n != 1 {
-		return e, fmt.Errorf("an event tells %d things", n)
+		return e, badly(errThings, n)
 	}
 	return e, nil
 }
@@ -126,7 +143,7 @@ func (c *checker) take(e document.Event) (info document.Info, over bool, err err
 
 func (c *checker) takePages(n int) error {
 	if c.pages != 0 || c.blocks > 0 || c.done > 0 || n < 1 || n > c.limits.Pages {
-		return bad(fmt.Errorf("there are said to be %d pages", n))
+		return badly(errPages, n)
 	}
 	c.pages = n
 	return nil
@@ -178,7 +195,7 @@ func checkBlock(b *document.Block) error {
 	heading := b.Kind == document.Heading
 	switch {
 	case !slices.Contains(kinds, b.Kind):
-		return bad(fmt.Errorf("there is no kind of block %.40q", b.Kind))
+		return badly(errKind, b.Kind)
 	case heading && (b.Level < 1 || b.Level > maxLevel), !heading && b.Level != 0, b.Head && b.Kind != document.Row:
 		return bad(errors.New("a block has what its kind has not"))
 	case b.Text == "", len(b.Text) > maxBlock, !clean(b.Text, true):

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,8 +16,11 @@ import (
 // Config is what an Extractor is opened with.
 type Config struct {
 	NoOCR bool // images are not read, even where tesseract is installed
-	// Report is told what went wrong here rather than in a document; nil for nobody.
+	// Report is told what went wrong here rather than in a document, or what a document did to its reader: nothing of what the reader
+	// said, for that may be the document's. nil for nobody.
 	Report func(error)
+	// Detail is told what was reported, with the beginning of what the reader said: text of documents may be in it. nil for nobody.
+	Detail func(why error, said string)
 }
 
 // Document is what is to be read.
@@ -39,6 +41,9 @@ type Extractor struct {
 func Open(backend sandbox.Backend, c Config) *Extractor {
 	if c.Report == nil {
 		c.Report = func(error) {}
+	}
+	if c.Detail == nil {
+		c.Detail = func(error, string) {}
 	}
 	return &Extractor{backend: backend, config: c, program: openProgram()}
 }
@@ -106,8 +111,9 @@ func (e *Extractor) unable(why error) error {
 
 // readerError is an end that the reader did not tell, or told in a way that it may not.
 type readerError struct {
-	why   error
-	begun bool // it was the reader that ended, not what starts it
+	why    error  // one of a few: nothing of what was said
+	detail string // what was said; it may be the document's
+	begun  bool   // it was the reader that ended, not what starts it
 }
 
 func (r *readerError) Error() string { return r.why.Error() }
@@ -124,12 +130,18 @@ func (e *Extractor) explain(ctx context.Context, r *reading, why *readerError) e
 	if strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory") {
 		return reached(limitWords[sandbox.LimitMemory])
 	}
+	e.config.Detail(why.why, clip(why.detail)+"; "+clip(complaint))
 	if !why.begun {
-		return e.unable(errors.New(cmp.Or(complaint, why.Error())))
+		return e.unable(why.why)
 	}
-	e.config.Report(fmt.Errorf("reading a document: %w: %s", why.why, complaint))
+	e.config.Report(fmt.Errorf("reading a document: %w", why.why))
 	return &document.Failure{Code: document.Damaged, Message: "The document makes its reader fail, so it cannot be read."}
 }
+
+// mostDetail is how much of what a reader said is told, in bytes.
+const mostDetail = 2000
+
+func clip(said string) string { return said[:min(len(said), mostDetail)] }
 
 // limitWords say what was too much.
 var limitWords = map[sandbox.Limit]string{

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	plainpdf "parley/shared/testkit/pdf"
+	"parley/shared/testkit"
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
@@ -50,6 +51,9 @@ var makers = []maker{
 
 func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 	t.Parallel()
+	if testkit.Race {
+		t.Skip("NOT TESTED under the race detector: what is looked at is a process of its own; it runs without")
+	}
 	e := open(t, Config{NoOCR: true})
 	for _, m := range makers {
 		t.Run(m.name, func(t *testing.T) {

@@ -64,6 +64,36 @@ func TestAReaderThatWasTakenOverIsBelievedNothing(t *testing.T) {
 	}
 }
 
+func TestReportsSayNothingOfADocument(t *testing.T) {
+	t.Parallel()
+	var canaries []string
+	for name := range spells {
+		if strings.HasPrefix(name, "canary") {
+			canaries = append(canaries, name)
+		}
+	}
+	if len(canaries) < 10 {
+		t.Fatalf("only %d", len(canaries))
+	}
+	for _, name := range canaries {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var reports, details []string
+			e := open(t, Config{
+				Report: func(err error) { reports = append(reports, err.Error()) },
+				Detail: func(_ error, said string) { details = append(details, said) },
+			})
+			failure := fails(t, e, []byte(spell+name), Limits{})
+			if len(reports) != 1 || len(details) != 1 || strings.Contains(reports[0]+failure.Message, canary) {
+				t.Errorf("%q and %v, in detail %q", reports, failure, details)
+			}
+			if name == "canary on stderr" && !strings.Contains(details[0], canary) {
+				t.Errorf("what it said is lost: %q", details)
+			}
+		})
+	}
+}
+
 func TestNothingLivesAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"leaves others", "sleeps on after the end"} {

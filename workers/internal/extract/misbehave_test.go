@@ -17,6 +17,9 @@ const spell = "take over: "
 
 const hello = protocol
 
+// canary stands for what a document says, which is to be in no log.
+const canary = "Katharina-Weber-born-1961"
+
 // spells are what a reader may do that was taken over.
 var spells = map[string]func(){
 	"says nothing":       func() { select {} },
@@ -99,6 +102,20 @@ var spells = map[string]func(){
 			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // it is what is tested that waits
 		}
 	},
+	"canary on stderr":     func() { fmt.Print(hello); fmt.Fprintln(os.Stderr, canary); os.Exit(1) }, //nolint:revive // it stands for a main
+	"canary before hello":  func() { fmt.Fprintln(os.Stderr, canary); os.Exit(1) },                   //nolint:revive // the same
+	"canary as hello":      func() { fmt.Println(canary) },
+	"canary as end":        func() { fmt.Print(canary) },
+	"canary in panic":      func() { fmt.Print(hello); panic(canary) },
+	"canary as kind":       func() { says(`{"block":{"k":"` + canary + `","t":"x"}}`) },
+	"canary as field":      func() { says(`{"` + canary + `":1}`) },
+	"canary as value":      func() { says(`{"pages":"` + canary + `"}`) },
+	"canary as type":       func() { says(`{"block":{"k":"item","t":{"` + canary + `":1}}}`) },
+	"canary as line":       func() { says(canary) },
+	"canary as half":       func() { fmt.Print(hello + canary) },
+	"canary as code":       func() { says(`{"failure":{"code":"` + canary + `","message":"x"}}`) },
+	"canary as title":      func() { says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","title":"`+canary+`\n"}}`) },
+	"canary behind a line": func() { says(`{"done":1} ` + canary) },
 	"leaves others": func() {
 		fmt.Print(hello)
 		for range 5 {

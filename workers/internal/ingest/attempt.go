@@ -35,6 +35,7 @@ type work struct {
 	log    zerolog.Logger
 	began  time.Time
 	chunks int // written so far; of the writers, then of whoever waited for them
+	terms  store.TermCounts
 }
 
 // carry carries out one attempt at a document, and says what became of it. asked is when it was claimed, or a little before.
@@ -68,7 +69,9 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 	if w.chunks == 0 {
 		return info, &document.Failure{Code: document.NoText, Message: "The document has no text."}
 	}
-	end := store.FinishedDocument{MIMEType: info.MIMEType, Title: info.Title, Language: language, Notes: info.Notes, Model: i.model()}
+	end := store.FinishedDocument{
+		MIMEType: info.MIMEType, Title: info.Title, Language: language, Notes: info.Notes, Model: i.model(), Terms: w.terms,
+	}
 	if info.Pages > 0 {
 		end.Pages = &info.Pages
 	}
@@ -124,8 +127,11 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	failure, known := errors.AsType[*document.Failure](err)
 	if !known {
 		failure = &document.Failure{Code: document.Internal, Message: "Something went wrong while the document was processed.", Retry: true}
-		if errors.Is(err, errPanicked) { // it would again
+		switch {
+		case errors.Is(err, errPanicked): // it would again
 			failure.Retry = false
+		case errors.Is(err, store.ErrContentSealed):
+			failure.Message, failure.Retry = "The document was encrypted with a key that is not among SECRETS_KEY any more.", false
 		}
 		w.log.Error().Err(err).Msg("processing a document went wrong")
 	}

@@ -9,12 +9,10 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"path"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"parley/shared/domain"
 	"parley/shared/outbound"
 	"parley/shared/store"
 	"parley/workers/internal/document"
@@ -122,34 +120,13 @@ func describe(status int) string {
 // nameOf is what an answer's document is called: as its header says, else as the end of its address.
 func nameOf(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
-		if name := cleanName(params["filename"]); name != "" {
+		if name := domain.CleanName(params["filename"], nameMost); name != "" {
 			return name
 		}
 	}
 	at := res.Request.URL
-	if name := cleanName(at.Path); name != "" {
+	if name := domain.CleanName(at.Path, nameMost); name != "" {
 		return name
 	}
-	return cleanName(at.Hostname())
-}
-
-// cleanName is the last part of a path as a name for a file, without what does not belong in one.
-func cleanName(name string) string {
-	if name == "" || !utf8.ValidString(name) {
-		return ""
-	}
-	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
-	name = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-		return r
-	}, name))
-	if name == "." || name == "/" || name == ".." {
-		return ""
-	}
-	if runes := []rune(name); len(runes) > nameMost {
-		name = string(runes[:nameMost])
-	}
-	return name
+	return domain.CleanName(at.Hostname(), nameMost)
 }

@@ -73,6 +73,7 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 	if err := context.Cause(ctx); err != nil {
 		return p.info, "", err
 	}
+	w.terms = x.terms
 	return p.info, x.language, nil
 }
 

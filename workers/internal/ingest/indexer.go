@@ -17,7 +17,8 @@ import (
 const (
 	batchMost    = 200 // passages written at a time
 	batchTime    = 250 * time.Millisecond
-	languageText = 8000 // characters by which the language is told
+	languageText = 8000  // characters by which the language is told
+	languageMost = 40000 // characters that are waited for when it is not: many documents begin with pages of contents
 )
 
 // indexer cuts what is read into passages and finds the terms of these. It waits with the terms until it can tell the language.
@@ -28,11 +29,13 @@ type indexer struct {
 	decided  bool
 	waiting  []domain.Passage // until the language is decided
 	chars    int              // of those
+	asked    int              // by how many the language was not told
 	pending  []store.NewChunk // to be written
 	pages    *int
 	done     int
 	changed  bool // pages or done, since they were last handed on
 	above    map[string][]store.Term
+	terms    store.TermCounts
 }
 
 func newIndexer(name string) *indexer {
@@ -71,23 +74,26 @@ func (x *indexer) add(passages []domain.Passage) {
 	for _, p := range passages {
 		x.chars += utf8.RuneCountInString(p.Text)
 	}
-	if x.chars >= languageText {
-		x.decide("")
+	if x.chars-x.asked >= languageText {
+		x.decide("", x.chars >= languageMost)
 	}
 }
 
-// decide tells the language by what is waiting, or by what the document says itself.
-func (x *indexer) decide(says string) {
+// decide tells the language by what is waiting, or by what the document says itself; last: if it is not told now, it never is.
+func (x *indexer) decide(says string, last bool) {
 	var text strings.Builder
 	for _, p := range x.waiting {
 		text.WriteString(p.Text)
 		text.WriteByte('\n')
-		if text.Len() > utf8.UTFMax*languageText {
+		if text.Len() > utf8.UTFMax*languageMost {
 			break
 		}
 	}
 	if x.language = analysis.Detect(text.String()); x.language == "" {
 		x.language = says
+	}
+	if x.asked = x.chars; x.language == "" && !last {
+		return
 	}
 	x.decided = true
 	x.analyse(x.waiting)
@@ -98,7 +104,7 @@ func (x *indexer) decide(says string) {
 func (x *indexer) close(info document.Info) {
 	x.add(x.cutter.Close())
 	if !x.decided {
-		x.decide(info.Language)
+		x.decide(info.Language, true)
 	}
 	if x.language == "" {
 		x.language = info.Language
@@ -118,6 +124,7 @@ func (x *indexer) analyse(passages []domain.Passage) {
 			}
 			terms = append(terms, t)
 		}
+		x.terms.Add(terms)
 		x.pending = append(x.pending, store.NewChunk{Passage: p, Terms: terms})
 	}
 }

@@ -29,7 +29,7 @@ const (
 
 // Claims is where documents are claimed, held and given up.
 type Claims interface {
-	ClaimDocuments(ctx context.Context, most int) ([]store.ClaimedDocument, error)
+	ClaimDocuments(ctx context.Context, most int, not []string) ([]store.ClaimedDocument, error)
 	ExtendDocuments(ctx context.Context, held []store.HeldDocument) (lost []store.HeldDocument, err error)
 	FailDocument(ctx context.Context, held store.HeldDocument, why domain.DocumentError) (bool, error)
 	PostponeDocument(ctx context.Context, held store.HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error)
@@ -76,7 +76,7 @@ type Doorbells interface {
 
 // Config are an ingester's settings.
 type Config struct {
-	Concurrency int // documents at a time; 0: one for each core
+	Concurrency int // documents at a time; 0: one for each core, and one more. No organization gets all of them, if there are two
 	Limits      store.DocumentLimits
 	Drain       time.Duration // for documents in hand to be finished once the worker stops; 0: 10 s
 }
@@ -102,17 +102,18 @@ type Ingester struct {
 	held    *held
 	metrics *metrics
 	slots   chan struct{}
+	shares  *shares
 	wake    chan struct{} // a doorbell was heard
 }
 
 // New makes an ingester.
 func New(cfg Config, deps Deps) (*Ingester, error) {
 	if cfg.Concurrency == 0 {
-		cfg.Concurrency = runtime.GOMAXPROCS(0)
+		cfg.Concurrency = runtime.GOMAXPROCS(0) + 1
 	}
 	i := &Ingester{
 		cfg: cfg, deps: deps, held: &held{documents: map[string]*holding{}},
-		slots: make(chan struct{}, cfg.Concurrency), wake: make(chan struct{}, 1),
+		slots: make(chan struct{}, cfg.Concurrency), shares: newShares(cfg.Concurrency), wake: make(chan struct{}, 1),
 	}
 	var err error
 	i.metrics, err = newMetrics(deps.Metrics, i.held.count)
@@ -143,10 +144,7 @@ func (i *Ingester) listen(ctx context.Context) {
 		<-i.slots
 		err := lane.Fetch(ctx, fetchMax, fetchWait, func(d *bus.Doorbell) {
 			d.Ack() // that the document waits is known where it is claimed
-			select {
-			case i.wake <- struct{}{}:
-			default: // it has been woken already
-			}
+			i.ring()
 		})
 		if ctx.Err() != nil {
 			return
@@ -167,11 +165,17 @@ func (i *Ingester) claim(ctx, work context.Context, attempts *sync.WaitGroup) {
 	for i.acquire(ctx) {
 		free := 1 + i.acquireMore()
 		asked := time.Now()
-		claimed, err := i.claimSome(work, free)
+		most, not := i.shares.room(free)
+		claimed, err := i.claimSome(work, most, not)
 		for n := range claimed {
+			i.shares.take(claimed[n].OrganizationID)
 			attempts.Go(func() {
-				defer func() { <-i.slots }()
 				i.carry(work, claimed[n], asked)
+				full := i.shares.giveBack(claimed[n].OrganizationID)
+				<-i.slots
+				if full { // there may be more of its documents, which nobody rings for any more
+					i.ring()
+				}
 			})
 		}
 		for range free - len(claimed) {
@@ -181,16 +185,24 @@ func (i *Ingester) claim(ctx, work context.Context, attempts *sync.WaitGroup) {
 			i.deps.Log.Warn().Err(err).Msg("cannot claim documents; trying again")
 		}
 		failed = err != nil
-		if len(claimed) < free {
+		if len(claimed) < most {
 			i.rest(ctx)
 		}
 	}
 }
 
-func (i *Ingester) claimSome(ctx context.Context, most int) ([]store.ClaimedDocument, error) {
+// ring wakes whoever rests.
+func (i *Ingester) ring() {
+	select {
+	case i.wake <- struct{}{}:
+	default: // it has been woken already
+	}
+}
+
+func (i *Ingester) claimSome(ctx context.Context, most int, not []string) ([]store.ClaimedDocument, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
-	return i.deps.Claims.ClaimDocuments(ctx, most)
+	return i.deps.Claims.ClaimDocuments(ctx, most, not)
 }
 
 // rest waits for a doorbell, though not for long.

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"parley/shared/domain"
+	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/workers/internal/analysis"
 	"parley/workers/internal/document"
@@ -97,8 +100,8 @@ func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	if chunks != d.Chunks || after.UpdatedAt != d.UpdatedAt || chunks < 20 {
 		t.Errorf("%d chunks of %d, %+v and then %+v", chunks, d.Chunks, d, after)
 	}
-	if n := r.count(`SELECT max(chunks) FROM knowledge_terms WHERE org_id = $1`, r.org); n > chunks {
-		t.Errorf("terms are counted in %d of %d chunks", n, chunks)
+	if n := r.count(`SELECT coalesce(max(chunks), 0) FROM knowledge_terms WHERE org_id = $1 AND term = 'log'`, r.org); n != chunks {
+		t.Errorf("the document's name is counted in %d of %d chunks", n, chunks)
 	}
 }
 
@@ -192,9 +195,9 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	for n := range 30 {
 		r.send(r.org, fmt.Sprintf("flood-%d.txt", n), fmt.Sprint("flood ", n))
 	}
-	var last string
+	var drops []string
 	for n := range 3 {
-		last = r.send(other, fmt.Sprintf("drop-%d.txt", n), fmt.Sprint("drop ", n)).Document.ID
+		drops = append(drops, r.send(other, fmt.Sprintf("drop-%d.txt", n), fmt.Sprint("drop ", n)).Document.ID)
 	}
 	var mu sync.Mutex
 	var order []string
@@ -204,21 +207,70 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 		mu.Unlock()
 		return plain(ctx, from, each)
 	})
-	r.await(other, last, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
+	for _, drop := range drops { // two are read at a time, so the last need not be the last that is ready
+		r.await(other, drop, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
+	}
 	mu.Lock()
 	defer mu.Unlock()
-	drops, floods := 0, 0
+	read, floods := 0, 0
 	for _, name := range order {
 		switch {
 		case name == "drop":
-			drops++
-		case drops < 3:
+			read++
+		case read < 3:
 			floods++
 		}
 	}
-	if drops != 3 || floods > 24 { // it is by lot whose turn is next: this many are as good as impossible
+	if read != 3 || floods > 24 { // it is by lot whose turn is next: this many are as good as impossible
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}
+}
+
+// TestOneOrganizationsSlowDocumentsLeaveRoom has documents of one organization that are never done, more of them than there are slots.
+func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{2, 3} {
+		r := newRig(t)
+		other := r.organization()
+		for n := range 6 {
+			r.send(r.org, fmt.Sprintf("slow-%d.txt", n), fmt.Sprint("slow ", n))
+		}
+		var slow atomic.Int32
+		began := make(chan struct{}, 6)
+		stop := r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+			if !strings.HasPrefix(from.Name, "slow") {
+				return plain(ctx, from, each)
+			}
+			slow.Add(1)
+			began <- struct{}{}
+			<-ctx.Done()
+			return document.Info{}, context.Cause(ctx)
+		}, func(c *Config, _ *Deps) { c.Concurrency = concurrency })
+		for range concurrency - 1 {
+			<-began
+		}
+		for n := range 3 {
+			quick := r.send(other, fmt.Sprintf("quick-%d.txt", n), fmt.Sprint("quick ", n))
+			r.bus.Ring(*quick.Job)
+			r.await(other, quick.Document.ID, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
+		}
+		if n := int(slow.Load()); n != concurrency-1 {
+			t.Errorf("%d slow documents at a time, of %d", n, concurrency)
+		}
+		stop()
+	}
+}
+
+// TestAnOrganizationAtItsShareDoesNotRest has documents of one organization alone: as soon as one is done, the next one begins.
+func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var last string
+	for n := range 40 {
+		last = r.send(r.org, fmt.Sprintf("%d.txt", n), fmt.Sprint("number ", n)).Document.ID
+	}
+	r.start(plain)
+	r.awaitStatus(last, domain.DocumentReady) // with a rest behind each it takes 40 s, and that is too long
 }
 
 func TestFailuresAreKept(t *testing.T) {
@@ -259,6 +311,34 @@ func TestFailuresAreKept(t *testing.T) {
 	}
 	if n := r.count(`SELECT count(*) FROM document_chunks`); n != 0 {
 		t.Errorf("%d chunks of documents that failed", n)
+	}
+}
+
+// TestAKeyThatIsGone has a document whose content was encrypted with a key that workers do not have any more.
+func TestAKeyThatIsGone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	opened := func(key string) *store.Store {
+		box, err := secrets.NewBox(strings.Repeat(key, 32))
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := store.Open(r.dsn, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		st.SealContents(box)
+		return st
+	}
+	now := opened("cd")
+	r.store = opened("ab")
+	sent := r.send(r.org, "sealed.txt", "Nobody reads this.")
+	r.start(plain, func(_ *Config, d *Deps) { d.Contents, d.Log = now, zerolog.Nop() })
+	d := r.awaitStatus(sent.Document.ID, domain.DocumentFailed)
+	if attempts := r.count(`SELECT attempts FROM documents WHERE id = $1`, d.ID); attempts != 1 || d.Error == nil ||
+		d.Error.Code != string(document.Internal) || !strings.Contains(d.Error.Message, "not among SECRETS_KEY any more") {
+		t.Errorf("%+v after %d attempts", d.Error, attempts)
 	}
 }
 

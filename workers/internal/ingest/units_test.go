@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,19 +24,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestWordsOfNames(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{
-		"": "", "/": "", "..": "", "/a/b.pdf": "b.pdf", `C:\docs\b.pdf`: "b.pdf", "a\x00\r\nb\u202e.pdf": "ab.pdf", "\xff": "",
-		strings.Repeat("ä", 300): strings.Repeat("ä", 255),
-	} {
-		if got := cleanName(name); got != want {
-			t.Errorf("%q: %q", name, got)
-		}
-	}
-	if got := cleanName(" x "); got != "x" {
-		t.Error(got)
-	}
 	if got := wordsOf("return_policy-2024.v2.pdf"); got != "return policy 2024 v2" {
 		t.Error(got)
 	}
@@ -66,6 +56,29 @@ func TestTheLanguageIsToldByTheBeginning(t *testing.T) {
 	short.take(block("ok 12"))
 	if short.close(document.Info{Language: "fr"}); short.language != "fr" || len(short.pending) != 1 {
 		t.Errorf("%q, %d", short.language, len(short.pending))
+	}
+}
+
+func TestTheLanguageIsWaitedForBehindContents(t *testing.T) {
+	t.Parallel()
+	entry := "ASN_1 schema 4.1 " + strings.Repeat(". ", 60) + "8"
+	english := strings.Repeat("The lamp is cleaned with a soft cloth, and the plug has to be taken out of its socket before that. ", 8)
+	for text, want := range map[string]string{english: "en", entry: ""} {
+		x := newIndexer("manual.pdf")
+		for x.chars < 2*languageText {
+			x.take(block(entry))
+		}
+		if x.decided {
+			t.Fatal("it is given up by the contents")
+		}
+		most := 0
+		for n := 0; !x.decided && n < 1000; n++ {
+			x.take(block(text))
+			most = max(most, x.chars)
+		}
+		if !x.decided || x.language != want || len(x.waiting) != 0 || most > languageMost+5000 {
+			t.Errorf("%t, %q and not %q, after %d characters", x.decided, x.language, want, most)
+		}
 	}
 }
 
@@ -144,5 +157,32 @@ func TestWritesAreTriedWhileTheDatabaseIsAway(t *testing.T) {
 	cancel(errLease)
 	if err := fenced(ctx, func() (bool, error) { return false, context.Canceled }); !errors.Is(err, errLease) {
 		t.Error(err)
+	}
+}
+
+func TestShares(t *testing.T) {
+	t.Parallel()
+	s := newShares(4)
+	s.take("a")
+	s.take("a")
+	s.take("b")
+	if most, not := s.room(1); most != 1 || len(not) != 0 {
+		t.Error(most, not)
+	}
+	if most, not := s.room(9); most != 1 || len(not) != 0 { // all could be a's
+		t.Error(most, not)
+	}
+	s.take("a")
+	if most, not := s.room(9); most != 2 || !slices.Equal(not, []string{"a"}) {
+		t.Error(most, not)
+	}
+	if s.giveBack("b") || !s.giveBack("a") || s.giveBack("a") || s.giveBack("a") || len(s.of) != 0 {
+		t.Error(s.of)
+	}
+	if most, not := s.room(9); most != 3 || not != nil {
+		t.Error(most, not)
+	}
+	if most, _ := newShares(1).room(1); most != 1 {
+		t.Error(most)
 	}
 }

@@ -11,13 +11,14 @@ import (
 // depth is how many chunks each source gives: beyond, a rank says next to nothing.
 const depth = 60
 
-// rankOffset is the k of reciprocal rank fusion: how little the first ranks stand out. With 60 a chunk that two sources have among
-// their first twenty comes before one that a single source has first, which is what several sources are asked for.
-const rankOffset = 60
+// rankOffset is the k of reciprocal rank fusion: how little the first ranks stand out. The usual 60 lets a chunk that two sources have far
+// down come before one that words alone have first, so that a weak embeddings model makes searches worse than none; see the
+// retrieval measurements of docs/performance.md. With 10 both would have to be among the first eight or so.
+const rankOffset = 10
 
-// weights are what a source's ranks count. Words and meanings count the same: each finds what the other cannot. Words that are only
-// alike are guesses at what was meant.
-var weights = map[string]float64{ByText: 1, ByVector: 1, ByTrigram: 0.5}
+// weights are what a source's ranks count. Words before meanings, for they are what can be cited; words that are only alike are
+// guesses at what was meant.
+var weights = map[string]float64{ByText: 1, ByVector: 0.7, ByTrigram: 0.5}
 
 // ranks are the chunks that each source has found, the best first.
 type ranks map[string][]store.Hit

@@ -107,7 +107,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 		return Result{}, fmt.Errorf("reading passages: %w", err)
 	}
 	if q.Supported {
-		found = asked.support(words).keep(found)
+		found = asked.support(text, words).keep(found)
 	}
 	for _, f := range found[:min(len(found), limit)] {
 		result.Found = append(result.Found, f.Found)

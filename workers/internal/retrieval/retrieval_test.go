@@ -130,18 +130,18 @@ func TestRanksAreFused(t *testing.T) {
 		limit                  int
 		want                   string
 	}{
-		"text alone":             {hits(3, 1, 2), nil, nil, 0, "3:text 1:text 2:text"},
-		"two beat one":           {hits(1, 2), nil, hits(3, 2), 0, "2:text+vector 1:text 3:vector"},
-		"two far down beat one":  {hits(1, 10, 11, 12, 13, 14, 2), nil, hits(20, 21, 22, 23, 24, 25, 2), 1, "2:text+vector"},
-		"likeness counts less":   {hits(1), hits(2), nil, 0, "1:text 2:trigram"},
-		"likeness adds":          {hits(1, 2), hits(2), nil, 0, "2:text+trigram 1:text"},
-		"all three":              {hits(1), hits(1), hits(1), 0, "1:text+trigram+vector"},
-		"equals by their number": {hits(9), nil, hits(4), 0, "4:vector 9:text"},
-		"the same twice":         {append(hits(5), hits(5)...), nil, nil, 0, "5:text"},
-		"at most so many":        {hits(1, 2, 3, 4), nil, nil, 3, "1:text 2:text 3:text"},
-		"ten unless said":        {hits(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12), nil, nil, 0, "1:text 2:text 3:text 4:text 5:text 6:text 7:text 8:text 9:text 10:text"},
-		"what is gone":           {hits(1, 999, 2), nil, hits(999), 2, "1:text"},
-		"nothing":                {nil, nil, nil, 0, ""},
+		"text alone":            {hits(3, 1, 2), nil, nil, 0, "3:text 1:text 2:text"},
+		"two beat one":          {hits(1, 2), nil, hits(3, 2), 0, "2:text+vector 1:text 3:vector"},
+		"two far down beat one": {hits(1, 10, 11, 12, 13, 14, 2), nil, hits(20, 21, 22, 23, 24, 25, 2), 1, "2:text+vector"},
+		"likeness counts less":  {hits(1), hits(2), nil, 0, "1:text 2:trigram"},
+		"likeness adds":         {hits(1, 2), hits(2), nil, 0, "2:text+trigram 1:text"},
+		"all three":             {hits(1), hits(1), hits(1), 0, "1:text+trigram+vector"},
+		"words before meanings": {hits(9), nil, hits(4), 0, "9:text 4:vector"},
+		"the same twice":        {append(hits(5), hits(5)...), nil, nil, 0, "5:text"},
+		"at most so many":       {hits(1, 2, 3, 4), nil, nil, 3, "1:text 2:text 3:text"},
+		"ten unless said":       {hits(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12), nil, nil, 0, "1:text 2:text 3:text 4:text 5:text 6:text 7:text 8:text 9:text 10:text"},
+		"what is gone":          {hits(1, 999, 2), nil, hits(999), 2, "1:text"},
+		"nothing":               {nil, nil, nil, 0, ""},
 	} {
 		s := full()
 		s.text, s.similar, s.vectors = c.text, c.similar, c.vectors

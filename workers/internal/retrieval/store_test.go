@@ -56,24 +56,27 @@ func (s *shelf) add(org, name, language, model string, metadata map[string]strin
 	if err != nil {
 		s.Fatal(err)
 	}
-	claimed, err := s.ClaimDocuments(ctx, 10)
+	claimed, err := s.ClaimDocuments(ctx, 10, nil)
 	if err != nil || len(claimed) != 1 || claimed[0].ID != added[0].Document.ID {
 		s.Fatalf("claimed %+v, %v", claimed, err)
 	}
 	var chunks []store.NewChunk
+	var terms store.TermCounts
 	for n, text := range pages {
 		page := n + 1
 		chunk := store.NewChunk{Passage: domain.Passage{Chunk: n, Page: &page, Headings: []string{}, Text: text, EndIndex: len([]rune(text))}, Terms: termsOf(language, text)}
 		if model != "" {
 			chunk.Vector = modelstub.Vector(text)
 		}
+		terms.Add(chunk.Terms)
 		chunks = append(chunks, chunk)
 	}
 	held, total := claimed[0].HeldDocument, len(pages)
 	if kept, err := s.AddChunks(ctx, held, chunks, model, &total, total); err != nil || !kept {
 		s.Fatalf("adding chunks: %v, %v", kept, err)
 	}
-	if kept, err := s.FinishDocument(ctx, held, store.FinishedDocument{MIMEType: "text/plain", Language: language, Pages: &total, Model: model}); err != nil || !kept {
+	end := store.FinishedDocument{MIMEType: "text/plain", Language: language, Pages: &total, Model: model, Terms: terms}
+	if kept, err := s.FinishDocument(ctx, held, end); err != nil || !kept {
 		s.Fatalf("finishing: %v, %v", kept, err)
 	}
 	return held.ID

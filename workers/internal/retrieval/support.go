@@ -14,6 +14,11 @@ const (
 	// enough is the share of what the query's words say that a passage must have: one frequent word of several is less, one rare
 	// word or a few ordinary ones of a long question are more. Whoever asks uses words that documents do not, so it is low.
 	enough = 0.25
+	// few words are mostly all about one thing, so that a passage about it has more of them: at least enoughOfFew.
+	few, enoughOfFew = 3, 0.4
+	// asRare is how much a known word must say, of what the rarest of the query does, for a passage that has it to be about what is
+	// asked: of few words it is next to the rarest, of many that one may be only how one asks.
+	asRare, asRareOfFew = 0.6, 0.85
 	// unseen chunks are taken to be there beside those that are, with none of the words: in a few pages nothing can be called frequent.
 	unseen = 50
 	// unknown is what a word that no chunk has counts, of what the rarest would: it may be what matters, or only how one asks.
@@ -29,6 +34,8 @@ const (
 type support struct {
 	words []weighed
 	all   float64 // what the words weigh together
+	least float64 // what a passage's weightiest word must weigh at least
+	few   bool
 }
 
 type weighed struct {
@@ -36,23 +43,32 @@ type weighed struct {
 
 	weight  float64
 	unknown bool
+	name    bool
 }
 
 // support weighs a query's words: the rarer, the more they say.
-func (a answers) support(words []store.QueryWord) support {
+func (a answers) support(text string, words []store.QueryWord) support {
 	total := float64(a.chunks + unseen)
-	var s support
+	s := support{few: len(words) <= few}
+	names := analysis.Names(text)
+	rarest := 0.0
 	for _, w := range words {
 		have := int64(0)
 		for _, l := range w.Lexemes {
 			have = max(have, a.counts[l])
 		}
-		one := weighed{QueryWord: w, weight: rarity(float64(have), total)}
+		one := weighed{QueryWord: w, weight: rarity(float64(have), total), name: names[w.Text]}
 		if have == 0 {
 			one.unknown, one.weight = true, unknown*rarity(0, total)
+		} else {
+			rarest = max(rarest, one.weight)
 		}
 		s.words = append(s.words, one)
 		s.all += one.weight
+	}
+	s.least = asRare * rarest
+	if s.few {
+		s.least = asRareOfFew * rarest
 	}
 	return s
 }
@@ -72,11 +88,11 @@ func (s support) keep(found []candidate) []candidate {
 func (s support) in(c candidate, known languages) bool {
 	text := strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text
 	terms := map[string]bool{}
-	if s.share(c, add(terms, "", text)) >= enough {
+	if s.by(c, add(terms, "", text)) {
 		return true
 	}
 	language := known.of(c.Passage)
-	return language != "" && s.share(c, add(terms, language, text)) >= enough
+	return language != "" && s.by(c, add(terms, language, text))
 }
 
 // add adds a text's terms to others.
@@ -87,18 +103,27 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 	return terms
 }
 
-// share is how much of what the query's words say stands in a passage of these terms.
-func (s support) share(c candidate, terms map[string]bool) float64 {
-	if s.all == 0 {
-		return 0
-	}
-	sum := 0.0
+// by reports whether a passage of these terms has enough of what the query's words say, one among them that says much. A name that
+// no document has is what few words are about, whatever the others say.
+func (s support) by(c candidate, terms map[string]bool) bool {
+	sum, telling := 0.0, false
+	similar := slices.Contains(c.MatchedBy, ByTrigram)
 	for _, w := range s.words {
-		if w.in(terms) || w.unknown && slices.Contains(c.MatchedBy, ByTrigram) && w.isLike(terms) {
+		switch {
+		case w.in(terms):
 			sum += w.weight
+			telling = telling || w.weight >= s.least
+		case w.unknown && similar && w.isLike(terms):
+			sum += w.weight
+			telling = true
+		case w.unknown && w.name && s.few:
+			return false
 		}
 	}
-	return sum / s.all
+	if s.few {
+		return telling && sum >= enoughOfFew*s.all
+	}
+	return telling && sum >= enough*s.all
 }
 
 // languages are those of documents as far as their passages tell; to tell one takes longer than all else that is done with a passage.

@@ -45,9 +45,10 @@ func (d *Documents) Compare() {
 }
 
 func (d *Documents) goals() []Goal {
+	pages := d.Ingested.Median
 	return []Goal{
-		{Clients: 1, Measure: "documents, pages/s / pdftotext", Value: ratio(d.Ingested.Median, d.Plain.Median), Limit: 0.6, AtLeast: true},
-		{Clients: 1, Measure: "documents, pages/s / pdftotext -bbox-layout", Value: ratio(d.Ingested.Median, d.Placed.Median), Limit: 0.6, AtLeast: true},
+		{Clients: 1, Measure: "documents, pages/s / pdftotext", Value: ratio(pages, d.Plain.Median), Limit: 0.6, AtLeast: true},
+		{Clients: 1, Measure: "documents, pages/s / pdftotext -bbox-layout", Value: ratio(pages, d.Placed.Median), Limit: 0.6, AtLeast: true},
 		{Clients: 1, Measure: "search p99 / one indexed query", Value: ratio(d.Ours.P99, d.Bare.P99), Limit: 2},
 	}
 }

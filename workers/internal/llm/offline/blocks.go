@@ -17,6 +17,7 @@ var (
 
 	saidFiles    = regexp.MustCompile(`(?i)(?:^|[\s,;({])["']?files?["']?\s*[:=]\s*(\[[^\]\n]*\]|[^\n]+)`)
 	betweenFiles = regexp.MustCompile(`\s*(?:,\s*and\s|,|;|\sand\s)\s*`)
+	aDocument    = regexp.MustCompile(`\bdoc_[0-9a-z]{26}\b`)
 	aFile        = regexp.MustCompile("^(?:[\"'`“]([^\"'`”]+)[\"'`”]|(.*?\\.\\w{1,8})[.;:!?)}]*(?:\\s|$)|(\\S+?)[.;:!?)}]*$)")
 )
 
@@ -54,19 +55,17 @@ func (b blocks) notRun() string {
 	return fmt.Sprintf("What is marked as %s was not run: I run Python alone. Mark it as python if it is that.", marks)
 }
 
-// filesFor gives the files that a message names outside of its code blocks for a tool that takes files.
+// filesFor gives the files that a message names outside of its code blocks for a tool that takes files: those that it says to be
+// files, and documents wherever it names one by its id.
 func filesFor(t llm.ToolSpec, message string) (files []string) {
 	if _, takes := schemaOf(t).Properties["files"]; !takes {
 		return nil
 	}
-	for _, m := range saidFiles.FindAllStringSubmatch(codeBlock.ReplaceAllString(message, "\n"), -1) {
-		for _, name := range fileNames(m[1]) {
-			if !slices.Contains(files, name) {
-				files = append(files, name)
-			}
-		}
+	message = codeBlock.ReplaceAllString(message, "\n")
+	for _, m := range saidFiles.FindAllStringSubmatch(message, -1) {
+		files = append(files, fileNames(m[1])...)
 	}
-	return files
+	return distinct(append(files, aDocument.FindAllString(message, -1)...))
 }
 
 // fileNames reads "a.csv, b.csv", "`a.csv` and b.csv.", "["a.csv"]". With what cannot be a name it ends.

@@ -120,17 +120,21 @@ func TestFilesOfABlock(t *testing.T) {
 	takes := []llm.ToolSpec{{Name: "codeExecution", Schema: json.RawMessage(schema)}}
 	const block = "\n```python\n# files: no.csv\nprint(1)\n```\n"
 	for message, want := range map[string]string{
-		"Run this with files: a.csv, b.csv" + block:                        `["a.csv","b.csv"]`,
-		"files: a.csv and `my data.csv`." + block:                          `["a.csv","my data.csv"]`,
-		block + "files: [\"a.csv\", \"file_01h2xcejqtf2nbrexx3vqjhp41\"]":  `["a.csv","file_01h2xcejqtf2nbrexx3vqjhp41"]`,
-		"Files = [a.csv, README]" + block:                                  `["a.csv","README"]`,
-		`{"files": ["a.csv"]}` + block:                                     `["a.csv"]`,
-		"file: data.tar.gz" + block + "file: data.tar.gz, my data.csv now": `["data.tar.gz","my data.csv"]`,
-		"files: a.csv and run this" + block:                                `["a.csv"]`,
-		"My files: are they there?" + block:                                ``,
-		"profile: a.csv" + block:                                           ``,
-		"Run this" + block:                                                 ``,
-		"files: a.csv. What is 17 * 23?":                                   ``,
+		"Run this with files: a.csv, b.csv" + block:                                                    `["a.csv","b.csv"]`,
+		"files: a.csv and `my data.csv`." + block:                                                      `["a.csv","my data.csv"]`,
+		block + "files: [\"a.csv\", \"file_01h2xcejqtf2nbrexx3vqjhp41\"]":                              `["a.csv","file_01h2xcejqtf2nbrexx3vqjhp41"]`,
+		"Files = [a.csv, README]" + block:                                                              `["a.csv","README"]`,
+		`{"files": ["a.csv"]}` + block:                                                                 `["a.csv"]`,
+		"file: data.tar.gz" + block + "file: data.tar.gz, my data.csv now":                             `["data.tar.gz","my data.csv"]`,
+		"files: a.csv and run this" + block:                                                            `["a.csv"]`,
+		"My files: are they there?" + block:                                                            ``,
+		"profile: a.csv" + block:                                                                       ``,
+		"Run this" + block:                                                                             ``,
+		"Run this code with doc_01h2xcejqtf2nbrexx3vqjhp41." + block:                                   `["doc_01h2xcejqtf2nbrexx3vqjhp41"]`,
+		"files: doc_01h2xcejqtf2nbrexx3vqjhp41, a.csv" + block + "Yes, doc_01h2xcejqtf2nbrexx3vqjhp41": `["doc_01h2xcejqtf2nbrexx3vqjhp41","a.csv"]`,
+		"With doc_01h2xcejqtf2nbrexx3vqjhp41 and doc_01h2xcejqtf2nbrexx3vqjhp42 run this, not my_doc_ or doc_short" + block: `["doc_01h2xcejqtf2nbrexx3vqjhp41","doc_01h2xcejqtf2nbrexx3vqjhp42"]`,
+		"Run it\n```python\nprint('doc_01h2xcejqtf2nbrexx3vqjhp41')\n```":                                                   ``,
+		"files: a.csv. What is 17 * 23?": ``,
 	} {
 		res := ask(t, llm.Request{Tools: takes}, message)
 		if len(res.ToolCalls) != 1 {

@@ -16,13 +16,15 @@
 //     that is left. Nothing is guessed: a tool that lacks something is not called, and the answer says what it needs.
 //     Tools are asked for once a message, all at the same time. What their sources say is stated in the sources' own
 //     words, with a marker behind each sentence; a tool that failed, that a person refused, or that found nothing is
-//     named. Of documents, a passage counts that has most of the words asked for, and a date or a number where one is
-//     asked for; when none has, the answer says that the documents do not say this. Without tools it does simple
-//     arithmetic, finds what was said earlier in the session, looks for the answer among its instructions and the data
-//     sent along, and otherwise says that it cannot answer.
+//     named. Of documents, a passage counts that has the words asked for, whatever their language and however they are
+//     inflected: of two both, of up to four all but one, of more three in five, with all names and numbers and the longest
+//     word among them. When none has, the answer says that the documents do not say this; when none of those that have tells
+//     the date or the number asked for, that they do not say it plainly. Without tools it does simple arithmetic, finds what
+//     was said earlier in the session, looks for the answer among its instructions and the data sent along, and otherwise
+//     says that it cannot answer.
 //
 //     Where code can be run, it has the Python blocks of a message run as they are, with the files that "files: a.csv, b.csv"
-//     outside of them names, and writes a program for what it can read whole: a calculation;
+//     outside of them names and with documents whose ids stand there, and writes a program for what it can read whole: a calculation;
 //     "the sum (product, mean, median, minimum, maximum, standard deviation, variance, count) of" a list of numbers, of "the
 //     numbers (squares, cubes, primes, even numbers, factorials) from 1 to 10", of "the first 10 primes (Fibonacci numbers,
 //     powers of two)"; these numbers themselves; "the 10th prime", "5!", "the square root of 2", "sin(1) + 2 pi". "… and plot

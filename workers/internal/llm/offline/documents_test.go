@@ -41,6 +41,10 @@ func documentScenes() map[string]struct {
 		scene
 		said bool
 	}
+	zeppelin := knows(passage(1, "plan", 2, "Paint the hangar first. Launch the zeppelin in October. The zeppelin's crew is twelve."))
+	escape := "Names are written literally, except that a capital Z acts as an escape character. A capital letter begins a name."
+	cipher := "A typical stream cipher is a keyed pseudo-random generator."
+	crc := "Checksums use 32-bit or 64-bit generating polynomials over a range of bytes."
 	ladders := "All ladders are inspected every 90 days.[3] Damaged ones are tagged \"out of use\". The inspector signs the log."
 	return map[string]one{
 		"documents": {scene{"How often are the ladders inspected?", []llm.ToolResult{knows(
@@ -53,10 +57,24 @@ func documentScenes() map[string]struct {
 		"documents_two": {scene{"When was the warehouse opened?", []llm.ToolResult{knows(
 			passage(1, "history", 1, "The warehouse in Kiel was opened in 1998."), passage(2, "brochure", 0, "Our warehouse: opened in 1998 by the mayor."),
 		)}}, true},
-		"documents_none":   {scene{"Who is the CEO?", []llm.ToolResult{nothingKnown}}, false},
-		"documents_silent": {scene{"What is the warranty period of the gearbox?", []llm.ToolResult{knows(passage(1, "gearbox", 3, "The gearbox is red."))}}, false},
-		"documents_date":   {scene{"When was the warehouse opened?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse was opened by the mayor."))}}, false},
-		"documents_number": {scene{"How many employees does the warehouse have?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse has employees."))}}, false},
+		"documents_capital":   {scene{"What is the capital of Mongolia?", []llm.ToolResult{knows(passage(1, "names", 3, escape), passage(2, "crypt", 4, cipher))}}, false},
+		"documents_poems":     {scene{"Who wrote the generator of poems?", []llm.ToolResult{knows(passage(1, "crypt", 4, cipher), passage(2, "names", 3, escape))}}, false},
+		"documents_deleted":   {scene{"What is the range of the lighthouse of Skerryvore?", []llm.ToolResult{knows(passage(1, "crc", 9, crc))}}, false},
+		"documents_range":     {scene{"What is the range of the lighthouse?", []llm.ToolResult{knows(passage(1, "crc", 9, crc), passage(2, "lights", 1, "Light is fast. The lighthouse has a range of 18 miles."))}}, true},
+		"documents_month":     {scene{"When will the zeppelin be launched?", []llm.ToolResult{zeppelin}}, true},
+		"documents_who":       {scene{"Who opened the warehouse?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse was opened twice. The warehouse was opened by Ada Kern."))}}, true},
+		"documents_german":    {scene{"Wie lange ist die Garantie der Lampe?", []llm.ToolResult{knows(passage(1, "handbuch", 2, "Die Lampe ist rot. Für Lampen gilt eine Garantie von zwei Jahren."))}}, true},
+		"documents_german_no": {scene{"Was ist die Hauptstadt der Mongolei?", []llm.ToolResult{knows(passage(1, "handbuch", 2, "Die Lampe ist rot. Ein Hauptschalter ist an der Rückseite."))}}, false},
+		"documents_french":    {scene{"Quelle est la durée de la garantie ?", []llm.ToolResult{knows(passage(1, "guide", 2, "La garantie a une durée de deux ans. Gardez la facture."))}}, true},
+		"documents_french_no": {scene{"Quelle est la capitale de la Mongolie ?", []llm.ToolResult{knows(passage(1, "guide", 2, "Une lettre capitale commence le nom de la lampe."))}}, false},
+		"documents_russian":   {scene{"Какая гарантия на лампу?", []llm.ToolResult{knows(passage(1, "паспорт", 2, "Срок гарантии лампы - два года."))}}, true},
+		"documents_han_no":    {scene{"蒙古的首都是什么？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。首先请保留发票。"))}}, false},
+		"documents_han":       {scene{"蒙古的首都是什么？", []llm.ToolResult{knows(passage(1, "手册", 0, "乌兰巴托是蒙古国的首都。"))}}, true},
+		"documents_code":      {scene{"What does ERR-4021 mean?", []llm.ToolResult{knows(passage(1, "errors", 1, "ERR-4022: the disk is slow."), passage(2, "errors", 2, "ERR-4021: the disk is full."))}}, true},
+		"documents_none":      {scene{"Who is the CEO?", []llm.ToolResult{nothingKnown}}, false},
+		"documents_silent":    {scene{"What is the warranty period of the gearbox?", []llm.ToolResult{knows(passage(1, "gearbox", 3, "The gearbox is red."))}}, false},
+		"documents_date":      {scene{"When was the warehouse opened?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse was opened by the mayor."))}}, false},
+		"documents_number":    {scene{"How many employees does the warehouse have?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse has employees."))}}, false},
 		"documents_web": {scene{"When was the Zorbel Tower built?", []llm.ToolResult{
 			nothingKnown, found(source(1, "Zorbel", "The Zorbel Tower was built in 1912.")),
 		}}, false},
@@ -79,6 +97,21 @@ func TestAnswersFromDocuments(t *testing.T) {
 		}
 		if want, err := os.ReadFile(file); err != nil || got != string(want) {
 			t.Errorf("%s, %v: got:\n%s\nwant:\n%s", name, err, got, want)
+		}
+	}
+}
+
+// TestDatesOfDocuments: what tells when is a date, however it is written; what does not is told apart.
+func TestDatesOfDocuments(t *testing.T) {
+	t.Parallel()
+	for when, plainly := range map[string]bool{
+		"in October": true, "on Tuesday": true, "at 7:30": true, "at 7 pm": true, "at noon": true, "tomorrow": true, "next week": true, "in three days": true,
+		"on May 5": true, "in May": true, "on 2026-10-01": true, "on 12 March": true, "in Q3": true, "two days after the storm": true, "every morning": true,
+		"by hand": false, "as it may be": false, "with 300 people": false, "at the end": false, "to march on": false,
+	} {
+		got := answerTo(t, scene{"When will the zeppelin be launched?", []llm.ToolResult{knows(passage(1, "plan", 2, "Launch the zeppelin "+when+"."))}})
+		if strings.Contains(got, "do not say this plainly") == plainly || !strings.Contains(got, "zeppelin "+when) {
+			t.Errorf("%s: %s", when, got)
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 // fromResults answers from what the tools found: their sources with markers, else what each of them said.
 func fromResults(results []llm.ToolResult, message string) string {
 	var parts []string
-	silent := fromDocuments(results, ask(message))
-	if silent != "" {
+	asked := ask(message)
+	if silent := fromDocuments(results, asked); silent != "" {
 		parts = append(parts, silent)
 	}
-	if found := fromSources(results, ask(message)); found != "" {
+	if found := fromSources(results, asked); found != "" {
 		parts = append(parts, found)
 	}
 	for _, r := range results {

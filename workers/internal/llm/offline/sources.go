@@ -31,9 +31,10 @@ func fromSources(results []llm.ToolResult, asked asked) string {
 		for _, source := range r.Sources {
 			asked := asked
 			if source.Type == typeDocument {
-				if asked = asked.byStems(); !asked.saidBy(source) {
+				if asked = asked.ofDocuments(); !asked.saidBy(source) {
 					continue
 				}
+				asked.language = languageOf(source.CitedText)
 			}
 			s := state(source, asked)
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
@@ -121,22 +122,16 @@ func firstSentence(text string) string {
 
 // asked is what a question asks for: its words, and the form that an answer is likely to have, if any.
 type asked struct {
-	words map[string]bool
-	form  *regexp.Regexp
-	stems bool // words are their stems
+	message string
+	words   map[string]bool
+	form    *regexp.Regexp
+	// When documents are asked, in place of the words.
+	wanted   wanted
+	language string // of the passage at hand
 }
 
-var (
-	asksWhen = regexp.MustCompile(`(?i)\b(?:when|(?:what|which)\s+(?:year|date|day|century))\b`)
-	asksSize = regexp.MustCompile(`(?i)\bhow\s+(?:many|much|tall|high|long|old|far|big|large|deep|wide|heavy|fast)\b`)
-	aDate    = regexp.MustCompile(`(?i)\b(?:1\d{3}|20\d{2}|\d+(?:st|nd|rd|th)\s+century|\d+\s+(?:BCE?|AD|CE)|\d{1,2}[./]\d{1,2}[./]\d{2,4}|` +
-		`\d{1,2}\.?\s+(?:January|February|March|April|May|June|July|August|September|October|November|December))\b`)
-	aNumber = regexp.MustCompile(`(?i)\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|hundreds?|thousands?|millions?|billions?)\b`)
-	aYear   = regexp.MustCompile(`(?i)\b(?:in|since|by|until|from|of)\s+(?:1\d{3}|20\d{2})\b`)
-)
-
 func ask(message string) asked {
-	a := asked{words: make(map[string]bool)}
+	a := asked{message: message, words: make(map[string]bool)}
 	for _, w := range words(message) {
 		a.words[w] = true
 	}
@@ -145,9 +140,14 @@ func ask(message string) asked {
 		a.form = aDate
 	case asksSize.MatchString(message):
 		a.form = aNumber
+	case asksWho.MatchString(message):
+		a.form = aPerson
 	}
 	return a
 }
+
+// expects reports whether it is told plainly enough whether a text has the form asked for; persons are not.
+func (a asked) expects() bool { return a.form != nil && a.form != aPerson }
 
 // has reports whether a sentence has the form asked for; a year is no size, and a foreign marker's number neither.
 func (a asked) has(sentence string) bool {
@@ -165,9 +165,11 @@ func (a asked) has(sentence string) bool {
 // before the one that names the columns.
 func (a asked) weigh(sentence string, words int) int {
 	switch {
-	case a.has(sentence):
+	case a.has(sentence) && a.expects():
 		return 2*words + 3
-	case a.stems && strings.Contains(sentence, " | ") && strings.ContainsFunc(sentence, unicode.IsDigit):
+	case a.has(sentence):
+		return 2*words + 1
+	case a.wanted != nil && strings.Contains(sentence, " | ") && strings.ContainsFunc(sentence, unicode.IsDigit):
 		return 2*words + 1
 	}
 	return 2 * words
@@ -184,12 +186,21 @@ func bestSentence(text string, asked asked, allowed func(string) bool) (best str
 		if sentence == "" || (allowed != nil && !allowed(sentence)) {
 			continue
 		}
-		n := overlap(asked.in(sentence), asked.words)
+		n := asked.count(sentence)
 		if weight := asked.weigh(sentence, n); weight > most {
 			best, score, most = sentence, n, weight
 		}
 	}
 	return best, score
+}
+
+// count counts the words asked for that a sentence has.
+func (a asked) count(sentence string) int {
+	if a.wanted != nil {
+		n, _ := a.wanted.in(sentence, a.language)
+		return n
+	}
+	return overlap(words(sentence), a.words)
 }
 
 // overlap counts the different words of a sentence that are among those asked for.

@@ -1,4 +1,3 @@
-// Package epub reads EPUB books: what is read one after the other, each part a page.
 package epub
 
 import (

@@ -90,7 +90,7 @@ func TestMakers(t *testing.T) {
 func (m maker) write(t *testing.T) []byte {
 	t.Helper()
 	if err := exec.CommandContext(t.Context(), python, "-c", "import "+m.library).Run(); err != nil {
-		t.Skipf("Python's %s is not installed here: nothing was read that it writes (scripts/setup test installs it)", m.library)
+		t.Skipf("NOT TESTED: documents that Python's %s writes: it is not installed here (scripts/setup test installs it)", m.library)
 	}
 	out := filepath.Join(t.TempDir(), m.file)
 	cmd := exec.CommandContext(t.Context(), python, "-c", "import sys, "+m.library+"\nout = sys.argv[1]\nlines = sys.stdin.buffer.read().decode().splitlines()\n"+m.program, out)
@@ -162,6 +162,6 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	if t.Logf("%d files", count); count == 0 {
-		t.Skip("there is no /usr/share/doc here: nothing was read")
+		t.Skip("NOT TESTED: documents of this machine: there is no /usr/share/doc here")
 	}
 }

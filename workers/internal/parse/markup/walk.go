@@ -1,4 +1,3 @@
-// Package markup reads HTML, XHTML and Markdown: the text that a reader of the page sees, in blocks.
 package markup
 
 import (

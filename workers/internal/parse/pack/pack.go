@@ -1,5 +1,3 @@
-// Package pack opens the ZIP archives that documents are made of, and is strict with them: what of an archive is not read of a
-// document is never inflated, what is inflated is bounded, and archives in archives are never opened.
 package pack
 
 import (
@@ -107,12 +105,6 @@ func (a *Archive) Names() []string { return a.names }
 
 // Has reports that there is a part.
 func (a *Archive) Has(name string) bool { return a.parts[key(name)] != nil }
-
-// Locked reports that a part is encrypted by ZIP's own means.
-func (a *Archive) Locked(name string) bool {
-	f := a.parts[key(name)]
-	return f != nil && f.Flags&1 != 0
-}
 
 // Read inflates a part: ErrNoPart when there is none, else *document.Failure.
 func (a *Archive) Read(name string) ([]byte, error) {

@@ -3,6 +3,7 @@ package pdf
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -31,13 +32,13 @@ func BenchmarkLayout(b *testing.B) {
 	for b.Loop() {
 		lines := json.NewEncoder(io.Discard)
 		out := parse.NewWriter(parse.Limits{}, func(e document.Event) error { return lines.Encode(e) })
-		r := &reading{out: out, images: newImages(Config{NoOCR: true}), sizes: sizes{}}
-		from := newScanner(bytes.NewReader(printed))
-		p := r.take()
-		if err := from.next(p); err != nil {
-			b.Fatal(err)
-		}
-		if err := r.pages(b.Context(), from, p); err != nil {
+		r := &reading{out: out, images: newImages(Config{NoOCR: true}), sizes: sizes{}, ranges: newRangeReader(path)}
+		part := newRange(1, 0)
+		go func() {
+			defer close(part.pages)
+			part.err = part.scan(b.Context(), newScanner(bytes.NewReader(printed), 1), &r.ranges.spare)
+		}()
+		if err := r.follow(b.Context(), part); !errors.Is(err, io.EOF) {
 			b.Fatal(err)
 		}
 	}

@@ -177,7 +177,8 @@ func (l *layout) end() {
 	l.parts, l.kind, l.level = l.parts[:0], "", 0
 }
 
-// join makes running text of lines: a hyphen at an end goes with it, and there are spaces only where the script has them.
+// join makes running text of lines: a hyphen between small letters goes with the end of its line, another stays, as in numbers and
+// between names; and there are spaces only where the script has them.
 func join(lines []string) string {
 	var b strings.Builder
 	for i, text := range lines {
@@ -185,13 +186,17 @@ func join(lines []string) string {
 			b.WriteString(text)
 			break
 		}
-		if cut, is := strings.CutSuffix(text, "-"); is {
+		next, _ := utf8.DecodeRuneInString(lines[i+1])
+		if cut, is := strings.CutSuffix(text, "-"); is && cut != "" && !strings.HasSuffix(cut, " ") {
+			before, _ := utf8.DecodeLastRuneInString(cut)
+			if !unicode.IsLower(before) || !unicode.IsLower(next) {
+				cut = text
+			}
 			b.WriteString(cut)
 			continue
 		}
 		b.WriteString(text)
 		last, _ := utf8.DecodeLastRuneInString(text)
-		next, _ := utf8.DecodeRuneInString(lines[i+1])
 		if !unspaced(last) || !unspaced(next) {
 			b.WriteByte(' ')
 		}

@@ -53,6 +53,28 @@ func outline(d told) string {
 	return b.String()
 }
 
+func TestHyphensAtTheEndsOfLines(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ lines, want string }{
+		{"com-|puter", "computer"},
+		{"Straßen-|übergang", "Straßenübergang"},
+		{"030-|1234567", "030-1234567"},
+		{"1990-|1995", "1990-1995"},
+		{"from February-|March", "from February-March"},
+		{"Baden-|Württemberg", "Baden-Württemberg"},
+		{"the ISO-|code", "the ISO-code"},
+		{"covid-|19", "covid-19"},
+		{"here -|there", "here - there"},
+		{"-|x", "- x"},
+		{"one|two", "one two"},
+		{"the end-", "the end-"},
+	} {
+		if got := join(strings.Split(c.lines, "|")); got != c.want {
+			t.Errorf("%q: %q, not %q", c.lines, got, c.want)
+		}
+	}
+}
+
 func TestHeadingsItemsAndTables(t *testing.T) {
 	t.Parallel()
 	content := at(20, 72, 80, "A Title") + body(120) +

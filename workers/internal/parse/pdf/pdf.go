@@ -2,9 +2,7 @@ package pdf
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -28,9 +26,10 @@ type Config struct {
 func Reader(c Config) parse.Reader {
 	return func(ctx context.Context, _ parse.Input, out *parse.Writer) (document.Info, error) {
 		ctx, stop := context.WithCancel(ctx)
+		r := &reading{out: out, images: newImages(c), sizes: sizes{}, ranges: newRangeReader(c.Path)}
+		defer r.ranges.reading.Wait()
 		defer stop() // of what runs still when there is an error
-		r := &reading{path: c.Path, out: out, images: newImages(c), sizes: sizes{}}
-		return r.read(ctx)
+		return r.read(ctx, c.Path)
 	}
 }
 
@@ -42,13 +41,14 @@ const (
 
 // reading is that of one document.
 type reading struct {
-	path    string
 	out     *parse.Writer
 	images  *images
+	ranges  *rangeReader
 	sizes   sizes
 	seen    int     // bytes of text
 	waiting []*page // read, and not told yet
-	spare   []*page // told, to be used again
+	last    int     // page that was read
+	damaged bool
 }
 
 // about is what pdfinfo says of a document.
@@ -57,77 +57,72 @@ type about struct {
 	title string
 }
 
-func (r *reading) read(ctx context.Context) (document.Info, error) {
+func (r *reading) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan about, 1)
-	go func() { asked <- ask(ctx, r.path) }()
-	text, err := start(ctx, nil, "pdftotext", "-bbox-layout", "-enc", "UTF-8", r.path, "-")
-	if err != nil {
-		return document.Info{}, err
-	}
-	from := newScanner(text.stdout)
-	first := r.take()
-	err = from.next(first)
+	go func() { asked <- ask(ctx, path) }()
+	beginning, stop := context.WithCancel(ctx)
+	defer stop()
+	first := r.ranges.begin(beginning, 1, firstPages)
 	known := <-asked
 	if known.pages > 0 {
 		if err := r.out.Pages(known.pages); err != nil {
-			return document.Info{}, abandon(text, err)
+			return document.Info{}, err
 		}
 	}
-	if err == nil {
-		err = r.pages(ctx, from, first)
+	if known.pages == 0 { // then one process reads them all, as many as they are
+		stop()
+		first = r.ranges.begin(ctx, 1, 0)
 	}
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return document.Info{}, abandon(text, err)
+	if first == nil {
+		return document.Info{}, fmt.Errorf("reading pages: %w", context.Cause(ctx))
 	}
-	ended := text.finish()
-	switch {
-	case ended != nil:
-		return document.Info{}, ended
-	case from.read == 0 || errors.Is(err, io.ErrUnexpectedEOF):
-		return document.Info{}, errDamaged
+	if err := r.all(ctx, first, known.pages); err != nil {
+		return document.Info{}, err
 	}
-	info := document.Info{Title: known.title, Pages: from.read, Notes: r.images.notes()}
-	if text.damaged() {
+	info := document.Info{Title: known.title, Pages: r.last, Notes: r.images.notes()}
+	if r.damaged {
 		info.Notes = append(info.Notes, "The file is damaged in places, so some of its text may be missing.")
 	}
 	return info, r.images.verdict(r.out.Empty())
 }
 
-// abandon ends a program whose output nobody wants any more, and says why.
-func abandon(p *program, why error) error {
-	_ = p.cmd.Process.Kill() // it may have ended already
-	_ = p.cmd.Wait()         // it was killed
-	return why
-}
-
-// pages tells all pages.
-func (r *reading) pages(ctx context.Context, from *scanner, p *page) error {
-	for {
-		r.sizes.add(p)
-		r.seen += len(p.text)
-		r.waiting = append(r.waiting, p)
-		if r.seen >= enoughText || len(r.waiting) >= ahead {
-			if err := r.tell(ctx); err != nil {
-				return err
-			}
-		}
-		p = r.take()
-		if err := from.next(p); err != nil {
-			if errors.Is(err, io.EOF) {
-				return r.tell(ctx)
-			}
+// all tells all pages, the first range and those behind it.
+func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
+	others := r.ranges.beginAll(ctx, firstPages+1, pages)
+	if err := r.follow(ctx, first); err != nil {
+		return err
+	}
+	for part := range others {
+		if err := r.follow(ctx, part); err != nil {
 			return err
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("reading pages: %w", context.Cause(ctx))
+	}
+	return r.tell(ctx)
 }
 
-func (r *reading) take() *page {
-	if n := len(r.spare); n > 0 {
-		p := r.spare[n-1]
-		r.spare = r.spare[:n-1]
-		return p
+// follow tells the pages of a range.
+func (r *reading) follow(ctx context.Context, part *pageRange) error {
+	for p, more := part.take(); more; p, more = part.take() {
+		if err := r.take(ctx, p); err != nil {
+			return err
+		}
 	}
-	return &page{}
+	r.last, r.damaged = max(r.last, part.told), r.damaged || part.damaged
+	return part.err
+}
+
+// take takes a page. Pages are told once it is known what size their body has.
+func (r *reading) take(ctx context.Context, p *page) error {
+	r.sizes.add(p)
+	r.seen += len(p.text)
+	r.waiting = append(r.waiting, p)
+	if r.seen < enoughText && len(r.waiting) < ahead {
+		return nil
+	}
+	return r.tell(ctx)
 }
 
 // tell tells the pages that wait.
@@ -148,7 +143,9 @@ func (r *reading) tell(ctx context.Context) error {
 			return fmt.Errorf("telling page %d: %w", p.number, err)
 		}
 	}
-	r.spare = append(r.spare, r.waiting...)
+	for _, p := range r.waiting {
+		r.ranges.spare.Put(p)
+	}
 	r.waiting = r.waiting[:0]
 	return nil
 }

@@ -45,7 +45,7 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := rationed(p.cmd.Start); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	return p, nil

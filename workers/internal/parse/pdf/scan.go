@@ -67,6 +67,12 @@ func (p *page) reset(number int) {
 	*p = page{number: number, text: p.text[:0], words: p.words[:0], lines: p.lines[:0], blocks: p.blocks[:0]}
 }
 
+// size is about how many bytes it takes.
+func (p *page) size() int64 {
+	const perWord, perLine, perBlock = 48, 48, 56
+	return int64(len(p.text) + perWord*len(p.words) + perLine*len(p.lines) + perBlock*len(p.blocks))
+}
+
 func (p *page) word(i int) []byte { return p.text[p.words[i].from:p.words[i].to] }
 
 // scanner reads what pdftotext -bbox-layout prints: XHTML, one element a line. It reads no XML beyond that, and what it does not
@@ -74,10 +80,13 @@ func (p *page) word(i int) []byte { return p.text[p.words[i].from:p.words[i].to]
 type scanner struct {
 	in   *bufio.Reader
 	long []byte // a line that did not fit into the buffer
-	read int    // pages
+	read int    // the last page that was
 }
 
-func newScanner(r io.Reader) *scanner { return &scanner{in: bufio.NewReaderSize(r, scanBuffer)} }
+// newScanner scans what begins with this page.
+func newScanner(r io.Reader, first int) *scanner {
+	return &scanner{in: bufio.NewReaderSize(r, scanBuffer), read: first - 1}
+}
 
 var errTooMuch = &document.Failure{Code: document.TooLarge, Message: "A page of the PDF has more text than is read."}
 
@@ -139,13 +148,17 @@ func (s *scanner) element(p *page, l []byte) error {
 
 // word takes a word, whose text may have line ends in it.
 func (s *scanner) word(p *page, l []byte) error {
-	head, rest, found := bytes.Cut(l, []byte(">"))
-	if !found {
-		return nil
+	place, end, plain := plainBox(l)
+	if !plain {
+		if end = bytes.IndexByte(l, '>'); end < 0 {
+			return nil
+		}
+		place = boxOf(l[:end])
 	}
-	w := word{box: boxOf(head), from: len(p.text)}
+	w := word{box: place, from: len(p.text)}
+	rest := l[end+1:]
 	for {
-		end := bytes.Index(rest, []byte("</word>"))
+		end := wordEnd(rest)
 		if end >= 0 {
 			p.text = unescape(p.text, rest[:end])
 			break
@@ -168,6 +181,17 @@ func (s *scanner) word(p *page, l []byte) error {
 	return nil
 }
 
+const wordTag = "</word>"
+
+// wordEnd is where a word ends in a line; -1: not in this one.
+func wordEnd(l []byte) int {
+	end := bytes.IndexByte(l, '<')
+	if end < 0 || len(l)-end >= len(wordTag) && string(l[end:end+len(wordTag)]) == wordTag {
+		return end
+	}
+	return bytes.Index(l, []byte(wordTag))
+}
+
 // line is the next line without the spaces before it and its end; good until the next call.
 func (s *scanner) line() ([]byte, error) {
 	l, err := s.in.ReadSlice('\n')
@@ -177,7 +201,13 @@ func (s *scanner) line() ([]byte, error) {
 	if err != nil && (len(l) == 0 || !errors.Is(err, io.EOF)) {
 		return nil, fmt.Errorf("reading the output of pdftotext: %w", err)
 	}
-	return bytes.TrimLeft(bytes.TrimRight(l, "\r\n"), " "), nil
+	for len(l) > 0 && (l[len(l)-1] == '\n' || l[len(l)-1] == '\r') {
+		l = l[:len(l)-1]
+	}
+	for len(l) > 0 && l[0] == ' ' {
+		l = l[1:]
+	}
+	return l, nil
 }
 
 // rest gathers a line that is longer than the buffer, up to a length that no word has.
@@ -197,6 +227,54 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 
 // sides are the attributes of a place, in poppler's order.
 var sides = [...]string{` xMin="`, ` yMin="`, ` xMax="`, ` yMax="`}
+
+// plainBox reads a box as it is on nearly all lines, four numbers without signs and then the tag's end, whose place it gives; false: it
+// is not so, and boxOf has to look at it.
+func plainBox(l []byte) (b box, end int, is bool) {
+	var n [len(sides)]float64
+	at := len("<word")
+	for i, name := range sides {
+		if len(l)-at < len(name) || string(l[at:at+len(name)]) != name {
+			return b, 0, false
+		}
+		at += len(name)
+		side, size := plainNumber(l[at:])
+		if size == 0 {
+			return b, 0, false
+		}
+		n[i] = side
+		at += size + 1
+	}
+	return box{n[0], n[1], n[2], n[3]}, at, at < len(l) && l[at] == '>'
+}
+
+// plainNumber reads digits, with a point among them, up to a quote; size is 0 when it is anything else.
+func plainNumber(l []byte) (n float64, size int) {
+	whole, point := int64(0), -1
+	for i, c := range l[:min(len(l), mostDigits)] {
+		switch {
+		case c >= '0' && c <= '9':
+			whole = whole*10 + int64(c-'0')
+		case c == '.' && point < 0:
+			point = i
+		case c != '"':
+			return 0, 0
+		default:
+			n = float64(whole)
+			if point >= 0 {
+				n /= tens[i-point-1]
+			}
+			if n >= maxPlace {
+				n = 0
+			}
+			return n, i
+		}
+	}
+	return 0, 0
+}
+
+// tens are the powers of ten.
+var tens = [mostDigits]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17}
 
 // boxOf reads the four sides of an element.
 func boxOf(l []byte) (b box) {

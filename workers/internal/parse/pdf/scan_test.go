@@ -1,6 +1,7 @@
 package pdf
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -29,7 +30,7 @@ const layoutText = `<!DOCTYPE html>
 
 func TestScan(t *testing.T) {
 	t.Parallel()
-	s := newScanner(strings.NewReader(layoutText))
+	s := newScanner(strings.NewReader(layoutText), 1)
 	var p page
 	if err := s.next(&p); err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func TestScanOfWhatPopplerWouldNotPrint(t *testing.T) {
 		"words before":      {"<word >a</word>\n" + head + "</page>\n", 0, nil},
 	} {
 		var p page
-		err := newScanner(strings.NewReader(c.text)).next(&p)
+		err := newScanner(strings.NewReader(c.text), 1).next(&p)
 		if !errors.Is(err, c.err) || len(p.words) != c.words {
 			t.Errorf("%s: %d words, %v", name, len(p.words), err)
 		}
@@ -86,5 +87,29 @@ func TestScanOfWhatPopplerWouldNotPrint(t *testing.T) {
 	var failure *document.Failure
 	if !errors.As(error(errTooMuch), &failure) || failure.Code != document.TooLarge {
 		t.Error("too much text is another failure")
+	}
+}
+
+func TestPlainBoxesAreThoseOfTheOtherWay(t *testing.T) {
+	t.Parallel()
+	plain := 0
+	for _, n := range []string{
+		"0", "90.000000", "177.366862", "5.", ".5", "999999.999999", "1000000", "12345678901234567", "0.123456789012345", "1.2345678901234567",
+		"", ".", "1..5", "1.2.3", "-1.5", "1e9", "nan", " 1", "1>2", "99999999999999999999999",
+	} {
+		for _, end := range []string{">a</word>", " >a</word>", "", "/>"} {
+			l := []byte(`<word xMin="` + n + `" yMin="2.5" xMax="3" yMax="` + n + `"` + end)
+			got, at, is := plainBox(l)
+			if !is {
+				continue
+			}
+			plain++
+			if want := boxOf(l); got != want || at != bytes.IndexByte(l, '>') {
+				t.Errorf("%s: %v up to %d, not %v", l, got, at, want)
+			}
+		}
+	}
+	if plain != 10 {
+		t.Errorf("%d boxes are plain", plain)
 	}
 }

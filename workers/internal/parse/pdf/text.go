@@ -21,6 +21,7 @@ const (
 // lineText is the text of a line in the order in which it is read; leftToRight is the page's direction.
 func (p *page) lineText(l line, leftToRight bool) string {
 	var b strings.Builder
+	b.Grow(max(l.size(p), 0) + l.end - l.first) // with a space before each word
 	turned := false
 	for i := l.first; i < l.end; i++ {
 		if i > l.first && p.apart(i-1, i) {
@@ -39,7 +40,7 @@ func (p *page) lineText(l line, leftToRight bool) string {
 
 // apart reports whether there is a space between two words that follow one another on a line.
 func (p *page) apart(i, j int) bool {
-	a, b := p.words[i], p.words[j]
+	a, b := &p.words[i], &p.words[j]
 	gap, size := max(b.x0-a.x1, a.x0-b.x1), min(a.height(), b.height())
 	if upright := max(b.y0-a.y1, a.y0-b.y1); upright > gap { // the line runs up or down
 		gap, size = upright, min(a.width(), b.width())

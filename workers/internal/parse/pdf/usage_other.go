@@ -6,3 +6,5 @@ import "time"
 
 // cpuTime is not told here; documents are read on Linux alone.
 func cpuTime() time.Duration { return 0 }
+
+func rationed(start func() error) error { return start() }

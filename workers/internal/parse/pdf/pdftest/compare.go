@@ -36,7 +36,8 @@ func Compare(plain, ours string) (all, found int, missing []string) {
 }
 
 // words are the words of a text as they are compared: without marks of direction and of vowels, shapes of letters as the letters, each
-// letter of a script without spaces by itself, and no punctuation around them: poppler turns that of Arabic to the wrong side.
+// letter of a script without spaces by itself, and no punctuation around them: poppler turns that of Arabic to the wrong side. Hyphens
+// are left out: at the ends of lines poppler drops all of them.
 func words(text string) map[string]int {
 	list := map[string]int{}
 	text = strings.Map(compared, norm.NFKC.String(text))
@@ -61,6 +62,8 @@ func compared(r rune) rune {
 	switch {
 	case r >= 0x202A && r <= 0x202C: // poppler marks runs of the other direction with these, and has the space on either side of them
 		return ' '
+	case r == '-':
+		return -1
 	case unicode.In(r, unicode.Mn, unicode.Cf, unicode.Cc) && !unicode.IsSpace(r):
 		return -1
 	default:

@@ -1,0 +1,26 @@
+package domain_test
+
+import (
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+)
+
+func TestCleanName(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[struct {
+		name string
+		most int
+	}]string{
+		{"plain.txt", 255}: "plain.txt", {"../../etc/passwd", 255}: "passwd", {`C:\temp\a.txt`, 255}: "a.txt",
+		{"dir/", 255}: "", {"", 255}: "", {"..", 255}: "", {" . ", 255}: "", {"\u200e \u2028.", 255}: "",
+		{"photo\u202egnp.exe", 255}: "photognp.exe", {"\u2066a\u2069\ufeff.b\u200b", 255}: "a.b", {"a\x00b\x1b[1m.txt", 255}: "ab[1m.txt", {"a\xffb", 255}: "ab",
+		{"a\r\nb\u2028c\u00a0d", 255}: "a  b c d", {"\u0645\u06cc\u200c\u062e", 255}: "\u0645\u06cc\u200c\u062e", {"👩\u200d🔬.md", 255}: "👩\u200d🔬.md",
+		{"größe.txt", 5}: "größe", {strings.Repeat("ä", 8), 8}: strings.Repeat("ä", 8), {"1234567 9", 8}: "1234567", {"a", 0}: "",
+	} {
+		if got := domain.CleanName(given.name, given.most); got != want {
+			t.Errorf("%q: %q, want %q", given.name, got, want)
+		}
+	}
+}

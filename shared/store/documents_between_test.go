@@ -1,0 +1,143 @@
+package store_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// gate has whatever fires a trigger wait, such as "BEFORE DELETE ON documents FOR EACH ROW", until it is opened.
+func (b *bench) gate(trigger string) (open func()) {
+	b.Helper()
+	b.exec(`CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(7331); RETURN coalesce(NEW, OLD); END $$`)
+	b.exec(`CREATE TRIGGER gate ` + trigger + ` EXECUTE FUNCTION gate()`)
+	return b.locked(`SELECT pg_advisory_xact_lock(7331)`)
+}
+
+// locked is a transaction that holds what a statement locks until it is ended.
+func (b *bench) locked(query string, args ...any) (end func()) {
+	b.Helper()
+	tx, err := b.raw.BeginTx(b.Context(), nil)
+	b.must(err)
+	_, err = tx.ExecContext(b.Context(), query, args...)
+	b.must(err)
+	return func() { b.Helper(); b.must(tx.Commit()) }
+}
+
+// aside runs f beside the test and gives how it ended.
+func aside(f func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	return ended
+}
+
+// stuck waits until so many wait for locks, of whom the last one must not end instead.
+func (b *bench) stuck(n int, last <-chan error, what string) {
+	b.Helper()
+	over := time.After(testkit.Within(20 * time.Second))
+	for b.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != n {
+		select {
+		case err := <-last:
+			b.Fatalf("%s did not wait, and ended with %v", what, err)
+		case <-over:
+			b.Fatalf("%s did not wait", what)
+		default:
+		}
+	}
+}
+
+func (b *bench) number(query string, args ...any) (n int) {
+	b.Helper()
+	b.must(b.raw.QueryRowContext(b.Context(), query, args...).Scan(&n))
+	return n
+}
+
+// A run that is being given text of a document when that is deleted counts as one that was: the deletion waits for it, looks
+// again, and erases it.
+func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
+	t.Parallel()
+	r := newStoredRoom(t)
+	doc := r.ready("")
+	run := r.turn("s", "reads")
+	open := r.bench.gate(`BEFORE INSERT ON run_documents FOR EACH ROW`)
+	giving := aside(func() error {
+		given, kept, err := r.s.GiveDocuments(t.Context(), run.Held(), []string{doc})
+		if err == nil && (!kept || !slices.Equal(given, []string{doc})) {
+			err = errors.New("it was not given")
+		}
+		return err
+	})
+	r.bench.stuck(1, giving, "giving")
+	var ended []store.Ended
+	deleting := aside(func() (err error) {
+		ended, err = r.s.DeleteDocument(t.Context(), r.org, doc)
+		return err
+	})
+	r.bench.stuck(2, deleting, "deleting")
+	open()
+	r.must(nil, <-giving)
+	r.must(nil, <-deleting)
+	if len(ended) != 1 || ended[0].RunID != run.RunID {
+		t.Errorf("ended %+v", ended)
+	}
+	if got, err := r.s.RunByID(t.Context(), r.org, "usr_1", run.RunID); err != nil || !got.Erased {
+		t.Errorf("the run that was given it: %+v, %v", got, err)
+	}
+	if got := r.leaks(); got != "" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// A run that saw a document as ready, but gets to it only while it is being removed, waits for that, and is not given it.
+func TestGivingWaitsForADeletion(t *testing.T) {
+	t.Parallel()
+	r := newStoredRoom(t)
+	docs := []string{r.ready("1"), r.ready("2")}
+	slices.Sort(docs) // as they are given
+	run := r.turn("s", "reads")
+	open := r.bench.gate(`BEFORE DELETE ON run_documents FOR EACH STATEMENT`)
+	letGo := r.bench.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])
+	var given []string
+	giving := aside(func() (err error) {
+		given, _, err = r.s.GiveDocuments(t.Context(), run.Held(), docs)
+		return err
+	})
+	r.bench.stuck(1, giving, "giving")
+	deleting := aside(func() error {
+		_, err := r.s.DeleteDocument(t.Context(), r.org, docs[1])
+		return err
+	})
+	r.bench.stuck(2, deleting, "deleting")
+	letGo()
+	r.bench.waitsFor(giving)
+	open()
+	r.must(nil, <-deleting)
+	r.must(nil, <-giving)
+	if !slices.Equal(given, docs[:1]) {
+		t.Errorf("given %v of %v", given, docs)
+	}
+	if n := r.bench.number(`SELECT count(*) FROM run_documents WHERE document_id = $1`, docs[1]); n != 0 {
+		t.Errorf("%d runs were given what is gone", n)
+	}
+}
+
+// waitsFor waits until giving waits for the row of the document that is being removed, rather than for the one before.
+func (b *bench) waitsFor(giving <-chan error) {
+	b.Helper()
+	over := time.After(testkit.Within(20 * time.Second))
+	for b.number(`SELECT count(*) FROM pg_stat_activity g JOIN pg_stat_activity d ON d.pid = ANY (pg_blocking_pids(g.pid))
+		WHERE g.datname = current_database() AND g.query LIKE 'SELECT id FROM documents%' AND d.query LIKE 'DELETE FROM run_documents%'`) != 1 {
+		select {
+		case err := <-giving:
+			b.Fatalf("giving did not wait for the deletion, and ended with %v", err)
+		case <-over:
+			b.Fatal("giving did not wait for the deletion")
+		default:
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package analysis_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/workers/internal/analysis"
+)
+
+// contents is a table of contents: each entry with what leads to its page, as readers of PDFs give it.
+func contents(entries int, leader string) string {
+	var b strings.Builder
+	for n := range entries {
+		fmt.Fprintf(&b, "%d.%d ASN_%d schema functions %s %d\n", n/9+1, n%9+1, n, strings.Repeat(leader, 70), n+1)
+	}
+	return b.String()
+}
+
+func TestContentsDoNotHideTheLanguage(t *testing.T) {
+	t.Parallel()
+	for language, text := range samples {
+		if language == "ja" || language == "zh" { // told from characters, of which there must be more than of others
+			continue
+		}
+		for leader, entries := range map[string]int{". ": 40, ".": 60, "·": 60, "_": 30, " .": 100} {
+			whole := contents(entries, leader) + strings.Repeat(text+"\n", 12_000/len(text))
+			if got := analysis.Detect(whole); got != language {
+				t.Errorf("%s is told to be %q behind %d entries with %q", language, got, entries, leader)
+			}
+		}
+	}
+	for _, leader := range []string{". ", "."} {
+		short := "The handling of structures " + strings.Repeat(leader, 60) + "2\nThe names of the fields and what they are for " +
+			strings.Repeat(leader, 70) + "3\nWhat is to be done with it " + strings.Repeat(leader, 80) + "12\n"
+		if got := analysis.Detect(short); got != "en" {
+			t.Errorf("contents alone are told to be %q", got)
+		}
+	}
+	for name, text := range map[string]string{
+		"numbers": strings.Repeat("12.5 | 2026-11-21 | 33 % | kg\n", 1000),
+		"hex":     strings.Repeat("deadbeef cafe0123 9f86d081884c7d65 ", 500),
+		"dots":    strings.Repeat(". . . . . . . . . . . . 12\n", 1000),
+	} {
+		if got := analysis.Detect(text); got != "" {
+			t.Errorf("much of %s is told to be %q", name, got)
+		}
+	}
+}
+
+// TestManualsWithContents reads manuals that Debian has, all of them English and with pages of contents before their text.
+func TestManualsWithContents(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/usr/share/doc/libtasn1-doc/libtasn1.pdf", "/usr/share/doc/nettle-dev/nettle.pdf.gz"} {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			text := textOf(t, path)
+			for _, most := range []int{20_000, 40_000} {
+				if got := analysis.Detect(text[:min(most, len(text))]); got != "en" {
+					t.Errorf("by %d bytes it is told to be %q", most, got)
+				}
+			}
+		})
+	}
+}
+
+// textOf is the text of a PDF, which may be packed.
+func textOf(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Skipf("NOT TESTED: the language of %s, which is not on this machine", path)
+	}
+	if _, err := exec.LookPath("pdftotext"); err != nil {
+		t.Skipf("NOT TESTED: the language of %s: there is no pdftotext on this machine", path)
+	}
+	if strings.HasSuffix(path, ".gz") {
+		packed, err := gzip.NewReader(bytes.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if content, err = io.ReadAll(packed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here := filepath.Join(t.TempDir(), "manual.pdf")
+	if err := os.WriteFile(here, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.CommandContext(t.Context(), "pdftotext", "-enc", "UTF-8", here, "-").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

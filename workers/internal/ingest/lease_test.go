@@ -1,0 +1,40 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/store"
+)
+
+// An attempt whose lease nobody renews ends with the lease, though the database cannot be asked; one that is renewed goes on.
+func TestAttemptsEndWithTheirLeases(t *testing.T) {
+	t.Parallel()
+	for what, claims := range map[string]*extending{"the database is away": {err: errors.New("away")}, "it is renewed": {}} {
+		synctest.Test(t, func(t *testing.T) {
+			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &held{documents: map[string]*holding{}}}
+			stop, cancelAll := context.WithTimeout(t.Context(), 3*store.Lease) // of the clock of this test alone
+			defer cancelAll()
+			attempt, cancel := context.WithCancelCause(stop)
+			began := time.Now()
+			i.held.add(&holding{HeldDocument: store.HeldDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(store.Lease)})
+			go i.held.watch(stop)
+			go i.heartbeat(stop)
+			<-attempt.Done()
+			took, cause := time.Since(began), context.Cause(attempt)
+			switch {
+			case claims.err == nil && !errors.Is(cause, context.DeadlineExceeded):
+				t.Errorf("%s: ended after %s: %v", what, took, cause)
+			case claims.err != nil && (!errors.Is(cause, errLease) || took < store.Lease || took > store.Lease+2*time.Second):
+				t.Errorf("%s: ended after %s: %v", what, took, cause)
+			}
+			cancelAll()
+			synctest.Wait()
+		})
+	}
+}

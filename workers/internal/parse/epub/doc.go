@@ -1,0 +1,2 @@
+// Package epub reads EPUB books: what is read one after the other, each part a page.
+package epub

@@ -1,0 +1,2 @@
+// Package markup reads HTML, XHTML and Markdown: the text that a reader of the page sees, in blocks.
+package markup

@@ -1,0 +1,96 @@
+package pdf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/testkit/pdf"
+	"parley/workers/internal/document"
+)
+
+func numberedPages(t *testing.T, n int) string {
+	t.Helper()
+	pages := make([]pdf.Page, n)
+	for i := range pages {
+		pages[i] = pdf.Page{Paragraphs: []string{fmt.Sprintf("This is page %d of them all.", i+1)}}
+	}
+	path := filepath.Join(t.TempDir(), "document.pdf")
+	if err := os.WriteFile(path, pdf.Write(pages...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRangesAreToldInOrder(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, firstPages, firstPages + 1, firstPages + rangePages, firstPages + 3*rangePages + 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			d := mustRead(t, numberedPages(t, n))
+			if d.pages != n || d.info.Pages != n || len(d.blocks) != n {
+				t.Fatalf("%d pages, %d at the end, %d blocks", d.pages, d.info.Pages, len(d.blocks))
+			}
+			for i, b := range d.blocks {
+				if want := fmt.Sprintf("This is page %d of them all.", i+1); b.Page != i+1 || b.Text != want {
+					t.Errorf("page %d: %q, not %q", b.Page, b.Text, want)
+				}
+			}
+		})
+	}
+}
+
+// A range whose turn has not come waits when it has as much in memory as it may, and goes on when that is taken.
+func TestARangeWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	part := newRange(1, 3)
+	large := func() *page { return &page{text: make([]byte, roomAhead+1)} }
+	waiting, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := part.put(waiting, large()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("there is room for more: %v", err)
+	}
+	var put sync.WaitGroup
+	var err error
+	put.Go(func() { err = part.put(t.Context(), large()) })
+	for range 2 {
+		if p, more := part.take(); !more || len(p.text) != roomAhead+1 {
+			t.Fatal("a page is lost")
+		}
+	}
+	if put.Wait(); err != nil || part.held.Load() != 0 {
+		t.Errorf("%v, %d bytes are held", err, part.held.Load())
+	}
+}
+
+// What nobody wants any more ends, whatever waits for what.
+func TestReadingEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	const last = firstPages + 6*rangePages
+	r := newRangeReader(numberedPages(t, last))
+	ctx, cancel := context.WithCancel(t.Context())
+	parts := r.beginAll(ctx, 1, last)
+	<-parts
+	cancel()
+	r.reading.Wait()
+	if len(r.slots) != 0 {
+		t.Errorf("%d processes are running", len(r.slots))
+	}
+}
+
+func TestARangeThatFailsSaysWhy(t *testing.T) {
+	t.Parallel()
+	r := newRangeReader(numberedPages(t, 2))
+	part := r.begin(t.Context(), 3, 4)
+	if _, more := part.take(); more {
+		t.Error("there is a page behind the last")
+	}
+	if failure, is := errors.AsType[*document.Failure](part.err); !is || failure.Code != document.Damaged {
+		t.Errorf("%v", part.err)
+	}
+}

@@ -1,0 +1,56 @@
+package pdf
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// rationOf names the limit that a process of this test sets for itself, in seconds.
+const rationOf = "PARLEY_TEST_RATION"
+
+// TestProgramsMayTakeWhatIsLeft starts itself again, for the limit is the process's: programs that it starts then have less.
+func TestProgramsMayTakeWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(rationOf) != "" {
+		testRation(t)
+		return
+	}
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProgramsMayTakeWhatIsLeft$", "-test.v")
+	again.Env = append(os.Environ(), rationOf+"=1")
+	said, err := again.CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "--- PASS") {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+func testRation(t *testing.T) {
+	t.Helper()
+	const seconds = 9
+	var own syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_CPU, &own); err != nil {
+		t.Fatal(err)
+	}
+	limit := func(of uint64) {
+		if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: of, Max: own.Max}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(seconds)
+	said, err := output(t.Context(), 100, nil, "sh", "-c", "ulimit -S -t")
+	if err != nil || strings.TrimSpace(string(said)) != "8" { // a little of the nine was taken
+		t.Errorf("%s, %v", said, err)
+	}
+	var is syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_CPU, &is); err != nil || is.Cur != seconds {
+		t.Errorf("this process itself may take %d s, %v", is.Cur, err)
+	}
+	limit(1)
+	if _, err := start(t.Context(), nil, "sh", "-c", "exit 0"); !errors.Is(err, errCPU) {
+		t.Errorf("with nothing left: %v", err)
+	}
+	limit(own.Cur)
+}

@@ -1,0 +1,48 @@
+package workers_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/config"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/workers"
+)
+
+// What is fetched counts for what an organization may keep, as this worker was told.
+func TestWhatIsFetchedHasTheQuota(t *testing.T) {
+	t.Parallel()
+	r := newRigOf(t, config.Workers{}, workers.RoleSweep)
+	book := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("more than it may be")) }))
+	t.Cleanup(book.Close)
+	w, err := workers.New(workers.Config{
+		Runs: config.Runs{OrgDispatchWindow: 4}, Secrets: config.Secrets{SecretsKey: secretsKey}, Documents: config.Documents{DocumentBytesPerOrganization: 5},
+		Workers: config.Workers{OutboundAllow: []string{strings.TrimPrefix(book.URL, "http://")}}, Roles: []workers.Role{workers.RoleIngest},
+	}, workers.Deps{Store: r.store, Bus: r.bus, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		if stop(); <-ended != nil {
+			t.Error("workers ended with an error")
+		}
+	})
+	sent, err := r.store.AddDocuments(t.Context(), r.org, []store.NewDocument{{ID: id.New(id.Document), Name: "x", URL: book.URL, CreatedBy: "usr_a"}}, store.DocumentLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.bus.Ring(*sent[0].Job)
+	if d := r.processed(sent[0].Document.ID); d.Status != domain.DocumentFailed || d.Error.Code != "quota_exceeded" {
+		t.Errorf("%+v, %+v", d, d.Error)
+	}
+}

@@ -1,0 +1,44 @@
+package workers
+
+import (
+	"context"
+	"testing"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/retrieval"
+)
+
+// commonplace is documents of which every passage has a frequent word, and whichever is searched for has nothing else of the query.
+type commonplace struct{ retrieval.Store }
+
+func (commonplace) SearchText(context.Context, store.SearchScope, []store.QueryWord, int) ([]store.Hit, error) {
+	return []store.Hit{{ChunkID: 1, Score: 0.1}}, nil
+}
+
+func (commonplace) SearchSimilar(context.Context, store.SearchScope, []store.QueryWord, int) ([]store.Hit, error) {
+	return nil, nil
+}
+
+func (commonplace) KnowledgeWords(context.Context, string, []string) (int64, map[string]int64, error) {
+	return 10_000, map[string]int64{"company": 9_900}, nil
+}
+
+func (commonplace) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
+	return []domain.Passage{{DocumentID: "doc_1", Name: "rules", Text: "The company closes at noon."}}, nil
+}
+
+// Who searches sees what shares words with the query; an agent is given only what has to do with it.
+func TestAgentsAreGivenWhatSupports(t *testing.T) {
+	t.Parallel()
+	s := searching{retrieval.New(commonplace{}, nil)}
+	query := contract.SearchRequest{Query: "company zeppelin vaccination volcano saxophone", Limit: 5}
+	reply, err := s.Search(t.Context(), "org_a", query)
+	if err != nil || len(reply.Found) != 1 {
+		t.Errorf("who searches sees %+v, %v", reply, err)
+	}
+	if reply, err = s.SearchFor(t.Context(), "org_a", query); err != nil || len(reply.Found) != 0 {
+		t.Errorf("an agent is given %+v, %v", reply, err)
+	}
+}
