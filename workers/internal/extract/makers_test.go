@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	plainpdf "parley/shared/testkit/pdf"
 	"parley/shared/testkit"
+	plainpdf "parley/shared/testkit/pdf"
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
