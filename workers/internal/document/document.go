@@ -65,7 +65,7 @@ const (
 )
 
 // Failure is why a document could not be read, in words made for whoever sent it.
-type Failure struct {
+type Failure struct { //nolint:errname // it goes from the reader to whoever sent the document
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 	Retry   bool   `json:"retry,omitempty"` // the cause may pass
