@@ -91,8 +91,9 @@ CREATE TABLE IF NOT EXISTS knowledge_terms (
   rest    int NOT NULL DEFAULT 0,
   PRIMARY KEY (org_id, term)
 ) WITH (fillfactor = 70);
--- Of what somebody may spell wrong; search_similar says the same.
-CREATE INDEX IF NOT EXISTS knowledge_terms_alike ON knowledge_terms USING gin (org_id, term gin_trgm_ops) WHERE length(term) BETWEEN 3 AND 30;
+-- Of what somebody may spell wrong; search_similar says the same. Little may wait here, too.
+CREATE INDEX IF NOT EXISTS knowledge_terms_alike ON knowledge_terms USING gin (org_id, term gin_trgm_ops) WITH (gin_pending_list_limit = 128)
+  WHERE length(term) BETWEEN 3 AND 30;
 
 -- What each document has added to knowledge_terms; rest: there are more terms in it, which are rare.
 CREATE TABLE IF NOT EXISTS indexed_documents (
