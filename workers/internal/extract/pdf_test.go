@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/testkit"
 	plainpdf "parley/shared/testkit/pdf"
 	"parley/workers/internal/document"
 	"parley/workers/internal/parse/pdf/pdftest"
@@ -39,6 +40,9 @@ var outcomes = map[string][]document.Code{
 
 func TestHostilePDFsEndWithAReason(t *testing.T) {
 	t.Parallel()
+	if testkit.Race {
+		t.Skip("NOT TESTED under the race detector: its shadow of the reader's memory alone exceeds the limit; it runs without")
+	}
 	e := open(t, Config{NoOCR: true})
 	all := pdftest.Hostile()
 	if len(all) != len(outcomes) {
