@@ -181,10 +181,12 @@ func TestTypesOfFiles(t *testing.T) {
 		{"", "a.DOCX"}:                               documentTypes[".docx"],
 		{"application/octet-stream", "notes.md"}:     "text/markdown",
 		{"application/octet-stream", "a.unknown"}:    octetStream,
+
 		{"", "a"}:                octetStream,
 		{"nonsense", "a.pdf"}:    "! file:invalid_value",
 		{"text/", "a.pdf"}:       "! file:invalid_value",
 		{"text/html\u202e", "a"}: "! file:invalid_value",
+
 		{"text/" + strings.Repeat("a", 300), "a"}:      "! file:invalid_value",
 		{"text/plain; charset=\"a\u202eb\"", "a.html"}: "text/plain; charset*=utf-8''a%E2%80%AEb",
 	} {

@@ -3,10 +3,8 @@ package documents
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -151,7 +149,7 @@ func (b *bench) ready(ctx context.Context, name string, content []byte) (state, 
 	if err != nil {
 		return got, err
 	}
-	if err := b.ask(ctx, request, &got); err != nil {
+	if err := b.Parley.Ask(ctx, &b.client, request, &got); err != nil {
 		return got, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -164,7 +162,7 @@ func (b *bench) ready(ctx context.Context, name string, content []byte) (state, 
 		case <-ctx.Done():
 			return got, fmt.Errorf("%s is %s: %w", name, got.Status, context.Cause(ctx))
 		}
-		if err := b.ask(ctx, b.Parley.Document(got.ID), &got); err != nil {
+		if err := b.Parley.Ask(ctx, &b.client, b.Parley.Document(got.ID), &got); err != nil {
 			return got, err
 		}
 		if got.Status == "failed" {
@@ -172,31 +170,4 @@ func (b *bench) ready(ctx context.Context, name string, content []byte) (state, 
 		}
 	}
 	return got, nil
-}
-
-// ask sends a request and reads its answer.
-func (b *bench) ask(ctx context.Context, r parley.Request, into any) error {
-	req, err := http.NewRequestWithContext(ctx, r.Method, "http://"+b.Parley.Address()+r.Path, bytes.NewReader(r.Body))
-	if err != nil {
-		return fmt.Errorf("making request: %w", err)
-	}
-	for name, value := range r.Headers {
-		req.Header.Set(name, value)
-	}
-	res, err := b.client.Do(req)
-	if err != nil {
-		return fmt.Errorf("asking: %w", err)
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return fmt.Errorf("reading answer: %w", err)
-	}
-	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("answer %s: %s", res.Status, bytes.TrimSpace(raw))
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("reading answer: %w", err)
-	}
-	return nil
 }

@@ -120,7 +120,7 @@ func (b *bench) found(ctx context.Context, question string) error {
 			Text string `json:"text"`
 		} `json:"data"`
 	}
-	if err := b.ask(ctx, b.Parley.Search(question), &got); err != nil {
+	if err := b.Parley.Ask(ctx, &b.client, b.Parley.Search(question), &got); err != nil {
 		return err
 	}
 	if len(got.Data) == 0 {

@@ -2,9 +2,11 @@ package parley
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"mime/multipart"
 	"net/http"
@@ -76,6 +78,36 @@ func (p *Parley) Document(id string) Request {
 // Search asks for passages of documents.
 func (p *Parley) Search(query string) Request {
 	return p.request(http.MethodGet, "/api/knowledge?limit=10&query="+url.QueryEscape(query), nil, nil)
+}
+
+// Ask sends a request and reads its answer, which must be 2xx.
+func (p *Parley) Ask(ctx context.Context, client *http.Client, r Request, into any) error {
+	req, err := http.NewRequestWithContext(ctx, r.Method, p.base+r.Path, bytes.NewReader(r.Body))
+	if err != nil {
+		return fmt.Errorf("making request %s: %w", r.Path, err)
+	}
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json") // unless the request says another
+	}
+	for name, value := range r.Headers {
+		req.Header.Set(name, value)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", r.Path, err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return fmt.Errorf("reading answer of %s: %w", r.Path, err)
+	}
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("asking %s: %s: %s", r.Path, res.Status, bytes.TrimSpace(raw))
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("reading answer of %s: %w", r.Path, err)
+	}
+	return nil
 }
 
 // request is one with the organization's key.

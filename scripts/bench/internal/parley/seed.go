@@ -1,11 +1,9 @@
 package parley
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -60,36 +58,13 @@ func (p *Parley) firstRun(ctx context.Context) error {
 	return nil
 }
 
-// post sends JSON and reads JSON; an answer that is not 2xx is an error with its body.
+// post sends JSON and reads JSON.
 func (p *Parley) post(ctx context.Context, path string, headers map[string]string, body, into any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("writing body of %s: %w", path, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+path, bytes.NewReader(raw))
-	if err != nil {
-		return fmt.Errorf("making request %s: %w", path, err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	for name, value := range headers {
-		req.Header.Set(name, value)
-	}
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
-	res, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("posting %s: %w", path, err)
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		return fmt.Errorf("reading answer of %s: %w", path, err)
-	}
-	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("posting %s: %s: %s", path, res.Status, bytes.TrimSpace(answer))
-	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("reading answer of %s: %w", path, err)
-	}
-	return nil
+	return p.Ask(ctx, client, Request{Method: http.MethodPost, Path: path, Headers: headers, Body: raw}, into)
 }

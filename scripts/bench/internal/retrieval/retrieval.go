@@ -1,12 +1,10 @@
 package retrieval
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"time"
@@ -139,7 +137,7 @@ func (b *bench) fill(ctx context.Context, service *parley.Parley) error {
 		var made struct {
 			ID string `json:"id"`
 		}
-		if err := b.send(ctx, service, request, &made); err != nil {
+		if err := service.Ask(ctx, &b.client, request, &made); err != nil {
 			return fmt.Errorf("uploading %s: %w", document.Name, err)
 		}
 		ids = append(ids, made.ID)
@@ -161,7 +159,7 @@ func (b *bench) ready(ctx context.Context, service *parley.Parley, id string) er
 			Status string          `json:"status"`
 			Error  json.RawMessage `json:"error"`
 		}
-		if err := b.send(ctx, service, service.Document(id), &got); err != nil {
+		if err := service.Ask(ctx, &b.client, service.Document(id), &got); err != nil {
 			return err
 		}
 		switch got.Status {
@@ -214,7 +212,7 @@ func (b *bench) search(service *parley.Parley) searcher {
 			} `json:"data"`
 			Without []string `json:"without"`
 		}
-		if err := b.send(ctx, service, service.Search(question), &got); err != nil {
+		if err := service.Ask(ctx, &b.client, service.Search(question), &got); err != nil {
 			return nil, err
 		}
 		if len(got.Without) > 0 {
@@ -246,31 +244,4 @@ func (b *bench) report() *report.Retrieval {
 func figures(s scored) report.Quality {
 	q := s.quality()
 	return report.Quality{Questions: q.Questions, Recall: q.Recall, NDCG: q.NDCG}
-}
-
-// send sends a request and reads its answer.
-func (b *bench) send(ctx context.Context, service *parley.Parley, r parley.Request, into any) error {
-	req, err := http.NewRequestWithContext(ctx, r.Method, "http://"+service.Address()+r.Path, bytes.NewReader(r.Body))
-	if err != nil {
-		return fmt.Errorf("making request: %w", err)
-	}
-	for name, value := range r.Headers {
-		req.Header.Set(name, value)
-	}
-	res, err := b.client.Do(req)
-	if err != nil {
-		return fmt.Errorf("asking: %w", err)
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return fmt.Errorf("reading answer: %w", err)
-	}
-	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("answer %s: %s", res.Status, bytes.TrimSpace(raw))
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("reading answer: %w", err)
-	}
-	return nil
 }
