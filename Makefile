@@ -46,7 +46,7 @@ build: ## Build bin/parley, bin/ingress and bin/worker
 .PHONY: test
 test: ## Run every test (RACE=1, PACKAGES=./shared/..., TESTFLAGS="-run TestName")
 	@scripts/setup $(if $(race),race,test)
-	@$(MAKE) -s bin/gotestsum bin/nats-server
+	@$(MAKE) -s bin/gotestsum bin/nats-server bin/esbuild
 	@$(gotest) $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-containers
@@ -79,8 +79,18 @@ bench: ## Measure runs a second and latency beside the floor (ARGS)
 
 .PHONY: lint
 lint: ## golangci-lint, gofumpt, file lengths, shell syntax (FIX=1 mends what it can)
-	@$(MAKE) -s bin/golangci-lint bin/gofumpt
+	@$(MAKE) -s bin/golangci-lint bin/gofumpt bin/esbuild
 	@$(if $(filter-out 0 no,$(FIX)),FIX=1) scripts/lint.sh $(CHECKED)
+
+.PHONY: web
+web: ## Bundle the dashboard, the widget and their style sheets
+	@$(MAKE) -s bin/esbuild
+	@scripts/web.sh
+
+.PHONY: types
+types: ## Check the types of the dashboard and the widget
+	@$(MAKE) -s bin/tsgo
+	@bin/tsgo -p ingress/web && echo 'types: clean'
 
 .PHONY: fmt
 fmt: ## Format all Go files with gofumpt
@@ -106,6 +116,7 @@ generate: ## Make the generated files anew, where there are go:generate lines
 .PHONY: verify
 verify: ## What CI checks: lint, modules, test
 	@$(MAKE) lint
+	@$(MAKE) types
 	@$(MAKE) modules
 	@$(MAKE) test
 
@@ -122,6 +133,10 @@ bin/gofumpt: tools/go.mod
 	@scripts/build.sh gofumpt mvdan.cc/gofumpt tools
 bin/govulncheck: tools/go.mod
 	@scripts/build.sh govulncheck golang.org/x/vuln/cmd/govulncheck tools
+bin/esbuild: tools/web/go.mod
+	@scripts/build.sh esbuild github.com/evanw/esbuild/cmd/esbuild tools/web
+bin/tsgo: tools/web/go.mod
+	@scripts/build.sh tsgo github.com/microsoft/typescript-go/cmd/tsgo tools/web
 bin/containers: tools/containers/go.mod tools/containers/main.go
 	@scripts/build.sh containers parley/tools/containers tools/containers
 bin/golangci-lint: tools/lint/go.mod

@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi"
 	"parley/ingress/internal/openid"
@@ -66,6 +67,7 @@ type Ingress struct {
 	deps     Deps
 	dispatch *dispatch.Dispatcher
 	streams  *stream.Hub
+	changes  *changes.Hub
 	auth     *auth.Resolver
 	searches *bus.ToolCaller
 	handler  http.Handler
@@ -102,18 +104,22 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 			return nil, fmt.Errorf("reading TRUSTED_PROXIES: %w", err)
 		}
 	}
-	limits, err := ratelimit.New(deps.Store, ratelimit.Settings{Demo: cfg.LimitDemo, User: cfg.LimitUser, System: cfg.LimitSystem})
+	limits, err := ratelimit.New(deps.Store, ratelimit.Settings{
+		Demo: cfg.LimitDemo, User: cfg.LimitUser, System: cfg.LimitSystem,
+		Widget: ratelimit.Widget{Visitor: cfg.LimitWidgetVisitor, Address: cfg.LimitWidgetAddress, Agent: cfg.LimitWidgetAgent},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up limits: %w", err)
 	}
-	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, proxies)}
+	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, auth.NewWidgets(deps.Store, box), proxies)}
 	i.dispatch = dispatch.New(dispatch.Config{Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store, deps.Bus.NewWatch(), deps.Log)
+	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)
 	if i.searches, err = deps.Bus.NewToolCaller(); err != nil {
 		return nil, err
 	}
 	i.handler, err = httpapi.New(httpapi.Deps{
-		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch, Streams: i.streams,
+		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch, Streams: i.streams, Changes: i.changes,
 		Bells: deps.Bus, Searches: i.searches, Signer: signer,
 		Documents: store.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics,
@@ -163,6 +169,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 	var group lifecycle.Group
 	group.Add("dispatch", i.dispatch.Run)
 	group.Add("streams", i.streams.Run)
+	group.Add("changes", i.changes.Run)
 	group.Add("credentials", func(ctx context.Context) error {
 		i.auth.Run(ctx)
 		return nil
@@ -205,6 +212,7 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	i.draining.Store(true)
 	i.dispatch.Drain()
 	i.streams.Drain()
+	i.changes.Drain()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	if err := server.Shutdown(drain); err != nil {

@@ -40,5 +40,7 @@ for script in scripts/setup .ci/run $(find scripts deploy -name '*.sh' -print); 
 	esac
 done
 
+scripts/web.sh check || fail 'the bundles of the web pages'
+
 [ "$status" = 0 ] && echo 'lint: clean'
 exit "$status"

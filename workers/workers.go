@@ -236,7 +236,7 @@ func (w *Workers) setUpAgent() error {
 		Tools: toolset.New(w.caller, signer, w.deps.Store, w.deps.Store, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
 		}),
-		Bus: w.deps.Bus, Models: w.models, Metrics: w.deps.Metrics, Log: w.deps.Log,
+		Bus: w.deps.Bus, Changes: w.deps.Bus, Models: w.models, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
 }

@@ -29,18 +29,18 @@ type LLMs struct {
 	Samples []openapi.Sample
 }
 
-//go:embed pages/llms.txt pages/docs.css
+//go:embed pages/llms.txt pages/docs.css pages/favicon.svg
 var documents embed.FS
 
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
-// functions are what the templates of the documentation call.
-var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans}
+// functions are what the templates call.
+var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled}
 
 // credential says in words what a security scheme of the document takes.
 func credential(scheme string) string {
 	return map[string]string{
-		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie", "demo": "demo mode",
+		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie", "demo": "demo mode", "widgetToken": "widget token",
 	}[scheme]
 }
 
@@ -70,3 +70,12 @@ func DocsStyleSheet() ([]byte, error) {
 
 // DocsSecurityPolicy is what the documentation lets browsers load: its own style sheet.
 const DocsSecurityPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Favicon gives the picture that stands for the service, as SVG.
+func Favicon() ([]byte, error) {
+	picture, err := documents.ReadFile("pages/favicon.svg")
+	if err != nil {
+		return nil, fmt.Errorf("reading favicon: %w", err)
+	}
+	return picture, nil
+}

@@ -3,21 +3,30 @@ package web
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 )
 
-// ContentSecurityPolicy is what the pages allow browsers to load, their own style sheet, and where their forms go.
+// ContentSecurityPolicy is what the pages without scripts allow browsers to load, their own style sheet, and where their forms go.
 const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
+// DashboardSecurityPolicy is what the dashboard allows browsers to do: to run and ask what is ours, and to make no HTML of text.
+const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
 // Login is what the login page shows: Problem, when signing in did not work, says why; Email is what was typed;
-// OpenID offers to sign in by a provider.
+// OpenID offers to sign in by a provider; Next is the page that was asked for, empty for the first one.
 type Login struct {
 	Problem string
 	Email   string
+	Next    string
 	OpenID  bool
 }
+
+// Signup is what the page for a new account shows.
+type Signup struct{ Problem, Name, Email, Next string }
 
 // Accept is what the page of an invitation shows. SignedIn says that the invited person holds a session here
 // already, Known that their address has an account.
@@ -35,21 +44,27 @@ type Reset struct{ Token, Email, Problem string }
 // Notice is a page that only says something.
 type Notice struct{ Words string }
 
-// Dashboard is what the dashboard shows: who is signed in where, and the address that examples use.
-type Dashboard struct {
-	Name, Email                  string
-	Organization, OrganizationID string
-	Role                         string
-	BaseURL                      string
+// Boot is what the dashboard knows before its first request: who is signed in, as GET /api/auth/session says it, or nil, and
+// the address that examples use. Signup says that anybody may make an account.
+type Boot struct {
+	Session any    `json:"session"`
+	BaseURL string `json:"baseUrl"`
+	Signup  bool   `json:"signup"`
 }
 
-//go:embed pages/*.html pages/style.css
+// Preview is a page that holds the widget of an agent.
+type Preview struct{ AgentID string }
+
+//go:embed pages/*.html
 var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "pages/*.html"))
 
 // RenderLogin gives the login page as HTML.
 func RenderLogin(data Login) ([]byte, error) { return render("login.html", data) }
+
+// RenderSignup gives the page for a new account as HTML.
+func RenderSignup(data Signup) ([]byte, error) { return render("signup.html", data) }
 
 // RenderAccept gives the page of an invitation as HTML.
 func RenderAccept(data Accept) ([]byte, error) { return render("accept.html", data) }
@@ -60,16 +75,16 @@ func RenderReset(data Reset) ([]byte, error) { return render("reset.html", data)
 // RenderNotice gives a page that only says something as HTML.
 func RenderNotice(data Notice) ([]byte, error) { return render("notice.html", data) }
 
-// RenderDashboard gives the dashboard page as HTML.
-func RenderDashboard(data Dashboard) ([]byte, error) { return render("dashboard.html", data) }
+// RenderPreview gives the page that holds an agent's widget as HTML.
+func RenderPreview(data Preview) ([]byte, error) { return render("preview.html", data) }
 
-// StyleSheet gives the pages' CSS.
-func StyleSheet() ([]byte, error) {
-	css, err := files.ReadFile("pages/style.css")
+// RenderDashboard gives the dashboard's one page as HTML.
+func RenderDashboard(data Boot) ([]byte, error) {
+	boot, err := json.Marshal(data)
 	if err != nil {
-		return nil, fmt.Errorf("reading style sheet: %w", err)
+		return nil, fmt.Errorf("rendering dashboard: %w", err)
 	}
-	return css, nil
+	return render("dashboard.html", struct{ Boot string }{string(boot)})
 }
 
 func render(page string, data any) ([]byte, error) {

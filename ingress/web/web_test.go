@@ -2,13 +2,16 @@ package web
 
 import (
 	"bytes"
+	"compress/gzip"
+	"html"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
 )
 
 // inline is what the pages' content security policy would block.
-var inline = regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|javascript:|\ssrc=|href="(https?:)?//`)
+var inline = regexp.MustCompile(`(?i)<script>|<script [^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:|\ssrc="[^/]|\ssrc="//|href="(https?:)?//`)
 
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -31,34 +34,65 @@ func TestPages(t *testing.T) {
 	add("reset", page, err)
 	page, err = RenderNotice(Notice{Words: evil})
 	add("notice", page, err)
-	dashboard, err := RenderDashboard(Dashboard{
-		Name: evil, Email: "ada@example.com", Organization: "Ada's", OrganizationID: "org_x", Role: "owner", BaseURL: "http://127.0.0.1:8080",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered["dashboard"] = dashboard
+	page, err = RenderSignup(Signup{Name: evil, Email: evil, Problem: evil, Next: evil})
+	add("signup", page, err)
+	dashboard, err := RenderDashboard(Boot{Session: map[string]string{"name": evil + `"'`}, BaseURL: "http://127.0.0.1:8080"})
+	add("dashboard", dashboard, err)
+	page, err = RenderPreview(Preview{AgentID: evil})
+	add("preview", page, err)
 	for name, page := range rendered {
 		if found := inline.Find(page); found != nil {
 			t.Errorf("%s holds %q", name, found)
 		}
 		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", "<main", "</html>"} {
+			if part == "<main" && name == "dashboard" {
+				continue // it is made by the script
+			}
 			if !bytes.Contains(page, []byte(part)) {
 				t.Errorf("%s lacks %s", name, part)
 			}
 		}
 	}
-	for _, part := range []string{"org_x", "ada@example.com", "http://127.0.0.1:8080/api/internal/run-automation", `"x-api-key: $PARLEY_API_KEY"`} {
-		if !strings.Contains(strings.ReplaceAll(string(dashboard), "&#34;", `"`), part) {
-			t.Errorf("dashboard lacks %s", part)
+	boot := regexp.MustCompile(`data-boot="([^"]*)"`).FindSubmatch(dashboard)
+	if boot == nil || !strings.Contains(html.UnescapeString(string(boot[1])), `{"session":{"name":"\u003cscript\u003ealert(1)\u003c/script\u003e\"'"},"baseUrl":"http://127.0.0.1:8080","signup":false}`) {
+		t.Errorf("the dashboard's page says %s", boot)
+	}
+}
+
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	assets, err := Assets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there := assets[WidgetScript]; !there {
+		t.Errorf("there is no %s", WidgetScript)
+	}
+	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}} {
+		name, err := bundled(bundle[0], bundle[1])
+		if _, there := assets[strings.TrimPrefix(name, "/assets/")]; err != nil || !there {
+			t.Errorf("bundle %v: %q, %v", bundle, name, err)
+		}
+	}
+	if _, err := bundled("nothing", ".js"); err == nil {
+		t.Error("there is a bundle of no source")
+	}
+	for name, asset := range assets {
+		r, err := gzip.NewReader(bytes.NewReader(asset.Gzip))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(r); err != nil || !bytes.Equal(body, asset.Body) {
+			t.Errorf("%s is another when it is compressed: %v", name, err)
+		}
+		if asset.Type == "" || asset.ETag == "" || bytes.Contains(asset.Body, []byte("sourceMappingURL")) {
+			t.Errorf("%s: type %q, ETag %q", name, asset.Type, asset.ETag)
+		}
+		if elsewhere := foreign.Find(asset.Body); elsewhere != nil {
+			t.Errorf("%s loads %s", name, elsewhere)
 		}
 	}
 }
 
-func TestStyleSheet(t *testing.T) {
-	t.Parallel()
-	css, err := StyleSheet()
-	if err != nil || !bytes.Contains(css, []byte("prefers-color-scheme: dark")) || bytes.Contains(css, []byte("url(")) {
-		t.Errorf("style sheet of %d bytes, %v", len(css), err)
-	}
-}
+// foreign is what a style sheet or script loads from elsewhere.
+var foreign = regexp.MustCompile(`url\((https?:)?//[^)]*\)|@import|\bimport\(?"https?:[^"]*"|\bfrom"https?:[^"]*"`)

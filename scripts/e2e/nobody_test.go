@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/quickstart"
 	"parley/shared/lifecycle"
 	"parley/shared/testkit"
 )
@@ -39,7 +40,7 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 
 	dir := filepath.Join(home, "data")
 	output := filepath.Join(home, "output")
-	child := startAs(t, uid, gid, output, program, upEnvironment(dir, testkit.FreePort(t)))
+	child := startAs(t, uid, gid, output, program, quickstart.Environment(dir, testkit.FreePort(t)))
 	printed := func() []byte {
 		raw, err := os.ReadFile(output)
 		if err != nil {
@@ -47,7 +48,7 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 		}
 		return raw
 	}
-	eventually(t, time.Minute, "parley is ready", func() bool { return child.Ended() || bytes.Contains(printed(), []byte(bannerEnd)) })
+	eventually(t, time.Minute, "parley is ready", func() bool { return child.Ended() || bytes.Contains(printed(), []byte(quickstart.BannerEnd)) })
 	if child.Ended() {
 		t.Fatalf("parley ended while starting: %v", child.Err())
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/scripts/internal/quickstart"
 	"parley/shared/testkit"
 )
 
@@ -15,19 +16,19 @@ import (
 // delete, or a start that was cut short may not have come to: the next start makes it anew.
 func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(*testing.T, string, credentials){
-		"credentials": func(t *testing.T, dir string, _ credentials) {
+	for name, lose := range map[string]func(*testing.T, string, quickstart.Credentials){
+		"credentials": func(t *testing.T, dir string, _ quickstart.Credentials) {
 			t.Helper()
 			if err := os.Remove(filepath.Join(dir, "credentials.json")); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"agent": func(t *testing.T, _ string, creds credentials) {
+		"agent": func(t *testing.T, _ string, creds quickstart.Credentials) {
 			t.Helper()
 			a := account{url: creds.BaseURL, key: creds.APIKey}
 			a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
 		},
-		"key": func(t *testing.T, _ string, creds credentials) {
+		"key": func(t *testing.T, _ string, creds quickstart.Credentials) {
 			t.Helper()
 			a := account{url: creds.BaseURL, key: creds.APIKey}
 			var keys struct {
@@ -67,7 +68,7 @@ func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
 	port := testkit.FreePort(t)
 	for _, sign := range []string{"parley.lock", "postgres/data.new/PG_VERSION", "postgres/data/postmaster.pid", "nats"} {
 		starting := testkit.StartProcess(t, testkit.Command{
-			Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"}, Env: upEnvironment(dir, port),
+			Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"}, Env: quickstart.Environment(dir, port),
 		})
 		eventually(t, 30*time.Second, sign+" is there", func() bool {
 			_, err := os.Stat(filepath.Join(dir, sign))
@@ -107,7 +108,7 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	command := testkit.Command{
 		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
-		Env: append(upEnvironment(dir, testkit.FreePort(t)), "DATABASE_URL="+postgres.DSN()), ReadyLine: "ingress ready",
+		Env: append(quickstart.Environment(dir, testkit.FreePort(t)), "DATABASE_URL="+postgres.DSN()), ReadyLine: "ingress ready",
 	}
 	killed := testkit.StartProcess(t, command)
 	eventually(t, 30*time.Second, "the owner has a key", func() bool {
@@ -121,7 +122,7 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	if err := gate.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	command.ReadyLine = bannerEnd
+	command.ReadyLine = quickstart.BannerEnd
 	again := testkit.StartProcess(t, command)
 	keyWorks(t, readCredentials(t, dir))
 	endInOrder(t, again, dir)

@@ -62,6 +62,26 @@ func (a account) watch(t *testing.T, runID, last string) *stream {
 	return openStream(t, http.MethodGet, a.url+"/api/runs?stream=1&id="+runID, header, nil)
 }
 
+// changes opens the stream of what changes in the organization, and returns when that is heard.
+func (a account) changes(t *testing.T) *stream {
+	t.Helper()
+	s := openStream(t, http.MethodGet, a.url+"/api/events", map[string]string{"x-api-key": a.key}, nil)
+	s.until(t, "anything is heard", ofKind("ready"))
+	return s
+}
+
+// shows reads the newest run whenever runs are told to have changed, as people's pages do, until it has that status.
+func (s *stream) shows(t *testing.T, owner account, status string) {
+	t.Helper()
+	s.until(t, "the newest run was "+status, func(e event) bool {
+		var page struct{ Data []run }
+		if e.kind == "runs" {
+			owner.get(t.Context(), "/api/runs?limit=1").want(t, http.StatusOK).into(t, &page)
+		}
+		return len(page.Data) == 1 && page.Data[0].Status == status
+	})
+}
+
 // next gives the next event, or the error that ended the stream.
 func (s *stream) next() (event, error) {
 	var e event
@@ -79,7 +99,7 @@ func (s *stream) next() (event, error) {
 		case "data":
 			e.data = value
 		}
-		if e.raw == "" && e.id == "" {
+		if e.raw == "" && e.id == "" && e.kind == "" {
 			continue // a comment, and the line behind it
 		}
 		if e.raw += line; line == "\n" {
@@ -223,13 +243,16 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
-	c.worker(t)
 	owner := signUp(t, in.url)
+	page := owner.changes(t)
 	const text = "one two three four"
 	message := "sleep 3s: " + text
 	header := map[string]string{"x-api-key": owner.key}
 	s := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, map[string]any{"sessionId": "s", "message": message, "stream": true})
+	page.shows(t, owner, "queued")
+	c.worker(t)
 	s.until(t, "the start", ofKind("run.started"))
+	page.shows(t, owner, "running") // which the worker's process has told
 	c.model.awaitCalls(t, message, 1)
 	c.nats.Kill9()
 	events := s.rest(t)
@@ -237,9 +260,12 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 		t.Errorf("without the bus the stream says %q: %s", got, bytesOf(events))
 	}
 	c.nats.Restart()
-	next := map[string]any{"sessionId": "s", "message": "after", "stream": true}
-	after := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, next).rest(t)
-	if got := answerIn(t, after); got != echoed("after") {
+	page.until(t, "everything was told after the outage", ofKind("documents"))
+	next := map[string]any{"sessionId": "s", "message": "sleep 3s: after", "stream": true}
+	after := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, next)
+	page.shows(t, owner, "running")
+	if got := answerIn(t, after.rest(t)); got != echoed("after") {
 		t.Errorf("with the bus back the stream says %q", got)
 	}
+	page.shows(t, owner, "completed")
 }

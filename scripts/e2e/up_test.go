@@ -3,48 +3,27 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"parley/scripts/internal/quickstart"
 	"parley/shared/testkit"
 )
-
-// bannerEnd is the last line of what `parley up` prints once it answers.
-const bannerEnd = "Ctrl-C stops it."
-
-// credentials is credentials.json.
-type credentials struct {
-	BaseURL        string `json:"baseUrl"`
-	APIKey         string `json:"apiKey"`
-	OrganizationID string `json:"organizationId"`
-	AgentID        string `json:"agentId"`
-	LoginURL       string `json:"loginUrl"`
-}
-
-// upEnvironment is that of somebody who has set nothing but where and how.
-func upEnvironment(dir string, port int) []string {
-	return []string{
-		"DATA_DIR=" + dir, "HOST=127.0.0.1", "PORT=" + strconv.Itoa(port), "DATABASE_URL=", "NATS_URL=", "SECRETS_KEY=",
-		"OPENAI_API_KEY=", "OPENAI_BASE_URL=", "DEFAULT_MODEL=", "PUBLIC_URL=", "LOG_FORMAT=json",
-	}
-}
 
 // up starts `parley up` on dir and returns once its banner stands.
 func up(t *testing.T, dir string, port int) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.Command{
 		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
-		Env: upEnvironment(dir, port), ReadyLine: bannerEnd,
+		Env: quickstart.Environment(dir, port), ReadyLine: quickstart.BannerEnd,
 	})
 }
 
@@ -133,36 +112,17 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
-// readCredentials checks credentials.json: private and complete.
-func readCredentials(t *testing.T, dir string) credentials {
+func readCredentials(t *testing.T, dir string) quickstart.Credentials {
 	t.Helper()
-	path := filepath.Join(dir, "credentials.json")
-	info, err := os.Stat(path)
+	creds, err := quickstart.ReadCredentials(dir)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if mode := info.Mode().Perm(); mode != 0o600 {
-		t.Fatalf("credentials.json has mode %o, want 600", mode)
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var creds credentials
-	if err := json.Unmarshal(raw, &creds); err != nil {
-		t.Fatalf("credentials.json: %v: %s", err, raw)
-	}
-	fields := reflect.ValueOf(creds)
-	for i := range fields.NumField() {
-		if fields.Field(i).String() == "" {
-			t.Fatalf("credentials.json has no %s: %s", fields.Type().Field(i).Name, raw)
-		}
 	}
 	return creds
 }
 
 // keyWorks runs the demo agent with the key, as a scheduler would.
-func keyWorks(t *testing.T, creds credentials) {
+func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	t.Helper()
 	owner := account{url: creds.BaseURL, key: creds.APIKey, agent: creds.AgentID}
 	if r := owner.post(t.Context(), trigger{message: "What is 12 * 34?"}).want(t, http.StatusOK).run(t); r.Status != "completed" {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.worker(t)
+	killed := time.Now()
 	victim.Kill9()
 
 	got := awaitAnswer(t, waiting, lease+25*time.Second)
@@ -30,6 +32,41 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	}
 	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, got.body) {
 		t.Fatalf("the replay differs from the answer:\n%s\n%s", again.body, got.body)
+	}
+	owner.wantLostAttempt(t, got.run(t).ID, killed)
+}
+
+// wantLostAttempt looks at the timeline of a completed run whose first worker was killed then, all clocks being this machine's.
+func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
+	t.Helper()
+	type span struct {
+		Kind, Status, Message string
+		Attempt               int
+		StartedAt, FinishedAt time.Time
+	}
+	var timeline struct{ Spans []span }
+	got := a.get(t.Context(), "/api/runs?timeline=1&id="+id).want(t, http.StatusOK)
+	got.into(t, &timeline)
+	var attempts []span
+	for _, s := range timeline.Spans {
+		if s.Kind == "attempt" {
+			attempts = append(attempts, s)
+		}
+		if s.FinishedAt.Before(s.StartedAt) {
+			t.Fatalf("a span ends before it begins: %s", got.body)
+		}
+	}
+	if len(attempts) != 2 {
+		t.Fatalf("want two attempts: %s", got.body)
+	}
+	lost, kept := attempts[0], attempts[1]
+	if lost.Status != "lost" || lost.Message != "its worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
+		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
+	}
+	// Until the lease of the last heartbeat was over, and a moment for whoever looked then.
+	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+15*time.Second)) ||
+		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
+		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)
 	}
 }
 

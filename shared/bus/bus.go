@@ -27,6 +27,9 @@ type Bus struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	log zerolog.Logger
+
+	changes     *changes
+	stopChanges func()
 }
 
 // Options are the connection settings that Parley needs of nats.go, for whoever dials.
@@ -73,11 +76,13 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
 	b.js = js
+	b.stopChanges = b.startChanges()
 	return b, nil
 }
 
 // Close ends the connection at once; what was published before is flushed.
 func (b *Bus) Close() {
+	b.stopChanges()
 	_ = b.nc.FlushTimeout(flushTimeout) // a lost reply is no loss
 	b.nc.Close()
 }

@@ -41,8 +41,8 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 	if err := watch.Follow("run_1"); err != nil { // a later reader
 		t.Fatal(err)
 	}
-	subscribed := watch.runs["run_1"].sub
-	if err := watch.Follow("run_1"); err != nil || watch.runs["run_1"].sub != subscribed {
+	subscribed := watch.followed["run_1"].sub
+	if err := watch.Follow("run_1"); err != nil || watch.followed["run_1"].sub != subscribed {
 		t.Errorf("a run that is followed was subscribed to again: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -67,7 +67,7 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 		b.Events(runID, domain.EventChunk{Fence: 1, First: 2, Lines: []byte("a {}\n")})
 		wait(Heard{RunID: runID, Events: []byte{}})
 	}
-	if watch.runs["run_3"] != nil {
+	if watch.followed["run_3"] != nil {
 		t.Error("a run that nobody follows is still wanted")
 	}
 }

@@ -104,6 +104,9 @@ type Ingress struct {
 	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
 	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
 	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"6000" help:"Automation requests a minute of one organization."`
+	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Chat requests a minute of one visitor of an agent's widget; 0: none."`
+	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests a minute of the widgets' visitors at one client address; 0: none."`
+	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Requests a minute of all visitors of one agent's widget; 0: none."`
 	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Streams that one credential may have open at an ingress."`
 	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Streams that one organization may have open at an ingress."`
 	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
@@ -123,6 +126,9 @@ func (i Ingress) Check() error {
 	case i.LimitDemo < 1 || i.LimitDemo >= i.LimitUser || i.LimitUser >= i.LimitSystem:
 		return fmt.Errorf("limits must rise from demo to user to system: LIMIT_DEMO=%d, LIMIT_USER=%d, LIMIT_SYSTEM=%d",
 			i.LimitDemo, i.LimitUser, i.LimitSystem)
+	case min(i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent) < 0:
+		return fmt.Errorf("limits of widgets must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
+			i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent)
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:

@@ -7,6 +7,7 @@
 //	runs.events.<run_id>           core: what the run has told of, for those who watch it; see EventMessage
 //	runs.cancel.<run_id>           core: the run was cancelled; whoever carries it out stops
 //	<inbox>.<run_id>               core: the rendered terminal run, for the ingress that waits
+//	changes.<kind>.<org_id>        core: an organization's runs or documents have changed; read them again
 package contract
 
 import (
@@ -22,11 +23,12 @@ import (
 
 // Stream, subjects and headers of the bus.
 const (
-	StreamJobs    = "JOBS"
-	SubjectsJobs  = "jobs.>"
-	SubjectDone   = "runs.done."
-	SubjectCancel = "runs.cancel."
-	SubjectEvents = "runs.events."
+	StreamJobs     = "JOBS"
+	SubjectsJobs   = "jobs.>"
+	SubjectDone    = "runs.done."
+	SubjectCancel  = "runs.cancel."
+	SubjectEvents  = "runs.events."
+	SubjectChanges = "changes."
 
 	HeaderReplyTo     = "Parley-Reply-To"
 	HeaderTraceparent = "traceparent"

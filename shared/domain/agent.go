@@ -118,10 +118,12 @@ type VoiceTool struct {
 	Voice   string `json:"voice,omitempty"`
 }
 
-// Widget says whether and on which pages an agent's chat may be embedded.
+// Widget says whether and on which pages an agent's chat may be embedded. With the identity secret the pages' server signs
+// who a visitor is; it is stored sealed, and shown as "***".
 type Widget struct {
 	Enabled        bool     `json:"enabled"`
 	AllowedOrigins []string `json:"allowedOrigins"`
+	IdentitySecret string   `json:"identitySecret,omitempty"`
 }
 
 // Config is the part of an agent or template that a run uses, kept unchanged per version.

@@ -51,16 +51,33 @@ type Caller struct {
 	Credential     string // what limits per credential count by: the key's id, or a name of the login session
 	DemoClient     string // the demo visitor's client address (/64 for IPv6), for demo callers only
 	Role           Role
+	Visitor        Visitor // of an agent's widget; the zero value for everybody else
 }
 
+// Visitor is who chats through an agent's widget, and what their token is bound to.
+type Visitor struct {
+	ID      string // "anonymous:" and a random name, or "id:" and what the site calls them
+	AgentID string // the only agent that they may chat with
+	Origin  string // the only one whose pages may send the token
+	Client  string // the client address, /64 for IPv6
+}
+
+// The beginnings of visitors' ids: a site can name nobody as the service names those whom no site has named.
+const (
+	VisitorAnonymous = "anonymous:"
+	VisitorKnown     = "id:"
+)
+
 // Principal names whom sessions and chat idempotency keys belong to: the key if one was used,
-// else the user, else the demo client.
+// else the user, else the widget's visitor, else the demo client.
 func (c Caller) Principal() string {
 	switch {
 	case c.KeyID != "":
 		return c.KeyID
 	case c.UserID != "":
 		return c.UserID
+	case c.Visitor.ID != "":
+		return "widget:" + c.Visitor.ID
 	default:
 		return "demo:" + c.DemoClient
 	}

@@ -3,6 +3,7 @@ package secrets
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -23,12 +24,13 @@ const (
 type Box struct {
 	sealing string // id of the first key
 	keys    map[string]cipher.AEAD
+	tokens  map[string][]byte // by id: what the keys of tokens are derived from
 }
 
 // NewBox reads the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several with commas
 // between. New values are sealed with the first, so that a key is rotated by putting a new one before it.
 func NewBox(setting string) (*Box, error) {
-	b := &Box{keys: map[string]cipher.AEAD{}}
+	b := &Box{keys: map[string]cipher.AEAD{}, tokens: map[string][]byte{}}
 	for n, text := range strings.Split(setting, ",") {
 		key, err := readKey(strings.TrimSpace(text))
 		if err != nil {
@@ -48,6 +50,9 @@ func NewBox(setting string) (*Box, error) {
 			b.sealing = keyID
 		}
 		b.keys[keyID] = aead
+		if b.tokens[keyID], err = hkdf.Key(sha256.New, key, nil, tokenPurpose, keySize); err != nil {
+			return nil, fmt.Errorf("deriving token key %d: %w", n+1, err)
+		}
 	}
 	return b, nil
 }
@@ -96,4 +101,9 @@ func (b *Box) Open(sealed, associated string) (string, error) {
 // AgentHeaders names the place of an agent's header secrets, for Seal and Open.
 func AgentHeaders(organizationID, agentID string) string {
 	return "agent headers|" + organizationID + "|" + agentID
+}
+
+// WidgetIdentity names the place of the secret that signs an agent's visitors, for Seal and Open.
+func WidgetIdentity(organizationID, agentID string) string {
+	return "widget identity|" + organizationID + "|" + agentID
 }

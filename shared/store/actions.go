@@ -89,7 +89,7 @@ func decideOpen(
 		ended, err = closeRuns(ctx, tx, []openRow{row}, as(domain.RunFailed, OutcomeAbandoned))
 		return ended, false, err
 	}
-	return nil, true, resume(ctx, tx, row)
+	return nil, true, resume(ctx, tx, row, decision)
 }
 
 // decided gives the state of an effect after a decision; none when it stays as it is.
@@ -106,7 +106,10 @@ func decided(decision domain.Decision) domain.EffectState {
 	}
 }
 
-func resume(ctx context.Context, tx *sqlx.Tx, row openRow) error {
+func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decision) error {
+	if err := noteWaits(ctx, tx, []waitOver{waitOf(row, domain.SpanCompleted, string(decision))}); err != nil {
+		return err
+	}
 	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,
 		deadline = deadline + (clock_timestamp() - parked_at), required_action = NULL, action_expires_at = NULL, parked_at = NULL
 		WHERE run_id = $1 AND org_id = $2`, row.ID, row.OrganizationID)

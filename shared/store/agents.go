@@ -25,12 +25,13 @@ type agentRow struct {
 	Tools          []byte         `db:"tools"`
 	AllowedCallers pq.StringArray `db:"allowed_callers"`
 	Widget         []byte         `db:"widget"`
+	WidgetSecret   string         `db:"widget_secret"`
 	Version        int            `db:"version"`
 	CreatedAt      domain.Time    `db:"created_at"`
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
-const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, version,
+const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret, version,
 	created_at, updated_at`
 
 func (row agentRow) agent() (domain.Agent, error) {
@@ -48,6 +49,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 	if err := json.Unmarshal(row.Widget, &a.Widget); err != nil {
 		return domain.Agent{}, fmt.Errorf("reading widget of %s: %w", row.ID, err)
 	}
+	a.Widget.IdentitySecret = row.WidgetSecret
 	return a, nil
 }
 
@@ -62,7 +64,9 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 	if err != nil {
 		return agentWrite{}, fmt.Errorf("rendering tools: %w", err)
 	}
-	widget, err := json.Marshal(a.Widget)
+	shown := a.Widget
+	shown.IdentitySecret = "" // which has a column of its own
+	widget, err := json.Marshal(shown)
 	if err != nil {
 		return agentWrite{}, fmt.Errorf("rendering widget: %w", err)
 	}
@@ -84,9 +88,9 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		}
 		var row agentRow
 		err = tx.GetContext(ctx, &row, `INSERT INTO agents
-			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, version)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1) RETURNING `+agentColumns,
-			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks)
+			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1) RETURNING `+agentColumns,
+			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret)
 		if err != nil {
 			return fmt.Errorf("creating agent: %w", err)
 		}
@@ -190,9 +194,9 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	}
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
-		  allowed_callers = $8, widget = $9, fallback_models = $10, version = version + 1, updated_at = clock_timestamp()
+		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, version = version + 1, updated_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 RETURNING `+agentColumns,
-		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks)
+		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret)
 	if err != nil {
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}

@@ -216,11 +216,7 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	if limits.Documents == 0 && limits.Bytes == 0 {
 		return nil
 	}
-	var now struct {
-		Documents int   `db:"documents"`
-		Bytes     int64 `db:"bytes"`
-	}
-	err := tx.GetContext(ctx, &now, `SELECT count(*) AS documents, coalesce(sum(bytes), 0)::bigint AS bytes FROM documents WHERE org_id = $1`, org)
+	now, err := countDocuments(ctx, tx, org)
 	if err != nil {
 		return err
 	}
@@ -229,6 +225,29 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 		return ErrDocumentsFull
 	}
 	return nil
+}
+
+// DocumentUsage is how much of its limits an organization uses.
+type DocumentUsage struct {
+	Documents int   `db:"documents"`
+	Bytes     int64 `db:"bytes"` // of the originals, as they were sent
+}
+
+// DocumentUsage gives how many documents an organization has, and how large they are.
+func (s *Store) DocumentUsage(ctx context.Context, org string) (now DocumentUsage, err error) {
+	err = s.within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+		now, err = countDocuments(ctx, tx, org)
+		return err
+	})
+	if err != nil {
+		return now, fmt.Errorf("counting documents: %w", err)
+	}
+	return now, nil
+}
+
+func countDocuments(ctx context.Context, tx *sqlx.Tx, org string) (now DocumentUsage, err error) {
+	err = tx.GetContext(ctx, &now, `SELECT count(*) AS documents, coalesce(sum(bytes), 0)::bigint AS bytes FROM documents WHERE org_id = $1`, org)
+	return now, err
 }
 
 func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) error {

@@ -159,7 +159,10 @@ func eraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...span) error {
 	if err := forgetCalls(ctx, tx, runs); err != nil {
 		return err
 	}
-	for _, query := range []string{`DELETE FROM steps WHERE run_id = ANY ($1)`, `DELETE FROM run_events WHERE run_id = ANY ($1)`} {
+	for _, query := range []string{
+		`DELETE FROM steps WHERE run_id = ANY ($1)`, `DELETE FROM run_events WHERE run_id = ANY ($1)`,
+		`DELETE FROM run_attempts WHERE run_id = ANY ($1)`,
+	} {
 		if _, err := tx.ExecContext(ctx, query, pq.Array(runs)); err != nil {
 			return err
 		}

@@ -184,6 +184,14 @@ func (s *Store) HandOver(ctx context.Context, freed map[string]int, window int) 
 	return jobs(rows), nil
 }
 
+// putBackQuery also notes how the attempt ended.
+var putBackQuery = `WITH back AS (
+	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
+	    not_before = clock_timestamp() + $3::interval, last_error = coalesce($4::json, last_error), fence = fence + 1
+	  WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING run_id, org_id, fence - 1 AS fence, attempts, started_at
+	), noted AS (` + noteEnd("back", "$5", "$6", "$7") + `)
+	SELECT org_id FROM back`
+
 // PutBack returns a running run to the queue, not to start before the backoff has passed. A nil cause
 // means that the worker gives the run up for reasons of its own. It gives the place that this leaves, for
 // HandOver; none, and nothing was written, when the run was taken from the worker.
@@ -197,11 +205,10 @@ func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, c
 		reason = raw
 	}
 	var orgs []string
+	status, code, message := putBackNote(cause)
 	err := s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		orgs = orgs[:0]
-		return tx.SelectContext(ctx, &orgs, `UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
-			not_before = clock_timestamp() + $3::interval, last_error = coalesce($4::json, last_error), fence = fence + 1
-			WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING org_id`, held.RunID, held.Fence, interval(backoff), reason)
+		return tx.SelectContext(ctx, &orgs, putBackQuery, held.RunID, held.Fence, interval(backoff), reason, string(status), code, message)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("putting run back: %w", err)

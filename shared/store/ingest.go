@@ -222,29 +222,29 @@ func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
 }
 
 // EndDocuments fails up to limit documents that would not become ready by themselves: those that have cost MaxDeaths workers, and
-// those whose deadline has passed, with the cause that put them back, and those that wait although nobody reads any. It reports how many.
-func (s *Store) EndDocuments(ctx context.Context, limit int) (int, error) {
+// those whose deadline has passed, with the cause that put them back, and those that wait although nobody reads any. It gives
+// their organizations, one for each.
+func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err error) {
 	var rows []struct {
 		ID  string `db:"id"`
 		Org string `db:"org_id"`
 	}
-	err := s.db.SelectContext(ctx, &rows, `SELECT id, org_id FROM hopeless_documents($1, $2, $3)`, limit, interval(Lease), MaxDeaths)
+	err = s.db.SelectContext(ctx, &rows, `SELECT id, org_id FROM hopeless_documents($1, $2, $3)`, limit, interval(Lease), MaxDeaths)
 	if err != nil {
-		return 0, fmt.Errorf("looking for hopeless documents: %w", err)
+		return nil, fmt.Errorf("looking for hopeless documents: %w", err)
 	}
-	n := 0
 	var errs []error
 	for _, row := range rows {
 		ended, err := s.endDocument(ctx, row.Org, row.ID)
 		if ended {
-			n++
+			orgs = append(orgs, row.Org)
 		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return n, fmt.Errorf("ending documents: %w", err)
+		return orgs, fmt.Errorf("ending documents: %w", err)
 	}
-	return n, nil
+	return orgs, nil
 }
 
 func (s *Store) endDocument(ctx context.Context, org, id string) (ended bool, err error) {

@@ -69,8 +69,8 @@ func TestWaitingFailsNoDocument(t *testing.T) {
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	ended := func(what string, want int) {
 		t.Helper()
-		if n, err := b.s.EndDocuments(t.Context(), 10); err != nil || n != want {
-			t.Errorf("%s: ended %d, %v; want %d", what, n, err, want)
+		if orgs, err := b.s.EndDocuments(t.Context(), 10); err != nil || len(orgs) != want {
+			t.Errorf("%s: ended %v, %v; want %d", what, orgs, err, want)
 		}
 	}
 	doc := b.document([]byte("waits")).ID
@@ -604,14 +604,14 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 		if kept, err := b.s.AddChunks(t.Context(), held, []store.NewChunk{chunkOf(0, "x")}, "", nil, 1); err != nil || !kept {
 			t.Fatalf("adding: %v, %v", kept, err)
 		}
-		if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || ended != 0 {
-			t.Fatalf("while it is read: %d, %v", ended, err)
+		if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || len(ended) != 0 {
+			t.Fatalf("while it is read: %v, %v", ended, err)
 		}
 		b.loseDocuments()
 	}
 	b.wantNoClaim("poison")
-	if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || ended != 1 {
-		t.Fatalf("ended %d, %v", ended, err)
+	if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || len(ended) != 1 || ended[0] != b.org {
+		t.Fatalf("ended %v, %v", ended, err)
 	}
 	if got := b.wantDocument(doc, domain.DocumentFailed, "poison"); got.Error == nil || *got.Error != store.DocumentWorkerLost {
 		t.Errorf("%+v", got.Error)
@@ -645,8 +645,8 @@ func TestDeadlinesOfDocuments(t *testing.T) {
 	living := b.document([]byte("living")).ID
 	held := b.claimDocument()
 	late()
-	if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || ended != 3 {
-		t.Errorf("ended %d, %v", ended, err)
+	if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || len(ended) != 3 {
+		t.Errorf("ended %v, %v", ended, err)
 	}
 	for doc, want := range map[string]domain.DocumentError{never: store.DocumentNotProcessed, put: broken, lost: store.DocumentWorkerLost} {
 		if got := b.wantDocument(doc, domain.DocumentFailed, want.Code); got.Error == nil || *got.Error != want {

@@ -106,8 +106,8 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	if ended, err := b.s.EndOverdue(ctx, 9); err != nil || len(ended) > 0 {
 		t.Errorf("ended %+v, %v", ended, err)
 	}
-	if n, err := b.s.RequeueLost(ctx, 9); err != nil || n > 0 {
-		t.Errorf("requeued %d, %v", n, err)
+	if orgs, err := b.s.RequeueLost(ctx, 9); err != nil || len(orgs) > 0 {
+		t.Errorf("requeued %v, %v", orgs, err)
 	}
 	if ended, err := b.s.EndUnanswered(ctx, 9); err != nil || len(ended) > 0 {
 		t.Errorf("unanswered %+v, %v", ended, err)

@@ -173,12 +173,16 @@ type RunFilter struct {
 
 // ListRuns reads up to limit runs of an organization that were not erased, newest first.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]StoredRun, error) {
+	automation := ` $5 = ''`
+	if f.AutomationID != "" { // by itself, so that its index serves it
+		automation = ` ` + ofAutomation + ` = $5`
+	}
 	var rows []runRow
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
 		return tx.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.org_id = $1
 			AND ($2 = '' OR r.principal = $2) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
-			AND ($5 = '' OR r.automation_id = $5) AND ($6 = '' OR coalesce(r.status, o.status) = $6)
+			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6)
 			AND ($7 = '' OR r.id < $7) AND`+runLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
 			org, f.Principal, f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
 	})

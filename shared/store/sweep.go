@@ -81,6 +81,9 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 		}
 		ended[i] = Ended{RunID: row.ID, OrganizationID: row.OrganizationID, ReplyTo: row.ReplyTo, Result: endings[i].Result}
 	}
+	if err := noteEndedWaits(ctx, tx, rows, endings); err != nil {
+		return nil, err
+	}
 	_, err = finish(endings, func(dest any, args ...any) error {
 		return tx.SelectContext(ctx, dest, finishQuery, args...)
 	})
@@ -175,29 +178,31 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 
 // RequeueLost returns running runs whose lease has run out to the queue and counts the death of their
 // worker. The raised fence voids whatever that worker may still write. For one lease after a start of the
-// server none is lost: its outage kept living workers from renewing theirs.
-func (s *Store) RequeueLost(ctx context.Context, limit int) (int, error) {
+// server none is lost: its outage kept living workers from renewing theirs. It gives the organizations of those that it
+// has returned, one for each.
+func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err error) {
 	lost, err := s.find(ctx, `SELECT run_id, org_id FROM lost_runs($1, $2)`, limit, interval(Lease))
 	if err != nil || len(lost.runs) == 0 {
-		return 0, err
+		return nil, err
 	}
-	var n int64
 	err = s.within(ctx, lost.organizations, func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
-			fence = fence + 1, deaths = deaths + 1
-			WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND status = 'running' AND lease_until < clock_timestamp()
-				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, pq.Array(lost.runs))
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
-		return err
+		orgs = orgs[:0]
+		return tx.SelectContext(ctx, &orgs, requeueQuery, pq.Array(lost.runs), endedLost)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("requeueing lost runs: %w", err)
+		return nil, fmt.Errorf("requeueing lost runs: %w", err)
 	}
-	return int(n), nil
+	return orgs, nil
 }
+
+// requeueQuery also notes that the attempts were lost.
+var requeueQuery = `WITH lost AS (
+	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1
+	  WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND status = 'running' AND lease_until < clock_timestamp()
+	    ORDER BY run_id FOR UPDATE SKIP LOCKED)
+	  RETURNING run_id, org_id, fence - 1 AS fence, attempts, started_at
+	), noted AS (` + noteEnd("lost", "'lost'", "NULL", "$2") + `)
+	SELECT org_id FROM lost`
 
 // DispatchWaiting fills free places of organizations' windows with waiting runs, up to most per organization.
 func (s *Store) DispatchWaiting(ctx context.Context, window, most int) ([]domain.Job, error) {

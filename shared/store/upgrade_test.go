@@ -261,7 +261,7 @@ func wantTenancy(t *testing.T, db *sql.DB) {
 			UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
 		"what is missing": `SELECT wanted FROM unnest(ARRAY['sessions_org', 'sessions_principal', 'run_events', 'login_sessions_id', 'invitations',
 			'effects', 'sources_sweep', 'run_sources_hash', 'blobs_sweep', 'blob_chunks', 'files_newest', 'files_blob',
-			'documents_content', 'documents_url', 'run_documents_document']) wanted
+			'documents_content', 'documents_url', 'run_documents_document', 'run_attempts', 'runs_automation']) wanted
 			WHERE to_regclass(wanted) IS NULL
 			UNION ALL SELECT 'NOT NULL' FROM pg_attribute WHERE NOT attnotnull
 			AND (attrelid = 'steps'::regclass AND attname = 'org_id' OR attrelid = 'login_sessions'::regclass AND attname = 'id')`,
@@ -356,6 +356,39 @@ func TestMigratingAgainAfterAFailure(t *testing.T) {
 	}
 	if n := texts(t, db, `SELECT 1 FROM pg_policy WHERE polrelid = 'runs'::regclass`); len(n) != 2 {
 		t.Errorf("%d policies of runs", len(n))
+	}
+}
+
+// The same of the migration of traces, whose index is left unbuilt.
+func TestMigratingTracesAgain(t *testing.T) {
+	t.Parallel()
+	_, db := released(t)
+	fill(t, db, 100)
+	if err := migrations.Up(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	for _, half := range []string{
+		`DELETE FROM goose_db_version WHERE version_id = 13`,
+		`DROP INDEX runs_automation`,
+		`DROP POLICY tenant ON run_attempts`,
+		`DROP TRIGGER runs_take_attempts ON runs`,
+	} {
+		mustExec(t, db, half)
+	}
+	if _, err := db.ExecContext(t.Context(), `CREATE UNIQUE INDEX CONCURRENTLY runs_automation ON runs (org_id)`); err == nil {
+		t.Fatal("an index that cannot be built was")
+	}
+	if err := migrations.Up(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	wantTenancy(t, db)
+	for what, query := range map[string]string{
+		"policies": `SELECT polname FROM pg_policy WHERE polrelid = 'run_attempts'::regclass`,
+		"triggers": `SELECT tgname FROM pg_trigger WHERE tgname IN ('runs_take_attempts', 'steps_take_effects')`,
+	} {
+		if found := texts(t, db, query); len(found) != 2 {
+			t.Errorf("%s: %v", what, found)
+		}
 	}
 }
 

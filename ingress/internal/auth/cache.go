@@ -21,37 +21,42 @@ const (
 	cacheSize   = 100_000
 )
 
-// cache remembers credentials, and that there is none, for a moment. Misses of many requests are read
+// cache remembers credentials and the like, and that there is none, for a moment. Misses of many requests are read
 // in one query, so that many credentials used rarely cost little more than one used often.
-type cache[K comparable] struct {
-	now   func() time.Time
-	group *batch.Group[K, entry]
+type cache[K comparable, V any] struct {
+	now    func() time.Time
+	absent time.Duration // how long it is remembered that there is none
+	group  *batch.Group[K, entry[V]]
 
 	mu      sync.RWMutex
-	entries map[K]entry
+	entries map[K]entry[V]
 }
 
-type entry struct {
-	cred  *store.Credential // nil: there is none
+type entry[V any] struct {
+	found *V // nil: there is none
 	until time.Time
 }
 
-// newCache reads many credentials at once with read, which gives them by the name that name makes of a key.
-func newCache[K comparable](
-	now func() time.Time, read func(context.Context, []K) (map[string]*store.Credential, error), name func(K) string,
-) *cache[K] {
-	c := &cache[K]{now: now, entries: map[K]entry{}}
-	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry, error) {
-		until := c.now().Add(remember) // from before the read: a change after it may have been missed
+// newCache reads many values at once with read, which gives them by the name that name makes of a key.
+func newCache[K comparable, V any](
+	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
+) *cache[K, V] {
+	c := &cache[K, V]{now: now, absent: absent, entries: map[K]entry[V]{}}
+	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry[V], error) {
+		began := c.now() // from before the read: a change after it may have been missed
 		ctx, cancel := context.WithTimeout(ctx, lookupTime)
 		defer cancel()
 		found, err := read(ctx, keys)
 		if err != nil {
 			return nil, err
 		}
-		out := make([]entry, len(keys))
+		out := make([]entry[V], len(keys))
 		for i, key := range keys {
-			out[i] = entry{found[name(key)], until}
+			life := remember
+			if found[name(key)] == nil {
+				life = c.absent
+			}
+			out[i] = entry[V]{found[name(key)], began.Add(life)}
 		}
 		c.put(keys, out)
 		return out, nil
@@ -59,8 +64,8 @@ func newCache[K comparable](
 	return c
 }
 
-// get gives the entry of a credential, in which it is nil when there is none. Its errors are coded.
-func (c *cache[K]) get(ctx context.Context, key K, now time.Time) (entry, error) {
+// get gives the entry of a key, in which nothing is found when there is none. Its errors are coded.
+func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], error) {
 	c.mu.RLock()
 	e, ok := c.entries[key]
 	c.mu.RUnlock()
@@ -70,13 +75,13 @@ func (c *cache[K]) get(ctx context.Context, key K, now time.Time) (entry, error)
 	e, err := c.group.Do(ctx, key)
 	switch {
 	case errors.Is(err, batch.ErrFull):
-		return entry{}, busy(err)
+		return entry[V]{}, busy(err)
 	case errors.Is(err, batch.ErrStopped):
 		e := apierr.Wrap(apierr.Unavailable, err, "the service is stopping")
 		e.RetryAfter = time.Second
-		return entry{}, e
+		return entry[V]{}, e
 	case err != nil:
-		return entry{}, store.Unavailable(fmt.Errorf("reading credential: %w", err))
+		return entry[V]{}, store.Unavailable(fmt.Errorf("reading credential: %w", err))
 	}
 	return e, nil
 }
@@ -88,7 +93,7 @@ func busy(err error) error {
 	return e
 }
 
-func (c *cache[K]) put(keys []K, found []entry) {
+func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.entries)+len(keys) > cacheSize {
@@ -101,7 +106,7 @@ func (c *cache[K]) put(keys []K, found []entry) {
 
 // shrink drops what is over, and a tenth of the rest when that was not enough to go on with: a flood
 // of invented credentials costs reads, not memory.
-func (c *cache[K]) shrink() {
+func (c *cache[K, V]) shrink() {
 	now, spare := c.now(), cacheSize/10
 	for key, e := range c.entries {
 		if !now.Before(e.until) {
@@ -116,18 +121,18 @@ func (c *cache[K]) shrink() {
 	}
 }
 
-func (c *cache[K]) forget(key K) {
+func (c *cache[K, V]) forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, key)
 }
 
 // forgetWhere looks at all entries, which takes milliseconds when there are many: it is for rare changes.
-func (c *cache[K]) forgetWhere(meant func(*store.Credential) bool) {
+func (c *cache[K, V]) forgetWhere(meant func(*V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, e := range c.entries {
-		if e.cred != nil && meant(e.cred) {
+		if e.found != nil && meant(e.found) {
 			delete(c.entries, key)
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	ViaCookie  Via = "cookie"
 	ViaBearer  Via = "bearer"
 	ViaKey     Via = "key"
+	ViaWidget  Via = "widget"
 )
 
 // CookieName is the name of the session cookie.
@@ -71,6 +72,8 @@ func read(req *http.Request, cookies bool) (presented, error) {
 		p.via, p.token = ViaKey, key
 	case secrets.IsAPIKey(bearer):
 		p.via, p.token = ViaKey, bearer
+	case secrets.IsWidgetToken(bearer):
+		p.via, p.token = ViaWidget, bearer
 	case bearer != "":
 		p.via, p.token = ViaBearer, bearer
 	case cookies:

@@ -21,10 +21,11 @@ type Need int
 // The needs of endpoints.
 const (
 	NeedUser   Need = iota // a person or a key
-	NeedDemo               // the same, or a demo visitor
+	NeedDemo               // the same, or a visitor: of the demo, or of an agent's widget
 	NeedPublic             // anybody, but no broken credential
 	NeedNobody             // credentials are not looked at: signing up and logging in
 	NeedKey                // an API key, and no browser: the caller is a system
+	NeedPage               // as NeedNobody: what counts is the page that sends the request
 )
 
 // Lookup reads credentials; the store does.
@@ -38,17 +39,19 @@ type Lookup interface {
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time
-	keys    *cache[string]
-	logins  *cache[[32]byte]
+	keys    *cache[string, store.Credential]
+	logins  *cache[[32]byte, store.Credential]
 	touches *touches
+	widgets *Widgets
 }
 
-// New makes a resolver that reads credentials from l and believes forwarded addresses from proxies only.
-func New(l Lookup, proxies Proxies) *Resolver {
-	r := &Resolver{proxies: proxies, now: time.Now}
+// New makes a resolver that reads credentials from l, widget tokens with w (which may be nil: then none is good), and
+// believes forwarded addresses from proxies only.
+func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
+	r := &Resolver{proxies: proxies, now: time.Now, widgets: w}
 	now := func() time.Time { return r.now() }
-	r.keys = newCache(now, l.KeyCredentials, func(keyID string) string { return keyID })
-	r.logins = newCache(now, func(ctx context.Context, hashes [][32]byte) (map[string]*store.Credential, error) {
+	r.keys = newCache(now, remember, l.KeyCredentials, func(keyID string) string { return keyID })
+	r.logins = newCache(now, remember, func(ctx context.Context, hashes [][32]byte) (map[string]*store.Credential, error) {
 		list := make([][]byte, len(hashes))
 		for i := range hashes {
 			list[i] = hashes[i][:]
@@ -65,11 +68,14 @@ func (r *Resolver) Run(ctx context.Context) {
 	wg.Go(func() { r.keys.group.Run(ctx) })
 	wg.Go(func() { r.logins.group.Run(ctx) })
 	wg.Go(func() { r.touches.run(ctx) })
+	if r.widgets != nil {
+		wg.Go(func() { r.widgets.run(ctx) })
+	}
 	wg.Wait()
 }
 
 // Identity is who calls: Caller as the service sees them, Via how they showed it, Token the login
-// session's token (empty for keys), and Organizations where their credential is good, oldest first. What lasts
+// session's token (empty for others), and Organizations where their credential is good, oldest first. What lasts
 // longer than a request must resolve it again at Until, when that is set: others may have changed or revoked it.
 type Identity struct {
 	Until         time.Time
@@ -89,14 +95,17 @@ func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 }
 
 func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
-	p, err := read(req, need != NeedNobody)
+	anybody := need == NeedNobody || need == NeedPage
+	p, err := read(req, !anybody)
 	if err != nil {
 		return Identity{}, err
 	}
 	switch {
-	case need == NeedNobody && !p.demo:
+	case p.via == ViaWidget && need != NeedKey:
+		return r.visitor(req, p, need)
+	case anybody && !p.demo:
 		return Identity{}, nil
-	case need == NeedNobody:
+	case anybody:
 		return Identity{}, DemoRestricted()
 	case p.via == ViaNothing && p.demo:
 		return r.demo(req, need)
@@ -152,7 +161,7 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 	if err != nil {
 		return Identity{}, err
 	}
-	cred := found.cred
+	cred := found.found
 	ident := Identity{Until: found.until, Via: p.via, Organizations: cred.Memberships}
 	ident.Caller = domain.Caller{Kind: domain.CallerUser, UserID: cred.UserID, KeyID: cred.KeyID}
 	if need == NeedKey {
@@ -171,29 +180,29 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 }
 
 // credential finds what was shown; unauthenticated when it is unknown, revoked or over.
-func (r *Resolver) credential(ctx context.Context, p presented) (found entry, err error) {
+func (r *Resolver) credential(ctx context.Context, p presented) (found entry[store.Credential], err error) {
 	if p.via == ViaKey {
 		keyID, ok := secrets.APIKeyID(p.token)
 		if !ok {
-			return entry{}, unauthenticated("the API key is malformed")
+			return entry[store.Credential]{}, unauthenticated("the API key is malformed")
 		}
 		found, err = r.keys.get(ctx, keyID, r.now())
 	} else {
 		if !secrets.IsSessionToken(p.token) {
-			return entry{}, unauthenticated("the session token is malformed")
+			return entry[store.Credential]{}, unauthenticated("the session token is malformed")
 		}
 		found, err = r.logins.get(ctx, hashed(p.token), r.now())
 	}
 	if err != nil {
-		return entry{}, err
+		return entry[store.Credential]{}, err
 	}
-	cred, sum := found.cred, hashed(p.token)
+	cred, sum := found.found, hashed(p.token)
 	if cred == nil || subtle.ConstantTimeCompare(cred.SecretHash, sum[:]) != 1 {
-		return entry{}, unauthenticated("the credential is unknown, was revoked or has ended")
+		return entry[store.Credential]{}, unauthenticated("the credential is unknown, was revoked or has ended")
 	}
 	now := r.now()
 	if !cred.ExpiresAt.IsZero() && !now.Before(cred.ExpiresAt) {
-		return entry{}, unauthenticated("the credential has expired")
+		return entry[store.Credential]{}, unauthenticated("the credential has expired")
 	}
 	r.touches.note(cred.KeyID+cred.LoginID, now)
 	return found, nil

@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	w.old = w.addKey(store.Credential{OrganizationID: w.org, ExpiresAt: time.Now().Add(-time.Second)})
 	w.session = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(time.Hour)})
 	w.lapsed = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(-time.Second)})
-	w.Resolver = New(w.lookup, nil)
+	w.Resolver = New(w.lookup, nil, nil)
 	done := make(chan struct{})
 	go func() { defer close(done); w.Run(t.Context()) }()
 	t.Cleanup(func() { <-done })
@@ -272,7 +272,7 @@ func TestChangesHoldElsewhereWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	clock := time.Now()
-	other := New(w.lookup, nil)
+	other := New(w.lookup, nil, nil)
 	w.now = func() time.Time { return clock }
 	other.now = func() time.Time { return clock }
 	done := make(chan struct{})
@@ -393,11 +393,11 @@ func TestUseOfKeysIsNoted(t *testing.T) {
 func TestCacheStaysSmall(t *testing.T) {
 	t.Parallel()
 	clock := time.Now()
-	c := newCache(func() time.Time { return clock }, (&fakeLookup{}).KeyCredentials, func(s string) string { return s })
+	c := newCache(func() time.Time { return clock }, remember, (&fakeLookup{}).KeyCredentials, func(s string) string { return s })
 	for n := range cacheSize + 50 {
-		c.entries[id.New(id.Key)] = entry{until: clock.Add(time.Duration(n) * time.Nanosecond)}
+		c.entries[id.New(id.Key)] = entry[store.Credential]{until: clock.Add(time.Duration(n) * time.Nanosecond)}
 	}
-	c.put([]string{"key_x"}, []entry{{until: clock.Add(time.Minute)}})
+	c.put([]string{"key_x"}, []entry[store.Credential]{{until: clock.Add(time.Minute)}})
 	if n := len(c.entries); n > cacheSize {
 		t.Errorf("%d entries", n)
 	}
@@ -410,7 +410,7 @@ func BenchmarkResolve(b *testing.B) {
 	lookup := &fakeLookup{keys: map[string]*store.Credential{}}
 	k := secrets.NewAPIKey()
 	lookup.keys[k.ID] = &store.Credential{KeyID: k.ID, Label: k.ID, OrganizationID: "org_x", SecretHash: k.Hash}
-	r := New(lookup, nil)
+	r := New(lookup, nil, nil)
 	go r.Run(b.Context())
 	req := request("x-api-key", k.Key)
 	b.ReportAllocs()

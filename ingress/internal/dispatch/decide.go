@@ -24,6 +24,7 @@ func (d *Dispatcher) Decide(ctx context.Context, a Answer) (store.StoredRun, err
 	if err != nil {
 		return store.StoredRun{}, refusal(err)
 	}
+	d.bus.Changed(domain.ChangedRuns, a.OrganizationID)
 	d.tell(ctx, decided.Ended)
 	if decided.Resumed {
 		d.handOver(ctx, map[string]int{a.OrganizationID: 1})

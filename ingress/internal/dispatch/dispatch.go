@@ -12,6 +12,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/batch"
 	"parley/shared/bus"
+	"parley/shared/domain"
 	"parley/shared/store"
 )
 
@@ -148,9 +149,12 @@ func (d *Dispatcher) accept(ctx context.Context, rows []store.NewRun) ([]store.A
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range accepted {
+	for i, a := range accepted {
 		if a.Job != nil {
 			d.bus.Ring(*a.Job)
+		}
+		if a.Err == nil && !a.Existing {
+			d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
 		}
 	}
 	return accepted, nil
@@ -228,6 +232,7 @@ func (d *Dispatcher) tell(ctx context.Context, ended []store.Ended) {
 	for _, e := range ended {
 		d.bus.Cancelled(e.RunID)
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
+		d.bus.Changed(domain.ChangedRuns, e.OrganizationID)
 		places[e.OrganizationID]++
 	}
 	d.handOver(ctx, places)

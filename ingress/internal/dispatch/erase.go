@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 
+	"parley/shared/domain"
 	"parley/shared/store"
 )
 
@@ -10,6 +11,7 @@ import (
 // is told that it was erased.
 func (d *Dispatcher) EraseSession(ctx context.Context, name store.SessionName) error {
 	ended, err := d.store.EraseSession(ctx, name)
+	d.bus.Changed(domain.ChangedRuns, name.OrganizationID) // also with an error: a part of a long session may be gone
 	d.tell(ctx, ended)
 	return refusal(err)
 }
@@ -18,6 +20,8 @@ func (d *Dispatcher) EraseSession(ctx context.Context, name store.SessionName) e
 // carries one of these out is stopped, and whoever waits for one is told that it was erased.
 func (d *Dispatcher) DeleteDocument(ctx context.Context, org, documentID string) error {
 	ended, err := d.store.DeleteDocument(ctx, org, documentID)
+	d.bus.Changed(domain.ChangedDocuments, org) // also with an error: it may be there, without being found any more
+	d.bus.Changed(domain.ChangedRuns, org)
 	d.tell(ctx, ended)
 	return refusal(err)
 }

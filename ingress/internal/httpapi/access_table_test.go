@@ -13,6 +13,7 @@ const (
 	forPerson  = "person"  // the same without organizations' keys
 	forSession = "session" // who has a login session: cookie and bearer
 	forSystem  = "system"  // API keys, and no browser
+	forPage    = "page"    // pages that an agent's widget lists; credentials are not looked at
 )
 
 // accessRow is a request that succeeds. In target and body $ag, $run, $key, ... stand for an id of that kind,
@@ -36,7 +37,7 @@ const deepAgentBody = `{"tools":{"webSearch":{"enabled":true,"approval":"always"
 	`"endpoints":[{"name":"call","method":"GET","url":"https://example.com/{n}","headers":{"x-key":"secret"},` +
 	`"inputSchema":{"type":"object","properties":{"n":{"type":"string"}}},"sideEffect":"none","signingSecret":"` + signingSecret + `"}]},` +
 	`"mcp":{"enabled":true,"servers":[{"name":"s","url":"https://example.com/","sideEffect":"unsafe"}]}},"fallbackModels":["offline/echo"],` +
-	`"widget":{"enabled":true,"allowedOrigins":["https://example.com"]},"allowedCallers":["user"]}`
+	`"widget":{"enabled":true,"allowedOrigins":["https://example.com"],"identitySecret":"$word identity secret"},"allowedCallers":["user"]}`
 
 // importRowBody is a document with one operation.
 const importRowBody = `{"document":{"openapi":"3.1.0","info":{"title":"$word","version":"1"},"servers":[{"url":"https://example.com/v1"}],"paths":{"/things/{n}":{"get":` +
@@ -60,6 +61,7 @@ var accessTable = []accessRow{
 	{"GET", "/api/organizations", "id=$org", "", forCaller, "member", 200, false},
 	{"POST", "/api/organizations", "", `{"name":"$word"}`, forPerson, "member", 201, false},
 	{"PUT", "/api/organizations", "id=$org", `{"name":"$word organization"}`, forCaller, "owner", 200, true},
+	{"GET", "/api/organizations/limits", "", "", forCaller, "member", 200, false},
 	{"GET", "/api/organizations/members", "", "", forCaller, "member", 200, false},
 	{"POST", "/api/organizations/members", "", `{"email":"$fresh@example.com","role":"member"}`, forCaller, "owner", 201, false},
 	{"POST", "/api/organizations/members", "action=reset&id=$lone", "", forCaller, "admin", 201, false},
@@ -86,6 +88,7 @@ var accessTable = []accessRow{
 
 	{"POST", "/api/agents", "action=chat&id=$ag", `{"sessionId":"s","message":"$word"}`, forCaller, "member", 202, false},
 	{"POST", "/api/agents", "action=chat&template=$tpl", `{"sessionId":"s","message":"$word"}`, forDemo, "member", 202, false},
+	{"POST", "/api/widget/sessions", "", `{"agentId":"$wag","visitor":"$word"}`, forPage, "", 201, false},
 
 	{"GET", "/api/sessions", "", "", forCaller, "member", 200, false},
 	{"GET", "/api/sessions", "id=s&agentId=$at", "", forCaller, "member", 200, false},
@@ -99,11 +102,15 @@ var accessTable = []accessRow{
 	{"GET", "/api/runs", "id=$ended&wait=1", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=cancel&id=$run", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "status=requires_action", "", forCaller, "member", 200, false},
+	{"GET", "/api/runs", "timeline=1&id=$ended", "", forCaller, "member", 200, false},
+	{"GET", "/api/automations", "limit=5", "", forCaller, "admin", 200, false},
+	{"GET", "/api/usage", "days=2&agentId=none", "", forCaller, "admin", 200, false},
 	{"POST", "/api/runs", "action=approve&toolCallId=call_1&id=$asked", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=deny&toolCallId=call_1&id=$asked", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=happened&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=resend&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=abandon&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
+	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // from a service that stops: it ends at once
 	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
 	{"GET", "/api/files", "id=$file", "", forCaller, "member", 200, false},
 	{"HEAD", "/api/files", "id=$file", "", forCaller, "member", 200, false},

@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/shared/domain"
 )
@@ -14,7 +12,6 @@ import (
 const (
 	promptMost      = 32_000
 	descriptionMost = 2_000
-	originsMost     = 50
 	fallbacksMost   = 3
 )
 
@@ -47,11 +44,6 @@ type updateAgentBody struct {
 	Version   optional[int]    `json:"version"`
 	CreatedAt optional[string] `json:"createdAt"`
 	UpdatedAt optional[string] `json:"updatedAt"`
-}
-
-type widgetBody struct {
-	Enabled        optional[bool]     `json:"enabled"`
-	AllowedOrigins optional[[]string] `json:"allowedOrigins"`
 }
 
 func (b *createAgentBody) check(p *problems) {
@@ -95,7 +87,7 @@ func (f *agentFields) check(p *problems) {
 	if f.AllowedCallers.Set {
 		checkCallers(p, f.AllowedCallers.Value)
 	}
-	checkOrigins(p, f.Widget.Value.AllowedOrigins.Value)
+	f.Widget.Value.check(p)
 }
 
 const noModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
@@ -132,36 +124,12 @@ func checkCallers(p *problems, callers []domain.CallerKind) {
 	}
 }
 
-func checkOrigins(p *problems, origins []string) {
-	const path = "widget.allowedOrigins"
-	p.count(path, len(origins), originsMost)
-	for i, origin := range origins {
-		at := element(path, i)
-		switch {
-		case !isOrigin(origin):
-			p.add(at, codeInvalidValue, "must be a scheme and host in lower case, such as https://www.example.com")
-		case slices.Contains(origins[:i], origin):
-			p.add(at, codeDuplicate, "is given twice")
-		}
-	}
-}
-
-// isOrigin reports whether s is an origin exactly as browsers send it.
-func isOrigin(s string) bool {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || len(s) > 255 {
-		return false
-	}
-	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme] // browsers leave it out
-	return s == u.Scheme+"://"+u.Host && s == strings.ToLower(s) && u.Port() != standard && !strings.HasSuffix(s, ":")
-}
-
 // element names one entry of a list in problems.
 func element(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 // apply changes an agent to what the fields say. What only makes sense with what the agent was before
-// is checked here. New secrets go through seal.
-func (f *agentFields) apply(a *domain.Agent, seal func(string) string, p *problems) {
+// is checked here. New secrets go through the seals.
+func (f *agentFields) apply(a *domain.Agent, seal seals, p *problems) {
 	a.Name = f.Name.or(a.Name)
 	a.Description = f.Description.or(a.Description)
 	a.SystemPrompt = f.SystemPrompt.or(a.SystemPrompt)
@@ -172,8 +140,7 @@ func (f *agentFields) apply(a *domain.Agent, seal func(string) string, p *proble
 	}
 	a.AllowedCallers = f.AllowedCallers.or(a.AllowedCallers)
 	if f.Tools.Set {
-		f.Tools.Value.apply(&a.Tools, seal, p)
+		f.Tools.Value.apply(&a.Tools, seal.headers, p)
 	}
-	a.Widget.Enabled = f.Widget.Value.Enabled.or(a.Widget.Enabled)
-	a.Widget.AllowedOrigins = f.Widget.Value.AllowedOrigins.or(a.Widget.AllowedOrigins)
+	f.Widget.Value.apply(&a.Widget, seal.identity, p)
 }

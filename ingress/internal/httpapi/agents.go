@@ -103,11 +103,13 @@ func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, fo
 		}
 		agent.Name, agent.Description, agent.SystemPrompt, agent.Model, agent.Tools = t.Name, t.Description, t.SystemPrompt, t.Model, t.Tools
 	}
-	body.apply(&agent, a.sealer(org, agent.ID), found)
+	body.apply(&agent, a.seals(org, agent.ID), found)
 	if err := found.err(); err != nil {
 		return agent, err
 	}
-	return a.Store.CreateAgent(ctx, org, agent)
+	stored, err := a.Store.CreateAgent(ctx, org, agent)
+	a.forgetWidget(agent)
+	return stored, err
 }
 
 // updateAgent is PUT /api/agents?id=: fields left out keep their value.
@@ -132,13 +134,14 @@ func (a *api) updateAgent(c *gin.Context) {
 		if body.Model.Set && body.Model.Value == a.DefaultModel && agent.Model == "" {
 			body.Model.Set = false // sent back as it was shown: the agent goes on with whatever the default is
 		}
-		body.apply(agent, a.sealer(org, agentID), found)
+		body.apply(agent, a.seals(org, agentID), found)
 		return found.err()
 	})
 	if err != nil {
 		fail(c, err)
 		return
 	}
+	a.forgetWidget(agent)
 	writeJSON(c, http.StatusOK, a.shown(agent))
 }
 
@@ -163,9 +166,11 @@ func (a *api) deleteAgent(c *gin.Context) {
 // dropAgent cancels what is queued before and after the deletion: before, so that nothing is lost when
 // cancelling fails and the caller tries again; after, for what was accepted in between.
 func (a *api) dropAgent(ctx context.Context, org, agentID string) error {
-	if _, err := a.Store.Agent(ctx, org, agentID); err != nil {
+	agent, err := a.Store.Agent(ctx, org, agentID)
+	if err != nil {
 		return err
 	}
+	defer a.forgetWidget(agent)
 	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {
 		return fmt.Errorf("cancelling queued runs: %w", err)
 	}
@@ -184,6 +189,14 @@ func (a *api) sealer(org, agentID string) func(string) string {
 	return func(secret string) string { return a.Secrets.Seal(secret, place) }
 }
 
+// seals seal what an agent keeps secret, each kind for a place of its own.
+type seals struct{ headers, identity func(string) string }
+
+func (a *api) seals(org, agentID string) seals {
+	place := secrets.WidgetIdentity(org, agentID)
+	return seals{a.sealer(org, agentID), func(secret string) string { return a.Secrets.Seal(secret, place) }}
+}
+
 // shown is an agent as callers see it: secrets hidden, lists never null, and the default model by name.
 func (a *api) shown(agent domain.Agent) domain.Agent {
 	if agent.Model == "" {
@@ -194,6 +207,9 @@ func (a *api) shown(agent domain.Agent) domain.Agent {
 	}
 	if agent.Widget.AllowedOrigins == nil {
 		agent.Widget.AllowedOrigins = []string{}
+	}
+	if agent.Widget.IdentitySecret != "" {
+		agent.Widget.IdentitySecret = hidden
 	}
 	if t := agent.Tools.HTTPRequest; t != nil {
 		for i := range t.Endpoints {

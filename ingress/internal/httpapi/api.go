@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
@@ -35,6 +36,7 @@ type Deps struct {
 	Runs     RunCanceller
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
+	Changes  *changes.Hub
 	Bells    Doorbells
 	Searches SearchCaller
 	Signer   ClaimSigner
@@ -74,6 +76,7 @@ type api struct {
 	texts     transfers        // bodies of JSON that are uploads
 	provider  *openid.Provider // nil when none is set
 	templates templateList
+	usage     usageCache
 	https     bool // browsers come by TLS, whatever the last hop is
 }
 

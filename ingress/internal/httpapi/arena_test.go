@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
@@ -37,7 +38,10 @@ type arena struct {
 }
 
 // unlimited are limits that no test reaches.
-var unlimited = ratelimit.Settings{Demo: 1_000_000, User: 100_000_000, System: 200_000_000}
+var unlimited = ratelimit.Settings{
+	Demo: 1_000_000, User: 100_000_000, System: 200_000_000,
+	Widget: ratelimit.Widget{Visitor: 100_000_000, Address: 100_000_000, Agent: 100_000_000},
+}
 
 func newArena(tb testing.TB) *arena {
 	tb.Helper()
@@ -80,6 +84,8 @@ func arenaOf(tb testing.TB, w *world) *arena {
 		})
 	}
 	tb.Cleanup(wg.Wait)
+	w.api.Changes = changes.New(b.NewChangeWatch(), zerolog.Nop())
+	w.api.Changes.Drain() // a request of a recorder has no other end
 	w.api.Dispatch, w.api.Streams, w.api.StreamsPerCredential, w.api.StreamsPerOrganization = d, hub, 1000, 1000
 	w.bells.next = b
 	w.api.Searches, err = b.NewToolCaller()

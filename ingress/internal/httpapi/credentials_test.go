@@ -59,7 +59,7 @@ func newStage(tb testing.TB, a *arena) *stage {
 
 // credentials gives every credential there is.
 func (s *stage) credentials() []credential {
-	return append(append(append(s.good(), s.bad()...), s.malformed()...), s.mixed()...)
+	return append(append(append(append(s.good(), s.bad()...), s.malformed()...), s.mixed()...), s.visiting()...)
 }
 
 func login(name string, p person, h *house, role domain.Role, headers ...string) credential {

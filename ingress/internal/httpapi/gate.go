@@ -20,6 +20,7 @@ import (
 // gate lets through to a route's handler whoever the route is for.
 func (a *api) gate(r route) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		a.share(c, r)
 		if err := a.admit(c, r); err != nil {
 			fail(c, err)
 			return
@@ -38,7 +39,7 @@ func (a *api) admit(c *gin.Context, r route) error {
 	}
 	st := stateOf(c)
 	st.ident = ident // with an error, too, when the credential is good: then its limit is known
-	if err == nil && (ident.Via == auth.ViaNothing || ident.Via == auth.ViaCookie) {
+	if err == nil && (ident.Via == auth.ViaNothing && r.need != auth.NeedPage || ident.Via == auth.ViaCookie) {
 		if cause := a.origins.Check(c.Request); cause != nil {
 			a.showLimit(c) // another's page must not use up the visitor's limit
 			return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not send this request")
@@ -98,6 +99,10 @@ func mayUse(c *gin.Context, r route) error {
 			return auth.DemoRestricted()
 		}
 	case who.Kind == "": // anonymous, on a public route
+	case who.Visitor.ID != "":
+		if q := query(c); len(q["id"]) != 1 || q["id"][0] != who.Visitor.AgentID || len(q["template"]) > 0 {
+			return auth.WidgetRestricted()
+		}
 	case r.role != "" && !who.Role.AtLeast(r.role):
 		return apierr.New(apierr.PermissionDenied, "this takes the role %s", r.role)
 	}

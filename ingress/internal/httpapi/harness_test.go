@@ -68,7 +68,9 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-var manyRequests = ratelimit.Settings{Demo: 100, User: 1_000_000, System: 2_000_000}
+var manyRequests = ratelimit.Settings{
+	Demo: 100, User: 1_000_000, System: 2_000_000, Widget: ratelimit.Widget{Visitor: 100, Address: 1000, Agent: 10_000},
+}
 
 func newWorld(tb testing.TB, limits ratelimit.Settings) *world {
 	tb.Helper()
@@ -93,7 +95,7 @@ func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Se
 	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
 	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}}
-	resolver := auth.New(s, proxies)
+	resolver := auth.New(s, auth.NewWidgets(s, box), proxies)
 	var wg sync.WaitGroup
 	wg.Go(func() { resolver.Run(tb.Context()) })
 	tb.Cleanup(wg.Wait)

@@ -34,6 +34,14 @@ func (b *bells) Ring(jobs ...domain.Job) {
 	}
 }
 
+func (b *bells) Changed(kind domain.ChangeKind, org string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next != nil {
+		b.next.Changed(kind, org)
+	}
+}
+
 // rung gives how often was rung for a document.
 func (b *bells) rung(documentID string) (n int) {
 	b.mu.Lock()

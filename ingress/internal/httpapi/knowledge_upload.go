@@ -21,8 +21,11 @@ const documentsFullWait = time.Minute
 
 const dropTime = 5 * time.Second
 
-// Doorbells rings for what waits to be done by workers.
-type Doorbells interface{ Ring(jobs ...domain.Job) }
+// Doorbells rings for what waits to be done by workers, and tells whoever watches that something has changed.
+type Doorbells interface {
+	Ring(jobs ...domain.Job)
+	Changed(kind domain.ChangeKind, org string)
+}
 
 // addDocuments is POST /api/knowledge: documents to be read, from a form or from JSON.
 func (a *api) addDocuments(c *gin.Context) {
@@ -232,8 +235,8 @@ func (a *api) editDocument(c *gin.Context, known domain.Document, f *documentFie
 	status := http.StatusOK
 	if edited.Job != nil { // names are searched: it is read anew
 		status = http.StatusAccepted
-		a.ring(c, edited)
 	}
+	a.ring(c, edited)
 	writeJSON(c, status, shownDocument(edited.Document))
 }
 
@@ -264,7 +267,7 @@ func (a *api) retryDocument(c *gin.Context) {
 	writeJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
-// ring tells workers of documents that wait. Without it they look by themselves.
+// ring tells workers of documents that wait, and whoever watches that they have changed. Without it workers look by themselves.
 func (a *api) ring(c *gin.Context, queued ...store.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 	for _, q := range queued {
@@ -275,6 +278,7 @@ func (a *api) ring(c *gin.Context, queued ...store.QueuedDocument) {
 		}
 	}
 	a.Bells.Ring(jobs...)
+	a.Bells.Changed(domain.ChangedDocuments, caller(c).OrganizationID)
 }
 
 // refusedDocument turns what the store says of documents that it does not take into coded errors.

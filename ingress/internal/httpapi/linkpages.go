@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -16,26 +17,52 @@ import (
 func (a *api) loginForm(c *gin.Context) {
 	fields, err := a.readForm(c)
 	if err != nil {
-		failOn(c, err, func(status int, problem string) { a.showLogin(c, status, problem, "") })
+		failOn(c, err, func(status int, problem string) { a.showLogin(c, status, web.Login{Problem: problem}) })
 		return
 	}
+	next := returnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
 	if err = checkedBody(&body); err == nil {
 		_, token, login, failed := a.logIn(c, body)
-		err = a.enter(c, token, login, failed)
+		err = a.enter(c, next, token, login, failed)
 	}
 	if err != nil {
-		failOn(c, err, func(status int, problem string) { a.showLogin(c, status, problem, body.Email) })
+		failOn(c, err, func(status int, problem string) {
+			a.showLogin(c, status, web.Login{Problem: problem, Email: body.Email, Next: next})
+		})
 	}
 }
 
-// enter sends a browser to the dashboard in its new session, or hands on the error that kept it from having one.
-func (a *api) enter(c *gin.Context, token string, login store.NewLogin, err error) error {
+// signupForm is POST /signup, from the page for new accounts.
+func (a *api) signupForm(c *gin.Context) {
+	fields, err := a.readForm(c)
+	if err != nil {
+		failOn(c, err, func(status int, problem string) { showSignup(c, status, web.Signup{Problem: problem}) })
+		return
+	}
+	shown := web.Signup{Name: strings.TrimSpace(fields.Get("name")), Email: fields.Get("email"), Next: returnTo(fields["next"])}
+	body := signupBody{Email: shown.Email, Password: fields.Get("password")}
+	body.Name.Value, body.Name.Set = shown.Name, shown.Name != ""
+	if err = checkedBody(&body); err == nil {
+		_, token, login, failed := a.signUp(c, body)
+		err = a.enter(c, shown.Next, token, login, failed)
+	}
+	if err != nil {
+		failOn(c, err, func(status int, problem string) {
+			shown.Problem = problem
+			showSignup(c, status, shown)
+		})
+	}
+}
+
+// enter sends a browser in its new session to the page it asked for, the dashboard's first if none, or hands on the error that
+// kept it from having one.
+func (a *api) enter(c *gin.Context, next, token string, login store.NewLogin, err error) error {
 	if err != nil {
 		return err
 	}
 	a.setCookie(c, token, login)
-	toDashboard(c)
+	c.Redirect(http.StatusSeeOther, cmp.Or(next, dashboardPath))
 	return nil
 }
 
@@ -54,7 +81,7 @@ func (a *api) acceptForm(c *gin.Context) {
 	body.Name.Set, body.Password.Set = body.Name.Value != "", body.Password.Value != ""
 	if err = checkedBody(&body); err == nil {
 		_, token, login, failed := a.acceptInvitation(c, body)
-		err = a.enter(c, token, login, failed)
+		err = a.enter(c, "", token, login, failed)
 	}
 	if err != nil {
 		failOn(c, err, func(status int, problem string) { a.showAccept(c, body.Token, status, problem) })
@@ -94,7 +121,7 @@ func (a *api) resetForm(c *gin.Context) {
 	body := resetBody{Token: fields.Get("token"), Password: fields.Get("password")}
 	if err = checkedBody(&body); err == nil {
 		_, token, login, failed := a.resetPassword(c, body)
-		err = a.enter(c, token, login, failed)
+		err = a.enter(c, "", token, login, failed)
 	}
 	if err != nil {
 		failOn(c, err, func(status int, problem string) { a.showReset(c, body.Token, status, problem) })
@@ -139,5 +166,5 @@ func showRendered(c *gin.Context, status int, page []byte, err error) {
 		fail(c, err)
 		return
 	}
-	showPage(c, status, page)
+	showPage(c, status, page, web.ContentSecurityPolicy)
 }

@@ -137,19 +137,24 @@ func (a *api) signup(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	hash, err := a.passwords.Hash(c.Request.Context(), body.Password)
-	if err != nil {
-		fail(c, err)
-		return
-	}
-	token, login := a.newLogin(c)
-	user := store.NewUser{Email: body.Email, Name: body.Name.or(localPart(body.Email)), PasswordHash: hash}
-	account, err := a.Store.SignUp(c.Request.Context(), user, login)
+	account, token, login, err := a.signUp(c, body)
 	if err != nil {
 		fail(c, err)
 		return
 	}
 	a.startSession(c, http.StatusCreated, account, token, login)
+}
+
+// signUp makes a user of a checked body, and a session of theirs.
+func (a *api) signUp(c *gin.Context, body signupBody) (account store.Account, token string, login store.NewLogin, err error) {
+	hash, err := a.passwords.Hash(c.Request.Context(), body.Password)
+	if err != nil {
+		return account, "", login, err
+	}
+	token, login = a.newLogin(c)
+	user := store.NewUser{Email: body.Email, Name: body.Name.or(localPart(body.Email)), PasswordHash: hash}
+	account, err = a.Store.SignUp(c.Request.Context(), user, login)
+	return account, token, login, err
 }
 
 // localPart is what people who give no name are called: their address up to the @.

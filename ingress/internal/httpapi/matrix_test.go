@@ -24,13 +24,17 @@ func (r *accessRow) outcome(c *credential) string {
 		return "403 server_to_server_only"
 	case c.harmful:
 		return c.refused
-	case (r.who == forAnyone || r.who == forLink) && c.demo:
+	case (r.who == forAnyone || r.who == forLink || r.who == forPage) && c.demo:
 		return "403 demo_restricted"
+	case c.via == "widget" && (r.who != forSystem || c.refused != ""):
+		return c.visitorsOutcome()
+	case r.who == forPage:
+		return c.pagesOutcome()
 	case (r.who == forAnyone || r.who == forLink) && c.page == foreignPage && r.changes():
 		return "403 permission_denied"
 	case r.who == forAnyone, r.who == forLink, r.who == forPublic && (c.refused == "" || c.elsewhere):
 		return "ok"
-	case r.who == forSystem && (c.via == "" || c.via == "login"):
+	case r.who == forSystem && (c.via == "" || c.via == "login" || c.via == "widget"):
 		return "401 api_key_required"
 	case c.refused != "":
 		return c.refused
@@ -68,6 +72,16 @@ var idKinds = map[string]idKind{
 		own:    func(s *stage, c *credential) string { return s.newAgent(c.house) },
 		gone: func(s *stage, h *house) string {
 			agentID := s.newAgent(h)
+			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
+			return agentID
+		},
+	},
+	// One whose widget is enabled.
+	"wag": {
+		prefix: id.Agent,
+		own:    func(s *stage, c *credential) string { return s.embedded(c.houseOr(s.home), widgetPage) },
+		gone: func(s *stage, h *house) string {
+			agentID := s.embedded(h, widgetPage)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
 		},
@@ -373,6 +387,9 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	if name == "" {
 		return []target{{"none", "", "ok"}}
 	}
+	if r.who == forPage {
+		return m.pageTargets(name, c)
+	}
 	kind, missing := idKinds[name], m.missing[name]
 	if c.page != "" { // where a request comes from makes no difference to ids
 		missing = missing[:2]
@@ -426,6 +443,9 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	}
 	body := fill(r.body, func(s string) string { return strings.Trim(strconv.QuoteToASCII(s), `"`) })
 	headers := c.headers
+	if r.who == forPage && c.page == "" {
+		headers = append(slices.Clone(headers), "Origin: "+widgetPage)
+	}
 	if at.outcome == "ok" && (r.who == forAnyone || r.who == forLink || strings.HasSuffix(r.path, "/logout")) { // which end the login session that came along
 		headers = m.spare(headers)
 	}
@@ -474,14 +494,14 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 		t.Errorf("%s: %s, want %s (%d)\n%s", what, seen, want, r.status, got.body)
 		return
 	}
-	if want != "404 not_found" {
+	if want != "404 not_found" && (r.who != forPage || c.via == "widget" || want != "403 permission_denied") {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	route, shown := r.method+" "+r.path, got.shown()
 	if first, known := m.notFound[route]; known && first != shown {
-		t.Errorf("%s: this 404 differs from others\n%s\nwant\n%s", what, shown, first)
+		t.Errorf("%s: this refusal differs from others\n%s\nwant\n%s", what, shown, first)
 	}
 	m.notFound[route] = shown
 }

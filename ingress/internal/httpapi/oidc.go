@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/openid"
+	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/store"
 )
@@ -20,7 +21,7 @@ const (
 	attemptName = "parley_oidc" // of the cookie
 	attemptLife = 10 * time.Minute
 	attemptSeal = "oidc attempt"
-	nextDefault = "/dashboard"
+	nextDefault = dashboardPath
 	nextMost    = 512 // bytes
 )
 
@@ -169,7 +170,7 @@ func (a *api) failLogin(c *gin.Context, err error) {
 		fail(c, err)
 		return
 	}
-	failOn(c, err, func(status int, problem string) { a.showLogin(c, status, problem, "") })
+	failOn(c, err, func(status int, problem string) { a.showLogin(c, status, web.Login{Problem: problem}) })
 }
 
 // newProvider prepares the OpenID provider that the settings name; nil when they name none.

@@ -1,29 +1,40 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
-	"parley/ingress/internal/auth"
 	"parley/ingress/web"
-	"parley/shared/apierr"
 	"parley/shared/secrets"
 	"parley/shared/store"
+)
+
+const (
+	dashboardPath = "/dashboard"
+	nextPageMost  = 1024 // bytes of an address within the dashboard
 )
 
 // loginPage is GET /login: with ?token= a one-time link, which logs its user in, and without it the
 // page to sign in by.
 func (a *api) loginPage(c *gin.Context) {
 	tokens, given := c.Request.URL.Query()["token"]
+	shown := web.Login{Next: returnTo(c.Request.URL.Query()["next"])}
 	if !given {
-		a.showLogin(c, http.StatusOK, "", "")
+		a.showLogin(c, http.StatusOK, shown)
 		return
 	}
+	refuse := func(status int, problem string) {
+		shown.Problem = problem
+		a.showLogin(c, status, shown)
+	}
 	if len(tokens) != 1 || !secrets.IsLinkToken(tokens[0]) {
-		a.showLogin(c, http.StatusBadRequest, "This is not a complete login link. Copy the whole of it.", "")
+		refuse(http.StatusBadRequest, "This is not a complete login link. Copy the whole of it.")
 		return
 	}
 	if strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
@@ -34,66 +45,54 @@ func (a *api) loginPage(c *gin.Context) {
 	_, err := a.Store.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, store.ErrLinkSpent):
-		a.showLogin(c, http.StatusGone, "This login link was used already, or is too old. Get a new one.", "")
+		refuse(http.StatusGone, "This login link was used already, or is too old. Get a new one.")
 	case errors.Is(err, store.ErrLinkUnknown):
-		a.showLogin(c, http.StatusBadRequest, "This login link does not exist here. Get a new one.", "")
+		refuse(http.StatusBadRequest, "This login link does not exist here. Get a new one.")
 	case err != nil:
 		fail(c, err)
 	default:
 		a.setCookie(c, token, login)
-		toDashboard(c)
+		c.Redirect(http.StatusSeeOther, cmp.Or(shown.Next, dashboardPath))
 	}
 }
 
-// showLogin shows the login page with a problem, and the address that was given.
-func (a *api) showLogin(c *gin.Context, status int, problem, email string) {
-	page, err := web.RenderLogin(web.Login{Problem: problem, Email: email, OpenID: a.provider != nil})
+// showLogin shows the login page.
+func (a *api) showLogin(c *gin.Context, status int, shown web.Login) {
+	shown.OpenID = a.provider != nil
+	page, err := web.RenderLogin(shown)
 	showRendered(c, status, page, err)
 }
 
-// dashboardPage is GET /dashboard, for whoever a cookie says is signed in.
-func (a *api) dashboardPage(c *gin.Context) {
-	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
-	if code := apierr.CodeOf(err); code == apierr.Unavailable || code == apierr.Overloaded {
-		fail(c, err)
-		return
-	}
-	if err != nil || ident.Via != auth.ViaCookie {
-		c.Redirect(http.StatusSeeOther, "/login")
-		return
-	}
-	stateOf(c).ident = ident
-	view, err := a.sessionOf(c.Request.Context(), ident.Caller)
-	if err != nil {
-		fail(c, err)
-		return
-	}
-	page, err := web.RenderDashboard(web.Dashboard{
-		Name: view.User.Name, Email: view.User.Email, Role: string(view.Caller.Role), BaseURL: a.PublicURL,
-		Organization: view.Organization.Name, OrganizationID: view.Organization.ID,
-	})
-	if err != nil {
-		fail(c, err)
-		return
-	}
-	showPage(c, http.StatusOK, page)
+// signupPage is GET /signup.
+func (a *api) signupPage(c *gin.Context) {
+	showSignup(c, http.StatusOK, web.Signup{Next: returnTo(c.Request.URL.Query()["next"])})
 }
 
-func showPage(c *gin.Context, status int, page []byte) {
+func showSignup(c *gin.Context, status int, shown web.Signup) {
+	page, err := web.RenderSignup(shown)
+	showRendered(c, status, page, err)
+}
+
+// returnTo is the page that somebody asked for before they had to sign in: one of the dashboard's, or the first of them. Any
+// other address would let a link to us lead elsewhere.
+func returnTo(values []string) string {
+	if len(values) != 1 || len(values[0]) > nextPageMost {
+		return ""
+	}
+	next, err := url.Parse(values[0])
+	if err != nil || next.Scheme != "" || next.Host != "" || next.User != nil || strings.ContainsAny(values[0], "\\\t\r\n") ||
+		next.Path != dashboardPath && !strings.HasPrefix(next.Path, dashboardPath+"/") || path.Clean(next.Path) != next.Path {
+		return ""
+	}
+	return next.RequestURI()
+}
+
+func showPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
-	header.Set("Content-Security-Policy", web.ContentSecurityPolicy)
+	header.Set("Content-Security-Policy", policy)
+	header.Set("Cache-Control", "no-store") // it says who is signed in, and names bundles that the next release has others of
 	// An address may hold a token, which is no other site's business. With no-referrer browsers would send the
 	// pages' own forms as if from another origin.
 	header.Set("Referrer-Policy", "same-origin")
 	c.Data(status, "text/html; charset=utf-8", page)
-}
-
-func styleSheet(c *gin.Context) {
-	css, err := web.StyleSheet()
-	if err != nil {
-		fail(c, err)
-		return
-	}
-	c.Header("Cache-Control", "public, max-age=300")
-	c.Data(http.StatusOK, "text/css; charset=utf-8", css)
 }

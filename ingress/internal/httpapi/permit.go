@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	demoStreams = 10              // that a demo client may have open at an ingress
-	seatWait    = 5 * time.Second // for whoever found no seat: streams end with their runs
+	demoStreams    = 10              // that a demo client may have open at an ingress,
+	visitorStreams = 10              // a visitor of a widget,
+	addressStreams = 100             // and the widgets' visitors of one address
+	seatWait       = 5 * time.Second // for whoever found no seat: streams end with their runs
 
 	permitPace    = time.Second      // between looks at a credential, at least
 	permitBlindly = 30 * time.Second // while no credential can be read
@@ -27,11 +29,17 @@ func (a *api) takeSeats(who domain.Caller) ([]stream.Seat, error) {
 		credential = stream.Seat{Name: "demo:" + who.DemoClient, Most: demoStreams}
 	}
 	seats := []stream.Seat{credential, {Name: "organization:" + who.OrganizationID, Most: a.StreamsPerOrganization}}
+	if who.Visitor.ID != "" {
+		seats[0].Most = visitorStreams
+		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Most: addressStreams})
+	}
 	switch full := a.seats.Take(seats...); {
 	case full == nil:
 		return seats, nil
 	case full.Name == credential.Name:
 		return nil, rateLimited(seatWait, "this credential has too many streams open; close some")
+	case full.Name == seats[len(seats)-1].Name && len(seats) > 2:
+		return nil, rateLimited(seatWait, "this address has too many streams open; close some")
 	default:
 		return nil, rateLimited(seatWait, "this organization has too many streams open; close some")
 	}
@@ -46,15 +54,23 @@ type permit struct {
 	reads   string    // see readable
 	next    time.Time // look; zero: never
 	seen    time.Time // the last look
+	last    time.Time // when it ends, whatever is found; zero: never
 }
 
 // permit is that of the request's caller. Demo visitors show nothing that could be revoked.
 func (a *api) permit(c *gin.Context) permit {
 	ident := stateOf(c).ident
-	return permit{
+	p := permit{
 		resolve: a.Auth.Resolve, request: c.Request, org: ident.Caller.OrganizationID, reads: readable(ident.Caller),
 		next: ident.Until, seen: time.Now(),
 	}
+	if ident.Via == auth.ViaWidget {
+		// A visitor sees the answer's end though their token is over by then, if the widget is still allowed. A run that waits
+		// for a person goes on for longer than any other: whoever waits with it comes back with a new token.
+		p.resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return a.Auth.Again(req) }
+		p.last = p.seen.Add(max(a.RunDeadline, auth.WidgetTokenLife))
+	}
+	return p
 }
 
 // earlier is the time of the next look, if that is before until.
@@ -67,6 +83,9 @@ func (p *permit) earlier(until time.Time) time.Time {
 
 // holds reports whether the stream may go on. While credentials cannot be read it goes on for a moment only.
 func (p *permit) holds(now time.Time) bool {
+	if !p.last.IsZero() && !now.Before(p.last) {
+		return false
+	}
 	if p.next.IsZero() || now.Before(p.next) {
 		return true
 	}

@@ -41,6 +41,7 @@ func (a *api) routes() []route {
 		{"GET", "/api/organizations", "", auth.NeedUser, member, false, false, a.getOrganizations},
 		{"POST", "/api/organizations", "", auth.NeedUser, member, false, false, a.createOrganization},
 		{"PUT", "/api/organizations", "", auth.NeedUser, member, false, false, a.renameOrganization},
+		{"GET", "/api/organizations/limits", "", auth.NeedUser, member, false, false, a.getLimits},
 		{"GET", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.listMembers},
 		{"POST", "/api/organizations/members", "", auth.NeedUser, owner, false, false, a.addMember},
 		{"POST", "/api/organizations/members", "reset", auth.NeedUser, admin, false, false, a.resetMember},
@@ -56,6 +57,7 @@ func (a *api) routes() []route {
 		{"POST", "/api/agents", "", auth.NeedUser, admin, false, false, a.createAgent},
 		{"POST", "/api/agents", "chat", auth.NeedDemo, member, true, false, a.chat},
 		{"POST", "/api/agents", "import-openapi", auth.NeedUser, admin, false, false, a.importOpenAPI},
+		{"POST", widgetSessionsPath, "", auth.NeedPage, "", false, false, a.widgetSession},
 		{"PUT", "/api/agents", "", auth.NeedUser, admin, false, false, a.updateAgent},
 		{"DELETE", "/api/agents", "", auth.NeedUser, admin, false, false, a.deleteAgent},
 
@@ -64,6 +66,10 @@ func (a *api) routes() []route {
 
 		{"GET", "/api/runs", "", auth.NeedUser, member, false, false, a.getRuns},
 		{"POST", "/api/runs", "*", auth.NeedUser, member, false, false, a.postRuns},
+		{"GET", "/api/automations", "", auth.NeedUser, admin, false, false, a.getAutomations},
+		{"GET", "/api/usage", "", auth.NeedUser, admin, false, false, a.getUsage},
+
+		{"GET", "/api/events", "", auth.NeedUser, member, false, false, a.streamChanges},
 
 		{"GET", "/api/sources", "", auth.NeedUser, member, false, false, a.getSource},
 		{"GET", "/api/files", "", auth.NeedUser, member, false, false, a.getFile},
@@ -95,8 +101,14 @@ func (a *api) pages(m *metrics) []route {
 		{method: "POST", path: acceptPath, handle: a.acceptForm},
 		{method: "GET", path: resetPath, handle: a.resetPage},
 		{method: "POST", path: resetPath, handle: a.resetForm},
-		{method: "GET", path: "/dashboard", handle: a.dashboardPage},
-		{method: "GET", path: "/assets/style.css", handle: styleSheet},
+		{method: "GET", path: "/signup", handle: a.signupPage},
+		{method: "POST", path: "/signup", handle: a.signupForm},
+		{method: "GET", path: dashboardPath, handle: a.dashboardPage},
+		{method: "GET", path: dashboardPath + "/*page", handle: a.dashboardPage},
+		{method: "GET", path: "/assets/:name", handle: asset},
+		{method: "GET", path: "/widget.js", handle: widgetScript},
+		{method: "GET", path: "/widget/preview", handle: previewPage},
+		{method: "GET", path: "/favicon.svg", handle: document("image/svg+xml", web.Favicon)},
 		{method: "GET", path: "/assets/docs.css", handle: document(contentCSS, web.DocsStyleSheet)},
 		{method: "GET", path: "/docs", handle: document(contentHTML, a.docsPage)},
 		{method: "GET", path: "/docs/errors", handle: document(contentHTML, errorsPage)},
@@ -119,7 +131,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	}
 	e.Use(a.observe(m))
 	e.NoRoute(a.stray(apierr.New(apierr.NotFound, "no such resource")))
-	e.NoMethod(a.stray(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
+	e.NoMethod(a.preflight, a.stray(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
 	for _, r := range a.pages(m) {
 		e.Handle(r.method, r.path, r.handle)
 	}
@@ -203,4 +215,4 @@ func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
 	}
 }
 
-func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, "/dashboard") }
+func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, dashboardPath) }

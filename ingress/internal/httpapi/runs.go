@@ -24,7 +24,7 @@ func readable(who domain.Caller) string {
 	return who.Principal()
 }
 
-// getRuns gives one run, waiting for its end if asked to, or a list of runs.
+// getRuns gives one run, waiting for its end if asked to, its timeline, or a list of runs.
 func (a *api) getRuns(c *gin.Context) {
 	runID, one, err := idOf(c, id.Run)
 	switch {
@@ -86,12 +86,17 @@ func (a *api) getRun(c *gin.Context, runID string) {
 	found := &problems{}
 	streamed, last := a.eventsAsked(found, c)
 	wait := a.longPoll(found, c)
+	timeline := timelineAsked(found, c)
 	if err := found.err(); err != nil {
 		fail(c, err)
 		return
 	}
-	if streamed {
+	switch {
+	case streamed:
 		a.streamRun(c, runID, last)
+		return
+	case timeline:
+		a.showTimeline(c, runID)
 		return
 	}
 	run, err := a.findRun(c, runID)

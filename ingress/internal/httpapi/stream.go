@@ -23,8 +23,8 @@ const (
 )
 
 // source is where a stream's events come from.
-type source interface {
-	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
+type source[E any] interface {
+	Next(ctx context.Context, until time.Time) ([]E, error)
 }
 
 // wantsEvents reports whether a request names server-sent events among what it accepts.
@@ -143,9 +143,14 @@ func (a *api) openRun(c *gin.Context, runID string, last domain.EventID) (*strea
 // frames are buffers for what is being written; a stream that waits holds none.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// sendEvents writes a run's events until its end, the client's, the server's or the permit's. A client that takes
-// nothing holds up its own stream only, until the write's deadline ends it.
-func sendEvents(c *gin.Context, runID string, events source, may permit) {
+// sendEvents writes a run's events until its end.
+func sendEvents(c *gin.Context, runID string, events source[domain.Event], may permit) {
+	sendStream(c, events, func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, e) }, may)
+}
+
+// sendStream writes events until their end, the client's, the server's or the permit's. A client that takes nothing holds
+// up its own stream only, until the write's deadline ends it.
+func sendStream[E any](c *gin.Context, events source[E], frame func([]byte, E) []byte, may permit) {
 	header := c.Writer.Header()
 	header.Set("Content-Type", contentEvents)
 	header.Set("Cache-Control", "no-store")
@@ -162,7 +167,7 @@ func sendEvents(c *gin.Context, runID string, events source, may permit) {
 		}
 		if !begun || beat || len(next) > 0 {
 			_ = out.SetWriteDeadline(now.Add(writeTime)) // tests' recorders have none
-			if err := writeFrames(c.Writer, runID, next, beat); err != nil || end != nil {
+			if err := writeFrames(c.Writer, next, frame, beat); err != nil || end != nil {
 				return
 			}
 			c.Writer.Flush()
@@ -173,7 +178,7 @@ func sendEvents(c *gin.Context, runID string, events source, may permit) {
 	}
 }
 
-func writeFrames(w gin.ResponseWriter, runID string, events []domain.Event, ping bool) error {
+func writeFrames[E any](w gin.ResponseWriter, events []E, frame func([]byte, E) []byte, ping bool) error {
 	buf, ok := frames.Get().(*[]byte)
 	if !ok {
 		buf = new([]byte)
@@ -185,7 +190,7 @@ func writeFrames(w gin.ResponseWriter, runID string, events []domain.Event, ping
 	}()
 	*buf = (*buf)[:0]
 	for _, e := range events {
-		*buf = stream.AppendFrame(*buf, runID, e)
+		*buf = frame(*buf, e)
 	}
 	if ping {
 		*buf = append(*buf, ": ping\n\n"...)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -205,11 +206,17 @@ func TestOpenStreamsAreCounted(t *testing.T) {
 	key := domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_1", Credential: "key_1"}
 	other, visitor := key, domain.Caller{Kind: domain.CallerDemo, OrganizationID: domain.DemoOrganization, DemoClient: "192.0.2.1"}
 	other.Credential = "key_2"
+	guest := func(visitor string) domain.Caller {
+		return domain.Caller{
+			Kind: domain.CallerUser, OrganizationID: "org_of_" + visitor, Credential: "widget:" + visitor,
+			Visitor: domain.Visitor{ID: visitor, AgentID: "ag_1", Client: "192.0.2.1"},
+		}
+	}
 	for _, tc := range []struct {
 		who  domain.Caller
 		most int
 		says string
-	}{{key, 12, "credential"}, {other, 2, "organization"}, {visitor, demoStreams, "credential"}} {
+	}{{key, 12, "credential"}, {other, 2, "organization"}, {visitor, demoStreams, "credential"}, {guest("ada"), visitorStreams, "credential"}} {
 		for range tc.most {
 			if _, err := a.takeSeats(tc.who); err != nil {
 				t.Fatal(err)
@@ -220,5 +227,13 @@ func TestOpenStreamsAreCounted(t *testing.T) {
 		if !errors.As(err, &coded) || coded.Code != apierr.RateLimited || coded.RetryAfter <= 0 || !strings.Contains(coded.Error(), tc.says) {
 			t.Errorf("%+v: one more stream gave %v", tc.who, err)
 		}
+	}
+	for n := range addressStreams - visitorStreams {
+		if _, err := a.takeSeats(guest(strconv.Itoa(n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.takeSeats(guest("bob")); err == nil || !strings.Contains(err.Error(), "address") {
+		t.Errorf("one more visitor of an address gave %v", err)
 	}
 }

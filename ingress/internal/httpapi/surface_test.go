@@ -87,6 +87,9 @@ func (r bodyRow) good() (target, body string) {
 
 func (r bodyRow) sent(target, body string) answer {
 	headers := []string{"Prefer: respond-async"}
+	if r.who == forPage {
+		headers = append(headers, "Origin: "+widgetPage)
+	}
 	if r.who != forAnyone && r.who != forLink {
 		headers = append(headers, r.caller.headers...)
 	}
@@ -290,6 +293,9 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 
 // as gives a request the row's caller.
 func (r bodyRow) as(req *http.Request) {
+	if r.who == forPage {
+		req.Header.Set("Origin", widgetPage)
+	}
 	if r.who == forAnyone || r.who == forLink {
 		return
 	}
@@ -402,7 +408,7 @@ func TestSameNamesNeverMeet(t *testing.T) {
 }
 
 // secretShapes are what credentials look like, whole.
-var secretShapes = regexp.MustCompile(`ak_[0-9a-z]{26}_[0-9A-Za-z]{4,}|\b(ps|pl|pi|pr|wt)_[0-9A-Za-z]{20,}|\$argon2|[Bb]earer |parley_session=`)
+var secretShapes = regexp.MustCompile(`ak_[0-9a-z]{26}_[0-9A-Za-z]{4,}|\b(ps|pl|pi|pr|wt|vt)_[0-9A-Za-z_-]{20,}|\$argon2|[Bb]earer |parley_session=`)
 
 // logHolds names what must not be in a log above debug, and is.
 func logHolds(log string, texts ...string) (found []string) {

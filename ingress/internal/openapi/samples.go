@@ -32,7 +32,8 @@ func samples(op object, operation Operation) []Sample {
 			s.Body = compact(op.at("requestBody", "content", "application/json", "examples", name).get("value"))
 			s.Headers = append(s.Headers, [2]string{"Content-Type", "application/json"})
 		}
-		s.stream = request.text("body") == "stream" || slices.Contains(s.Query, [2]string{"stream", "1"})
+		s.stream = request.text("body") == "stream" || slices.Contains(s.Query, [2]string{"stream", "1"}) ||
+			request.flag("stream")
 		out = append(out, s)
 	}
 	return out

@@ -1,9 +1,11 @@
-// Package ratelimit keeps the three tiers of request limits.
+// Package ratelimit keeps the tiers of request limits.
 //
 //	demo    per client address   every request counted in PostgreSQL: exact over all
 //	                             ingresses and restarts, at most its limit in any 60 s
 //	user    per credential       token buckets, whose tokens ingresses lease in chunks
 //	system  per organization     from PostgreSQL and hand out in memory
+//	widget  per visitor, per     the same; each request counts under all three, and passes
+//	        address, per agent   when all of them let it
 //
 // A leased bucket in an ingress goes through these states:
 //

@@ -10,12 +10,14 @@ import (
 // answers show that cost nothing. It asks no database. A bucket that was not used here of late is
 // taken for full. ok is false for callers without a limit.
 func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
-	switch caller.Kind {
-	case domain.CallerDemo:
+	switch {
+	case caller.Visitor.ID != "":
+		return peek(l.widgets.chat(caller.Visitor)), true
+	case caller.Kind == domain.CallerDemo:
 		return l.demo.peek(caller.DemoClient)
-	case domain.CallerSystem:
+	case caller.Kind == domain.CallerSystem:
 		return l.system.peek(caller.OrganizationID), true
-	case domain.CallerUser:
+	case caller.Kind == domain.CallerUser:
 		return l.user.peek(caller.Credential), true
 	default:
 		return Decision{}, false
@@ -29,6 +31,9 @@ func (d *demoTier) peek(client string) (Decision, bool) {
 }
 
 func (t *tier) peek(key string) Decision {
+	if t.limit < 1 {
+		return t.closed()
+	}
 	t.mu.RLock()
 	b := t.buckets[key]
 	t.mu.RUnlock()

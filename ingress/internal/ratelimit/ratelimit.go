@@ -23,6 +23,7 @@ type Settings struct {
 	Demo   int // per client address
 	User   int // per credential
 	System int // per organization
+	Widget Widget
 }
 
 // Decision says whether a request may pass. Limit is per Window; Remaining is what is left of it as
@@ -38,30 +39,45 @@ type Decision struct {
 
 // Limits checks requests against their caller's tier. It is safe for concurrent use.
 type Limits struct {
-	demo   *demoTier
-	user   *tier
-	system *tier
+	demo    *demoTier
+	user    *tier
+	system  *tier
+	widgets widgets
 }
 
 // New makes limits that share their counts through c. It refuses settings that do not make each tier
-// larger than the one below.
+// larger than the one below; the widgets' limits are apart.
 func New(c Counter, s Settings) (*Limits, error) {
 	if s.Demo < 1 || s.User <= s.Demo || s.System <= s.User {
 		return nil, fmt.Errorf("limits must be 1 ≤ demo < user < system, not %d, %d, %d", s.Demo, s.User, s.System)
 	}
+	if w := s.Widget; min(w.Visitor, w.Address, w.Agent) < 0 {
+		return nil, fmt.Errorf("limits of widgets must not be negative: %d, %d, %d", w.Visitor, w.Address, w.Agent)
+	}
+	return over(c, s, time.Now), nil
+}
+
+func over(c Counter, s Settings, now func() time.Time) *Limits {
 	return &Limits{
-		demo:   newDemoTier(c, s.Demo, time.Now),
-		user:   newTier(c, "user", s.User, time.Now),
-		system: newTier(c, "system", s.System, time.Now),
-	}, nil
+		demo:   newDemoTier(c, s.Demo, now),
+		user:   newTier(c, "user", s.User, now),
+		system: newTier(c, "system", s.System, now),
+		widgets: widgets{
+			visitor: newTier(c, "widget-visitor", s.Widget.Visitor, now),
+			address: newTier(c, "widget-address", s.Widget.Address, now),
+			agent:   newTier(c, "widget-agent", s.Widget.Agent, now),
+		},
+	}
 }
 
 // Check counts one request of the caller. Its errors mean that the count is not to be had: unavailable.
 func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, error) {
-	switch caller.Kind {
-	case domain.CallerDemo:
+	switch {
+	case caller.Visitor.ID != "":
+		return take(ctx, l.widgets.chat(caller.Visitor))
+	case caller.Kind == domain.CallerDemo:
 		return l.Demo(ctx, caller.DemoClient)
-	case domain.CallerSystem:
+	case caller.Kind == domain.CallerSystem:
 		return l.system.take(ctx, caller.OrganizationID)
 	default:
 		return l.user.take(ctx, caller.Credential)
@@ -76,9 +92,11 @@ func (l *Limits) Demo(ctx context.Context, client string) (Decision, error) {
 // Refund gives back what Check took, for a request that turned out to be a replay. Demo requests
 // count whatever they turn out to be.
 func (l *Limits) Refund(caller domain.Caller) {
-	switch caller.Kind {
-	case domain.CallerDemo:
-	case domain.CallerSystem:
+	switch {
+	case caller.Visitor.ID != "":
+		refund(l.widgets.chat(caller.Visitor))
+	case caller.Kind == domain.CallerDemo:
+	case caller.Kind == domain.CallerSystem:
 		l.system.refund(caller.OrganizationID)
 	default:
 		l.user.refund(caller.Credential)

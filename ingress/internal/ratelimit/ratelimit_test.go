@@ -93,11 +93,7 @@ func (l *ledger) LeaseTokens(_ context.Context, bucket string, capacity int, per
 
 // ingress is one process's limits over the ledger.
 func ingress(l *ledger, s Settings) *Limits {
-	return &Limits{
-		demo:   newDemoTier(l, s.Demo, l.now),
-		user:   newTier(l, "user", s.User, l.now),
-		system: newTier(l, "system", s.System, l.now),
-	}
+	return over(l, s, l.now)
 }
 
 var defaults = Settings{Demo: 10, User: 300, System: 6000}
@@ -125,11 +121,11 @@ func TestSettings(t *testing.T) {
 		ok bool
 	}{
 		{defaults, true},
-		{Settings{1, 2, 3}, true},
-		{Settings{0, 2, 3}, false},
-		{Settings{10, 10, 6000}, false},
-		{Settings{10, 300, 300}, false},
-		{Settings{300, 10, 6000}, false},
+		{Settings{Demo: 1, User: 2, System: 3}, true},
+		{Settings{Demo: 0, User: 2, System: 3}, false},
+		{Settings{Demo: 10, User: 10, System: 6000}, false},
+		{Settings{Demo: 10, User: 300, System: 300}, false},
+		{Settings{Demo: 300, User: 10, System: 6000}, false},
 	} {
 		if _, err := New(newLedger(), c.Settings); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c.Settings, err)

@@ -53,6 +53,9 @@ type bucket struct {
 
 // take hands out one token of a bucket, and waits only when this ingress has none at hand.
 func (t *tier) take(ctx context.Context, key string) (Decision, error) {
+	if t.limit < 1 {
+		return t.closed(), nil
+	}
 	b := t.bucket(key)
 	for {
 		b.mu.Lock()
@@ -113,6 +116,9 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 func (t *tier) untilToken(left float64) time.Duration {
 	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
 }
+
+// closed is the decision of a tier that lets nobody pass.
+func (t *tier) closed() Decision { return Decision{Tier: t.name, Reset: Window, RetryAfter: Window} }
 
 func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
 	if !b.refused {

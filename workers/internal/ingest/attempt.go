@@ -49,12 +49,17 @@ func (i *Ingester) carry(ctx context.Context, claimed store.ClaimedDocument, ask
 		ClaimedDocument: claimed, began: time.Now(),
 		log: i.deps.Log.With().Str("org_id", claimed.OrganizationID).Str("document_id", claimed.ID).Logger(),
 	}
+	i.changed(w) // it is in hand
+	defer i.changed(w)
 	info, err := i.process(attempt, w)
 	if cause := context.Cause(attempt); cause != nil {
 		err = cause
 	}
 	i.settle(ctx, w, info, err)
 }
+
+// changed tells whoever watches documents that one has changed.
+func (i *Ingester) changed(w *work) { i.deps.Bus.Changed(domain.ChangedDocuments, w.OrganizationID) }
 
 // process reads a document and makes it ready.
 func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) {

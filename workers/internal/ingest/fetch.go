@@ -43,6 +43,9 @@ func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
 	err = fenced(ctx, func() (bool, error) {
 		return i.deps.Contents.SetDocumentContent(ctx, w.HeldDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
 	})
+	if err == nil {
+		i.changed(w) // it has a size now, and perhaps a name
+	}
 	if errors.Is(err, store.ErrDocumentsFull) {
 		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The organization's documents take all the space that they may."}
 	}

@@ -202,6 +202,7 @@ func (p *pipeline) add(ctx context.Context, b batch) error {
 	})
 	if err == nil {
 		p.chunks += len(b.chunks)
+		p.changed(p.work)
 	}
 	return err
 }

@@ -69,9 +69,10 @@ type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Doorbells is where doorbells are heard.
-type Doorbells interface {
+// Bus is where doorbells are heard, and where it is told that documents have changed.
+type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
+	Changed(kind domain.ChangeKind, org string)
 }
 
 // Config are an ingester's settings.
@@ -90,7 +91,7 @@ type Deps struct {
 	Embedder  Embedder // nil: documents are searched by words alone
 	// Client fetches the documents that are addresses: see FetchOptions.
 	Client  *http.Client
-	Bus     Doorbells
+	Bus     Bus
 	Metrics prometheus.Registerer
 	Log     zerolog.Logger
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +38,10 @@ type stage struct {
 	written []store.Chunk
 	told    []string
 	done    []string
+	changes int
 	back    []time.Duration
+	noted   []int // numbers of attempts
+	refuses error // to note them
 }
 
 func (s *stage) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -91,6 +96,12 @@ func (s *stage) Park(_ context.Context, _ store.Held, action domain.RequiredActi
 	return s.park, nil
 }
 
+func (s *stage) NoteAttempt(_ context.Context, claim store.Claimed) error {
+	defer s.lock()()
+	s.noted = append(s.noted, claim.Attempts)
+	return s.refuses
+}
+
 func (s *stage) Progress(context.Context, string, string) (store.Progress, error) {
 	return store.Progress{Usage: domain.Usage{InputTokens: 5}, ToolCalls: []domain.ToolCall{{Name: "earlier"}}}, nil
 }
@@ -114,6 +125,13 @@ func (s *stage) Done(runID, replyTo string, result []byte) {
 	s.done = append(s.done, runID+" "+replyTo+" "+string(result))
 }
 
+func (s *stage) Changed(kind domain.ChangeKind, org string) {
+	defer s.lock()()
+	if kind == domain.ChangedRuns && org == "org_1" {
+		s.changes++
+	}
+}
+
 func (s *stage) OnCancelled(func(string)) (func(), error) { return func() {}, nil }
 
 // Model makes the stage the provider of its one model, whatever its name.
@@ -133,7 +151,7 @@ func (s *stage) attempt(t *testing.T, claim store.Claimed) {
 	s.asked = nil
 	r, err := New(Config{
 		Concurrency: 1, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
-	}, Deps{Runs: s, Records: s, Parking: s, Tools: s, Bus: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+	}, Deps{Runs: s, Records: s, Parking: s, Tools: s, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,26 +221,46 @@ func TestAnEndBeforeTheJournalIsReadHidesNothing(t *testing.T) {
 	}
 }
 
+func TestAttemptsBehindOthersAreNoted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		attempts int
+		refuses  error
+		noted    []int
+	}{
+		"the first":                        {1, nil, nil},
+		"the second":                       {2, nil, []int{2}},
+		"the second, which cannot be told": {2, errors.New("away"), []int{2}},
+	} {
+		s := &stage{refuses: c.refuses, model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+		s.attempt(t, store.Claimed{Attempts: c.attempts})
+		if !slices.Equal(s.noted, c.noted) || len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
+			t.Errorf("%s: noted %v, ended %+v", name, s.noted, s.endings)
+		}
+	}
+}
+
 func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		park   store.Parked
-		back   int
-		done   int
-		status domain.RunStatus
+		park    store.Parked
+		back    int
+		done    int
+		status  domain.RunStatus
+		changes int
 	}{
-		"waits":                {store.Parked{Parked: true, Freed: map[string]int{"org_1": 1}}, 0, 1, ""},
-		"is settled meanwhile": {store.Parked{Settled: true}, 1, 0, ""},
-		"was taken over":       {store.Parked{}, 0, 0, ""},
-		"is one too many":      {store.Parked{Full: true}, 0, 1, domain.RunFailed},
+		"waits":                {store.Parked{Parked: true, Freed: map[string]int{"org_1": 1}}, 0, 1, "", 1},
+		"is settled meanwhile": {store.Parked{Settled: true}, 1, 0, "", 1},
+		"was taken over":       {store.Parked{}, 0, 0, "", 0},
+		"is one too many":      {store.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
 	} {
 		s := &stage{
 			park: c.park, model: scripted.New("stage/first", asksToPay()),
 			tools: []tool.Tool{pays{&tool.ActionRequired{Kind: domain.ActionApproval, Call: tool.Call{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}}}},
 		}
 		s.attempt(t, store.Claimed{Attempts: 1})
-		if len(s.actions) != 1 || len(s.back) != c.back || len(s.done) != c.done {
-			t.Fatalf("%s: parked %d times, put back %v, told %q", name, len(s.actions), s.back, s.done)
+		if len(s.actions) != 1 || len(s.back) != c.back || len(s.done) != c.done || s.changes != c.changes {
+			t.Fatalf("%s: parked %d times, put back %v, told %q and %d changes", name, len(s.actions), s.back, s.done, s.changes)
 		}
 		action, written := s.actions[0], s.written[0].Events
 		if left := time.Until(action.ExpiresAt.Time); left < 23*time.Hour || left > 24*time.Hour || action.Kind != domain.ActionApproval ||

@@ -48,9 +48,13 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 	}
 	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
 		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
+	r.changed(a)
 	r.settle(ctx, a, d)
 	d.Ack()
 }
+
+// changed tells whoever watches runs that one has changed.
+func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.claim.OrganizationID) }
 
 // settle works on a claimed run until its end, its return to the queue or its loss is written.
 func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
@@ -61,6 +65,7 @@ func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	defer r.held.remove(h) // not before the result is saved: the heartbeat keeps the lease meanwhile
 	a.events = r.telling(a, func() { cancel(errTaken) })
 	defer a.events.close()
+	r.note(tryCtx, a)
 
 	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
 	out, err := r.try(deadlineCtx, a)
@@ -79,6 +84,18 @@ func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 		r.park(ctx, a, out, parked)
 	default:
 		r.fail(ctx, a, out, err)
+	}
+}
+
+// note tells the run's timeline of an attempt behind others. One that it does not tell of goes on all the same.
+func (r *Runner) note(ctx context.Context, a *attempt) {
+	if a.claim.Attempts == 1 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if err := r.parking.NoteAttempt(ctx, a.claim); err != nil {
+		a.log.Warn().Err(err).Msg("attempt is missing in the run's timeline")
 	}
 }
 
@@ -119,6 +136,9 @@ func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, ca
 		if err == nil && len(freed) == 0 {
 			a.log.Info().Msg("run was taken over before it could be put back")
 		}
+		if len(freed) > 0 {
+			r.changed(a)
+		}
 		r.places.add(freed)
 		return err
 	})
@@ -144,6 +164,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 			r.finishEmpty(ctx, a)
 		case saved.ok:
 			r.bus.Done(a.claim.RunID, a.replyTo, ending.Result)
+			r.changed(a)
 			r.metrics.end(ending.Run)
 			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run ended")
 		default:

@@ -40,6 +40,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		a.events.publishLast(told)
 		r.places.add(result.Freed)
 		r.bus.Done(a.claim.RunID, a.replyTo, nil) // whoever waits looks at the run
+		r.changed(a)
 		r.metrics.parked.WithLabelValues(string(action.Kind)).Inc()
 		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run waits for a person")
 	default:

@@ -26,6 +26,7 @@ const (
 	giveUp    = 4 * time.Second  // for putting back what did not
 
 	checkpointTime = 10 * time.Second // for one batch of checkpoints
+	noteTime       = 2 * time.Second  // for noting that another attempt has begun
 )
 
 // Runs is where runs are claimed, held and ended.
@@ -46,10 +47,12 @@ type Records interface {
 	SaveEvents(ctx context.Context, checkpoints []store.Checkpoint) (held map[string]bool, err error)
 }
 
-// Parking is where a run goes that waits for a person, and what is known of one that ends before it has begun again.
+// Parking is where a run goes that waits for a person, and what is known of one that ends before it has begun again. NoteAttempt tells that
+// an attempt has begun behind others.
 type Parking interface {
 	Progress(ctx context.Context, org, runID string) (store.Progress, error)
 	Park(ctx context.Context, held store.Held, action domain.RequiredAction, events store.Chunk) (store.Parked, error)
+	NoteAttempt(ctx context.Context, claim store.Claimed) error
 }
 
 // Toolsets give runs their tools.
@@ -64,6 +67,11 @@ type Bus interface {
 	Events(runID string, chunk domain.EventChunk)
 	Done(runID, replyTo string, result []byte)
 	OnCancelled(f func(runID string)) (stop func(), err error)
+}
+
+// Changes is where it is told that runs have changed.
+type Changes interface {
+	Changed(kind domain.ChangeKind, org string)
 }
 
 // Config are a runner's settings.
@@ -84,6 +92,7 @@ type Runner struct {
 	parking  Parking
 	tools    Toolsets
 	bus      Bus
+	changes  Changes
 	models   *llm.Registry
 	loop     *agentloop.Loop
 	log      zerolog.Logger
@@ -103,6 +112,7 @@ type Deps struct {
 	Parking Parking
 	Tools   Toolsets
 	Bus     Bus
+	Changes Changes
 	Models  *llm.Registry // where agents' models are found
 	Metrics prometheus.Registerer
 	Log     zerolog.Logger
@@ -113,7 +123,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
 		cfg: cfg, runs: runs, records: deps.Records, parking: deps.Parking, tools: deps.Tools, bus: deps.Bus, models: deps.Models,
-		log: deps.Log,
+		changes: deps.Changes, log: deps.Log,
 		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn, Panicked: func(name string, err error) {
 			deps.Log.Error().Err(err).Str("tool", name).Msg("a tool panicked")
 		}}),

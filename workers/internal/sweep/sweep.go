@@ -97,26 +97,35 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 			s.log.Warn().Str("run_id", e.RunID).Msg("run ended by the sweeper")
 			s.bus.Cancelled(e.RunID)
 			s.bus.Done(e.RunID, e.ReplyTo, e.Result)
+			s.bus.Changed(domain.ChangedRuns, e.OrganizationID)
 		}
 	}
 	return nil
 }
 
 func (s *Sweeper) requeueLost(ctx context.Context) error {
-	n, err := s.store.RequeueLost(ctx, batchMax)
-	if n > 0 {
+	orgs, err := s.store.RequeueLost(ctx, batchMax)
+	if n := len(orgs); n > 0 {
 		s.log.Warn().Int("runs", n).Msg("leases ran out; runs requeued")
 	}
+	s.changed(domain.ChangedRuns, orgs)
 	return err
 }
 
 // endDocuments fails the documents that have cost too many workers, or that nobody could process in time.
 func (s *Sweeper) endDocuments(ctx context.Context) error {
-	n, err := s.store.EndDocuments(ctx, batchMax)
-	if n > 0 {
+	orgs, err := s.store.EndDocuments(ctx, batchMax)
+	if n := len(orgs); n > 0 {
 		s.log.Warn().Int("documents", n).Msg("documents failed by the sweeper")
 	}
+	s.changed(domain.ChangedDocuments, orgs)
 	return err
+}
+
+func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
+	for _, org := range orgs {
+		s.bus.Changed(kind, org)
+	}
 }
 
 func (s *Sweeper) dispatchWaiting(ctx context.Context) error {

@@ -12,7 +12,8 @@ import (
 
 const eventPointer = "#/components/schemas/RunEvent"
 
-// events validates a stream: each block is a comment, or the lines id, event and data of one event.
+// events validates a stream: each block is a comment, or the lines id, event and data of one event. Events that nobody can
+// resume behind have no id.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil
@@ -34,18 +35,22 @@ func (c *Contract) events(schema string, stream []byte) error {
 
 func (c *Contract) event(schema, block string) error {
 	lines := strings.Split(block, "\n")
-	if len(lines) != 3 {
-		return fmt.Errorf("%d lines, not id, event and data", len(lines))
+	names := []string{"id", "event", "data"}
+	if strings.HasPrefix(block, "event: ") {
+		names = names[1:]
+	}
+	if len(lines) != len(names) {
+		return fmt.Errorf("%d lines, not %s", len(lines), strings.Join(names, ", "))
 	}
 	value := map[string]any{}
-	for i, name := range []string{"id", "event", "data"} {
+	for i, name := range names {
 		text, ok := strings.CutPrefix(lines[i], name+": ")
 		if !ok {
 			return fmt.Errorf("line %d does not begin with %s", i+1, name)
 		}
 		value[name] = text
 	}
-	data, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.TrimPrefix(lines[2], "data: ")))
+	data, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.TrimPrefix(lines[len(lines)-1], "data: ")))
 	if err != nil {
 		return fmt.Errorf("reading data: %w", err)
 	}

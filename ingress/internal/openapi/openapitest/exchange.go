@@ -48,7 +48,13 @@ func (c *Contract) Check(e Exchange) error {
 		}
 		return c.stray(e, nil)
 	}
+	if err := sharing(item, e); err != nil {
+		return err
+	}
 	operation := item.GetOperation(e.Method)
+	if operation == nil && isPreflight(e) {
+		return nil
+	}
 	if operation == nil {
 		return c.stray(e, item)
 	}
@@ -66,6 +72,33 @@ func (c *Contract) Check(e Exchange) error {
 		here = response.Ref
 	}
 	return errors.Join(c.headers(here, response.Value, e), c.body(here, response.Value, e), c.taken(at, operation, e))
+}
+
+// sharing checks that only paths that say so let pages of other origins read an answer, and those only POSTs, and never
+// with cookies.
+func sharing(item *openapi3.PathItem, e Exchange) error {
+	origin, shared := e.Header["Access-Control-Allow-Origin"]
+	switch {
+	case e.Header.Get("Access-Control-Allow-Credentials") != "":
+		return errors.New("a page of another origin may call this with cookies")
+	case !shared:
+		return nil
+	case item.Extensions["x-cross-origin"] != true:
+		return errors.New("a page of another origin may read this")
+	case e.Method != http.MethodPost && e.Method != http.MethodOptions:
+		return fmt.Errorf("a page of another origin may read the answer to %s", e.Method)
+	case !slices.Equal(origin, e.RequestHeader["Origin"]):
+		return fmt.Errorf("pages of %q may read an answer to one of %q", origin, e.RequestHeader["Origin"])
+	case !slices.Contains(e.Header.Values("Vary"), "Origin") && !strings.HasPrefix(e.Header.Get("Vary"), "Origin,"):
+		return errors.New("the answer does not say that it varies with Origin")
+	}
+	return nil
+}
+
+// isPreflight reports whether an answer lets a page send what it asked for.
+func isPreflight(e Exchange) bool {
+	return e.Method == http.MethodOptions && e.Status == http.StatusNoContent && len(e.Body) == 0 &&
+		len(e.Header["Access-Control-Allow-Origin"]) == 1 && e.Header.Get("Access-Control-Allow-Methods") == http.MethodPost && e.Header.Get("Allow") == ""
 }
 
 // pages are where the paths of pages begin.

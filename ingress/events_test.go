@@ -1,0 +1,202 @@
+package ingress_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/domain"
+)
+
+// soon is within what time a change is told: a second, and as much again for a busy machine.
+const soon = 2 * time.Second
+
+// quietTime is longer than what has changed can wait to be told.
+const quietTime = time.Second
+
+// watcher is a client that listens to an organization's changes.
+type watcher struct {
+	*follower
+	heard chan string // what comes, event by event; closed at the stream's end
+}
+
+// watch opens the stream of an organization's changes, and returns when they are heard.
+func (r *rig) watch(headers head) *watcher {
+	r.Helper()
+	w := &watcher{r.follow("GET", r.url+"/api/events", headers, ""), make(chan string, 1024)}
+	w.isStream()
+	go func() {
+		defer close(w.heard)
+		for event := ""; ; {
+			line, err := w.in.ReadString('\n')
+			if err != nil { // the stream's end, or the test's
+				return
+			}
+			if event += line; line == "\n" {
+				if !strings.HasPrefix(event, ":") {
+					w.heard <- event
+				}
+				event = ""
+			}
+		}
+	}()
+	w.expect(time.Minute, "ready")
+	return w
+}
+
+// expect takes the next events, which must come in time, be of these kinds in any order, and say nothing more.
+func (w *watcher) expect(within time.Duration, kinds ...string) {
+	w.Helper()
+	late := time.After(within)
+	for len(kinds) > 0 {
+		select {
+		case got := <-w.heard:
+			i := slices.IndexFunc(kinds, func(kind string) bool { return got == "event: "+kind+"\ndata: {}\n\n" })
+			if i < 0 {
+				w.Fatalf("the next event is %q, want %s", got, kinds)
+			}
+			kinds = slices.Delete(kinds, i, i+1)
+		case <-late:
+			w.Fatalf("%s were not told within %s", kinds, within)
+		}
+	}
+}
+
+// settle takes what comes until nothing does any more.
+func (w *watcher) settle() {
+	for {
+		select {
+		case <-w.heard:
+		case <-time.After(quietTime):
+			return
+		}
+	}
+}
+
+// hears does something, of which nothing but the kinds is to be told soon.
+func (w *watcher) hears(do func(), kinds ...string) {
+	w.Helper()
+	w.settle()
+	do()
+	w.expect(soon, kinds...)
+}
+
+// another makes an account of another organization, and gives the headers of its owner and its id.
+func (r *rig) another(email string) (headers head, org string) {
+	r.Helper()
+	var account struct {
+		Token        string
+		Organization struct{ ID string }
+	}
+	r.call("POST", "/api/auth/signup", nil, `{"email":"`+email+`","password":"correct horse battery"}`).into(&account, 201)
+	return head{"Authorization": "Bearer " + account.Token}, account.Organization.ID
+}
+
+func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	grace, elsewhere := r.another("grace@example.com")
+	stranger := r.watch(grace) // of her own organization
+	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).want(201)
+	member := r.watch(head{"Authorization": grace["Authorization"], "x-organization-id": r.org})
+	f := r.watch(r.asKey())
+
+	var runID, documentID string
+	f.hears(func() { runID = r.enqueued() }, "runs")
+	member.expect(soon, "runs") // though it is another's run
+	h := r.take()
+	h.finish("done") // as a worker that died before it could tell
+	runID = r.enqueued()
+	f.hears(func() { r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200) }, "runs")
+	f.hears(func() {
+		var doc struct{ ID string }
+		r.call("POST", "/api/knowledge", r.asKey(), `{"name":"a.txt","content":"some text"}`).into(&doc, 202)
+		documentID = doc.ID
+	}, "documents")
+	change := func(method, query, body string, status int, kinds ...string) {
+		t.Helper()
+		f.hears(func() {
+			t.Helper()
+			r.call(method, "/api/knowledge?id="+documentID+query, r.asKey(), body).want(status)
+		}, kinds...)
+	}
+	change("PUT", "", `{"metadata":{"team":"a"}}`, 200, "documents")
+	change("PUT", "", `{"name":"b.txt"}`, 200, "documents")
+	change("PUT", "", `{"content":"another text"}`, 202, "documents")
+	change("POST", "&action=retry", "", 202, "documents")
+	change("DELETE", "", "", 200, "documents", "runs")
+	f.hears(func() {
+		r.call("DELETE", "/api/sessions?id="+h.claim.SessionID+"&agentId="+r.agent, r.asKey(), "").want(200)
+	}, "runs")
+
+	// What is heard elsewhere first is what happens there.
+	r.call("POST", "/api/knowledge", grace, `{"name":"a.txt","content":"some text"}`).want(202)
+	stranger.expect(soon, "documents")
+	r.bus.Changed(domain.ChangedRuns, elsewhere)
+	stranger.expect(soon, "runs")
+}
+
+func TestADecisionAndADeletedAgentAreHeard(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	runID := r.enqueued()
+	r.take().park("call_1", true)
+	r.enqueued()
+	f := r.watch(r.asKey())
+	f.hears(func() { r.decide(runID, "approve", "call_1") }, "runs")
+	f.hears(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs end
+}
+
+func TestStreamsOfChangesEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	var key struct{ ID, Key string }
+	r.call("POST", "/api/keys", r.asKey(), `{"name":"k","scope":"organization"}`).into(&key, 201)
+	f := r.watch(head{"x-api-key": key.Key})
+	r.call("DELETE", "/api/keys?id="+key.ID, r.asKey(), "").want(200)
+	revoked := time.Now()
+	if got, ok := <-f.heard; ok {
+		t.Errorf("a revoked key's stream tells %q", got)
+	}
+	if took := time.Since(revoked); took > 15*time.Second {
+		t.Errorf("it ended after %s", took)
+	}
+
+	url, stop := r.serve(defaults(), zerolog.Nop())
+	drained := r.follow("GET", url+"/api/events", r.asKey(), "")
+	if got, ok := drained.next(); !ok || got.kind != "ready" {
+		t.Fatalf("a stream begins with %q", got.raw)
+	}
+	stop()
+	if got, ok := drained.next(); ok {
+		t.Errorf("a stopping service tells %q", got.raw)
+	}
+}
+
+func TestStreamsOfChangesTakeSeats(t *testing.T) {
+	t.Parallel()
+	cfg := defaults()
+	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
+	r := newRig(t, cfg)
+	f := r.watch(r.asKey())
+	refused := r.call("GET", "/api/events", r.asKey(), "")
+	if p := refused.problem(http.StatusTooManyRequests); p.Code != "rate_limited" || refused.header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %s", refused.body)
+	}
+	f.leave()
+	for deadline := time.Now().Add(20 * time.Second); ; { // the seat is free once the service has noticed
+		again := r.follow("GET", r.url+"/api/events", r.asKey(), "")
+		status := again.res.StatusCode
+		again.leave()
+		if status == http.StatusOK {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the seat of a stream that was left is still taken: %d", status)
+		}
+	}
+}

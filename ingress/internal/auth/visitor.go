@@ -1,0 +1,73 @@
+package auth
+
+import (
+	"net/http"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// headerOrigin says which origin's page sends a request; browsers set it, and pages cannot.
+const headerOrigin = "Origin"
+
+// visitor tells which visitor of a widget sends req. They may chat, and nothing else.
+func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
+	ident, err := r.visiting(req, p, false)
+	if err == nil && need != NeedDemo {
+		return Identity{}, WidgetRestricted()
+	}
+	return ident, err
+}
+
+// WidgetRestricted is the refusal of whatever is not open to visitors of a widget.
+func WidgetRestricted() error {
+	return apierr.New(apierr.PermissionDenied, "a widget token is for chatting with its agent, nothing else")
+}
+
+// visiting checks a widget token, whose time may be over when the request was let in before, and where it is used.
+func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identity, error) {
+	if r.widgets == nil {
+		return Identity{}, unauthenticated("the widget token is malformed")
+	}
+	token, err := r.widgets.open(p.token)
+	if err != nil {
+		return Identity{}, unauthenticated("the widget token is malformed")
+	}
+	expires := time.Unix(token.Expires, 0)
+	if !before && !r.now().Before(expires) {
+		return Identity{}, unauthenticated("the widget token has expired")
+	}
+	denied := apierr.New(apierr.PermissionDenied, "the widget may not be used here")
+	if origins := req.Header[headerOrigin]; len(origins) != 1 || origins[0] != token.Origin {
+		return Identity{}, denied
+	}
+	found, err := r.widgets.embedded(req.Context(), token.Agent, token.Origin)
+	if err != nil {
+		return Identity{}, err
+	}
+	if found.found == nil {
+		return Identity{}, denied
+	}
+	org := found.found.OrganizationID
+	if p.org != "" && p.org != org {
+		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id names another organization than the widget's")
+	}
+	return Identity{Until: found.until, Via: ViaWidget, Caller: domain.Caller{
+		Kind: domain.CallerUser, OrganizationID: org, Credential: "widget:" + token.Agent + ":" + token.Visitor,
+		Visitor: domain.Visitor{ID: token.Visitor, AgentID: token.Agent, Origin: token.Origin, Client: r.DemoClient(req)},
+	}}, nil
+}
+
+// Again resolves a request once more that was let in and is still being answered. A widget token is then good beyond its
+// time, for as long as the agent's widget is.
+func (r *Resolver) Again(req *http.Request) (Identity, error) {
+	p, err := read(req, true)
+	if err == nil && p.via == ViaWidget {
+		return r.visiting(req, p, true)
+	}
+	return r.Resolve(req, NeedUser)
+}
+
+// Widgets gives what is known of widgets; nil when this resolver takes no tokens of theirs.
+func (r *Resolver) Widgets() *Widgets { return r.widgets }

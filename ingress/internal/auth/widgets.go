@@ -1,0 +1,179 @@
+package auth
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+const (
+	// WidgetTokenLife is how long a widget token is good.
+	WidgetTokenLife = 10 * time.Minute
+
+	unlisted = time.Second // how long it is remembered that a widget or an origin is none: people try what they have just set
+)
+
+// WidgetLookup reads the widgets of agents, of whichever organization; the store does.
+type WidgetLookup interface {
+	Widgets(ctx context.Context, agentIDs []string) (map[string]*store.Widget, error)
+	WidgetOrigins(ctx context.Context, origins []string) (map[string]*store.Origin, error)
+}
+
+// Widgets knows which pages may embed which agents, and makes the tokens of their visitors. A Resolver runs it.
+type Widgets struct {
+	box     *secrets.Box
+	now     func() time.Time
+	agents  *cache[string, store.Widget]
+	origins *cache[string, store.Origin]
+}
+
+// NewWidgets makes widgets that are read from l, and whose tokens are sealed with box.
+func NewWidgets(l WidgetLookup, box *secrets.Box) *Widgets {
+	w := &Widgets{box: box, now: time.Now}
+	now := func() time.Time { return w.now() }
+	itself := func(name string) string { return name }
+	w.agents = newCache(now, unlisted, l.Widgets, itself)
+	w.origins = newCache(now, unlisted, l.WidgetOrigins, itself)
+	return w
+}
+
+func (w *Widgets) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { w.agents.group.Run(ctx) })
+	wg.Go(func() { w.origins.group.Run(ctx) })
+	wg.Wait()
+}
+
+// Embedded gives the widget of an agent if it may be embedded in pages of the origin, else nil.
+func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*store.Widget, error) {
+	found, err := w.embedded(ctx, agentID, origin)
+	return found.found, err
+}
+
+func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[store.Widget], error) {
+	found, err := w.agents.get(ctx, agentID, w.now())
+	if err == nil && found.found != nil && !slices.Contains(found.found.Origins, origin) {
+		found.found = nil
+	}
+	return found, err
+}
+
+// Listed reports whether any widget may be embedded in pages of the origin.
+func (w *Widgets) Listed(ctx context.Context, origin string) (bool, error) {
+	found, err := w.origins.get(ctx, origin, w.now())
+	return found.found != nil, err
+}
+
+// Forget drops what is remembered of an agent's widget, and of its origins, so that a change holds here at once.
+func (w *Widgets) Forget(agentID string, origins ...string) {
+	w.agents.forget(agentID)
+	for _, origin := range origins {
+		w.origins.forget(origin)
+	}
+}
+
+// pass is what a widget token says. Whose the agent is tells its widget, at each use.
+type pass struct {
+	Agent   string `json:"a"`
+	Origin  string `json:"o"`
+	Visitor string `json:"v"`
+	Expires int64  `json:"x"` // Unix time
+}
+
+// NewToken makes a widget token.
+func (w *Widgets) NewToken(agentID, origin, visitorID string) (token string, expires time.Time) {
+	expires = w.now().Add(WidgetTokenLife).Truncate(time.Second)
+	return w.box.SealWidgetToken(rendered(pass{agentID, origin, visitorID, expires.Unix()})), expires
+}
+
+// open reads a widget token, also one that has expired.
+func (w *Widgets) open(token string) (p pass, err error) {
+	plain, err := w.box.OpenWidgetToken(token)
+	if err != nil {
+		return pass{}, fmt.Errorf("opening widget token: %w", err)
+	}
+	if err := json.Unmarshal(plain, &p); err != nil {
+		return pass{}, fmt.Errorf("reading widget token: %w", err)
+	}
+	return p, nil
+}
+
+// visitorName is what a browser keeps of its visitor. Of one whom the site has named it keeps the signature, too: it is
+// good for as long as that.
+type visitorName struct {
+	ID        string `json:"i"`
+	Signature string `json:"s,omitempty"`
+}
+
+// Signed says who a visitor is, on the word of the site's server: Signature is the hexadecimal HMAC-SHA256 of
+// "<agent id>\n<ID>" under the agent's identity secret.
+type Signed struct{ ID, Signature string }
+
+// NewVisitor makes a visitor whom nobody has named, and the name that the browser keeps.
+func (w *Widgets) NewVisitor(of *store.Widget) (visitorID, name string) {
+	visitorID = domain.VisitorAnonymous + strings.ToLower(rand.Text())
+	return visitorID, w.seal(of, visitorName{ID: visitorID})
+}
+
+// Returning reads the name that a browser has kept; ok is false when it is none, another agent's, or no longer good.
+func (w *Widgets) Returning(of *store.Widget, name string) (visitorID string, ok bool) {
+	plain, err := w.box.OpenVisitorToken(name, visitorPlace(of))
+	if err != nil {
+		return "", false
+	}
+	var v visitorName
+	if err := json.Unmarshal(plain, &v); err != nil {
+		return "", false
+	}
+	if v.Signature == "" {
+		return v.ID, strings.HasPrefix(v.ID, domain.VisitorAnonymous)
+	}
+	visitorID, _, err = w.Identify(of, Signed{v.ID, v.Signature})
+	return visitorID, err == nil
+}
+
+// Identify checks who a visitor is said to be, and gives the name that the browser keeps. Its errors are coded.
+func (w *Widgets) Identify(of *store.Widget, who Signed) (visitorID, name string, err error) {
+	wrong := apierr.New(apierr.PermissionDenied, "the visitor's signature does not hold for this agent")
+	given, err := hex.DecodeString(who.Signature)
+	if err != nil || of.Secret == "" {
+		return "", "", wrong
+	}
+	secret, err := w.box.Open(of.Secret, secrets.WidgetIdentity(of.OrganizationID, of.AgentID))
+	if err != nil {
+		return "", "", fmt.Errorf("opening identity secret: %w", err)
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	_, _ = mac.Write([]byte(of.AgentID + "\n" + who.ID)) // a hash never fails
+	if !hmac.Equal(mac.Sum(nil), given) {
+		return "", "", wrong
+	}
+	return domain.VisitorKnown + who.ID, w.seal(of, visitorName(who)), nil
+}
+
+func (w *Widgets) seal(of *store.Widget, v visitorName) string {
+	return w.box.SealVisitorToken(rendered(v), visitorPlace(of))
+}
+
+func visitorPlace(of *store.Widget) string { return of.OrganizationID + "|" + of.AgentID }
+
+func rendered(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and numbers always have a JSON form
+	}
+	return out
+}

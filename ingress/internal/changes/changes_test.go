@@ -1,0 +1,228 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+)
+
+// line is a bus that says what a test has it say.
+type line struct {
+	mu     sync.Mutex
+	follow []string // what was asked of it
+	away   bool
+	err    error
+	f      func(bus.Change)
+}
+
+func (l *line) asked(what, org string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.follow = append(l.follow, what+org)
+}
+
+func (l *line) Follow(org string) error {
+	l.asked("+", org)
+	return l.err
+}
+
+func (l *line) Unfollow(org string) { l.asked("-", org) }
+
+func (l *line) Flush(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+func (l *line) Connected() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.away
+}
+
+func (l *line) Run(ctx context.Context, f func(bus.Change)) {
+	l.f = f
+	<-ctx.Done()
+}
+
+func (l *line) set(away bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away, l.err = away, err
+}
+
+// watching runs a hub in a bubble.
+func watching(t *testing.T, test func(t *testing.T, h *Hub, l *line)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := &line{}
+		h := New(l, zerolog.Nop())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		synctest.Wait()
+		test(t, h, l)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// log is all that a watcher is told for a while, with when in milliseconds.
+func (w *Watcher) log(t *testing.T, d time.Duration) string {
+	t.Helper()
+	var out []string
+	began := time.Now()
+	for until := began.Add(d); time.Now().Before(until); {
+		told, err := w.Next(t.Context(), until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range told {
+			out = append(out, fmt.Sprintf("%d %s", time.Since(began).Milliseconds(), kind))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestAWatcherIsToldTwiceASecondAtMostAndOfTheLastChangeAlways(t *testing.T) {
+	t.Parallel()
+	watching(t, func(t *testing.T, h *Hub, l *line) {
+		w := h.Watch(t.Context(), "org_a")
+		defer w.Close()
+		told := make(chan string)
+		go func() { told <- w.log(t, 10*time.Second) }()
+		for range 13 { // for 1.3 s, and one kind once among them
+			l.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+			<-time.After(100 * time.Millisecond)
+		}
+		l.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedDocuments})
+		want := "0 runs, 500 runs, 1000 runs, 1300 documents, 1500 runs"
+		if got := <-told; got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	})
+}
+
+func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
+	t.Parallel()
+	watching(t, func(t *testing.T, h *Hub, l *line) {
+		a, also, b := h.Watch(t.Context(), "org_a"), h.Watch(t.Context(), "org_a"), h.Watch(t.Context(), "org_b")
+		l.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+		l.f(bus.Change{OrganizationID: "org_c", Kind: domain.ChangedRuns})
+		l.f(bus.Change{OrganizationID: "org_b", Kind: "a kind of later releases"})
+		for name, c := range map[string]struct {
+			w    *Watcher
+			want string
+		}{"a": {a, "0 runs"}, "another of a's": {also, "0 runs"}, "b": {b, ""}} {
+			if got := c.w.log(t, time.Second); got != c.want {
+				t.Errorf("%s: told %q, want %q", name, got, c.want)
+			}
+		}
+		l.f(bus.Change{Kind: domain.ChangedDocuments}) // may be anybody's
+		l.f(bus.Change{OrganizationID: "org_b"})       // may be anything
+		if got := a.log(t, time.Second); got != "0 documents" {
+			t.Errorf("of what may be anybody's was told %q", got)
+		}
+		if got := b.log(t, time.Second); got != "0 runs, 0 documents" {
+			t.Errorf("of what may be anything was told %q", got)
+		}
+		a.Close()
+		a.Close()
+		l.f(bus.Change{})
+		also.Close()
+		b.Close()
+		if got := strings.Join(l.follow, " "); got != "+org_a +org_a +org_b -org_a -org_b" || len(h.watchers) != 0 {
+			t.Errorf("the bus was asked for %s; %d organizations are watched", got, len(h.watchers))
+		}
+	})
+}
+
+// While nothing can be heard everything is told now and then, whoever looks.
+func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
+	t.Parallel()
+	watching(t, func(t *testing.T, h *Hub, l *line) {
+		l.set(false, errors.New("no answer"))
+		w := h.Watch(t.Context(), "org_a")
+		defer w.Close()
+		var told []string
+		step := func() {
+			if got := w.log(t, 2*time.Second); got != "" {
+				told = append(told, got)
+			}
+		}
+		for range 3 { // 6 s without a subscription that is sure
+			step()
+		}
+		if got := strings.Join(told, "; "); got != "2000 runs, 2000 documents" {
+			t.Errorf("unsure, it was told %s", got)
+		}
+		l.set(false, nil)
+		for range 3 {
+			step()
+		}
+		if len(told) != 2 || !w.sure {
+			t.Errorf("once it was sure, it was told %s", told)
+		}
+		for range 10 {
+			step()
+		}
+		if len(told) != 2 {
+			t.Errorf("hearing, it was told %s", told)
+		}
+		l.set(true, nil)
+		for range 10 {
+			step()
+		}
+		if n := len(told) - 2; n < 3 || n > 5 {
+			t.Errorf("deaf for 20 s, it was told %d times", n)
+		}
+	})
+}
+
+func TestWatchersEndWithTheirHubAndTheirContext(t *testing.T) {
+	t.Parallel()
+	watching(t, func(t *testing.T, h *Hub, _ *line) {
+		w := h.Watch(t.Context(), "org_a")
+		defer w.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.Next(ctx, time.Now().Add(time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a client that is gone ended with %v", err)
+		}
+		time.AfterFunc(time.Second, h.Drain)
+		began := time.Now()
+		if _, err := w.Next(t.Context(), began.Add(time.Hour)); !errors.Is(err, ErrDrained) || time.Since(began) != time.Second {
+			t.Errorf("a drained watcher ended with %v after %s", err, time.Since(began))
+		}
+		h.Drain()
+		late := h.Watch(t.Context(), "org_b")
+		defer late.Close()
+		if _, err := late.Next(t.Context(), time.Now().Add(time.Hour)); !errors.Is(err, ErrDrained) {
+			t.Errorf("a late watcher ended with %v", err)
+		}
+	})
+}
+
+func TestEveryKindHasAMark(t *testing.T) {
+	t.Parallel()
+	if len(domain.ChangeKinds) != kinds {
+		t.Fatalf("%d kinds, and marks for %d", len(domain.ChangeKinds), kinds)
+	}
+	for _, kind := range domain.ChangeKinds {
+		if markOf(kind) == 0 {
+			t.Errorf("%s has none", kind)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package changes
+
+import (
+	"context"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+)
+
+// Bus is where changes are heard. An organization may be followed again while it is; one Unfollow ends it.
+type Bus interface {
+	Follow(org string) error
+	Unfollow(org string)
+	Flush(ctx context.Context) error
+	Connected() bool
+	Run(ctx context.Context, f func(bus.Change))
+}
+
+// Hub hands what is heard to those who watch. It is safe for concurrent use once Run was started.
+type Hub struct {
+	bus     Bus
+	log     zerolog.Logger
+	drained chan struct{}
+	drain   func()
+
+	mu       sync.Mutex
+	watchers map[string]map[*Watcher]struct{} // by organization
+}
+
+// New makes a hub; nothing is heard before Run.
+func New(b Bus, log zerolog.Logger) *Hub {
+	h := &Hub{bus: b, log: log, drained: make(chan struct{}), watchers: map[string]map[*Watcher]struct{}{}}
+	h.drain = sync.OnceFunc(func() { close(h.drained) })
+	return h
+}
+
+// Run hears until ctx ends.
+func (h *Hub) Run(ctx context.Context) error {
+	h.bus.Run(ctx, h.heard)
+	return nil
+}
+
+// Drain ends all watchers, those to come too.
+func (h *Hub) Drain() { h.drain() }
+
+// Watch makes a watcher of an organization: what changes from when it returns on is told. Close must be called on it.
+func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
+	w := &Watcher{hub: h, org: org, wake: make(chan struct{}, 1)}
+	h.enter(w)
+	w.flush(ctx)
+	return w
+}
+
+func (h *Hub) enter(w *Watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watchers[w.org] == nil {
+		h.watchers[w.org] = map[*Watcher]struct{}{}
+	}
+	h.watchers[w.org][w] = struct{}{}
+	if err := h.bus.Follow(w.org); err != nil {
+		h.log.Debug().Err(err).Str("org_id", w.org).Msg("no changes are heard yet; trying again")
+	}
+}
+
+func (h *Hub) leave(w *Watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	others := h.watchers[w.org]
+	if _, in := others[w]; !in {
+		return
+	}
+	delete(others, w)
+	if len(others) == 0 {
+		delete(h.watchers, w.org)
+		h.bus.Unfollow(w.org)
+	}
+}
+
+// heard is called from one goroutine, with all that the bus says.
+func (h *Hub) heard(c bus.Change) {
+	marks := all
+	if c.Kind != "" {
+		marks = markOf(c.Kind)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.OrganizationID != "" {
+		markEach(h.watchers[c.OrganizationID], marks)
+		return
+	}
+	for _, watchers := range h.watchers {
+		markEach(watchers, marks)
+	}
+}
+
+func markEach(watchers map[*Watcher]struct{}, marks uint32) {
+	for w := range watchers {
+		w.mark(marks)
+	}
+}
+
+// all marks every kind.
+const all uint32 = 1<<kinds - 1
+
+// kinds is how many kinds there are.
+const kinds = 2
+
+// markOf is a kind's mark; none of a kind that only later releases tell of.
+func markOf(kind domain.ChangeKind) uint32 {
+	for n, known := range domain.ChangeKinds {
+		if known == kind {
+			return 1 << n
+		}
+	}
+	return 0
+}

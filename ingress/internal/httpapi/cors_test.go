@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/shared/id"
+)
+
+func TestPreflights(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID, elsewhere := a.embedded(h, widgetPage), a.embedded(a.newHouse("blue"), otherPage)
+	off := a.embedded(h, "https://off.example.com")
+	a.ok("PUT", "/api/agents?id="+off, `{"widget":{"enabled":false}}`, h.owner.auth)
+	chat := "/api/agents?action=chat&id="
+	asks := func(origin string) []string {
+		return []string{"Origin: " + origin, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,content-type"}
+	}
+	for name, c := range map[string]struct {
+		path    string
+		headers []string
+		shared  string
+	}{
+		"token":                   {widgetSessionsPath, asks(widgetPage), widgetPage},
+		"token, another's origin": {widgetSessionsPath, asks(otherPage), otherPage},
+		"chat":                    {chat + agentID, asks(widgetPage), widgetPage},
+		"chat, another's":         {chat + elsewhere, asks(otherPage), otherPage},
+
+		"chat, listed by another":      {chat + agentID, asks(otherPage), ""},
+		"chat, switched off":           {chat + off, asks("https://off.example.com"), ""},
+		"token, switched off":          {widgetSessionsPath, asks("https://off.example.com"), ""},
+		"chat with nobody":             {chat + id.New(id.Agent), asks(widgetPage), ""},
+		"chat with no id":              {chat + "x", asks(widgetPage), ""},
+		"chat with two":                {chat + agentID + "&id=" + agentID, asks(widgetPage), ""},
+		"chat with none":               {"/api/agents?action=chat", asks(widgetPage), ""},
+		"chat with a template":         {"/api/agents?action=chat&template=tpl_support", asks(widgetPage), ""},
+		"no chat":                      {"/api/agents?id=" + agentID, asks(widgetPage), ""},
+		"another action":               {"/api/agents?action=import-openapi&id=" + agentID, asks(widgetPage), ""},
+		"two actions":                  {chat + agentID + "&action=chat", asks(widgetPage), ""},
+		"listed by nobody":             {widgetSessionsPath, asks("https://evil.example.com"), ""},
+		"null":                         {widgetSessionsPath, asks("null"), ""},
+		"another port":                 {widgetSessionsPath, asks(widgetPage + ":8443"), ""},
+		"another scheme":               {widgetSessionsPath, asks("http://www.example.com"), ""},
+		"upper case":                   {widgetSessionsPath, asks("https://WWW.example.com"), ""},
+		"no origin":                    {widgetSessionsPath, asks(widgetPage)[1:], ""},
+		"two origins":                  {widgetSessionsPath, append(asks(widgetPage), "Origin: "+widgetPage), ""},
+		"no method":                    {widgetSessionsPath, asks(widgetPage)[:1], ""},
+		"another method":               {widgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: DELETE"}, ""},
+		"a method in small letters":    {widgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: post"}, ""},
+		"runs":                         {"/api/runs?id=" + id.New(id.Run), asks(widgetPage), ""},
+		"keys":                         {"/api/keys", asks(widgetPage), ""},
+		"a path that ends otherwise":   {widgetSessionsPath + "/", asks(widgetPage), ""},
+		"a path that begins otherwise": {"/x" + widgetSessionsPath, asks(widgetPage), ""},
+	} {
+		got := a.from("OPTIONS", c.path, "", c.headers...)
+		switch {
+		case got.sharedWith() != c.shared || (got.status == 204) != (c.shared != ""):
+			t.Errorf("%s: %d %v", name, got.status, got.header)
+		case c.shared != "":
+			if got.header.Get("Access-Control-Allow-Methods") != "POST" || got.header.Get("Access-Control-Max-Age") == "" || len(got.body) > 0 ||
+				!strings.Contains(got.header.Get("Access-Control-Allow-Headers"), "Authorization, Content-Type, Idempotency-Key, Last-Event-ID") {
+				t.Errorf("%s: %v %s", name, got.header, got.body)
+			}
+		case got.status != 405 && got.status != 404:
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
+// Whatever else a page of a listed origin asks for, it may not read the answer.
+func TestNothingElseIsShared(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.embedded(h, widgetPage)
+	for _, r := range a.api.routes() {
+		if r.path == widgetSessionsPath || r.action == chatAction || r.path == "/api/events" {
+			continue
+		}
+		target := r.path + "?id=" + agentID
+		if r.action != "" && r.action != "*" {
+			target += "&action=" + r.action
+		}
+		for _, who := range [][]string{nil, {h.key}, {h.owner.cookie}} {
+			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.path) && r.method != "GET" {
+				continue // which ends what the others need
+			}
+			got := a.from(r.method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)
+			for name := range got.header {
+				if strings.HasPrefix(name, "Access-Control-") {
+					t.Errorf("%s %s: %s", r.method, target, name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/web"
+	"parley/shared/apierr"
+	"parley/shared/id"
+)
+
+const (
+	assetAge  = "public, max-age=31536000, immutable"
+	widgetAge = "public, max-age=300"
+)
+
+// dashboardPage is GET /dashboard and all below: one page, which shows what its address names. It takes a cookie's session, but
+// for the demo, which takes none.
+func (a *api) dashboardPage(c *gin.Context) {
+	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
+	if code := apierr.CodeOf(err); code == apierr.Unavailable || code == apierr.Overloaded {
+		fail(c, err)
+		return
+	}
+	boot := web.Boot{BaseURL: a.PublicURL, Signup: true}
+	switch {
+	case err == nil && ident.Via == auth.ViaCookie:
+		stateOf(c).ident = ident
+		view, err := a.sessionOf(c.Request.Context(), ident.Caller)
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		boot.Session = view
+	case !opensDemo(c.Request.URL):
+		c.Redirect(http.StatusSeeOther, loginFor(c.Request.URL))
+		return
+	}
+	page, err := web.RenderDashboard(boot)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	showPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
+}
+
+// opensDemo reports whether an address of the dashboard is for visitors without an account.
+func opensDemo(address *url.URL) bool {
+	under := strings.TrimPrefix(address.Path, dashboardPath+"/templates")
+	return under != address.Path && (under == "" || under[0] == '/') && address.Query().Get("token") == "demo"
+}
+
+// loginFor is the login page, which leads back to the page that was asked for.
+func loginFor(asked *url.URL) string {
+	next := returnTo([]string{asked.RequestURI()})
+	if next == "" || next == dashboardPath {
+		return "/login"
+	}
+	return "/login?" + url.Values{"next": {next}}.Encode()
+}
+
+// asset is GET /assets/:name: a bundle, which never changes under its name.
+func asset(c *gin.Context) {
+	assets, err := web.Assets()
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	found, known := assets[c.Param("name")]
+	if !known || c.Param("name") == web.WidgetScript {
+		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		return
+	}
+	serve(c, found, assetAge)
+}
+
+// widgetScript is GET /widget.js, which pages of any origin load.
+func widgetScript(c *gin.Context) {
+	assets, err := web.Assets()
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	header := c.Writer.Header()
+	header.Set("Access-Control-Allow-Origin", "*") // for pages that check what they load by its hash
+	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	serve(c, assets[web.WidgetScript], widgetAge)
+}
+
+// serve answers with an asset, compressed for whoever takes that.
+func serve(c *gin.Context, found web.Asset, age string) {
+	header := c.Writer.Header()
+	header.Set("Cache-Control", age)
+	header.Set("ETag", found.ETag)
+	header.Set("Vary", "Accept-Encoding")
+	header.Set("Content-Type", found.Type)
+	if matches(c.Request.Header.Values("If-None-Match"), found.ETag) {
+		c.Status(http.StatusNotModified)
+		return
+	}
+	body := found.Body
+	if takesGzip(c.Request.Header) {
+		header.Set("Content-Encoding", "gzip")
+		body = found.Gzip
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	c.Data(http.StatusOK, found.Type, body)
+}
+
+// takesGzip reports whether a client says that it can decompress gzip.
+func takesGzip(header http.Header) bool {
+	for _, line := range header.Values("Accept-Encoding") {
+		for part := range strings.SplitSeq(line, ",") {
+			coding, parameters, _ := strings.Cut(part, ";")
+			if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+				continue
+			}
+			name, weight, _ := strings.Cut(strings.TrimSpace(parameters), "=")
+			quality, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
+			return !strings.EqualFold(strings.TrimSpace(name), "q") || err == nil && quality > 0
+		}
+	}
+	return false
+}
+
+// previewPage is GET /widget/preview?agent=: a page of ours that holds an agent's widget as others' pages do.
+func previewPage(c *gin.Context) {
+	agents := c.Request.URL.Query()["agent"]
+	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {
+		showNotice(c, http.StatusBadRequest, "The address must name an agent, such as /widget/preview?agent=ag_….")
+		return
+	}
+	page, err := web.RenderPreview(web.Preview{AgentID: agents[0]})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	showPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
+}

@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/web"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+)
+
+func TestDashboardPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	for _, path := range []string{"/dashboard", "/dashboard/", "/dashboard/agents/ag_x", "/dashboard/runs?status=failed", "/dashboard/nowhere"} {
+		a := w.do("GET", path, "", ada.cookie)
+		if a.status != http.StatusOK || a.header.Get("Content-Security-Policy") != web.DashboardSecurityPolicy || a.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v", path, a.status, a.header)
+		}
+		to := "/login"
+		if path != "/dashboard" {
+			to += "?next=" + url.QueryEscape(path)
+		}
+		if strings.HasSuffix(path, "/") {
+			to = "/login" // no page of its own
+		}
+		if a = w.do("GET", path, ""); a.status != http.StatusSeeOther || a.header.Get("Location") != to {
+			t.Errorf("%s without a session: %d to %q", path, a.status, a.header.Get("Location"))
+		}
+	}
+	key, _ := w.key(ada, domain.KeyScopeOrganization)
+	if a := w.do("GET", "/dashboard", "", key); a.status != http.StatusSeeOther {
+		t.Errorf("with a key: %d", a.status)
+	}
+	for path, status := range map[string]int{
+		"/dashboard/templates?token=demo": 200, "/dashboard/templates/tpl_support?token=demo": 200, "/dashboard/templates?token=demos": 303,
+		"/dashboard/templates": 303, "/dashboard/templatesx?token=demo": 303, "/dashboard/runs?token=demo": 303,
+	} {
+		a := w.do("GET", path, "")
+		if a.status != status || status == 200 && !bytes.Contains(a.body, []byte(`&#34;session&#34;:null`)) {
+			t.Errorf("%s for a visitor: %d %s", path, a.status, a.body)
+		}
+	}
+	stale := w.do("GET", "/dashboard/templates?token=demo", "", "Cookie: "+auth.CookieName+"="+secrets.NewSessionToken())
+	if stale.status != 200 {
+		t.Errorf("the demo with a stale cookie: %d", stale.status)
+	}
+}
+
+func TestNextIsWithinTheDashboard(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"/dashboard": "/dashboard", "/dashboard/runs?status=failed&q=a%20b": "/dashboard/runs?status=failed&q=a%20b", "/dashboard/a%2Fb": "/dashboard/a%2Fb",
+		"": "", "/": "", "//evil.example/dashboard": "", "https://evil.example/dashboard": "", "/dashboardx": "", "/dashboard/../api/auth/logout": "",
+		"/\\evil.example": "", "/dashboard/\\x": "", "dashboard": "", "javascript:alert(1)": "", "/dashboard//x": "", "/dashboard\r\nX: y": "", "/dashboard/%zz": "",
+		"/dashboard/" + strings.Repeat("x", nextPageMost): "",
+	} {
+		if got := returnTo([]string{given}); got != want {
+			t.Errorf("%q leads to %q, want %q", given, got, want)
+		}
+	}
+	if got := returnTo([]string{"/dashboard", "/dashboard"}); got != "" {
+		t.Errorf("two pages lead to %q", got)
+	}
+}
+
+func TestSignupForm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	send := func(form url.Values, headers ...string) answer {
+		return w.do("POST", "/signup", form.Encode(), append(headers, "Content-Type: application/x-www-form-urlencoded")...)
+	}
+	a := send(url.Values{"email": {"ada@example.com"}, "password": {password}, "name": {"<Ada>"}, "next": {"/dashboard/templates"}})
+	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/dashboard/templates" {
+		t.Fatalf("signing up: %d to %q: %s", a.status, a.header.Get("Location"), a.body)
+	}
+	cookie, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
+	if name := w.do("GET", "/api/auth/session", "", "Cookie: "+cookie).want(t, "session", 200, "").text(t, "user.name"); name != "<Ada>" {
+		t.Errorf("the name is %q", name)
+	}
+	for what, c := range map[string]struct {
+		form   url.Values
+		status int
+		says   string
+	}{
+		"taken":      {url.Values{"email": {"ada@example.com"}, "password": {password}}, 409, "address"},
+		"no address": {url.Values{"email": {"ada"}, "password": {password}, "name": {"Ada"}}, 400, "Email must be an email address."},
+		"short":      {url.Values{"email": {"b@example.com"}, "password": {"short"}}, 400, "Password"},
+		"nothing":    {url.Values{}, 400, "Email"},
+		"twice":      {url.Values{"email": {"b@example.com", "c@example.com"}, "password": {password}}, 400, "Email may be given once."},
+	} {
+		a := send(c.form)
+		if a.status != c.status || !strings.Contains(string(a.body), c.says) || !strings.Contains(string(a.body), `action="/signup"`) {
+			t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+		if strings.Contains(string(a.body), password) {
+			t.Errorf("%s: the page holds the password", what)
+		}
+	}
+	if a := send(url.Values{"email": {"d@example.com"}, "password": {password}}, "Sec-Fetch-Site: cross-site"); a.status != http.StatusForbidden {
+		t.Errorf("from another site: %d", a.status)
+	}
+	if a := w.do("GET", "/signup?next=//evil.example", ""); a.status != 200 || strings.Contains(string(a.body), "evil") {
+		t.Errorf("the page: %d %s", a.status, a.body)
+	}
+}
+
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	page := w.do("GET", "/login", "").body
+	name := string(regexp.MustCompile(`/assets/site-style-[A-Z0-9]+\.css`).Find(page))
+	if name == "" {
+		t.Fatalf("the page names no style sheet: %s", page)
+	}
+	plain := w.do("GET", name, "")
+	if plain.status != 200 || plain.header.Get("Cache-Control") != assetAge || plain.header.Get("Content-Encoding") != "" || !bytes.Contains(plain.body, []byte("prefers-color-scheme:dark")) {
+		t.Errorf("plain: %d %v", plain.status, plain.header)
+	}
+	packed := w.do("GET", name, "", "Accept-Encoding: br, gzip;q=0.8")
+	r, err := gzip.NewReader(bytes.NewReader(packed.body))
+	if err != nil || packed.header.Get("Content-Encoding") != "gzip" || packed.header.Get("Vary") != "Accept-Encoding" {
+		t.Fatalf("packed: %v, %v", err, packed.header)
+	}
+	if body, err := io.ReadAll(r); err != nil || !bytes.Equal(body, plain.body) {
+		t.Errorf("packed is another: %v", err)
+	}
+	for _, refuses := range []string{"gzip;q=0", "br", "", "identity"} {
+		if a := w.do("GET", name, "", "Accept-Encoding: "+refuses); a.header.Get("Content-Encoding") != "" {
+			t.Errorf("%q is answered compressed", refuses)
+		}
+	}
+	if a := w.do("GET", name, "", "If-None-Match: "+plain.header.Get("ETag")); a.status != http.StatusNotModified || len(a.body) > 0 {
+		t.Errorf("unchanged: %d", a.status)
+	}
+	for _, missing := range []string{"/assets/site-style.css", "/assets/widget.js", "/assets/..%2fweb.go", "/assets/"} {
+		if a := w.do("GET", missing, ""); a.status != http.StatusNotFound {
+			t.Errorf("%s: %d", missing, a.status)
+		}
+	}
+	widget := w.do("GET", "/widget.js", "", "Origin: https://shop.example")
+	if widget.status != 200 || widget.header.Get("Access-Control-Allow-Origin") != "*" || widget.header.Get("Cross-Origin-Resource-Policy") != "cross-origin" ||
+		widget.header.Get("Cache-Control") != widgetAge || !strings.HasPrefix(widget.header.Get("Content-Type"), "text/javascript") {
+		t.Errorf("widget: %d %v", widget.status, widget.header)
+	}
+}
+
+func TestWidgetPreview(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	agent := w.agent(ada, `{"name":"Ada","systemPrompt":"p"}`)
+	if a := w.do("GET", "/widget/preview?agent="+agent, ""); a.status != 200 || !strings.Contains(string(a.body), `src="/widget.js" data-agent="`+agent+`"`) {
+		t.Errorf("preview: %d %s", a.status, a.body)
+	}
+	for _, bad := range []string{"", "?agent=", "?agent=ag_x", "?agent=<script>", "?agent=" + agent + "&agent=" + agent} {
+		if a := w.do("GET", "/widget/preview"+bad, ""); a.status != http.StatusBadRequest {
+			t.Errorf("preview %s: %d", bad, a.status)
+		}
+	}
+}
+
+// Headers may be split over lines.
+func TestTakesGzip(t *testing.T) {
+	t.Parallel()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	req.Header.Add("Accept-Encoding", "br")
+	req.Header.Add("Accept-Encoding", "GZIP ; q=1.0")
+	if !takesGzip(req.Header) {
+		t.Error("the second line is not read")
+	}
+}

@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/domain"
+)
+
+// ticking tells of runs every so often, and of documents with every third of them.
+type ticking struct {
+	every time.Duration
+	left  int
+}
+
+func (k *ticking) Next(_ context.Context, until time.Time) ([]domain.ChangeKind, error) {
+	if k.left == 0 {
+		return nil, io.EOF
+	}
+	<-time.After(min(k.every, time.Until(until)))
+	if !time.Now().Before(until) {
+		return nil, nil
+	}
+	k.left--
+	if k.left%3 == 0 {
+		return []domain.ChangeKind{domain.ChangedRuns, domain.ChangedDocuments}, nil
+	}
+	return []domain.ChangeKind{domain.ChangedRuns}, nil
+}
+
+func TestChangesAreWrittenWithoutIDs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &timed{ResponseRecorder: httptest.NewRecorder(), began: time.Now()}
+		c, _ := gin.CreateTestContext(w)
+		c.Request = httptest.NewRequestWithContext(t.Context(), "GET", "/api/events", nil)
+		sendStream(c, &ticking{every: 4 * time.Second, left: 4}, appendChange, permit{})
+		want := "4s event: runs|4s event: documents|8s event: runs|10s : ping|14s event: runs|18s event: runs|18s event: documents"
+		if got := strings.Join(w.wrote, "|"); got != want {
+			t.Errorf("wrote\n%s\nwant\n%s", got, want)
+		}
+		if got := w.Body.String(); strings.Contains(got, "id:") || !strings.Contains(got, "event: runs\ndata: {}\n\n") {
+			t.Errorf("wrote %q", got)
+		}
+	})
+}
+
+func TestAStreamOfChangesBeginsWithReady(t *testing.T) {
+	t.Parallel()
+	a := newArena(t) // whose streams end as soon as nothing has changed
+	ada := a.signUp("ada@example.com")
+	got := a.do("GET", "/api/events", "", ada.auth).want(t, "a stream", 200, "")
+	if string(got.body) != "event: ready\ndata: {}\n\n" || got.header.Get("Content-Type") != contentEvents || got.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%v %q", got.header, got.body)
+	}
+	a.do("GET", "/api/events", "").want(t, "nobody's stream", 401, "unauthenticated")
+}

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/ratelimit"
+)
+
+// limitsView is what an organization may use, and what of it is used.
+type limitsView struct {
+	Rates     []rateView        `json:"rates"`
+	Documents documentUsageView `json:"documents"`
+	Streams   struct {
+		PerCredential   int `json:"perCredential"`
+		PerOrganization int `json:"perOrganization"`
+	} `json:"streams"`
+	Run struct {
+		DeadlineSeconds int `json:"deadlineSeconds"`
+	} `json:"run"`
+}
+
+// rateView is a limit of requests.
+type rateView struct {
+	Name          string `json:"name"`
+	Requests      int    `json:"requests"`
+	WindowSeconds int    `json:"windowSeconds"`
+	Per           string `json:"per"`
+}
+
+// documentUsageView says how many documents there are and may be; without a limit most is null.
+type documentUsageView struct {
+	Count     int    `json:"count"`
+	Most      *int   `json:"most"`
+	Bytes     int64  `json:"bytes"`
+	BytesMost *int64 `json:"bytesMost"`
+}
+
+// getLimits is GET /api/organizations/limits.
+func (a *api) getLimits(c *gin.Context) {
+	used, err := a.Store.DocumentUsage(c.Request.Context(), caller(c).OrganizationID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	view := limitsView{Documents: documentUsageView{
+		Count: used.Documents, Most: unlessZero(a.Documents.Documents), Bytes: used.Bytes, BytesMost: unlessZero(a.Documents.Bytes),
+	}}
+	for _, rate := range a.Limits.Rates() {
+		view.Rates = append(view.Rates, rateView{rate.Name, rate.Requests, int(ratelimit.Window / time.Second), rate.Per})
+	}
+	view.Streams.PerCredential, view.Streams.PerOrganization = a.StreamsPerCredential, a.StreamsPerOrganization
+	view.Run.DeadlineSeconds = int(a.RunDeadline / time.Second)
+	writeJSON(c, http.StatusOK, view)
+}
+
+// unlessZero is a limit; nil when there is none.
+func unlessZero[N int | int64](most N) *N {
+	if most == 0 {
+		return nil
+	}
+	return &most
+}

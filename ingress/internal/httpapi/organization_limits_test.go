@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+func TestAnOrganizationSeesItsLimits(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	a.api.StreamsPerCredential, a.api.StreamsPerOrganization, a.api.RunDeadline = 7, 70, 90*time.Second
+	ada, bob := a.signUp("ada@example.com"), a.signUp("bob@example.com")
+	a.join(bob, ada.org, domain.RoleMember)
+	read := func(what string, headers ...string) (got limitsView) {
+		t.Helper()
+		must(t, json.Unmarshal(a.do("GET", "/api/organizations/limits", "", headers...).want(t, what, 200, "").body, &got))
+		return got
+	}
+	got := read("before", ada.auth)
+	rates := map[string]rateView{}
+	for _, r := range got.Rates {
+		rates[r.Name] = r
+	}
+	if rates["user"] != (rateView{"user", unlimited.User, 60, "credential"}) || rates["system"] != (rateView{"system", unlimited.System, 60, "organization"}) ||
+		rates["demo"] != (rateView{"demo", unlimited.Demo, 60, "address"}) || rates["widget-agent"].Per != "agent" || len(rates) != 6 {
+		t.Errorf("rates %+v", got.Rates)
+	}
+	if got.Documents != (documentUsageView{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Run.DeadlineSeconds != 90 {
+		t.Errorf("%+v", got)
+	}
+	a.api.Documents = store.DocumentLimits{Documents: 5, Bytes: 1000}
+	for _, content := range []string{"twelve bytes", "ten bytes."} {
+		a.do("POST", "/api/knowledge", `{"name":"a.txt","content":"`+content+`"}`, ada.auth).want(t, "a document", 202, "")
+	}
+	a.do("POST", "/api/knowledge", `{"name":"a.txt","content":"another organization's"}`, bob.auth, "X-Organization-Id: "+bob.org).want(t, "a document", 202, "")
+	for who, headers := range map[string][]string{"owner": {ada.auth}, "member": {bob.auth, "X-Organization-Id: " + ada.org}} {
+		if d := read(who, headers...).Documents; d.Count != 2 || d.Bytes != 22 || *d.Most != 5 || *d.BytesMost != 1000 {
+			t.Errorf("%s: %+v", who, d)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+const (
+	usageDays     = 7 // unless others are asked for
+	usageDaysMost = 90
+	usageKept     = 10 * time.Second
+	usageMost     = 1000 // counts that are remembered
+	noAgent       = "-"  // stands for all that is no agent's id: none has runs, and counts are remembered by it
+)
+
+// usageCache remembers counts for a moment: a page that everybody looks at must not have every run counted each time.
+type usageCache struct {
+	mu   sync.Mutex
+	kept map[usageKey]*countedUsage
+}
+
+type usageKey struct {
+	org    string
+	filter store.UsageFilter
+}
+
+type countedUsage struct {
+	mu     sync.Mutex
+	report domain.UsageReport
+	until  time.Time
+}
+
+// of gives the place for a count. When there are too many all are forgotten, but by those who count.
+func (u *usageCache) of(key usageKey) *countedUsage {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.kept == nil || len(u.kept) >= usageMost {
+		u.kept = map[usageKey]*countedUsage{}
+	}
+	if u.kept[key] == nil {
+		u.kept[key] = &countedUsage{}
+	}
+	return u.kept[key]
+}
+
+// get gives a count that is not too old, or has it made: once for all that ask meanwhile, even if the first of them goes away.
+func (u *usageCache) get(
+	ctx context.Context, key usageKey, now func() time.Time, count func(context.Context, time.Time) (domain.UsageReport, error),
+) (domain.UsageReport, error) {
+	place := u.of(key)
+	place.mu.Lock()
+	defer place.mu.Unlock()
+	if now().Before(place.until) {
+		return place.report, nil
+	}
+	report, err := count(context.WithoutCancel(ctx), now())
+	if err == nil {
+		place.report, place.until = report, now().Add(usageKept)
+	}
+	return report, err
+}
+
+// getUsage is GET /api/usage: what the organization's runs came to, interval by interval.
+func (a *api) getUsage(c *gin.Context) {
+	found := &problems{}
+	filter := store.UsageFilter{Days: usageDays}
+	if text, given := single(c, "days", found); given {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > usageDaysMost || strconv.Itoa(n) != text {
+			found.add("days", codeInvalidValue, "must be a whole number from 1 to %d", usageDaysMost)
+		}
+		filter.Days = n
+	}
+	if filter.AgentID, _ = single(c, "agentId", found); filter.AgentID != "" && !id.Valid(id.Agent, filter.AgentID) {
+		filter.AgentID = noAgent
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	key := usageKey{caller(c).OrganizationID, filter}
+	report, err := a.usage.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
+		return a.Store.Usage(ctx, key.org, filter, now)
+	})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, report)
+}

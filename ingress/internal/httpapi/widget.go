@@ -1,0 +1,172 @@
+package httpapi
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+const (
+	visitorMost     = 128 // characters of what a site calls a visitor
+	signatureDigits = 64  // of HMAC-SHA256, in hexadecimal
+)
+
+// widgetSessionBody is what a widget sends for a token. The visitor is the name that the browser has kept, or an object
+// that the site's server has signed.
+type widgetSessionBody struct {
+	AgentID string          `json:"agentId" need:"yes"`
+	Visitor json.RawMessage `json:"visitor"`
+
+	name   string
+	signed *signedBody
+}
+
+type signedBody struct {
+	ID        string `json:"id" need:"yes"`
+	Signature string `json:"signature" need:"yes"`
+}
+
+func (b *widgetSessionBody) check(p *problems) {
+	const field = "visitor"
+	if len(b.Visitor) == 0 {
+		return
+	}
+	switch b.Visitor[0] {
+	case '"':
+		decodeWithin(field, b.Visitor, &b.name, p)
+	case '{':
+		b.signed = &signedBody{}
+		decodeWithin(field, b.Visitor, b.signed, p)
+		p.text(field+".id", b.signed.ID, 1, visitorMost)
+		if !printable(b.signed.ID) {
+			p.add(field+".id", codeInvalidValue, "must be printable characters")
+		}
+		if raw, err := hex.DecodeString(b.signed.Signature); err != nil || len(raw)*2 != signatureDigits {
+			p.add(field+".signature", codeInvalidValue, "must be %d hexadecimal digits", signatureDigits)
+		}
+	default:
+		p.add(field, codeInvalidType, "must be the name that an answer gave, or an object with id and signature")
+	}
+}
+
+// decodeWithin is decodeStrict for what a body holds as it was written, under the name of its field.
+func decodeWithin(field string, src []byte, dst any, found *problems) {
+	target := reflect.ValueOf(dst).Elem()
+	d := decoder{src: src, path: []byte(field), found: found}
+	if err := d.value(shapeOf(target.Type()), target); err != nil {
+		found.list = append(found.list, *err) // not reached: the body was read to its end before
+	}
+}
+
+// widgetSessionView is the answer to a widget that asked for a token.
+type widgetSessionView struct {
+	Token     string      `json:"token"`
+	ExpiresAt domain.Time `json:"expiresAt"`
+	Visitor   string      `json:"visitor"`
+	Agent     widgetAgent `json:"agent"`
+}
+
+type widgetAgent struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// widgetSession is POST /api/widget/sessions: a token for a visitor of a page that an agent's widget lists.
+func (a *api) widgetSession(c *gin.Context) {
+	d, err := a.Limits.WidgetAddress(c.Request.Context(), a.Auth.DemoClient(c.Request))
+	if err == nil {
+		show(c, d)
+		err = limited(d)
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	view, err := a.newWidgetSession(c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusCreated, view)
+}
+
+func (a *api) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
+	body, found, err := collect[widgetSessionBody](c)
+	if err != nil {
+		return widgetSessionView{}, err
+	}
+	switch origins := c.Request.Header[headerOrigin]; {
+	case len(origins) == 0:
+		found.add(headerOrigin, codeRequired, "the header is missing: browsers send it for the page that asks")
+	case len(origins) > 1:
+		found.add(headerOrigin, codeDuplicate, "the header may be sent only once")
+	}
+	if err := found.err(); err != nil {
+		return widgetSessionView{}, err
+	}
+	widget, origin, err := a.widgetFor(c, body.AgentID)
+	if err != nil {
+		return widgetSessionView{}, err
+	}
+	about(c, widget.AgentID, "", "")
+	d, err := a.Limits.WidgetAgent(c.Request.Context(), widget.AgentID)
+	if err != nil {
+		return widgetSessionView{}, fmt.Errorf("checking limit: %w", err)
+	}
+	if err := limited(d); err != nil {
+		show(c, d)
+		return widgetSessionView{}, err
+	}
+	visitorID, name, err := a.visitorOf(widget, &body)
+	if err != nil {
+		return widgetSessionView{}, err
+	}
+	token, expires := a.Auth.Widgets().NewToken(widget.AgentID, origin, visitorID)
+	return widgetSessionView{token, domain.At(expires), name, widgetAgent{widget.AgentID, widget.Name}}, nil
+}
+
+// widgetFor gives the widget of an agent for the page that asks for it. Whatever stands against it, the page learns
+// nothing but that, and another page not even that much.
+func (a *api) widgetFor(c *gin.Context, agentID string) (*store.Widget, string, error) {
+	origin, ok := pageOrigin(c.Request)
+	var widget *store.Widget
+	if ok && id.Valid(id.Agent, agentID) {
+		var err error
+		if widget, err = a.Auth.Widgets().Embedded(c.Request.Context(), agentID, origin); err != nil {
+			return nil, "", err
+		}
+	}
+	if widget == nil {
+		unshare(c)
+		return nil, "", apierr.New(apierr.PermissionDenied, "there is no widget of this agent for this page")
+	}
+	return widget, origin, nil
+}
+
+// visitorOf tells who visits: whom the site has signed, whom the browser knows, or somebody new.
+func (a *api) visitorOf(widget *store.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
+	widgets := a.Auth.Widgets()
+	if body.signed != nil {
+		return widgets.Identify(widget, auth.Signed{ID: body.signed.ID, Signature: body.signed.Signature})
+	}
+	if visitorID, ok := widgets.Returning(widget, body.name); ok {
+		return visitorID, body.name, nil
+	}
+	visitorID, name = widgets.NewVisitor(widget)
+	return visitorID, name, nil
+}
+
+// forgetWidget has a change of an agent's widget hold here at once.
+func (a *api) forgetWidget(agent domain.Agent) {
+	a.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
+}

@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/ingress/internal/auth"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+)
+
+// The origins of pages that embed agents.
+const (
+	widgetPage = "https://www.example.com"
+	otherPage  = "https://shop.example.com"
+)
+
+const identityKey = "an identity secret"
+
+// embedded is an agent of h whose widget lists origins.
+func (a *arena) embedded(h *house, origins ...string) string {
+	a.t.Helper()
+	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","widget":{"enabled":true,`+
+		`"allowedOrigins":["`+strings.Join(origins, `","`)+`"],"identitySecret":"`+identityKey+`"}}`, h.owner.auth, h.header).text(a.t, "id")
+}
+
+// signed is a visitor whom a site has signed.
+func signed(agentID, visitor string) string {
+	mac := hmac.New(sha256.New, []byte(identityKey))
+	mac.Write([]byte(agentID + "\n" + visitor))
+	return `{"id":"` + visitor + `","signature":"` + hex.EncodeToString(mac.Sum(nil)) + `"}`
+}
+
+// visit asks for a token; visitor is JSON, "" for none.
+func (a *arena) visit(agentID, visitor, origin string) answer {
+	a.t.Helper()
+	body := `{"agentId":"` + agentID + `"}`
+	if visitor != "" {
+		body = `{"agentId":"` + agentID + `","visitor":` + visitor + `}`
+	}
+	return a.from("POST", widgetSessionsPath, body, "Origin: "+origin)
+}
+
+// guest is a visitor with a token: the headers that their browser sends, and the name that it keeps.
+type guest struct {
+	agent, token, name string
+	headers            []string
+}
+
+func (a *arena) guest(agentID, visitor, origin string) guest {
+	a.t.Helper()
+	got := a.visit(agentID, visitor, origin).want(a.t, "a visitor's token", 201, "")
+	return newGuest(agentID, got.text(a.t, "token"), origin, got.text(a.t, "visitor"))
+}
+
+func newGuest(agentID, token, origin, name string) guest {
+	return guest{agent: agentID, token: token, name: name, headers: []string{"Authorization: Bearer " + token, "Origin: " + origin}}
+}
+
+// says sends a message to the guest's agent, and waits for nothing.
+func (a *arena) says(g guest, session, message string, more ...string) answer {
+	a.t.Helper()
+	return a.from("POST", "/api/agents?action=chat&id="+g.agent, `{"sessionId":"`+session+`","message":"`+message+`"}`,
+		slices.Concat(g.headers, []string{"Prefer: respond-async"}, more)...)
+}
+
+// token makes a token without a request; it is over after life.
+func (a *arena) token(agentID, origin, visitorID string, life time.Duration) string {
+	a.t.Helper()
+	over := strconv.FormatInt(time.Now().Add(life).Unix(), 10)
+	return a.api.Secrets.SealWidgetToken([]byte(`{"a":"` + agentID + `","o":"` + origin + `","v":"` + visitorID + `","x":` + over + `}`))
+}
+
+// visiting are credentials of widgets: of one agent, which the table's requests do not name.
+func (s *stage) visiting() []credential {
+	agentID := s.embedded(s.home, widgetPage)
+	visitor := func(name, token, origin, refused string) credential {
+		return credential{
+			name: name, headers: newGuest(agentID, token, origin, "").headers, refused: refused, via: "widget", page: "widget", house: s.home, role: domain.RoleMember,
+		}
+	}
+	good := s.guest(agentID, "", widgetPage).token
+	list := []credential{
+		visitor("widget token", good, widgetPage, ""),
+		visitor("widget token on another page", good, otherPage, ""),
+		visitor("expired widget token", s.token(agentID, widgetPage, domain.VisitorAnonymous+"x", -time.Second), widgetPage, "401 unauthenticated"),
+		visitor("forged widget token", good[:len(good)-2], widgetPage, "401 unauthenticated"),
+	}
+	beside := visitor("widget token beside a cookie", good, widgetPage, "")
+	beside.headers = append([]string{s.home.owner.cookie}, beside.headers...)
+	return append(list, beside)
+}
+
+// visitorsOutcome is what a widget token gets: it is for one agent's chat, of which the table has no row.
+func (c *credential) visitorsOutcome() string {
+	if c.refused != "" {
+		return c.refused
+	}
+	return "403 permission_denied"
+}
+
+// pagesOutcome is what a request gets where the page counts and no credential does.
+func (c *credential) pagesOutcome() string {
+	switch {
+	case c.page == "":
+		return "ok"
+	case slices.ContainsFunc(c.headers, func(h string) bool { return strings.HasPrefix(h, "Origin: ") }):
+		return "403 permission_denied"
+	default:
+		return "400 invalid_request"
+	}
+}
+
+// pageTargets are the ids that a page tries: whose an agent is does not matter to it, but whatever is no agent that lists it
+// is the same refusal.
+func (m *matrix) pageTargets(name string, c *credential) []target {
+	kind := idKinds[name]
+	list := []target{{"own", kind.own(m.stage, c), "ok"}, {"foreign", m.embedded(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.embedded(m.home, otherPage), ""}}
+	list = append(list, m.missing[name]...)
+	for i := range list[2:] {
+		list[2+i].outcome = "403 permission_denied"
+	}
+	return list
+}
+
+// forgetWidgets has every change hold at once, however it was made.
+func (a *arena) forgetWidgets(agentID string, origins ...string) {
+	a.widgets().Forget(agentID, origins...)
+}
+
+func (a *arena) widgets() *auth.Widgets { return a.api.Auth.Widgets() }
+
+// foreignToken is a token that another service has sealed.
+func foreignToken(agentID string) string {
+	box, err := secrets.NewBox(strings.Repeat("cd", 32))
+	if err != nil {
+		panic(err) // it is a key
+	}
+	token, _ := auth.NewWidgets(nobodysWidgets{}, box).NewToken(agentID, widgetPage, domain.VisitorAnonymous+"x")
+	return token
+}
+
+type nobodysWidgets struct{ auth.WidgetLookup }

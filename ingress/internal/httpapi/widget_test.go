@@ -1,0 +1,454 @@
+package httpapi
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// sharedWith gives the origin whose pages may read an answer; "" for none.
+func (a answer) sharedWith() string {
+	return strings.Join(a.header["Access-Control-Allow-Origin"], " and ")
+}
+
+func TestAVisitorChats(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.embedded(h, widgetPage)
+	got := a.visit(agentID, "", widgetPage).want(t, "token", 201, "")
+	expires, err := time.Parse(time.RFC3339, got.text(t, "expiresAt"))
+	if left := time.Until(expires); err != nil || left < 9*time.Minute || left > 10*time.Minute {
+		t.Errorf("a token that is good for %s, %v", left, err)
+	}
+	if got.sharedWith() != widgetPage || got.header.Get("Vary") != "Origin" || got.text(t, "agent.id") != agentID || got.text(t, "agent.name") != "red agent" ||
+		!strings.Contains(got.header.Get("Access-Control-Expose-Headers"), "Retry-After") || len(got.header["Set-Cookie"]) > 0 {
+		t.Errorf("answered %v %s", got.header, got.body)
+	}
+	g := a.guest(agentID, "", widgetPage)
+	chat := a.says(g, "s", "hi", "Idempotency-Key: k").want(t, "message", 202, "")
+	runID := chat.text(t, "id")
+	if chat.sharedWith() != widgetPage || chat.text(t, "agentId") != agentID || !strings.HasPrefix(chat.header.Get(headerLimit), `"widget-`) {
+		t.Errorf("answered %v %s", chat.header, chat.body)
+	}
+	a.finish("answer", runID)
+	replay := a.says(g, "s", "hi", "Idempotency-Key: k").want(t, "replay", 200, "")
+	if replay.text(t, "id") != runID || replay.header.Get("Idempotency-Replayed") != "true" || replay.sharedWith() != widgetPage {
+		t.Errorf("replayed %v %s", replay.header, replay.body)
+	}
+	stream := a.says(g, "s", "hi", "Idempotency-Key: k", "Accept: text/event-stream").want(t, "stream", 200, "")
+	if stream.header.Get("Content-Type") != contentEvents || !strings.Contains(string(stream.body), "event: run.completed") || stream.sharedWith() != widgetPage {
+		t.Errorf("streamed %v %s", stream.header, stream.body)
+	}
+	rest := a.says(g, "s", "hi", "Idempotency-Key: k", "Accept: text/event-stream", "Last-Event-ID: 0.1").want(t, "resumed", 200, "")
+	if strings.Contains(string(rest.body), "run.created") || !strings.HasSuffix(string(stream.body), string(rest.body)) {
+		t.Errorf("resumed %s", rest.body)
+	}
+	run := a.ok("GET", "/api/runs?id="+runID, "", h.owner.auth)
+	list := a.ok("GET", "/api/sessions", "", h.owner.auth)
+	if run.text(t, "id") != runID || !strings.HasPrefix(list.text(t, "data.0.principal"), "widget:anonymous:") {
+		t.Errorf("the organization sees %s and %s", run.body, list.body)
+	}
+	a.logsClean(g.name, identityKey)
+}
+
+// Nobody learns why there is no widget for a page, and the page not even that there is none.
+func TestRefusedPagesLearnNothing(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	listed, off, gone, plain := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.newAgent(h)
+	a.embedded(a.newHouse("blue"), otherPage)
+	a.ok("PUT", "/api/agents?id="+off, `{"widget":{"enabled":false}}`, h.owner.auth)
+	a.ok("DELETE", "/api/agents?id="+gone, "", h.owner.auth)
+	first := ""
+	for name, c := range map[string]struct{ agent, origin string }{
+		"never existed": {id.New(id.Agent), widgetPage}, "no agent's id": {id.New(id.Run), widgetPage}, "no id": {"x", widgetPage}, "empty": {"", widgetPage},
+		"deleted": {gone, widgetPage}, "switched off": {off, widgetPage}, "never switched on": {plain, widgetPage},
+		"listed by another's agent": {listed, otherPage}, "listed by nobody": {listed, "https://evil.example.com"},
+		"another scheme": {listed, "http://www.example.com"}, "another port": {listed, "https://www.example.com:8443"}, "its own port": {listed, "https://www.example.com:443"},
+		"upper case": {listed, "https://WWW.example.com"}, "a parent": {listed, "https://example.com"}, "a child": {listed, "https://a.www.example.com"},
+		"a slash": {listed, "https://www.example.com/"}, "null": {listed, "null"}, "nothing": {listed, ""}, "a list": {listed, widgetPage + ", " + widgetPage},
+		"white space": {listed, widgetPage + " "}, "a look-alike": {listed, "https://www.example.com.evil.example.com"}, "user": {listed, "https://a@www.example.com"},
+		"SQL": {listed, "https://' OR '1'='1"}, "two origins": {listed, widgetPage + " " + otherPage}, "a wildcard": {listed, "*"},
+	} {
+		got := a.visit(c.agent, "", c.origin).want(t, name, 403, "permission_denied")
+		if got.sharedWith() != "" || got.header.Get("Access-Control-Expose-Headers") != "" {
+			t.Errorf("%s: pages of %s may read the refusal", name, got.sharedWith())
+		}
+		if first == "" {
+			first = got.shown()
+		}
+		if got.shown() != first {
+			t.Errorf("%s: this refusal differs\n%s\nwant\n%s", name, got.shown(), first)
+		}
+	}
+	body := `{"agentId":"` + listed + `"}`
+	a.from("POST", widgetSessionsPath, body).want(t, "no origin", 400, "invalid_request Origin:required")
+	a.from("POST", widgetSessionsPath, body, "Origin: "+widgetPage, "Origin: "+widgetPage).want(t, "two origins", 400, "invalid_request Origin:duplicate")
+	a.from("POST", widgetSessionsPath, `{"visitor":1}`).want(t, "all at once", 400, "invalid_request agentId:required visitor:invalid_type Origin:required")
+	if bad := a.from("POST", widgetSessionsPath, `{}`, "Origin: "+widgetPage).want(t, "bad body", 400, "invalid_request agentId:required"); bad.sharedWith() != widgetPage {
+		t.Errorf("the page cannot read what is wrong: %v", bad.header)
+	}
+}
+
+func TestVisitorsNames(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID, another := a.embedded(h, widgetPage), a.embedded(h, widgetPage)
+	runOf := func(visitor string) (runID, name string) {
+		t.Helper()
+		g := a.guest(agentID, visitor, widgetPage)
+		return a.says(g, "s", "hi", "Idempotency-Key: same").want(t, "message by "+visitor, 202, "").text(t, "id"), g.name
+	}
+	first, name := runOf("")
+	again, kept := runOf(`"` + name + `"`)
+	if again != first || kept != name {
+		t.Error("a visitor who comes back is somebody else")
+	}
+	known, knownName := runOf(signed(agentID, "4711"))
+	seen := map[string]string{first: "a visitor", known: "a known one"}
+	for what, visitor := range map[string]string{
+		"nobody": "", "an empty name": `""`, "no name": `"x"`, "a forged name": `"` + name[:len(name)-4] + `"`, "another agent's": `"` + a.guest(another, "", widgetPage).name + `"`,
+		"a token": `"` + a.guest(agentID, "", widgetPage).token + `"`, "a long name": `"vt_` + strings.Repeat("A", 100_000) + `"`, "another known one": signed(agentID, "4712"),
+		"a known one like the service's own": signed(agentID, domain.VisitorAnonymous+"x"),
+	} {
+		runID, _ := runOf(visitor)
+		if seen[runID] != "" {
+			t.Errorf("%s is %s", what, seen[runID])
+		}
+		seen[runID] = what
+	}
+	if same, _ := runOf(`"` + knownName + `"`); same != known {
+		t.Error("the name of a known visitor is somebody else's")
+	}
+	const wrong = "403 permission_denied"
+	ofNobody := `{"id":"4711","signature":"` + strings.Repeat("0", 64) + `"}`
+	for what, c := range map[string]struct{ visitor, want string }{
+		"a forged signature": {ofNobody, wrong}, "another's signature": {strings.Replace(signed(agentID, "4711"), "4711", "4712", 1), wrong},
+		"for another agent": {signed(another, "4711"), wrong}, "no signature": {`{"id":"4711"}`, "400 invalid_request visitor.signature:required"},
+		"no id":          {`{"signature":"` + strings.Repeat("0", 64) + `"}`, "400 invalid_request visitor.id:required"},
+		"short":          {`{"id":"4711","signature":"00"}`, "400 invalid_request visitor.signature:invalid_value"},
+		"no hexadecimal": {`{"id":"4711","signature":"` + strings.Repeat("x", 64) + `"}`, "400 invalid_request visitor.signature:invalid_value"},
+		"empty id":       {signed(agentID, ""), "400 invalid_request visitor.id:too_short"}, "long id": {signed(agentID, strings.Repeat("x", 129)), "400 invalid_request visitor.id:too_long"},
+		"odd id": {signed(agentID, `a\nb`), "400 invalid_request visitor.id:invalid_value"}, "unknown field": {strings.Replace(ofNobody, "{", `{"role":"admin",`, 1), "400 invalid_request visitor.role:unknown_field"},
+		"twice": {strings.Replace(ofNobody, "{", `{"id":"1",`, 1), "400 invalid_request visitor.id:duplicate"}, "null": {"null", "400 invalid_request visitor:invalid_type"},
+		"a list": {"[]", "400 invalid_request visitor:invalid_type"}, "a number": {"1", "400 invalid_request visitor:invalid_type"},
+	} {
+		status, problems, _ := strings.Cut(c.want, " ")
+		got := a.visit(agentID, c.visitor, widgetPage).want(t, what, int(status[0]-'0')*100+int(status[2]-'0'), problems)
+		if got.sharedWith() != widgetPage {
+			t.Errorf("%s: the page cannot read what is wrong", what)
+		}
+	}
+	a.identities(t, h, agentID, name, knownName)
+	a.logsClean(identityKey, strings.Repeat("0", 64), name)
+}
+
+// identities changes the secret that visitors are signed with.
+func (a *arena) identities(t *testing.T, h *house, agentID, name, knownName string) {
+	t.Helper()
+	put := func(secret string) answer {
+		return a.from("PUT", "/api/agents?id="+agentID, `{"widget":{"identitySecret":`+secret+`}}`, h.owner.auth)
+	}
+	for secret, problems := range map[string]string{
+		`"short"`: "too_short", `""`: "too_short", `"` + strings.Repeat("x", 257) + `"`: "too_long", `1`: "invalid_type", `"0123456789\u00000123456789"`: "invalid_value",
+	} {
+		put(secret).want(t, secret, 400, "invalid_request widget.identitySecret:"+problems)
+	}
+	kept := put(`"***"`).want(t, "keeping it", 200, "")
+	if kept.text(t, "widget.identitySecret") != "***" || kept.json(t, "widget.enabled") != true {
+		t.Errorf("shown as %s", kept.body)
+	}
+	a.guest(agentID, signed(agentID, "4711"), widgetPage)
+	again := func(visitorName string) string { return a.guest(agentID, `"`+visitorName+`"`, widgetPage).name }
+	if again(knownName) != knownName || again(name) != name {
+		t.Error("names changed with nothing")
+	}
+	put(`"`+strings.Repeat("x", 256)+`"`).want(t, "changing it", 200, "")
+	a.visit(agentID, signed(agentID, "4711"), widgetPage).want(t, "signed with the old one", 403, "permission_denied")
+	if again(knownName) == knownName || again(name) != name {
+		t.Error("a name outlived the secret that it was signed with, or an anonymous one went with it")
+	}
+	none := put("null").want(t, "removing it", 200, "")
+	if strings.Contains(string(none.body), "identitySecret") {
+		t.Errorf("shown as %s", none.body)
+	}
+	a.visit(agentID, signed(agentID, "4711"), widgetPage).want(t, "without a secret", 403, "permission_denied")
+	put(`"***"`).want(t, "keeping none", 400, "invalid_request widget.identitySecret:invalid_value")
+}
+
+// A token is good for one agent, one origin and one thing.
+func TestWidgetTokensAreBound(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h, other := a.newHouse("red"), a.newHouse("blue")
+	agentID, sibling, foreign := a.embedded(h, widgetPage, otherPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
+	g := a.guest(agentID, "", widgetPage)
+	bearer, origin := g.headers[0], g.headers[1]
+	path := "/api/agents?action=chat&id="
+	for name, c := range map[string]struct {
+		path    string
+		headers []string
+		want    string
+	}{
+		"as it is meant":         {path + agentID, g.headers, "202 "},
+		"with its organization":  {path + agentID, append([]string{h.header}, g.headers...), "202 "},
+		"beside a cookie":        {path + agentID, append([]string{other.owner.cookie}, g.headers...), "202 "},
+		"beside the demo header": {path + agentID, append([]string{sayDemo}, g.headers...), "202 "},
+
+		"with another organization": {path + agentID, append([]string{other.header}, g.headers...), "403 organization_mismatch"},
+		"beside a key":              {path + agentID, append([]string{h.key}, g.headers...), "400 conflicting_credentials"},
+		"beside a session token":    {path + agentID, append([]string{h.owner.auth}, g.headers...), "400 invalid_request authorization:duplicate"},
+		"twice":                     {path + agentID, append([]string{bearer}, g.headers...), "400 invalid_request authorization:duplicate"},
+		"joined":                    {path + agentID, []string{bearer + "," + g.token, origin}, "400 invalid_request authorization:invalid_value"},
+		"two origins":               {path + agentID, append([]string{origin}, g.headers...), "403 permission_denied"},
+		"no origin":                 {path + agentID, []string{bearer}, "403 permission_denied"},
+		"origin null":               {path + agentID, []string{bearer, "Origin: null"}, "403 permission_denied"},
+		"another listed origin":     {path + agentID, []string{bearer, "Origin: " + otherPage}, "403 permission_denied"},
+		"another port":              {path + agentID, []string{bearer, origin + ":8443"}, "403 permission_denied"},
+		"another scheme":            {path + agentID, []string{bearer, strings.Replace(origin, "https", "http", 1)}, "403 permission_denied"},
+		"upper case":                {path + agentID, []string{bearer, strings.Replace(origin, "www", "WWW", 1)}, "403 permission_denied"},
+		"another agent":             {path + sibling, g.headers, "403 permission_denied"},
+		"another's agent":           {path + foreign, g.headers, "403 permission_denied"},
+		"an agent there is not":     {path + id.New(id.Agent), g.headers, "403 permission_denied"},
+		"two agents":                {path + agentID + "&id=" + sibling, g.headers, "403 permission_denied"},
+		"no agent":                  {"/api/agents?action=chat", g.headers, "403 permission_denied"},
+		"a template":                {"/api/agents?action=chat&template=tpl_support", g.headers, "403 permission_denied"},
+		"a template beside":         {path + agentID + "&template=tpl_support", g.headers, "403 permission_denied"},
+		"another action":            {"/api/agents?action=import-openapi&id=" + agentID, g.headers, "403 permission_denied"},
+		"no action":                 {"/api/agents", g.headers, "403 permission_denied"},
+		"expired":                   {path + agentID, newGuest("", a.token(agentID, widgetPage, domain.VisitorAnonymous+"x", -time.Second), widgetPage, "").headers, "401 unauthenticated"},
+		"cut short":                 {path + agentID, newGuest("", g.token[:len(g.token)-4], widgetPage, "").headers, "401 unauthenticated"},
+		"the visitor's name":        {path + agentID, newGuest("", "wt"+g.name[2:], widgetPage, "").headers, "401 unauthenticated"},
+		"sealed by another service": {path + agentID, newGuest("", foreignToken(agentID), widgetPage, "").headers, "401 unauthenticated"},
+		"no token":                  {path + agentID, newGuest("", "wt_", widgetPage, "").headers, "401 unauthenticated"},
+		"as a key":                  {path + agentID, []string{"X-Api-Key: " + g.token, origin}, "401 unauthenticated"},
+		"as a cookie":               {path + agentID, []string{"Cookie: parley_session=" + g.token}, "401 unauthenticated"},
+	} {
+		got := a.from("POST", c.path, `{"sessionId":"s","message":"`+a.fresh()+`"}`, append(slices.Clone(c.headers), "Prefer: respond-async")...)
+		if seen := strings.TrimSpace(string(rune('0'+got.status/100)) + "0" + string(rune('0'+got.status%10)) + " " + got.problems(t)); seen != strings.TrimSpace(c.want) {
+			t.Errorf("%s: %s, want %s\n%s", name, seen, c.want, got.body)
+		}
+	}
+	if expired := a.says(newGuest(agentID, a.token(agentID, widgetPage, domain.VisitorAnonymous+"x", -time.Second), widgetPage, ""), "s", "m"); expired.sharedWith() != widgetPage {
+		t.Errorf("a page cannot tell that its token has expired: %v", expired.header)
+	}
+	a.logsClean(g.token, g.name)
+}
+
+// Of visitors nobody gets at what another said, whatever they call it.
+func TestVisitorsNeverMeet(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h, other := a.newHouse("red"), a.newHouse("blue")
+	one, two, foreign := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
+	runs, principals := map[string]string{}, map[string]bool{}
+	for name, g := range map[string]guest{
+		"ada": a.guest(one, signed(one, "ada"), widgetPage), "bob": a.guest(one, signed(one, "bob"), widgetPage), "nobody": a.guest(one, "", widgetPage),
+		"another nobody": a.guest(one, "", widgetPage), "ada with another agent": a.guest(two, signed(two, "ada"), widgetPage),
+		"ada of another organization": a.guest(foreign, signed(foreign, "ada"), widgetPage),
+	} {
+		got := a.says(g, "same", "secret of "+name, "Idempotency-Key: same").want(t, name, 202, "")
+		runID := got.text(t, "id")
+		if runs[runID] != "" {
+			t.Errorf("%s met %s", name, runs[runID])
+		}
+		runs[runID] = name
+		a.finish("answer to "+name, runID)
+		for _, target := range []string{"/api/runs?id=" + runID, "/api/runs", "/api/sessions?id=same&agentId=" + g.agent, "/api/runs?stream=1&id=" + runID} {
+			a.from("GET", target, "", g.headers...).want(t, name+" reading "+target, 403, "permission_denied")
+		}
+	}
+	rows, err := a.sql.QueryContext(t.Context(), `SELECT principal FROM sessions WHERE session_id = 'same' GROUP BY ref, principal`)
+	must(t, err)
+	defer func() { _ = rows.Close() }() // Err tells
+	n := 0
+	for ; rows.Next(); n++ {
+		var principal string
+		must(t, rows.Scan(&principal))
+		principals[principal] = true
+	}
+	must(t, rows.Err())
+	if n != 6 || !principals["widget:id:ada"] || len(principals) != 4 {
+		t.Errorf("%d sessions of %v", n, principals)
+	}
+	ada := a.guest(one, signed(one, "ada"), widgetPage)
+	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
+}
+
+// What changes about a widget holds here at once, and elsewhere within 5 s: another ingress remembers for 4.
+func TestWidgetsAreSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(a *arena, h *house, agentID string){
+		"switched off": func(a *arena, h *house, agentID string) {
+			a.ok("PUT", "/api/agents?id="+agentID, `{"widget":{"enabled":false}}`, h.owner.auth)
+		},
+		"not listed any more": func(a *arena, h *house, agentID string) {
+			a.ok("PUT", "/api/agents?id="+agentID, `{"widget":{"allowedOrigins":["`+otherPage+`"]}}`, h.owner.auth)
+		},
+		"deleted": func(a *arena, h *house, agentID string) { a.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth) },
+		"with its organization": func(a *arena, h *house, agentID string) {
+			a.exec(`DELETE FROM organizations WHERE id = $1`, h.org)
+			a.forgetWidgets(agentID)
+		},
+	} {
+		a := newArena(t)
+		h := a.newHouse("red")
+		agentID := a.embedded(h, widgetPage)
+		g := a.guest(agentID, "", widgetPage)
+		a.says(g, "s", "before").want(t, name+": before", 202, "")
+		change(a, h, agentID)
+		for what, got := range map[string]answer{"message": a.says(g, "s", "after"), "token": a.visit(agentID, "", widgetPage)} {
+			if got.want(t, name+": "+what, 403, "permission_denied"); got.sharedWith() != "" {
+				t.Errorf("%s: the page may read it", name)
+			}
+		}
+	}
+}
+
+func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.embedded(h, widgetPage)
+	g := a.guest(agentID, "", widgetPage)
+	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["system"]}`, h.owner.auth)
+	if got := a.says(g, "s", "m").want(t, "message", 403, "caller_not_allowed"); got.sharedWith() != widgetPage {
+		t.Errorf("the page cannot read why: %v", got.header)
+	}
+}
+
+func TestWidgetLimitsOverHTTP(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.embedded(h, widgetPage)
+	at := func(client, path, body string, headers ...string) answer {
+		req := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
+		req.RemoteAddr = "10.0.0.1:1"
+		for _, header := range append([]string{"X-Forwarded-For: " + client, "Content-Type: application/json", "Prefer: respond-async"}, headers...) {
+			name, value, _ := strings.Cut(header, ": ")
+			req.Header.Set(name, value)
+		}
+		return a.send(req)
+	}
+	token := func(client string) answer {
+		return at(client, widgetSessionsPath, `{"agentId":"`+agentID+`"}`, "Origin: "+widgetPage)
+	}
+	say := func(client string, g guest, more ...string) answer {
+		return at(client, "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"m"}`, append(slices.Clone(g.headers), more...)...)
+	}
+	refused := func(what string, got answer, tier string) {
+		t.Helper()
+		got.want(t, what, 429, "rate_limited")
+		if got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.header.Get(headerLimit), `"`+tier+`";r=0;`) || got.sharedWith() != widgetPage {
+			t.Errorf("%s: %v", what, got.header)
+		}
+	}
+	set := func(w ratelimit.Widget) {
+		var err error
+		a.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
+		must(t, err)
+	}
+	ada, bob := a.guest(agentID, "", widgetPage), a.guest(agentID, "", widgetPage)
+
+	set(ratelimit.Widget{Visitor: 2, Address: 100, Agent: 100})
+	say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "first", 202, "")
+	say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "a replay is free", 202, "")
+	say("198.51.100.2", ada).want(t, "second, elsewhere", 202, "")
+	refused("a visitor's third", say("198.51.100.3", ada), "widget-visitor")
+	say("198.51.100.3", ada, "Idempotency-Key: k").want(t, "a replay beyond the limit", 202, "")
+	say("198.51.100.1", bob).want(t, "another visitor", 202, "")
+
+	set(ratelimit.Widget{Visitor: 100, Address: 3, Agent: 100})
+	token("198.51.100.1").want(t, "token", 201, "")
+	at("198.51.100.1", widgetSessionsPath, `{"agentId":"x"}`, "Origin: "+widgetPage).want(t, "a refused token counts", 403, "permission_denied")
+	say("198.51.100.1", ada).want(t, "message", 202, "")
+	refused("an address's fourth", say("198.51.100.1", bob), "widget-address")
+	refused("an address's fifth", token("198.51.100.1"), "widget-address")
+	for n, client := range []string{"2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:2:3::"} {
+		token(client).want(t, "address "+string(rune('1'+n))+" of a network", 201, "")
+	}
+	refused("one network is one address", token("2001:db8:1:2:ffff::"), "widget-address")
+	token("2001:db8:1:3::1").want(t, "another network", 201, "")
+
+	set(ratelimit.Widget{Visitor: 100, Address: 100, Agent: 3})
+	token("198.51.100.1").want(t, "token", 201, "")
+	say("198.51.100.2", ada).want(t, "message", 202, "")
+	say("198.51.100.3", bob).want(t, "message", 202, "")
+	refused("an agent's fourth", say("198.51.100.4", bob), "widget-agent")
+	refused("an agent's fifth", token("198.51.100.5"), "widget-agent")
+}
+
+func TestWidgetsWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	agentID := a.embedded(a.newHouse("red"), widgetPage)
+	g := a.guest(agentID, "", widgetPage)
+	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
+	must(t, err)
+	t.Cleanup(func() { _ = away.Close() })
+	a.api.Auth = auth.New(away, auth.NewWidgets(away, a.api.Secrets), nil)
+	var wg sync.WaitGroup
+	wg.Go(func() { a.api.Auth.Run(t.Context()) })
+	t.Cleanup(wg.Wait)
+	for name, got := range map[string]answer{"token": a.visit(agentID, "", widgetPage), "message": a.says(g, "s", "m")} {
+		if got.want(t, name, 503, "unavailable"); got.sharedWith() != "" || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %v", name, got.header)
+		}
+	}
+	a.from("OPTIONS", widgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
+}
+
+// A visitor sees the end of what they asked for though their token is over by then, but not for ever, and not where the
+// widget is not allowed any more.
+func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.embedded(h, widgetPage)
+	begun := func(life time.Duration) permit {
+		g := newGuest(agentID, a.token(agentID, widgetPage, domain.VisitorAnonymous+"x", life), widgetPage, "")
+		c, _ := gin.CreateTestContext(httptest.NewRecorder())
+		c.Request = httptest.NewRequestWithContext(t.Context(), "POST", "/api/agents?action=chat&id="+agentID, nil)
+		for _, header := range g.headers {
+			name, value, _ := strings.Cut(header, ": ")
+			c.Request.Header.Set(name, value)
+		}
+		var err error
+		stateOf(c).ident, err = a.api.Auth.Again(c.Request) // as it was when it was let in
+		must(t, err)
+		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
+			t.Fatalf("a token that is good for %s: %v", life, err)
+		}
+		return a.api.permit(c)
+	}
+	for _, life := range []time.Duration{time.Minute, -time.Minute} {
+		may := begun(life)
+		due := may.next.Add(time.Millisecond) // a look at what is remembered by now
+		if may.next.IsZero() || time.Until(may.next) > 5*time.Second || !may.holds(due) || !may.next.After(time.Now()) {
+			t.Errorf("%s: the permit ended before the widget did, or is not looked at: %+v", life, may)
+		}
+		if may.holds(may.last) || time.Until(may.last) > max(a.api.RunDeadline, auth.WidgetTokenLife) {
+			t.Errorf("%s: the permit holds until %s and longer", life, may.last)
+		}
+	}
+	may := begun(-time.Minute)
+	a.ok("PUT", "/api/agents?id="+agentID, `{"widget":{"allowedOrigins":["`+otherPage+`"]}}`, h.owner.auth)
+	if may.holds(may.next.Add(time.Millisecond)) {
+		t.Error("the permit outlived the widget")
+	}
+}

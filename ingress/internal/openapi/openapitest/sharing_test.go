@@ -1,0 +1,48 @@
+package openapitest
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSharing shows that an answer which pages of other origins may read is noticed where it must not be.
+func TestSharing(t *testing.T) {
+	t.Parallel()
+	c, err := Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const origin, path = "https://a.example.com", "/api/widget/sessions"
+	aProblem := []string{"Content-Type", "application/problem+json", "X-Request-Id", "r"}
+	shared := []string{"Access-Control-Allow-Origin", origin, "Vary", "Origin"}
+	denied := strings.NewReplacer("not_found", "permission_denied", "404", "403", "/api/runs", path).Replace(problem)
+	from := func(e Exchange) Exchange {
+		e.RequestHeader.Set("Origin", origin)
+		return e
+	}
+	preflight := []string{"Access-Control-Allow-Methods", "POST"}
+	for name, tt := range map[string]struct {
+		exchange Exchange
+		wrong    string
+	}{
+		"shared":               {from(exchange("POST", path, 403, denied, append(shared, aProblem...)...)), ""},
+		"not shared":           {from(exchange("POST", path, 403, denied, aProblem...)), ""},
+		"another path":         {from(exchange("GET", "/api/runs?id=x", 404, problem, append(shared, aProblem...)...)), "a page of another origin may read this"},
+		"another method":       {from(exchange("GET", "/api/agents?id=x", 404, problem, append(shared, aProblem...)...)), "the answer to GET"},
+		"nobody asked":         {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "may read an answer to one of"},
+		"with everybody":       {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Origin", "*", "Vary", "Origin"}, aProblem...)...)), `pages of ["*"]`},
+		"cached for all":       {from(exchange("POST", path, 403, denied, append(shared[:2:2], aProblem...)...)), "varies with Origin"},
+		"with cookies":         {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Credentials", "true"}, aProblem...)...)), "with cookies"},
+		"preflight":            {from(exchange("OPTIONS", path, 204, "", append(preflight, shared...)...)), ""},
+		"preflight: body":      {from(exchange("OPTIONS", path, 204, "x", append(preflight, shared...)...)), "answer is"},
+		"preflight of no page": {from(exchange("OPTIONS", path, 204, "", preflight...)), "answer is"},
+		"preflight elsewhere":  {from(exchange("OPTIONS", "/api/runs", 204, "", append(preflight, shared...)...)), "a page of another origin may read this"},
+		"preflight of any method": {
+			from(exchange("OPTIONS", path, 204, "", append([]string{"Access-Control-Allow-Methods", "DELETE"}, shared...)...)), "answer is",
+		},
+	} {
+		if err := c.Check(tt.exchange); (err == nil) != (tt.wrong == "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {
+			t.Errorf("%s: %v, want something about %q", name, err, tt.wrong)
+		}
+	}
+}

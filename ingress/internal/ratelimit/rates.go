@@ -1,0 +1,20 @@
+package ratelimit
+
+// Rate is a tier's limit: so many requests in a [Window].
+type Rate struct {
+	Name     string // as answers name it
+	Requests int
+	Per      string // what has a count of its own
+}
+
+// Rates lists all limits.
+func (l *Limits) Rates() []Rate {
+	return []Rate{
+		{l.user.name, l.user.limit, "credential"},
+		{l.system.name, l.system.limit, "organization"},
+		{"demo", l.demo.limit, "address"},
+		{l.widgets.visitor.name, l.widgets.visitor.limit, "visitor"},
+		{l.widgets.address.name, l.widgets.address.limit, "address"},
+		{l.widgets.agent.name, l.widgets.agent.limit, "agent"},
+	}
+}

@@ -1,0 +1,92 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+)
+
+// Asset is one of the files that browsers load beside the pages. Its name holds its content's hash, but for the widget's.
+type Asset struct {
+	Type string // of its content
+	ETag string
+	Body []byte
+	Gzip []byte // the same, compressed
+}
+
+// WidgetScript is the name of what pages elsewhere load.
+const WidgetScript = "widget.js"
+
+//go:embed dist
+var bundles embed.FS
+
+var types = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+
+// Assets gives what scripts/web.sh has bundled, by name. Compressing it takes a moment, once in a process.
+var Assets = sync.OnceValues(func() (map[string]Asset, error) {
+	entries, err := fs.ReadDir(bundles, "dist")
+	if err != nil {
+		return nil, fmt.Errorf("reading bundles: %w", err)
+	}
+	assets := make(map[string]Asset, len(entries))
+	for _, entry := range entries {
+		body, err := bundles.ReadFile("dist/" + entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("reading bundles: %w", err)
+		}
+		sum := sha256.Sum256(body)
+		compressed, err := compress(body)
+		if err != nil {
+			return nil, err
+		}
+		assets[entry.Name()] = Asset{
+			Type: types[path.Ext(entry.Name())], ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, Body: body, Gzip: compressed,
+		}
+	}
+	return assets, nil
+})
+
+func compress(body []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(body)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compressing bundle: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// bundled gives the path of the one bundle of a name and extension, whatever its hash.
+func bundled(name, extension string) (string, error) {
+	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
+	if err != nil {
+		return "", fmt.Errorf("looking for bundle: %w", err)
+	}
+	found := ""
+	for _, entry := range entries {
+		hash := strings.TrimSuffix(strings.TrimPrefix(path.Base(entry), name+"-"), extension)
+		if strings.Contains(hash, "-") {
+			continue // that of another, whose name begins like this one
+		}
+		if found != "" {
+			return "", fmt.Errorf("there are two bundles %s%s", name, extension)
+		}
+		found = "/assets/" + path.Base(entry)
+	}
+	if found == "" {
+		return "", fmt.Errorf("there is no bundle %s%s", name, extension)
+	}
+	return found, nil
+}

@@ -1,0 +1,120 @@
+// An answer of an agent: its Markdown, its numbered sources, and the files that its run made.
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { chosenOrganization, inDemo } from "../api";
+import { Growing, type MarkdownOptions } from "../../kit/markdown";
+import type { Citation, ToolCall } from "../types";
+import { Code, make } from "./code";
+import { fileAddress, Files, filesOf, isImage, type RunFile } from "./files";
+import { documentPlace, SourcePanel } from "./source";
+
+const none: never[] = [];
+let closeOther: (() => void) | null = null;
+
+/** An answer; streaming: more of it is to come. What it cites opens beside it. */
+export function Answer({ text, citations = none, toolCalls = none, streaming = false }: {
+  text: string; citations?: Citation[]; toolCalls?: ToolCall[]; streaming?: boolean;
+}) {
+  const [open, setOpen] = useSource();
+  const files = useMemo(() => toolCalls.flatMap(filesOf), [toolCalls]);
+  const images = useMemo(() => new Set<string>(), [files]); // those that the text shows itself
+  const grown = useMemo(() => new Growing<VNode>(optionsOf(citations, files, images, setOpen)), [citations, files]);
+  const nodes = useMemo(() => grown.update(text, streaming), [grown, text, streaming]);
+  return (
+    <>
+      <div class="answer" aria-busy={streaming ? "true" : undefined}>{nodes}</div>
+      {!streaming && <Files files={lastOf(files).filter((f) => !images.has(f.id))} />}
+      <Sources citations={citations} onOpen={setOpen} />
+      {open && <SourcePanel citation={open} onClose={() => setOpen(null)} />}
+    </>
+  );
+}
+
+/** Which source is open. There is one panel on the page, whichever answer opened it. */
+function useSource(): [Citation | null, (citation: Citation | null) => void] {
+  const [open, setOpen] = useState<Citation | null>(null);
+  const close = useMemo(() => () => setOpen(null), []);
+  useEffect(() => () => {
+    if (closeOther === close) closeOther = null;
+  }, []);
+  const choose = useMemo(() => (citation: Citation | null) => {
+    if (citation !== null && closeOther !== close) {
+      closeOther?.();
+      closeOther = close;
+    }
+    setOpen(citation);
+  }, []);
+  return [open, choose];
+}
+
+/** A file that was written again takes the place of the one before. */
+const lastOf = (files: RunFile[]): RunFile[] => [...new Map(files.map((f) => [f.name, f])).values()];
+
+/** The file of the run that an address of the answer means: by its id, or by its name. */
+function fileOf(files: RunFile[], address: string): RunFile | undefined {
+  const id = /file_[0-9a-z]{26}/.exec(address)?.[0];
+  if (id !== undefined) return files.findLast((f) => f.id === id);
+  let name = address.replace(/^(sandbox|file):/, "").replace(/^\.?\/+(work\/)?/, "");
+  try {
+    name = decodeURIComponent(name);
+  } catch {
+    // it is not encoded, then
+  }
+  return files.findLast((f) => f.name === name);
+}
+
+function optionsOf(citations: Citation[], files: RunFile[], images: Set<string>, onOpen: (citation: Citation) => void): MarkdownOptions<VNode> {
+  const plain = chosenOrganization() === null && !inDemo(); // else addresses alone open no file
+  return {
+    h: make,
+    citations,
+    lower: 2,
+    cite: (citation) => <Cite citation={citation} onOpen={onOpen} />,
+    code: (text, language, open) => <Code text={text} language={language} label={language === "" ? "Code" : `Code in ${language}`} open={open} />,
+    image: (address) => {
+      const file = fileOf(files, address);
+      if (!file || !isImage(file) || !plain) return null;
+      images.add(file.id);
+      return fileAddress(file);
+    },
+    path: (address) => {
+      const file = fileOf(files, address);
+      if (file) return plain ? fileAddress(file) : null;
+      const cited = citations.find((c) => c.documentId !== null && c.url === address);
+      return cited && !inDemo() ? documentPlace(cited) : null;
+    },
+  };
+}
+
+const nameOf = (citation: Citation): string => `Source ${citation.id}: ${citation.title || citation.url}`;
+
+function Cite({ citation, onOpen }: { citation: Citation; onOpen: (citation: Citation) => void }) {
+  return <button type="button" class="cite" aria-label={nameOf(citation)} title={citation.title || citation.url} onClick={() => onOpen(citation)}>{citation.id}</button>;
+}
+
+/** The sources of an answer, each once, in the order of their numbers. */
+function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citation: Citation) => void }) {
+  const each = [...new Map(citations.toReversed().map((c) => [c.id, c])).values()].sort((a, b) => a.id - b.id);
+  if (each.length === 0) return null;
+  return (
+    <div class="answer-sources">
+      <p class="quiet small">{each.length === 1 ? "Source" : "Sources"}</p>
+      <ol>
+        {each.map((c) => (
+          <li key={c.id}>
+            <button type="button" aria-label={nameOf(c)} onClick={() => onOpen(c)}>
+              <span class="cite" aria-hidden="true">{c.id}</span>
+              <span class="source-name">{c.title || c.url}</span>
+              <span class="quiet small">{whence(c)}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function whence(citation: Citation): ComponentChildren {
+  if (citation.documentId !== null) return citation.page === null ? "document" : `page ${citation.page}`;
+  return URL.canParse(citation.url) ? new URL(citation.url).hostname.replace(/^www\./, "") : "";
+}

@@ -1,0 +1,177 @@
+// What an answer cites, beside it: the text as it was read, with the cited words marked.
+import { useEffect, useId, useRef } from "preact/hooks";
+import { ApiError, get, inDemo } from "../api";
+import { useQuery } from "../query";
+import type { Citation, Source } from "../types";
+import { Button } from "../ui/button";
+import { Curl, type Request } from "../ui/copy";
+import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
+
+interface Passages {
+  text?: string; // of a page
+  passages: { text: string }[];
+  truncated?: boolean;
+}
+
+interface Kept {
+  text: string;
+  truncated: boolean;
+  readAt?: string;
+}
+
+/** The wide window that lets the panel stand beside the answer; in a narrow one it covers the page. */
+const wide = "(min-width: 72rem)";
+
+/** The panel of a citation. It takes the focus, and gives it back when it is closed. */
+export function SourcePanel({ citation, onClose }: { citation: Citation; onClose: () => void }) {
+  const panel = useRef<HTMLDialogElement>(null);
+  const close = useRef(onClose);
+  close.current = onClose;
+  const heading = useId();
+  useBeside(panel, close);
+  const document = citation.documentId !== null;
+  return (
+    <dialog ref={panel} class="side source" aria-labelledby={heading}
+      onCancel={(e) => { e.preventDefault(); onClose(); }} onClick={(e) => { if (e.target === panel.current && panel.current?.matches(":modal")) onClose(); }}>
+      <div class="dialog-head">
+        <div>
+          <p class="quiet small">Source {citation.id}{document ? ", a document" : ""}{citation.page !== null ? `, page ${citation.page}` : ""}</p>
+          <h2 id={heading} tabIndex={-1}>{citation.title || citation.url}</h2>
+        </div>
+        <Button look="bare" icon="close" label="Close source" onClick={onClose} />
+      </div>
+      <div class="dialog-body stack">
+        <Whereabouts citation={citation} />
+        {inDemo() ? <Cited words={citation.citedText} note="Visitors of the demo see the cited words. With an account of your own you can read the whole text." /> : <Content key={placeOf(citation)?.path} citation={citation} />}
+      </div>
+    </dialog>
+  );
+}
+
+/** Shows the panel beside the page, or over it where there is no room, for as long as it is rendered. */
+function useBeside(panel: { current: HTMLDialogElement | null }, close: { current: () => void }): void {
+  useEffect(() => {
+    const before = document.activeElement;
+    const room = matchMedia(wide);
+    const show = () => {
+      const dialog = panel.current;
+      if (!dialog) return;
+      if (dialog.open) dialog.close();
+      if (room.matches) dialog.show();
+      else dialog.showModal();
+      document.documentElement.classList.toggle("beside", room.matches);
+      dialog.querySelector("h2")?.focus();
+    };
+    const escape = (e: KeyboardEvent) => {
+      if (e.key === "Escape" && !e.defaultPrevented && document.querySelector("dialog:modal") === null) close.current();
+    };
+    show();
+    room.addEventListener("change", show);
+    document.addEventListener("keydown", escape);
+    return () => {
+      room.removeEventListener("change", show);
+      document.removeEventListener("keydown", escape);
+      document.documentElement.classList.remove("beside");
+      if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+    };
+  }, []);
+}
+
+/** The address of a page of the web, or nothing: others are not to be followed. */
+export const webAddress = (url: string): string | null => (/^https?:\/\//i.test(url) && URL.canParse(url) ? url : null);
+
+/** Where a cited document is shown. */
+export const documentPlace = (citation: Citation): string =>
+  `/dashboard/knowledge?id=${encodeURIComponent(citation.documentId ?? "")}` + (citation.page === null ? "" : `&page=${citation.page}`);
+
+function Whereabouts({ citation }: { citation: Citation }) {
+  const web = citation.documentId === null ? webAddress(citation.url) : null;
+  const request = placeOf(citation);
+  return (
+    <div class="whereabouts">
+      {citation.documentId === null && <p class="code quiet">{citation.url}</p>}
+      <div class="actions">
+        {web !== null && <a class="button" href={web} target="_blank" rel="noopener noreferrer">Open the page<span class="visually-hidden"> in a new window</span></a>}
+        {citation.documentId !== null && !inDemo() && <a class="button" href={documentPlace(citation)}>Open the document</a>}
+        {request !== null && !inDemo() && <Curl what="Read this source" request={request} />}
+      </div>
+    </div>
+  );
+}
+
+/** How the cited text is read: the document's page or passage, or the kept text of a page of the web. */
+function placeOf(citation: Citation): Request | null {
+  if (citation.documentId !== null) {
+    const asked = new URLSearchParams(citation.url.split("?")[1] ?? "");
+    const at = citation.page !== null ? { page: citation.page } : { chunk: asked.get("chunk") ?? "0" };
+    return { method: "GET", path: "/api/knowledge", params: { id: citation.documentId, ...at } };
+  }
+  return citation.sourceId ? { method: "GET", path: "/api/sources", params: { id: citation.sourceId } } : null;
+}
+
+async function keptText(request: Request, signal: AbortSignal): Promise<Kept> {
+  if (request.path === "/api/sources") {
+    const source = await get<Source & { truncated?: boolean; readAt?: string }>(request.path, request.params, signal);
+    return { text: source.text, truncated: source.truncated === true, readAt: source.readAt };
+  }
+  const page = await get<Passages>(request.path, request.params, signal);
+  return { text: page.text ?? page.passages.map((p) => p.text).join("\n\n"), truncated: page.truncated === true };
+}
+
+function Content({ citation }: { citation: Citation }) {
+  const request = placeOf(citation);
+  const query = useQuery(request === null ? null : JSON.stringify(request), (signal) => keptText(request ?? { method: "GET", path: "" }, signal));
+  if (request === null) return <Cited words={citation.citedText} note="No text was kept of this source: these are the words that were cited." />;
+  if (query.data) return <Marked kept={query.data} words={citation.citedText} isDocument={citation.documentId !== null} />;
+  if (query.error instanceof ApiError && (query.error.status === 404 || query.error.status === 410)) return <Gone citation={citation} />;
+  if (query.error) return <Problem error={query.error} retry={query.reload} />;
+  return <Waiting words="Opening the source" />;
+}
+
+function Gone({ citation }: { citation: Citation }) {
+  return (
+    <>
+      <Empty title="The text is gone">
+        {citation.documentId === null ? "It was kept as long as the runs that read it." : "The document was deleted, or replaced by another content."} These are the words that were cited.
+      </Empty>
+      <Cited words={citation.citedText} />
+    </>
+  );
+}
+
+function Cited({ words, note }: { words: string; note?: string }) {
+  return (
+    <>
+      <blockquote class="source-text"><mark>{words}</mark></blockquote>
+      {note && <p class="hint">{note}</p>}
+    </>
+  );
+}
+
+/** Where words stand in a text: as they are, or else with other white space between them. */
+export function place(text: string, words: string): [number, number] | null {
+  if (words.trim() === "") return null;
+  const exact = text.indexOf(words);
+  if (exact >= 0) return [exact, exact + words.length];
+  const loose = words.trim().split(/\s+/).slice(0, 400).map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("\\s+");
+  const found = new RegExp(loose).exec(text);
+  return found ? [found.index, found.index + found[0].length] : null;
+}
+
+function Marked({ kept, words, isDocument }: { kept: Kept; words: string; isDocument: boolean }) {
+  const mark = useRef<HTMLElement>(null);
+  const at = place(kept.text, words);
+  useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [kept.text, words]);
+  return (
+    <>
+      {at === null && <Cited words={words} note="The cited words do not stand in the text as it is now." />}
+      <div class="source-text" tabIndex={0} role="region" aria-label="Text of the source">
+        {at === null ? kept.text : <>{kept.text.slice(0, at[0])}<mark ref={mark}>{kept.text.slice(...at)}</mark>{kept.text.slice(at[1])}</>}
+      </div>
+      <p class="hint">
+        {isDocument ? "What stands at this place of the document." : <>The text as it was read{kept.readAt ? <> <Time at={kept.readAt} /></> : ""}; the page may say something else now.</>}
+        {kept.truncated && ` Only its first ${count(kept.text.length)} characters are kept.`}
+      </p>
+    </>
+  );
+}

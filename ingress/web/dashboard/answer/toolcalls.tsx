@@ -1,0 +1,85 @@
+import type { ToolCall } from "../types";
+import { Icon } from "../ui/icon";
+import { duration, Status } from "../ui/parts";
+import { Code, json } from "./code";
+import { fieldsOf, Files, filesOf } from "./files";
+
+const verbs: Record<string, string> = { webSearch: "Web search", knowledge: "Documents", codeExecution: "Python" };
+
+/** What the agent did on the way to its answer, call by call. */
+export function ToolCalls({ calls }: { calls: ToolCall[] }) {
+  if (calls.length === 0) return null;
+  return <div class="calls" role="group" aria-label="Tool calls">{calls.map((call) => <Call key={call.id} call={call} />)}</div>;
+}
+
+/** In a few words, what a call was about. */
+export function gist(call: ToolCall): string {
+  const input = fieldsOf(call.input);
+  const first = input["query"] ?? input["code"] ?? input["url"] ?? Object.values(input)[0];
+  const said = typeof first === "string" ? first : first === undefined ? "" : JSON.stringify(first);
+  const line = said.trim().split("\n", 1)[0] ?? "";
+  return line.length > 120 ? line.slice(0, 119) + "…" : line;
+}
+
+function Call({ call }: { call: ToolCall }) {
+  const known = verbs[call.name];
+  return (
+    <details class="call">
+      <summary>
+        <Icon name="tool" />
+        <span class="call-name">{known ?? call.name}{known && <span class="visually-hidden"> ({call.name})</span>}</span>
+        <span class="call-gist">{gist(call)}</span>
+        <span class="call-end">
+          {call.status !== "running" && <span class="quiet small number">{duration(call.durationMs)}</span>}
+          <Status of={call.status} />
+        </span>
+      </summary>
+      <div class="call-body stack">
+        <Input call={call} />
+        <Output call={call} />
+      </div>
+    </details>
+  );
+}
+
+function Input({ call }: { call: ToolCall }) {
+  const { code, ...rest } = fieldsOf(call.input);
+  const program = call.name === "codeExecution" && typeof code === "string" ? code : null;
+  if (program === null) return <Part head="Input"><Code text={json(call.input)} language="json" label={`Input of ${call.name}`} /></Part>;
+  return (
+    <>
+      <Part head="Program"><Code text={program} language="python" label="Program" /></Part>
+      {Object.keys(rest).length > 0 && <Part head="Input"><Code text={json(rest)} language="json" label="Other input" /></Part>}
+    </>
+  );
+}
+
+function Output({ call }: { call: ToolCall }) {
+  if (call.output === null || call.output === undefined) return call.status === "running" ? <p class="quiet small">No answer yet.</p> : null;
+  if (call.name !== "codeExecution") {
+    return (
+      <>
+        <Part head="Output"><Code text={typeof call.output === "string" ? call.output : json(call.output)} language="json" label={`Output of ${call.name}`} /></Part>
+        <Files files={filesOf(call)} images={false} />
+      </>
+    );
+  }
+  const { stdout, stderr, value, error, limit: _, files: __, ...rest } = fieldsOf(call.output);
+  const texts: [string, unknown][] = [["Value", value], ["Printed", stdout], ["Error", error], ["Printed as errors", stderr]];
+  return (
+    <>
+      {texts.map(([head, said]) => typeof said === "string" && said !== "" && <Part key={head} head={head}><Code text={said} label={head} /></Part>)}
+      {Object.keys(rest).length > 0 && <Part head="Also said"><Code text={json(rest)} language="json" label="Also said" /></Part>}
+      <Files files={filesOf(call)} images={false} />
+    </>
+  );
+}
+
+function Part({ head, children }: { head: string; children: preact.ComponentChildren }) {
+  return (
+    <div class="call-part">
+      <p class="quiet small">{head}</p>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,167 @@
+// The frame around all pages, and which page an address shows.
+import type { ComponentType } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { chooseOrganization, chosenOrganization, enterDemo, post } from "./api";
+import { BootContext } from "./state";
+import { match, usePlace } from "./router";
+import type { Boot, Role, Session } from "./types";
+import { Button, LinkButton } from "./ui/button";
+import { Icon, Mark, type IconName } from "./ui/icon";
+import { Empty, PageHeader } from "./ui/parts";
+import { Toasts } from "./ui/toast";
+import { AgentPage } from "./pages/agent";
+import { AgentsPage } from "./pages/agents";
+import { AutomationsPage } from "./pages/automations";
+import { KnowledgePage } from "./pages/knowledge";
+import { OrgPage } from "./pages/org";
+import { RunPage } from "./pages/run";
+import { RunsPage } from "./pages/runs";
+import { TemplatesPage } from "./pages/templates";
+
+interface Page {
+  path: string;
+  show: ComponentType<Record<string, string>>;
+  demo?: boolean; // open to visitors of the demo
+  wide?: boolean;
+}
+
+/** Every page there is. What a path's :name stands for is handed to the page. */
+const pages: Page[] = [
+  { path: "/dashboard", show: AgentsPage },
+  { path: "/dashboard/agents/:id", show: AgentPage, wide: true },
+  { path: "/dashboard/agents/:id/:tab", show: AgentPage, wide: true },
+  { path: "/dashboard/templates", show: TemplatesPage, demo: true },
+  { path: "/dashboard/templates/:id", show: TemplatesPage, demo: true },
+  { path: "/dashboard/knowledge", show: KnowledgePage },
+  { path: "/dashboard/runs", show: RunsPage, wide: true },
+  { path: "/dashboard/runs/:id", show: RunPage, wide: true },
+  { path: "/dashboard/automations", show: AutomationsPage },
+  { path: "/dashboard/org", show: OrgPage },
+];
+
+interface Link {
+  href: string;
+  words: string;
+  icon: IconName;
+  least: Role;
+}
+
+const links: Link[] = [
+  { href: "/dashboard", words: "Agents", icon: "agents", least: "member" },
+  { href: "/dashboard/templates", words: "Templates", icon: "templates", least: "member" },
+  { href: "/dashboard/knowledge", words: "Knowledge", icon: "knowledge", least: "member" },
+  { href: "/dashboard/runs", words: "Runs", icon: "runs", least: "member" },
+  { href: "/dashboard/automations", words: "Automations", icon: "automations", least: "admin" },
+  { href: "/dashboard/org", words: "Organization", icon: "org", least: "member" },
+];
+
+export function App({ boot }: { boot: Boot }) {
+  const place = usePlace();
+  const session = boot.session === null ? null : chosen(boot.session);
+  const demo = session === null || (place.path.startsWith("/dashboard/templates") && place.query.get("token") === "demo");
+  enterDemo(demo);
+  const found = find(place.path);
+  const main = useRef<HTMLElement>(null);
+  const first = useRef(true);
+  useEffect(() => {
+    if (first.current) first.current = false;
+    else main.current?.focus(); // a new page begins at its beginning, for readers of screens too
+  }, [place.path]);
+  const Shown = found && (!demo || found.page.demo) ? found.page.show : null;
+  return (
+    <BootContext.Provider value={{ ...boot, session: demo ? null : session }}>
+      <a class="skip" href="#content">Skip to content</a>
+      <div class="frame">
+        <header class="rail">
+          <a class="brand" href={demo ? "/dashboard/templates?token=demo" : "/dashboard"}><Mark />Parley</a>
+          {demo ? <Visitor signedIn={session !== null} signup={boot.signup} /> : <><Navigation path={place.path} role={session?.caller.role ?? "member"} /><Who session={session} /></>}
+        </header>
+        <main id="content" ref={main} tabIndex={-1} class={"content" + (found?.page.wide ? " wide" : "")}>
+          {Shown && found ? <Shown key={JSON.stringify([found.page.show.name, found.params["id"], demo])} {...found.params} /> : <Nowhere demo={demo} />}
+        </main>
+      </div>
+      <Toasts />
+    </BootContext.Provider>
+  );
+}
+
+function find(path: string): { page: Page; params: Record<string, string> } | null {
+  for (const page of pages) {
+    const params = match(page.path, path);
+    if (params) return { page, params };
+  }
+  return null;
+}
+
+/** The session with the organization that was chosen on this machine, if it is still one of the person's. */
+function chosen(session: Session): Session {
+  const id = chosenOrganization();
+  const other = session.organizations.find((o) => o.id === id);
+  if (id === null || id === session.organization.id) return session;
+  if (!other) {
+    chooseOrganization(null);
+    return session;
+  }
+  return { ...session, organization: other, caller: { ...session.caller, organizationId: other.id, role: other.role } };
+}
+
+function Navigation({ path, role }: { path: string; role: Role }) {
+  const current = (href: string) => (href === "/dashboard" ? path === href || path.startsWith("/dashboard/agents") : path.startsWith(href));
+  return (
+    <nav aria-label="Pages">
+      <ul>
+        {links.filter((l) => l.least === "member" || role !== "member").map((l) => (
+          <li key={l.href}><a href={l.href} aria-current={current(l.href) ? "page" : undefined}><Icon name={l.icon} />{l.words}</a></li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function Who({ session }: { session: Session | null }) {
+  if (!session) return null;
+  const leave = async () => {
+    await post("/api/auth/logout");
+    chooseOrganization(null);
+    location.assign("/login");
+  };
+  const choose = (id: string) => {
+    chooseOrganization(id === session.organizations[0]?.id ? null : id);
+    location.assign("/dashboard");
+  };
+  return (
+    <div class="who">
+      {session.organizations.length > 1 ? (
+        <select class="input" aria-label="Organization" value={session.organization.id} onChange={(e) => choose(e.currentTarget.value)}>
+          {session.organizations.map((o) => <option key={o.id} value={o.id} selected={o.id === session.organization.id}>{o.name}</option>)}
+        </select>
+      ) : <span class="organization">{session.organization.name}</span>}
+      <span class="who-name">{session.user?.name || session.user?.email}</span>
+      <Button look="bare" icon="out" onClick={leave}>Sign out</Button>
+    </div>
+  );
+}
+
+function Visitor({ signedIn, signup }: { signedIn: boolean; signup: boolean }) {
+  return (
+    <div class="who">
+      {signedIn ? <LinkButton href="/dashboard/templates">Leave the demo</LinkButton> : (
+        <>
+          <a class="button" href="/login">Sign in</a>
+          {signup && <a class="button primary" href="/signup">Sign up</a>}
+        </>
+      )}
+    </div>
+  );
+}
+
+function Nowhere({ demo }: { demo: boolean }) {
+  return (
+    <>
+      <PageHeader title={demo ? "Not part of the demo" : "There is no such page"} />
+      <Empty title={demo ? "The demo chats with templates" : "Nothing is here"} action={<LinkButton href={demo ? "/dashboard/templates?token=demo" : "/dashboard"} look="primary">{demo ? "To the templates" : "To the agents"}</LinkButton>}>
+        {demo ? "With an account of your own you can make agents, give them documents, and run them by a schedule." : "The link may be incomplete, or what it led to may have been deleted."}
+      </Empty>
+    </>
+  );
+}

@@ -1,0 +1,133 @@
+// Talking with an agent or a template: the person's sessions, what was said, and the composer.
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { inDemo } from "../api";
+import { setQuery } from "../router";
+import { Button, failed } from "../ui/button";
+import { Problem, Waiting } from "../ui/parts";
+import { Composer } from "./composer";
+import { demoSession, keepDemo } from "./kept";
+import { useScroll, useWidth } from "./scroll";
+import { ChatSession } from "./session";
+import { Sessions } from "./sessions";
+import { freshName, targetId, type Target } from "./target";
+import { underWay } from "./turn";
+import { TurnView } from "./turnview";
+
+/** From this width on, in CSS pixels, sessions stand beside what is said. */
+const roomForSessions = 760;
+
+export function Chat({ target, suggested = [] }: { target: Target; suggested?: string[] }) {
+  const { id, begun, choose } = useSessionId(target);
+  const session = useSession(target, id, begun);
+  const root = useRef<HTMLDivElement>(null);
+  const wide = useWidth(root) >= roomForSessions;
+  const demo = inDemo();
+  const again = () => {
+    choose(null);
+    document.getElementById("chat-message")?.focus();
+  };
+  return (
+    <div ref={root} class={"chat" + (wide && !demo ? " wide" : "")}>
+      {demo
+        ? session.turns.length > 0 && <div class="row"><Button icon="plus" onClick={again}>New session</Button></div>
+        : <Sessions target={target} open={id} begun={begun} wide={wide} session={session} onChoose={choose} onNew={again} />}
+      <Said session={session} suggested={suggested} onBegin={() => choose(id)} />
+    </div>
+  );
+}
+
+/** The session that the page's address names, or one that has not begun. */
+function useSessionId(target: Target) {
+  const named = new URLSearchParams(location.search).get("session");
+  const [draft, setDraft] = useState(() => (inDemo() ? demoSession(targetId(target))?.sessionId : undefined) ?? freshName("chat"));
+  const [own, setOwn] = useState<string | null>(null); // began here: nothing of it is to be read
+  const choose = (id: string | null) => {
+    if (inDemo()) {
+      if (id === null) {
+        keepDemo(targetId(target), null);
+        setDraft(freshName("chat"));
+      }
+      return;
+    }
+    if (id === null) setDraft(freshName("chat"));
+    if (id === draft) setOwn(id);
+    setQuery({ session: id });
+  };
+  const id = inDemo() ? draft : named ?? draft;
+  return { id, begun: named !== null && named !== own, choose };
+}
+
+/** The session, drawn anew when something in it changes. */
+function useSession(target: Target, id: string, begun: boolean): ChatSession {
+  const session = useMemo(() => new ChatSession(target, id), [targetId(target), id]);
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const again = () => draw((n) => n + 1);
+    session.addEventListener("change", again);
+    session.open(begun).catch(failed);
+    return () => {
+      session.removeEventListener("change", again);
+      session.close();
+    };
+  }, [session]);
+  return session;
+}
+
+function Said({ session, suggested, onBegin }: { session: ChatSession; suggested: string[]; onBegin: () => void }) {
+  const scroll = useScroll(session);
+  const turns = session.turns;
+  const last = turns.at(-1);
+  const busy = turns.find(underWay);
+  const send = (message: string) => {
+    session.send(message);
+    onBegin();
+    scroll.toEnd();
+  };
+  return (
+    <div class="chat-said">
+      {session.error && <Problem error={session.error} retry={() => session.open(true).catch(failed)} />}
+      {session.loading && turns.length === 0 && <Waiting words="Opening the session" />}
+      {session.hasMore && <div class="row"><Button onClick={() => scroll.keeping(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? "Loading …" : "Show earlier messages"}</Button></div>}
+      <div class="chat-turns" ref={scroll.content} role="log" aria-label="Messages" aria-live="off">
+        {turns.map((turn) => <TurnView key={turn.name} turn={turn} session={session} onAsk={send} last={turn === last} />)}
+      </div>
+      <Told session={session} />
+      {turns.length === 0 && !session.loading && !session.error && <Suggestions messages={suggested} onChoose={send} />}
+      <Composer session={session} busy={busy} onSend={send}>
+        {scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>To the newest message</Button>}
+      </Composer>
+    </div>
+  );
+}
+
+/** Says how the newest turn stands, for those who do not see it. */
+function Told({ session }: { session: ChatSession }) {
+  const turn = session.turns.at(-1);
+  const first = useRef(turn?.name);
+  const calls = turn?.toolCalls.filter((c) => c.status === "running").map((c) => c.name).join(", ");
+  let said = "";
+  if (turn && turn.name !== first.current) {
+    if (turn.problem) said = "";
+    else if (turn.status === "requires_action") said = "The agent waits for your decision.";
+    else if (turn.status === "completed") said = `The answer is: ${turn.text.slice(0, 1000)}`;
+    else if (underWay(turn)) said = turn.cutOff ? "The connection is lost. Trying again." : calls ? `The agent uses ${calls}.` : "The agent is answering.";
+    else said = "The run ended without an answer.";
+  }
+  return <p class="visually-hidden" role="status">{said}</p>;
+}
+
+function Suggestions({ messages, onChoose }: { messages: string[]; onChoose: (message: string) => void }): ComponentChildren {
+  const id = useId();
+  return (
+    <div class="chat-suggestions">
+      <h2 id={id}>{messages.length > 0 ? "Ask something, or begin with one of these" : "Ask something"}</h2>
+      <p class="quiet">What you say here is a session: the agent remembers it, and each answer is a run that you can look into.</p>
+      {messages.length > 0 && (
+        <ul aria-labelledby={id}>
+          {messages.map((m) => <li key={m}><button type="button" onClick={() => onChoose(m)}>{m}</button></li>)}
+        </ul>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,14 @@
+// What visitors of the demo may do, and what to do at its limit.
+import { inDemo } from "../api";
+import { useCountdown, useLimit } from "./limit";
+
+/** "7 of 10 requests left in this minute". */
+export function DemoLimit() {
+  const limit = useLimit();
+  const rest = useCountdown(limit?.resets ?? null);
+  if (!inDemo()) return null;
+  if (limit === null) return null;
+  const span = limit.windowSeconds === 60 ? "in this minute" : `in ${limit.windowSeconds} s`;
+  const left = rest === 0 ? limit.most : limit.left;
+  return <span class={"demo-limit number" + (left === 0 ? " out" : "")}>{left} of {limit.most} requests left {span}</span>;
+}

@@ -1,0 +1,52 @@
+// What outlives a reload of the window: messages on their way, and in the demo everything that was said.
+import { newTurn, type Turn } from "./turn";
+
+export interface Sent {
+  key: string;
+  message: string;
+  createdAt: string;
+  runId: string | null;
+}
+
+const nameOf = (target: string, session: string): string => `parley.sent.${target}.${session}`;
+const demoName = (target: string): string => `parley.demo.${target}`;
+
+function read(name: string): unknown {
+  try {
+    return JSON.parse(sessionStorage.getItem(name) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+function write(name: string, value: unknown): void {
+  try {
+    if (value === null) sessionStorage.removeItem(name);
+    else sessionStorage.setItem(name, JSON.stringify(value));
+  } catch {
+    // storage is closed or full: a reload will not go on with it
+  }
+}
+
+/** The messages of a session that were sent from this window and are not answered yet. */
+export const sentOf = (target: string, session: string): Sent[] => (read(nameOf(target, session)) as Sent[] | null) ?? [];
+
+/** Notes how such a message stands; null forgets it. */
+export function noteSent(target: string, session: string, key: string, sent: Sent | null): void {
+  const others = sentOf(target, session).filter((s) => s.key !== key);
+  const all = sent === null ? others : [...others, sent];
+  write(nameOf(target, session), all.length === 0 ? null : all);
+}
+
+export interface DemoSession {
+  sessionId: string;
+  turns: Turn[];
+}
+
+/** The visitor's session with a template, as this window has it. */
+export function demoSession(target: string): DemoSession | null {
+  const found = read(demoName(target)) as DemoSession | null;
+  return found === null ? null : { ...found, turns: found.turns.map((t) => ({ ...newTurn(t.message, t.key, t.createdAt), ...t })) };
+}
+
+export const keepDemo = (target: string, session: DemoSession | null): void => write(demoName(target), session);

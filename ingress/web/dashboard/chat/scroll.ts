@@ -1,0 +1,72 @@
+// Where the reader is: at the end, where what comes is followed, or elsewhere, where nothing moves.
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+const near = 96; // CSS pixels from the end of the page that count as its end
+
+const fromEnd = (): number => document.documentElement.scrollHeight - scrollY - innerHeight;
+
+const jump = (top: number): void => scrollTo({ top, behavior: "instant" });
+
+/** Keeps the newest in sight while the reader is at the end of the page. */
+export function useScroll(of: object) {
+  const content = useRef<HTMLDivElement>(null);
+  const sticks = useRef(true);
+  const [away, setAway] = useState(false);
+  useEffect(() => {
+    sticks.current = true;
+    const look = () => {
+      sticks.current = fromEnd() < near;
+      setAway(!sticks.current);
+    };
+    let height = 0;
+    const grown = new ResizeObserver(([entry]) => {
+      const now = entry?.contentRect.height ?? 0;
+      if (now > height && sticks.current) jump(document.documentElement.scrollHeight);
+      height = now;
+    });
+    if (content.current) grown.observe(content.current);
+    addEventListener("scroll", look, { passive: true });
+    return () => {
+      grown.disconnect();
+      removeEventListener("scroll", look);
+    };
+  }, [of]);
+  const kept = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    if (kept.current === null) return;
+    jump(document.documentElement.scrollHeight - kept.current);
+  });
+  return {
+    content,
+    away,
+    toEnd: () => {
+      sticks.current = true;
+      jump(document.documentElement.scrollHeight);
+    },
+    /** Does what puts something above, and keeps what is read where it is. */
+    keeping: async (doing: () => Promise<void>) => {
+      sticks.current = false;
+      kept.current = document.documentElement.scrollHeight - scrollY;
+      try {
+        await doing();
+      } finally {
+        setTimeout(() => {
+          kept.current = null;
+        }, 200); // once it is drawn
+      }
+    },
+  };
+}
+
+/** The width of an element, in CSS pixels. */
+export function useWidth(element: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    if (!element.current) return;
+    setWidth(element.current.getBoundingClientRect().width);
+    const watch = new ResizeObserver(([entry]) => setWidth(entry?.contentRect.width ?? 0));
+    watch.observe(element.current);
+    return () => watch.disconnect();
+  }, []);
+  return width;
+}

@@ -1,0 +1,227 @@
+// A session as the page has it: its turns, and the streams that tell how they go on.
+import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } from "../api";
+import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
+import type { List, Run, SessionMessages } from "../types";
+import { demoSession, keepDemo, noteSent, sentOf } from "./kept";
+import { noteLimit } from "./limit";
+import { freshName, ofChat, ofSession, targetId, type Target } from "./target";
+import { after, ended, newTurn, turnsOf, underWay, withRun, type Turn } from "./turn";
+
+const page = 20; // turns
+const redraw = 40; // milliseconds
+
+/** The body of a message, as it is sent and as its command shows it. */
+export const bodyOf = (sessionId: string, message: string) => ({ sessionId, message, stream: true });
+
+export class ChatSession extends EventTarget {
+  turns: Turn[] = [];
+  loading = false;
+  error: ApiError | null = null;
+  hasMore = false;
+  loadingMore = false;
+  private cursor: string | null = null;
+  private readonly streams = new Map<string, AbortController>();
+  private drawing: ReturnType<typeof setTimeout> | undefined;
+  private closed = false;
+
+  constructor(
+    readonly target: Target,
+    readonly id: string,
+  ) {
+    super();
+  }
+
+  /** Reads what was said, unless nothing can have been, and goes on with what is under way. */
+  async open(begun: boolean): Promise<void> {
+    this.closed = false;
+    if (inDemo()) this.turns = demoSession(targetId(this.target))?.turns ?? [];
+    else if (begun) await this.load();
+    if (this.closed || this.error !== null) return;
+    this.takeUp();
+    this.draw();
+  }
+
+  /** Leaves the streams; runs go on without a reader. */
+  close(): void {
+    this.closed = true;
+    clearTimeout(this.drawing);
+    this.drawing = undefined;
+    for (const stop of this.streams.values()) stop.abort();
+    this.streams.clear();
+  }
+
+  send(message: string): void {
+    const turn = newTurn(message, freshName("chat"));
+    this.turns = [...this.turns, turn];
+    this.note(turn);
+    void this.follow(turn);
+    this.draw();
+  }
+
+  /** Sends again what was not accepted. The key is the same: were it accepted after all, nothing happens twice. */
+  resend(turn: Turn): void {
+    this.change(turn.name, (t) => ({ ...t, problem: null, status: t.runId === null ? "sending" : t.status }));
+    const now = this.turns.find((t) => t.name === turn.name);
+    if (now) void this.follow(now);
+  }
+
+  /** Takes a message back that nobody has accepted. */
+  drop(turn: Turn): void {
+    this.streams.get(turn.name)?.abort();
+    this.turns = this.turns.filter((t) => t.name !== turn.name);
+    this.forget(turn);
+    this.draw();
+  }
+
+  /** Cancels a turn's run; what is not a run yet is taken back. */
+  async stop(turn: Turn): Promise<void> {
+    if (turn.runId === null) {
+      this.drop(turn);
+      return;
+    }
+    const run = await post<Run>("/api/runs", undefined, { id: turn.runId, action: "cancel" });
+    this.change(turn.name, (t) => withRun(t, run));
+  }
+
+  /** Takes in a run as it stands after a decision. Its stream tells the rest. */
+  decided(turn: Turn, run: Run): void {
+    this.change(turn.name, (t) => ({ ...t, status: run.status, requiredAction: run.requiredAction ?? null }));
+    if (!this.streams.has(turn.name) && !ended(run.status)) void this.follow({ ...turn, runId: run.id });
+  }
+
+  /** Reads the turns before those that are shown. */
+  async more(): Promise<void> {
+    if (this.loadingMore || this.cursor === null) return;
+    this.loadingMore = true;
+    this.draw();
+    try {
+      this.turns = [...(await this.read(this.cursor)), ...this.turns];
+    } finally {
+      this.loadingMore = false;
+      this.draw();
+    }
+  }
+
+  async load(): Promise<void> {
+    this.loading = true;
+    this.error = null;
+    this.draw();
+    try {
+      this.turns = await this.read(null);
+    } catch (cause) {
+      if (!(cause instanceof ApiError)) throw cause;
+      if (cause.status !== 404) this.error = cause; // none: nothing was said in it yet
+    } finally {
+      this.loading = false;
+      this.draw();
+    }
+  }
+
+  private async read(cursor: string | null): Promise<Turn[]> {
+    const [said, runs] = await Promise.all([
+      get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor }),
+      // What the answers took, and how: of older turns than these it stands on the pages of their runs.
+      cursor === null ? get<List<Run>>("/api/runs", { sessionId: this.id, limit: page }) : null,
+    ]);
+    this.hasMore = said.hasMore;
+    this.cursor = said.nextCursor;
+    return turnsOf(said.messages, new Map(runs?.data.map((run) => [run.id, run])));
+  }
+
+  /** Goes on with what was on its way when the page was left. */
+  private takeUp(): void {
+    for (const sent of inDemo() ? [] : sentOf(targetId(this.target), this.id)) {
+      const known = sent.runId === null ? undefined : this.turns.find((t) => t.runId === sent.runId);
+      if (known && ended(known.status)) noteSent(targetId(this.target), this.id, sent.key, null);
+      else if (known) this.change(known.name, (t) => ({ ...t, key: sent.key }));
+      else this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), runId: sent.runId }];
+    }
+    for (const turn of this.turns.filter(underWay).slice(-5)) void this.follow(turn);
+  }
+
+  private change(name: string, update: (turn: Turn) => Turn): void {
+    this.turns = this.turns.map((t) => (t.name === name ? update(t) : t));
+    this.draw();
+  }
+
+  /** Tells that there is something new to show, a bounded number of times a second. */
+  private draw(): void {
+    if (this.closed) return;
+    this.drawing ??= setTimeout(() => {
+      this.drawing = undefined;
+      if (inDemo() && this.turns.length > 0) keepDemo(targetId(this.target), { sessionId: this.id, turns: this.turns });
+      this.dispatchEvent(new Event("change"));
+    }, redraw);
+  }
+
+  private note(turn: Turn): void {
+    if (inDemo() || turn.key === null) return;
+    noteSent(targetId(this.target), this.id, turn.key, { key: turn.key, message: turn.message, createdAt: turn.createdAt, runId: turn.runId });
+  }
+
+  private forget(turn: Turn): void {
+    if (turn.key !== null) noteSent(targetId(this.target), this.id, turn.key, null);
+  }
+
+  /** Where a turn's events are told: with its key by sending it again, else by its run. */
+  private where(turn: Turn): [string, StreamOptions] {
+    if (turn.key === null && turn.runId !== null) return [address("/api/runs", { id: turn.runId, stream: 1 }), { headers: identity }];
+    const headers = () => ({ ...identity(), "Idempotency-Key": turn.key ?? "" });
+    return [address("/api/agents", ofChat(this.target)), { method: "POST", headers, body: JSON.stringify(bodyOf(this.id, turn.message)) }];
+  }
+
+  private async follow(turn: Turn): Promise<void> {
+    const { name } = turn;
+    if (this.streams.has(name)) return;
+    const stop = new AbortController();
+    this.streams.set(name, stop);
+    const [url, request] = this.where(turn);
+    const current = () => this.turns.find((t) => t.name === name);
+    try {
+      const stream = events(url, {
+        ...request, credentials: credentials(), signal: stop.signal, resume: true, fetch: noting,
+        last: (event) => /^run\.(completed|failed|cancelled|timed_out)$/.test(event.event),
+        connected: (up) => this.change(name, (t) => ({ ...t, cutOff: !up })),
+        refused: (problem) => {
+          // Before there is a run a person decides when to try again, not the page.
+          if (current()?.runId === null || problem.status === 401) throw problem;
+          return false;
+        },
+      });
+      for await (const event of stream) {
+        this.change(name, (t) => after(t, event));
+        if (event.event === "run.created") this.accepted(name);
+      }
+      const last = current();
+      if (last && ended(last.status)) this.forget(last);
+      this.dispatchEvent(new Event("ended"));
+    } catch (cause) {
+      if (!stop.signal.aborted) this.refused(name, cause);
+    } finally {
+      if (this.streams.get(name) === stop) this.streams.delete(name);
+    }
+  }
+
+  private accepted(name: string): void {
+    const turn = this.turns.find((t) => t.name === name);
+    if (!turn) return;
+    this.turns = this.turns.filter((t) => t === turn || t.runId !== turn.runId); // the list of messages had it, too
+    this.note(turn);
+    this.dispatchEvent(new Event("accepted"));
+  }
+
+  private refused(name: string, cause: unknown): void {
+    if (!(cause instanceof StreamProblem)) throw cause;
+    if (cause.status === 401 && !inDemo()) return toLogin();
+    const problem = new ApiError(cause.status, cause.code, cause.message, cause.errors, cause.requestId, cause.retryAfter);
+    const turn = this.turns.find((t) => t.name === name);
+    if (turn && cause.status === 410) this.forget(turn);
+    this.change(name, (t) => ({ ...t, problem, cutOff: false }));
+  }
+}
+
+const noting: typeof fetch = async (input, init) => {
+  const answer = await fetch(input, init);
+  if (inDemo()) noteLimit(answer.headers);
+  return answer;
+};

@@ -1,0 +1,128 @@
+// The person's sessions with an agent or a template.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { del, get } from "../api";
+import { useList } from "../query";
+import { useSession } from "../state";
+import type { SessionEntry, SessionMessages } from "../types";
+import { Button } from "../ui/button";
+import { Curl } from "../ui/copy";
+import { Dialog } from "../ui/dialog";
+import { More, Problem, Time } from "../ui/parts";
+import type { ChatSession } from "./session";
+import { ofSession, targetId, type Target } from "./target";
+
+interface Props {
+  target: Target;
+  open: string;
+  begun: boolean;
+  wide: boolean;
+  session: ChatSession;
+  onChoose: (id: string | null) => void;
+  onNew: () => void;
+}
+
+export function Sessions({ target, open, begun, wide, session, onChoose, onNew }: Props) {
+  const [unfolded, unfold] = useState(false);
+  const fresh = useRef<HTMLDivElement>(null);
+  const user = useSession()?.caller.userId ?? "";
+  const list = useList<SessionEntry>("/api/sessions", { principal: user, limit: 50 });
+  const mine = list.data?.filter((s) => (s.agentId ?? s.templateId) === targetId(target)) ?? [];
+  useEffect(() => {
+    session.addEventListener("accepted", list.reload);
+    return () => session.removeEventListener("accepted", list.reload);
+  }, [session]);
+  const erase = async (id: string) => {
+    await del("/api/sessions", { id, ...ofSession(target) });
+    list.reload();
+    if (id === open) onNew();
+    else fresh.current?.querySelector("button")?.focus(); // what had the focus is gone
+  };
+  const choose = (id: string) => {
+    unfold(false);
+    onChoose(id);
+  };
+  const shown = wide || unfolded;
+  return (
+    <aside class="chat-sessions" aria-label="Your sessions">
+      <div class="row between" ref={fresh}>
+        <Button icon="plus" onClick={() => { unfold(false); onNew(); }}>New session</Button>
+        {!wide && <Button look="bare" icon="down" expanded={unfolded} onClick={() => unfold(!unfolded)}>Sessions{list.data && mine.length > 0 ? ` (${mine.length}${list.hasMore ? "+" : ""})` : ""}</Button>}
+      </div>
+      {shown && list.error && <Problem error={list.error} retry={list.reload} />}
+      {shown && mine.length > 0 && (
+        <ul>
+          {mine.map((s) => <Entry key={s.id} entry={s} target={target} open={begun || session.turns.length > 0 ? s.id === open : false} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />)}
+        </ul>
+      )}
+      {shown && list.data && mine.length === 0 && !list.hasMore && <p class="hint">Your sessions are listed here once you have sent a message.</p>}
+      {shown && <More list={list} />}
+      {shown && mine.length > 0 && <div><Curl what="List sessions" request={{ method: "GET", path: "/api/sessions", params: { principal: user } }} /></div>}
+    </aside>
+  );
+}
+
+/** What sessions were about at last, by what they are and how long. */
+const previews = new Map<string, string>();
+
+/** Whether an element has come into sight. */
+function useSeen(element: { current: Element | null }): boolean {
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    if (!element.current) return;
+    const watch = new IntersectionObserver((entries) => {
+      if (!entries.some((e) => e.isIntersecting)) return;
+      watch.disconnect();
+      setSeen(true);
+    });
+    watch.observe(element.current);
+    return () => watch.disconnect();
+  }, []);
+  return seen;
+}
+
+function usePreview(entry: SessionEntry, target: Target, seen: boolean): string | null {
+  const name = `${targetId(target)} ${entry.id} ${entry.runs}`;
+  const [words, setWords] = useState<string | null>(previews.get(name) ?? null);
+  useEffect(() => {
+    if (previews.has(name)) return setWords(previews.get(name) ?? null);
+    if (!seen) return;
+    const stop = new AbortController();
+    get<SessionMessages>("/api/sessions", { id: entry.id, ...ofSession(target), limit: 1 }, stop.signal).then((s) => {
+      previews.set(name, s.messages.find((m) => m.role === "user")?.content ?? "");
+      setWords(previews.get(name) ?? null);
+    }, () => {}); // then its time names it
+    return () => stop.abort();
+  }, [name, seen]);
+  return words;
+}
+
+function Entry({ entry, target, open, onOpen, onErase }: { entry: SessionEntry; target: Target; open: boolean; onOpen: () => void; onErase: () => Promise<void> }) {
+  const line = useRef<HTMLLIElement>(null);
+  const [asking, setAsking] = useState(false);
+  const words = usePreview(entry, target, useSeen(line));
+  const title = words || "Session";
+  return (
+    <li ref={line} class={open ? "open" : undefined}>
+      <button type="button" class="session-open" aria-current={open ? "true" : undefined} onClick={onOpen}>
+        <span class="session-title">{words === null ? "\u00a0" : title}</span>
+        <span class="quiet small number"><Time at={entry.createdAt} /> · {entry.runs} {entry.runs === 1 ? "message" : "messages"}</span>
+      </button>
+      <Button look="bare" icon="trash" label={`Erase session: ${title.slice(0, 60)}`} onClick={() => setAsking(true)} />
+      {asking && <Erase entry={entry} target={target} onClose={() => setAsking(false)} onErase={onErase} />}
+    </li>
+  );
+}
+
+function Erase({ entry, target, onClose, onErase }: { entry: SessionEntry; target: Target; onClose: () => void; onErase: () => Promise<void> }) {
+  return (
+    <Dialog title="Erase this session?" onClose={onClose} foot={
+      <>
+        <Curl what="Erase this session" request={{ method: "DELETE", path: "/api/sessions", params: { id: entry.id, ...ofSession(target) } }} />
+        <Button onClick={onClose}>Keep</Button>
+        <Button look="danger" onClick={onErase}>Erase</Button>
+      </>
+    }>
+      What was said in it goes for good, with the texts and steps of its runs. Runs that go on are cancelled.
+    </Dialog>
+  );
+}

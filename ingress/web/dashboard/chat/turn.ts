@@ -1,0 +1,98 @@
+// A turn of a session: what a person said, and what the agent made of it so far.
+import type { ApiError } from "../api";
+import type { ServerEvent } from "../../kit/sse";
+import type { Citation, Message, RequiredAction, Run, RunStatus, ToolCall } from "../types";
+
+export interface Turn {
+  /** Names the turn on the page for as long as it is shown. */
+  name: string;
+  runId: string | null;
+  message: string;
+  createdAt: string;
+  /** Sending: nobody has accepted it yet. */
+  status: RunStatus | "sending";
+  text: string;
+  citations: Citation[];
+  toolCalls: ToolCall[];
+  requiredAction: RequiredAction | null;
+  /** The run as it ended. */
+  run: Run | null;
+  /** Why it was not accepted, or why it is not followed any more. */
+  problem: ApiError | null;
+  /** The connection is lost, and is being taken up again. */
+  cutOff: boolean;
+  /** Under which it was sent from this window. */
+  key: string | null;
+}
+
+export const ended = (status: Turn["status"]): boolean => ["completed", "failed", "cancelled", "timed_out"].includes(status);
+
+/** Whether the run is on its way: neither ended nor refused. */
+export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.problem === null;
+
+export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
+  return {
+    name: key ?? createdAt, runId: null, message, createdAt, status: "sending", text: "", citations: [], toolCalls: [], requiredAction: null,
+    run: null, problem: null, cutOff: false, key,
+  };
+}
+
+/** The turns that a session's messages make, with what is known of their runs. */
+export function turnsOf(messages: Message[], runs: Map<string, Run>): Turn[] {
+  const turns: Turn[] = [];
+  for (const m of messages) {
+    if (m.role === "user") {
+      turns.push({ ...newTurn(m.content, null, m.createdAt), name: m.runId, runId: m.runId, status: m.status });
+      continue;
+    }
+    const turn = turns.find((t) => t.runId === m.runId);
+    if (turn) Object.assign(turn, { text: m.content, citations: m.citations ?? [], status: m.status });
+  }
+  return turns.map((t) => withRun(t, t.runId === null ? undefined : runs.get(t.runId)));
+}
+
+/** The turn with what its run says, as far as that is more. */
+export function withRun(turn: Turn, run: Run | undefined): Turn {
+  if (!run) return turn;
+  const over = ended(run.status);
+  return {
+    ...turn, runId: run.id, status: run.status, run: over ? run : null, toolCalls: run.toolCalls, requiredAction: run.requiredAction ?? null,
+    text: run.message ?? turn.text, citations: run.citations.length > 0 ? run.citations : turn.citations,
+  };
+}
+
+interface Told {
+  runId?: string;
+  createdAt?: string;
+  text?: string;
+  toolCall?: ToolCall;
+  citation?: Citation;
+  requiredAction?: RequiredAction;
+  run?: Run;
+}
+
+const withCall = (calls: ToolCall[], call: ToolCall): ToolCall[] =>
+  calls.some((c) => c.id === call.id) ? calls.map((c) => (c.id === call.id ? call : c)) : [...calls, call];
+
+/** The turn after an event of its run. Events that are not known change nothing. */
+export function after(turn: Turn, event: ServerEvent): Turn {
+  const told = JSON.parse(event.data) as Told;
+  switch (event.event) {
+    case "run.created":
+      return { ...turn, runId: told.runId ?? turn.runId, createdAt: told.createdAt ?? turn.createdAt, status: "queued", problem: null };
+    case "run.started":
+    case "run.restarted": // what was told before is void
+      return { ...turn, status: "running", text: "", citations: [], toolCalls: [], requiredAction: null };
+    case "message.delta":
+      return { ...turn, text: turn.text + (told.text ?? "") };
+    case "tool.started":
+    case "tool.completed":
+      return told.toolCall ? { ...turn, toolCalls: withCall(turn.toolCalls, told.toolCall) } : turn;
+    case "citation.added":
+      return told.citation ? { ...turn, citations: [...turn.citations, told.citation] } : turn;
+    case "run.requires_action":
+      return { ...turn, status: "requires_action", requiredAction: told.requiredAction ?? null };
+    default:
+      return told.run ? withRun(turn, told.run) : turn;
+  }
+}

@@ -1,0 +1,94 @@
+// A turn on the page: the message, what the agent does, its answer, and what it took.
+import { useEffect, useState } from "preact/hooks";
+import { Answer } from "../answer/answer";
+import { Approval } from "../answer/approval";
+import { ToolCalls } from "../answer/toolcalls";
+import { get, inDemo } from "../api";
+import type { Run } from "../types";
+import { Copy } from "../ui/copy";
+import { count, duration, money, Status, Time } from "../ui/parts";
+import type { ChatSession } from "./session";
+import { Refused, Ended } from "./trouble";
+import { ended, underWay, type Turn } from "./turn";
+
+export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string) => void; last: boolean }) {
+  const answered = turn.text !== "" || turn.status === "completed";
+  return (
+    <article class="turn" aria-label={`Message: ${turn.message.slice(0, 60)}`}>
+      <div class="turn-asked" dir="auto">{turn.message}</div>
+      {(turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
+        <div class="turn-reply">
+          <ToolCalls calls={turn.toolCalls} />
+          {answered && <Answer text={turn.text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
+          <Going turn={turn} />
+          {turn.status === "requires_action" && <Decision turn={turn} session={session} />}
+          {ended(turn.status) && turn.status !== "completed" && <Ended turn={turn} onAsk={last ? () => onAsk(turn.message) : undefined} />}
+          {ended(turn.status) && <Took turn={turn} />}
+        </div>
+      )}
+      {turn.problem && <Refused turn={turn} session={session} />}
+    </article>
+  );
+}
+
+/** That the agent is at work, while nothing of an answer shows it. */
+function Going({ turn }: { turn: Turn }) {
+  const [slow, setSlow] = useState(false);
+  useEffect(() => {
+    if (turn.status !== "queued") return setSlow(false);
+    const timer = setTimeout(() => setSlow(true), 4000);
+    return () => clearTimeout(timer);
+  }, [turn.status]);
+  if (!underWay(turn) || turn.status === "requires_action") return null;
+  if (turn.cutOff) return <p class="turn-going">The connection is lost. Trying again …</p>;
+  const calls = turn.toolCalls.filter((c) => c.status === "running");
+  if (turn.text !== "" && calls.length === 0) return null;
+  const words = turn.status === "sending" ? "Sending" : calls.length > 0 ? "Working" : slow ? "Waiting for its turn" : "Thinking";
+  return <p class="turn-going"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{words}</p>;
+}
+
+/** What the run waits for. Its stream goes on by itself once somebody has decided. */
+function Decision({ turn, session }: { turn: Turn; session: ChatSession }) {
+  const [run, setRun] = useState<Run | null>(null);
+  useEffect(() => {
+    if (turn.runId === null || inDemo()) return;
+    const stop = new AbortController();
+    get<Run>("/api/runs", { id: turn.runId }, stop.signal).then(setRun, () => {}); // without it there is the run's page
+    return () => stop.abort();
+  }, [turn.runId, turn.requiredAction?.toolCallId]);
+  if (inDemo()) return <p class="quiet">The run waits for a person's decision, which visitors of the demo cannot give.</p>;
+  if (run?.requiredAction) return <Approval key={run.requiredAction.toolCallId} run={run} onDone={(now) => session.decided(turn, now)} />;
+  return <p class="turn-going">The run waits for a decision. <a href={`/dashboard/runs/${turn.runId}`}>Open the run</a></p>;
+}
+
+/** What an answer took, for those who want to know. */
+function Took({ turn }: { turn: Turn }) {
+  const { run } = turn;
+  return (
+    <div class="turn-took">
+      {turn.text !== "" && <Copy text={turn.text} label="Copy answer" />}
+      {turn.runId !== null && !inDemo() && <a href={`/dashboard/runs/${turn.runId}`}>Run details</a>}
+      {turn.status !== "completed" && <Status of={turn.status} />}
+      {run && <Figures run={run} />}
+      <span class="quiet"><Time at={turn.createdAt} /></span>
+    </div>
+  );
+}
+
+function Figures({ run }: { run: Run }) {
+  const { inputTokens, outputTokens, costMicros, model } = run.usage;
+  const took = run.finishedAt === null ? null : duration(Date.parse(run.finishedAt) - Date.parse(run.createdAt));
+  const tokens = inputTokens + outputTokens;
+  const notes = [
+    run.omittedTurns ? `${run.omittedTurns} earlier ${run.omittedTurns === 1 ? "turn" : "turns"} did not fit the model` : "",
+    run.citationsRemoved ? `${run.citationsRemoved} ${run.citationsRemoved === 1 ? "citation" : "citations"} did not hold and ${run.citationsRemoved === 1 ? "was" : "were"} taken out` : "",
+  ].filter(Boolean);
+  return (
+    <>
+      <span class="quiet number">
+        {took}{tokens > 0 && ` · ${count(tokens)} tokens`}{costMicros > 0 && ` · ${money(costMicros)}`}{model && ` · ${model}`}
+      </span>
+      {notes.map((note) => <span key={note} class="quiet">{note}</span>)}
+    </>
+  );
+}

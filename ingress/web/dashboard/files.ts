@@ -1,0 +1,74 @@
+// Contents of documents and files. They are fetched with the headers that say where somebody acts, which a plain link cannot send.
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, address, credentials, identity, problemOf, type Params } from "./api";
+
+async function read(path: string, params?: Params, signal?: AbortSignal): Promise<Blob> {
+  let response: Response;
+  try {
+    response = await fetch(address(path, params), { headers: identity(), credentials: credentials(), signal });
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw new ApiError(0, "unreachable", "The service cannot be reached. Check the connection and try again.");
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response.blob();
+}
+
+/** Saves a content under a name on the reader's machine. */
+export async function download(path: string, params: Params, name: string): Promise<void> {
+  const url = URL.createObjectURL(await read(path, params));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+const pictures = /^image\/(png|jpeg|gif|webp)$/;
+
+/** The address of a picture to show, while it is shown; null until it is there, or when the content is no picture. */
+export function usePicture(path: string): string | null {
+  const [url, setUrl] = useState<string | null>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    let made: string | null = null;
+    read(path, undefined, stop.signal).then((blob) => {
+      if (stop.signal.aborted || !pictures.test(blob.type)) return;
+      made = URL.createObjectURL(blob);
+      setUrl(made);
+    }, () => undefined); // without the picture its name is left
+    return () => {
+      stop.abort();
+      if (made) URL.revokeObjectURL(made);
+    };
+  }, [path]);
+  return url;
+}
+
+/** Sends a file, telling how much of it has gone (0 to 1). */
+export function upload<T>(method: "POST" | "PUT", path: string, params: Params, file: File, told: (part: number) => void, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest(); // fetch does not tell how much has gone
+    request.open(method, address(path, params));
+    for (const [name, value] of Object.entries(identity())) request.setRequestHeader(name, value);
+    request.upload.onprogress = (event) => {
+      if (event.lengthComputable) told(event.loaded / event.total);
+    };
+    request.onerror = () => reject(new ApiError(0, "unreachable", "The connection broke before the whole file was sent."));
+    request.onabort = () => reject(new ApiError(0, "stopped", "Sending was stopped."));
+    request.onload = () => {
+      const headers = new Headers();
+      for (const name of ["retry-after", "x-request-id"]) {
+        const value = request.getResponseHeader(name);
+        if (value !== null) headers.set(name, value);
+      }
+      const response = new Response(request.responseText, { status: request.status, headers });
+      if (response.ok) response.json().then((body) => resolve(body as T), reject);
+      else problemOf(response).then(reject, reject);
+    };
+    signal.addEventListener("abort", () => request.abort());
+    const form = new FormData();
+    form.append("file", file, file.name);
+    request.send(form);
+  });
+}

@@ -1,0 +1,76 @@
+// One agent: try it, change it, put it on pages, call it.
+import { get } from "../api";
+import { useQuery } from "../query";
+import type { Agent } from "../types";
+import { Chat } from "../chat/chat";
+import { LinkButton } from "../ui/button";
+import { Copy, Curl } from "../ui/copy";
+import { Empty, Loaded, PageHeader } from "../ui/parts";
+import { useEditor } from "./agent/editor";
+import { Embed } from "./agent/embed";
+import { SaveBar } from "./agent/savebar";
+import { Settings } from "./agent/settings";
+import { Use } from "./agent/use";
+
+const tabs = [["", "Playground"], ["settings", "Settings"], ["embed", "Embed"], ["use", "Use it"]] as const;
+
+export function AgentPage({ id = "", tab = "" }: Record<string, string>) {
+  const query = useQuery<Agent>("agent " + id, (signal) => get("/api/agents", { id }, signal));
+  if (query.error?.status === 404 && !query.data) return <Missing />;
+  return (
+    <>
+      {!query.data && <PageHeader title="Agent" above={<a href="/dashboard">Agents</a>} />}
+      <Loaded query={query}>{(agent) => <Shown loaded={agent} tab={tab} />}</Loaded>
+    </>
+  );
+}
+
+function Missing() {
+  return (
+    <>
+      <PageHeader title="There is no such agent" above={<a href="/dashboard">Agents</a>} />
+      <Empty title="Nothing is here" action={<LinkButton href="/dashboard" look="primary">To the agents</LinkButton>}>
+        The agent was deleted, or it belongs to another organization of yours.
+      </Empty>
+    </>
+  );
+}
+
+function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
+  const editor = useEditor(loaded);
+  const { agent } = editor;
+  const current = tabs.some(([path]) => path === tab) ? tab : "";
+  return (
+    <div class={"agent-page" + (current === "" ? " plays" : "")}>
+      <PageHeader title={agent.name} above={<a href="/dashboard">Agents</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label="Copy the agent's id" /><Curl what="Read this agent" request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
+        {agent.description}
+      </PageHeader>
+      <nav class="tabs" aria-label="Agent">
+        {tabs.map(([path, words]) => (
+          <a key={path} href={`/dashboard/agents/${agent.id}${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
+        ))}
+      </nav>
+      {current === "" && <Playground agent={agent} pending={editor.changed.length > 0} />}
+      {current === "settings" && <Settings editor={editor} />}
+      {current === "embed" && <Embed editor={editor} />}
+      {current === "use" && <Use editor={editor} />}
+      {(current === "settings" || current === "embed") && <SaveBar editor={editor} />}
+    </div>
+  );
+}
+
+function Playground({ agent, pending }: { agent: Agent; pending: boolean }) {
+  if (!agent.allowedCallers.includes("user")) {
+    return (
+      <Empty title="People may not chat with this agent" action={<LinkButton href={`/dashboard/agents/${agent.id}/settings`}>To its settings</LinkButton>}>
+        Only schedulers and services may call it. Allow people under Settings, Who may call it, to try it here.
+      </Empty>
+    );
+  }
+  return (
+    <>
+      {pending && <p class="note warn">Your unsaved changes do not count here: the agent answers as it was last saved. <a href={`/dashboard/agents/${agent.id}/settings`}>Go on editing</a></p>}
+      <Chat target={{ agentId: agent.id }} />
+    </>
+  );
+}

@@ -1,0 +1,102 @@
+// What an agent is called, what it is told, which models answer, and who may call it.
+import { useId } from "preact/hooks";
+import { get } from "../../api";
+import { useQuery } from "../../query";
+import type { Agent, List } from "../../types";
+import { Button } from "../../ui/button";
+import { Check, TextArea, TextField } from "../../ui/field";
+import { count, Section } from "../../ui/parts";
+import type { Caller } from "./draft";
+import type { Editor } from "./editor";
+
+const promptMost = 32_000;
+
+export function Basics({ editor }: { editor: Editor }) {
+  const { draft, set, fault } = editor;
+  return (
+    <Section title="Basics">
+      <div class="stack">
+        <TextField label="Name" value={draft.name} maxLength={120} required onChange={(v) => set("name", v)} fault={fault("name")} />
+        <TextField label="Description" value={draft.description} maxLength={2000} onChange={(v) => set("description", v)} fault={fault("description")}
+          hint="For the people who choose among agents. The model does not see it." />
+        <TextArea label="System prompt" value={draft.systemPrompt} rows={10} required onChange={(v) => set("systemPrompt", v)} fault={fault("systemPrompt")}
+          hint={<>What the agent is, how it works, and what it must not do. <span class="number">{count([...draft.systemPrompt].length)} of {count(promptMost)} characters</span></>} />
+      </div>
+    </Section>
+  );
+}
+
+/** Names to choose from: the service's own, and what the organization's agents use already. Any other may be typed. */
+function useModels(): string[] {
+  const others = useQuery<List<Agent>>("models in use", (signal) => get("/api/agents", { limit: 100 }, signal));
+  const used = (others.data?.data ?? []).flatMap((a) => [a.model, ...a.fallbackModels]);
+  return [...new Set(["openai/gpt-5-mini", "anthropic/claude-sonnet-5-5", "offline", "offline/echo", ...used])].filter((m) => m !== "");
+}
+
+export function Models({ editor }: { editor: Editor }) {
+  const { draft, set, fault } = editor;
+  const list = useId();
+  const known = useModels();
+  const fallbacks = draft.fallbackModels;
+  const change = (models: string[]) => {
+    editor.clearFaults();
+    set("fallbackModels", models);
+  };
+  return (
+    <Section title="Model" intro="Which language model answers. A provider's models need its key in the service's settings; offline needs none.">
+      <div class="stack">
+        <datalist id={list}>{known.map((m) => <option key={m} value={m} />)}</datalist>
+        <TextField label="Model" value={draft.model} mono list={list} autocomplete="off" placeholder="openai/gpt-5-mini" onChange={(v) => set("model", v.trim())} fault={fault("model")}
+          hint="provider/model, offline, or offline/echo. Leave it empty for the service's default." />
+        <div class="field">
+          <span class="label" id={list + "-f"}>Fallback models</span>
+          <div class="hint">Asked in this order when the model cannot answer: not available, out of quota, too slow, or broken. Three at most.</div>
+          <ol class="entries plain" aria-labelledby={list + "-f"}>
+            {fallbacks.map((model, i) => (
+              <li key={i} class="with-buttons">
+                <Fallback number={i + 1} model={model} list={list} fault={fault(`fallbackModels[${i}]`)} onChange={(v) => set("fallbackModels", fallbacks.with(i, v.trim()))} />
+                <Button look="bare" icon="close" label={`Remove fallback model ${i + 1}`} onClick={() => change(fallbacks.toSpliced(i, 1))} />
+              </li>
+            ))}
+          </ol>
+          {fault("fallbackModels") && <div class="fault">{fault("fallbackModels")}</div>}
+          {fallbacks.length < 3 && <div><Button look="bare" icon="plus" onClick={() => change([...fallbacks, ""])}>Add a fallback model</Button></div>}
+        </div>
+      </div>
+    </Section>
+  );
+}
+
+function Fallback({ number, model, list, fault, onChange }: { number: number; model: string; list: string; fault: string | undefined; onChange: (value: string) => void }) {
+  const id = useId();
+  return (
+    <div class="grow">
+      <input class="input code" aria-label={`Fallback model ${number}`} value={model} list={list} autocomplete="off" aria-invalid={fault ? "true" : undefined}
+        aria-describedby={fault ? id : undefined} onInput={(e) => onChange(e.currentTarget.value)} />
+      {fault && <div class="fault" id={id}>{fault}</div>}
+    </div>
+  );
+}
+
+const callers: { kind: Caller; label: string; hint: string }[] = [
+  { kind: "user", label: "People", hint: "Chat: here, over the API, and in the widget." },
+  { kind: "system", label: "Schedulers and services", hint: "Runs without a person, by run-automation and an API key." },
+];
+
+export function Callers({ editor }: { editor: Editor }) {
+  const { draft, set, fault } = editor;
+  const chosen = draft.allowedCallers;
+  const toggle = (kind: Caller, on: boolean) => set("allowedCallers", callers.map((c) => c.kind).filter((k) => (k === kind ? on : chosen.includes(k))));
+  const wrong = fault("allowedCallers") ?? (chosen.length === 0 ? "Somebody must be allowed to call it: choose one of them, or both." : undefined);
+  return (
+    <Section title="Who may call it">
+      <fieldset class="stack plain">
+        <legend class="visually-hidden">Who may call it</legend>
+        {callers.map((c) => (
+          <Check key={c.kind} checked={chosen.includes(c.kind)} onChange={(on) => toggle(c.kind, on)} label={<><strong>{c.label}</strong> <span class="hint below">{c.hint}</span></>} />
+        ))}
+        {wrong && <p class="fault">{wrong}</p>}
+      </fieldset>
+    </Section>
+  );
+}

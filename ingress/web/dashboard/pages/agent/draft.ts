@@ -1,0 +1,241 @@
+// What is typed of an agent before it is saved. Its fields are named as the API's problems name them, so that what was changed,
+// what goes into the request and where a fault belongs are one and the same name.
+import type { FieldError } from "../../api";
+import type { Agent, Approval, Endpoint, MCPServer, SideEffect } from "../../types";
+
+export type Caller = "user" | "system";
+export type ToolName = "webSearch" | "codeExecution" | "knowledge" | "httpRequest" | "mcp" | "voice";
+
+/** A name and its value; saved says that the service holds a secret of that name. */
+export interface Pair {
+  key: number;
+  name: string;
+  value: string;
+  saved?: boolean;
+}
+
+export interface EndpointDraft {
+  key: number;
+  name: string;
+  description: string;
+  method: string;
+  url: string;
+  headers: Pair[];
+  inputSchema: string;
+  sideEffect: SideEffect;
+  signingSecret: string;
+}
+
+export interface ServerDraft {
+  key: number;
+  name: string;
+  url: string;
+  headers: Pair[];
+  sideEffect: SideEffect;
+}
+
+export interface Draft {
+  name: string;
+  description: string;
+  systemPrompt: string;
+  model: string;
+  fallbackModels: string[];
+  allowedCallers: Caller[];
+  "tools.webSearch.enabled": boolean;
+  "tools.webSearch.approval": Approval;
+  "tools.codeExecution.enabled": boolean;
+  "tools.codeExecution.approval": Approval;
+  "tools.codeExecution.keepFiles": boolean;
+  "tools.knowledge.enabled": boolean;
+  "tools.knowledge.approval": Approval;
+  "tools.knowledge.documentIds": string[] | null;
+  "tools.knowledge.metadata": Pair[];
+  "tools.httpRequest.enabled": boolean;
+  "tools.httpRequest.approval": Approval;
+  "tools.httpRequest.endpoints": EndpointDraft[];
+  "tools.mcp.enabled": boolean;
+  "tools.mcp.approval": Approval;
+  "tools.mcp.servers": ServerDraft[];
+  "tools.voice.enabled": boolean;
+  "tools.voice.voice": string;
+  "widget.enabled": boolean;
+  "widget.allowedOrigins": string[];
+  "widget.identitySecret": string;
+}
+
+export type Field = keyof Draft;
+
+/** What stands for a secret that the service holds. */
+export const hidden = "***";
+
+let last = 0;
+export const nextKey = (): number => ++last;
+
+const pairs = (of: Record<string, string> | null | undefined, secret: boolean): Pair[] =>
+  Object.entries(of ?? {}).map(([name, value]) => (secret ? { key: nextKey(), name, value, saved: true } : { key: nextKey(), name, value }));
+
+const endpointDraft = (e: Endpoint): EndpointDraft => ({
+  key: nextKey(), name: e.name, description: e.description, method: e.method, url: e.url, headers: pairs(e.headers, true),
+  inputSchema: e.inputSchema === undefined ? "" : JSON.stringify(e.inputSchema, null, 2), sideEffect: e.sideEffect ?? "unsafe", signingSecret: e.signingSecret ?? "",
+});
+
+const serverDraft = (s: MCPServer): ServerDraft => ({ key: nextKey(), name: s.name, url: s.url, headers: pairs(s.headers, true), sideEffect: s.sideEffect ?? "unsafe" });
+
+export const newEndpoint = (): EndpointDraft =>
+  ({ key: nextKey(), name: "", description: "", method: "GET", url: "", headers: [], inputSchema: "", sideEffect: "none", signingSecret: "" });
+
+export const newServer = (): ServerDraft => ({ key: nextKey(), name: "", url: "", headers: [], sideEffect: "unsafe" });
+
+export function draftOf(agent: Agent): Draft {
+  const { webSearch, codeExecution, knowledge, httpRequest, mcp, voice } = agent.tools;
+  return {
+    name: agent.name, description: agent.description, systemPrompt: agent.systemPrompt, model: agent.model,
+    fallbackModels: agent.fallbackModels, allowedCallers: agent.allowedCallers,
+    "tools.webSearch.enabled": webSearch?.enabled ?? false, "tools.webSearch.approval": webSearch?.approval ?? "never",
+    "tools.codeExecution.enabled": codeExecution?.enabled ?? false, "tools.codeExecution.approval": codeExecution?.approval ?? "never",
+    "tools.codeExecution.keepFiles": codeExecution?.keepFiles ?? false,
+    "tools.knowledge.enabled": knowledge?.enabled ?? false, "tools.knowledge.approval": knowledge?.approval ?? "never",
+    "tools.knowledge.documentIds": knowledge?.documentIds ?? null, "tools.knowledge.metadata": pairs(knowledge?.metadata, false),
+    "tools.httpRequest.enabled": httpRequest?.enabled ?? false, "tools.httpRequest.approval": httpRequest?.approval ?? "never",
+    "tools.httpRequest.endpoints": (httpRequest?.endpoints ?? []).map(endpointDraft),
+    "tools.mcp.enabled": mcp?.enabled ?? false, "tools.mcp.approval": mcp?.approval ?? "never", "tools.mcp.servers": (mcp?.servers ?? []).map(serverDraft),
+    "tools.voice.enabled": voice?.enabled ?? false, "tools.voice.voice": voice?.voice ?? "",
+    "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins, "widget.identitySecret": agent.widget.identitySecret ?? "",
+  };
+}
+
+const sameText = (value: unknown): string => JSON.stringify(value, (name, v: unknown) => (name === "key" || name === "saved" ? undefined : v));
+const fields = (draft: Draft): Field[] => Object.keys(draft) as Field[];
+
+/** The fields in which two drafts differ. */
+export const differing = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
+
+/** What was changed between from and mine, on top of theirs. */
+export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
+  return Object.assign({}, theirs, Object.fromEntries(differing(mine, from).map((f) => [f, mine[f]])));
+}
+
+/** A draft with the keys of another whose entries are the same, so that what is open and focused stays so after saving. */
+export function withKeys(draft: Draft, like: Draft): Draft {
+  const pairs = (rows: Pair[], others: Pair[] = []): Pair[] => rows.map((r) => ({ ...r, key: others.find((o) => o.name === r.name)?.key ?? r.key }));
+  const entries = <T extends { key: number; name: string; headers: Pair[] }>(list: T[], others: T[]): T[] =>
+    list.map((entry) => {
+      const other = others.find((o) => o.name === entry.name);
+      return { ...entry, key: other?.key ?? entry.key, headers: pairs(entry.headers, other?.headers) };
+    });
+  return {
+    ...draft,
+    "tools.knowledge.metadata": pairs(draft["tools.knowledge.metadata"], like["tools.knowledge.metadata"]),
+    "tools.httpRequest.endpoints": entries(draft["tools.httpRequest.endpoints"], like["tools.httpRequest.endpoints"]),
+    "tools.mcp.servers": entries(draft["tools.mcp.servers"], like["tools.mcp.servers"]),
+  };
+}
+
+const object = (rows: Pair[]): Record<string, string> => Object.fromEntries(rows.filter((r) => r.name !== "" || r.value !== "").map((r) => [r.name, r.value]));
+
+function endpointBody(e: EndpointDraft): Record<string, unknown> {
+  const { key: _, headers, inputSchema, signingSecret, ...rest } = e;
+  const all = object(headers);
+  return {
+    ...rest, ...(Object.keys(all).length > 0 && { headers: all }), ...(inputSchema.trim() !== "" && { inputSchema: JSON.parse(inputSchema) as unknown }),
+    ...(signingSecret !== "" && { signingSecret }),
+  };
+}
+
+function serverBody(s: ServerDraft): Record<string, unknown> {
+  const { key: _, headers, ...rest } = s;
+  const all = object(headers);
+  return { ...rest, ...(Object.keys(all).length > 0 && { headers: all }) };
+}
+
+function valueOf(draft: Draft, field: Field): unknown {
+  switch (field) {
+    case "tools.httpRequest.endpoints": return draft[field].map(endpointBody);
+    case "tools.mcp.servers": return draft[field].map(serverBody);
+    case "tools.knowledge.metadata": return draft[field].length === 0 ? null : object(draft[field]);
+    case "widget.identitySecret": return draft[field] === "" ? null : draft[field];
+    default: return draft[field];
+  }
+}
+
+/** The body of the PUT that makes of an agent what was typed: what was changed, and of which version. Drafts with faults have none. */
+export function changeOf(agent: Agent, draft: Draft): Record<string, unknown> {
+  const changed = differing(draft, draftOf(agent));
+  const body: Record<string, unknown> = { version: agent.version };
+  for (const field of changed) put(body, field.split("."), valueOf(draft, field));
+  for (const tool of toolNames) {
+    const enabled = `tools.${tool}.enabled` as const;
+    const touched = changed.some((f) => f.startsWith(`tools.${tool}.`));
+    if (touched && agent.tools[tool] === undefined) put(body, enabled.split("."), draft[enabled]);
+  }
+  return body;
+}
+
+function put(body: Record<string, unknown>, path: string[], value: unknown): void {
+  const [name = "", ...rest] = path;
+  if (rest.length === 0) {
+    body[name] = value;
+    return;
+  }
+  const within = (body[name] ?? {}) as Record<string, unknown>;
+  put(within, rest, value);
+  body[name] = within;
+}
+
+/** What is wrong with a draft before it can be sent at all. */
+export function faultsOf(draft: Draft): FieldError[] {
+  const found: FieldError[] = [];
+  const add = (field: string, message: string) => found.push({ field, code: "invalid_value", message });
+  draft["tools.httpRequest.endpoints"].forEach((e, i) => {
+    const at = `tools.httpRequest.endpoints[${i}]`;
+    pairFaults(`${at}.headers`, e.headers, add);
+    const fault = e.inputSchema.trim() === "" ? "" : jsonFault(e.inputSchema);
+    if (fault !== "") add(`${at}.inputSchema`, fault);
+  });
+  draft["tools.mcp.servers"].forEach((s, i) => pairFaults(`tools.mcp.servers[${i}].headers`, s.headers, add));
+  pairFaults("tools.knowledge.metadata", draft["tools.knowledge.metadata"], add);
+  return found;
+}
+
+function pairFaults(at: string, rows: Pair[], add: (field: string, message: string) => void): void {
+  rows.forEach((row, i) => {
+    if (row.name === "" && row.value !== "") add(at, "has a value without a name");
+    else if (row.name !== "" && rows.findIndex((r) => r.name === row.name) < i) add(`${at}.${row.name}`, "is given twice");
+  });
+}
+
+/** Why a text is no JSON, or nothing. */
+export function jsonFault(text: string): string {
+  try {
+    JSON.parse(text);
+    return "";
+  } catch (error) {
+    return `is not JSON: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeExecution", "httpRequest", "mcp", "voice"];
+
+export const toolWords: Record<ToolName, string> = {
+  webSearch: "Web search", knowledge: "Knowledge", codeExecution: "Code execution", httpRequest: "HTTP endpoints", mcp: "MCP servers", voice: "Voice",
+};
+
+const fieldWords: Partial<Record<Field, string>> = {
+  name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
+  "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
+};
+
+/** Fields as people know them, each once. */
+export function namesOf(changed: Field[]): string[] {
+  return [...new Set(changed.map((f) => fieldWords[f] ?? toolWords[toolNames.find((t) => f.startsWith(`tools.${t}.`)) ?? "webSearch"]))];
+}
+
+/** An origin as browsers send it, of an address or a host that somebody typed; null when there is none in it. */
+export function originOf(text: string): string | null {
+  try {
+    const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : "https://" + text);
+    return url.protocol === "http:" || url.protocol === "https:" ? url.origin : null;
+  } catch {
+    return null;
+  }
+}

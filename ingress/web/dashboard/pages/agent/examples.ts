@@ -1,0 +1,149 @@
+// Code that calls an agent, with its id and the service's address filled in.
+
+interface Where {
+  baseUrl: string;
+  id: string;
+}
+
+const sample = "What can you do?";
+
+const addressOf = ({ baseUrl, id }: Where): string => `${baseUrl}/api/agents?id=${id}&action=chat`;
+
+export const chat = (where: Where): Record<string, string> => ({
+  curl: `curl '${addressOf(where)}' \\
+  -H "x-api-key: $PARLEY_API_KEY" \\
+  -H 'content-type: application/json' \\
+  -d '{"sessionId":"demo-1","message":"${sample}"}'`,
+  JavaScript: `const response = await fetch("${addressOf(where)}", {
+  method: "POST",
+  headers: { "x-api-key": process.env.PARLEY_API_KEY, "content-type": "application/json" },
+  body: JSON.stringify({ sessionId: "demo-1", message: "${sample}" }),
+});
+const run = await response.json();
+if (!response.ok) throw new Error(run.detail);
+console.log(run.status, run.message);`,
+  Python: `import json, os, urllib.request
+
+request = urllib.request.Request(
+    "${addressOf(where)}",
+    data=json.dumps({"sessionId": "demo-1", "message": "${sample}"}).encode(),
+    headers={"x-api-key": os.environ["PARLEY_API_KEY"], "content-type": "application/json"},
+)
+with urllib.request.urlopen(request) as response:
+    run = json.load(response)
+print(run["status"], run["message"])`,
+});
+
+export const stream = (where: Where): Record<string, string> => ({
+  curl: `curl -N '${addressOf(where)}' \\
+  -H "x-api-key: $PARLEY_API_KEY" \\
+  -H 'content-type: application/json' \\
+  -d '{"sessionId":"demo-1","message":"${sample}","stream":true}'`,
+  JavaScript: `const response = await fetch("${addressOf(where)}", {
+  method: "POST",
+  headers: { "x-api-key": process.env.PARLEY_API_KEY, "content-type": "application/json" },
+  body: JSON.stringify({ sessionId: "demo-1", message: "${sample}", stream: true }),
+});
+if (!response.ok) throw new Error((await response.json()).detail);
+let rest = "";
+for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
+  const events = (rest + piece).split("\\n\\n");
+  rest = events.pop();
+  for (const event of events) {
+    const data = event.split("\\n").find((line) => line.startsWith("data:"));
+    if (event.includes("event: message.delta")) process.stdout.write(JSON.parse(data.slice(5)).text);
+  }
+}`,
+  Python: `import json, os, urllib.request
+
+request = urllib.request.Request(
+    "${addressOf(where)}",
+    data=json.dumps({"sessionId": "demo-1", "message": "${sample}", "stream": True}).encode(),
+    headers={"x-api-key": os.environ["PARLEY_API_KEY"], "content-type": "application/json"},
+)
+event = ""
+with urllib.request.urlopen(request) as response:
+    for line in response:
+        line = line.decode().rstrip("\\n")
+        if line.startswith("event:"):
+            event = line[6:].strip()
+        elif line.startswith("data:") and event == "message.delta":
+            print(json.loads(line[5:])["text"], end="", flush=True)`,
+});
+
+export const automation = ({ baseUrl, id }: Where): Record<string, string> => ({
+  curl: `curl '${baseUrl}/api/internal/run-automation' \\
+  -H "x-api-key: $PARLEY_API_KEY" \\
+  -H 'x-trigger-type: schedule' \\
+  -H 'x-automation-id: nightly' \\
+  -H 'content-type: application/json' \\
+  -d '{"target":"${id}","input":{"message":"Summarize the day"},"idempotencyKey":"'"nightly-$(date +%F)"'"}'`,
+  cron: `# crontab -e. A % is written \\% there.
+PARLEY_API_KEY=ak_...
+0 6 * * * curl -sS --fail-with-body --retry 5 --retry-all-errors '${baseUrl}/api/internal/run-automation' -H "x-api-key: $PARLEY_API_KEY" -H 'x-trigger-type: schedule' -H 'x-automation-id: nightly' -H 'content-type: application/json' -d '{"target":"${id}","input":{"message":"Summarize the day"},"idempotencyKey":"'"nightly-$(date +\\%F)"'"}'`,
+  JavaScript: `const day = new Date().toISOString().slice(0, 10);
+const response = await fetch("${baseUrl}/api/internal/run-automation", {
+  method: "POST",
+  headers: {
+    "x-api-key": process.env.PARLEY_API_KEY,
+    "x-trigger-type": "schedule",
+    "x-automation-id": "nightly",
+    "content-type": "application/json",
+  },
+  body: JSON.stringify({ target: "${id}", input: { message: "Summarize the day" }, idempotencyKey: \`nightly-\${day}\` }),
+});
+const run = await response.json();
+if (!response.ok) throw new Error(run.detail);
+console.log(run.id, run.status, run.message);`,
+  Python: `import datetime, json, os, urllib.request
+
+body = {
+    "target": "${id}",
+    "input": {"message": "Summarize the day"},
+    "idempotencyKey": f"nightly-{datetime.date.today()}",
+}
+request = urllib.request.Request(
+    "${baseUrl}/api/internal/run-automation",
+    data=json.dumps(body).encode(),
+    headers={
+        "x-api-key": os.environ["PARLEY_API_KEY"],
+        "x-trigger-type": "schedule",
+        "x-automation-id": "nightly",
+        "content-type": "application/json",
+    },
+)
+with urllib.request.urlopen(request) as response:
+    run = json.load(response)
+print(run["id"], run["status"], run["message"])`,
+});
+
+export const scriptTag = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js" data-agent="${id}"></script>`;
+
+export const element = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js"></script>
+<agent-chat agent-id="${id}" inline></agent-chat>`;
+
+export const policy = (baseUrl: string): string => `Content-Security-Policy: script-src ${baseUrl}; connect-src ${baseUrl}`;
+
+export const signing = ({ id }: Where): Record<string, string> => ({
+  "Node.js": `import { createHmac } from "node:crypto";
+
+// On your server: userId is how you know the signed-in person.
+const signature = createHmac("sha256", process.env.PARLEY_IDENTITY_SECRET)
+  .update("${id}\\n" + userId)
+  .digest("hex");`,
+  Python: `import hashlib, hmac, os
+
+# On your server: user_id is how you know the signed-in person.
+signature = hmac.new(
+    os.environ["PARLEY_IDENTITY_SECRET"].encode(),
+    f"${id}\\n{user_id}".encode(),
+    hashlib.sha256,
+).hexdigest()`,
+  Go: `// On your server: userID is how you know the signed-in person.
+mac := hmac.New(sha256.New, []byte(os.Getenv("PARLEY_IDENTITY_SECRET")))
+mac.Write([]byte("${id}\\n" + userID))
+signature := hex.EncodeToString(mac.Sum(nil))`,
+});
+
+export const signedTag = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js" data-agent="${id}"
+  data-visitor-id="…" data-visitor-signature="…"></script>`;

@@ -1,0 +1,118 @@
+// Endpoints from the OpenAPI document of a service.
+import { useState } from "preact/hooks";
+import { ApiError, post } from "../../api";
+import type { Agent } from "../../types";
+import { Button } from "../../ui/button";
+import { Curl } from "../../ui/copy";
+import { Dialog } from "../../ui/dialog";
+import { TextArea, TextField, faultOf } from "../../ui/field";
+import { Problem } from "../../ui/parts";
+import type { Pair } from "./draft";
+import type { Editor } from "./editor";
+import { Pairs } from "./pairs";
+
+interface Imported {
+  agent: Agent;
+  imported: string[];
+  skipped: { operation: string; reason: string }[];
+}
+
+interface Asked {
+  document: string;
+  operations: string;
+  serverUrl: string;
+  headers: Pair[];
+}
+
+const largest = 2 << 20;
+
+function bodyOf(asked: Asked, version: number): Record<string, unknown> {
+  const operations = asked.operations.split("\n").map((line) => line.trim()).filter(Boolean);
+  const headers = Object.fromEntries(asked.headers.filter((h) => h.name !== "").map((h) => [h.name, h.value]));
+  return {
+    document: asked.document, version, ...(operations.length > 0 && { operations }), ...(asked.serverUrl !== "" && { serverUrl: asked.serverUrl }),
+    ...(Object.keys(headers).length > 0 && { headers }),
+  };
+}
+
+export function Import({ editor, onClose }: { editor: Editor; onClose: () => void }) {
+  const [asked, setAsked] = useState<Asked>({ document: "", operations: "", serverUrl: "", headers: [] });
+  const [error, setError] = useState<ApiError>();
+  const [done, setDone] = useState<Imported>();
+  const pending = editor.changed.some((f) => f.startsWith("tools.httpRequest."));
+  const body = bodyOf(asked, editor.agent.version);
+  const send = async () => {
+    setError(undefined);
+    try {
+      const result = await post<Imported>("/api/agents", body, { id: editor.agent.id, action: "import-openapi" });
+      editor.adopt(result.agent);
+      setDone(result);
+    } catch (cause) {
+      if (!(cause instanceof ApiError)) throw cause;
+      setError(cause);
+    }
+  };
+  if (done) return <Outcome done={done} onClose={onClose} />;
+  return (
+    <Dialog title="Import from OpenAPI" onClose={onClose} foot={
+      <>
+        <Curl what="Import endpoints" request={{ method: "POST", path: "/api/agents", params: { id: editor.agent.id, action: "import-openapi" }, body }} />
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="primary" disabled={asked.document.trim() === "" || pending} onClick={send}>Import</Button>
+      </>
+    }>
+      <div class="stack">
+        {pending && <p class="note warn">There are unsaved changes to the endpoints. Save or discard them first: importing changes the saved agent.</p>}
+        {error && <Problem error={error} />}
+        <Asking asked={asked} set={(part) => setAsked((before) => ({ ...before, ...part }))} error={error} />
+      </div>
+    </Dialog>
+  );
+}
+
+function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked>) => void; error: ApiError | undefined }) {
+  const [refused, setRefused] = useState("");
+  const read = async (file: File | undefined) => {
+    if (!file) return;
+    if (file.size > largest) {
+      setRefused("The file is larger than 2 MiB.");
+      return;
+    }
+    setRefused("");
+    set({ document: await file.text() });
+  };
+  return (
+    <>
+      <TextArea label="Document" mono rows={8} value={asked.document} onChange={(document) => set({ document })} fault={faultOf(error, "document")} hint="OpenAPI 3.0 or 3.1, as JSON or YAML: paste it, or choose a file." />
+      <input type="file" aria-label="OpenAPI file" accept=".json,.yaml,.yml,application/json,application/yaml" onChange={(e) => void read(e.currentTarget.files?.[0])} />
+      {refused && <p class="fault" role="alert">{refused}</p>}
+      <TextArea label="Operations" mono rows={3} value={asked.operations} onChange={(operations) => set({ operations })} fault={faultOf(error, "operations")}
+        hint="Which to import, one a line: an operationId, or such as GET /tickets/{id}. Empty: all, 32 at most." />
+      <TextField label="Server" mono value={asked.serverUrl} placeholder="https://tickets.example.com/v1" onChange={(serverUrl) => set({ serverUrl: serverUrl.trim() })} fault={faultOf(error, "serverUrl")}
+        hint="Where the service is, instead of what the document says." />
+      <Pairs legend="Headers" hint="Sent with every imported endpoint, such as a credential. Endpoints that are replaced keep theirs when you give none." rows={asked.headers}
+        onChange={(headers) => set({ headers })} fault={(field) => error?.errors.find((e) => e.field === field)?.message} at="headers" nameLabel="Header" add="Add a header" />
+    </>
+  );
+}
+
+function Outcome({ done, onClose }: { done: Imported; onClose: () => void }) {
+  return (
+    <Dialog title={done.imported.length === 0 ? "Nothing was imported" : `Imported ${done.imported.length}`} onClose={onClose} foot={<Button look="primary" onClick={onClose}>Done</Button>}>
+      <div class="stack">
+        {done.imported.length > 0 && (
+          <>
+            <p>They are saved, and the tool is on. PUT and DELETE count as idempotent, POST and PATCH as unsafe: look them through.</p>
+            <ul class="chips">{done.imported.map((name) => <li key={name} class="chip"><code>{name}</code></li>)}</ul>
+          </>
+        )}
+        {done.skipped.length > 0 && (
+          <>
+            <h3>Left out</h3>
+            <ul class="skipped">{done.skipped.map((s) => <li key={s.operation}><code>{s.operation}</code> <span class="quiet">{s.reason}</span></li>)}</ul>
+          </>
+        )}
+      </div>
+    </Dialog>
+  );
+}

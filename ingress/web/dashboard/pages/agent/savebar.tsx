@@ -1,0 +1,75 @@
+// What is typed and not saved yet, and what came in between.
+import { useEffect } from "preact/hooks";
+import { Button } from "../../ui/button";
+import { Curl } from "../../ui/copy";
+import { Time } from "../../ui/parts";
+import { changeOf, differing, draftOf, faultsOf, namesOf } from "./draft";
+import type { Editor } from "./editor";
+
+export function SaveBar({ editor }: { editor: Editor }) {
+  useSaveKey(editor.save);
+  const { error } = editor;
+  useEffect(() => {
+    if (error) document.querySelector<HTMLElement>('main [aria-invalid="true"]')?.focus();
+  }, [error]);
+  if (!editor.mayEdit || (editor.changed.length === 0 && !editor.theirs)) return null;
+  return (
+    <section class="savebar" aria-label="Unsaved changes">
+      {editor.theirs ? <Conflict editor={editor} /> : <Pending editor={editor} />}
+    </section>
+  );
+}
+
+function Pending({ editor }: { editor: Editor }) {
+  const { agent, draft, error } = editor;
+  const sound = faultsOf(draft).length === 0;
+  return (
+    <>
+      <div class="savebar-words">
+        {error ? (
+          <div role="alert">
+            <strong class="bad-words">{error.errors.length === 0 ? error.detail : "Not saved: these fields are not right yet."}</strong>
+            {error.errors.length > 0 && <ul>{error.errors.slice(0, 3).map((e) => <li key={e.field + e.code}><code>{e.field}</code> {e.message}</li>)}{error.errors.length > 3 && <li>and {error.errors.length - 3} more</li>}</ul>}
+          </div>
+        ) : <p role="status"><strong>Not saved yet:</strong> {namesOf(editor.changed).join(", ")}</p>}
+      </div>
+      <div class="actions">
+        {sound && <Curl what="Save changes" request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body: changeOf(agent, draft) }} />}
+        <Button look="bare" onClick={editor.discard}>Discard</Button>
+        <Button look="primary" onClick={editor.save}>{editor.saving ? "Saving …" : "Save changes"}</Button>
+      </div>
+    </>
+  );
+}
+
+function Conflict({ editor }: { editor: Editor }) {
+  const { theirs, base, changed } = editor;
+  if (!theirs) return null;
+  const other = differing(draftOf(theirs), base);
+  const both = changed.filter((f) => other.includes(f));
+  return (
+    <>
+      <div class="savebar-words" role="alert">
+        <p><strong class="bad-words">Somebody else changed this agent <Time at={theirs.updatedAt} />.</strong> They changed: {namesOf(other).join(", ") || "nothing that is shown here"}. You changed: {namesOf(changed).join(", ")}.</p>
+        <p class="small">{both.length > 0 ? `Both of you changed ${namesOf(both).join(", ")}: if you keep your changes, yours count there.` : "Your changes and theirs do not touch."} Nothing of yours is lost until you choose.</p>
+      </div>
+      <div class="actions">
+        <Button look="bare" onClick={editor.loadTheirs}>Load theirs, drop mine</Button>
+        <Button look="primary" onClick={editor.keepMine}>Keep mine on top of theirs</Button>
+      </div>
+    </>
+  );
+}
+
+/** Ctrl+S, or Cmd+S, saves. */
+function useSaveKey(save: () => Promise<void>): void {
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "s" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+      event.preventDefault();
+      void save();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [save]);
+}

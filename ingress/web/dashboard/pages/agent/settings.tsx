@@ -1,0 +1,51 @@
+// Everything that an agent is, in one form.
+import { del } from "../../api";
+import { go } from "../../router";
+import type { Agent } from "../../types";
+import { Confirm } from "../../ui/dialog";
+import { Section } from "../../ui/parts";
+import { toast } from "../../ui/toast";
+import { DeleteWords } from "../agents/delete";
+import { Basics, Callers, Models } from "./basics";
+import type { Editor } from "./editor";
+import { Tools } from "./tools";
+
+const parts = [["basics", "Basics"], ["model", "Model"], ["callers", "Who may call it"], ["tools", "Tools"]] as const;
+
+export function Settings({ editor }: { editor: Editor }) {
+  const { agent } = editor;
+  return (
+    <div class="settings">
+      <nav class="index" aria-label="Settings">
+        <ul>
+          {parts.map(([id, words]) => <li key={id}><a href={`#${id}`}>{words}</a></li>)}
+          {editor.mayEdit && <li><a href="#delete">Delete</a></li>}
+        </ul>
+      </nav>
+      <div class="stack">
+        {!editor.mayEdit && <p class="note">You may read these settings. Admins and owners of the organization change them.</p>}
+        <fieldset class="plain stack" disabled={!editor.mayEdit}>
+          <legend class="visually-hidden">Settings of {agent.name}</legend>
+          <div id="basics"><Basics editor={editor} /></div>
+          <div id="model"><Models editor={editor} /></div>
+          <div id="callers"><Callers editor={editor} /></div>
+          <div id="tools"><Tools editor={editor} /></div>
+        </fieldset>
+        {editor.mayEdit && <div id="delete"><Delete agent={agent} /></div>}
+      </div>
+    </div>
+  );
+}
+
+function Delete({ agent }: { agent: Agent }) {
+  const drop = async () => {
+    await del("/api/agents", { id: agent.id });
+    toast(`${agent.name} was deleted.`);
+    go("/dashboard", { replace: true }); // which asks nobody about changes of what is gone
+  };
+  return (
+    <Section title="Delete this agent" intro="Its queued runs are cancelled. What has ended stays readable, and results kept for a key are still given.">
+      <Confirm action="Delete agent" question={`Delete ${agent.name}?`} onConfirm={drop} detail={<DeleteWords agent={agent} />} />
+    </Section>
+  );
+}

@@ -1,0 +1,102 @@
+// The organization's agents.
+import { useEffect, useId, useState } from "preact/hooks";
+import { del } from "../api";
+import { useList } from "../query";
+import { setQuery, usePlace } from "../router";
+import { useMay } from "../state";
+import type { Agent } from "../types";
+import { Button } from "../ui/button";
+import { Curl } from "../ui/copy";
+import { Confirm } from "../ui/dialog";
+import { Empty, Loaded, More, PageHeader, Time } from "../ui/parts";
+import { Table, type Column } from "../ui/table";
+import { toast } from "../ui/toast";
+import { toolNames, toolWords } from "./agent/draft";
+import { NewAgent } from "./agents/create";
+import { DeleteWords } from "./agents/delete";
+
+export function AgentsPage() {
+  const { query } = usePlace();
+  const q = query.get("q") ?? "";
+  const creating = query.get("new");
+  const mayEdit = useMay("admin");
+  const list = useList<Agent>("/api/agents", { q });
+  const start = () => setQuery({ new: "1" });
+  const none = q === "" && list.data?.length === 0;
+  return (
+    <>
+      <PageHeader title="Agents" actions={mayEdit && !none && <><Curl what="List agents" request={{ method: "GET", path: "/api/agents", params: { q } }} /><Button look="primary" icon="plus" onClick={start}>New agent</Button></>}>
+        Each has instructions, a model, and tools it may use.
+      </PageHeader>
+      <div class="stack">
+        {!none && <Search q={q} />}
+        <Loaded query={list}>
+          {(agents) => agents.length > 0
+            ? <Agents agents={agents} mayEdit={mayEdit} gone={list.reload} />
+            : q === "" ? <None mayEdit={mayEdit} start={start} /> : <p class="quiet" role="status">No agent has “{q}” in its name. <Button look="bare" onClick={() => setQuery({ q: null })}>Show all</Button></p>}
+        </Loaded>
+        <More list={list} />
+      </div>
+      {creating !== null && mayEdit && <NewAgent template={creating} onClose={() => setQuery({ new: null })} />}
+    </>
+  );
+}
+
+function Search({ q }: { q: string }) {
+  const id = useId();
+  const [text, setText] = useState(q);
+  useEffect(() => {
+    if (text.trim() === q) return;
+    const timer = setTimeout(() => setQuery({ q: text.trim() }), 250);
+    return () => clearTimeout(timer);
+  }, [text]);
+  useEffect(() => setText(q), [q]);
+  return (
+    <div class="search" role="search">
+      <label class="visually-hidden" for={id}>Search agents by name</label>
+      <input id={id} class="input" type="search" placeholder="Search by name" maxLength={120} value={text} onInput={(e) => setText(e.currentTarget.value)} />
+    </div>
+  );
+}
+
+function None({ mayEdit, start }: { mayEdit: boolean; start: () => void }) {
+  return (
+    <Empty title="No agents yet" action={mayEdit && (
+      <div class="row">
+        <Button look="primary" icon="plus" onClick={start}>New agent</Button>
+        <Curl what="Create an agent" request={{ method: "POST", path: "/api/agents", body: { name: "Release notes", systemPrompt: "You write short release notes.", tools: { webSearch: { enabled: true } } } }} />
+      </div>
+    )}>
+      An agent answers people in a chat, on your pages, or runs by a schedule. It begins with a name and instructions; {mayEdit ? "a template brings both." : "admins of the organization make them."}
+    </Empty>
+  );
+}
+
+const callerWords: Record<Agent["allowedCallers"][number], string> = { user: "people", system: "schedulers" };
+
+function Agents({ agents, mayEdit, gone }: { agents: Agent[]; mayEdit: boolean; gone: () => void }) {
+  const columns: Column<Agent>[] = [
+    { head: "Agent", cell: (a) => <div class="agent-row"><a href={`/dashboard/agents/${a.id}`}>{a.name}</a>{a.description && <span class="agent-what">{a.description}</span>}</div> },
+    { head: "Model", cell: (a) => <code class="agent-model">{a.model}</code> },
+    { head: "Tools", cell: (a) => <ToolTags agent={a} /> },
+    { head: "Who may call", cell: (a) => a.allowedCallers.map((c) => callerWords[c]).join(", ") },
+    { head: "Changed", cell: (a) => <Time at={a.updatedAt} />, tight: true },
+  ];
+  if (mayEdit) columns.push({ head: "Actions", silent: true, tight: true, cell: (a) => <Actions agent={a} gone={gone} /> });
+  return <Table caption="Agents" columns={columns} rows={agents} id={(a) => a.id} />;
+}
+
+function ToolTags({ agent }: { agent: Agent }) {
+  const on = toolNames.filter((t) => agent.tools[t]?.enabled);
+  if (on.length === 0) return <span class="quiet">none</span>;
+  return <span class="tags">{on.map((t) => <span key={t} class="tag">{toolWords[t]}</span>)}</span>;
+}
+
+function Actions({ agent, gone }: { agent: Agent; gone: () => void }) {
+  const drop = async () => {
+    await del("/api/agents", { id: agent.id });
+    toast(`${agent.name} was deleted.`);
+    gone();
+  };
+  return <Confirm look="bare" icon="trash" action="Delete" label={`Delete ${agent.name}`} question={`Delete ${agent.name}?`} onConfirm={drop} detail={<DeleteWords agent={agent} />} />;
+}

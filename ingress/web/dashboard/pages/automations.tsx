@@ -1,0 +1,103 @@
+// Automations: what runs agents without a person, how it went last, and how to set one up.
+import { useState } from "preact/hooks";
+import { get } from "../api";
+import { useLive } from "../live";
+import { useList, useQuery } from "../query";
+import { useMay } from "../state";
+import type { Automation, List, Run } from "../types";
+import { Button } from "../ui/button";
+import { Curl } from "../ui/copy";
+import { Empty, Loaded, More, PageHeader, Section, Status, Time, Waiting } from "../ui/parts";
+import { SetUp } from "./automations/setup";
+import { useNames, type Names } from "./runs/names";
+import { hrefOf } from "./runs/rows";
+import { RunTime } from "./runs/times";
+
+export function AutomationsPage() {
+  if (!useMay("admin")) {
+    return (
+      <>
+        <PageHeader title="Automations" />
+        <Empty title="Automations are for admins">They run with the organization's keys, which admins make. Ask one of them to set an automation up, or to make you an admin.</Empty>
+      </>
+    );
+  }
+  return <Automations />;
+}
+
+function Automations() {
+  const names = useNames();
+  const list = useList<Automation>("/api/automations", { limit: 50 });
+  useLive("runs", list.reload);
+  return (
+    <>
+      <PageHeader title="Automations" actions={<Curl what="List the automations" request={{ method: "GET", path: "/api/automations" }} />}>
+        Agents that run by a schedule, or because another service says so.
+      </PageHeader>
+      <div class="stack">
+        <Loaded query={list}>
+          {(automations) => automations.length === 0 ? (
+            <Empty title="No automation has run yet">
+              An automation is a scheduler or a service that sends one request: run this agent, with this message. It appears here with its first run. Set one up below.
+            </Empty>
+          ) : (
+            <Section title="What runs">
+              <ul class="automations">{automations.map((a) => <Entry key={a.id} automation={a} names={names} />)}</ul>
+              <More list={list} />
+            </Section>
+          )}
+        </Loaded>
+        {names.loaded ? <SetUp agents={names.agents} reload={names.reload} /> : <Waiting />}
+      </div>
+    </>
+  );
+}
+
+function Entry({ automation, names }: { automation: Automation; names: Names }) {
+  const [open, setOpen] = useState(false);
+  const { lastRun } = automation;
+  return (
+    <li>
+      <div class="automation">
+        <div class="automation-name">
+          <h3>{automation.id}</h3>
+          <p class="small quiet">{automation.triggerType} · <a href={"/dashboard/agents/" + encodeURIComponent(automation.agentId ?? "")}>{names.of({ agentId: automation.agentId, templateId: null })}</a></p>
+        </div>
+        <a class="automation-last" href={hrefOf(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
+        <Button look="bare" icon="down" expanded={open} label={`Last deliveries of ${automation.id}`} onClick={() => setOpen(!open)}>Deliveries</Button>
+      </div>
+      {open && <Deliveries id={automation.id} />}
+    </li>
+  );
+}
+
+/** The last runs of an automation. */
+function Deliveries({ id }: { id: string }) {
+  const params = { automationId: id, limit: 5 };
+  const runs = useQuery(`deliveries ${id}`, (signal) => get<List<Run>>("/api/runs", params, signal));
+  useLive("runs", runs.reload);
+  return (
+    <div class="deliveries">
+      <Loaded query={runs}>
+        {({ data }) => (
+          <>
+            <ul aria-label={`Last deliveries of ${id}`}>
+              {data.map((run) => (
+                <li key={run.id}>
+                  <Status of={run.status} />
+                  <a href={hrefOf(run)}><Time at={run.createdAt} /></a>
+                  <span class="delivery-key code" title={run.idempotencyKey ?? undefined}>{run.idempotencyKey ?? <span class="quiet">no idempotency key</span>}</span>
+                  <span class="number quiet"><RunTime run={run} /></span>
+                </li>
+              ))}
+            </ul>
+            <div class="row">
+              <a href={"/dashboard/runs?automation=" + encodeURIComponent(id)}>All its runs</a>
+              <Curl what={`List the runs of ${id}`} request={{ method: "GET", path: "/api/runs", params: { automationId: id } }} />
+            </div>
+          </>
+        )}
+      </Loaded>
+    </div>
+  );
+}

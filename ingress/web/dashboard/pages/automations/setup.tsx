@@ -1,0 +1,139 @@
+// Setting an automation up: choose what is to run and when, take the lines away.
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { put } from "../../api";
+import { useBaseUrl } from "../../state";
+import type { Agent } from "../../types";
+import { Button, LinkButton } from "../../ui/button";
+import { Curl, Snippet } from "../../ui/copy";
+import { Select, TextArea, TextField } from "../../ui/field";
+import { Section } from "../../ui/parts";
+import { toast } from "../../ui/toast";
+import { clock, recipesOf, type Period, type Recipe, type Setup } from "./recipes";
+
+const periods: { value: Period; label: string }[] = [
+  { value: "hour", label: "Every hour" }, { value: "day", label: "Every day" }, { value: "week", label: "Every Monday" }, { value: "month", label: "Every first of the month" },
+];
+
+const keeps = [
+  { value: "0", label: "24 hours (the usual)" }, { value: "259200", label: "3 days" }, { value: "604800", label: "7 days" }, { value: "2592000", label: "30 days (the longest)" },
+];
+
+export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void }) {
+  const baseUrl = useBaseUrl();
+  const [chosen, setChosen] = useState(new URLSearchParams(location.search).get("agent") ?? "");
+  const [name, setName] = useState("nightly");
+  const [message, setMessage] = useState("Summarize the day.");
+  const [period, setPeriod] = useState<Period>("day");
+  const [at, setAt] = useState("07:00");
+  const [keep, setKeep] = useState("0");
+  const agent = agents.find((a) => a.id === chosen) ?? agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
+  if (!agent) {
+    return (
+      <Section title="Set up">
+        <p class="quiet">An automation runs one of your agents, and there is none yet.</p>
+        <LinkButton href="/dashboard" look="primary">Make an agent</LinkButton>
+      </Section>
+    );
+  }
+  const setup: Setup = { baseUrl, agentId: agent.id, name: name.trim(), message, period, at, keep: Number(keep) };
+  return (
+    <Section title="Set up" intro="Any scheduler or service that can send a request can run an agent. Say what and when, and take the lines to where they belong.">
+      <div class="stack">
+        <div class="set-up-form">
+          <Select label="Agent" value={agent.id} options={agents.map((a) => ({ value: a.id, label: a.name }))} onChange={setChosen} />
+          <TextField label="Automation" value={name} onChange={setName} maxLength={128} fault={faultOfName(name)} hint="Your name for it; sent as x-automation-id." />
+          <Select label="When" value={period} options={periods} onChange={setPeriod} />
+          <TextField label={period === "hour" ? "At (minutes count)" : "At"} value={at} onChange={setAt} maxLength={5} fault={clock(at) ? undefined : "must be a time such as 07:30"} />
+          <Select label="Keep results for" value={keep} options={keeps} onChange={setKeep} />
+        </div>
+        <TextArea label="Message" value={message} onChange={setMessage} rows={2} maxLength={32_000} fault={message === "" ? "is required" : undefined} />
+        <Allow agent={agent} reload={reload} />
+        <Recipes recipes={recipesOf(setup)} />
+        <p class="hint">
+          <code>PARLEY_API_KEY</code> is a key of the organization: <a href="/dashboard/org">make one under Organization</a>. Give each automation a key of its own; then you can revoke it alone.
+        </p>
+        <Words />
+      </div>
+    </Section>
+  );
+}
+
+function faultOfName(name: string): string | undefined {
+  if (name.trim() === "") return "is required";
+  return /\p{C}/u.test(name) ? "must have printable characters only" : undefined;
+}
+
+/** Whether automations may run the agent, and the way to let them. */
+function Allow({ agent, reload }: { agent: Agent; reload: () => void }) {
+  if (agent.allowedCallers.includes("system")) return <p class="allowed">{agent.name} may be run by automations.</p>;
+  const body = { allowedCallers: [...agent.allowedCallers, "system"] };
+  const allow = async () => {
+    await put<Agent>("/api/agents", body, { id: agent.id });
+    toast(`${agent.name} may be run by automations now.`);
+    reload();
+  };
+  return (
+    <div class="not-allowed row between">
+      <p><strong>{agent.name} may not be run by automations.</strong> Only people may call it; a trigger would be answered with 403.</p>
+      <div class="actions">
+        <Button look="primary" onClick={allow}>Allow automations</Button>
+        <Curl what={`Allow automations to run ${agent.name}`} request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body }} />
+      </div>
+    </div>
+  );
+}
+
+function Recipes({ recipes }: { recipes: Recipe[] }) {
+  const [shown, setShown] = useState(0);
+  const tabs = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const moved = useRef(false);
+  useEffect(() => {
+    if (moved.current) tabs.current?.querySelectorAll("button")[shown]?.focus();
+    moved.current = false;
+  }, [shown]);
+  const move = (event: KeyboardEvent) => {
+    const n = recipes.length;
+    const to = { ArrowRight: (shown + 1) % n, ArrowLeft: (shown + n - 1) % n, Home: 0, End: n - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    moved.current = true;
+    setShown(to);
+  };
+  const recipe = recipes[shown];
+  return (
+    <div>
+      <div class="tabs" role="tablist" aria-label="Run it with" ref={tabs} onKeyDown={move}>
+        {recipes.map((r, i) => (
+          <button key={r.id} type="button" role="tab" id={id + r.id} aria-selected={i === shown ? "true" : "false"} aria-controls={id + "panel"} tabIndex={i === shown ? 0 : -1} onClick={() => setShown(i)}>
+            {r.title}
+          </button>
+        ))}
+      </div>
+      {recipe && (
+        <div class="stack" role="tabpanel" id={id + "panel"} aria-labelledby={id + recipe.id}>
+          <p class="quiet">{recipe.note}</p>
+          {recipe.pieces.map((piece) => (
+            <div class={recipe.id === "cron" ? "piece wraps" : "piece"} key={piece.where}>
+              <p class="small">{piece.where}</p>
+              <Snippet text={piece.text} label={`${recipe.title}: ${piece.where}`} />
+            </div>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Words() {
+  return (
+    <dl class="words">
+      <dt><code>idempotencyKey</code></dt>
+      <dd>Sent once, runs once: repeated with the same key and message, the request gets the first run's answer, and nothing runs again. The same key with another message is refused.</dd>
+      <dt><code>x-automation-id</code></dt>
+      <dd>Your name for the automation. Its runs are listed by it here and under Runs.</dd>
+      <dt><code>ttlOverride</code></dt>
+      <dd>How many seconds a result is kept after its end, when 24 hours are too short; 30 days at most.</dd>
+    </dl>
+  );
+}

@@ -1,0 +1,83 @@
+// /dashboard/knowledge: the organization's documents, as they are sent, read, found and deleted.
+import { useState } from "preact/hooks";
+import { useLive } from "../live";
+import { useList } from "../query";
+import { useMay } from "../state";
+import type { Document } from "../types";
+import { Button } from "../ui/button";
+import { Curl } from "../ui/copy";
+import { Empty, Loaded, More, PageHeader, Status, Time, count, size } from "../ui/parts";
+import { Table } from "../ui/table";
+import { AddDialog } from "./knowledge/add";
+import { DocumentDialog } from "./knowledge/document";
+import { Search } from "./knowledge/search";
+import { DropZone, Uploads, useUploads } from "./knowledge/uploads";
+
+export function KnowledgePage() {
+  const may = useMay("admin");
+  const documents = useList<Document>("/api/knowledge", { limit: 50 });
+  useLive("documents", documents.reload);
+  const uploads = useUploads(documents.reload);
+  const [shown, setShown] = useState<string | null>(null);
+  const [adding, setAdding] = useState(false);
+  return (
+    <>
+      <PageHeader title="Knowledge" actions={may && (
+        <>
+          <Curl what="Upload a document" request={{ method: "POST", path: "/api/knowledge", file: "handbook.pdf" }} />
+          <Button onClick={() => setAdding(true)}>Add text or an address</Button>
+          <uploads.Picker>Upload files</uploads.Picker>
+        </>
+      )}>
+        Documents that agents look things up in. Answers cite them by page and exact words.
+      </PageHeader>
+      <DropZone enabled={may} onFiles={uploads.send}>
+        <div class="stack loose">
+          <Uploads list={uploads.list} onDismiss={uploads.dismiss} onRetry={uploads.retry} />
+          <Loaded query={documents}>{(list) => list.length === 0 ? (
+            <Empty title="No documents yet" action={may && <uploads.Picker>Upload files</uploads.Picker>}>
+              Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. Once a document is
+              ready, every agent with the knowledge tool can search and cite it.
+            </Empty>
+          ) : (
+            <>
+              <Search onShow={setShown} />
+              <section class="stack" aria-label="Documents">
+                <Documents list={list} onShow={setShown} />
+                <More list={documents} />
+              </section>
+            </>
+          )}</Loaded>
+        </div>
+      </DropZone>
+      {shown !== null && <DocumentDialog id={shown} onClose={() => setShown(null)} onChange={documents.reload} />}
+      {adding && <AddDialog onClose={() => setAdding(false)} onAdded={() => { setAdding(false); documents.reload(); }} />}
+    </>
+  );
+}
+
+function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) => void }) {
+  return (
+    <Table caption="Documents" rows={list} id={(d) => d.id} columns={[
+      { head: "Name", cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
+      { head: "Status", tight: true, cell: (d) => <Standing of={d} /> },
+      { head: "Size", end: true, tight: true, cell: (d) => (d.bytes === 0 ? "–" : size(d.bytes)) },
+      { head: "Pages", end: true, tight: true, cell: (d) => (d.pages === null ? "–" : count(d.pages)) },
+      { head: "Passages", end: true, tight: true, cell: (d) => count(d.chunks) },
+      { head: "Added", tight: true, cell: (d) => <Time at={d.createdAt} /> },
+    ]} />
+  );
+}
+
+/** Where a document stands: how far it is read, or why it could not be. */
+export function Standing({ of: d }: { of: Document }) {
+  if (d.status === "failed") return <span class="standing"><Status of="failed" /> <span class="small quiet">{d.error?.message}</span></span>;
+  if (d.status !== "processing" || d.pages === null || d.pages === 0) return <Status of={d.status} />;
+  return (
+    <span class="standing">
+      <Status of="processing" />
+      <progress value={d.pagesDone} max={d.pages} aria-label={`Pages of ${d.name} that are read`} />
+      <span class="small quiet number">{d.pagesDone} of {d.pages}</span>
+    </span>
+  );
+}

@@ -1,0 +1,163 @@
+// All of one document: what it is, how it was read, what stands in it, and what can be done with it.
+import { useRef, useState } from "preact/hooks";
+import { ApiError, del, get, post, put } from "../../api";
+import { download, upload } from "../../files";
+import { useLive } from "../../live";
+import { useQuery } from "../../query";
+import { useMay } from "../../state";
+import type { Document, Found } from "../../types";
+import { Button } from "../../ui/button";
+import { Copy, Curl } from "../../ui/copy";
+import { Confirm, Dialog } from "../../ui/dialog";
+import { TextArea, TextField, faultOf } from "../../ui/field";
+import { Loaded, Problem, Time, count, size } from "../../ui/parts";
+import { toast } from "../../ui/toast";
+import { Standing } from "../knowledge";
+
+export function DocumentDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
+  const document = useQuery(id, (signal) => get<Document>("/api/knowledge", { id }, signal));
+  useLive("documents", document.reload);
+  const changed = () => {
+    document.reload();
+    onChange();
+  };
+  return (
+    <Dialog side title={document.data?.name ?? "Document"} onClose={onClose}>
+      <Loaded query={document}>{(d) => (
+        <div class="stack loose">
+          <Facts of={d} />
+          <Actions of={d} onChange={changed} onDeleted={() => { onChange(); onClose(); }} />
+          <Details key={d.updatedAt} of={d} onChange={changed} />
+          {d.status === "ready" && <Contents of={d} />}
+        </div>
+      )}</Loaded>
+    </Dialog>
+  );
+}
+
+function Facts({ of: d }: { of: Document }) {
+  return (
+    <div class="stack">
+      <Standing of={d} />
+      {d.notes.length > 0 && <ul class="notes">{d.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
+      <dl class="facts">
+        <dt>Id</dt><dd class="row"><code>{d.id}</code><Copy text={d.id} label="Copy the document's id" /></dd>
+        <dt>Kind</dt><dd>{d.mimeType || "not known yet"}{d.bytes > 0 && `, ${size(d.bytes)}`}</dd>
+        {d.url !== null && <><dt>From</dt><dd>{d.url}</dd></>}
+        <dt>Contents</dt><dd>{d.pages !== null && `${count(d.pages)} pages, `}{count(d.chunks)} passages{d.language && `, language ${d.language}`}</dd>
+        <dt>Added</dt><dd><Time at={d.createdAt} /></dd>
+      </dl>
+    </div>
+  );
+}
+
+function Actions({ of: d, onChange, onDeleted }: { of: Document; onChange: () => void; onDeleted: () => void }) {
+  const may = useMay("admin");
+  const input = useRef<HTMLInputElement>(null);
+  const [sending, setSending] = useState<number | null>(null);
+  const replace = async (file: File | undefined) => {
+    if (!file) return;
+    setSending(0);
+    try {
+      await upload<Document>("PUT", "/api/knowledge", { id: d.id }, file, setSending, new AbortController().signal);
+      toast("The new content is being read.");
+      onChange();
+    } catch (fault) {
+      toast(fault instanceof ApiError ? fault.detail : "The file could not be sent.", "bad");
+    } finally {
+      setSending(null);
+    }
+  };
+  const retry = () => post("/api/knowledge", undefined, { id: d.id, action: "retry" }).then(onChange);
+  const remove = () => del("/api/knowledge", { id: d.id }).then(() => {
+    toast(`${d.name} is deleted.`);
+    onDeleted();
+  });
+  return (
+    <div class="stack">
+      <div class="actions">
+        <Button onClick={() => download("/api/knowledge", { id: d.id, content: 1 }, d.name)} disabled={d.bytes === 0}>Download</Button>
+        {may && <Button onClick={() => input.current?.click()} disabled={sending !== null}>Replace</Button>}
+        {may && (d.status === "failed" || d.status === "ready") && <Button onClick={retry}>{d.status === "failed" ? "Try again" : "Read anew"}</Button>}
+        {may && <Confirm action="Delete" question={`Delete ${d.name}?`} onConfirm={remove} detail={
+          <div class="stack">
+            <p>The document and everything made of it is removed at once and for good.</p>
+            <p>In each session, the runs from the first one that was given text of it are erased with it: their answers could quote it.</p>
+          </div>
+        } />}
+        <Curl what="Delete this document" request={{ method: "DELETE", path: "/api/knowledge", params: { id: d.id } }} />
+      </div>
+      {sending !== null && <progress value={sending} max={1} aria-label="Upload of the new content" />}
+      <input ref={input} type="file" hidden aria-label={`New content of ${d.name}`} onChange={(e) => { void replace(e.currentTarget.files?.[0]); e.currentTarget.value = ""; }} />
+    </div>
+  );
+}
+
+const asLines = (metadata: Record<string, string>): string => Object.entries(metadata).map(([k, v]) => `${k}: ${v}`).join("\n");
+
+function fromLines(text: string): Record<string, string> {
+  const pairs = text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
+    const at = line.indexOf(":");
+    return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+  });
+  return Object.fromEntries(pairs) as Record<string, string>;
+}
+
+function Details({ of: d, onChange }: { of: Document; onChange: () => void }) {
+  const may = useMay("admin");
+  const [name, setName] = useState(d.name);
+  const [lines, setLines] = useState(asLines(d.metadata));
+  const [error, setError] = useState<ApiError>();
+  const body = { name, metadata: fromLines(lines) };
+  const save = () => put<Document>("/api/knowledge", body, { id: d.id }).then(() => {
+    setError(undefined);
+    toast("Saved.");
+    onChange();
+  }, (fault: ApiError) => setError(fault));
+  if (!may) {
+    return Object.keys(d.metadata).length === 0 ? null : <dl class="facts">{Object.entries(d.metadata).map(([k, v]) => <><dt>{k}</dt><dd>{v}</dd></>)}</dl>;
+  }
+  return (
+    <details class="fold">
+      <summary>Name and metadata</summary>
+      <div class="stack">
+        <TextField label="Name" value={name} onChange={setName} maxLength={255} hint="Another name has the document read anew: names are searched." fault={faultOf(error, "name")} />
+        <TextArea label="Metadata" rows={3} value={lines} onChange={setLines} hint="One pair a line, such as product: kettle. Agents and searches can be bound to it." fault={faultOf(error, "metadata")} />
+        {error && error.errors.length === 0 && <Problem error={error} />}
+        <div class="actions">
+          <Button look="primary" onClick={save}>Save</Button>
+          <Curl what="Change this document" request={{ method: "PUT", path: "/api/knowledge", params: { id: d.id }, body }} />
+        </div>
+      </div>
+    </details>
+  );
+}
+
+interface Page {
+  page: number;
+  pages: number | null;
+  text: string;
+}
+
+/** What was read, page by page, or its first passages where there are no pages. */
+function Contents({ of: d }: { of: Document }) {
+  const [page, setPage] = useState(1);
+  const paged = d.pages !== null && d.pages > 0;
+  const content = useQuery(`${d.id} ${page} ${d.updatedAt}`, async (signal): Promise<string> => {
+    if (paged) return (await get<Page>("/api/knowledge", { id: d.id, page }, signal)).text;
+    return (await get<{ passages: Found[] }>("/api/knowledge", { id: d.id, chunk: page - 1 }, signal)).passages.map((p) => p.text).join("\n\n");
+  });
+  const last = paged ? (d.pages ?? 1) : Math.max(1, d.chunks);
+  return (
+    <section class="stack" aria-label="What was read">
+      <div class="row between">
+        <h3>{paged ? "Page" : "Passage"} {page} of {last}</h3>
+        <div class="actions">
+          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>Back</Button>
+          <Button onClick={() => setPage(page + 1)} disabled={page >= last}>Next</Button>
+        </div>
+      </div>
+      <Loaded query={content}>{(text) => <div class="read-text" tabIndex={0} role="region" aria-label="Text as it was read">{text === "" ? <span class="quiet">There is no text here.</span> : text}</div>}</Loaded>
+    </section>
+  );
+}

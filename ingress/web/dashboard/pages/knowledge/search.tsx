@@ -1,0 +1,51 @@
+// Trying out what agents would find.
+import { useState } from "preact/hooks";
+import { get, type ApiError } from "../../api";
+import type { Found, List } from "../../types";
+import { Button } from "../../ui/button";
+import { Curl } from "../../ui/copy";
+import { TextField } from "../../ui/field";
+import { Problem } from "../../ui/parts";
+
+type Result = List<Found> & { without?: string[] };
+
+export function Search({ onShow }: { onShow: (id: string) => void }) {
+  const [text, setText] = useState("");
+  const [result, setResult] = useState<{ asked: string; found?: Result; error?: ApiError }>();
+  const ask = async (event: Event) => {
+    event.preventDefault();
+    const query = text.trim();
+    if (query === "") {
+      setResult(undefined);
+      return;
+    }
+    await get<Result>("/api/knowledge", { query, limit: 5 }).then((found) => setResult({ asked: query, found }), (error: ApiError) => setResult({ asked: query, error }));
+  };
+  return (
+    <section class="sheet stack" aria-label="Search">
+      <form role="search" class="search-form" onSubmit={(e) => void ask(e)}>
+        <TextField label="Search the documents" hint="Finds the passages that an agent would be given." type="search" value={text} onChange={setText} maxLength={1000} />
+        <Button type="submit" icon="search">Search</Button>
+        <Curl what="Search the documents" request={{ method: "GET", path: "/api/knowledge", params: { query: text.trim() || "How long is the warranty?" } }} />
+      </form>
+      <div aria-live="polite" class="stack search-results">
+        {result?.error && <Problem error={result.error} />}
+        {result?.found?.without && <p class="small quiet">Searched by words only: the embeddings service did not answer.</p>}
+        {result?.found && result.found.data.length === 0 && <p>Nothing in the documents is like “{result.asked}”.</p>}
+        {result?.found && result.found.data.length > 0 && (
+          <ol class="found">
+            {result.found.data.map((f) => (
+              <li key={f.documentId + f.chunk}>
+                <p class="small quiet">
+                  <button type="button" class="name-button" onClick={() => onShow(f.documentId)}>{f.name}</button>
+                  {f.page !== null && ` · page ${f.page}`}{f.headings.length > 0 && ` · ${f.headings.join(" › ")}`}
+                </p>
+                <p class="passage">{f.text}</p>
+              </li>
+            ))}
+          </ol>
+        )}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,138 @@
+// Files on their way to the service: two at a time, each with its progress.
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ApiError } from "../../api";
+import { upload } from "../../files";
+import type { Document } from "../../types";
+import { Button } from "../../ui/button";
+import { Icon } from "../../ui/icon";
+import { size } from "../../ui/parts";
+import { toast } from "../../ui/toast";
+
+const atOnce = 2;
+const most = 20 << 20; // bytes of a document
+
+export interface Upload {
+  id: number;
+  file: File;
+  part: number; // 0 to 1
+  state: "waiting" | "sending" | "sent" | "failed";
+  fault?: string;
+  stop: AbortController;
+}
+
+/** The uploads of this page, and what begins one. */
+export function useUploads(onSent: () => void) {
+  const [list, setList] = useState<Upload[]>([]);
+  const work = useRef<{ next: number; all: Upload[]; sent: () => void }>({ next: 1, all: [], sent: onSent });
+  work.current.sent = onSent;
+  const actions = useMemo(() => {
+    const update = (id: number, change: Partial<Upload>) => {
+      work.current.all = work.current.all.map((u) => (u.id === id ? { ...u, ...change } : u));
+      setList(work.current.all);
+    };
+    const begin = () => {
+      const room = atOnce - work.current.all.filter((u) => u.state === "sending").length;
+      for (const u of work.current.all.filter((w) => w.state === "waiting").slice(0, Math.max(0, room))) {
+        update(u.id, { state: "sending" });
+        upload<Document>("POST", "/api/knowledge", {}, u.file, (part) => update(u.id, { part }), u.stop.signal)
+          .then((d) => {
+            update(u.id, { state: "sent", part: 1 });
+            toast(`${d.name} is being read.`);
+            setTimeout(() => dismiss(u.id), 1500);
+            work.current.sent();
+          }, (error: ApiError) => update(u.id, { state: "failed", fault: faultOf(error) }))
+          .finally(begin);
+      }
+    };
+    const dismiss = (id: number) => {
+      work.current.all.find((u) => u.id === id)?.stop.abort();
+      work.current.all = work.current.all.filter((u) => u.id !== id);
+      setList(work.current.all);
+      begin();
+    };
+    const send = (files: Iterable<File>) => {
+      for (const file of files) {
+        const fault = file.size > most ? `It has ${size(file.size)}; a document may have 20 MiB.` : file.size === 0 ? "It is empty." : undefined;
+        work.current.all = [...work.current.all, { id: work.current.next++, file, part: 0, state: fault ? "failed" : "waiting", fault, stop: new AbortController() }];
+      }
+      setList(work.current.all);
+      begin();
+    };
+    const retry = (id: number) => {
+      update(id, { state: "waiting", fault: undefined, part: 0, stop: new AbortController() });
+      begin();
+    };
+    const Picker = ({ children }: { children: ComponentChildren }) => <FilePicker onFiles={send}>{children}</FilePicker>;
+    return { send, dismiss, retry, Picker };
+  }, []);
+  const under = list.some((u) => u.state === "waiting" || u.state === "sending");
+  useEffect(() => {
+    if (!under) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [under]);
+  return { list, ...actions };
+}
+
+const faultOf = (error: ApiError): string => error.errors.map((e) => `${e.field} ${e.message}`).join("; ") || error.detail;
+
+function FilePicker({ onFiles, children }: { onFiles: (files: Iterable<File>) => void; children: ComponentChildren }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <Button look="primary" icon="upload" onClick={() => input.current?.click()}>{children}</Button>
+      <input ref={input} type="file" multiple hidden aria-label="Files to upload" onChange={(e) => {
+        onFiles([...(e.currentTarget.files ?? [])]);
+        e.currentTarget.value = "";
+      }} />
+    </>
+  );
+}
+
+/** Takes files that are dropped anywhere on it. */
+export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onFiles: (files: Iterable<File>) => void; children: ComponentChildren }) {
+  const [over, setOver] = useState(false);
+  const depth = useRef(0);
+  const holds = (event: DragEvent) => enabled && [...(event.dataTransfer?.types ?? [])].includes("Files");
+  const leave = () => {
+    depth.current = 0;
+    setOver(false);
+  };
+  return (
+    <div class={"drop-zone" + (over ? " over" : "")}
+      onDragEnter={(e) => { if (holds(e)) { e.preventDefault(); depth.current++; setOver(true); } }}
+      onDragOver={(e) => { if (holds(e)) e.preventDefault(); }}
+      onDragLeave={(e) => { if (holds(e) && --depth.current <= 0) leave(); }}
+      onDrop={(e) => { if (!holds(e)) return; e.preventDefault(); leave(); onFiles([...(e.dataTransfer?.files ?? [])]); }}>
+      {children}
+      {over && <div class="drop-hint" aria-hidden="true"><Icon name="upload" />Drop files to upload them</div>}
+    </div>
+  );
+}
+
+export function Uploads({ list, onDismiss, onRetry }: { list: Upload[]; onDismiss: (id: number) => void; onRetry: (id: number) => void }) {
+  if (list.length === 0) return null;
+  return (
+    <section class="sheet" aria-label="Uploads">
+      <ul class="uploads">
+        {list.map((u) => (
+          <li key={u.id}>
+            <Icon name="file" />
+            <span class="upload-name">{u.file.name}</span>
+            <span class="small quiet number">{size(u.file.size)}</span>
+            {u.state === "failed" ? <span class="fault" role="alert">{u.fault}</span> : (
+              <progress value={u.part} max={1} aria-label={`Upload of ${u.file.name}`} />
+            )}
+            <span class="small quiet">{u.state === "sending" ? `${Math.floor(u.part * 100)} %` : u.state === "failed" ? "" : u.state}</span>
+            <span class="actions">
+              {u.state === "failed" && u.file.size <= most && u.file.size > 0 && <Button look="bare" onClick={() => onRetry(u.id)}>Try again</Button>}
+              <Button look="bare" icon="close" label={`${u.state === "sending" ? "Stop" : "Dismiss"}: ${u.file.name}`} onClick={() => onDismiss(u.id)} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

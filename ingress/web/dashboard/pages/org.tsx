@@ -1,0 +1,77 @@
+// /dashboard/org: the organization's keys, members, usage and limits, and where its reader is signed in.
+import { useState } from "preact/hooks";
+import { chooseOrganization, post, put, type ApiError } from "../api";
+import { useMay, useSession } from "../state";
+import { Button } from "../ui/button";
+import { Copy, Curl } from "../ui/copy";
+import { Dialog } from "../ui/dialog";
+import { TextField, faultOf } from "../ui/field";
+import { PageHeader, Problem } from "../ui/parts";
+import { Keys } from "./org/keys";
+import { LimitsSection } from "./org/limits";
+import { Members } from "./org/members";
+import { Sessions } from "./org/sessions";
+import { UsageSection } from "./org/usage";
+
+export function OrgPage() {
+  const session = useSession();
+  const admin = useMay("admin");
+  const owner = useMay("owner");
+  const [naming, setNaming] = useState<"rename" | "create" | null>(null);
+  if (!session) return null;
+  const { organization } = session;
+  return (
+    <>
+      <PageHeader title="Organization" actions={
+        <>
+          {owner && <Button onClick={() => setNaming("rename")}>Rename</Button>}
+          <Button onClick={() => setNaming("create")}>New organization</Button>
+        </>
+      }>
+        {organization.name}. Agents, documents, sessions and keys belong to it, and no other organization sees them.
+      </PageHeader>
+      <div class="stack loose">
+        <p class="row small">
+          <span class="quiet">Organization id</span><code>{organization.id}</code><Copy text={organization.id} label="Copy the organization's id" />
+          <span class="quiet">You are {session.caller.role === "member" ? "a member" : `an ${session.caller.role}`}.</span>
+        </p>
+        <Keys />
+        <Members />
+        {admin && <UsageSection />}
+        <LimitsSection />
+        <Sessions />
+      </div>
+      {naming && <NameDialog kind={naming} id={organization.id} name={naming === "rename" ? organization.name : ""} onClose={() => setNaming(null)} />}
+    </>
+  );
+}
+
+function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "create"; id: string; name: string; onClose: () => void }) {
+  const [name, setName] = useState(before);
+  const [error, setError] = useState<ApiError>();
+  const save = async () => {
+    try {
+      if (kind === "rename") await put("/api/organizations", { name }, { id });
+      else chooseOrganization((await post<{ id: string }>("/api/organizations", { name })).id);
+      location.reload(); // the name, and who may do what, are known to all of the page
+    } catch (fault) {
+      setError(fault as ApiError);
+    }
+  };
+  return (
+    <Dialog title={kind === "rename" ? "Rename the organization" : "New organization"} onClose={onClose} foot={
+      <>
+        <Curl what={kind === "rename" ? "Rename the organization" : "Make an organization"}
+          request={{ method: kind === "rename" ? "PUT" : "POST", path: "/api/organizations", params: kind === "rename" ? { id } : {}, body: { name } }} />
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="primary" onClick={save}>{kind === "rename" ? "Rename" : "Create organization"}</Button>
+      </>
+    }>
+      <div class="stack">
+        {kind === "create" && <p class="quiet">You will be its owner, and this page will act in it.</p>}
+        <TextField label="Name" value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
+        {error && error.errors.length === 0 && <Problem error={error} />}
+      </div>
+    </Dialog>
+  );
+}

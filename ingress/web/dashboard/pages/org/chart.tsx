@@ -1,0 +1,90 @@
+// Two small plots in SVG. They are pictures to screen readers, with the figures in a table beside.
+import type { ComponentChildren } from "preact";
+import { useId } from "preact/hooks";
+import { count } from "../../ui/parts";
+
+const width = 480;
+const height = 160;
+const left = 44;
+const bottom = 22;
+
+/** The next round number whose half is round, too: for the top of an axis. */
+export function roundUp(n: number): number {
+  if (n <= 2) return 2;
+  const power = 10 ** Math.floor(Math.log10(n));
+  return [1, 2, 4, 6, 8, 10].map((f) => f * power).find((f) => f >= n) ?? 10 * power;
+}
+
+function Frame({ title, top, format, labels, legend, says, children }: {
+  title: string; top: number; format: (n: number) => string; labels: string[]; legend: string[]; says: string; children: ComponentChildren;
+}) {
+  const id = useId();
+  const y = (share: number) => (height - bottom) * (1 - share) + 8 * share;
+  return (
+    <figure class="chart">
+      <figcaption class="row between"><strong id={id}>{title}</strong><span class="legend small">{legend.map((name) => <span key={name} class={"key " + name.replaceAll(" ", "-")}>{name}</span>)}</span></figcaption>
+      <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-labelledby={id} aria-describedby={id + "-says"}>
+        <desc id={id + "-says"}>{says}</desc>
+        {[0, 0.5, 1].map((share) => (
+          <g key={share}>
+            <line class="grid" x1={left} x2={width} y1={y(share)} y2={y(share)} />
+            <text x={left - 6} y={y(share) + 4} text-anchor="end">{format(top * share)}</text>
+          </g>
+        ))}
+        {labels.length > 0 && <text x={left} y={height - 4}>{labels[0]}</text>}
+        {labels.length > 1 && <text x={width} y={height - 4} text-anchor="end">{labels.at(-1)}</text>}
+        {children}
+      </svg>
+    </figure>
+  );
+}
+
+export function Bars({ title, points }: { title: string; points: { label: string; parts: { name: string; value: number }[] }[] }) {
+  const sums = points.map((p) => p.parts.reduce((sum, part) => sum + part.value, 0));
+  const top = roundUp(Math.max(0, ...sums));
+  const step = (width - left) / Math.max(1, points.length);
+  const full = height - bottom - 8;
+  return (
+    <Frame title={title} top={top} format={count} labels={points.map((p) => p.label)} legend={["completed", "failed", "other"]} says={`The most is ${count(Math.max(0, ...sums))}.`}>
+      {points.map((p, i) => {
+        let below = 0;
+        return (
+          <g key={p.label}>
+            <title>{`${p.label}: ${p.parts.map((part) => `${count(part.value)} ${part.name}`).join(", ")}`}</title>
+            <rect class="touch" x={left + i * step} y={8} width={step} height={full} />
+            {p.parts.map((part) => {
+              const tall = (part.value / top) * full;
+              const y = height - bottom - below - tall;
+              below += tall;
+              return tall > 0 && <rect key={part.name} class={"part " + part.name} x={left + i * step + step * 0.12} width={step * 0.76} y={y} height={Math.max(1, tall)} />;
+            })}
+          </g>
+        );
+      })}
+    </Frame>
+  );
+}
+
+export function Lines({ title, points, format }: { title: string; points: { label: string; values: Record<string, number | null> }[]; format: (n: number) => string }) {
+  const names = Object.keys(points[0]?.values ?? {});
+  const most = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
+  const top = roundUp(most);
+  const step = (width - left) / Math.max(1, points.length);
+  const place = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
+  return (
+    <Frame title={title} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? "Nothing ended in this time." : `The longest is ${format(most)}.`}>
+      {names.map((name) => {
+        const known = points.flatMap((p, i) => {
+          const value = p.values[name];
+          return value === null || value === undefined ? [] : [{ label: p.label, value, at: place(value, i) }];
+        });
+        return (
+          <g key={name} class={"line " + name.replaceAll(" ", "-")}>
+            <polyline points={known.map((k) => k.at.join(",")).join(" ")} />
+            {known.map((k) => <circle key={k.label} cx={k.at[0]} cy={k.at[1]} r="3"><title>{`${k.label}: ${name} in ${format(k.value)}`}</title></circle>)}
+          </g>
+        );
+      })}
+    </Frame>
+  );
+}

@@ -1,0 +1,44 @@
+// What the organization may use, and how much of it is used.
+import { get } from "../../api";
+import { useQuery } from "../../query";
+import type { Limits } from "../../types";
+import { Curl } from "../../ui/copy";
+import { Loaded, Section, count, duration, size } from "../../ui/parts";
+import { Table } from "../../ui/table";
+
+const tiers: Record<string, string> = {
+  demo: "Demo visitors", user: "People and keys", system: "Automations", "widget-visitor": "Visitors of a widget", "widget-address": "Widgets, from one address", "widget-agent": "Widgets of one agent",
+};
+
+export function LimitsSection() {
+  const limits = useQuery("limits", (signal) => get<Limits>("/api/organizations/limits", undefined, signal));
+  return (
+    <Section title="Limits" intro="Whoever runs this service sets them." actions={<Curl what="Read the limits" request={{ method: "GET", path: "/api/organizations/limits" }} />}>
+      <Loaded query={limits}>{(l) => (
+        <div class="stack">
+          <Table caption="Requests" rows={l.rates} id={(r) => r.name} columns={[
+            { head: "Requests of", cell: (r) => tiers[r.name] ?? r.name },
+            { head: "At most", end: true, tight: true, cell: (r) => `${count(r.requests)} in ${r.windowSeconds === 60 ? "a minute" : duration(r.windowSeconds * 1000)}` },
+            { head: "Counted for each", tight: true, cell: (r) => r.per },
+          ]} />
+          <div class="columns">
+            <Share what="Documents" used={l.documents.count} most={l.documents.most} words={`${count(l.documents.count)} of ${count(l.documents.most)}`} />
+            <Share what="Size of documents" used={l.documents.bytes} most={l.documents.bytesMost} words={`${size(l.documents.bytes)} of ${size(l.documents.bytesMost)}`} />
+          </div>
+          <p class="small quiet">
+            A run has {duration(l.run.deadlineSeconds * 1000)} from acceptance. At each ingress {count(l.streams.perOrganization)} streams may be open, {count(l.streams.perCredential)} of one credential.
+          </p>
+        </div>
+      )}</Loaded>
+    </Section>
+  );
+}
+
+function Share({ what, used, most, words }: { what: string; used: number; most: number; words: string }) {
+  return (
+    <div class="share">
+      <p class="row between"><strong>{what}</strong><span class="small quiet number">{words}</span></p>
+      <meter min={0} max={Math.max(1, most)} high={most * 0.9} value={used} aria-label={`${what}: ${words}`} />
+    </div>
+  );
+}

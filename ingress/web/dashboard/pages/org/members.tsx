@@ -1,0 +1,112 @@
+// Who belongs to the organization, and who is invited.
+import { useState } from "preact/hooks";
+import { del, post, type ApiError } from "../../api";
+import { useList } from "../../query";
+import { useMay, useSession } from "../../state";
+import type { Member, Role } from "../../types";
+import { Button } from "../../ui/button";
+import { Curl, Snippet } from "../../ui/copy";
+import { Confirm, Dialog } from "../../ui/dialog";
+import { Select, TextField, faultOf } from "../../ui/field";
+import { Loaded, More, Problem, Section, Time, exactTime } from "../../ui/parts";
+import { Table } from "../../ui/table";
+import { toast } from "../../ui/toast";
+
+const roles: { value: Role; label: string }[] = [
+  { value: "member", label: "Member: chats, reads, own sessions" },
+  { value: "admin", label: "Admin: also agents, knowledge, keys, everybody's runs" },
+  { value: "owner", label: "Owner: also members and the organization itself" },
+];
+
+interface Link {
+  title: string;
+  text: string;
+  url: string;
+  until: string;
+}
+
+export function Members() {
+  const owner = useMay("owner");
+  const members = useList<Member>("/api/organizations/members");
+  const [adding, setAdding] = useState(false);
+  const [link, setLink] = useState<Link>();
+  const added = (m: Member) => {
+    setAdding(false);
+    members.reload();
+    if (m.url) setLink({ title: `Invitation for ${m.email}`, text: "Send this link to them: no mail is sent by itself.", url: m.url, until: m.expiresAt ?? "" });
+    else toast(`${m.email} belongs to the organization.`);
+  };
+  return (
+    <Section title="Members" intro="Everybody sees the agents and documents; what else each may do is their role's."
+      actions={owner && <Button onClick={() => setAdding(true)} icon="plus">Add a member</Button>}>
+      <Loaded query={members}>{(list) => (
+        <div class="stack">
+          <Table caption="Members" rows={list} id={(m) => m.id} columns={[
+            { head: "Person", cell: (m) => <span class="person"><span>{m.name ?? m.email}</span>{m.name !== null && <span class="small quiet">{m.email}</span>}</span> },
+            { head: "Role", tight: true, cell: (m) => m.role },
+            { head: "Since", tight: true, cell: (m) => (m.status === "invited" ? <span class="tag">invited</span> : <Time at={m.createdAt} />) },
+            { head: "Actions", silent: true, tight: true, cell: (m) => <MemberActions of={m} onChange={members.reload} onLink={setLink} /> },
+          ]} />
+          <More list={members} />
+        </div>
+      )}</Loaded>
+      {adding && <AddMember onClose={() => setAdding(false)} onAdded={added} />}
+      {link && (
+        <Dialog title={link.title} onClose={() => setLink(undefined)} foot={<Button look="primary" onClick={() => setLink(undefined)}>Done</Button>}>
+          <div class="stack">
+            <p>{link.text} It is shown once{link.until && `, and holds until ${exactTime(link.until)}`}.</p>
+            <Snippet label="the link" text={link.url} />
+          </div>
+        </Dialog>
+      )}
+    </Section>
+  );
+}
+
+function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () => void; onLink: (link: Link) => void }) {
+  const me = useSession()?.caller.userId === m.id;
+  const owner = useMay("owner");
+  const admin = useMay("admin");
+  const remove = () => del("/api/organizations/members", { id: m.id }).then(() => {
+    if (me) location.assign("/dashboard");
+    toast(`${m.email} was removed.`);
+    onChange();
+  });
+  const change = (role: Role) => post<Member>("/api/organizations/members", { email: m.email, role }).then(onChange);
+  const reset = () => post<{ url: string; expiresAt: string }>("/api/organizations/members", undefined, { id: m.id, action: "reset" })
+    .then((made) => onLink({ title: `New password for ${m.email}`, text: "Send this link to them: with it they set a new password.", url: made.url, until: made.expiresAt }));
+  const remover = me ? "Leave" : m.status === "invited" ? "Take back" : "Remove";
+  return (
+    <div class="actions">
+      {owner && !me && m.status === "active" && (
+        <select class="input small-input" aria-label={`Role of ${m.email}`} value={m.role} onChange={(e) => { change(e.currentTarget.value as Role).catch(() => onChange()); }}>
+          {roles.map((r) => <option key={r.value} value={r.value} selected={r.value === m.role}>{r.value}</option>)}
+        </select>
+      )}
+      {admin && !me && m.status === "active" && <Confirm look="bare" action="Reset password" label={`Reset the password of ${m.email}`} question={`A new password for ${m.email}?`} detail="You get a link to pass on. Their old password stays good until they use it." onConfirm={reset} />}
+      {(owner || me) && <Confirm look="bare" action={remover} label={`${remover}: ${m.email}`} question={me ? "Leave the organization?" : `${remover} ${m.email}?`} detail="They lose access within five seconds." onConfirm={remove} />}
+    </div>
+  );
+}
+
+function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (m: Member) => void }) {
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<Role>("member");
+  const [error, setError] = useState<ApiError>();
+  const add = () => post<Member>("/api/organizations/members", { email: email.trim(), role }).then(onAdded, (fault: ApiError) => setError(fault));
+  return (
+    <Dialog title="Add a member" onClose={onClose} foot={
+      <>
+        <Curl what="Add a member" request={{ method: "POST", path: "/api/organizations/members", body: { email: email.trim(), role } }} />
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="primary" onClick={add}>Add</Button>
+      </>
+    }>
+      <div class="stack">
+        <TextField label="Email address" type="email" value={email} onChange={setEmail} hint="Whoever has an account belongs at once. For others you get a link to send." fault={faultOf(error, "email")} />
+        <Select label="Role" value={role} onChange={setRole} options={roles} fault={faultOf(error, "role")} />
+        {error && error.errors.length === 0 && <Problem error={error} />}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,145 @@
+// All of one run: what was asked, what came of it, and where its time went.
+import { Answer } from "../answer/answer";
+import { Approval } from "../answer/approval";
+import { ToolCalls } from "../answer/toolcalls";
+import { useMay } from "../state";
+import type { Run } from "../types";
+import { LinkButton } from "../ui/button";
+import { Snippet } from "../ui/copy";
+import { Confirm } from "../ui/dialog";
+import { count, Empty, money, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
+import { Commands } from "./run/commands";
+import { Facts } from "./run/facts";
+import { useAsked, useRun, type Followed } from "./run/follow";
+import { Timeline } from "./run/timeline";
+import { useNames, type Names } from "./runs/names";
+import { cancelRun } from "./runs/rows";
+import { ended, QueueTime, RunTime } from "./runs/times";
+
+const back = <a href="/dashboard/runs">Runs</a>;
+
+export function RunPage({ id = "" }: Record<string, string>) {
+  const followed = useRun(id);
+  const names = useNames();
+  const { run } = followed;
+  if (run.data !== undefined) return <RunParts run={run.data} followed={followed} names={names} />;
+  if (run.error?.code === "erased") return <Erased id={id} />;
+  if (run.error?.code === "not_found") return <Gone />;
+  return (
+    <>
+      <PageHeader title="Run" above={back} />
+      {run.error ? <Problem error={run.error} retry={run.reload} /> : <Waiting />}
+    </>
+  );
+}
+
+function RunParts({ run, followed, names }: { run: Run; followed: Followed; names: Names }) {
+  const asked = useAsked(run, useMay("admin"));
+  const name = names.of(run);
+  const decided = (next: Run) => {
+    followed.run.set(next);
+    followed.trace.reload();
+  };
+  const cancel = () => cancelRun(run.id).then(decided);
+  return (
+    <>
+      <PageHeader title={`Run of ${name}`} above={back} actions={
+        <>
+          <span role="status"><Status of={run.status} /></span>
+          {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail="It ends within two seconds, as cancelled. What its tools have done so far stays done." onConfirm={cancel} />}
+        </>
+      } />
+      <div class="stack">
+        {followed.run.error && <Problem error={followed.run.error} retry={followed.run.reload} />}
+        {run.requiredAction && <section aria-labelledby="decision"><h2 id="decision" class="visually-hidden">A decision is needed</h2><Approval run={run} onDone={decided} /></section>}
+        <Measures run={run} />
+        <div class="run-halves">
+          <div class="stack">
+            {asked.data?.text && <Section title="Asked"><div class="asked-text">{asked.data.text}</div></Section>}
+            <Outcome run={run} text={followed.text} />
+          </div>
+          <Facts run={run} name={name} known={names.of(run) !== (run.agentId ?? run.templateId)} />
+        </div>
+        {followed.trace.data?.spans && <Timeline trace={followed.trace.data} status={run.status} />}
+        {followed.trace.error && <Problem error={followed.trace.error} retry={followed.trace.reload} />}
+        {run.toolCalls.length > 0 && <Section title="Tool calls"><ToolCalls calls={run.toolCalls} /></Section>}
+        <div class="sheet run-more">
+          <Commands run={run} />
+          <details class="fold">
+            <summary>The run as JSON</summary>
+            <Snippet text={JSON.stringify(run, null, 2)} label="the run as JSON" />
+          </details>
+        </div>
+      </div>
+    </>
+  );
+}
+
+/** The numbers that people look for first. */
+function Measures({ run }: { run: Run }) {
+  const { usage } = run;
+  return (
+    <dl class="measures">
+      <div><dt>In the queue</dt><dd><QueueTime run={run} /></dd></div>
+      <div><dt>Run time</dt><dd><RunTime run={run} /></dd></div>
+      <div><dt>Attempts</dt><dd>{count(run.attempts)}</dd></div>
+      <div><dt>Tokens in</dt><dd>{count(usage.inputTokens)}</dd></div>
+      <div><dt>Tokens out</dt><dd>{count(usage.outputTokens)}</dd></div>
+      <div><dt>Cost</dt><dd>{money(usage.costMicros)}</dd></div>
+    </dl>
+  );
+}
+
+/** The answer, as much of it as there is, or why there is none. */
+function Outcome({ run, text }: { run: Run; text: string }) {
+  const open = !ended(run);
+  const answer = run.message ?? text;
+  return (
+    <Section title={run.error && answer === "" ? "Error" : "Answer"}>
+      <div class="stack">
+        {run.error && (
+          <div class="problem">
+            <p><strong>{run.error.message}</strong></p>
+            <p class="small"><code>{run.error.code}</code></p>
+          </div>
+        )}
+        {answer !== "" && <Answer text={answer} citations={run.citations} toolCalls={run.toolCalls} streaming={open} />}
+        {answer === "" && !run.error && <p class="quiet">{nothingYet(run)}</p>}
+        {run.citationsRemoved !== undefined && <p class="hint">{run.citationsRemoved} of its citations did not hold and were removed.</p>}
+        {run.omittedTurns !== undefined && <p class="hint">{run.omittedTurns} older turns of the session did not fit the model.</p>}
+      </div>
+    </Section>
+  );
+}
+
+function nothingYet(run: Run): string {
+  switch (run.status) {
+    case "queued": return run.attempts > 0 ? "It waits to be tried again." : "It waits for a worker.";
+    case "running": return "The agent is at work.";
+    case "requires_action": return "It goes on once somebody has decided.";
+    case "cancelled": return "It was cancelled before there was an answer.";
+    default: return "There is no answer.";
+  }
+}
+
+function Erased({ id }: { id: string }) {
+  return (
+    <>
+      <PageHeader title="Erased run" above={back} />
+      <Empty title="This run was erased" action={<LinkButton href="/dashboard/runs" look="primary">To the runs</LinkButton>}>
+        Your organization erased what was said in <code>{id}</code>. Nothing of it is left but that it was; a request with its idempotency key is answered with 410.
+      </Empty>
+    </>
+  );
+}
+
+function Gone() {
+  return (
+    <>
+      <PageHeader title="There is no such run" above={back} />
+      <Empty title="Nothing is here" action={<LinkButton href="/dashboard/runs" look="primary">To the runs</LinkButton>}>
+        The link may be incomplete, the run may have expired, or it belongs to somebody else. Results are kept for 24 hours after their end unless more was asked for.
+      </Empty>
+    </>
+  );
+}

@@ -1,0 +1,107 @@
+// Where moments of a run stand on the line. Work is to scale; waits that would leave no room for it are drawn shorter than they were.
+import type { Span, Timeline } from "../../types";
+
+/** A stretch of time and where it is drawn; places are shares of the whole width. */
+export interface Stretch {
+  from: number;
+  to: number;
+  at: number;
+  width: number;
+  /** It is drawn shorter than to scale. */
+  cut: boolean;
+}
+
+export interface Scale {
+  /** Milliseconds from the run's beginning to its end, or until now. */
+  end: number;
+  stretches: Stretch[];
+  /** The place of a moment, in milliseconds from the beginning. */
+  place: (ms: number) => number;
+  ticks: { ms: number; at: number }[];
+}
+
+type Interval = [from: number, to: number];
+
+/** The run's beginning: the first moment that anything is told of. */
+export const beginning = (t: Timeline): number => Math.min(...t.spans.map((s) => Date.parse(s.startedAt)));
+
+/** When a span was over, or now as long as it is not. */
+export const overAt = (s: Span, now: number): number => (s.finishedAt === null ? Math.max(now, Date.parse(s.startedAt)) : Date.parse(s.finishedAt));
+
+/** Intervals without overlaps, in their order. */
+function union(intervals: Interval[]): Interval[] {
+  const out: Interval[] = [];
+  for (const [from, to] of [...intervals].sort((a, b) => a[0] - b[0])) {
+    const last = out.at(-1);
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else out.push([from, to]);
+  }
+  return out;
+}
+
+const length = (intervals: Interval[]): number => intervals.reduce((sum, [from, to]) => sum + to - from, 0);
+
+/** The stretches between 0 and end in which nothing was done, and those in which something was. */
+function stretchesOf(work: Interval[], end: number): { from: number; to: number; idle: boolean }[] {
+  const out: { from: number; to: number; idle: boolean }[] = [];
+  let at = 0;
+  for (const [from, to] of work) {
+    if (from > at) out.push({ from: at, to: from, idle: true });
+    if (to > from) out.push({ from, to, idle: false });
+    at = Math.max(at, to);
+  }
+  if (end > at) out.push({ from: at, to: end, idle: true });
+  return out;
+}
+
+/** The scale of a timeline; whole draws even the longest wait at its length. */
+export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
+  const start = beginning(t);
+  const interval = (s: Span): Interval => [Date.parse(s.startedAt) - start, overAt(s, now) - start];
+  const end = Math.max(1, ...t.spans.map((s) => overAt(s, now) - start));
+  const work = union(t.spans.filter((s) => s.kind === "turn" || s.kind === "tool").map(interval));
+  const busy = length(work);
+  const idle = end - busy;
+  const shorten = !whole && busy > 0 && idle > busy * 2;
+  const drawn = stretchesOf(work, end).map((s) => {
+    const cut = shorten && s.idle && s.to - s.from > busy / 2;
+    return { from: s.from, to: s.to, cut, size: cut ? busy / 4 : s.to - s.from };
+  });
+  const total = drawn.reduce((sum, s) => sum + s.size, 0);
+  let at = 0;
+  const stretches = drawn.map(({ from, to, cut, size }) => {
+    const stretch = { from, to, cut, at, width: size / total };
+    at += stretch.width;
+    return stretch;
+  });
+  const place = (ms: number): number => {
+    const s = stretches.find((one) => ms <= one.to) ?? stretches.at(-1);
+    if (!s) return 0;
+    return s.at + (s.to === s.from ? 0 : Math.min(1, Math.max(0, (ms - s.from) / (s.to - s.from)))) * s.width;
+  };
+  return { end, stretches, place, ticks: ticksOf(stretches, total, place) };
+}
+
+const steps = [1, 2, 5];
+
+/** Round numbers of milliseconds, seconds, minutes and hours. */
+function roundUp(ms: number): number {
+  for (const unit of [1, 10, 100, 1000, 10_000]) for (const step of steps) if (step * unit >= ms && step * unit < 30_000) return step * unit;
+  for (const seconds of [30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600, 43_200, 86_400]) if (seconds * 1000 >= ms) return seconds * 1000;
+  return Math.ceil(ms / 86_400_000) * 86_400_000;
+}
+
+/** Marks at round times, nowhere within a wait that is drawn short, and none so close to another that their words touch. */
+function ticksOf(stretches: Stretch[], total: number, place: (ms: number) => number): { ms: number; at: number }[] {
+  const step = roundUp(total / 5);
+  const ticks = [{ ms: 0, at: 0 }];
+  for (const s of stretches) {
+    if (s.cut) continue;
+    const first = Math.ceil(s.from / step) * step;
+    for (let ms = first; ms <= s.to; ms += step) {
+      const at = place(ms);
+      if (at - (ticks.at(-1)?.at ?? 0) >= 0.12 && at <= 0.97) ticks.push({ ms, at });
+    }
+  }
+  return ticks;
+}

@@ -1,0 +1,62 @@
+// What the parts of a run are called and what there is to say about them.
+import type { Span, Timeline } from "../../types";
+import { count, duration, money } from "../../ui/parts";
+import { beginning, overAt } from "./scale";
+
+/** A span as a row of the chart and of the table. */
+export interface Part {
+  key: string;
+  span: Span;
+  /** Its attempt is the row above it. */
+  within: boolean;
+  name: string;
+  /** Milliseconds from the run's beginning. */
+  from: number;
+  took: number;
+  status: string;
+  /** Model, tokens, cost and why it ended, as far as they are known. */
+  notes: string[];
+}
+
+const decisions: Record<string, string> = {
+  approve: "approved", deny: "denied", happened: "it had happened", resend: "sent again", abandon: "given up",
+  approval: "waits for an approval", unknown_outcome: "nobody knows whether the call was carried out",
+};
+
+function nameOf(s: Span): string {
+  switch (s.kind) {
+    case "queue": return s.attempt > 1 ? `Pause before attempt ${s.attempt}` : "Queue";
+    case "attempt": return `Attempt ${s.attempt}`;
+    case "turn": return s.name.charAt(0).toUpperCase() + s.name.slice(1);
+    case "wait": return s.name === "wait" ? "Waits for a person" : `Decision on ${s.name}`;
+    default: return s.name;
+  }
+}
+
+function notesOf(s: Span): string[] {
+  const notes: string[] = [];
+  if (s.model) notes.push(s.model);
+  if (s.inputTokens !== undefined || s.outputTokens !== undefined) notes.push(`${count(s.inputTokens ?? 0)} tokens in, ${count(s.outputTokens ?? 0)} out`);
+  if (s.costMicros) notes.push(`cost ${money(s.costMicros)}`);
+  if (s.message) notes.push(s.kind === "wait" ? (decisions[s.message] ?? s.message) : s.message);
+  return notes;
+}
+
+/** The parts of a run in their order, those of an attempt behind it. */
+export function partsOf(t: Timeline, now: number): Part[] {
+  if (t.spans.length === 0) return [];
+  const start = beginning(t);
+  return t.spans.map((span, i) => {
+    const from = Date.parse(span.startedAt) - start;
+    return {
+      key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, within: span.kind === "turn" || span.kind === "tool", name: nameOf(span), from,
+      took: overAt(span, now) - start - from, status: span.kind === "wait" && span.status === "completed" ? "decided" : span.status, notes: notesOf(span),
+    };
+  });
+}
+
+/** What the chart shows of a part by its bar alone, for who cannot see it. */
+export const saidOf = (p: Part): string => ["", p.status, `from ${after(p.from)}`, ...p.notes].join(", ");
+
+/** A moment, counted from the run's beginning. */
+export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);

@@ -1,0 +1,139 @@
+// The trace of a run: where its time went, as a chart and as a table.
+import { useRef, useState } from "preact/hooks";
+import type { RunStatus, Timeline as Trace } from "../../types";
+import { Button } from "../../ui/button";
+import { duration, Section, Status } from "../../ui/parts";
+import { Table } from "../../ui/table";
+import { useTick } from "../runs/times";
+import { scaleOf, type Scale } from "./scale";
+import { after, partsOf, saidOf, type Part } from "./spans";
+
+const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+
+const listed = new Intl.ListFormat("en-GB");
+
+export function Timeline({ trace, status }: { trace: Trace; status: RunStatus }) {
+  const [table, setTable] = useState(false);
+  const [whole, setWhole] = useState(false);
+  const open = trace.spans.some((s) => s.finishedAt === null);
+  useTick(open);
+  const now = Date.now();
+  const parts = partsOf(trace, now);
+  if (parts.length === 0) return null;
+  const scale = scaleOf(trace, now, whole);
+  const cut = scale.stretches.filter((s) => s.cut);
+  return (
+    <Section title="Timeline" actions={
+      <>
+        {(cut.length > 0 || whole) && !table && <Button look="bare" pressed={whole} onClick={() => setWhole(!whole)}>True to scale</Button>}
+        <div class="choice" role="group" aria-label="Show the timeline as">
+          <Button look="bare" pressed={!table} onClick={() => setTable(false)}>Chart</Button>
+          <Button look="bare" pressed={table} onClick={() => setTable(true)}>Table</Button>
+        </div>
+      </>
+    }>
+      {table ? <PartsTable parts={parts} /> : <Chart parts={parts} scale={scale} />}
+      {!table && cut.length > 0 && (
+        <p class="hint">Striped: {cut.length === 1 ? "a wait" : "waits"} of {listed.format(cut.map((s) => duration(s.to - s.from)))}, drawn shorter than {cut.length === 1 ? "it was" : "they were"}.</p>
+      )}
+      <p class="quiet small">{summary(parts, scale, status, open)}</p>
+    </Section>
+  );
+}
+
+/** Where the time went, in words. */
+function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
+  const sum = (kind: string) => parts.filter((p) => p.span.kind === kind).reduce((ms, p) => ms + p.took, 0);
+  const spent = [["waiting for a worker", sum("queue")], ["in the model", sum("turn")], ["in tools", sum("tool")], ["waiting for a person", sum("wait")]] as const;
+  const words = spent.filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
+  const whole = open ? `${duration(scale.end)} so far` : `${duration(scale.end)} from acceptance until it was ${status.replace("_", " ")}`;
+  return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
+}
+
+function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [at, setAt] = useState(0);
+  const list = useRef<HTMLOListElement>(null);
+  const current = Math.min(at, parts.length - 1);
+  const move = (event: KeyboardEvent) => {
+    const to = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: parts.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(parts.length - 1, to));
+    setAt(next);
+    list.current?.querySelectorAll("button")[next]?.focus();
+  };
+  const shown = parts.find((p) => p.key === chosen);
+  return (
+    <div class="timeline" onMouseLeave={() => setChosen(null)}>
+      <Axis scale={scale} />
+      <ol ref={list} onKeyDown={move}>
+        {parts.map((part, i) => (
+          <li key={part.key} class={part.within ? "within" : undefined}>
+            <button type="button" tabIndex={i === current ? 0 : -1}
+              onFocus={() => { setAt(i); setChosen(part.key); }} onMouseEnter={() => setChosen(part.key)} onClick={() => setChosen(part.key)}>
+              <span class="part-name">{part.name}</span>
+              <Track part={part} scale={scale} />
+              <span class="part-took">{duration(part.took)}</span>
+              <span class="visually-hidden">{saidOf(part)}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+      <Detail part={shown} />
+    </div>
+  );
+}
+
+const percent = (share: number): string => `${(share * 100).toFixed(3)}%`;
+
+function Axis({ scale }: { scale: Scale }) {
+  return (
+    <div class="axis" aria-hidden="true">
+      <span />
+      <div class="axis-line">
+        {scale.ticks.map((tick) => <span key={tick.ms} style={{ left: percent(tick.at) }}>{after(tick.ms)}</span>)}
+      </div>
+      <span />
+    </div>
+  );
+}
+
+/** A part's bar on the common line, with the stretches that are drawn short behind it. */
+function Track({ part, scale }: { part: Part; scale: Scale }) {
+  const left = scale.place(part.from);
+  const width = scale.place(part.from + part.took) - left;
+  return (
+    <span class="track">
+      {scale.ticks.map((tick) => <i key={tick.ms} class="tick" style={{ left: percent(tick.at) }} />)}
+      {scale.stretches.filter((s) => s.cut).map((s) => <i key={s.from} class="cut" style={{ left: percent(s.at), width: percent(s.width) }} />)}
+      <i class={`bar-${part.span.kind} is-${part.span.status}`} style={{ left: `min(${percent(left)}, 100% - 3px)`, width: `max(3px, ${percent(width)})` }} />
+    </span>
+  );
+}
+
+/** Exact times and numbers of the part that is pointed at or has the focus. Its button tells screen readers the same. */
+function Detail({ part }: { part: Part | undefined }) {
+  if (!part) return <div class="detail quiet" aria-hidden="true">Point at a part, or go through them with the arrow keys, for exact times and tokens.</div>;
+  const { span } = part;
+  return (
+    <div class="detail shown" aria-hidden="true">
+      <span><strong>{part.name}</strong> {part.status} · {duration(part.took)}</span>
+      <span class="quiet">{exact.format(new Date(span.startedAt))} – {span.finishedAt === null ? "now" : exact.format(new Date(span.finishedAt))}</span>
+      {part.notes.map((note) => <span key={note}>{note}</span>)}
+    </div>
+  );
+}
+
+function PartsTable({ parts }: { parts: Part[] }) {
+  return (
+    <Table caption="The parts of the run in their order" rows={parts} id={(p) => p.key} columns={[
+      { head: "Part", cell: (p) => <span class={p.within ? "part-within" : undefined}>{p.name}</span> },
+      { head: "Attempt", cell: (p) => p.span.attempt, end: true },
+      { head: "Status", cell: (p) => <Status of={p.status} /> },
+      { head: "From", cell: (p) => <span title={exact.format(new Date(p.span.startedAt))}>{after(p.from)}</span>, end: true },
+      { head: "Took", cell: (p) => duration(p.took), end: true },
+      { head: "Notes", cell: (p) => p.notes.join(" · ") },
+    ]} />
+  );
+}

@@ -1,0 +1,109 @@
+// The list of runs as it lives: what is shown stays where it is while somebody reads it, and what came since is kept back until they ask.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { get, type ApiError, type Params } from "../../api";
+import { ended } from "./times";
+import type { List, Run } from "../../types";
+
+const page = 40;
+const most = 100; // that one reading gives
+const alone = 10; // older runs that are still open and are read one by one
+
+interface Shown {
+  key: string;
+  rows: Run[];
+  next: string | null;
+  /** The newest page, as far as it holds runs that are not shown yet. */
+  held: List<Run> | null;
+  fresh: number;
+}
+
+export interface RunList {
+  rows: Run[] | undefined;
+  error: ApiError | undefined;
+  loading: boolean;
+  hasMore: boolean;
+  loadingMore: boolean;
+  more: () => void;
+  /** Reads the newest runs, and how the shown ones stand. */
+  refresh: () => void;
+  /** How many runs came that are not shown; more than a reading gives are told as that many. */
+  fresh: number;
+  show: () => void;
+  replace: (run: Run) => void;
+}
+
+/** Puts the newest page over what is shown. Holding keeps back what is not among it yet. */
+export function merge(before: Shown, newest: List<Run>, holding: boolean): Shown {
+  const read = new Map(newest.data.map((run) => [run.id, run]));
+  const oldest = newest.hasMore ? (newest.data.at(-1)?.id ?? "") : "";
+  const rows = before.rows.filter((run) => read.has(run.id) || run.id < oldest).map((run) => read.get(run.id) ?? run);
+  const have = new Set(rows.map((run) => run.id));
+  const fresh = newest.data.filter((run) => !have.has(run.id));
+  if (holding && before.rows.length > 0 && fresh.length > 0) {
+    const apart = oldest > (before.rows[0]?.id ?? ""); // so many are new that none of the shown was read
+    return { ...before, rows: apart ? before.rows : rows, held: newest, fresh: fresh.length };
+  }
+  if (rows.every((run) => read.has(run.id))) return { ...before, rows: newest.data, next: newest.hasMore ? newest.nextCursor : null, held: null, fresh: 0 };
+  const apart = oldest > (rows[0]?.id ?? "");
+  if (apart) return { ...before, rows: newest.data, next: newest.nextCursor, held: null, fresh: 0 };
+  return { ...before, rows: [...rows, ...fresh].sort((a, b) => (a.id < b.id ? 1 : -1)), held: null, fresh: 0 };
+}
+
+/** Reads open runs that are too old for the newest page: they may have ended. */
+async function stragglers(rows: Run[], newest: List<Run>, signal: AbortSignal): Promise<Map<string, Run>> {
+  const read = new Set(newest.data.map((run) => run.id));
+  const open = rows.filter((run) => !read.has(run.id) && !ended(run)).slice(0, alone);
+  const found = await Promise.all(open.map((run) => get<Run>("/api/runs", { id: run.id }, signal).catch(() => run)));
+  return new Map(found.map((run) => [run.id, run]));
+}
+
+export function useRunList(params: Params, holding: () => boolean): RunList {
+  const key = JSON.stringify(params);
+  const [shown, setShown] = useState<Shown>({ key: "", rows: [], next: null, held: null, fresh: 0 });
+  const [error, setError] = useState<ApiError>();
+  const [turn, setTurn] = useState(0);
+  const [loading, setLoading] = useState(true);
+  const [loadingMore, setLoadingMore] = useState(false);
+  const now = useRef({ shown, params, holding });
+  now.current = { shown, params, holding };
+
+  useEffect(() => {
+    const stop = new AbortController();
+    const rows = now.current.shown.key === key ? now.current.shown.rows : [];
+    setLoading(true);
+    const read = async () => {
+      const newest = await get<List<Run>>("/api/runs", { ...params, limit: Math.min(most, Math.max(page, rows.length)) }, stop.signal);
+      const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, Run>();
+      if (stop.signal.aborted) return;
+      setShown((before) => {
+        const same = before.key === key ? before : { key, rows: [], next: null, held: null, fresh: 0 };
+        const known = same.rows.map((run) => older.get(run.id) ?? run);
+        return merge({ ...same, rows: known }, newest, now.current.holding());
+      });
+      setError(undefined);
+    };
+    read().catch((cause: ApiError) => !stop.signal.aborted && setError(cause)).finally(() => !stop.signal.aborted && setLoading(false));
+    return () => stop.abort();
+  }, [key, turn]);
+
+  const more = useCallback(() => {
+    const { next } = now.current.shown;
+    if (next === null || loadingMore) return;
+    setLoadingMore(true);
+    get<List<Run>>("/api/runs", { ...params, limit: page, cursor: next })
+      .then((older) => setShown((before) => {
+        if (before.key !== key || before.next !== next) return before;
+        return { ...before, rows: [...before.rows, ...older.data], next: older.hasMore ? older.nextCursor : null };
+      }), setError)
+      .finally(() => setLoadingMore(false));
+  }, [key, loadingMore]);
+
+  const current = shown.key === key;
+  return {
+    rows: current ? shown.rows : undefined, error, loading: loading || !current, hasMore: current && shown.next !== null, loadingMore, more,
+    refresh: useCallback(() => setTurn((n) => n + 1), []),
+    fresh: current ? shown.fresh : 0,
+    show: useCallback(() => setShown((before) => (before.held === null ? before : merge(before, before.held, false))), []),
+    replace: useCallback((run: Run) => setShown((before) => ({ ...before, rows: before.rows.map((r) => (r.id === run.id ? run : r)) })), []),
+  };
+}

@@ -1,0 +1,96 @@
+// The rows of a list of runs.
+import { post } from "../../api";
+import { go } from "../../router";
+import type { Run } from "../../types";
+import { Confirm } from "../../ui/dialog";
+import { count, money, Status, Time } from "../../ui/parts";
+import type { Names } from "./names";
+import { ended, QueueTime, RunTime } from "./times";
+
+export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
+
+/** Markdown in a line, without its marks. */
+const plain = (text: string): string => text.replace(/[*`#>|]+/g, "").replace(/\s+/g, " ").trim();
+
+/** What there is to say about how a run went, in a line. */
+export function gist(run: Run): string {
+  if (run.requiredAction) {
+    return run.requiredAction.kind === "approval" ? `May ${run.requiredAction.name} be called?` : `Was ${run.requiredAction.name} carried out? Its answer was lost.`;
+  }
+  if (run.error) return run.error.message;
+  if (run.message) return plain(run.message.slice(0, 400));
+  const last = run.toolCalls.at(-1);
+  if (last && !ended(run)) return `Calling ${last.name}`;
+  switch (run.status) {
+    case "queued": return run.attempts > 0 ? "Waits to be tried again" : "Waits for a worker";
+    case "running": return "At work";
+    case "cancelled": return "Cancelled";
+    case "timed_out": return "Took longer than it may";
+    default: return "No answer";
+  }
+}
+
+export async function cancelRun(id: string): Promise<Run> {
+  return post<Run>("/api/runs", undefined, { id, action: "cancel" });
+}
+
+const heads = ["Status", "Run", "Trigger", "Created", "Queue", "Run time", "Tokens", "Cost"];
+const numbers = new Set(["Queue", "Run time", "Tokens", "Cost"]);
+
+/** Runs, a row each; the whole row leads to its run. */
+export function RunRows({ rows, names, onCancelled }: { rows: Run[]; names: Names; onCancelled: (run: Run) => void }) {
+  return (
+    <div class="table-box run-rows">
+      <table>
+        <caption class="visually-hidden">Runs, newest first</caption>
+        <thead>
+          <tr>
+            {heads.map((head) => <th key={head} scope="col" class={numbers.has(head) ? "end" : undefined}>{head}</th>)}
+            <th scope="col"><span class="visually-hidden">Cancel</span></th>
+          </tr>
+        </thead>
+        <tbody>{rows.map((run) => <Row key={run.id} run={run} name={names.of(run)} onCancelled={onCancelled} />)}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Follows the row's link from anywhere in it but from its other controls, and not when somebody selects text. */
+function follow(event: MouseEvent, href: string): void {
+  const at = event.target;
+  if (!(at instanceof Element) || at.closest("a, button, dialog") || getSelection()?.isCollapsed === false) return;
+  if (event.metaKey || event.ctrlKey) open(href, "_blank", "noopener");
+  else go(href);
+}
+
+function Row({ run, name, onCancelled }: { run: Run; name: string; onCancelled: (run: Run) => void }) {
+  const href = hrefOf(run);
+  const tokens = run.usage.inputTokens + run.usage.outputTokens;
+  return (
+    <tr class={run.status === "requires_action" ? "calls" : undefined} onClick={(e) => follow(e, href)}>
+      <td class="run-status"><Status of={run.status} /></td>
+      <th scope="row" class="run-what">
+        <a href={href}>{name}</a>
+        <span class="run-gist">{gist(run)}</span>
+      </th>
+      <td class="run-trigger"><Trigger run={run} /></td>
+      <td class="run-created"><Time at={run.createdAt} /></td>
+      <td class="end run-queue" data-label="Queue"><QueueTime run={run} /></td>
+      <td class="end run-took" data-label="Run time"><RunTime run={run} /></td>
+      <td class="end run-tokens" data-label="Tokens" title={`${count(run.usage.inputTokens)} in, ${count(run.usage.outputTokens)} out`}>{count(tokens)}</td>
+      <td class="end run-cost" data-label="Cost">{money(run.usage.costMicros)}</td>
+      <td class="tight run-cancel">
+        {!ended(run) && (
+          <Confirm look="bare" action="Cancel" label={`Cancel this run of ${name}`} question={`Cancel this run of ${name}?`}
+            detail="It ends within two seconds, as cancelled. What its tools have done so far stays done." onConfirm={() => cancelRun(run.id).then(onCancelled)} />
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** What started a run, and which automation. */
+export function Trigger({ run }: { run: Run }) {
+  const { type, automationId } = run.trigger;
+  return <>{type}{automationId !== null && <span class="run-automation" title={automationId}>{automationId}</span>}</>;
+}

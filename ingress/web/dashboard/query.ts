@@ -1,0 +1,89 @@
+// Reading what pages show: once, again when asked to, and page by page.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { get, type ApiError, type Params } from "./api";
+import type { List } from "./types";
+
+export interface Query<T> {
+  data: T | undefined;
+  error: ApiError | undefined;
+  loading: boolean;
+  reload: () => void;
+  /** Shows this until the next reading. */
+  set: (data: T) => void;
+}
+
+/**
+ * Loads when key changes, and when reload is called. Data stays while it is loaded anew under the same key; answers that
+ * come too late are dropped. A null key loads nothing.
+ */
+export function useQuery<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Query<T> {
+  const [state, setState] = useState<{ key: string | null; data?: T; error?: ApiError }>({ key: null });
+  const [turn, setTurn] = useState(0);
+  const [loading, setLoading] = useState(key !== null);
+  const loader = useRef(load);
+  loader.current = load;
+  useEffect(() => {
+    if (key === null) return;
+    const stop = new AbortController();
+    setLoading(true);
+    loader.current(stop.signal).then(
+      (data) => {
+        if (stop.signal.aborted) return;
+        setState({ key, data });
+        setLoading(false);
+      },
+      (error: ApiError) => {
+        if (stop.signal.aborted) return;
+        setState((before) => ({ key, data: before.key === key ? before.data : undefined, error }));
+        setLoading(false);
+      },
+    );
+    return () => stop.abort();
+  }, [key, turn]);
+  const current = state.key === key ? state : { key };
+  return {
+    data: current.data,
+    error: current.error,
+    loading: loading || (key !== null && state.key !== key),
+    reload: useCallback(() => setTurn((n) => n + 1), []),
+    set: useCallback((data: T) => setState({ key, data }), [key]),
+  };
+}
+
+export interface ListQuery<T> extends Query<T[]> {
+  hasMore: boolean;
+  loadingMore: boolean;
+  more: () => void;
+}
+
+/** Reads a list of the API; more appends its next page. Reload reads as many entries anew as are shown, up to 100. */
+export function useList<T>(path: string | null, params: Params = {}): ListQuery<T> {
+  const key = path === null ? null : path + JSON.stringify(params);
+  const [rest, setRest] = useState<{ key: string | null; pages: List<T>[] }>({ key: null, pages: [] });
+  const [loadingMore, setLoadingMore] = useState(false);
+  const [failed, setFailed] = useState<ApiError>();
+  const pages = rest.key === key ? rest.pages : [];
+  const shown = useRef(0);
+  const first = useQuery<List<T>>(key, async (signal) => {
+    const limit = Math.min(100, Math.max(Number(params["limit"] ?? 20), shown.current));
+    const page = await get<List<T>>(path ?? "", { ...params, limit }, signal);
+    setRest({ key, pages: [] });
+    return page;
+  });
+  const all = first.data === undefined ? undefined : [first.data, ...pages];
+  const last = all?.at(-1);
+  const data = all?.flatMap((page) => page.data);
+  shown.current = data?.length ?? 0;
+  const more = useCallback(() => {
+    if (path === null || !last?.hasMore || loadingMore) return;
+    setLoadingMore(true);
+    setFailed(undefined);
+    get<List<T>>(path, { ...params, cursor: last.nextCursor })
+      .then((page) => setRest((before) => ({ key, pages: before.key === key ? [...before.pages, page] : [page] })), setFailed)
+      .finally(() => setLoadingMore(false));
+  }, [key, last, loadingMore]);
+  return {
+    data, error: first.error ?? failed, loading: first.loading, reload: first.reload, hasMore: last?.hasMore ?? false, loadingMore, more,
+    set: (entries) => first.set({ data: entries, hasMore: false, nextCursor: null }),
+  };
+}

@@ -1,0 +1,81 @@
+// Which page an address shows. Links are ordinary ones; those to the dashboard's own pages are followed without loading it anew.
+import { useEffect, useState } from "preact/hooks";
+
+export interface Place {
+  path: string;
+  query: URLSearchParams;
+}
+
+const here = (): Place => ({ path: location.pathname.replace(/\/+$/, "") || "/", query: new URLSearchParams(location.search) });
+const changed = new EventTarget();
+let guard: ((to: string) => boolean) | null = null;
+
+/** Asks before leaving, as long as leave says no to where it goes; null asks nobody. */
+export function guardLeaving(leave: ((to: string) => boolean) | null): void {
+  guard = leave;
+}
+
+/** Goes to one of the dashboard's pages. */
+export function go(to: string, options: { replace?: boolean; keepScroll?: boolean } = {}): void {
+  if (guard !== null && !options.replace && !guard(to)) return;
+  if (options.replace) history.replaceState(null, "", to);
+  else history.pushState(null, "", to);
+  if (!options.keepScroll) scrollTo(0, 0);
+  changed.dispatchEvent(new Event("change"));
+}
+
+/** Changes parameters of the address in place; null takes one away. */
+export function setQuery(params: Record<string, string | null>): void {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(params)) {
+    if (value === null || value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  go(location.pathname + (text === "" ? "" : "?" + text), { replace: true, keepScroll: true });
+}
+
+function follow(event: MouseEvent): void {
+  const link = (event.target as Element | null)?.closest?.("a");
+  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (link.target || link.hasAttribute("download") || link.origin !== location.origin || !/^\/dashboard(\/|$)/.test(link.pathname)) return;
+  if (link.pathname === location.pathname && link.hash) return; // within the page
+  event.preventDefault();
+  go(link.pathname + link.search + link.hash);
+}
+
+export function usePlace(): Place {
+  const [place, setPlace] = useState(here);
+  useEffect(() => {
+    const update = () => setPlace(here());
+    changed.addEventListener("change", update);
+    addEventListener("popstate", update);
+    document.addEventListener("click", follow);
+    return () => {
+      changed.removeEventListener("change", update);
+      removeEventListener("popstate", update);
+      document.removeEventListener("click", follow);
+    };
+  }, []);
+  return place;
+}
+
+/** The parts of path that pattern names, such as {id} of /dashboard/runs/:id, or null when it is another one. */
+export function match(pattern: string, path: string): Record<string, string> | null {
+  const want = pattern.split("/");
+  const have = path.split("/");
+  if (want.length !== have.length) return null;
+  const found: Record<string, string> = {};
+  for (const [i, part] of want.entries()) {
+    const value = have[i] ?? "";
+    if (part.startsWith(":")) {
+      try {
+        found[part.slice(1)] = decodeURIComponent(value);
+      } catch {
+        return null;
+      }
+      if (value === "") return null;
+    } else if (part !== value) return null;
+  }
+  return found;
+}

@@ -1,0 +1,294 @@
+// The API's objects as the dashboard reads them: what openapi.yaml says, as far as a page uses it.
+
+export type Role = "owner" | "admin" | "member";
+
+export interface Session {
+  caller: { kind: string; userId?: string; organizationId: string; role: Role };
+  user?: { id: string; name: string; email: string };
+  organization: { id: string; name: string };
+  organizations: { id: string; name: string; role: Role }[];
+}
+
+/** What the shell tells the page before its first request. */
+export interface Boot {
+  session: Session | null;
+  baseUrl: string;
+  signup: boolean;
+}
+
+export interface List<T> {
+  data: T[];
+  hasMore: boolean;
+  nextCursor: string | null;
+}
+
+export type Approval = "never" | "unsafe" | "always";
+export type SideEffect = "none" | "idempotent" | "unsafe";
+
+export interface Endpoint {
+  name: string;
+  description: string;
+  method: string;
+  url: string;
+  headers?: Record<string, string>;
+  inputSchema?: unknown;
+  sideEffect?: SideEffect;
+  signingSecret?: string;
+}
+
+export interface MCPServer {
+  name: string;
+  url: string;
+  headers?: Record<string, string>;
+  sideEffect?: SideEffect;
+}
+
+export interface Tools {
+  webSearch?: { enabled: boolean; approval?: Approval };
+  codeExecution?: { enabled: boolean; approval?: Approval; keepFiles?: boolean };
+  knowledge?: { enabled: boolean; approval?: Approval; documentIds?: string[] | null; metadata?: Record<string, string> | null };
+  httpRequest?: { enabled: boolean; approval?: Approval; endpoints?: Endpoint[] };
+  mcp?: { enabled: boolean; approval?: Approval; servers?: MCPServer[] };
+  voice?: { enabled: boolean; voice?: string };
+}
+
+export interface Agent {
+  id: string;
+  name: string;
+  description: string;
+  systemPrompt: string;
+  model: string;
+  fallbackModels: string[];
+  tools: Tools;
+  allowedCallers: ("user" | "system")[];
+  widget: { enabled: boolean; allowedOrigins: string[]; identitySecret?: string | null };
+  version: number;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface Template {
+  id: string;
+  name: string;
+  description: string;
+  tools: Tools;
+  suggestedMessages: string[];
+}
+
+export type RunStatus = "queued" | "running" | "requires_action" | "completed" | "failed" | "cancelled" | "timed_out";
+
+export interface Citation {
+  id: number;
+  type: "web" | "document" | string;
+  title: string;
+  url: string;
+  citedText: string;
+  /** In Unicode code points of the answer. */
+  startIndex: number;
+  endIndex: number;
+  documentId: string | null;
+  page: number | null;
+  sourceId?: string | null;
+}
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  status: "running" | "completed" | "failed" | string;
+  input: unknown;
+  output: unknown;
+  durationMs: number;
+}
+
+export interface RequiredAction {
+  kind: "approval" | "unknown_outcome";
+  toolCallId: string;
+  name: string;
+  input: unknown;
+  expiresAt: string;
+}
+
+export interface Run {
+  id: string;
+  status: RunStatus;
+  agentId: string | null;
+  templateId: string | null;
+  sessionId: string;
+  trigger: { type: string; automationId: string | null };
+  message: string | null;
+  output: { message: string } | null;
+  citations: Citation[];
+  toolCalls: ToolCall[];
+  usage: { inputTokens: number; outputTokens: number; costMicros: number; model: string };
+  error: { code: string; message: string } | null;
+  omittedTurns?: number;
+  requiredAction?: RequiredAction;
+  citationsRemoved?: number;
+  attempts: number;
+  idempotencyKey: string | null;
+  createdAt: string;
+  startedAt: string | null;
+  finishedAt: string | null;
+  expiresAt: string | null;
+}
+
+export interface Span {
+  kind: "queue" | "attempt" | "turn" | "tool" | "wait";
+  name: string;
+  attempt: number;
+  status: "completed" | "failed" | "running" | "waiting" | "lost";
+  startedAt: string;
+  finishedAt: string | null;
+  toolCallId?: string;
+  model?: string;
+  inputTokens?: number;
+  outputTokens?: number;
+  costMicros?: number;
+  message?: string;
+}
+
+export interface Timeline {
+  runId: string;
+  status: RunStatus;
+  spans: Span[];
+}
+
+export interface SessionEntry {
+  id: string;
+  agentId: string | null;
+  templateId: string | null;
+  principal: string;
+  createdAt: string;
+  runs: number;
+}
+
+export interface Message {
+  id: string;
+  role: "user" | "assistant";
+  content: string;
+  runId: string;
+  status: RunStatus;
+  createdAt: string;
+  citations?: Citation[];
+}
+
+export interface SessionMessages extends SessionEntry {
+  messages: Message[];
+  hasMore: boolean;
+  nextCursor: string | null;
+}
+
+export interface Document {
+  id: string;
+  name: string;
+  mimeType: string;
+  bytes: number;
+  sha256: string | null;
+  url: string | null;
+  status: "queued" | "processing" | "ready" | "failed";
+  error: { code: string; message: string } | null;
+  pages: number | null;
+  pagesDone: number;
+  chunks: number;
+  language: string;
+  notes: string[];
+  metadata: Record<string, string>;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A piece of a document, as searches find it. */
+export interface Found {
+  documentId: string;
+  name: string;
+  chunk: number;
+  page: number | null;
+  headings: string[];
+  text: string;
+  startIndex: number;
+  endIndex: number;
+  score: number;
+  matchedBy: string[];
+}
+
+export interface Key {
+  id: string;
+  name: string;
+  scope: "organization" | "user";
+  prefix: string;
+  lastFour: string;
+  createdAt: string;
+  lastUsedAt: string | null;
+  expiresAt: string | null;
+  /** Of a new one, once. */
+  key?: string;
+}
+
+export interface Member {
+  id: string;
+  email: string;
+  name: string | null;
+  role: Role;
+  status: "active" | "invited";
+  createdAt: string;
+  /** Of a new invitation, once. */
+  url?: string;
+  expiresAt?: string;
+}
+
+export interface LoginSession {
+  id: string;
+  createdAt: string;
+  lastUsedAt?: string | null;
+  expiresAt: string;
+  current: boolean;
+  userAgent: string;
+  address: string;
+}
+
+export interface UsagePoint {
+  startsAt: string;
+  runs: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  timedOut: number;
+  inputTokens: number;
+  outputTokens: number;
+  costMicros: number;
+  /** From acceptance to the end, in milliseconds; null when nothing ended. */
+  p50Ms: number | null;
+  p95Ms: number | null;
+}
+
+export interface Usage {
+  interval: "hour" | "day";
+  from: string;
+  to: string;
+  data: UsagePoint[];
+  totals: Omit<UsagePoint, "startsAt">;
+}
+
+export interface Limits {
+  rates: { name: string; requests: number; windowSeconds: number; per: string }[];
+  documents: { count: number; most: number; bytes: number; bytesMost: number };
+  streams: { perCredential: number; perOrganization: number };
+  run: { deadlineSeconds: number };
+}
+
+export interface Source {
+  id: string;
+  type: string;
+  title: string;
+  url: string;
+  text: string;
+  [more: string]: unknown;
+}
+
+/** What runs under one automation id, and how it went last. */
+export interface Automation {
+  id: string;
+  agentId: string | null;
+  triggerType: string;
+  lastRun: { id: string; status: RunStatus; createdAt: string; finishedAt: string | null };
+}

@@ -1,0 +1,76 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Icon, type IconName } from "./icon";
+import { toast } from "./toast";
+import { ApiError } from "../api";
+
+type Look = "primary" | "danger" | "bare" | "plain";
+
+interface Common {
+  look?: Look;
+  icon?: IconName;
+  label?: string; // for screen readers, when the words on it do not say enough
+  children?: ComponentChildren;
+}
+
+interface ButtonProps extends Common {
+  type?: "button" | "submit";
+  disabled?: boolean;
+  pressed?: boolean;
+  expanded?: boolean;
+  wide?: boolean;
+  /** What it does. While a promise is under way further clicks do nothing; its error is shown as a message. */
+  onClick?: (event: MouseEvent) => unknown;
+}
+
+const classes = (look: Look = "plain", wide?: boolean) => "button" + (look === "plain" ? "" : " " + look) + (wide ? " wide" : "");
+
+export function Button({ look, icon, label, children, type = "button", disabled, pressed, expanded, wide, onClick }: ButtonProps) {
+  const [busy, setBusy] = useState(false);
+  const here = useRef(true);
+  useEffect(() => {
+    here.current = true;
+    return () => {
+      here.current = false;
+    };
+  }, []);
+  const click = (event: MouseEvent) => {
+    if (busy || disabled) {
+      event.preventDefault();
+      return;
+    }
+    const doing = onClick?.(event);
+    if (!(doing instanceof Promise)) return;
+    setBusy(true);
+    doing.catch(failed).finally(() => {
+      if (here.current) setBusy(false);
+    });
+  };
+  return (
+    <button type={type} class={classes(look, wide)} disabled={disabled} aria-disabled={busy ? "true" : undefined} aria-busy={busy ? "true" : undefined}
+      aria-label={label} aria-pressed={pressed} aria-expanded={expanded} onClick={click}>
+      {icon && <Icon name={icon} />}
+      {children}
+    </button>
+  );
+}
+
+/** Tells that what somebody asked for did not happen. */
+export function failed(error: unknown): void {
+  if (error instanceof ApiError) {
+    const fields = error.errors.map((e) => `${e.field} ${e.message}`).join("; ");
+    toast(fields === "" ? error.detail : fields, "bad");
+    return;
+  }
+  console.error(error);
+  toast("Something went wrong in this page. Reload it and try again.", "bad");
+}
+
+export function LinkButton({ href, look, icon, label, children, download }: Common & { href: string; download?: boolean }) {
+  return (
+    <a class={classes(look)} href={href} aria-label={label} download={download}>
+      {icon && <Icon name={icon} />}
+      {children}
+    </a>
+  );
+}

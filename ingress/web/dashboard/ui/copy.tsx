@@ -1,0 +1,90 @@
+// What people take away: text to copy, and each action as a command.
+import { useEffect, useId, useState } from "preact/hooks";
+import { address, type Params } from "../api";
+import { useBaseUrl, useSession } from "../state";
+import { Button } from "./button";
+import { Dialog } from "./dialog";
+import { toast } from "./toast";
+
+/** Copies text; says so in place. */
+export function Copy({ text, label = "Copy", words = "Copy" }: { text: string; label?: string; words?: string }) {
+  const [done, setDone] = useState(false);
+  useEffect(() => {
+    if (!done) return;
+    const timer = setTimeout(() => setDone(false), 2000);
+    return () => clearTimeout(timer);
+  }, [done]);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setDone(true);
+    } catch {
+      toast("The browser did not let this page copy. Select the text and copy it yourself.", "bad");
+    }
+  };
+  return <Button look="bare" icon={done ? "check" : "copy"} label={done ? "Copied" : label} onClick={copy}>{done ? "Copied" : words}</Button>;
+}
+
+/** Text to take away, such as a command or a snippet. */
+export function Snippet({ text, label }: { text: string; label: string }) {
+  const id = useId();
+  return (
+    <div class="copyable">
+      <span class="visually-hidden" id={id}>{label}</span>
+      <pre class="block" tabIndex={0} role="region" aria-labelledby={id}><code>{text}</code></pre>
+      <Copy text={text} label={`Copy: ${label}`} />
+    </div>
+  );
+}
+
+export interface Request {
+  method: string;
+  path: string;
+  params?: Params;
+  body?: unknown;
+  /** Files to send as a form, by the names that the command shows. */
+  file?: string;
+  headers?: Record<string, string>;
+  /** Without a credential: a demo visitor's, or nobody's. */
+  credential?: "key" | "demo" | "none";
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** A request as a command for a shell, with the key in $PARLEY_API_KEY. */
+export function curlOf(request: Request, baseUrl: string, organizationId?: string): string {
+  const parts = [`curl ${quoted(baseUrl + address(request.path, request.params))}`];
+  if (request.method !== "GET" && !(request.method === "POST" && (request.body !== undefined || request.file))) parts.push(`-X ${request.method}`);
+  if (request.credential === "demo") parts.push("-H 'x-tenant-id: tenant_demo'");
+  else if (request.credential !== "none") parts.push(`-H "x-api-key: $PARLEY_API_KEY"`);
+  if (organizationId) parts.push(`-H ${quoted("x-organization-id: " + organizationId)}`);
+  for (const [name, value] of Object.entries(request.headers ?? {})) parts.push(`-H ${quoted(name + ": " + value)}`);
+  if (request.file) parts.push(`-F ${quoted("file=@" + request.file)}`);
+  if (request.body !== undefined) parts.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(request.body))}`);
+  return parts.join(" \\\n  ");
+}
+
+/** "Copy as curl": shows the command for what a button beside it does. */
+export function Curl({ request, what }: { request: Request; what: string }) {
+  const [open, setOpen] = useState(false);
+  const baseUrl = useBaseUrl();
+  const session = useSession();
+  return (
+    <>
+      <Button look="bare" icon="curl" label={`Copy as curl: ${what}`} onClick={() => setOpen(true)}>curl</Button>
+      {open && (
+        <Dialog title={`${what}, with curl`} onClose={() => setOpen(false)}>
+          <div class="stack">
+            <Snippet text={curlOf(request, baseUrl)} label="the command" />
+            {(request.credential ?? "key") === "key" && (
+              <p class="hint">
+                Put an API key of {session?.organization.name ?? "your organization"} into <code>PARLEY_API_KEY</code>;{" "}
+                <a href="/dashboard/org">make one under Organization</a>.
+              </p>
+            )}
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}

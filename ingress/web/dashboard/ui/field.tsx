@@ -1,0 +1,109 @@
+// Form controls with their labels, hints and faults. A fault is what the service said about the field of that name.
+import type { ComponentChildren } from "preact";
+import { useId } from "preact/hooks";
+import type { ApiError } from "../api";
+
+interface FieldProps {
+  label: string;
+  hint?: ComponentChildren;
+  fault?: string | undefined;
+}
+
+/** What the service said about a field of a body: of itself, and of what is within it. */
+export function faultOf(error: ApiError | undefined, field: string): string | undefined {
+  const found = error?.errors.filter((e) => e.field === field || e.field.startsWith(field + ".") || e.field.startsWith(field + "["));
+  if (!found || found.length === 0) return undefined;
+  return found.map((e) => (e.field === field ? e.message : `${e.field.slice(field.length).replace(/^\./, "")} ${e.message}`)).join("; ");
+}
+
+function Around({ id, label, hint, fault, children }: FieldProps & { id: string; children: ComponentChildren }) {
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children}
+      {hint && <div class="hint" id={id + "-hint"}>{hint}</div>}
+      {fault && <div class="fault" id={id + "-fault"}>{fault}</div>}
+    </div>
+  );
+}
+
+const described = (id: string, hint?: ComponentChildren, fault?: string) =>
+  [hint ? id + "-hint" : "", fault ? id + "-fault" : ""].filter(Boolean).join(" ") || undefined;
+
+interface TextProps extends FieldProps {
+  value: string;
+  onChange: (value: string) => void;
+  placeholder?: string;
+  required?: boolean;
+  maxLength?: number;
+  mono?: boolean;
+}
+
+export function TextField({ label, hint, fault, value, onChange, mono, type = "text", ...rest }: TextProps & {
+  type?: "text" | "email" | "password" | "number" | "url" | "date" | "datetime-local" | "search"; autocomplete?: string; list?: string; disabled?: boolean; autofocus?: boolean;
+}) {
+  const id = useId();
+  return (
+    <Around id={id} label={label} hint={hint} fault={fault}>
+      <input id={id} class={"input" + (mono ? " code" : "")} {...({ type } as object)} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+        onInput={(e) => onChange(e.currentTarget.value)} {...(rest as object)} />
+    </Around>
+  );
+}
+
+export function TextArea({ label, hint, fault, value, onChange, mono, rows, ...rest }: TextProps & { rows?: number }) {
+  const id = useId();
+  return (
+    <Around id={id} label={label} hint={hint} fault={fault}>
+      <textarea id={id} class={"input" + (mono ? " code" : "")} rows={rows} value={value} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+        onInput={(e) => onChange(e.currentTarget.value)} {...(rest as object)} />
+    </Around>
+  );
+}
+
+export interface Choice<T extends string> {
+  value: T;
+  label: string;
+}
+
+export function Select<T extends string>({ label, hint, fault, value, options, onChange, disabled }: FieldProps & {
+  value: T; options: readonly Choice<T>[]; onChange: (value: T) => void; disabled?: boolean;
+}) {
+  const id = useId();
+  return (
+    <Around id={id} label={label} hint={hint} fault={fault}>
+      <select id={id} class="input" value={value} disabled={disabled} aria-invalid={fault ? "true" : undefined} aria-describedby={described(id, hint, fault)}
+        onChange={(e) => onChange(e.currentTarget.value as T)}>
+        {options.map((o) => <option key={o.value} value={o.value} selected={o.value === value}>{o.label}</option>)}
+      </select>
+    </Around>
+  );
+}
+
+/** Something that is on or off at once, or with the form that holds it. */
+export function Switch({ label, hint, checked, onChange, disabled }: {
+  label: string; hint?: ComponentChildren; checked: boolean; onChange: (on: boolean) => void; disabled?: boolean;
+}) {
+  const id = useId();
+  return (
+    <div class="switch">
+      <input id={id} type="checkbox" role="switch" checked={checked} disabled={disabled} aria-describedby={hint ? id + "-hint" : undefined}
+        onChange={(e) => onChange(e.currentTarget.checked)} />
+      <div>
+        <label for={id}>{label}</label>
+        {hint && <span class="hint" id={id + "-hint"}>{hint}</span>}
+      </div>
+    </div>
+  );
+}
+
+/** One of several that may be chosen. */
+export function Check({ label, checked, onChange, disabled }: { label: ComponentChildren; checked: boolean; onChange: (on: boolean) => void; disabled?: boolean }) {
+  const id = useId();
+  return (
+    <div class="check">
+      <input id={id} type="checkbox" checked={checked} disabled={disabled} onChange={(e) => onChange(e.currentTarget.checked)} />
+      <label for={id}>{label}</label>
+    </div>
+  );
+}

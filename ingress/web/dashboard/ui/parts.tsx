@@ -1,0 +1,140 @@
+// The small parts that most pages use.
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useState } from "preact/hooks";
+import type { ApiError } from "../api";
+import type { RunStatus } from "../types";
+import { Button } from "./button";
+
+/** The head of a page: its one h1, which is the window's title too. */
+export function PageHeader({ title, above, children, actions }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${title} · Parley`;
+  }, [title]);
+  return (
+    <header class="page-header">
+      <div>
+        {above && <p class="above">{above}</p>}
+        <h1>{title}</h1>
+        {children && <p>{children}</p>}
+      </div>
+      {actions && <div class="actions">{actions}</div>}
+    </header>
+  );
+}
+
+/** A part of a page, with its heading. */
+export function Section({ title, children, intro, actions }: { title: string; intro?: ComponentChildren; actions?: ComponentChildren; children: ComponentChildren }) {
+  const id = useId();
+  return (
+    <section class="sheet" aria-labelledby={id}>
+      {actions ? <div class="row between"><h2 id={id}>{title}</h2><div class="actions">{actions}</div></div> : <h2 id={id}>{title}</h2>}
+      {intro && <p class="quiet">{intro}</p>}
+      {children}
+    </section>
+  );
+}
+
+const tones: Record<string, "good" | "busy" | "warn" | "bad" | ""> = {
+  completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn",
+  failed: "bad", timed_out: "bad", lost: "bad", cancelled: "",
+};
+
+const words: Record<string, string> = { requires_action: "needs you", timed_out: "timed out" };
+
+/** How a run, a document or a part of one stands. */
+export function Status({ of }: { of: RunStatus | string }) {
+  return <span class={"status " + (tones[of] ?? "")}>{words[of] ?? of}</span>;
+}
+
+/** What a refusal says, with the way to try again. */
+export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
+  return (
+    <div class="problem stack" role="alert">
+      <p><strong>{error.detail}</strong></p>
+      {error.errors.length > 0 && <ul>{error.errors.map((e) => <li key={e.field + e.code}><code>{e.field}</code> {e.message}</li>)}</ul>}
+      {error.retryAfter !== null && <p>Try again in {error.retryAfter} s.</p>}
+      {error.requestId && <p class="small quiet">Request <code>{error.requestId}</code></p>}
+      {retry && <div><Button onClick={retry}>Try again</Button></div>}
+    </div>
+  );
+}
+
+/** What a page shows while it has nothing: what this is for, and the one next thing to do. */
+export function Empty({ title, children, action }: { title: string; children: ComponentChildren; action?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      <p>{children}</p>
+      {action}
+    </div>
+  );
+}
+
+/** Data when it is there, and until then what is known of its coming. */
+export function Loaded<T>({ query, children }: {
+  query: { data: T | undefined; error: ApiError | undefined; loading: boolean; reload: () => void }; children: (data: T) => ComponentChildren;
+}) {
+  if (query.data !== undefined) {
+    return <>{query.error && <Problem error={query.error} retry={query.reload} />}{children(query.data)}</>;
+  }
+  if (query.error) return <Problem error={query.error} retry={query.reload} />;
+  return <Waiting />;
+}
+
+/** Says, after a moment, that something is being loaded. */
+export function Waiting({ words: said = "Loading" }: { words?: string }) {
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), 300);
+    return () => clearTimeout(timer);
+  }, []);
+  return <p class="waiting" role="status">{late ? said + " …" : ""}</p>;
+}
+
+/** The next page of a list. */
+export function More({ list }: { list: { hasMore: boolean; loadingMore: boolean; more: () => void } }) {
+  if (!list.hasMore) return null;
+  return <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : "Show more"}</Button></div>;
+}
+
+const whole = new Intl.NumberFormat("en");
+const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const steps: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
+
+/** A time as people say it, exact on hover. */
+export function Time({ at }: { at: string | null | undefined }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((n) => n + 1), 30_000);
+    return () => clearInterval(timer);
+  }, []);
+  if (!at) return <span class="quiet">never</span>;
+  const when = new Date(at);
+  const seconds = (when.getTime() - Date.now()) / 1000;
+  const [unit, size] = steps.find(([, n]) => Math.abs(seconds) >= n) ?? ["second", 1];
+  const shown = Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? "just now" : relative.format(Math.trunc(seconds / size), unit);
+  return <time dateTime={at} title={exact.format(when)}>{shown}</time>;
+}
+
+export const exactTime = (at: string): string => exact.format(new Date(at));
+export const count = (n: number): string => whole.format(n);
+
+/** Milliseconds as people read them. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  const [big, unit, small, smallUnit] = minutes < 60 ? [minutes, "min", Math.floor((ms % 60_000) / 1000), "s"] : [Math.floor(minutes / 60), "h", minutes % 60, "min"];
+  return `${big} ${unit}` + (small === 0 ? "" : ` ${small} ${smallUnit}`);
+}
+
+/** Bytes as people read them. */
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  if (bytes < 1 << 20) return `${(bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0)} KiB`;
+  return bytes < 2 ** 30 ? `${(bytes / (1 << 20)).toFixed(1)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+/** Millionths of the price table's currency. */
+export const money = (micros: number): string => (micros === 0 ? "0" : (micros / 1e6).toFixed(micros < 10_000 ? 6 : 4));

@@ -1,0 +1,177 @@
+import { h } from "../widget/dom";
+import { equal, ok, type Test } from "./check";
+import { Growing, markdown, type Citation, type MarkdownOptions } from "./markdown";
+import { answers, hostile, huge, pairs } from "./markdown_samples";
+
+const citation = (id: number, more: Partial<Citation> = {}): Citation => ({
+  id, type: "web", title: `T${id}`, url: `https://cited.example/${id}`, citedText: `quote ${id}`, startIndex: 0, endIndex: 0, documentId: null, page: null, ...more,
+});
+
+function shown(text: string, options: Partial<MarkdownOptions<Node>> = {}): HTMLElement {
+  return h("div", null, markdown<Node>(text, { h, ...options }));
+}
+
+/** HTML without what only tells how to show it. */
+const html = (node: Element): string => node.innerHTML.replace(/ (dir|tabindex|role|aria-label|class|loading|title|target|rel)="[^"]*"/g, "");
+
+/** Nothing of an answer may load, run or lead anywhere. */
+function harmless(node: Element, what: string): void {
+  const allowed = /^(P|H[2-6]|UL|OL|LI|BLOCKQUOTE|PRE|CODE|EM|STRONG|DEL|BR|HR|SUP|DIV|TABLE|THEAD|TBODY|TR|TH|TD|INPUT)$/;
+  for (const element of node.querySelectorAll("*")) {
+    ok(allowed.test(element.tagName), `${what}: ${element.tagName}`);
+    for (const { name } of element.attributes) ok(!/^(on|href|src|style|srcset|action)/.test(name), `${what}: ${element.tagName} ${name}`);
+  }
+}
+
+function timed(what: string, most: number, run: () => void): void {
+  const began = performance.now();
+  run();
+  const took = performance.now() - began;
+  ok(took < most, `${what}: ${Math.round(took)} ms`);
+}
+
+function deepestOf(node: Element): number {
+  let most = 0;
+  const left: [Element, number][] = [[node, 0]];
+  for (let next = left.pop(); next; next = left.pop()) {
+    most = Math.max(most, next[1]);
+    for (const child of next[0].children) left.push([child, next[1] + 1]);
+  }
+  return most;
+}
+
+export const tests: Test[] = [
+  {
+    name: "Markdown as it is written",
+    run() {
+      for (const [text, want] of pairs) equal(html(shown(text)), want, text);
+    },
+  },
+  {
+    name: "hostile texts are text",
+    run() {
+      for (const text of hostile) {
+        const node = shown(text, { citations: [citation(1)], path: () => null, image: () => null });
+        harmless(node, text.slice(0, 60));
+      }
+      ok(shown("<script>alert(1)</script>").textContent === "<script>alert(1)</script>", "HTML is shown as it stands");
+      equal(shown("a\u202Eb &#x202e; `\u2066`").textContent, "a\uFFFDb \uFFFD \uFFFD");
+    },
+  },
+  {
+    name: "links lead to cited addresses and to paths that the caller gives, and nowhere else",
+    run() {
+      const options = { citations: [citation(1), citation(2, { type: "document", documentId: "doc_1", url: "/api/knowledge?id=doc_1" }), citation(3, { url: "javascript:alert(1)" })] };
+      const cited = shown("[a *b*](https://cited.example/1)", options).querySelector("a")!;
+      equal([cited.getAttribute("href"), cited.rel, cited.target, cited.innerHTML], ["https://cited.example/1", "noopener noreferrer", "_blank", "a <em>b</em>"]);
+      equal(shown("[a](https://cited.example/1/more)", options).textContent, "a (https://cited.example/1/more)");
+      equal(shown("[https://x.example](https://x.example)", options).textContent, "https://x.example");
+      equal(shown("[a](javascript:alert(1))", options).querySelector("a"), null);
+      equal(shown("[a](/api/knowledge?id=doc_1)", options).querySelector("a"), null);
+      const path = (address: string) => (address.startsWith("file:") ? `/files/${address.slice(5)}` : null);
+      equal(shown("[a](file:1)", { path }).querySelector("a")?.getAttribute("href"), "/files/1");
+      for (const evil of ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"]) {
+        equal(shown("[a](x)", { path: () => evil }).querySelector("a"), null, evil);
+        equal(shown("![a](x)", { image: () => evil }).querySelector("img"), null, evil);
+      }
+      const image = shown("![a *b*](plot.png)", { image: (address) => `/files/${address}` }).querySelector("img")!;
+      equal([image.getAttribute("src"), image.alt], ["/files/plot.png", "a b"]);
+      equal(shown("![a](https://evil.example/p.png)").textContent, "a (https://evil.example/p.png)");
+    },
+  },
+  {
+    name: "markers become references, each to its own passage, beyond the BMP too",
+    run() {
+      const citations = [citation(1, { citedText: "first" }), citation(12), citation(1, { citedText: "second" })];
+      const cite = (c: Citation): Node => h("a", { class: "ref" }, `${c.id}:${c.citedText}`);
+      equal(html(shown("😀 𝒳[1] and é̈[12][1]. `[1]` \\[1\\] [2] Wow![1]", { citations, cite })),
+        "<p>😀 𝒳<a>1:first</a> and é̈<a>12:quote 12</a><a>1:second</a>. <code>[1]</code> [1] [2] Wow!<a>1:second</a></p>");
+      equal(html(shown("[see [1]](https://cited.example/1)", { citations, cite })), '<p><a href="https://cited.example/1">see [1]</a></p>', "a link holds no other");
+      equal(html(shown("[1](https://evil.example)", { citations, cite })), "<p>1 (https://evil.example)</p>");
+      equal(html(shown("| a[1] |\n|---|\n| b[12] |", { citations, cite })), "<div><table><thead><tr><th>a<a>1:first</a></th></tr></thead><tbody><tr><td>b<a>12:quote 12</a></td></tr></tbody></table></div>");
+      const text = "é😀 oak[1] is";
+      const c = citation(1, { startIndex: 0, endIndex: 6 });
+      equal([...text].slice(c.startIndex, c.endIndex).join(""), "é😀 oak", "places count code points");
+    },
+  },
+  {
+    name: "every prefix of an answer is harmless, has no stray marks, and comes to the same as the whole",
+    run() {
+      for (const text of [...answers, ...hostile.filter((t) => t.length < 300)]) {
+        const citations = [citation(1), citation(2)];
+        const growing = new Growing<Node>({ h, citations });
+        const points = [...text];
+        for (let i = 0; i <= points.length; i++) {
+          const part = points.slice(0, i).join("");
+          const node = h("div", null, growing.update(part, true)).cloneNode(true) as HTMLElement;
+          node.querySelectorAll("a").forEach((a) => ok(a.href.startsWith("https://cited.example/"), part));
+          node.querySelectorAll("code").forEach((code) => code.remove());
+          if (answers.includes(text)) ok(!/\*\*|~~|```|\]\(|^#|\|-/m.test(node.textContent), `${JSON.stringify(part.slice(-40))} shows ${JSON.stringify(node.textContent.slice(-40))}`);
+        }
+        const whole = h("div", null, growing.update(text, false));
+        equal(whole.innerHTML, shown(text, { citations }).innerHTML, text);
+      }
+    },
+  },
+  {
+    name: "blocks that are over stay the same nodes",
+    run() {
+      const growing = new Growing<Node>({ h });
+      const before = growing.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive", true);
+      const after = growing.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive and more", true);
+      for (let i = 0; i < 3; i++) ok(before[i] === after[i], `block ${i} was made again`);
+      equal(growing.update("other", true).length, 1, "another text starts anew");
+    },
+  },
+  {
+    name: "unfinished things look like what they will be",
+    run() {
+      const open = (text: string) => html(h("div", null, new Growing<Node>({ h, citations: [citation(1)] }).update(text, true)));
+      const cases: [string, string][] = [
+        ["a **bo", "<p>a <strong>bo</strong></p>"],
+        ["a **bold*", "<p>a <strong>bold</strong></p>"],
+        ["a **", "<p>a</p>"],
+        ["a *b **c", "<p>a <em>b <strong>c</strong></em></p>"],
+        ["a `co", "<p>a <code>co</code></p>"],
+        ["a [li", "<p>a li</p>"],
+        ["a [link](https://ex", "<p>a link</p>"],
+        ["a [1", "<p>a </p>"],
+        ["a[1]", "<p>a<sup>[1]</sup></p>"],
+        ["a[7]", "<p>a<sup>7</sup></p>"],
+        ["a\n\n```js\nlet", "<p>a</p><pre><code>let</code></pre>"],
+        ["a\n\n``", "<p>a</p>"],
+        ["a\n\n-", "<p>a</p>"],
+        ["a\n-", "<p>a</p>"],
+        ["a\n\n2.", "<p>a</p>"],
+        ["- a\n  -", "<ul><li>a</li></ul>"],
+        ["| a | b", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody></tbody></table></div>"],
+        ["| a | b |\n", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody></tbody></table></div>"],
+        ["| a | b |\n|--", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody></tbody></table></div>"],
+        ["| a | b |\n|---|---|\n| c **d", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>c <strong>d</strong></td></tr></tbody></table></div>"],
+      ];
+      for (const [text, want] of cases) equal(open(text), want, text);
+    },
+  },
+  {
+    name: "200 KB of anything is rendered within a second, and never deep",
+    run() {
+      for (const [name, text] of Object.entries(huge())) {
+        timed(name, 1500, () => { // a second, and what a busy machine adds
+          const node = shown(text);
+          ok(deepestOf(node) < 60, `${name}: ${deepestOf(node)} deep`);
+        });
+        timed(`${name}, open`, 1500, () => new Growing<Node>({ h }).update(text, true));
+      }
+    },
+  },
+  {
+    name: "an answer that grows costs about what it is long",
+    run() {
+      const text = answers.join("\n\n").repeat(12);
+      timed("growing", 4000, () => {
+        const growing = new Growing<Node>({ h });
+        for (let i = 0; i < text.length; i += 7) growing.update(text.slice(0, i), true);
+      });
+    },
+  },
+];

@@ -1,0 +1,228 @@
+// Server-sent events over fetch: with a method, headers and a body, which EventSource has not, and resumed by itself.
+
+/** One event as it was told; an event without a name is a "message". */
+export interface ServerEvent {
+  id: string;
+  event: string;
+  data: string;
+}
+
+/** What was answered instead of a stream: the problem's fields, or status 0 when nothing answered. */
+export class StreamProblem extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    detail: string,
+    readonly errors: { field: string; code: string; message: string }[] = [],
+    readonly requestId = "",
+    /** Seconds, when the service names them. */
+    readonly retryAfter: number | null = null,
+  ) {
+    super(detail);
+    this.name = "StreamProblem";
+  }
+}
+
+export interface StreamOptions {
+  method?: "GET" | "POST";
+  /** A function is asked again for every connection. */
+  headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
+  body?: string;
+  credentials?: RequestCredentials;
+  signal?: AbortSignal;
+  /** Repeating the request does no harm (a GET, or an Idempotency-Key): broken connections are taken up again. */
+  resume?: boolean;
+  /** Where to go on. */
+  lastEventId?: string;
+  /** The event behind which nothing comes; without it a stream that is resumed never ends. */
+  last?: (event: ServerEvent) => boolean;
+  /** Told of an answer that is no stream; true to ask at once, one more time, as with a new token; throws to give up. */
+  refused?: (problem: StreamProblem) => boolean | Promise<boolean>;
+  /** How many connections in a row may bring nothing; without it there is no end to trying. */
+  attempts?: number;
+  /** Told with false when a connection is lost, and with true when there is one again. */
+  connected?: (up: boolean) => void;
+  /** Milliseconds without a byte after which a connection counts as broken; the service says something every 10 s. */
+  silence?: number;
+  /** Milliseconds of the first pause, which doubles up to thirty times that. */
+  pause?: number;
+  fetch?: typeof fetch;
+}
+
+/** Turns the bytes of a stream, in whatever pieces they come, into events. */
+export class EventParser {
+  /** Of the last event that was complete. */
+  lastEventId = "";
+  private line = "";
+  private afterCR = false;
+  private first = true;
+  private id: string | undefined;
+  private event = "";
+  private data: string[] = [];
+
+  push(text: string): ServerEvent[] {
+    const found: ServerEvent[] = [];
+    if (this.first && text !== "") {
+      this.first = false;
+      if (text.startsWith("\uFEFF")) text = text.slice(1);
+    }
+    if (this.afterCR && text !== "") {
+      this.afterCR = false;
+      if (text.startsWith("\n")) text = text.slice(1);
+    }
+    let from = 0;
+    for (const end of text.matchAll(/\r\n|\n|\r/g)) {
+      const whole = this.line + text.slice(from, end.index);
+      this.line = "";
+      from = end.index + end[0].length;
+      this.afterCR = end[0] === "\r" && from === text.length;
+      this.take(whole, found);
+    }
+    this.line += text.slice(from);
+    return found;
+  }
+
+  private take(line: string, found: ServerEvent[]): void {
+    if (line === "") {
+      if (this.id !== undefined) this.lastEventId = this.id;
+      if (this.data.length > 0) found.push({ id: this.lastEventId, event: this.event || "message", data: this.data.join("\n") });
+      this.id = undefined;
+      this.event = "";
+      this.data = [];
+      return;
+    }
+    const colon = line.indexOf(":");
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
+    if (name === "data") this.data.push(value);
+    else if (name === "event") this.event = value;
+    else if (name === "id" && !value.includes("\0")) this.id = value;
+  }
+}
+
+/** What waits between two connections: until the time is over, the network is back, or nobody wants to know any more. */
+function rest(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      removeEventListener("online", done);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    addEventListener("online", done);
+    signal?.addEventListener("abort", done);
+    if (signal?.aborted) done();
+  });
+}
+
+/** The problem that an answer tells. */
+export async function problem(answer: Response): Promise<StreamProblem> {
+  let told: Record<string, unknown> = {};
+  try {
+    told = Object(await answer.json()) as Record<string, unknown>;
+  } catch {
+    // not ours: a proxy's page; its status is what is known
+  }
+  const text = (name: string, other: string) => (typeof told[name] === "string" ? told[name] : other);
+  const after = Number.parseInt(answer.headers.get("Retry-After") ?? "", 10);
+  return new StreamProblem(
+    answer.status,
+    text("code", "unavailable"),
+    text("detail", text("title", `The service answered ${answer.status}.`)),
+    Array.isArray(told.errors) ? (told.errors as StreamProblem["errors"]) : [],
+    text("requestId", answer.headers.get("X-Request-Id") ?? ""),
+    Number.isNaN(after) ? null : after,
+  );
+}
+
+/** Whether trying again later may help. */
+const passing = (status: number): boolean => status === 0 || status === 408 || status === 429 || status >= 500;
+
+/** How far a stream was read, over all its connections. */
+interface Place {
+  lastEventId: string;
+  over: boolean;
+}
+
+/** One connection's events. Throws StreamProblem where there is no stream, and whatever breaks one. */
+async function* connection(url: string, options: StreamOptions, place: Place): AsyncGenerator<ServerEvent> {
+  const { method = "GET", body, credentials, signal, silence = 35_000 } = options;
+  const headers = typeof options.headers === "function" ? await options.headers() : options.headers;
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  signal?.addEventListener("abort", abort);
+  if (signal?.aborted) abort();
+  let watch = setTimeout(abort, silence * 2); // a first byte may wait for the answer's acceptance
+  try {
+    const answer = await (options.fetch ?? fetch)(url, {
+      method,
+      body,
+      credentials,
+      signal: stop.signal,
+      cache: "no-store",
+      headers: {
+        Accept: "text/event-stream",
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...(place.lastEventId === "" ? {} : { "Last-Event-ID": place.lastEventId }),
+        ...headers,
+      },
+    });
+    if (answer.status === 204) {
+      place.over = true; // ended, and all of it is known
+      return;
+    }
+    if (!answer.ok || !answer.body || !/^text\/event-stream\b/i.test(answer.headers.get("Content-Type") ?? "")) throw await problem(answer);
+    const reader = answer.body.getReader();
+    const decoder = new TextDecoder();
+    const parser = new EventParser();
+    parser.lastEventId = place.lastEventId;
+    for (;;) {
+      clearTimeout(watch);
+      watch = setTimeout(abort, silence);
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield* parser.push(decoder.decode(value, { stream: true }));
+    }
+  } finally {
+    clearTimeout(watch);
+    signal?.removeEventListener("abort", abort);
+    abort(); // whoever leaves the loop early leaves the connection
+  }
+}
+
+/** The events of a stream, over as many connections as it takes. Ends behind its last event, and when the signal aborts. */
+export async function* events(url: string, options: StreamOptions = {}): AsyncGenerator<ServerEvent> {
+  const { signal, refused, connected, resume = false, attempts = Infinity, pause = 500 } = options;
+  const place: Place = { lastEventId: options.lastEventId ?? "", over: false };
+  let failures = 0;
+  let asked = false;
+  while (!signal?.aborted) {
+    let trouble = new StreamProblem(0, "unreachable", "The connection broke.");
+    try {
+      for await (const event of connection(url, options, place)) {
+        if (failures > 0) connected?.(true);
+        failures = 0;
+        asked = false;
+        place.lastEventId = event.id;
+        place.over = options.last?.(event) ?? false;
+        yield event;
+        if (place.over) return;
+      }
+      if (!resume || place.over) return;
+    } catch (cause) {
+      if (signal?.aborted) return;
+      trouble = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", "The service cannot be reached.");
+    }
+    const again = trouble.status > 0 && (await refused?.(trouble));
+    if (again && !asked) {
+      asked = true;
+      continue;
+    }
+    failures++;
+    if (!resume || !passing(trouble.status) || failures >= attempts) throw trouble;
+    connected?.(false);
+    const most = Math.min(pause * 2 ** (failures - 1), pause * 30);
+    await rest(Math.max((trouble.retryAfter ?? 0) * 1000, most / 2 + (Math.random() * most) / 2), signal);
+  }
+}

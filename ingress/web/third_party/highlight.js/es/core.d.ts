@@ -1,0 +1,3 @@
+import hljs from "highlight.js";
+export default hljs;
+

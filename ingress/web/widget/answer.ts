@@ -1,0 +1,88 @@
+// One entry of the transcript as it is shown.
+import { Growing, type Citation } from "../kit/markdown";
+import { h } from "./dom";
+import type { Entry } from "./record";
+
+const web = (c: Citation): boolean => /^https?:\/\//i.test(c.url) && c.documentId === null;
+
+/** An answer's text and its sources; it may still be growing. */
+export class Answer {
+  readonly node = h("div", { class: "entry agent" }, h("span", { class: "unseen" }, "Answer:"));
+  private readonly text = h("div", { class: "answer" });
+  private readonly sources = h("ol", { class: "sources", "aria-label": "Sources" });
+  private growing: Growing<Node> | null = null;
+  private known = -1;
+
+  constructor() {
+    this.node.append(this.text);
+  }
+
+  /** Shows the text so far; open: more of it is to come. */
+  show(text: string, citations: Citation[], open: boolean): void {
+    if (this.known !== citations.length) {
+      this.known = citations.length;
+      this.growing = new Growing<Node>({ h, citations, cite: (c) => this.reference(c), lower: 2 });
+      this.list(citations);
+    }
+    this.exchange(this.growing!.update(text, open));
+  }
+
+  /** Puts the nodes in place; those that are there already stay untouched. */
+  private exchange(nodes: Node[]): void {
+    let same = 0;
+    while (same < nodes.length && this.text.childNodes[same] === nodes[same]) same++;
+    while (this.text.childNodes.length > same) this.text.lastChild!.remove();
+    this.text.append(...nodes.slice(same));
+  }
+
+  private reference(c: Citation): Node {
+    // a link, not a button: those are broken off from the word before them
+    const link = h("a", { href: "#", class: "cite", "aria-label": `Source ${c.id}: ${c.title}` }, String(c.id));
+    link.onclick = (event) => {
+      event.preventDefault();
+      const source = this.sources.querySelector<HTMLElement>(`[data-source="${c.id}"]`);
+      source?.focus();
+      source?.scrollIntoView({ block: "nearest" });
+    };
+    return link;
+  }
+
+  private list(citations: Citation[]): void {
+    const byNumber = new Map<number, Citation[]>();
+    for (const c of citations) byNumber.set(c.id, [...(byNumber.get(c.id) ?? []), c]);
+    this.sources.replaceChildren(...[...byNumber.values()].map((all) => source(all)));
+    if (byNumber.size > 0) this.node.append(this.sources);
+    else this.sources.remove();
+  }
+}
+
+function source(all: Citation[]): Node {
+  const c = all[0]!;
+  const title = c.title || c.url;
+  const children: (Node | string)[] = [h("span", { class: "number", "aria-hidden": "true" }, String(c.id))];
+  if (web(c)) children.push(h("a", { href: c.url, target: "_blank", rel: "noopener noreferrer" }, title), h("span", { class: "quiet" }, new URL(c.url).host));
+  else {
+    children.push(h("span", null, title));
+    if (c.page !== null) children.push(h("span", { class: "quiet" }, `page ${c.page}`));
+    for (const quote of new Set(all.map((one) => one.citedText))) children.push(h("q", { dir: "auto" }, quote));
+  }
+  return h("li", { tabindex: -1, "data-source": c.id }, children);
+}
+
+/** What somebody wrote, or was answered. */
+export function entry({ from, text, citations = [], note }: Entry): HTMLElement {
+  if (from === "visitor") return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, "You:"), h("p", { dir: "auto" }, text));
+  const answer = new Answer();
+  answer.show(text, citations, false);
+  if (note) answer.node.append(h("p", { class: "note" }, note));
+  return answer.node;
+}
+
+const doing: Record<string, string> = {
+  webSearch: "Searching the web",
+  knowledge: "Looking into the documents",
+  codeExecution: "Running code",
+};
+
+/** What a tool call is, in a line. */
+export const activity = (tool: string): string => doing[tool] ?? `Using ${tool}`;

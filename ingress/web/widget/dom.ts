@@ -1,0 +1,41 @@
+// Elements without HTML strings: pages may forbid those, and nothing we are told may become one.
+import type { Child } from "../kit/markdown";
+
+type Props = Record<string, string | number | boolean> | null;
+
+function fill(node: Element, children: Child<Node>[]): void {
+  for (const child of children) {
+    if (Array.isArray(child)) fill(node, child);
+    else node.append(child);
+  }
+}
+
+/** Makes an element. */
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props?: Props, ...children: Child<Node>[]): HTMLElementTagNameMap[K];
+export function h(tag: string, props?: Props, ...children: Child<Node>[]): HTMLElement;
+export function h(tag: string, props: Props = null, ...children: Child<Node>[]): HTMLElement {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value !== false) node.setAttribute(name, value === true ? "" : String(value));
+  }
+  fill(node, children);
+  return node;
+}
+
+const drawn = {
+  chat: "M5 5h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2h-7l-5 4v-4H5a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2z",
+  close: "M6 6l12 12M18 6L6 18",
+  send: "M12 19V5M6 11l6-6 6 6",
+};
+
+/** A drawing that says nothing to those who do not see it. */
+export function icon(name: keyof typeof drawn): Node {
+  const space = "http://www.w3.org/2000/svg";
+  const picture = document.createElementNS(space, "svg");
+  picture.setAttribute("viewBox", "0 0 24 24");
+  picture.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(space, "path");
+  path.setAttribute("d", drawn[name]);
+  picture.append(path);
+  return picture;
+}

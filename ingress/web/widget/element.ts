@@ -1,0 +1,161 @@
+// <agent-chat agent-id="ag_…">: a chat in a page of somebody else's, under whatever policy that page has.
+import { StreamProblem } from "../kit/sse";
+import { Chat, type Tell } from "./chat";
+import { Store } from "./record";
+import { Service, type Identity } from "./service";
+import css from "./style.css";
+import { View } from "./view";
+
+type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
+type Handler = (detail: Record<string, unknown>) => void;
+
+/** Where widget.js came from, and with it the API. */
+export const script = (document.currentScript as HTMLScriptElement | null) ?? document.querySelector<HTMLScriptElement>('script[src*="/widget.js"]');
+const base = new URL(".", script?.src || location.href).href;
+
+const handlers = new Map<string, Set<Handler>>();
+
+/** Calls a function whenever something of that name happens in a chat of the page. */
+export function on(name: string, call: Handler): void {
+  handlers.set(name, (handlers.get(name) ?? new Set()).add(call));
+}
+
+function emit(name: Name, detail: Record<string, unknown>): void {
+  for (const call of handlers.get(name) ?? []) {
+    try {
+      call(detail);
+    } catch (cause) {
+      setTimeout(() => { throw cause; }); // the page's own mistake: told where the page looks for it
+    }
+  }
+}
+
+let sheet: CSSStyleSheet | null = null;
+
+function styles(): CSSStyleSheet {
+  if (!sheet) {
+    sheet = new CSSStyleSheet();
+    sheet.replaceSync(css);
+  }
+  return sheet;
+}
+
+/** Black or white, whichever can be read on a colour given as #rrggbb. */
+function readableOn(colour: string): string {
+  const [r, g, b] = [1, 3, 5].map((i) => (Number.parseInt(colour.slice(i, i + 2), 16) / 255) ** 2.2) as [number, number, number];
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
+}
+
+export class AgentChat extends HTMLElement {
+  static observedAttributes = ["agent-id", "visitor-id", "visitor-signature"];
+  private chat: Chat | null = null;
+  private view: View | null = null;
+  private era = 0;
+  private wanted = false;
+  private readonly root = this.attachShadow({ mode: "open" });
+
+  connectedCallback(): void {
+    void this.begin();
+  }
+
+  disconnectedCallback(): void {
+    this.end();
+  }
+
+  attributeChangedCallback(_name: string, before: string | null, after: string | null): void {
+    if (!this.isConnected || before === after || this.era === 0) return;
+    this.end();
+    void this.begin();
+  }
+
+  open(): void {
+    this.wanted = true;
+    this.view?.open(true);
+  }
+
+  close(): void {
+    this.wanted = false;
+    this.view?.close();
+  }
+
+  /** Says something in the visitor's name; false while an answer is awaited, or before the chat is there. */
+  send(text: string): boolean {
+    return this.chat?.send(text) ?? false;
+  }
+
+  private end(): void {
+    this.era++;
+    this.chat?.leave();
+    this.chat = this.view = null;
+    this.root.replaceChildren();
+  }
+
+  private get identity(): Identity | null {
+    const id = this.getAttribute("visitor-id");
+    return id ? { id, signature: this.getAttribute("visitor-signature") ?? "" } : null;
+  }
+
+  private async begin(): Promise<void> {
+    const era = ++this.era;
+    await Promise.resolve(); // attributes that are set one after the other are one change
+    const agent = this.getAttribute("agent-id");
+    if (era !== this.era || !agent) return;
+    const prefix = `agent-chat:${base}:${agent}:${this.identity?.id ?? ""}`;
+    const lasting = new Store("localStorage", prefix);
+    const passing = new Store("sessionStorage", prefix);
+    const service = new Service(base, agent, this.identity, lasting, passing);
+    try {
+      await service.token();
+    } catch (cause) {
+      const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", String(cause));
+      if (![429, 503].includes(problem.status)) {
+        if (era === this.era) this.refused(agent, problem, era);
+        return; // on a page that is not listed nothing is shown
+      }
+    }
+    if (era === this.era) this.build(agent, service, lasting, passing);
+  }
+
+  private refused(agent: string, problem: StreamProblem, era: number): void {
+    const cause = problem.status === 0 ? "it cannot be reached, or does not serve this page" : problem.message;
+    console.warn(`agent-chat: no chat with ${agent} on ${location.origin}: ${cause}. An admin can list this origin in the agent's widget.allowedOrigins, with widget.enabled true.`);
+    emit("error", { agent, code: problem.code, detail: problem.message });
+    addEventListener("online", () => era === this.era && void this.begin(), { once: true });
+  }
+
+  private build(agent: string, service: Service, lasting: Store, passing: Store): void {
+    const inline = this.hasAttribute("inline");
+    const title = this.getAttribute("chat-title") || service.name || "Chat";
+    this.root.adoptedStyleSheets = [styles()];
+    const view = new View(
+      { title, greeting: this.getAttribute("greeting") ?? "How can I help?", inline },
+      {
+        send: (text) => this.send(text),
+        renew: () => this.chat?.renew(),
+        opened: (open) => {
+          passing.set("open", open);
+          emit(open ? "open" : "close", { agent });
+        },
+      },
+    );
+    this.view = view;
+    this.root.replaceChildren(...view.nodes);
+    this.tint();
+    this.chat = new Chat(service, lasting, view, (name, detail) => emit(name, { agent, ...detail }));
+    emit("ready", { agent });
+    if (this.wanted) view.open(true);
+    else if (passing.get("open") === true && innerWidth > 480) view.open(false);
+  }
+
+  /** Gives the accent the page asks for, with text on it that can be read. */
+  private tint(): void {
+    const accent = this.getAttribute("accent") ?? "";
+    const brush = document.createElement("canvas").getContext("2d");
+    if (!brush || !CSS.supports("color", accent)) return;
+    brush.fillStyle = accent;
+    const colour = brush.fillStyle; // hexadecimal, whichever way it was given
+    if (!/^#[\da-f]{6}$/.test(colour)) return;
+    this.style.setProperty("--chat-accent", colour);
+    this.style.setProperty("--chat-on-accent", readableOn(colour));
+  }
+}

@@ -1,0 +1,96 @@
+// widget.js: <script async src="https://…/widget.js" data-agent="ag_…">. Loading it twice is like loading it once.
+import { AgentChat, on, script } from "./element";
+
+interface Options {
+  agent?: string;
+  title?: string;
+  greeting?: string;
+  accent?: string;
+  position?: string;
+  scheme?: string;
+  visitor?: { id: string; signature: string } | null;
+}
+type Command = (name: string, ...rest: unknown[]) => unknown;
+type Queued = Command & { q?: ArrayLike<unknown>[]; ready?: true };
+
+const page = window as unknown as { agentChat?: Queued };
+let options: Options = {};
+let chat: AgentChat | null = null;
+let arranged = false;
+
+const attributes = (o: Options): Record<string, string | undefined> => ({
+  "agent-id": o.agent,
+  "chat-title": o.title,
+  greeting: o.greeting,
+  accent: o.accent,
+  position: o.position,
+  scheme: o.scheme,
+  "visitor-id": o.visitor?.id,
+  "visitor-signature": o.visitor?.signature,
+});
+
+/** Puts the chat that the options ask for into the page; what is asked for in one go is done once. */
+function mount(): void {
+  arranged = false;
+  if (!options.agent) return;
+  const wanted = Object.entries(attributes(options)).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  if (chat?.isConnected && chat.getAttributeNames().length >= wanted.length && wanted.every(([name, value]) => chat!.getAttribute(name) === value)) return;
+  const next = document.createElement("agent-chat") as AgentChat;
+  for (const [name, value] of wanted) next.setAttribute(name, value);
+  chat?.remove();
+  chat = next;
+  document.body.append(next);
+}
+
+function arrange(): void {
+  if (arranged) return;
+  arranged = true;
+  if (document.body) queueMicrotask(mount);
+  else addEventListener("DOMContentLoaded", mount, { once: true });
+}
+
+const commands: Record<string, (...rest: never[]) => unknown> = {
+  boot(asked: Options = {}) {
+    options = { ...options, ...asked };
+    arrange();
+  },
+  open: () => afterMount(() => chat?.open()),
+  close: () => afterMount(() => chat?.close()),
+  send: (text: string) => afterMount(() => chat?.send(String(text))),
+  on,
+  destroy() {
+    chat?.remove();
+    chat = null;
+    options = {};
+  },
+};
+
+/** What is asked for before the chat is in the page waits for it. */
+function afterMount(call: () => unknown): void {
+  if (arranged) queueMicrotask(call);
+  else call();
+}
+
+const run: Queued = (name, ...rest) => {
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (!command) console.warn(`agentChat: there is no command ${String(name)}; there are ${Object.keys(commands).join(", ")}.`);
+  return command?.(...(rest as never[]));
+};
+
+/** What a script element's data attributes ask for. */
+function asked({ dataset: d }: HTMLScriptElement): Options {
+  const visitor = d.visitorId ? { id: d.visitorId, signature: d.visitorSignature ?? "" } : undefined;
+  return { agent: d.agent, title: d.title, greeting: d.greeting, accent: d.accent, position: d.position, scheme: d.scheme, visitor };
+}
+
+function start(): void {
+  const before = page.agentChat;
+  if (before?.ready) return; // loaded twice: the first one goes on
+  run.ready = true;
+  page.agentChat = run;
+  if (!customElements.get("agent-chat")) customElements.define("agent-chat", AgentChat);
+  if (script?.dataset.agent) run("boot", asked(script));
+  for (const call of before?.q ?? []) run(...(Array.from(call) as [string, ...unknown[]]));
+}
+
+start();

@@ -1,0 +1,90 @@
+// What the browser keeps of a chat, so that a reload loses nothing. Storage may be denied: then it lasts as long as the page.
+import type { Citation } from "../kit/markdown";
+
+export interface Entry {
+  from: "visitor" | "agent";
+  text: string;
+  citations?: Citation[];
+  /** Why there is no answer, or no whole one. */
+  note?: string;
+}
+/** An answer that is awaited: by this key its run is found again, and from this event on it is told. */
+export interface Pending {
+  key: string;
+  text: string;
+  answer: string;
+  citations: Citation[];
+  lastEventId: string;
+}
+export interface Transcript {
+  session: string;
+  entries: Entry[];
+  pending: Pending | null;
+}
+
+const mostEntries = 60;
+const mostCharacters = 300_000;
+const longestQuote = 600;
+
+/** A name that nobody guesses; randomUUID is there on secure pages only. */
+export function unguessable(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+/** One of the browser's two stores, or the page's memory where that is closed. */
+export class Store {
+  private readonly memory = new Map<string, string>();
+
+  constructor(
+    private readonly kind: "localStorage" | "sessionStorage",
+    private readonly prefix: string,
+  ) {}
+
+  name(of: string): string {
+    return `${this.prefix}:${of}`;
+  }
+
+  get(of: string): unknown {
+    let text = this.memory.get(of);
+    try {
+      text = window[this.kind].getItem(this.name(of)) ?? text;
+    } catch {
+      // closed to us
+    }
+    try {
+      return text === undefined ? null : JSON.parse(text);
+    } catch {
+      return null; // somebody else's, or cut off
+    }
+  }
+
+  set(of: string, value: unknown): void {
+    const text = JSON.stringify(value);
+    try {
+      window[this.kind].setItem(this.name(of), text);
+      this.memory.delete(of);
+    } catch {
+      this.memory.set(of, text); // closed to us, or full
+    }
+  }
+}
+
+export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
+
+/** The transcript that is kept, or a new one. */
+export function load(store: Store): Transcript {
+  const kept = store.get("transcript") as Transcript | null;
+  const whole = typeof kept?.session === "string" && Array.isArray(kept.entries) && kept.entries.every((e) => typeof e?.text === "string");
+  return whole ? { ...kept, pending: typeof kept.pending?.key === "string" ? kept.pending : null } : begun();
+}
+
+/** Keeps a transcript: its newest part, if it has become long. */
+export function save(store: Store, transcript: Transcript): void {
+  const { entries } = transcript;
+  for (const { citations } of entries) citations?.forEach((c) => (c.citedText = c.citedText.slice(0, longestQuote)));
+  let size = 0;
+  let from = entries.length;
+  while (from > 0 && entries.length - from < mostEntries && size < mostCharacters) size += JSON.stringify(entries[--from]).length;
+  entries.splice(0, from);
+  store.set("transcript", transcript);
+}

@@ -1,0 +1,91 @@
+// The way to the service: a token that lasts ten minutes, and chats with it.
+import { events, problem, StreamProblem, type ServerEvent } from "../kit/sse";
+import type { Store } from "./record";
+
+export interface Identity {
+  id: string;
+  signature: string;
+}
+interface Pass {
+  token: string;
+  /** By this browser's clock, which may be wrong: a 401 is what counts. */
+  until: number;
+  name: string;
+}
+
+const minutes = 60_000;
+const ends = /^run\.(completed|failed|cancelled|timed_out)$/;
+
+export class Service {
+  /** The agent's. */
+  name = "";
+  private asking: Promise<Pass> | null = null;
+
+  constructor(
+    private readonly base: string,
+    private readonly agent: string,
+    private readonly identity: Identity | null,
+    private readonly lasting: Store,
+    private readonly passing: Store,
+  ) {}
+
+  /** A token that is good for a while. Throws StreamProblem. */
+  async token(): Promise<string> {
+    let pass = this.passing.get("pass") as Pass | null;
+    if (typeof pass?.token !== "string" || !(pass.until > Date.now())) pass = await (this.asking ??= this.ask().finally(() => (this.asking = null)));
+    this.name = pass.name;
+    return pass.token;
+  }
+
+  private async ask(): Promise<Pass> {
+    const visitor = this.identity ?? this.lasting.get("visitor") ?? undefined;
+    const answer = await fetch(`${this.base}api/widget/sessions`, {
+      method: "POST",
+      credentials: "omit",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ agentId: this.agent, visitor }),
+    }).catch(() => {
+      throw new StreamProblem(0, "unreachable", "The service cannot be reached.");
+    });
+    if (!answer.ok) throw await problem(answer);
+    const given = (await answer.json()) as { token: string; expiresAt: string; visitor: string; agent: { name: string } };
+    const now = Date.now();
+    const left = Date.parse(given.expiresAt) - now;
+    const pass = { token: given.token, until: now + (left > minutes ? Math.min(left, 10 * minutes) - minutes : 9 * minutes), name: given.agent.name };
+    if (!this.identity) this.lasting.set("visitor", given.visitor);
+    this.passing.set("pass", pass);
+    return pass;
+  }
+
+  /** The events of the answer to a message. The same key always gives the same run. */
+  chat(session: string, message: string, key: string, lastEventId: string, signal: AbortSignal, connected: (up: boolean) => void): AsyncGenerator<ServerEvent> {
+    return events(`${this.base}api/agents?action=chat&id=${encodeURIComponent(this.agent)}`, {
+      method: "POST",
+      credentials: "omit",
+      body: JSON.stringify({ sessionId: session, message, stream: true }),
+      headers: async () => ({ Authorization: `Bearer ${await this.token()}`, "Idempotency-Key": key }),
+      signal,
+      lastEventId,
+      connected,
+      resume: true,
+      attempts: 8,
+      last: (event) => ends.test(event.event),
+      refused: (p) => {
+        if (p.status === 429) throw p; // who writes should know at once, and when to go on
+        if (p.status === 401) this.passing.set("pass", null);
+        return p.status === 401;
+      },
+    });
+  }
+}
+
+/** What to do about a problem, and whether the same may be sent again. */
+export function advice(p: StreamProblem): { text: string; again: boolean } {
+  const when = p.retryAfter ? `in ${p.retryAfter} ${p.retryAfter === 1 ? "second" : "seconds"}` : "in a moment";
+  if (p.code === "budget_exceeded") return { text: "This chat has used its budget for now. Try again later.", again: true };
+  if (p.status === 429) return { text: `Too many messages at once. Try again ${when}.`, again: true };
+  if (p.status === 0) return { text: "The service cannot be reached. Check your connection, then try again.", again: true };
+  if (p.status >= 500 || p.status === 408) return { text: `The service is busy. Try again ${when}.`, again: true };
+  if ([401, 403, 404].includes(p.status)) return { text: "This chat is not available here any more. Reload the page to try again.", again: false };
+  return { text: p.message, again: false };
+}

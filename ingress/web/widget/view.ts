@@ -1,0 +1,203 @@
+// What is seen of a chat: a button and a panel, or the panel alone in the page.
+import { entry } from "./answer";
+import { h, icon } from "./dom";
+import type { Entry } from "./record";
+
+export interface Look {
+  title: string;
+  greeting: string;
+  inline: boolean;
+}
+export interface Wishes {
+  send: (text: string) => boolean;
+  renew: () => void;
+  opened: (open: boolean) => void;
+}
+
+const narrow = matchMedia("(max-width: 480px)");
+
+export class View {
+  readonly panel: HTMLElement;
+  private readonly launcher = h("button", { type: "button", class: "launcher", "aria-expanded": "false", "aria-controls": "panel", "aria-haspopup": "dialog" }, icon("chat"));
+  private readonly log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Messages", tabindex: 0 });
+  private readonly state = h("p", { class: "status" });
+  private readonly said = h("div", { class: "unseen", "aria-live": "polite" });
+  private readonly field = h("textarea", { rows: 1, maxlength: 32000, "aria-label": "Message", placeholder: "Write a message", enterkeyhint: "send" });
+  private readonly button = h("button", { type: "submit", class: "send", "aria-label": "Send" }, icon("send"));
+  private unread = 0;
+  private frame = 0;
+
+  constructor(
+    private readonly look: Look,
+    private readonly wishes: Wishes,
+  ) {
+    const form = h("form", null, this.field, this.button);
+    const renew = h("button", { type: "button", class: "bare" }, "New session");
+    const head = h("header", null, h("h2", { id: "title" }, look.title), renew);
+    this.panel = h(look.inline ? "section" : "dialog", { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title" }, head, this.log, this.state, form, this.said);
+    renew.onclick = () => {
+      wishes.renew();
+      this.field.focus();
+    };
+    form.onsubmit = (event) => {
+      event.preventDefault();
+      this.submit();
+    };
+    this.field.onkeydown = (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.submit();
+    };
+    this.field.oninput = () => this.measure();
+    if (!look.inline) this.float(head);
+    this.name();
+  }
+
+  get nodes(): Node[] {
+    return this.look.inline ? [this.panel] : [this.launcher, this.panel];
+  }
+
+  private get dialog(): HTMLDialogElement | null {
+    return this.panel instanceof HTMLDialogElement ? this.panel : null;
+  }
+
+  private float(head: HTMLElement): void {
+    const close = h("button", { type: "button", class: "bare", "aria-label": "Close chat" }, icon("close"));
+    head.append(close);
+    close.onclick = () => this.close();
+    this.launcher.onclick = () => (this.dialog?.open ? this.close() : this.open(true));
+    this.dialog!.oncancel = (event) => {
+      event.preventDefault();
+      this.close();
+    };
+    this.panel.onkeydown = (event) => {
+      if (event.key === "Escape") this.close();
+    };
+    narrow.onchange = () => {
+      if (!this.dialog?.open) return;
+      this.dialog.close();
+      this.open(false);
+    };
+  }
+
+  /** Opens the panel; over the whole of a narrow window, where nothing beside it can be reached. */
+  open(focus: boolean): void {
+    const { dialog } = this;
+    if (!dialog || dialog.open) return;
+    const before = document.activeElement as HTMLElement | null;
+    if (narrow.matches) dialog.showModal();
+    else dialog.show();
+    this.unread = 0;
+    this.name();
+    this.log.scrollTop = this.log.scrollHeight;
+    if (focus) this.field.focus();
+    else if (!narrow.matches) before?.focus();
+    this.wishes.opened(true);
+  }
+
+  close(): void {
+    if (!this.dialog?.open) return;
+    this.dialog.close();
+    this.name();
+    this.launcher.focus();
+    this.wishes.opened(false);
+  }
+
+  private name(): void {
+    const open = this.dialog?.open ?? false;
+    this.launcher.setAttribute("aria-expanded", String(open));
+    const fresh = this.unread > 0 ? `, ${this.unread} new` : "";
+    this.launcher.setAttribute("aria-label", `${open ? "Close" : "Open"} chat: ${this.look.title}${fresh}`);
+    this.launcher.classList.toggle("unread", this.unread > 0);
+    this.launcher.replaceChildren(icon(open ? "close" : "chat"));
+  }
+
+  private submit(): void {
+    if (!this.wishes.send(this.field.value)) return;
+    this.field.value = "";
+    this.measure();
+  }
+
+  private measure(): void {
+    this.field.style.height = "auto";
+    this.field.style.height = `${Math.min(this.field.scrollHeight + 2, 160)}px`;
+  }
+
+  /** Shows a whole transcript. */
+  show(entries: Entry[]): void {
+    this.log.replaceChildren();
+    if (this.look.greeting !== "") this.log.append(entry({ from: "agent", text: this.look.greeting }));
+    this.log.append(...entries.map(entry));
+    this.status("");
+    this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  /** Adds an entry; one that is announced is read out, and counted while the panel is closed. */
+  add(added: Entry, announced = false): void {
+    this.log.querySelector(".problem")?.remove();
+    const near = this.near() || added.from === "visitor";
+    const node = entry(added);
+    this.log.append(node);
+    if (near) this.log.scrollTop = added.from === "visitor" ? this.log.scrollHeight : Math.min(this.log.scrollHeight, Math.max(this.log.scrollTop, node.offsetTop - 48));
+    if (!announced) return;
+    this.said.textContent = node.textContent;
+    if (this.dialog && !this.dialog.open) this.unread++;
+    this.name();
+  }
+
+  private near(): boolean {
+    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
+  }
+
+  /** Gives what to call when a node that grows has to be drawn again: once a frame, however often it is called. */
+  growing(node: HTMLElement, draw: () => void): () => void {
+    return () => {
+      cancelAnimationFrame(this.frame);
+      this.frame = requestAnimationFrame(() => {
+        const near = this.near();
+        if (!node.isConnected && this.waiting) {
+          this.log.querySelector(".problem")?.remove();
+          this.log.append(node);
+        }
+        draw();
+        if (near) this.log.scrollTop = this.log.scrollHeight;
+      });
+    };
+  }
+
+  private waiting = false;
+
+  /** While an answer is awaited nothing can be sent. */
+  wait(on: boolean): void {
+    this.waiting = on;
+    cancelAnimationFrame(this.frame);
+    this.button.setAttribute("aria-disabled", String(on));
+    this.log.setAttribute("aria-busy", String(on));
+  }
+
+  /** One quiet line: what is going on. */
+  status(text: string): void {
+    if (this.state.textContent === text) return;
+    this.state.textContent = text;
+    this.state.classList.toggle("busy", text !== "");
+    if (text !== "" && text !== "Thinking") this.said.textContent = text;
+  }
+
+  /** Says what went wrong, with a button to try again once some seconds are over. */
+  problem(text: string, again: (() => void) | null, seconds: number): void {
+    const box = h("div", { class: "problem" }, h("p", null, text));
+    if (again) {
+      const button = h("button", { type: "button", disabled: seconds > 0 }, "Try again");
+      setTimeout(() => (button.disabled = false), seconds * 1000);
+      button.onclick = () => {
+        box.remove();
+        this.field.focus();
+        again();
+      };
+      box.append(button);
+    }
+    this.log.append(box);
+    this.log.scrollTop = this.log.scrollHeight;
+    this.said.textContent = text;
+  }
+}

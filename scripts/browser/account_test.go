@@ -1,0 +1,188 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+
+	"parley/shared/testkit"
+)
+
+// client prepares what a page is to show; what is tested is done in the page.
+var client = &http.Client{Transport: &http.Transport{}, Timeout: testkit.Within(patienceOfRequests)}
+
+// account is somebody with an organization of their own.
+type account struct {
+	s        *stage
+	email    string
+	password string
+	token    string
+}
+
+// signUp makes an account without the browser.
+func signUp(t *testing.T) *account {
+	t.Helper()
+	a := &account{s: onStage(t), email: rand.Text() + "@example.test", password: rand.Text()}
+	var made struct{ Token string }
+	a.call(t, http.MethodPost, "/api/auth/signup", map[string]any{"email": a.email, "password": a.password, "name": "Ada Example"}, &made)
+	a.token = made.Token
+	return a
+}
+
+// signIn lets the browser hold the account's session, as if it had signed in before.
+func (p *page) signIn(a *account) *page {
+	p.t.Helper()
+	yes := true
+	call(p, network.SetCookie, network.SetCookieParams{
+		Name: "parley_session", Value: a.token, URL: a.s.url, HTTPOnly: &yes, SameSite: network.CookieSameSiteLax,
+	})
+	return p
+}
+
+// call sends a request to the API with the account's session, which must succeed.
+func (a *account) call(t *testing.T, method, path string, body, into any) {
+	t.Helper()
+	if err := a.try(t.Context(), method, path, body, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *account) try(ctx context.Context, method, path string, body, into any) error {
+	var payload io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encoding: %w", err)
+		}
+		payload = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.s.url+path, payload)
+	if err != nil {
+		return fmt.Errorf("making request: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if a.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return fmt.Errorf("reading answer: %w", err)
+	}
+	if res.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("%s %s: %d %s", method, path, res.StatusCode, raw)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("decoding %s: %w", raw, err)
+	}
+	return nil
+}
+
+// on switches a tool on.
+var on = map[string]any{"enabled": true}
+
+// agent makes one; fields beside name and prompt are up to the test.
+func (a *account) agent(t *testing.T, name string, fields map[string]any) (id string) {
+	t.Helper()
+	body := map[string]any{"name": name, "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
+	for field, value := range fields {
+		body[field] = value
+	}
+	var made struct{ ID string }
+	a.call(t, http.MethodPost, "/api/agents", body, &made)
+	return made.ID
+}
+
+// till is a tool that pays, and asks a person before it does.
+func (a *account) till() map[string]any {
+	return map[string]any{"httpRequest": map[string]any{"enabled": true, "approval": "unsafe", "endpoints": []any{map[string]any{
+		"name": "payBill", "description": "Pays a bill.", "method": "POST", "url": a.s.outside.url + "/pay", "sideEffect": "unsafe",
+		"inputSchema": map[string]any{
+			"type": "object", "properties": map[string]any{"bill": map[string]any{"type": "string"}}, "required": []string{"bill"},
+		},
+	}}}}
+}
+
+// document uploads a text and waits until it can be searched.
+func (a *account) document(t *testing.T, name, content string) (id string) {
+	t.Helper()
+	var made struct{ ID string }
+	a.call(t, http.MethodPost, "/api/knowledge", map[string]any{"name": name, "content": content, "mimeType": "text/markdown"}, &made)
+	eventually(t, patience(), "the document "+name+" is ready", func() bool {
+		var now struct{ Status, Error string }
+		a.call(t, http.MethodGet, "/api/knowledge?id="+made.ID, nil, &now)
+		if now.Status == "failed" {
+			t.Fatalf("the document %s failed: %s", name, now.Error)
+		}
+		return now.Status == "ready"
+	})
+	return made.ID
+}
+
+// run is what came of a message.
+type run struct {
+	ID, Status, Message, SessionID string
+	Citations                      []json.RawMessage
+}
+
+// chat sends a message and waits for what comes of it.
+func (a *account) chat(t *testing.T, agent, session, message string) (r run) {
+	t.Helper()
+	a.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": session, "message": message}, &r)
+	return r
+}
+
+// key makes an API key.
+func (a *account) key(t *testing.T, name string) (secret string) {
+	t.Helper()
+	var made struct{ Key string }
+	a.call(t, http.MethodPost, "/api/keys", map[string]any{"name": name, "scope": "organization"}, &made)
+	return made.Key
+}
+
+// trigger runs an agent as a scheduler does, and waits for what comes of it.
+func (a *account) trigger(t *testing.T, key, agent, automation, message string) (r run) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"target": agent, "input": map[string]any{"message": message}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.s.url+"/api/internal/run-automation", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": automation,
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("run-automation: %d %s %v", res.StatusCode, raw, err)
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatalf("run-automation: %v: %s", err, raw)
+	}
+	return r
+}

@@ -1,0 +1,42 @@
+package browser
+
+import (
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+)
+
+// What a first load may cost.
+const (
+	budgetBytes    = 150 << 10 // as they come over the wire, compressed
+	budgetRequests = 12
+	budgetShift    = 0.02 // cumulative layout shift
+	widgetBytes    = 20 << 10
+)
+
+// budget visits a path as a browser that has nothing of it, and holds the load to the budget. The page is new.
+func (p *page) budget(path string) {
+	p.t.Helper()
+	yes := true
+	call(p, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: yes})
+	began := time.Now()
+	p.visit(path)
+	p.settled()
+	var load struct {
+		Ready, Shift float64
+		Shifts       []string
+	}
+	p.js(&load, `() => ({ Ready: performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd, Shift: shifted, Shifts: shifts })`)
+	requests, bytes, list := p.watch.weight()
+	p.t.Logf("%s: %d requests, %.1f KB, DOMContentLoaded after %.0f ms, at rest after %s, layout shift %.4f",
+		path, requests, float64(bytes)/1024, load.Ready, time.Since(began).Round(time.Millisecond), load.Shift)
+	if bytes > budgetBytes {
+		p.t.Errorf("%s: the first load brings %d bytes, more than %d:\n%s", path, bytes, budgetBytes, list)
+	}
+	if requests > budgetRequests {
+		p.t.Errorf("%s: the first load makes %d requests, more than %d:\n%s", path, requests, budgetRequests, list)
+	}
+	if load.Shift > budgetShift {
+		p.t.Errorf("%s: the layout shifts by %.4f, more than %.2f: %v", path, load.Shift, budgetShift, load.Shifts)
+	}
+}

@@ -1,0 +1,43 @@
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+)
+
+// TestDemo uses the demo until its limit, which the page explains.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	p.watch.expect(http.StatusTooManyRequests)
+	p.visit("/dashboard/templates?token=demo")
+	p.sees("This is the demo")
+	p.click("link", "Chat with Writing coach")
+	p.is("heading", "Writing coach")
+	refused := p.in("alert", "…")
+	for n := range 12 {
+		p.fill("Message", fmt.Sprintf("Message %d", n))
+		p.press("Enter")
+		turn := p.in("article", fmt.Sprintf("Message: Message %d", n))
+		p.until("it is answered or refused", func() error {
+			if p.has("alert", "…") || turn.has("button", "Copy answer") {
+				return nil
+			}
+			return errors.New("neither is told")
+		})
+		if p.has("alert", "…") {
+			if n < 8 { // reading the list of templates counts, too
+				t.Errorf("refused after %d messages", n)
+			}
+			break
+		}
+	}
+	refused.sees("You have come to the demo's limit")
+	refused.is("button", "Send again in …")
+	refused.is("link", "Sign up for more")
+	p.inspect("demo-limit")
+	refused.click("link", "Sign up for more")
+	p.arrives("/signup")
+}

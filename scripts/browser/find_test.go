@@ -1,0 +1,426 @@
+package browser
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
+)
+
+// area is a part of a page, known by the roles and names that lead to it. It is looked up anew each time, for pages are rendered again.
+type area struct {
+	p    *page
+	path []step
+}
+
+// step is what somebody who cannot see the page is told of a part of it. A name may begin or end with "…" where more stands; empty: any.
+type step struct{ role, name string }
+
+func (s step) String() string { return fmt.Sprintf("%s %q", s.role, s.name) }
+
+func (s step) fits(name string) bool {
+	if s.name == "…" {
+		return true
+	}
+	want, after := strings.CutSuffix(s.name, "…")
+	want, before := strings.CutPrefix(want, "…")
+	switch {
+	case before && after:
+		return strings.Contains(name, want)
+	case before:
+		return strings.HasSuffix(name, want)
+	case after:
+		return strings.HasPrefix(name, want)
+	}
+	return name == want
+}
+
+// in gives the part of the area with a role and a name.
+func (a area) in(role, name string) area {
+	path := append(append([]step(nil), a.path...), step{role, name})
+	return area{p: a.p, path: path}
+}
+
+func (a area) String() string {
+	if len(a.path) == 0 {
+		return "the page"
+	}
+	words := make([]string, len(a.path))
+	for i, s := range a.path {
+		words[i] = s.String()
+	}
+	return strings.Join(words, " › ")
+}
+
+// fields are the roles of what one writes into or chooses from.
+var fields = []string{"textbox", "searchbox", "spinbutton", "combobox", "listbox"}
+
+// matches finds the parts of a node that a step leads to.
+func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID, others []string, err error) {
+	roles := []string{s.role}
+	if s.role == "field" {
+		roles = fields
+	}
+	for _, role := range roles {
+		result, err := send(a.p, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{BackendNodeID: root, Role: role})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, node := range result.Nodes {
+			if node.Ignored || node.BackendDOMNodeID == 0 || node.BackendDOMNodeID == root {
+				continue
+			}
+			name, err := a.p.nameOf(node)
+			if err != nil {
+				return nil, nil, err
+			}
+			if s.name == "" || s.fits(name) {
+				found = append(found, node.BackendDOMNodeID)
+			} else {
+				others = append(others, fmt.Sprintf("%q", shortened(name)))
+			}
+		}
+	}
+	return found, others, nil
+}
+
+// nameOf is what a part is called; of one without a name, such as a row of a table, what stands in it.
+func (p *page) nameOf(node *accessibility.Node) (string, error) {
+	name := text(node.Name)
+	if name == "" {
+		object, err := p.object(node.BackendDOMNodeID)
+		if err != nil {
+			return "", err
+		}
+		if err := p.apply(&name, runtime.CallFunctionOnParams{FunctionDeclaration: `function () { return shown(this) }`, ObjectID: object}); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(strings.Fields(name), " "), nil
+}
+
+func text(v *accessibility.Value) string {
+	if v == nil || len(v.Value) == 0 {
+		return ""
+	}
+	var s string
+	if err := json.Unmarshal(v.Value, &s); err != nil {
+		return string(v.Value)
+	}
+	return s
+}
+
+// node gives the one element that the path leads to.
+func (a area) node() (cdp.BackendNodeID, error) {
+	found, err := a.nodes()
+	if err != nil {
+		return 0, err
+	}
+	if len(found) > 1 {
+		return 0, fmt.Errorf("there are %d of %s", len(found), a)
+	}
+	return found[0], nil
+}
+
+// nodes gives all elements that the path leads to, at least one.
+func (a area) nodes() ([]cdp.BackendNodeID, error) {
+	document, err := send(a.p, dom.GetDocument, dom.GetDocumentParams{})
+	if err != nil {
+		return nil, err
+	}
+	found := []cdp.BackendNodeID{document.Root.BackendNodeID}
+	for _, s := range a.path {
+		if len(found) > 1 {
+			return nil, fmt.Errorf("there are %d above %s in %s", len(found), s, a)
+		}
+		next, others, err := a.matches(found[0], s)
+		if err != nil {
+			return nil, err
+		}
+		if len(next) == 0 {
+			return nil, fmt.Errorf("there is no %s; of its role: %s", s, strings.Join(others, ", "))
+		}
+		found = next
+	}
+	return found, nil
+}
+
+// object gives the element in the tests' world of the page.
+func (a area) object() (runtime.RemoteObjectID, error) {
+	node, err := a.node()
+	if err != nil {
+		return "", err
+	}
+	return a.p.object(node)
+}
+
+func (p *page) object(node cdp.BackendNodeID) (runtime.RemoteObjectID, error) {
+	in, err := p.worldID()
+	if err != nil {
+		return "", err
+	}
+	resolved, err := send(p, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: node, ExecutionContextID: in})
+	if err != nil {
+		return "", err
+	}
+	return resolved.Object.ObjectID, nil
+}
+
+// ask calls a function with the element as this.
+func (a area) ask(into any, function string, arguments ...any) error {
+	object, err := a.object()
+	if err != nil {
+		return err
+	}
+	return a.p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ObjectID: object}, arguments...)
+}
+
+// is waits until there is such a part.
+func (a area) is(role, name string) {
+	a.p.t.Helper()
+	here := a.in(role, name)
+	a.p.until("looking for "+here.String(), func() error { _, err := here.nodes(); return err })
+}
+
+// isNot waits until there is no such part any more.
+func (a area) isNot(role, name string) {
+	a.p.t.Helper()
+	here := a.in(role, name)
+	a.p.until("waiting for the end of "+here.String(), func() error {
+		if _, err := here.nodes(); err == nil {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
+}
+
+// has tells whether there is such a part now.
+func (a area) has(role, name string) bool {
+	_, err := a.in(role, name).nodes()
+	return err == nil
+}
+
+// text is what stands in the area now.
+func (a area) text() (string, error) {
+	var shown string
+	err := a.ask(&shown, `function () { return shown(this) }`)
+	return strings.Join(strings.Fields(shown), " "), err
+}
+
+// sees waits until a text stands there, however it is broken into lines.
+func (a area) sees(words string) {
+	a.p.t.Helper()
+	words = strings.Join(strings.Fields(words), " ")
+	a.p.until(fmt.Sprintf("looking for %q in %s", words, a), func() error {
+		shown, err := a.text()
+		if err == nil && !strings.Contains(shown, words) {
+			err = fmt.Errorf("there stands: %s", shortened(shown))
+		}
+		return err
+	})
+}
+
+// seesNot waits until a text stands there no more.
+func (a area) seesNot(words string) {
+	a.p.t.Helper()
+	a.p.until(fmt.Sprintf("waiting until %q is gone from %s", words, a), func() error {
+		shown, err := a.text()
+		if err == nil && strings.Contains(shown, words) {
+			err = fmt.Errorf("there stands: %s", shortened(shown))
+		}
+		return err
+	})
+}
+
+func shortened(s string) string {
+	const most = 600
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return s
+}
+
+// click clicks where the element is, if one can see and hit it there.
+func (a area) click(role, name string) {
+	a.p.t.Helper()
+	a.in(role, name).hit()
+}
+
+func (a area) hit() {
+	a.p.t.Helper()
+	a.p.until("clicking "+a.String(), func() error {
+		node, err := a.node()
+		if err != nil {
+			return err
+		}
+		if _, err := send(a.p, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: node}); err != nil {
+			return err
+		}
+		var at struct {
+			X, Y float64
+			Why  string
+		}
+		if err := a.ask(&at, `function () { return target(this) }`); err != nil {
+			return err
+		}
+		if at.Why != "" {
+			return errors.New(at.Why)
+		}
+		return a.p.mouse(at.X, at.Y)
+	})
+}
+
+func (p *page) mouse(x, y float64) error {
+	for _, event := range []input.DispatchMouseEventParams{
+		{Type: input.DispatchMouseEventTypeMouseMoved, X: x, Y: y},
+		{Type: input.DispatchMouseEventTypeMousePressed, X: x, Y: y, Button: input.MouseButtonLeft, Buttons: 1, ClickCount: 1},
+		{Type: input.DispatchMouseEventTypeMouseReleased, X: x, Y: y, Button: input.MouseButtonLeft, ClickCount: 1},
+	} {
+		if _, err := send(p, input.DispatchMouseEvent, event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill writes a text into the field with a label, in place of what stood there.
+func (a area) fill(label, words string) {
+	a.p.t.Helper()
+	field := a.in("field", label)
+	field.hit()
+	a.p.press("Control+a", "Backspace")
+	a.p.enter(words)
+	a.holds(label, words)
+}
+
+// holds waits until the field with a label has a value.
+func (a area) holds(label, words string) {
+	a.p.t.Helper()
+	field := a.in("field", label)
+	a.p.until(fmt.Sprintf("looking for %q in %s", words, field), func() error {
+		var value string
+		err := field.ask(&value, `function () { return this.value ?? this.innerText }`)
+		if err == nil && value != words {
+			err = fmt.Errorf("there stands: %q", value)
+		}
+		return err
+	})
+}
+
+// value is what stands in the field with a label.
+func (a area) value(label string) (value string) {
+	a.p.t.Helper()
+	field := a.in("field", label)
+	a.p.until("reading "+field.String(), func() error { return field.ask(&value, `function () { return this.value ?? this.innerText }`) })
+	return value
+}
+
+// choose takes an option of the list with a label. The list that a browser opens is none of the page's: the choice is made as its
+// end would tell it.
+func (a area) choose(label, option string) {
+	a.p.t.Helper()
+	list := a.in("field", label)
+	a.p.until(fmt.Sprintf("choosing %q of %s", option, list), func() error {
+		var why string
+		err := list.ask(&why, `function (option) {
+			const found = [...this.options].find((o) => o.label.trim() === option || o.value === option);
+			if (!found) return "its options: " + [...this.options].map((o) => o.label).join(", ");
+			this.value = found.value;
+			this.dispatchEvent(new Event("input", { bubbles: true }));
+			this.dispatchEvent(new Event("change", { bubbles: true }));
+			return "";
+		}`, option)
+		if err == nil && why != "" {
+			err = errors.New(why)
+		}
+		return err
+	})
+}
+
+// upload gives files to the area's one field for files, as its dialog would.
+func (a area) upload(files ...string) {
+	a.p.t.Helper()
+	a.p.until("giving files to "+a.String(), func() error {
+		object, err := a.object()
+		if err != nil {
+			return err
+		}
+		found, err := send(a.p, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+			ObjectID: object, FunctionDeclaration: `function () { return this.querySelector("input[type=file]") }`,
+		})
+		if err != nil {
+			return err
+		}
+		if found.Result.ObjectID == "" {
+			return errors.New("there is no field for files")
+		}
+		_, err = send(a.p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: files, ObjectID: found.Result.ObjectID})
+		if err != nil {
+			return err
+		}
+		return nil
+	})
+}
+
+// focus tells what has the focus, as a screen reader does.
+func (p *page) focus() step {
+	p.t.Helper()
+	var at step
+	p.until("asking what has the focus", func() error {
+		in, err := p.worldID()
+		if err != nil {
+			return err
+		}
+		element, err := send(p, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+			FunctionDeclaration: `() => focused()`, ExecutionContextID: in,
+		})
+		if err != nil {
+			return err
+		}
+		if element.Result.ObjectID == "" {
+			return errors.New("nothing has it")
+		}
+		no := false
+		tree, err := send(p, accessibility.GetPartialAXTree,
+			accessibility.GetPartialAXTreeParams{ObjectID: element.Result.ObjectID, FetchRelatives: &no})
+		if err != nil || len(tree.Nodes) == 0 {
+			return err
+		}
+		at = step{text(tree.Nodes[0].Role), strings.Join(strings.Fields(text(tree.Nodes[0].Name)), " ")}
+		return nil
+	})
+	return at
+}
+
+// focusIs waits until something has the focus.
+func (p *page) focusIs(role, name string) {
+	p.t.Helper()
+	want := step{role, name}
+	p.until("the focus is on "+want.String(), func() error {
+		if at := p.focus(); at.role != role || name != "" && !want.fits(at.name) {
+			return fmt.Errorf("it is on %s", at)
+		}
+		return nil
+	})
+}
+
+// tabTo presses Tab until something has the focus, and fails the test when it is not reached within so many.
+func (p *page) tabTo(role, name string, most int) {
+	p.t.Helper()
+	want, seen := step{role, name}, []string{}
+	for range most {
+		p.press("Tab")
+		at := p.focus()
+		if at.role == role && want.fits(at.name) {
+			return
+		}
+		seen = append(seen, at.String())
+	}
+	p.t.Fatalf("%d times Tab did not lead to %s, but to %s", most, want, strings.Join(seen, ", "))
+}

@@ -1,0 +1,49 @@
+package browser
+
+import "testing"
+
+// TestKeyboardAlone makes an agent and talks with it without touching the mouse.
+func TestKeyboardAlone(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	p.visit("/dashboard")
+	p.sees("No agents yet")
+	p.tabTo("link", "Skip to content", 1)
+	p.press("Enter")
+	p.tabTo("button", "New agent", 1) // behind the navigation
+	p.press("Enter")
+	p.is("dialog", "New agent")
+	p.press("Escape")
+	p.isNot("dialog", "New agent")
+	p.focusIs("button", "New agent")
+	p.press("Space")
+	p.is("dialog", "New agent")
+	p.is("radio", "Customer support")
+	p.tabTo("textbox", "Name", 6)
+	p.enter("Typed agent")
+	p.tabTo("textbox", "System prompt", 1)
+	p.enter("Answer briefly.")
+	p.tabTo("button", "Create agent", 4)
+	p.press("Enter")
+	p.is("heading", "Typed agent")
+
+	p.tabTo("textbox", "Message", 40)
+	p.enter("What is 6 times 7?")
+	p.press("Enter")
+	p.in("article", "…6 times 7…").sees("42")
+	p.focusIs("textbox", "Message")
+	p.tabTo("button", "Copy as curl: Send this message", 6)
+	p.press("Enter")
+	p.is("dialog", "Send this message, with curl")
+	p.tabTo("button", "Close", 6)
+	p.press("Space")
+	p.isNot("dialog", "Send this message, with curl")
+	p.focusIs("button", "Copy as curl: Send this message")
+
+	// Each page is reached by its link, and begins at its beginning.
+	p.visit("/dashboard")
+	p.tabTo("link", "Runs", 8)
+	p.press("Enter")
+	p.arrives("/dashboard/runs")
+	p.focusIs("main", "")
+}

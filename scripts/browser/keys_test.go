@@ -1,0 +1,89 @@
+package browser
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestKeyRunsTheCommandsShown makes a key, runs the very commands that the pages show, sees the runs appear in another window,
+// and revokes the key.
+func TestKeyRunsTheCommandsShown(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skipf("NOT TESTED: commands that the pages show: %v", err)
+	}
+	a := signUp(t)
+	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
+	p, runs := open(t).signIn(a), open(t).signIn(a)
+	runs.visit("/dashboard/runs")
+	runs.sees("Nothing has run yet")
+
+	p.visit("/dashboard/org")
+	p.click("button", "New key")
+	dialog := p.in("dialog", "New API key")
+	dialog.fill("Name", "Nightly reports")
+	p.inspect("new-key")
+	dialog.click("button", "Make key")
+	made := p.in("dialog", "Nightly reports: keep this key now")
+	key := made.in("region", "the new key").snippet()
+	lists := made.in("region", "a command that lists the agents").snippet()
+	if out := pasted(t, lists, ""); !strings.Contains(out, agent) {
+		t.Fatalf("%s\nanswers %s", lists, out)
+	}
+	made.click("button", "I have kept it")
+	row := p.in("row", "Nightly reports…")
+	row.seesNot(key)
+
+	for path, command := range map[string]string{"/use": "run-automation", "": ""} {
+		p.visit("/dashboard/agents/" + agent + path)
+		if path == "" {
+			p.fill("Message", "Hello from curl")
+			p.click("button", "Copy as curl: Send this message")
+			command = p.in("dialog", "").in("region", "the command").snippet()
+		} else {
+			command = p.commandWith(command)
+		}
+		if out := pasted(t, command, key); !strings.Contains(out, `"completed"`) {
+			t.Fatalf("%s\nanswers %s", command, out)
+		}
+	}
+	runs.in("row", "…Summarize the day…").sees("completed")
+	runs.in("row", "…Summarize the day…").sees("nightly")
+	runs.in("row", "…Hello from curl…").sees("completed")
+
+	p.visit("/dashboard/org")
+	row.click("button", "Revoke Nightly reports")
+	p.in("dialog", "Revoke Nightly reports?").click("button", "Revoke")
+	p.isNot("row", "Nightly reports…")
+	eventually(t, patience(), "the key is refused", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
+}
+
+// snippet is the text of a part that is there to be copied.
+func (a area) snippet() (words string) {
+	a.p.t.Helper()
+	a.p.until("reading "+a.String(), func() error { return a.ask(&words, `function () { return this.textContent }`) })
+	return words
+}
+
+// commandWith is the text to copy that has a word in it and begins as a command.
+func (p *page) commandWith(word string) (command string) {
+	p.t.Helper()
+	p.until("looking for a command with "+word, func() error {
+		return p.try(&command, `(word) => [...document.querySelectorAll("pre")].map((e) => e.textContent).find((s) => s.startsWith("curl ") && s.includes(word))`, word)
+	})
+	return command
+}
+
+// pasted is what a command prints that somebody pastes into a shell, with the key in the variable that it names.
+func pasted(t *testing.T, command, key string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "sh", "-c", command)
+	run.Env = append(os.Environ(), "PARLEY_API_KEY="+key, "no_proxy=*")
+	printed, err := run.Output()
+	if err != nil {
+		t.Fatalf("%s\n%v", command, err)
+	}
+	return string(printed)
+}

@@ -1,0 +1,41 @@
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestKnowledge uploads a file, watches it being read, looks something up in it and deletes it.
+func TestKnowledge(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	file := filepath.Join(t.TempDir(), "opening hours.md")
+	if err := os.WriteFile(file, []byte("# Opening hours\n\nThe workshop in Alder Street is open from 9:30 on weekdays.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t).signIn(a)
+	p.visit("/dashboard/knowledge")
+	p.sees("No documents yet")
+	p.upload(file)
+	row := p.in("row", "opening hours.md…")
+	row.sees("ready") // told by the service, without reloading
+	p.fill("…", "When does the workshop open?")
+	p.press("Enter")
+	p.sees("open from 9:30 on weekdays")
+	row.click("button", "opening hours.md")
+	dialog := p.in("dialog", "opening hours.md")
+	dialog.sees("open from 9:30 on weekdays")
+	p.inspect("document")
+	dialog.click("button", "Delete")
+	p.in("dialog", "Delete opening hours.md?").click("button", "Delete")
+	p.sees("No documents yet")
+
+	// A text that is typed, and one that cannot be read.
+	p.click("button", "Add text or an address")
+	add := p.in("dialog", "Add a document")
+	add.fill("Name", "returns.md")
+	add.fill("Text", "Lamps may be returned within 45 days.")
+	add.click("button", "Add document")
+	p.in("row", "returns.md…").sees("ready")
+}

@@ -1,0 +1,114 @@
+package browser
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/chromedp/chromedp"
+)
+
+// axeScript is axe-core, which looks for what keeps people out.
+//
+//go:embed testdata/axe/axe.min.js
+var axeScript string
+
+// rules are the sets of axe-core's rules that pages are held to.
+var rules = []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"}
+
+// violation is what axe-core found against one rule.
+type violation struct {
+	ID, Help string
+	Nodes    []struct {
+		HTML           string
+		Target         []any
+		FailureSummary string
+	}
+}
+
+// inspect looks at what the page shows now, as all that people may see: nothing that axe-core finds fault with, in light and dark;
+// at 360 pixels nothing that is wider than the screen; and pictures, if somebody wants them.
+func (p *page) inspect(name string) {
+	p.t.Helper()
+	p.settled()
+	// What is only rendered once one scrolls to it has neither place nor colour, and cannot be judged.
+	p.js(nil, `() => {
+		const all = new CSSStyleSheet();
+		all.replaceSync("* { content-visibility: visible !important }");
+		document.adoptedStyleSheets.push(all);
+	}`)
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		p.resize(phone)
+		p.fits(name)
+		p.shot(name, phone, scheme)
+		p.resize(desktop)
+		p.shot(name, desktop, scheme)
+		p.axe(name + ", " + scheme)
+	}
+	p.scheme("light")
+}
+
+// axe fails the test for each violation of what the page shows now.
+func (p *page) axe(what string) {
+	p.t.Helper()
+	var found []violation
+	p.until("running axe-core", func() error {
+		var there bool
+		if err := p.try(&there, `() => "axe" in globalThis`); err != nil {
+			return err
+		}
+		if !there {
+			if err := p.try(nil, "() => { "+axeScript+"\n}"); err != nil {
+				return err
+			}
+		}
+		return p.try(&found, `async (rules) => {
+			const { violations } = await axe.run(document, { runOnly: { type: "tag", values: rules }, resultTypes: ["violations"] });
+			return violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html, target, failureSummary }) => ({ html, target, failureSummary })) }));
+		}`, rules)
+	})
+	for _, v := range found {
+		var nodes strings.Builder
+		for _, n := range v.Nodes {
+			fmt.Fprintf(&nodes, "\n\t%v  %s\n\t%s", n.Target, shortened(n.HTML), strings.ReplaceAll(n.FailureSummary, "\n", "\n\t"))
+		}
+		p.t.Errorf("%s: axe: %s: %s%s", what, v.ID, v.Help, nodes.String())
+	}
+}
+
+// fits fails the test when one would have to scroll sideways.
+func (p *page) fits(what string) {
+	p.t.Helper()
+	var at struct {
+		Page, Window int
+		Wide         []string
+	}
+	p.js(&at, `() => {
+		const cut = (e) => e !== null && e !== document.documentElement && (getComputedStyle(e).overflowX !== "visible" || cut(e.parentElement));
+		const wide = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !cut(e.parentElement));
+		return {
+			Page: document.scrollingElement.scrollWidth, Window: innerWidth,
+			Wide: wide.slice(0, 8).map((e) => e.nodeName.toLowerCase() + "." + e.getAttribute("class") + " to " + Math.round(e.getBoundingClientRect().right)),
+		};
+	}`)
+	if at.Page > at.Window {
+		p.t.Errorf("%s: the page is %d pixels wide, the window %d: %s", what, at.Page, at.Window, strings.Join(at.Wide, ", "))
+	}
+}
+
+// shot takes a picture of the whole page, if BROWSER_SHOTS names a directory.
+func (p *page) shot(name string, s screen, scheme string) {
+	p.t.Helper()
+	dir := os.Getenv("BROWSER_SHOTS")
+	if dir == "" {
+		return
+	}
+	p.settled()
+	raw, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+	p.must(err, "taking a picture")
+	p.must(os.MkdirAll(dir, 0o755), "making "+dir)
+	p.must(os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, s.width, scheme)), raw, 0o644), "keeping a picture")
+}

@@ -1,0 +1,85 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// outside is what agents reach outside: a web that can be searched, and a till.
+type outside struct {
+	url, host string
+
+	mu    sync.Mutex
+	paid  []string // bodies that the till was sent
+	pages map[string]webPage
+}
+
+type webPage struct{ title, text string }
+
+// publish puts a page on the web; searches for its title's words find it.
+func (o *outside) publish(path, title, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.pages == nil {
+		o.pages = map[string]webPage{}
+	}
+	o.pages[path] = webPage{title, text}
+}
+
+// payments counts what the till was sent with a text in it.
+func (o *outside) payments(with string) (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, body := range o.paid {
+		if strings.Contains(body, with) {
+			n++
+		}
+	}
+	return n
+}
+
+// ServeHTTP is a SearXNG at /search, a till at /pay, and pages.
+func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch found, is := o.pages[r.URL.Path]; {
+	case r.URL.Path == "/search":
+		o.search(w, r.URL.Query().Get("q"))
+	case r.URL.Path == "/pay":
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		o.paid = append(o.paid, string(raw))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"paid":true}`)
+	case is:
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(w, "<!doctype html><html lang=en><head><title>%s</title></head><body><article><h1>%s</h1><p>%s</p></article></body></html>",
+			found.title, found.title, found.text)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (o *outside) search(w http.ResponseWriter, query string) {
+	results := []map[string]any{}
+	for path, found := range o.pages {
+		first, _, _ := strings.Cut(found.title, " ")
+		if strings.Contains(strings.ToLower(query), strings.ToLower(first)) {
+			results = append(results, map[string]any{
+				"url": o.url + path, "title": found.title, "content": found.text, "engine": "stub", "engines": []string{"stub"},
+				"score": 1.0, "category": "general", "parsed_url": []string{"http", o.host, path},
+			})
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"query": query, "number_of_results": len(results), "results": results, "answers": []any{}, "corrections": []any{},
+		"infoboxes": []any{}, "suggestions": []any{}, "unresponsive_engines": []any{},
+	})
+}

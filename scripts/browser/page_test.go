@@ -1,0 +1,299 @@
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"parley/shared/testkit"
+)
+
+// world is where the tests' own scripts run: they see the page's elements, but the page's scripts and its policy see nothing of them.
+const world = "tests"
+
+// watchScript runs in each document before its own scripts.
+//
+//go:embed testdata/watch.js
+var watchScript string
+
+// screen is how much a page can show.
+type screen struct{ width, height int64 }
+
+var (
+	phone   = screen{360, 800}
+	desktop = screen{1280, 900}
+)
+
+// page is one tab of a browser that knows nothing yet. As an area it is all that the tab shows.
+type page struct {
+	area
+
+	t     *testing.T
+	s     *stage
+	ctx   context.Context //nolint:containedctx // chromedp's handle of a tab is a context
+	watch *watch
+}
+
+// open gives a new tab; what goes wrong in it fails the test. At the end of a test that failed, it tells what stood there.
+func open(t *testing.T) *page {
+	t.Helper()
+	s := onStage(t)
+	p := &page{t: t, s: s, watch: newWatch(s.host)}
+	p.area = area{p: p}
+	ctx, cancel := chromedp.NewContext(s.browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.watch.hear))
+	ctx, late := context.WithTimeout(ctx, testkit.Within(2*time.Minute))
+	p.ctx = ctx
+	t.Cleanup(func() { late(); cancel() })
+	p.must(chromedp.Do(ctx), "opening a tab")
+	t.Cleanup(p.verdict)
+	call(p, runtime.AddBinding, runtime.AddBindingParams{Name: "tell", ExecutionContextName: world})
+	call(p, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: watchScript, WorldName: world})
+	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"X-Forwarded-For": s.address()}})
+	call(p, accessibility.Enable, cdp.Empty{})
+	p.resize(desktop)
+	p.scheme("light")
+	return p
+}
+
+// must fails the test when a step went wrong.
+func (p *page) must(err error, step string) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatalf("%s: %v", step, err)
+	}
+}
+
+// call sends a command to the tab, which must succeed.
+func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
+	p.t.Helper()
+	result, err := send(p, command, params)
+	p.must(err, command.Method)
+	return result
+}
+
+// send sends a command to the tab. One that a navigation overtakes may never be answered: it is to be sent again.
+func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
+	within := 5 * time.Second
+	if command.Method == runtime.CommandCallFunctionOn {
+		within = 40 * time.Second // axe-core looks at all of a page
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(within))
+	defer cancel()
+	result, err := chromedp.Call(ctx, command, params)
+	if err != nil {
+		return result, fmt.Errorf("%s: %w", command.Method, err)
+	}
+	return result, nil
+}
+
+// visit goes to a path of the service, as one types it into the address bar.
+func (p *page) visit(path string) {
+	p.t.Helper()
+	p.visitURL(p.s.url + path)
+}
+
+func (p *page) visitURL(address string) {
+	p.t.Helper()
+	_, err := chromedp.Run(p.ctx, chromedp.NavigateResponse(address))
+	p.must(err, "visiting "+address)
+}
+
+func (p *page) reload() {
+	p.t.Helper()
+	p.must(chromedp.Do(p.ctx, chromedp.Reload()), "reloading")
+}
+
+// path is where the page is now, with its query.
+func (p *page) path() string {
+	p.t.Helper()
+	var at string
+	p.js(&at, `() => location.href`)
+	return strings.TrimPrefix(at, p.s.url)
+}
+
+// arrives waits until the page is at a path, whatever its query.
+func (p *page) arrives(path string) {
+	p.t.Helper()
+	p.until("the page is at "+path, func() error {
+		at, err := url.Parse(p.path())
+		if err == nil && at.Path != path {
+			err = fmt.Errorf("it is at %s", at)
+		}
+		return err
+	})
+}
+
+// until polls until a condition holds, and fails the test with its last objection.
+func (p *page) until(what string, holds func() error) {
+	p.t.Helper()
+	var objection error
+	if !polled(p.t, patience(), func() bool { objection = holds(); return objection == nil }) {
+		p.t.Fatalf("%s: %v", what, objection)
+	}
+}
+
+// js calls a function in the tests' world of the page and decodes what it gives.
+func (p *page) js(into any, function string, arguments ...any) {
+	p.t.Helper()
+	// A navigation in between takes the world away: then it is the next document that is asked.
+	p.until("calling a function in the page", func() error { return p.try(into, function, arguments...) })
+}
+
+func (p *page) try(into any, function string, arguments ...any) error {
+	in, err := p.worldID()
+	if err != nil {
+		return err
+	}
+	return p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ExecutionContextID: in}, arguments...)
+}
+
+// worldID is the tests' world of the document that the page shows now.
+func (p *page) worldID() (runtime.ExecutionContextID, error) {
+	frame := cdp.FrameID(chromedp.FromContext(p.ctx).Target.TargetID)
+	made, err := send(p, cdppage.CreateIsolatedWorld, cdppage.CreateIsolatedWorldParams{FrameID: frame, WorldName: world})
+	if err != nil {
+		return 0, err
+	}
+	return made.ExecutionContextID, nil
+}
+
+func (p *page) apply(into any, params runtime.CallFunctionOnParams, arguments ...any) error {
+	yes := true
+	params.ReturnByValue, params.AwaitPromise = &yes, &yes
+	for _, argument := range arguments {
+		raw, err := json.Marshal(argument)
+		if err != nil {
+			return fmt.Errorf("encoding an argument: %w", err)
+		}
+		params.Arguments = append(params.Arguments, &runtime.CallArgument{Value: raw})
+	}
+	result, err := send(p, runtime.CallFunctionOn, params)
+	if err != nil {
+		return err
+	}
+	if thrown := result.ExceptionDetails; thrown != nil {
+		return errors.New("a function threw: " + described(thrown))
+	}
+	if into == nil {
+		return nil
+	}
+	if len(result.Result.Value) == 0 {
+		return errors.New("a function gave nothing")
+	}
+	if err := json.Unmarshal(result.Result.Value, into); err != nil {
+		return fmt.Errorf("decoding %s: %w", result.Result.Value, err)
+	}
+	return nil
+}
+
+func (p *page) resize(s screen) {
+	p.t.Helper()
+	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height, DeviceScaleFactor: 1})
+}
+
+// scheme is what colours the reader prefers, light or dark. They prefer no motion either: what moves cannot be hit.
+func (p *page) scheme(name string) {
+	p.t.Helper()
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+}
+
+// keys names the keys that have no letter.
+var keys = map[string]string{
+	"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "Space": " ", "Backspace": kb.Backspace, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp,
+	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "Home": kb.Home, "End": kb.End,
+}
+
+// press presses keys one after the other: names of the table above, also as Shift+Tab and Control+a, or letters.
+func (p *page) press(names ...string) {
+	p.t.Helper()
+	for _, name := range names {
+		var options []chromedp.KeyOption
+		if rest, held := strings.CutPrefix(name, "Shift+"); held {
+			name, options = rest, append(options, chromedp.KeyModifiers(kb.ModifierShift))
+		}
+		if rest, held := strings.CutPrefix(name, "Control+"); held {
+			name, options = rest, append(options, chromedp.KeyModifiers(kb.ModifierCtrl))
+		}
+		if key, named := keys[name]; named {
+			name = key
+		}
+		p.must(chromedp.Do(p.ctx, chromedp.KeyEvent(name, options...)), "pressing "+name)
+	}
+}
+
+// enter puts a text where the cursor is.
+func (p *page) enter(text string) {
+	p.t.Helper()
+	call(p, input.InsertText, input.InsertTextParams{Text: text})
+}
+
+// settled waits until the page has loaded, asks for nothing any more (streams aside) and has painted.
+func (p *page) settled() {
+	p.t.Helper()
+	p.until("the page comes to rest", func() error {
+		var state string
+		if err := p.try(&state, `() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(document.readyState))))`); err != nil {
+			return err
+		}
+		if state != "complete" {
+			return fmt.Errorf("the document is %s", state)
+		}
+		return p.watch.quiet()
+	})
+}
+
+// verdict fails the test for what the page did wrong, and tells of a failed test what stood there.
+func (p *page) verdict() {
+	for _, fault := range p.watch.told() {
+		p.t.Errorf("the page did wrong: %s", fault)
+	}
+	if !p.t.Failed() || p.t.Skipped() {
+		return
+	}
+	var stood struct{ Address, Text string }
+	if err := p.try(&stood, `() => ({Address: location.href, Text: shown(document)})`); err != nil {
+		p.t.Logf("the page tells nothing any more: %v", err)
+		return
+	}
+	p.t.Logf("at %s\n%s\n--- on the page:\n%s", stood.Address, p.picture(), stood.Text)
+}
+
+// picture keeps what the page looks like and says where.
+func (p *page) picture() string {
+	dir := os.Getenv("BROWSER_ARTIFACTS")
+	if dir == "" {
+		dir = filepath.Join(os.TempDir(), "parley-browser-pictures") //nolint:usetesting // it has to outlive the test
+	}
+	raw, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	file := filepath.Join(dir, strings.ReplaceAll(p.t.Name(), "/", "_")+".png")
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o644)
+	}
+	if err != nil {
+		return fmt.Sprintf("no picture: %v", err)
+	}
+	return "picture: " + file
+}

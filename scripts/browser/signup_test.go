@@ -1,0 +1,41 @@
+package browser
+
+import (
+	"crypto/rand"
+	"net/http"
+	"testing"
+)
+
+// TestSignUpSignOutSignIn begins as somebody does who has heard of Parley.
+func TestSignUpSignOutSignIn(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	p.watch.expect(http.StatusUnauthorized)
+	p.visit("/dashboard/runs")
+	p.arrives("/login")
+	p.click("link", "Sign up")
+	p.arrives("/signup")
+	email, password := rand.Text()+"@example.test", rand.Text()
+	p.fill("Your name…", "Grace Example")
+	p.fill("Email address", email)
+	p.fill("Choose a password", password)
+	p.click("button", "Create account")
+	p.arrives("/dashboard")
+	p.is("heading", "Agents")
+	p.sees("Grace Example")
+
+	p.click("button", "Sign out")
+	p.arrives("/login")
+	p.visit("/dashboard/runs") // nothing is shown to whoever comes next
+	p.arrives("/login")
+	p.fill("Email address", email)
+	p.fill("Password", "not "+password)
+	p.click("button", "Sign in")
+	p.is("alert", "")
+	p.holds("Email address", email)
+	p.inspect("login-refused")
+	p.fill("Password", password)
+	p.click("button", "Sign in")
+	p.arrives("/dashboard/runs") // where they wanted to go
+	p.is("heading", "Runs")
+}

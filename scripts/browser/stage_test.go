@@ -1,0 +1,193 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"parley/scripts/internal/quickstart"
+	"parley/shared/lifecycle"
+	"parley/shared/testkit"
+	"parley/shared/testkit/openaistub"
+)
+
+// stage is what all tests of the package share.
+type stage struct {
+	mu      sync.Mutex
+	up      bool
+	dir     string
+	parley  *lifecycle.Child
+	model   *openaistub.Server // the model "openai/stub"
+	outside *outside
+	servers []*httptest.Server
+
+	url, host string
+	browser   context.Context //nolint:containedctx // chromedp's handle of a browser is a context
+	close     context.CancelFunc
+	addresses atomic.Int64
+}
+
+var theStage stage
+
+// onStage gives the running service and browser, and starts them for the first test that asks.
+func onStage(t *testing.T) *stage {
+	t.Helper()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skipf("NOT TESTED: pages in a browser: %v (install the package chromium)", err)
+	}
+	s := &theStage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up {
+		return s
+	}
+	program := testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "parley-browser-"); err != nil { //nolint:usetesting // it is all tests' place
+			t.Fatal(err)
+		}
+	}
+	s.startOutside()
+	if err := s.startParley(t, program); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.startBrowser(chromium); err != nil {
+		t.Fatal(err)
+	}
+	s.up = true
+	return s
+}
+
+func (s *stage) startOutside() {
+	s.model, s.outside = openaistub.New(), &outside{}
+	model, others := httptest.NewServer(paused(s.model)), httptest.NewServer(s.outside)
+	s.servers = append(s.servers, model, others)
+	s.outside.url = others.URL
+	s.outside.host = strings.TrimPrefix(others.URL, "http://")
+}
+
+func (s *stage) startParley(t *testing.T, program string) error {
+	t.Helper()
+	log, err := os.Create(filepath.Join(s.dir, "output"))
+	if err != nil {
+		return fmt.Errorf("making log of parley: %w", err)
+	}
+	defer log.Close()
+	data := filepath.Join(s.dir, "data")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
+	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
+		"OPENAI_BASE_URL="+s.servers[0].URL+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
+		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
+		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000") // each page comes from an address of its own
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("starting parley: %w", err)
+	}
+	ready := func() bool { return s.parley.Ended() || bytes.Contains(s.output(), []byte(quickstart.BannerEnd)) }
+	if !polled(t, time.Minute, ready) || s.parley.Ended() {
+		return fmt.Errorf("parley is not ready: %w\n%s", s.parley.Err(), s.output())
+	}
+	creds, err := quickstart.ReadCredentials(data)
+	if err != nil {
+		return err
+	}
+	s.url = creds.BaseURL
+	s.host = strings.TrimPrefix(creds.BaseURL, "http://")
+	return nil
+}
+
+func (s *stage) startBrowser(program string) error {
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", os.Geteuid() == 0),
+		chromedp.UserDataDir(filepath.Join(s.dir, "profile")), chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
+		chromedp.Flag("no-proxy-server", true), // what the environment names is no business of loopback
+		chromedp.CombinedOutput(&bytes.Buffer{}))
+	ctx, free := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, stop := chromedp.NewContext(ctx)
+	s.browser, s.close = ctx, func() { stop(); free() }
+	if err := chromedp.Do(ctx); err != nil {
+		return fmt.Errorf("starting %s: %w", program, err)
+	}
+	return nil
+}
+
+// output is all that parley has written.
+func (s *stage) output() []byte {
+	raw, err := os.ReadFile(filepath.Join(s.dir, "output"))
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return raw
+}
+
+// address is a client address that nobody had before: limits are counted for each.
+func (s *stage) address() string {
+	n := s.addresses.Add(1)
+	return fmt.Sprintf("198.51.%d.%d", 100+n/250, 1+n%250)
+}
+
+// end stops everything; of a failed package it shows what parley complained of.
+func (s *stage) end(failed bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.close != nil {
+		s.close()
+	}
+	err := s.endParley()
+	for _, server := range s.servers {
+		server.CloseClientConnections()
+		server.Close()
+	}
+	if s.dir == "" {
+		return err
+	}
+	if failed || err != nil {
+		fmt.Fprintf(os.Stderr, "parley complained:\n%s", complaints(s.output()))
+	}
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+func (s *stage) endParley() error {
+	if s.parley == nil {
+		return nil
+	}
+	if err := s.parley.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("ending parley: %w", err)
+	}
+	select {
+	case <-s.parley.Done():
+	case <-time.After(30 * time.Second):
+		_ = s.parley.Signal(syscall.SIGKILL) // its PostgreSQL ends with it
+		<-s.parley.Done()
+		return errors.New("parley did not end within 30 s")
+	}
+	return s.parley.Err()
+}
+
+// complaints gives the lines of a log that tell of something wrong, the last ones of many.
+func complaints(log []byte) string {
+	var lines []string
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, `"level":"error"`) || strings.Contains(line, `"level":"warn"`) || strings.Contains(line, "panic") {
+			lines = append(lines, line)
+		}
+	}
+	const most = 40
+	return strings.Join(lines[max(0, len(lines)-most):], "")
+}

@@ -1,0 +1,63 @@
+// Runs in the tests' own world of each document, before the document's scripts.
+
+// tell is a function of the harness.
+document.addEventListener("securitypolicyviolation", (e) => {
+  tell(`${e.effectiveDirective} of the content security policy forbids ${e.blockedURI || "this"} ${e.sample} (${e.sourceFile}:${e.lineNumber})`);
+});
+
+globalThis.shifted = 0;
+globalThis.shifts = [];
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) {
+    if (entry.hadRecentInput) continue;
+    shifted += entry.value;
+    shifts.push(`${entry.value.toFixed(4)}: ${entry.sources.map((s) => (s.node ? s.node.nodeName + " " + (s.node.className || s.node.textContent || "").toString().slice(0, 40) : "?")).join(", ")}`);
+  }
+}).observe({ type: "layout-shift", buffered: true });
+
+// shown is the text that stands in a node, open shadow trees included.
+globalThis.shown = (node) => {
+  const root = node.nodeType === Node.DOCUMENT_NODE ? node.body : node;
+  if (!root) return "";
+  const texts = [root.innerText ?? ""];
+  const walk = (within) => {
+    for (const element of within.querySelectorAll("*")) {
+      if (!element.shadowRoot) continue;
+      for (const child of element.shadowRoot.children) texts.push(child.innerText ?? "");
+      walk(element.shadowRoot);
+    }
+  };
+  if (root.shadowRoot) for (const child of root.shadowRoot.children) texts.push(child.innerText ?? "");
+  if (root.shadowRoot) walk(root.shadowRoot);
+  walk(root);
+  return texts.join("\n");
+};
+
+// focused is the element that has the focus, in open shadow trees too.
+globalThis.focused = () => {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element;
+};
+
+// target gives the point where one would click an element, or says why one cannot.
+globalThis.target = (element) => {
+  if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "it is disabled" };
+  const [box] = [...element.getClientRects()].filter((r) => r.width > 0 && r.height > 0);
+  if (!box) return { Why: "it has no size" };
+  const x = box.left + box.width / 2;
+  const y = box.top + box.height / 2;
+  let hit = document.elementFromPoint(x, y);
+  while (hit?.shadowRoot) {
+    const deeper = hit.shadowRoot.elementFromPoint(x, y);
+    if (!deeper || deeper === hit) break;
+    hit = deeper;
+  }
+  if (!hit) return { Why: `it is out of sight (${Math.round(x)},${Math.round(y)})` };
+  const within = (node) => {
+    for (; node; node = node.parentNode ?? node.host) if (node === element) return true;
+    return false;
+  };
+  if (!within(hit) && hit.closest("label")?.control !== element) return { Why: `${hit.nodeName.toLowerCase()}.${hit.className} is above it` };
+  return { X: x, Y: y, Why: "" };
+};

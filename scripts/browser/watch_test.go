@@ -1,0 +1,215 @@
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+)
+
+// calm is how long nothing may have been asked for until a page counts as loaded.
+const calm = 150 * time.Millisecond
+
+// watch hears all that a tab tells, and keeps what it does wrong.
+type watch struct {
+	mu       sync.Mutex
+	hosts    []string // that the page may talk to
+	refusals []int64  // statuses of 400 and more that the test brings about
+	faults   []string
+	requests map[network.RequestID]*request
+	changed  time.Time
+}
+
+// request is one that the page has made.
+type request struct {
+	what   string
+	bytes  int64
+	over   bool
+	stream bool
+	loader cdp.LoaderID // the document that asked
+}
+
+func newWatch(host string) *watch {
+	return &watch{hosts: []string{host}, requests: map[network.RequestID]*request{}}
+}
+
+// talksTo says that the page may ask another host too.
+func (w *watch) talksTo(host string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hosts = append(w.hosts, host)
+}
+
+// expect says that answers with this status are no fault, because the test brings them about.
+func (w *watch) expect(status int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refusals = append(w.refusals, status)
+}
+
+// told gives what went wrong.
+func (w *watch) told() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.faults)
+}
+
+// quiet objects while something is being loaded.
+func (w *watch) quiet() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.requests {
+		if !r.over && !r.stream {
+			return errors.New("it waits for " + r.what)
+		}
+	}
+	if time.Since(w.changed) < calm {
+		return errors.New("something was loaded just now")
+	}
+	return nil
+}
+
+// weight gives how many requests were made, and what they brought over the wire.
+func (w *watch) weight() (requests int, bytes int64, list string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var lines []string
+	for _, r := range w.requests {
+		requests++
+		bytes += r.bytes
+		lines = append(lines, fmt.Sprintf("%8d  %s", r.bytes, r.what))
+	}
+	slices.Sort(lines)
+	return requests, bytes, strings.Join(lines, "\n")
+}
+
+// hear takes an event; it is called on the goroutine that reads them.
+func (w *watch) hear(event any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changes(event)
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeAssert {
+			w.fault("console: %s", arguments(e.Args))
+		}
+	case *runtime.EventExceptionThrown:
+		w.fault("exception: %s", described(e.ExceptionDetails))
+	case *runtime.EventBindingCalled:
+		w.fault("%s", e.Payload)
+	case *log.EventEntryAdded:
+		// What the network says is heard below, in full.
+		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
+			w.fault("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+		}
+	case *inspector.EventTargetCrashed:
+		w.fault("the tab crashed")
+	case *cdppage.EventJavascriptDialogOpening:
+		w.fault("a %s opened: %q", e.Type, e.Message)
+	}
+}
+
+// changes keeps account of requests.
+func (w *watch) changes(event any) {
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		w.asked(e)
+	case *network.EventResponseReceived:
+		w.answered(e)
+	case *network.EventDataReceived:
+		if r := w.requests[e.RequestID]; r != nil {
+			r.bytes += e.EncodedDataLength
+		}
+	case *network.EventLoadingFinished:
+		if r := w.requests[e.RequestID]; r != nil {
+			r.bytes, r.over = int64(e.EncodedDataLength), true
+			w.changed = time.Now()
+		}
+	case *network.EventLoadingFailed:
+		w.failed(e)
+	case *cdppage.EventFrameNavigated:
+		if e.Frame.ParentID == "" {
+			for _, r := range w.requests { // what the last document waited for comes no more
+				r.over = r.over || r.loader != e.Frame.LoaderID
+			}
+		}
+	}
+}
+
+func (w *watch) asked(e *network.EventRequestWillBeSent) {
+	at, err := url.Parse(e.Request.URL)
+	if err != nil || at.Scheme == "data" || at.Scheme == "blob" || at.Scheme == "about" {
+		return
+	}
+	w.changed = time.Now()
+	what := e.Request.Method + " " + e.Request.URL
+	if !slices.Contains(w.hosts, at.Host) {
+		w.fault("it asks another host: %s", what)
+	}
+	id := e.RequestID
+	if e.RedirectResponse != nil { // the same id goes on with another address
+		id += "'"
+	}
+	// Nobody is told when an icon has come that was asked for already.
+	w.requests[id] = &request{what: what, loader: e.LoaderID, over: id != e.RequestID || strings.HasPrefix(at.Path, "/favicon")}
+	if id != e.RequestID {
+		w.requests[e.RequestID].what = what
+	}
+}
+
+func (w *watch) answered(e *network.EventResponseReceived) {
+	r := w.requests[e.RequestID]
+	if r == nil {
+		return
+	}
+	r.bytes = int64(e.Response.EncodedDataLength)
+	r.stream = e.Response.MimeType == "text/event-stream"
+	if e.Response.Status >= 400 && !slices.Contains(w.refusals, e.Response.Status) {
+		w.fault("%d for %s", e.Response.Status, r.what)
+	}
+}
+
+func (w *watch) failed(e *network.EventLoadingFailed) {
+	w.changed = time.Now()
+	r := w.requests[e.RequestID]
+	if r == nil {
+		return
+	}
+	r.over = true
+	// What a navigation or the page itself breaks off is no fault. What the policy or the other origin forbids is, and may be meant.
+	if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" && !(e.CorsErrorStatus != nil && slices.Contains(w.refusals, 403)) {
+		w.fault("%s failed: %s %s", r.what, e.ErrorText, e.BlockedReason)
+	}
+}
+
+func (w *watch) fault(format string, values ...any) {
+	w.faults = append(w.faults, fmt.Sprintf(format, values...))
+}
+
+// arguments gives what was written to the console.
+func arguments(values []*runtime.RemoteObject) string {
+	var words []string
+	for _, v := range values {
+		words = append(words, strings.TrimSpace(v.Description+" "+string(v.Value)))
+	}
+	return strings.Join(words, " ")
+}
+
+// described gives what was thrown, and where.
+func described(thrown *runtime.ExceptionDetails) string {
+	text := thrown.Text
+	if thrown.Exception != nil {
+		text += " " + arguments([]*runtime.RemoteObject{thrown.Exception})
+	}
+	return fmt.Sprintf("%s (%s:%d:%d)", text, thrown.URL, thrown.LineNumber+1, thrown.ColumnNumber+1)
+}

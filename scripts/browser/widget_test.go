@@ -1,0 +1,112 @@
+package browser
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+)
+
+// elsewhere is a page of somebody else's that holds the widget of an agent, under a policy that allows it nothing more.
+func elsewhere(t *testing.T, s *stage) (origin string, holds func(agent string)) {
+	t.Helper()
+	var agent string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", fmt.Sprintf(
+			"default-src 'none'; img-src data:; script-src %[1]s; connect-src %[1]s; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'", s.url))
+		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`+
+			`<title>Lumen</title><link rel="icon" href="data:,"></head><body><main><h1>Lumen and Reed</h1></main>`+
+			`<script async src="%[1]s/widget.js" data-agent="%[2]s"></script><script async src="%[1]s/widget.js" data-agent="%[2]s"></script></body></html>`, s.url, agent)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func(id string) { agent = id }
+}
+
+// withoutAddress takes the client address back that a page says it comes from: to another origin no browser could send it.
+func (p *page) withoutAddress() *page {
+	p.t.Helper()
+	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{}})
+	return p
+}
+
+// TestWidgetElsewhere talks with an agent on a page of another origin, reloads in the middle of an answer, and is refused where the
+// agent does not list the origin.
+func TestWidgetElsewhere(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	origin, holds := elsewhere(t, a.s)
+	agent := a.agent(t, "Shop", map[string]any{"model": slowModel, "widget": map[string]any{"enabled": true, "allowedOrigins": []string{origin}}})
+	holds(agent)
+	p := open(t).withoutAddress()
+	p.watch.talksTo(strings.TrimPrefix(origin, "http://"))
+	p.visitURL(origin)
+	p.click("button", "Open chat: Shop")
+	chat := p.in("dialog", "Shop")
+	said := numbered(40)
+	chat.fill("Message", "slowly "+said)
+	chat.click("button", "Send")
+	chat.sees("echo: slowly w1 w2 w3")
+	p.reload()
+	chat.sees("echo: slowly " + said)
+	shown, err := chat.text()
+	if err != nil || strings.Count(shown, "echo: slowly") != 1 {
+		t.Errorf("the answer is not there once: %s, %v", shown, err)
+	}
+	p.inspect("widget")
+	chat.fill("Message", "<b>**bold** "+hostile)
+	p.press("Enter")
+	chat.sees("echo: <b>bold " + hostile)
+	p.unharmed()
+
+	other, holds := elsewhere(t, a.s)
+	holds(agent)
+	q := open(t).withoutAddress()
+	q.watch.talksTo(strings.TrimPrefix(other, "http://"))
+	q.watch.expect(http.StatusForbidden)
+	q.visitURL(other)
+	q.settled()
+	if q.has("button", "…") {
+		t.Error("the widget shows on an origin that the agent does not list")
+	}
+	if asked, _, list := q.watch.weight(); !strings.Contains(list, "/api/widget/sessions") {
+		t.Errorf("no session was asked for in %d requests: %s", asked, list)
+	}
+}
+
+// TestWidgetIsSmall weighs the script as it is sent.
+func TestWidgetIsSmall(t *testing.T) {
+	t.Parallel()
+	s := onStage(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/widget.js", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept-Encoding", "gzip")
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil || res.Header.Get("Content-Encoding") != "gzip" {
+		t.Fatalf("it comes as %q: %v", res.Header.Get("Content-Encoding"), err)
+	}
+	plain, err := gzip.NewReader(strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := io.ReadAll(plain)
+	if err != nil || !strings.Contains(string(script), "agent-chat") {
+		t.Fatalf("it is no widget: %.100q %v", script, err)
+	}
+	t.Logf("widget.js: %d bytes, %d of them sent", len(script), len(raw))
+	if len(raw) > widgetBytes {
+		t.Errorf("it takes %d bytes, more than %d", len(raw), widgetBytes)
+	}
+}

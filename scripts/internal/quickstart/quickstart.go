@@ -1,0 +1,60 @@
+// Package quickstart is `parley up` as somebody meets it who has just cloned the repository: what it is started with, and what
+// it leaves for scripts. For tests.
+package quickstart
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+)
+
+// BannerEnd is in the last line of what `parley up` prints once it answers.
+const BannerEnd = "Ctrl-C stops it."
+
+// Environment is that of somebody who has set nothing but where and how.
+func Environment(dir string, port int) []string {
+	return []string{
+		"DATA_DIR=" + dir, "HOST=127.0.0.1", "PORT=" + strconv.Itoa(port), "DATABASE_URL=", "NATS_URL=", "SECRETS_KEY=",
+		"OPENAI_API_KEY=", "OPENAI_BASE_URL=", "DEFAULT_MODEL=", "PUBLIC_URL=", "LOG_FORMAT=json",
+	}
+}
+
+// Credentials is credentials.json.
+type Credentials struct {
+	BaseURL        string `json:"baseUrl"`
+	APIKey         string `json:"apiKey"`
+	OrganizationID string `json:"organizationId"`
+	AgentID        string `json:"agentId"`
+	LoginURL       string `json:"loginUrl"`
+}
+
+// ReadCredentials reads credentials.json of a data directory, which must be private and complete.
+func ReadCredentials(dir string) (Credentials, error) {
+	var creds Credentials
+	path := filepath.Join(dir, "credentials.json")
+	info, err := os.Stat(path)
+	if err != nil {
+		return creds, fmt.Errorf("looking for credentials: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		return creds, fmt.Errorf("credentials.json has mode %o, want 600", mode)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return creds, fmt.Errorf("reading credentials: %w", err)
+	}
+	if err := json.Unmarshal(raw, &creds); err != nil {
+		return creds, fmt.Errorf("reading credentials.json: %w: %s", err, raw)
+	}
+	var missing []error
+	for field, value := range reflect.ValueOf(creds).Fields() {
+		if value.String() == "" {
+			missing = append(missing, fmt.Errorf("credentials.json has no %s", field.Name))
+		}
+	}
+	return creds, errors.Join(missing...)
+}

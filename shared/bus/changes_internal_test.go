@@ -1,0 +1,218 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"parley/shared/domain"
+)
+
+// wire notes what is published, and when, in milliseconds.
+type wire struct {
+	began time.Time
+	mu    sync.Mutex
+	sent  []string
+	fails bool
+	stuck chan struct{} // publishing waits for it, unless it is nil
+}
+
+func (w *wire) publish(subject string) error {
+	if w.stuck != nil {
+		<-w.stuck
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fails {
+		return errors.New("no connection")
+	}
+	w.sent = append(w.sent, fmt.Sprintf("%d %s", time.Since(w.began).Milliseconds(), strings.TrimPrefix(subject, "changes.")))
+	return nil
+}
+
+func (w *wire) set(fails bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fails = fails
+}
+
+func (w *wire) expect(t *testing.T, what string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.Sort(w.sent) // of one moment in any order
+	slices.Sort(want)
+	if got := strings.Join(w.sent, ", "); got != strings.Join(want, ", ") {
+		t.Errorf("%s: told %s\nwant %s", what, got, strings.Join(want, ", "))
+	}
+	w.sent = nil
+}
+
+// telling runs changes in a bubble.
+func telling(t *testing.T, most int, test func(c *changes, w *wire, connected chan nats.Status)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{began: time.Now()}
+		c := newChanges(w.publish)
+		c.most = most
+		connected := make(chan nats.Status, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { c.run(ctx, connected); close(ended) }()
+		synctest.Wait()
+		test(c, w, connected)
+		cancel()
+		<-ended
+	})
+}
+
+func pass(d time.Duration) { <-time.After(d) }
+
+func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
+	t.Parallel()
+	telling(t, changesMost, func(c *changes, w *wire, _ chan nats.Status) {
+		a, other := change{domain.ChangedRuns, "org_a"}, change{domain.ChangedDocuments, "org_a"}
+		c.ring(a)
+		w.expect(t, "the first", "0 runs.org_a")
+		for range 100 {
+			c.ring(a)
+		}
+		c.ring(other)
+		w.expect(t, "many more", "0 documents.org_a")
+		pass(100 * time.Millisecond)
+		c.ring(other)
+		c.ring(change{domain.ChangedRuns, "org_b"})
+		w.expect(t, "another organization", "100 runs.org_b")
+		pass(149 * time.Millisecond)
+		w.expect(t, "within the pace")
+		pass(time.Millisecond)
+		w.expect(t, "the last of those that came within it", "250 documents.org_a", "250 runs.org_a")
+		pass(10 * time.Second)
+		w.expect(t, "without news")
+		if len(c.pairs) != 0 || len(c.told) != 0 || len(c.fresh) != 0 {
+			t.Errorf("what is quiet is still known: %v, %v, %v", c.pairs, c.told, c.fresh)
+		}
+		c.ring(a)
+		w.expect(t, "after a while", "10250 runs.org_a")
+	})
+}
+
+func TestChangesWithoutEndAreToldFourTimesASecond(t *testing.T) {
+	t.Parallel()
+	telling(t, changesMost, func(c *changes, w *wire, _ chan nats.Status) {
+		for range 1000 {
+			c.ring(change{domain.ChangedRuns, "org_a"})
+			pass(time.Millisecond)
+		}
+		w.expect(t, "a second of them", "0 runs.org_a", "250 runs.org_a", "500 runs.org_a", "750 runs.org_a", "1000 runs.org_a")
+	})
+}
+
+// What rings while its predecessor is being told is told, too: after the pace.
+func TestNoChangeIsLostBehindAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{began: time.Now(), stuck: make(chan struct{})}
+		c := newChanges(w.publish)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { c.run(ctx, nil); close(ended) }()
+		c.ring(change{domain.ChangedRuns, "org_a"})
+		synctest.Wait() // it is being published, and that takes its time
+		for n := range 1000 {
+			c.ring(change{domain.ChangedRuns, "org_a"}) // nobody who rings waits for that
+			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n%3)})
+		}
+		close(w.stuck)
+		w.expect(t, "what waited", "0 runs.org_a", "0 runs.org_0", "0 runs.org_1", "0 runs.org_2")
+		pass(changePace)
+		w.expect(t, "what came meanwhile", "250 runs.org_a")
+		cancel()
+		<-ended
+	})
+}
+
+func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
+	t.Parallel()
+	telling(t, changesMost, func(c *changes, w *wire, connected chan nats.Status) {
+		w.set(true)
+		for n := range 100 {
+			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
+		}
+		pass(time.Minute)
+		if synctest.Wait(); len(c.pairs) != 1 {
+			t.Errorf("%d things are kept until something gets out", len(c.pairs))
+		}
+		w.set(false)
+		pass(changePace)
+		w.expect(t, "once something gets out", "60250 runs.all")
+		connected <- nats.CONNECTED
+		w.expect(t, "with a new connection", "60250 documents.all")
+		pass(changePace)
+		w.expect(t, "with a new connection, a pace later", "60500 runs.all")
+	})
+}
+
+func TestChangesTakeBoundedMemory(t *testing.T) {
+	t.Parallel()
+	telling(t, 3, func(c *changes, w *wire, _ chan nats.Status) {
+		for n := range 1000 {
+			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
+			c.ring(change{domain.ChangedDocuments, fmt.Sprint("org_", n)})
+			if len(c.pairs) > 5 || len(c.fresh) > 5 {
+				t.Fatalf("%d pairs, %d due", len(c.pairs), len(c.fresh))
+			}
+		}
+		w.expect(t, "more than there is room for", "0 runs.org_0", "0 documents.org_0", "0 runs.org_1", "0 documents.all", "0 runs.all")
+	})
+}
+
+func TestTheLastChangesAreToldAtTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{began: time.Now()}
+		c := newChanges(w.publish)
+		c.ring(change{domain.ChangedRuns, "org_a"}) // nobody has begun to tell
+		c.ring(change{domain.ChangedRuns, "org_b"})
+		c.tell(c.due(time.Now()))
+		c.ring(change{domain.ChangedRuns, "org_b"})
+		c.ring(change{domain.ChangedDocuments, "org_a"})
+		w.expect(t, "at first", "0 runs.org_a", "0 runs.org_b")
+		c.rest()
+		w.expect(t, "at the end", "0 runs.org_b", "0 documents.org_a")
+	})
+}
+
+// What a run pays for each of its changes, while its organization has many.
+func BenchmarkChanged(b *testing.B) {
+	c := newChanges(func(string) error { return nil })
+	go c.run(b.Context(), nil)
+	orgs := make([]string, 64)
+	for n := range orgs {
+		orgs[n] = fmt.Sprintf("org_01k9z8tn5wd7hx4q2y6c8m3s%02d", n)
+	}
+	for name, of := range map[string][]string{"one organization": orgs[:1], "64 organizations": orgs} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				c.ring(change{domain.ChangedRuns, of[n%len(of)]})
+			}
+		})
+	}
+	b.Run("two cores", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for n := 0; pb.Next(); n++ {
+				c.ring(change{domain.ChangedRuns, orgs[n%len(orgs)]})
+			}
+		})
+	})
+}

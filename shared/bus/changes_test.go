@@ -1,0 +1,182 @@
+package bus_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/testkit"
+)
+
+// listenForChanges runs a watch of organizations until the test ends, and gives what it hears.
+func listenForChanges(t *testing.T, b *bus.Bus, orgs ...string) (*bus.ChangeWatch, chan bus.Change) {
+	t.Helper()
+	watch, heard := b.NewChangeWatch(), make(chan bus.Change, 1<<12)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		watch.Run(ctx, func(c bus.Change) { heard <- c })
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	for _, org := range orgs {
+		if err := watch.Follow(org); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watch.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return watch, heard
+}
+
+// awaitChange reads on to a change, and fails the test if one of another organization's comes before.
+func awaitChange(t *testing.T, heard chan bus.Change, want bus.Change) {
+	t.Helper()
+	for after := time.After(20 * time.Second); ; {
+		select {
+		case got := <-heard:
+			if got == want {
+				return
+			}
+			if got.OrganizationID != "" && want.OrganizationID != "" && got.OrganizationID != want.OrganizationID {
+				t.Fatalf("heard %+v", got)
+			}
+		case <-after:
+			t.Fatalf("%+v was not heard", want)
+		}
+	}
+}
+
+func TestChangesAreHeardOfWatchedOrganizationsOnly(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	worker, ingress := dial(t, server), dial(t, server)
+	watch, heard := listenForChanges(t, ingress, "org_a")
+	worker.Changed(domain.ChangedRuns, "org_b")
+	worker.Changed(domain.ChangedRuns, "org_a")
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+	worker.Changed(domain.ChangedDocuments, "org_a")
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedDocuments})
+	watch.Unfollow("org_a")
+	watch.Unfollow("org_a")
+	if err := watch.Follow("org_b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := watch.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	worker.Changed(domain.ChangedDocuments, "org_b")
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_b", Kind: domain.ChangedDocuments})
+}
+
+// A process that ends tells what it has not told yet.
+func TestTheLastChangeIsHeardOfAProcessThatEnds(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	_, heard := listenForChanges(t, dial(t, server), "org_a")
+	worker := dial(t, server)
+	worker.Changed(domain.ChangedRuns, "org_a")
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+	worker.Changed(domain.ChangedRuns, "org_a")
+	worker.Close()
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+}
+
+func TestEverybodyIsToldAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATSProcess(t, t.TempDir())
+	worker, ingress := dial(t, server.URL), dial(t, server.URL)
+	_, heard := listenForChanges(t, ingress, "org_a")
+	server.Kill9()
+	worker.Changed(domain.ChangedDocuments, "org_a") // is told to nobody, or to the dead
+	server.Restart()
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // by the ear, whatever it is that was missed
+	for worker.Ping(t.Context()) != nil {                      // its connection is made again at a time of its own
+		if t.Context().Err() != nil {
+			t.Fatal("the worker does not come back")
+		}
+	}
+	worker.Changed(domain.ChangedRuns, "org_a")
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+}
+
+// through gives the address of a server by way of a proxy.
+func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testkit.Proxy(t, u.Host)
+	u.Host = proxy.Addr()
+	return proxy, u.String()
+}
+
+// A worker's connection breaks while the ingress's does not: what the worker may not have told is told to everybody.
+func TestEverybodyIsToldAfterAWorkersOutage(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	proxy, way := through(t, server)
+	worker := dial(t, way)
+	_, heard := listenForChanges(t, dial(t, server), "org_a")
+	worker.Changed(domain.ChangedRuns, "org_a")
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+	proxy.CutRequests()
+	worker.Changed(domain.ChangedDocuments, "org_a")
+	if err := worker.Ping(t.Context()); err == nil { // it was sent, and is not there
+		t.Fatal("a server behind a cut has answered")
+	}
+	proxy.Reset()
+	proxy.Restore()
+	awaitChange(t, heard, bus.Change{Kind: domain.ChangedDocuments})
+}
+
+// An ear that is kept from hearing is told that it missed something.
+func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	ingress := dial(t, server)
+	watch := ingress.NewChangeWatch() // which nobody lets listen
+	if err := watch.Follow("org_a"); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := nats.Connect(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(raw.Close)
+	for range 10_000 { // more than its buffer holds: many workers at once
+		if err := raw.Publish("changes.runs.org_a", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := raw.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ingress.Ping(t.Context()); err != nil { // answered behind all of them
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	heard, told := 0, false
+	watch.Run(ctx, func(c bus.Change) {
+		if c == (bus.Change{OrganizationID: "org_a"}) {
+			told = true
+			cancel()
+			return
+		}
+		heard++
+	})
+	if !told || heard == 0 || heard >= 10_000 {
+		t.Errorf("%d messages were heard, missing ones told of: %v", heard, told)
+	}
+}

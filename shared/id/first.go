@@ -1,0 +1,23 @@
+package id
+
+import (
+	"time"
+
+	"go.jetify.com/typeid/v2"
+)
+
+// First gives the least id with the prefix of a moment: ids that were made before it are less, by their makers' clocks. It panics
+// only on a prefix that is not lower-case letters.
+func First(prefix string, at time.Time) string {
+	raw := make([]byte, 16)
+	ms := max(at.UnixMilli(), 0)
+	for i := range 6 { // a UUIDv7 begins with its time
+		raw[i] = byte(ms >> (8 * (5 - i)))
+	}
+	raw[6], raw[8] = 0x70, 0x80 // the version, 7, and the variant
+	first, err := typeid.FromBytes(prefix, raw)
+	if err != nil {
+		panic(err) // the prefix is a constant of this package
+	}
+	return first.String()
+}

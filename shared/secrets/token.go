@@ -1,0 +1,93 @@
+package secrets
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+const (
+	tokenPurpose = "parley sealed token v1"
+	saltSize     = 24
+	maxSealed    = 4 << 10 // characters of a token; what is longer is not even decoded
+
+	widgetStart  = "wt_"
+	visitorStart = "vt_"
+)
+
+// SealWidgetToken seals what a widget token says; see SealVisitorToken.
+func (b *Box) SealWidgetToken(plain []byte) string { return b.sealToken(widgetStart, plain, "") }
+
+// OpenWidgetToken is the reverse of SealWidgetToken; ErrSealed when it was made by nobody here.
+func (b *Box) OpenWidgetToken(token string) ([]byte, error) {
+	return b.openToken(widgetStart, token, "")
+}
+
+// SealVisitorToken seals the name that a browser keeps of its visitor, for one place.
+func (b *Box) SealVisitorToken(plain []byte, place string) string {
+	return b.sealToken(visitorStart, plain, place)
+}
+
+// OpenVisitorToken is the reverse of SealVisitorToken.
+func (b *Box) OpenVisitorToken(token, place string) ([]byte, error) {
+	return b.openToken(visitorStart, token, place)
+}
+
+// IsWidgetToken reports whether a bearer value means to be a widget token.
+func IsWidgetToken(s string) bool { return strings.HasPrefix(s, widgetStart) }
+
+// sealToken seals under a key of the token's own, drawn by a salt: anybody may ask for any number of tokens, and a cipher
+// with random nonces bears only so many under one key. Start and place must be the same to open it.
+func (b *Box) sealToken(start string, plain []byte, place string) string {
+	id, err := hex.DecodeString(b.sealing)
+	if err != nil {
+		panic(err) // NewBox has written it
+	}
+	var salt [saltSize]byte
+	_, _ = rand.Read(salt[:]) // never fails: the runtime ends the process first
+	head := slices.Concat(id, salt[:])
+	sealed := tokenCipher(b.tokens[b.sealing], start, salt[:]).Seal(head, make([]byte, 12), plain, []byte(start+place)) //nolint:gosec // G407: no key is used twice
+	return start + base64.RawURLEncoding.EncodeToString(sealed)
+}
+
+func (b *Box) openToken(start, token, place string) ([]byte, error) {
+	text, ok := strings.CutPrefix(token, start)
+	if !ok || len(text) > maxSealed || strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
+		return nil, ErrSealed
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) < keyIDSize+saltSize {
+		return nil, ErrSealed
+	}
+	key := b.tokens[hex.EncodeToString(raw[:keyIDSize])]
+	if key == nil {
+		return nil, ErrSealed
+	}
+	aead := tokenCipher(key, start, raw[keyIDSize:keyIDSize+saltSize])
+	plain, err := aead.Open(nil, make([]byte, 12), raw[keyIDSize+saltSize:], []byte(start+place))
+	if err != nil {
+		return nil, ErrSealed
+	}
+	return plain, nil
+}
+
+func tokenCipher(key []byte, start string, salt []byte) cipher.AEAD {
+	mac := hmac.New(sha256.New, key)
+	_, _ = mac.Write([]byte(start)) // a hash never fails, and starts are equally long
+	_, _ = mac.Write(salt)
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		panic(err) // a hash has the size of a key
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // AES has the size of block that it wants
+	}
+	return aead
+}

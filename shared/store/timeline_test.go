@@ -1,0 +1,324 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// timeline writes the spans of a run, kind, attempt, status and message, and checks their times.
+func (b *bench) timeline(runID string) string {
+	b.Helper()
+	of, erased, err := b.s.Timeline(b.Context(), b.org, "", runID)
+	if err != nil || erased || of.RunID != runID {
+		b.Fatalf("timeline %+v, %v, %v", of, erased, err)
+	}
+	var out []string
+	for i, s := range of.Spans {
+		if s.FinishedAt != nil && s.FinishedAt.Before(s.StartedAt.Time) || i > 0 && s.StartedAt.Before(of.Spans[i-1].StartedAt.Time) {
+			b.Errorf("wrong times: %+v", of.Spans)
+		}
+		if open := s.Status == domain.SpanRunning || s.Status == domain.SpanWaiting; open != (s.FinishedAt == nil) {
+			b.Errorf("a span that is %s finished %v", s.Status, s.FinishedAt)
+		}
+		span := fmt.Sprintf("%s %d %s", s.Kind, s.Attempt, s.Status)
+		if s.Message != "" {
+			span += " (" + s.Message + ")"
+		}
+		out = append(out, span)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (b *bench) wantTimeline(what, runID string, want ...string) {
+	b.Helper()
+	if got := b.timeline(runID); got != strings.Join(want, ", ") {
+		b.Errorf("%s:\n%s\nwant\n%s", what, got, strings.Join(want, ", "))
+	}
+}
+
+// noted counts the rows that timelines need beside those that every run has.
+func (b *bench) noted() (n int) {
+	b.Helper()
+	if err := b.raw.QueryRowContext(b.Context(), `SELECT count(*) FROM run_attempts`).Scan(&n); err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+func (b *bench) journal(held store.Held, first int, steps ...string) {
+	b.Helper()
+	raw := make([][]byte, len(steps))
+	for i, s := range steps {
+		raw[i] = []byte(s)
+	}
+	if ok, err := b.s.Journal(b.Context(), held, first, raw); err != nil || !ok {
+		b.Fatalf("journal: %v, %v", ok, err)
+	}
+}
+
+// again claims a run for another attempt, as a worker does.
+func (b *bench) again(runID string) *store.Claimed {
+	b.Helper()
+	b.exec(`UPDATE open_runs SET not_before = NULL WHERE run_id = $1`, runID)
+	c := b.mustClaim(runID)
+	b.note(c)
+	return c
+}
+
+func (b *bench) note(c *store.Claimed) {
+	b.Helper()
+	if err := b.s.NoteAttempt(b.Context(), *c); err != nil {
+		b.Fatal(err)
+	}
+}
+
+const (
+	asksTurn = `{"seq":1,"kind":"model_turn","turn":{"model":"m","toolCalls":[{"id":"c","name":"pay"}],"usage":{"inputTokens":3,"outputTokens":2},"costMicros":1}}`
+	toolDone = `{"seq":2,"kind":"tool_call","tool":{"call":{"id":"c","name":"pay","status":"completed","input":{},"output":{},"durationMs":4}}}`
+	answered = "turn 1 completed"
+)
+
+func TestATimelineOfOneAttempt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
+	b.wantTimeline("queued", runID, "queue 1 waiting")
+	c := b.mustClaim(runID)
+	b.wantTimeline("begun", runID, "queue 1 completed", "attempt 1 running", "turn 1 running")
+	b.journal(c.Held(), 1, asksTurn)
+	b.wantTimeline("in a call", runID, "queue 1 completed", "attempt 1 running", "turn 1 completed", "tool 1 running")
+	b.journal(c.Held(), 2, toolDone)
+	b.finish(c, "answer")
+	of, _, err := b.s.Timeline(t.Context(), b.org, "system", runID)
+	if err != nil || of.Status != domain.RunCompleted || b.noted() != 0 {
+		t.Errorf("%+v, %v; %d rows were noted", of, err, b.noted())
+	}
+	got := b.timeline(runID)
+	for _, want := range []string{"queue 1 completed, attempt 1 completed, ", answered, "tool 1 completed"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("ended: %s lacks %s", got, want)
+		}
+	}
+	for _, s := range of.Spans {
+		if s.Name == "turn 1" && (s.Model != "m" || *s.InputTokens != 3 || *s.OutputTokens != 2 || *s.CostMicros != 1) {
+			t.Errorf("the turn is %+v", s)
+		}
+	}
+}
+
+// timeless has the functions that look for lost workers do so however short the server is up.
+func (b *bench) timeless() {
+	b.Helper()
+	for _, name := range []string{"lost_runs(bigint, interval)", "claim_runs(text[], interval)"} {
+		var definition string
+		if err := b.raw.QueryRowContext(b.Context(), `SELECT pg_get_functiondef($1::regprocedure)`, name).Scan(&definition); err != nil {
+			b.Fatal(err)
+		}
+		changed := strings.Replace(definition, "pg_postmaster_start_time() <", "'-infinity'::timestamptz <", 1)
+		if changed == definition {
+			b.Fatalf("%s does not look when the server was started", name)
+		}
+		b.exec(changed)
+	}
+}
+
+func TestATimelineOfManyAttempts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.timeless()
+	ctx := t.Context()
+	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
+	lose := func() {
+		b.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second' WHERE run_id = $1`, runID)
+	}
+	back := func(c *store.Claimed, cause *domain.RunError) {
+		t.Helper()
+		if freed, err := b.s.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[b.org] != 1 {
+			t.Fatalf("putting back: %v, %v", freed, err)
+		}
+	}
+	b.mustClaim(runID)
+	lose() // found by the sweeper
+	if orgs, err := b.s.RequeueLost(ctx, 10); err != nil || len(orgs) != 1 {
+		t.Fatalf("lost runs of %v, %v", orgs, err)
+	}
+	b.wantTimeline("lost", runID, "queue 1 completed", "attempt 1 lost (its worker was lost)", "turn 1 lost", "queue 2 waiting")
+	second := b.again(runID)
+	back(second, &domain.RunError{Code: "unavailable", Message: "not\x00 now"})
+	third := b.again(runID)
+	lose() // and taken over at once
+	fourth := b.again(runID)
+	back(fourth, nil)
+	fifth := b.again(runID)
+	b.note(fifth) // an answer was lost
+	b.note(third) // it has slept
+	b.finish(fifth, "answer")
+	got := b.timeline(runID)
+	for _, want := range []string{
+		"attempt 1 lost (its worker was lost)", "attempt 2 failed (not now)", "attempt 3 lost (its worker was lost)", "turn 3 lost",
+		"attempt 4 lost (its worker gave the run back)", "attempt 5 completed", "turn 5 completed",
+	} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+	if strings.Contains(got, "turn 2") || b.noted() != 5 {
+		t.Errorf("%d rows noted: %s", b.noted(), got)
+	}
+}
+
+// A first attempt of which binaries of the release before, or nobody, have noted the end.
+func TestAttemptsThatNobodyNoted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.timeless()
+	for what, c := range map[string]struct{ how, want string }{
+		"put back":   {`status = 'queued', last_error = '{"code":"unavailable","message":"later"}'`, "attempt 1 failed (later)"},
+		"requeued":   {`status = 'queued', deaths = deaths + 1, last_error = '{"code":"c","message":"of before"}'`, "attempt 1 lost (its worker was lost)"},
+		"taken over": {`lease_until = clock_timestamp() - interval '1 second'`, "attempt 1 lost (its worker was lost)"},
+	} {
+		runID := b.begun().RunID
+		b.exec(`UPDATE open_runs SET fence = fence + 1, `+c.how+` WHERE run_id = $1`, runID)
+		b.finish(b.again(runID), "answer")
+		if got := b.timeline(runID); !strings.Contains(got, c.want) || !strings.Contains(got, "attempt 2 completed") {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
+
+func TestATimelineOfRunsThatWait(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	const queued, parked = "queue 1 completed", "attempt 1 completed (it needs a person's decision)"
+	held := b.parked(domain.ActionApproval)
+	b.wantTimeline("waiting", held.RunID, queued, parked, "wait 1 waiting (approval)")
+	if b.noted() != 0 {
+		t.Errorf("%d rows noted while the run waits", b.noted())
+	}
+	if _, err := b.decide(held, domain.DecisionApprove); err != nil {
+		t.Fatal(err)
+	}
+	b.wantTimeline("decided", held.RunID, queued, parked, "wait 1 completed (approve)", "queue 2 waiting")
+	second := b.again(held.RunID)
+	b.prepare(second.Held(), effect("c", domain.SideEffectUnsafe), true)
+	b.does("begin", second.Held(), true)
+	third := b.again(b.takenAway(held.RunID))
+	b.prepare(third.Held(), effect("c", domain.SideEffectUnsafe), true)
+	b.park(third.Held(), domain.ActionUnknownOutcome, store.Chunk{})
+	if _, err := b.decide(store.Held{RunID: held.RunID}, domain.DecisionHappened); err != nil {
+		t.Fatal(err)
+	}
+	b.finish(b.again(held.RunID), "answer")
+	got := b.timeline(held.RunID)
+	for _, want := range []string{parked, "wait 1 completed (approve)", "attempt 2 lost", "attempt 3 completed (it needs", "wait 3 completed (happened)", "attempt 4 completed"} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("twice: %s lacks %s", got, want)
+		}
+	}
+
+	abandoned := b.parked(domain.ActionUnknownOutcome)
+	if _, err := b.decide(abandoned, domain.DecisionAbandon); err != nil {
+		t.Fatal(err)
+	}
+	b.wantTimeline("abandoned", abandoned.RunID, queued, parked, "wait 1 failed (outcome_unknown_abandoned)")
+	cancelled := b.parked(domain.ActionApproval)
+	if _, _, err := b.s.Cancel(ctx, b.org, "", cancelled.RunID); err != nil {
+		t.Fatal(err)
+	}
+	b.wantTimeline("cancelled", cancelled.RunID, queued, parked, "wait 1 failed (cancelled)")
+	expired := b.parked(domain.ActionApproval)
+	b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp() WHERE run_id = $1`, expired.RunID)
+	if ended, err := b.s.EndUnanswered(ctx, 9); err != nil || len(ended) != 1 {
+		t.Fatalf("%+v, %v", ended, err)
+	}
+	b.wantTimeline("expired", expired.RunID, queued, parked, "wait 1 failed (action_expired)")
+}
+
+// takenAway puts a run back as the sweeper does, by the hand of a binary of the release before.
+func (b *bench) takenAway(runID string) string {
+	b.Helper()
+	b.exec(`UPDATE open_runs SET status = 'queued', fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
+	return runID
+}
+
+func TestWhoseTimelines(t *testing.T) {
+	t.Parallel()
+	s, raw := openRaw(t)
+	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	runID := b.begun().RunID
+	for what, c := range map[string][3]string{
+		"of nobody":               {b.org, "", "run_x"},
+		"of another organization": {other.org, "", runID},
+		"of another principal":    {b.org, "usr_1", runID},
+	} {
+		if _, _, err := s.Timeline(t.Context(), c[0], c[1], c[2]); apierr.CodeOf(err) != apierr.NotFound {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	b.finish(b.again(b.takenAway(runID)), "answer")
+	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, runID)
+	if _, _, err := s.Timeline(t.Context(), b.org, "", runID); apierr.CodeOf(err) != apierr.NotFound {
+		t.Errorf("expired: %v", err)
+	}
+}
+
+// However a run goes, what was noted of it goes with it.
+func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	twice := func(session string) string { // with an attempt that ended before its first step
+		runID := b.accept(wideWindow, b.run("", session))[0].Run.Run.ID
+		b.mustClaim(runID)
+		b.finish(b.again(b.takenAway(runID)), "answer")
+		return runID
+	}
+	for what, remove := range map[string]func(session, runID string){
+		"erasing": func(session, runID string) {
+			name := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: session, Key: contract.Hash(b.org, b.agent, session)}
+			if _, err := b.s.EraseSession(ctx, name); err != nil {
+				t.Fatal(err)
+			}
+			if of, erased, err := b.s.Timeline(ctx, b.org, "", runID); err != nil || !erased {
+				t.Errorf("erased: %+v, %v, %v", of, erased, err)
+			}
+		},
+		"deleting a document": func(_, runID string) {
+			content := b.upload([]byte("text of " + runID))
+			doc := b.add(store.NewDocument{Name: "d", Content: &content})[0].Document.ID
+			b.process(doc)
+			b.exec(`INSERT INTO run_documents (run_id, org_id, document_id) VALUES ($1, $2, $3)`, runID, b.org, doc)
+			b.deleteDocument(doc)
+		},
+		"retention": func(_, runID string) {
+			b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE id = $1`, runID)
+			if _, err := b.s.DeleteExpired(ctx, 100); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"retention by the release before": func(_, runID string) { b.exec(`DELETE FROM runs WHERE id = $1`, runID) },
+		"erasing by the release before": func(_, runID string) {
+			b.exec(`INSERT INTO steps (run_id, org_id, n, fence, step) VALUES ($1, $2, 1, 3, '{}')`, runID, b.org)
+			b.exec(`DELETE FROM steps WHERE run_id = $1`, runID)
+		},
+	} {
+		session := strings.ReplaceAll(what, " ", "")
+		runID := twice(session)
+		if n := b.noted(); n != 2 {
+			t.Fatalf("%s: %d rows noted before", what, n)
+		}
+		remove(session, runID)
+		if n := b.noted(); n != 0 {
+			t.Errorf("%s left %d rows", what, n)
+			b.exec(`DELETE FROM run_attempts`)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package sweep
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// What the sweeper ends or returns to the queue is told to whoever watches the organization.
+func TestWhatIsSweptIsTold(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	st, err := store.Open(dsn, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	org := account.Organization.ID
+	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := listen(t, b, org)
+	db := testkit.SQL(t, dsn)
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lost string // how the server looks for lost runs, but for how long it runs itself
+	if err := db.QueryRowContext(t.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&lost); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(lost, "pg_postmaster_start_time()") {
+		t.Fatal("lost_runs does not ask how long the server runs")
+	}
+	exec(strings.ReplaceAll(lost, "pg_postmaster_start_time()", "'-infinity'::timestamptz"))
+
+	s := New(window, st, b, zerolog.Nop())
+	for _, c := range []struct {
+		what string
+		kind domain.ChangeKind
+		make func()
+	}{
+		{"a run that nobody has decided about", domain.ChangedRuns, func() {
+			parked(t, st, org, agent.ID, "", domain.At(time.Now().Add(-time.Second)))
+		}},
+		{"a run whose worker was lost", domain.ChangedRuns, func() {
+			claimed(t, st, org, agent.ID)
+			exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'running'`)
+		}},
+		{"a document that nobody reads", domain.ChangedDocuments, func() {
+			doc := store.NewDocument{ID: id.New(id.Document), Name: "a", URL: "https://example.com/a", CreatedBy: "usr_a"}
+			if _, err := st.AddDocuments(t.Context(), org, []store.NewDocument{doc}, store.DocumentLimits{}); err != nil {
+				t.Fatal(err)
+			}
+			exec(`UPDATE documents SET not_before = clock_timestamp() - interval '2 hours'`)
+		}},
+	} {
+		c.make()
+		if err := s.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-heard:
+			if got != (bus.Change{OrganizationID: org, Kind: c.kind}) {
+				t.Errorf("%s: heard %+v", c.what, got)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: nothing was heard", c.what)
+		}
+	}
+}
+
+// listen hears an organization's changes until the test ends.
+func listen(t *testing.T, b *bus.Bus, org string) chan bus.Change {
+	t.Helper()
+	watch, heard := b.NewChangeWatch(), make(chan bus.Change, 64)
+	if err := watch.Follow(org); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		watch.Run(ctx, func(c bus.Change) { heard <- c })
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return heard
+}
+
+// claimed makes a run that a worker has in hand.
+func claimed(t *testing.T, st *store.Store, org, agent string) {
+	t.Helper()
+	run := store.NewRun{
+		ID: id.New(id.Run), OrganizationID: org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
+		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
+	}
+	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
+	if out, err := st.Accept(t.Context(), []store.NewRun{run}, window); err != nil || out[0].Err != nil {
+		t.Fatalf("accepting: %+v, %v", out, err)
+	}
+	if claims, err := st.Claim(t.Context(), []string{run.ID}); err != nil || claims[0].Run == nil {
+		t.Fatalf("claiming: %+v, %v", claims, err)
+	}
+}
