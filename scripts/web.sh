@@ -13,7 +13,7 @@ export NODE_PATH=$PWD/third_party
 bundle() { "$top/bin/esbuild" --log-level=warning --bundle --minify --target=es2022,chrome111,firefox115,safari16.4 --legal-comments=none --charset=utf8 "$@"; }
 
 bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
-	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css
+	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
 
 if [ "${1:-}" = check ]; then

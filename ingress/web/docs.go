@@ -29,7 +29,7 @@ type LLMs struct {
 	Samples []openapi.Sample
 }
 
-//go:embed pages/llms.txt pages/docs.css pages/favicon.svg
+//go:embed pages/llms.txt pages/favicon.svg
 var documents embed.FS
 
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
@@ -57,15 +57,6 @@ func RenderLLMs(data LLMs) ([]byte, error) {
 		return nil, fmt.Errorf("rendering llms.txt: %w", err)
 	}
 	return out.Bytes(), nil
-}
-
-// DocsStyleSheet gives the CSS of the documentation.
-func DocsStyleSheet() ([]byte, error) {
-	css, err := documents.ReadFile("pages/docs.css")
-	if err != nil {
-		return nil, fmt.Errorf("reading style sheet: %w", err)
-	}
-	return css, nil
 }
 
 // DocsSecurityPolicy is what the documentation lets browsers load: its own style sheet.

@@ -79,11 +79,3 @@ func TestLLMs(t *testing.T) {
 		t.Errorf("llms.txt has %d bytes: too long to be read at once", len(text))
 	}
 }
-
-func TestDocsStyleSheet(t *testing.T) {
-	t.Parallel()
-	css, err := DocsStyleSheet()
-	if err != nil || !bytes.Contains(css, []byte("prefers-color-scheme: dark")) || bytes.Contains(css, []byte("url(")) {
-		t.Errorf("style sheet of %d bytes, %v", len(css), err)
-	}
-}

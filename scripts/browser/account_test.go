@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"testing"
 
@@ -101,9 +102,7 @@ var on = map[string]any{"enabled": true}
 func (a *account) agent(t *testing.T, name string, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": name, "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
-	for field, value := range fields {
-		body[field] = value
-	}
+	maps.Copy(body, fields)
 	var made struct{ ID string }
 	a.call(t, http.MethodPost, "/api/agents", body, &made)
 	return made.ID
@@ -137,8 +136,11 @@ func (a *account) document(t *testing.T, name, content string) (id string) {
 
 // run is what came of a message.
 type run struct {
-	ID, Status, Message, SessionID string
-	Citations                      []json.RawMessage
+	ID        string            `json:"id"`
+	Status    string            `json:"status"`
+	Message   string            `json:"message"`
+	SessionID string            `json:"sessionId"`
+	Citations []json.RawMessage `json:"citations"`
 }
 
 // chat sends a message and waits for what comes of it.

@@ -43,12 +43,14 @@ func TestAgentFromTemplate(t *testing.T) {
 	p.isNot("dialog", "Heron lamps")
 }
 
-// TestQuestionAboutDocument asks about a document that was uploaded.
+// TestQuestionAboutDocument uploads a document and asks about it.
 func TestQuestionAboutDocument(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	a.document(t, "returns.md", "# Returns\n\nYou may return any lamp within 45 days of its delivery.\n")
 	p := open(t).signIn(a)
+	p.visit("/dashboard/knowledge")
+	p.upload(file(t, "returns.md", "# Returns\n\nYou may return any lamp within 45 days of its delivery.\n"))
+	p.in("row", "returns.md…").sees("ready")
 	p.visit("/dashboard/agents/" + a.agent(t, "Shop", map[string]any{"tools": map[string]any{"knowledge": on}}))
 	p.fill("Message", "How many days do I have to return a lamp?")
 	p.click("button", "Send message")
@@ -90,8 +92,9 @@ func TestAnswerStreams(t *testing.T) {
 		t.Errorf("the answer is not there once: %s, %v", shown, err)
 	}
 
-	p.fill("Message", "slowly "+numbered(200))
+	p.fill("Message", "again slowly "+numbered(200))
 	p.press("Enter")
+	p.in("article", "Message: again slowly…").sees("echo: again slowly w1 w2 w3") // before that it would be taken back
 	p.click("button", "Stop the run")
 	p.sees("The run was cancelled")
 }

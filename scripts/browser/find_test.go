@@ -20,7 +20,10 @@ type area struct {
 }
 
 // step is what somebody who cannot see the page is told of a part of it. A name may begin or end with "…" where more stands; empty: any.
-type step struct{ role, name string }
+type step struct {
+	role, name string
+	first      bool // of several that are alike, the first
+}
 
 func (s step) String() string { return fmt.Sprintf("%s %q", s.role, s.name) }
 
@@ -43,8 +46,15 @@ func (s step) fits(name string) bool {
 
 // in gives the part of the area with a role and a name.
 func (a area) in(role, name string) area {
-	path := append(append([]step(nil), a.path...), step{role, name})
+	path := append(append([]step(nil), a.path...), step{role: role, name: name})
 	return area{p: a.p, path: path}
+}
+
+// first gives the first part of the area with a role and a name, where there are several that are alike.
+func (a area) first(role, name string) area {
+	found := a.in(role, name)
+	found.path[len(found.path)-1].first = true
+	return found
 }
 
 func (a area) String() string {
@@ -146,7 +156,9 @@ func (a area) nodes() ([]cdp.BackendNodeID, error) {
 		if len(next) == 0 {
 			return nil, fmt.Errorf("there is no %s; of its role: %s", s, strings.Join(others, ", "))
 		}
-		found = next
+		if found = next; s.first {
+			found = next[:1]
+		}
 	}
 	return found, nil
 }
@@ -173,12 +185,12 @@ func (p *page) object(node cdp.BackendNodeID) (runtime.RemoteObjectID, error) {
 }
 
 // ask calls a function with the element as this.
-func (a area) ask(into any, function string, arguments ...any) error {
+func (a area) ask(into any, function string) error {
 	object, err := a.object()
 	if err != nil {
 		return err
 	}
-	return a.p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ObjectID: object}, arguments...)
+	return a.p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ObjectID: object})
 }
 
 // is waits until there is such a part.
@@ -239,7 +251,7 @@ func (a area) seesNot(words string) {
 }
 
 func shortened(s string) string {
-	const most = 600
+	const most = 1500
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}
@@ -313,31 +325,24 @@ func (a area) holds(label, words string) {
 	})
 }
 
-// value is what stands in the field with a label.
-func (a area) value(label string) (value string) {
-	a.p.t.Helper()
-	field := a.in("field", label)
-	a.p.until("reading "+field.String(), func() error { return field.ask(&value, `function () { return this.value ?? this.innerText }`) })
-	return value
-}
-
 // choose takes an option of the list with a label. The list that a browser opens is none of the page's: the choice is made as its
 // end would tell it.
 func (a area) choose(label, option string) {
 	a.p.t.Helper()
 	list := a.in("field", label)
 	a.p.until(fmt.Sprintf("choosing %q of %s", option, list), func() error {
-		var why string
-		err := list.ask(&why, `function (option) {
-			const found = [...this.options].find((o) => o.label.trim() === option || o.value === option);
+		var others string
+		err := list.ask(&others, `function () {
+			const option = `+quoted(option)+`;
+			const found = [...this.options].find((o) => o.label.trim() === option);
 			if (!found) return "its options: " + [...this.options].map((o) => o.label).join(", ");
 			this.value = found.value;
 			this.dispatchEvent(new Event("input", { bubbles: true }));
 			this.dispatchEvent(new Event("change", { bubbles: true }));
 			return "";
-		}`, option)
-		if err == nil && why != "" {
-			err = errors.New(why)
+		}`)
+		if err == nil && others != "" {
+			err = errors.New(others)
 		}
 		return err
 	})
@@ -392,7 +397,7 @@ func (p *page) focus() step {
 		if err != nil || len(tree.Nodes) == 0 {
 			return err
 		}
-		at = step{text(tree.Nodes[0].Role), strings.Join(strings.Fields(text(tree.Nodes[0].Name)), " ")}
+		at = step{role: text(tree.Nodes[0].Role), name: strings.Join(strings.Fields(text(tree.Nodes[0].Name)), " ")}
 		return nil
 	})
 	return at
@@ -401,7 +406,7 @@ func (p *page) focus() step {
 // focusIs waits until something has the focus.
 func (p *page) focusIs(role, name string) {
 	p.t.Helper()
-	want := step{role, name}
+	want := step{role: role, name: name}
 	p.until("the focus is on "+want.String(), func() error {
 		if at := p.focus(); at.role != role || name != "" && !want.fits(at.name) {
 			return fmt.Errorf("it is on %s", at)
@@ -413,7 +418,7 @@ func (p *page) focusIs(role, name string) {
 // tabTo presses Tab until something has the focus, and fails the test when it is not reached within so many.
 func (p *page) tabTo(role, name string, most int) {
 	p.t.Helper()
-	want, seen := step{role, name}, []string{}
+	want, seen := step{role: role, name: name}, []string{}
 	for range most {
 		p.press("Tab")
 		at := p.focus()

@@ -10,14 +10,10 @@ import (
 func TestKnowledge(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	file := filepath.Join(t.TempDir(), "opening hours.md")
-	if err := os.WriteFile(file, []byte("# Opening hours\n\nThe workshop in Alder Street is open from 9:30 on weekdays.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	p := open(t).signIn(a)
 	p.visit("/dashboard/knowledge")
 	p.sees("No documents yet")
-	p.upload(file)
+	p.upload(file(t, "opening hours.md", "# Opening hours\n\nThe workshop in Alder Street is open from 9:30 on weekdays.\n"))
 	row := p.in("row", "opening hours.md…")
 	row.sees("ready") // told by the service, without reloading
 	p.fill("…", "When does the workshop open?")
@@ -38,4 +34,14 @@ func TestKnowledge(t *testing.T) {
 	add.fill("Text", "Lamps may be returned within 45 days.")
 	add.click("button", "Add document")
 	p.in("row", "returns.md…").sees("ready")
+}
+
+// file gives the path of a new file.
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

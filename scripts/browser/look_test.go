@@ -28,8 +28,8 @@ type violation struct {
 	}
 }
 
-// inspect looks at what the page shows now, as all that people may see: nothing that axe-core finds fault with, in light and dark;
-// at 360 pixels nothing that is wider than the screen; and pictures, if somebody wants them.
+// inspect looks at what the page shows now, as all people may see it: nothing that axe-core finds fault with, on a desktop in light and
+// on a phone in dark; nothing that is wider than the phone; and pictures of all four, if somebody wants them.
 func (p *page) inspect(name string) {
 	p.t.Helper()
 	p.settled()
@@ -42,11 +42,18 @@ func (p *page) inspect(name string) {
 	for _, scheme := range []string{"light", "dark"} {
 		p.scheme(scheme)
 		p.resize(phone)
+		p.settled() // pages that measure themselves are drawn once more
 		p.fits(name)
 		p.shot(name, phone, scheme)
+		if scheme == "dark" {
+			p.axe(name + ", on a phone in dark")
+		}
 		p.resize(desktop)
+		p.settled()
 		p.shot(name, desktop, scheme)
-		p.axe(name + ", " + scheme)
+		if scheme == "light" {
+			p.axe(name + ", on a desktop in light")
+		}
 	}
 	p.scheme("light")
 }
@@ -54,7 +61,18 @@ func (p *page) inspect(name string) {
 // axe fails the test for each violation of what the page shows now.
 func (p *page) axe(what string) {
 	p.t.Helper()
-	var found []violation
+	for _, v := range p.violations() {
+		var nodes strings.Builder
+		for _, n := range v.Nodes {
+			fmt.Fprintf(&nodes, "\n\t%v  %s\n\t%s", n.Target, shortened(n.HTML), strings.ReplaceAll(n.FailureSummary, "\n", "\n\t"))
+		}
+		p.t.Errorf("%s: axe: %s: %s%s", what, v.ID, v.Help, nodes.String())
+	}
+}
+
+// violations is what axe-core finds fault with.
+func (p *page) violations() (found []violation) {
+	p.t.Helper()
 	p.until("running axe-core", func() error {
 		var there bool
 		if err := p.try(&there, `() => "axe" in globalThis`); err != nil {
@@ -70,17 +88,19 @@ func (p *page) axe(what string) {
 			return violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html, target, failureSummary }) => ({ html, target, failureSummary })) }));
 		}`, rules)
 	})
-	for _, v := range found {
-		var nodes strings.Builder
-		for _, n := range v.Nodes {
-			fmt.Fprintf(&nodes, "\n\t%v  %s\n\t%s", n.Target, shortened(n.HTML), strings.ReplaceAll(n.FailureSummary, "\n", "\n\t"))
-		}
-		p.t.Errorf("%s: axe: %s: %s%s", what, v.ID, v.Help, nodes.String())
-	}
+	return found
 }
 
 // fits fails the test when one would have to scroll sideways.
 func (p *page) fits(what string) {
+	p.t.Helper()
+	if wide := p.tooWide(); wide != "" {
+		p.t.Errorf("%s: %s", what, wide)
+	}
+}
+
+// tooWide tells what does not fit the window, if anything.
+func (p *page) tooWide() string {
 	p.t.Helper()
 	var at struct {
 		Page, Window int
@@ -94,9 +114,10 @@ func (p *page) fits(what string) {
 			Wide: wide.slice(0, 8).map((e) => e.nodeName.toLowerCase() + "." + e.getAttribute("class") + " to " + Math.round(e.getBoundingClientRect().right)),
 		};
 	}`)
-	if at.Page > at.Window {
-		p.t.Errorf("%s: the page is %d pixels wide, the window %d: %s", what, at.Page, at.Window, strings.Join(at.Wide, ", "))
+	if at.Page <= at.Window {
+		return ""
 	}
+	return fmt.Sprintf("the page is %d pixels wide, the window %d: %s", at.Page, at.Window, strings.Join(at.Wide, ", "))
 }
 
 // shot takes a picture of the whole page, if BROWSER_SHOTS names a directory.
@@ -106,7 +127,6 @@ func (p *page) shot(name string, s screen, scheme string) {
 	if dir == "" {
 		return
 	}
-	p.settled()
 	raw, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
 	p.must(err, "taking a picture")
 	p.must(os.MkdirAll(dir, 0o755), "making "+dir)

@@ -3,6 +3,7 @@ package browser
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"strings"
@@ -42,7 +43,7 @@ func (o *outside) payments(with string) (n int) {
 	return n
 }
 
-// ServeHTTP is a SearXNG at /search, a till at /pay, and pages.
+// ServeHTTP is a SearXNG at /search, a till at /pay, a hostile service at /note, and pages.
 func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,10 +58,13 @@ func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		o.paid = append(o.paid, string(raw))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"paid":true}`)
+	case r.URL.Path == "/note":
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"note":`+quoted(hostile)+`}`)
 	case is:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = fmt.Fprintf(w, "<!doctype html><html lang=en><head><title>%s</title></head><body><article><h1>%s</h1><p>%s</p></article></body></html>",
-			found.title, found.title, found.text)
+			html.EscapeString(found.title), html.EscapeString(found.title), html.EscapeString(found.text))
 	default:
 		http.NotFound(w, r)
 	}
@@ -78,8 +82,12 @@ func (o *outside) search(w http.ResponseWriter, query string) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	raw, err := json.Marshal(map[string]any{
 		"query": query, "number_of_results": len(results), "results": results, "answers": []any{}, "corrections": []any{},
 		"infoboxes": []any{}, "suggestions": []any{}, "unresponsive_engines": []any{},
 	})
+	if err != nil { // strings and numbers always marshal
+		panic(err)
+	}
+	_, _ = w.Write(raw)
 }

@@ -91,9 +91,9 @@ func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 
 // send sends a command to the tab. One that a navigation overtakes may never be answered: it is to be sent again.
 func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
-	within := 5 * time.Second
+	within := 12 * time.Second
 	if command.Method == runtime.CommandCallFunctionOn {
-		within = 40 * time.Second // axe-core looks at all of a page
+		within = time.Minute // axe-core looks at all of a page
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(within))
 	defer cancel()
@@ -151,10 +151,10 @@ func (p *page) until(what string, holds func() error) {
 }
 
 // js calls a function in the tests' world of the page and decodes what it gives.
-func (p *page) js(into any, function string, arguments ...any) {
+func (p *page) js(into any, function string) {
 	p.t.Helper()
 	// A navigation in between takes the world away: then it is the next document that is asked.
-	p.until("calling a function in the page", func() error { return p.try(into, function, arguments...) })
+	p.until("calling a function in the page", func() error { return p.try(into, function) })
 }
 
 func (p *page) try(into any, function string, arguments ...any) error {
@@ -275,14 +275,14 @@ func (p *page) verdict() {
 		p.t.Logf("the page tells nothing any more: %v", err)
 		return
 	}
-	p.t.Logf("at %s\n%s\n--- on the page:\n%s", stood.Address, p.picture(), stood.Text)
+	p.t.Logf("at %s\n%s\n--- on the page:\n%s", stood.Address, p.picture(), shortened(stood.Text))
 }
 
 // picture keeps what the page looks like and says where.
 func (p *page) picture() string {
 	dir := os.Getenv("BROWSER_ARTIFACTS")
 	if dir == "" {
-		dir = filepath.Join(os.TempDir(), "parley-browser-pictures") //nolint:usetesting // it has to outlive the test
+		dir = filepath.Join(os.TempDir(), "parley-browser-pictures")
 	}
 	raw, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 	if err == nil {

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -22,6 +23,34 @@ func TestPublicPages(t *testing.T) {
 			t.Parallel()
 			p := open(t)
 			p.look(name, at)
+		})
+	}
+}
+
+// TestLinkPages looks at the pages that links from others lead to.
+func TestLinkPages(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	accept := a.invite(t)
+	widget := a.agent(t, "Shop", map[string]any{"widget": map[string]any{"enabled": true, "allowedOrigins": []string{a.s.url}}})
+	for name, at := range map[string]place{
+		"accept":  {accept, "Join…"},
+		"notice":  {"/accept?token=none", "That did not work"},
+		"preview": {"/widget/preview?agent=" + widget, "Widget preview"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := open(t)
+			if name == "notice" {
+				p.watch.expect(http.StatusNotFound)
+				p.watch.expect(http.StatusBadRequest)
+			}
+			p.look(name, at)
+			if name == "preview" {
+				p.click("button", "Open chat: Shop")
+				p.is("dialog", "Shop")
+				p.inspect("preview-open")
+			}
 		})
 	}
 }
@@ -64,18 +93,17 @@ func TestEmptyPages(t *testing.T) {
 type furnished struct {
 	*account
 
-	agent, document      string
-	answered, waiting    run
-	coded                run
-	automated            run
-	question, citedWords string
+	agent, document   string
+	answered, waiting run
+	automated         run
+	question          string
 }
 
 // furnish makes some of everything, under names that hold hostile text when a test wants that.
 func furnish(t *testing.T, name func(plain string) string) furnished {
 	t.Helper()
-	f := furnished{account: signUp(t), question: "How many days do I have to return a lamp?", citedWords: "within 45 days"}
-	f.document = f.account.document(t, name("returns.md"), "# Returns\n\nYou may return any lamp within 45 days of its delivery.\n")
+	f := furnished{account: signUp(t), question: "How many days do I have to return a lamp?"}
+	f.document = f.account.document(t, name("returns.txt"), "You may return any lamp within 45 days of its delivery.\n")
 	f.agent = f.account.agent(t, name("Shop agent"), map[string]any{
 		"description": name("Answers customers."), "tools": map[string]any{"knowledge": on},
 	})
@@ -86,7 +114,7 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	}
 	key := f.key(t, name("Scheduler"))
 	f.automated = f.trigger(t, key, f.agent, name("nightly"), f.question)
-	f.coded = f.chat(t, f.account.agent(t, name("Echo"), map[string]any{"model": "offline/echo"}), name("second"), name("**Hello**"))
+	f.chat(t, f.account.agent(t, name("Echo"), map[string]any{"model": "offline/echo"}), name("second"), name("**Hello**"))
 	f.waiting = f.chat(t, payer, name("third"), `Use payBill with {"bill": `+quoted(name("17"))+`}`)
 	if f.waiting.Status != "requires_action" {
 		t.Fatalf("the payer waits for nobody: %+v", f.waiting)
@@ -99,6 +127,10 @@ func (f furnished) places() map[string]place {
 	return map[string]place{
 		"agents":      {"/dashboard", "Agents"},
 		"agent":       {"/dashboard/agents/" + f.agent, "…"},
+		"session":     {"/dashboard/agents/" + f.agent + "?session=" + url.QueryEscape(f.answered.SessionID), "…"},
+		"settings":    {"/dashboard/agents/" + f.agent + "/settings", "…"},
+		"embed":       {"/dashboard/agents/" + f.agent + "/embed", "…"},
+		"use":         {"/dashboard/agents/" + f.agent + "/use", "…"},
 		"template":    {"/dashboard/templates/tpl_support", "…"},
 		"templates":   {"/dashboard/templates", "Templates"},
 		"knowledge":   {"/dashboard/knowledge", "Knowledge"},
@@ -123,6 +155,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// nameOfDocument is what is left of such a name for a document: a path's last part.
+var nameOfDocument = hostile[strings.LastIndex(hostile, "/")+1:]
+
 // hostile is what somebody would have run who may write a name, a message or a document.
 const hostile = `<img src=x onerror="owned=1"><script>owned=2</script>"><svg onload="owned=3">'{{7*7}}`
 
@@ -132,7 +167,8 @@ func TestHostileText(t *testing.T) {
 	f := furnish(t, func(plain string) string { return plain + hostile })
 	f.call(t, http.MethodPut, "/api/organizations?id="+f.organization(t), map[string]any{"name": "Org " + hostile}, nil)
 	shows := map[string]string{
-		"agents": "Shop agent" + hostile, "agent": "Shop agent" + hostile, "runs": "Shop agent" + hostile, "run": "first" + hostile,
+		"agents": "Shop agent" + hostile, "agent": "Shop agent" + hostile, "session": nameOfDocument,
+		"settings": "Answers customers." + hostile, "embed": "Shop agent" + hostile, "use": "Shop agent" + hostile, "runs": "Shop agent" + hostile, "run": "first" + hostile,
 		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // of a path the last part is a document's name
 		"waiting":     "17" + strings.ReplaceAll(hostile, `"`, `\"`),
 		"automations": "nightly" + hostile, "org": "Scheduler" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
@@ -147,13 +183,83 @@ func TestHostileText(t *testing.T) {
 			p.unharmed()
 		})
 	}
-	t.Run("source", func(t *testing.T) {
+	t.Run("document", func(t *testing.T) {
 		t.Parallel()
 		p := open(t).signIn(f.account)
-		p.visit("/dashboard/runs?sessionId=" + url.QueryEscape("first"+hostile) + "&automationId=" + url.QueryEscape(hostile))
-		p.settled()
+		p.visit("/dashboard/knowledge")
+		p.click("button", nameOfDocument)
+		p.in("dialog", nameOfDocument).sees("within 45 days")
 		p.unharmed()
 	})
+	t.Run("source", func(t *testing.T) { t.Parallel(); hostileSource(t, f.account) })
+	t.Run("tool", func(t *testing.T) { t.Parallel(); hostileTool(t, f.account) })
+	t.Run("message", func(t *testing.T) {
+		t.Parallel()
+		p := open(t).signIn(f.account)
+		p.visit("/dashboard/agents/" + f.agent)
+		p.fill("Message", hostile)
+		p.press("Enter")
+		turn := p.in("article", "Message: …")
+		turn.sees(hostile)
+		turn.is("button", "Copy answer")
+		p.unharmed()
+	})
+	t.Run("filters", func(t *testing.T) {
+		t.Parallel()
+		p := open(t).signIn(f.account)
+		p.visit("/dashboard/runs?session=" + url.QueryEscape(hostile) + "&automation=" + url.QueryEscape(hostile))
+		p.holds("Session", hostile)
+		p.sees("No run is like that")
+		p.unharmed()
+	})
+	t.Run("invitation", func(t *testing.T) {
+		t.Parallel()
+		p := open(t)
+		p.visit(f.invite(t))
+		p.sees("Org " + hostile)
+		p.unharmed()
+	})
+}
+
+// hostileSource opens a page of the web that an answer cites.
+func hostileSource(t *testing.T, a *account) { //nolint:thelper // a test, not a part of one
+	a.s.outside.publish("/stork", "Stork lamps "+hostile, "The Stork lamp was first made in 1948 in Malmö. "+hostile)
+	found := a.chat(t, a.agent(t, "Searcher", map[string]any{"tools": map[string]any{"webSearch": on}}), "stork", "When was the Stork lamp first made?")
+	p := open(t).signIn(a)
+	p.visit("/dashboard/runs/" + found.ID)
+	p.first("button", "Source 1: Stork lamps "+hostile).hit()
+	p.in("dialog", "Stork lamps "+hostile).in("region", "Text of the source").sees(hostile)
+	p.unharmed()
+}
+
+// hostileTool shows what a service answered to a tool, and what the agent made of it.
+func hostileTool(t *testing.T, a *account) { //nolint:thelper // a test, not a part of one
+	noted := a.chat(t, a.agent(t, "Reader", map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
+		"enabled": true, "endpoints": []any{map[string]any{
+			"name": "readNote", "description": "Reads the note.", "method": "GET", "url": a.s.outside.url + "/note", "sideEffect": "none",
+			"inputSchema": map[string]any{"type": "object", "properties": map[string]any{}},
+		}},
+	}}}), "note", "Use readNote")
+	p := open(t).signIn(a)
+	p.visit("/dashboard/runs/" + noted.ID)
+	p.settled()
+	p.unfold()
+	p.sees(strings.ReplaceAll(hostile, `"`, `\"`))
+	p.unharmed()
+}
+
+// invite gives the path that an invited person is led to.
+func (a *account) invite(t *testing.T) string {
+	t.Helper()
+	var made struct{ URL string }
+	a.call(t, http.MethodPost, "/api/organizations/members", map[string]any{"email": rand.Text() + "@example.test", "role": "member"}, &made)
+	return strings.TrimPrefix(made.URL, a.s.url)
+}
+
+// unfold opens all that is folded.
+func (p *page) unfold() {
+	p.t.Helper()
+	p.js(nil, `() => { for (const e of document.querySelectorAll("details")) e.open = true; }`)
 }
 
 // quoted is a text as JSON.

@@ -57,3 +57,27 @@ func TestApproval(t *testing.T) {
 		})
 	}
 }
+
+// TestApprovalInChat decides where the question came up.
+func TestApprovalInChat(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	bill := "in chat " + a.email
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + a.agent(t, "Payer", map[string]any{"tools": a.till()}))
+	p.resize(phone)
+	p.fill("Message", `Use payBill with {"bill": `+quoted(bill)+`}`)
+	p.click("button", "Send message")
+	turn := p.in("article", "Message: Use payBill…")
+	turn.sees("May the agent use payBill?")
+	if paid := a.s.outside.payments(bill); paid != 0 {
+		t.Errorf("paid %d times before anybody decided", paid)
+	}
+	p.inspect("approval-in-chat")
+	p.resize(phone)
+	turn.click("button", "Approve")
+	turn.is("button", "Copy answer")
+	if paid := a.s.outside.payments(bill); paid != 1 {
+		t.Errorf("paid %d times, want 1", paid)
+	}
+}

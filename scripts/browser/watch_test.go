@@ -3,6 +3,7 @@ package browser
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -25,6 +26,8 @@ type watch struct {
 	mu       sync.Mutex
 	hosts    []string // that the page may talk to
 	refusals []int64  // statuses of 400 and more that the test brings about
+	origin   bool     // that the page's origin is refused is meant
+	refused  bool     // it was
 	faults   []string
 	requests map[network.RequestID]*request
 	changed  time.Time
@@ -57,11 +60,33 @@ func (w *watch) expect(status int64) {
 	w.refusals = append(w.refusals, status)
 }
 
+// expectForbiddenOrigin says that the page's origin is refused, and that this is no fault.
+func (w *watch) expectForbiddenOrigin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.origin = true
+	w.refusals = append(w.refusals, http.StatusForbidden, http.StatusMethodNotAllowed)
+}
+
+// forbidden tells whether the page's origin was refused.
+func (w *watch) forbidden() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused
+}
+
 // told gives what went wrong.
 func (w *watch) told() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.faults)
+}
+
+// forget takes what went wrong for known.
+func (w *watch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = nil
 }
 
 // quiet objects while something is being loaded.
@@ -101,21 +126,22 @@ func (w *watch) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeAssert {
-			w.fault("console: %s", arguments(e.Args))
+			w.faultf("console: %s", arguments(e.Args))
 		}
 	case *runtime.EventExceptionThrown:
-		w.fault("exception: %s", described(e.ExceptionDetails))
+		w.faultf("exception: %s", described(e.ExceptionDetails))
 	case *runtime.EventBindingCalled:
-		w.fault("%s", e.Payload)
+		w.faultf("%s", e.Payload)
 	case *log.EventEntryAdded:
 		// What the network says is heard below, in full.
-		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
-			w.fault("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+		refusal := w.origin && strings.Contains(e.Entry.Text, "blocked by CORS policy")
+		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork && !refusal {
+			w.faultf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}
 	case *inspector.EventTargetCrashed:
-		w.fault("the tab crashed")
+		w.faultf("the tab crashed")
 	case *cdppage.EventJavascriptDialogOpening:
-		w.fault("a %s opened: %q", e.Type, e.Message)
+		w.faultf("a %s opened: %q", e.Type, e.Message)
 	}
 }
 
@@ -154,7 +180,7 @@ func (w *watch) asked(e *network.EventRequestWillBeSent) {
 	w.changed = time.Now()
 	what := e.Request.Method + " " + e.Request.URL
 	if !slices.Contains(w.hosts, at.Host) {
-		w.fault("it asks another host: %s", what)
+		w.faultf("it asks another host: %s", what)
 	}
 	id := e.RequestID
 	if e.RedirectResponse != nil { // the same id goes on with another address
@@ -175,7 +201,7 @@ func (w *watch) answered(e *network.EventResponseReceived) {
 	r.bytes = int64(e.Response.EncodedDataLength)
 	r.stream = e.Response.MimeType == "text/event-stream"
 	if e.Response.Status >= 400 && !slices.Contains(w.refusals, e.Response.Status) {
-		w.fault("%d for %s", e.Response.Status, r.what)
+		w.faultf("%d for %s", e.Response.Status, r.what)
 	}
 }
 
@@ -186,13 +212,15 @@ func (w *watch) failed(e *network.EventLoadingFailed) {
 		return
 	}
 	r.over = true
-	// What a navigation or the page itself breaks off is no fault. What the policy or the other origin forbids is, and may be meant.
-	if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" && !(e.CorsErrorStatus != nil && slices.Contains(w.refusals, 403)) {
-		w.fault("%s failed: %s %s", r.what, e.ErrorText, e.BlockedReason)
+	refusal := e.CorsErrorStatus != nil && w.origin
+	w.refused = w.refused || refusal
+	// What a navigation or the page itself breaks off is no fault.
+	if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" && !refusal {
+		w.faultf("%s failed: %s %s", r.what, e.ErrorText, e.BlockedReason)
 	}
 }
 
-func (w *watch) fault(format string, values ...any) {
+func (w *watch) faultf(format string, values ...any) {
 	w.faults = append(w.faults, fmt.Sprintf(format, values...))
 }
 

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -126,9 +127,6 @@ func (i Ingress) Check() error {
 	case i.LimitDemo < 1 || i.LimitDemo >= i.LimitUser || i.LimitUser >= i.LimitSystem:
 		return fmt.Errorf("limits must rise from demo to user to system: LIMIT_DEMO=%d, LIMIT_USER=%d, LIMIT_SYSTEM=%d",
 			i.LimitDemo, i.LimitUser, i.LimitSystem)
-	case min(i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent) < 0:
-		return fmt.Errorf("limits of widgets must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
-			i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent)
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
@@ -143,10 +141,16 @@ func (i Ingress) Check() error {
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
 	}
-	if err := i.checkOpenID(); err != nil {
-		return err
+	return cmp.Or(i.checkWidgets(), i.checkOpenID(), i.checkAddresses())
+}
+
+// checkWidgets reports limits that make no sense.
+func (i Ingress) checkWidgets() error {
+	if min(i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent) < 0 {
+		return fmt.Errorf("limits of widgets must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
+			i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent)
 	}
-	return i.checkAddresses()
+	return nil
 }
 
 // checkOpenID reports a provider that is set by halves, or reached in the clear other than on this machine.

@@ -37,6 +37,22 @@ func TestOpenIDSettings(t *testing.T) {
 	}
 }
 
+func TestWidgetLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		visitor, address, agent int
+		ok                      bool
+	}{{0, 0, 0, true}, {20, 60, 1200, true}, {-1, 60, 1200, false}, {20, -1, 1200, false}, {20, 60, -1, false}} {
+		err := config.Ingress{
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
+			LimitWidgetVisitor: c.visitor, LimitWidgetAddress: c.address, LimitWidgetAgent: c.agent,
+		}.Check()
+		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "LIMIT_WIDGET_VISITOR") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 func TestWorkerSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -45,5 +45,6 @@ type Span struct {
 type Timeline struct {
 	RunID  string    `json:"runId"`
 	Status RunStatus `json:"status"`
+	Input  Input     `json:"input"` // what was asked, which run objects do not say
 	Spans  []Span    `json:"spans"` // by StartedAt
 }

@@ -14,6 +14,18 @@ type Consumption struct {
 	P95Ms        *int64 `json:"p95Ms" db:"p95_ms"`
 }
 
+// Add counts other runs with these. What they took is not added.
+func (c *Consumption) Add(other Consumption) {
+	c.Runs += other.Runs
+	c.Completed += other.Completed
+	c.Failed += other.Failed
+	c.Cancelled += other.Cancelled
+	c.TimedOut += other.TimedOut
+	c.InputTokens += other.InputTokens
+	c.OutputTokens += other.OutputTokens
+	c.CostMicros += other.CostMicros
+}
+
 // UsageInterval is what the runs of an interval came to: those that were accepted in it.
 type UsageInterval struct {
 	StartsAt Time `json:"startsAt"`
@@ -43,4 +55,5 @@ type AutomationRun struct {
 	Status     RunStatus `json:"status"`
 	CreatedAt  Time      `json:"createdAt"`
 	FinishedAt *Time     `json:"finishedAt"`
+	Kept       bool      `json:"kept"` // else it was removed, its retention being over: this is all that is known of it
 }

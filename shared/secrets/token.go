@@ -52,7 +52,8 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 	var salt [saltSize]byte
 	_, _ = rand.Read(salt[:]) // never fails: the runtime ends the process first
 	head := slices.Concat(id, salt[:])
-	sealed := tokenCipher(b.tokens[b.sealing], start, salt[:]).Seal(head, make([]byte, 12), plain, []byte(start+place)) //nolint:gosec // G407: no key is used twice
+	aead := tokenCipher(b.tokens[b.sealing], start, salt[:])
+	sealed := aead.Seal(head, make([]byte, aead.NonceSize()), plain, []byte(start+place)) //nolint:gosec // G407: no key is used twice
 	return start + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
@@ -70,7 +71,7 @@ func (b *Box) openToken(start, token, place string) ([]byte, error) {
 		return nil, ErrSealed
 	}
 	aead := tokenCipher(key, start, raw[keyIDSize:keyIDSize+saltSize])
-	plain, err := aead.Open(nil, make([]byte, 12), raw[keyIDSize+saltSize:], []byte(start+place))
+	plain, err := aead.Open(nil, make([]byte, aead.NonceSize()), raw[keyIDSize+saltSize:], []byte(start+place))
 	if err != nil {
 		return nil, ErrSealed
 	}

@@ -13,24 +13,36 @@ import (
 // ofAutomation restricts runs to those of an automation; the index runs_automation is in this order.
 const ofAutomation = `r.automation_id COLLATE "C"`
 
-// From one automation to the next along the index, however many runs each has, and of each the newest run. That the order names the automation
-// keeps the planner from looking for it among all of the organization's newest runs.
+// pastAutomations is how long after its newest run an automation is known whose runs were all removed.
+const pastAutomations = 90 * 24 * time.Hour
+
+// From one automation to the next along the index, however many runs each has, with those that have none any more, and of each the newest run.
+// That the order names the automation keeps the planner from looking for it among all of the organization's newest runs.
 const automationsQuery = `WITH RECURSIVE named AS (
 	  (SELECT ` + ofAutomation + ` AS name, 1 AS n FROM runs r
-	    WHERE r.org_id = $1 AND ` + ofAutomation + ` > $2 AND` + runLive + `ORDER BY ` + ofAutomation + ` LIMIT 1)
+	    WHERE r.org_id = $1 AND ` + ofAutomation + ` > $2 ORDER BY ` + ofAutomation + ` LIMIT 1)
 	  UNION ALL
 	  SELECT next.name, named.n + 1 FROM named CROSS JOIN LATERAL (SELECT ` + ofAutomation + ` AS name FROM runs r
-	    WHERE r.org_id = $1 AND ` + ofAutomation + ` > named.name AND` + runLive + `ORDER BY ` + ofAutomation + ` LIMIT 1) next
+	    WHERE r.org_id = $1 AND ` + ofAutomation + ` > named.name ORDER BY ` + ofAutomation + ` LIMIT 1) next
 	  WHERE named.n < $3
+	), listed AS (
+	  SELECT name FROM named
+	  UNION (SELECT p.automation_id FROM past_automations p WHERE p.org_id = $1 AND p.automation_id > $2
+	    AND p.created_at > clock_timestamp() - $4::interval ORDER BY p.automation_id LIMIT $3)
+	  ORDER BY name LIMIT $3
 	)
-	SELECT named.name, coalesce(last.agent_id, last.template_id) AS target_id, last.trigger_type, last.id,
-	  coalesce(last.status, o.status, 'queued') AS status, last.created_at, last.finished_at
-	FROM named CROSS JOIN LATERAL (SELECT r.id, r.agent_id, r.template_id, r.trigger_type, r.status, r.created_at, r.finished_at FROM runs r
-	  WHERE r.org_id = $1 AND ` + ofAutomation + ` = named.name AND` + runLive + `ORDER BY ` + ofAutomation + ` DESC, r.id DESC LIMIT 1) last
-	LEFT JOIN open_runs o ON o.run_id = last.id ORDER BY named.n`
+	SELECT listed.name, last.target_id, last.trigger_type, last.id, coalesce(last.status, o.status, 'queued') AS status,
+	  last.created_at, last.finished_at, last.kept
+	FROM listed CROSS JOIN LATERAL (
+	  (SELECT r.id, coalesce(r.agent_id, r.template_id) AS target_id, r.trigger_type, r.status, r.created_at, r.finished_at,` + runLive + `AS kept
+	    FROM runs r WHERE r.org_id = $1 AND ` + ofAutomation + ` = listed.name ORDER BY ` + ofAutomation + ` DESC, r.id DESC LIMIT 1)
+	  UNION ALL SELECT p.run_id, p.target_id, p.trigger_type, p.status, p.created_at, p.finished_at, false
+	    FROM past_automations p WHERE p.org_id = $1 AND p.automation_id = listed.name
+	  ORDER BY id DESC LIMIT 1) last
+	LEFT JOIN open_runs o ON o.run_id = last.id ORDER BY listed.name`
 
-// Automations reads up to limit automations of an organization by their names, behind one. They are known by their runs: of one whose runs
-// were all erased or removed nothing is.
+// Automations reads up to limit automations of an organization by their names, behind one. They are known by their runs, and for a
+// time after these were removed: of one whose runs were all erased nothing is.
 func (s *Store) Automations(ctx context.Context, org, after string, limit int) ([]domain.Automation, error) {
 	var rows []struct {
 		Name        string       `db:"name"`
@@ -40,6 +52,7 @@ func (s *Store) Automations(ctx context.Context, org, after string, limit int) (
 		Status      string       `db:"status"`
 		CreatedAt   time.Time    `db:"created_at"`
 		FinishedAt  *domain.Time `db:"finished_at"`
+		Kept        bool         `db:"kept"`
 	}
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
@@ -47,7 +60,7 @@ func (s *Store) Automations(ctx context.Context, org, after string, limit int) (
 		if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`); err != nil {
 			return err
 		}
-		return tx.SelectContext(ctx, &rows, automationsQuery, org, after, limit)
+		return tx.SelectContext(ctx, &rows, automationsQuery, org, after, limit, interval(pastAutomations))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing automations: %w", err)
@@ -55,7 +68,7 @@ func (s *Store) Automations(ctx context.Context, org, after string, limit int) (
 	out := make([]domain.Automation, len(rows))
 	for i, row := range rows {
 		out[i] = domain.Automation{ID: row.Name, AgentID: row.TargetID, TriggerType: row.TriggerType, LastRun: domain.AutomationRun{
-			ID: row.RunID, Status: domain.RunStatus(row.Status), CreatedAt: domain.At(row.CreatedAt), FinishedAt: row.FinishedAt,
+			ID: row.RunID, Status: domain.RunStatus(row.Status), CreatedAt: domain.At(row.CreatedAt), FinishedAt: row.FinishedAt, Kept: row.Kept,
 		}}
 	}
 	return out, nil

@@ -42,6 +42,18 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	return len(due), nil
 }
 
+// pastUsage is how long it is known what runs that were removed came to.
+const pastUsage = 400 * 24 * time.Hour
+
+// PrunePast removes what is known of removed runs when that is over, too: up to limit hours' numbers and automations. It reports how
+// many of either at most.
+func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
+	if err := s.db.GetContext(ctx, &n, `SELECT prune_past($1, $2, $3)`, limit, interval(pastUsage), interval(pastAutomations)); err != nil {
+		return 0, fmt.Errorf("pruning what is known of removed runs: %w", err)
+	}
+	return n, nil
+}
+
 type dueRun struct {
 	ID         string       `db:"id"`
 	SessionRef int64        `db:"session_ref"`

@@ -61,7 +61,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 		t.Fatalf("events: %v, %v", kept, err)
 	}
 	b.exec(`INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, message)
-		VALUES ($1, 1, $2, 'attempt', 1, now(), now(), 'failed', $3)`, o.held.RunID, b.org, o.canary)
+		VALUES ($1, 1, $2, 'attempt', 1, $4, $4, 'failed', $3)`, o.held.RunID, b.org, o.canary, time.Now())
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, b.org, "")
 	o.key = key.ID
 	return o

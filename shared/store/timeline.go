@@ -24,7 +24,7 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 		if _, err := tx.ExecContext(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`); err != nil {
 			return err
 		}
-		if err := tx.GetContext(ctx, &seen.run, `SELECT `+runColumns+`, o.parked_at, clock_timestamp() AS db_now`+runFrom+
+		if err := tx.GetContext(ctx, &seen.run, `SELECT `+runColumns+`, r.input, o.parked_at, clock_timestamp() AS db_now`+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+runLive, runID, org, principal); err != nil {
 			return err
 		}
@@ -36,7 +36,11 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	if err != nil {
 		return domain.Timeline{}, false, fmt.Errorf("reading timeline: %w", err)
 	}
-	return domain.Timeline{RunID: runID, Status: domain.RunStatus(seen.run.Status), Spans: seen.spans()}, seen.run.stored().Erased, nil
+	of = domain.Timeline{RunID: runID, Status: domain.RunStatus(seen.run.Status), Spans: seen.spans()}
+	if err := json.Unmarshal(seen.run.Input, &of.Input); err != nil {
+		return domain.Timeline{}, false, fmt.Errorf("reading what a run was asked: %w", err)
+	}
+	return of, seen.run.stored().Erased, nil
 }
 
 // trace is all that is known of how a run went.
@@ -49,6 +53,7 @@ type trace struct {
 
 type tracedRun struct {
 	runRow
+	Input    []byte       `db:"input"`
 	ParkedAt sql.NullTime `db:"parked_at"`
 	Now      time.Time    `db:"db_now"`
 }

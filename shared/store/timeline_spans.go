@@ -106,7 +106,8 @@ func (d *drawing) attempts() []tracedAttempt {
 	return out
 }
 
-// unnoted adds the attempt that goes on, or that gave the answer, if nobody has noted it: as binaries of the release before, or when that failed.
+// unnoted adds the attempt that goes on, or that gave the answer, if nobody has noted it: as binaries of the release before, or
+// when noting failed.
 func (d *drawing) unnoted(attempts []tracedAttempt) []tracedAttempt {
 	status := domain.RunStatus(d.run.Status)
 	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
@@ -162,80 +163,6 @@ func (d *drawing) add(span domain.Span, from, to time.Time) {
 		span.FinishedAt = &finished
 	}
 	d.spans = append(d.spans, span)
-}
-
-// between draws what lies around the attempts: waiting for a worker, and for a person.
-func (d *drawing) between(attempts []tracedAttempt) {
-	free := d.start
-	for i, a := range attempts {
-		if i > 0 {
-			free = d.waits(attempts[i-1], a.from)
-		}
-		if i == 0 || domain.At(a.from).After(domain.At(free).Time) {
-			d.add(domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: a.number, Status: domain.SpanCompleted}, free, a.from)
-		}
-	}
-	d.behind(attempts, free)
-}
-
-// behind draws what comes after the last attempt, or after the run's acceptance when there was none.
-func (d *drawing) behind(attempts []tracedAttempt, free time.Time) {
-	last := tracedAttempt{from: free, to: free}
-	if len(attempts) > 0 {
-		last = attempts[len(attempts)-1]
-	}
-	if last.status != domain.SpanRunning {
-		free = d.waits(last, d.end)
-	}
-	status := domain.RunStatus(d.run.Status)
-	queue := domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: last.number + 1, Status: domain.SpanWaiting}
-	switch {
-	case status == domain.RunRequiresAction:
-		span := domain.Span{Kind: domain.SpanWait, Name: "wait", Attempt: max(last.number, 1), Status: domain.SpanWaiting}
-		if action := d.run.stored().Run.RequiredAction; action != nil {
-			span.Name, span.ToolCallID, span.Message = action.Name, action.ToolCallID, string(action.Kind)
-		}
-		d.add(span, free, d.end)
-	case status == domain.RunQueued:
-		d.add(queue, free, d.end)
-	case status.Terminal() && !last.ends && !d.endedWaiting():
-		queue.Status = domain.SpanFailed
-		_, queue.Message = d.ended()
-		d.add(queue, free, d.end)
-	}
-}
-
-// endedWaiting reports whether the run ended while it waited for a person.
-func (d *drawing) endedWaiting() bool {
-	if len(d.notes) == 0 {
-		return false
-	}
-	last := d.notes[len(d.notes)-1]
-	return last.Kind == domain.SpanWait && last.Status != domain.SpanCompleted
-}
-
-// waits draws when the run waited for a person behind an attempt, until the next at most, and gives the time when it did so no longer.
-func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
-	free := a.to
-	for _, n := range d.notes {
-		if n.Kind != domain.SpanWait || n.Attempt != a.number {
-			continue
-		}
-		from := clamp(n.BeganAt, free, next)
-		free = clamp(n.EndedAt.Time, from, next)
-		d.add(domain.Span{
-			Kind: domain.SpanWait, Name: d.nameOf(n.CallID), Attempt: a.number, Status: n.Status, ToolCallID: n.CallID, Message: n.Code,
-		}, from, free)
-	}
-	return free
-}
-
-// nameOf gives the name of the tool that is called.
-func (d *drawing) nameOf(callID string) string {
-	if e, known := d.effects[callID]; known {
-		return e.Name
-	}
-	return "wait"
 }
 
 // stepsOf gives the steps of an attempt: those under its fence, or under one that nobody noted.
@@ -327,20 +254,16 @@ func (d *drawing) inHand(a tracedAttempt, free time.Time) {
 
 // wasBusy reports whether an attempt was in the middle of a turn, or of a call, when it ended.
 func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
-	switch a.status {
-	case domain.SpanRunning, domain.SpanLost:
-		return true
-	case domain.SpanCompleted:
+	status := domain.RunStatus(d.run.Status)
+	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
+	switch {
+	case a.status == domain.SpanCompleted:
 		return a.ends && !inTool
-	}
-	switch domain.RunStatus(d.run.Status) {
-	case domain.RunTimedOut, domain.RunCancelled:
-		if a.ends {
-			return true
-		}
-	}
-	if inTool {
+	case a.status != domain.SpanFailed || stopped:
+		return true
+	case inTool:
 		return strings.HasPrefix(a.code, "tool_")
+	default:
+		return strings.HasPrefix(a.code, "model_")
 	}
-	return strings.HasPrefix(a.code, "model_")
 }

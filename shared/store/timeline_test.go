@@ -299,7 +299,7 @@ func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
 			b.deleteDocument(doc)
 		},
 		"retention": func(_, runID string) {
-			b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE id = $1`, runID)
+			b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE id = $1`, runID) //nolint:contextcheck // the test's own
 			if _, err := b.s.DeleteExpired(ctx, 100); err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 
 const (
 	// usageTime bounds counting: an organization with very many runs must not keep the database from its work.
-	usageTime = 5 * time.Second
+	usageTime = 4 * time.Second // less than a lock is waited for
 	// idSkew is by how much the clocks of those who made runs' ids may differ from the database's, by which runs are counted.
 	idSkew = time.Hour
 	// hourlyDays is how many days are shown by the hour.
@@ -37,35 +37,43 @@ func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duratio
 	return now.UTC().Truncate(each).Add(-time.Duration(n-1) * each), each, n
 }
 
+// usageRow is a part of what the runs of an interval came to: of those that were kept and took about as long, of all that were
+// removed, or of these only how many took about as long.
 type usageRow struct {
-	Interval sql.NullInt64 `db:"interval"` // its number; null: all together
+	Nth int `db:"nth"` // the interval's number
 	domain.Consumption
+	Bucket sql.NullInt64 `db:"bucket"` // of what those took that have ended
+	Ended  int64         `db:"ended"`
+	TookMs sql.NullInt64 `db:"took_ms"` // all of these together; null: only the bucket is known
 }
 
-// Ids of runs begin with their time, so that the interval is a range of the index runs_org.
-const usageQuery = `WITH counted AS (
-	  SELECT floor(extract(epoch FROM r.created_at - $4::timestamptz) / $6)::int AS interval, r.status, r.input_tokens, r.output_tokens, r.cost_micros,
-	    CASE WHEN r.status IS NOT NULL THEN greatest(round(extract(epoch FROM r.finished_at - r.created_at) * 1000), 0)::bigint END AS took
+// Ids of runs begin with their time, so that the interval is a range of the index runs_org. That it is one statement keeps runs that are
+// being removed from being counted twice, or not at all.
+const usageQuery = `WITH kept AS MATERIALIZED (
+	  SELECT floor(extract(epoch FROM r.created_at - $4::timestamptz) / $6)::int AS nth,
+	    r.status, r.input_tokens, r.output_tokens, r.cost_micros, run_took(r.created_at, r.finished_at) AS took
 	  FROM runs r WHERE r.org_id = $1 AND r.id >= $2 AND ($3 = '' OR r.agent_id = $3) AND r.created_at >= $4 AND r.created_at < $5
+	), past AS MATERIALIZED (
+	  SELECT floor(extract(epoch FROM p.hour - $4::timestamptz) / $6)::int AS nth, p.*
+	  FROM past_usage p WHERE p.org_id = $1 AND p.hour >= $4 AND p.hour < $5 AND ($3 = '' OR p.target_id = $3)
 	)
-	SELECT interval, count(*) AS runs, count(*) FILTER (WHERE status = 'completed') AS completed, count(*) FILTER (WHERE status = 'failed') AS failed,
+	SELECT nth, count(*) AS runs,
+	  count(*) FILTER (WHERE status = 'completed') AS completed, count(*) FILTER (WHERE status = 'failed') AS failed,
 	  count(*) FILTER (WHERE status = 'cancelled') AS cancelled, count(*) FILTER (WHERE status = 'timed_out') AS timed_out,
 	  coalesce(sum(input_tokens), 0)::bigint AS input_tokens, coalesce(sum(output_tokens), 0)::bigint AS output_tokens,
 	  coalesce(sum(cost_micros), 0)::bigint AS cost_micros,
-	  percentile_disc(0.5) WITHIN GROUP (ORDER BY took) AS p50_ms, percentile_disc(0.95) WITHIN GROUP (ORDER BY took) AS p95_ms
-	FROM counted GROUP BY GROUPING SETS ((interval), ()) ORDER BY interval`
+	  took_bucket(took) AS bucket, count(took) AS ended, sum(took)::bigint AS took_ms
+	FROM kept GROUP BY nth, bucket
+	UNION ALL SELECT nth, sum(runs)::bigint, sum(completed)::bigint, sum(failed)::bigint, sum(cancelled)::bigint, sum(timed_out)::bigint,
+	  sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost_micros)::bigint, NULL, 0, NULL
+	FROM past GROUP BY nth
+	UNION ALL SELECT p.nth, 0, 0, 0, 0, 0, 0, 0, 0, array_lower(p.took, 1) + t.place::int - 1 AS bucket, sum(t.n)::bigint, NULL
+	FROM past p CROSS JOIN LATERAL unnest(p.took) WITH ORDINALITY AS t (n, place) WHERE t.n > 0 GROUP BY p.nth, bucket`
 
-// Usage counts what an organization's runs came to until now. Runs that were removed, their retention being over, are counted no more;
-// those that were erased are.
+// Usage counts what an organization's runs came to until now, and with them those that were erased, or removed when their
+// retention was over. How long these took is known nearly.
 func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.Time) (domain.UsageReport, error) {
 	from, each, n := f.intervals(now)
-	out := domain.UsageReport{Interval: "day", From: domain.At(from), To: domain.At(now), Data: make([]domain.UsageInterval, n)}
-	if each == time.Hour {
-		out.Interval = "hour"
-	}
-	for i := range out.Data {
-		out.Data[i].StartsAt = domain.At(from.Add(time.Duration(i) * each))
-	}
 	var rows []usageRow
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
@@ -82,13 +90,35 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 	if err != nil {
 		return domain.UsageReport{}, fmt.Errorf("counting usage: %w", err)
 	}
+	out := domain.UsageReport{Interval: "day", From: domain.At(from), To: domain.At(now), Data: make([]domain.UsageInterval, n)}
+	if each == time.Hour {
+		out.Interval = "hour"
+	}
+	for i := range out.Data {
+		out.Data[i].StartsAt = domain.At(from.Add(time.Duration(i) * each))
+	}
+	addUp(&out, rows)
+	return out, nil
+}
+
+// addUp counts the parts into their intervals and all together.
+func addUp(out *domain.UsageReport, rows []usageRow) {
+	all, took := tooks{}, make([]tooks, len(out.Data))
 	for _, row := range rows {
-		switch i := row.Interval.Int64; {
-		case !row.Interval.Valid:
-			out.Totals = row.Consumption
-		case i >= 0 && i < int64(n):
-			out.Data[i].Consumption = row.Consumption
+		if row.Nth < 0 || row.Nth >= len(out.Data) {
+			continue
+		}
+		out.Totals.Add(row.Consumption)
+		out.Data[row.Nth].Add(row.Consumption)
+		if took[row.Nth] == nil {
+			took[row.Nth] = tooks{}
+		}
+		for _, of := range []tooks{all, took[row.Nth]} {
+			of.add(int(row.Bucket.Int64), row.Ended, row.TookMs)
 		}
 	}
-	return out, nil
+	out.Totals.P50Ms, out.Totals.P95Ms = all.percentile(50), all.percentile(95)
+	for i := range out.Data {
+		out.Data[i].P50Ms, out.Data[i].P95Ms = took[i].percentile(50), took[i].percentile(95)
+	}
 }

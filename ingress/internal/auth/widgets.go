@@ -141,7 +141,7 @@ func (w *Widgets) Returning(of *store.Widget, name string) (visitorID string, ok
 	if v.Signature == "" {
 		return v.ID, strings.HasPrefix(v.ID, domain.VisitorAnonymous)
 	}
-	visitorID, _, err = w.Identify(of, Signed{v.ID, v.Signature})
+	visitorID, _, err = w.Identify(of, Signed(v))
 	return visitorID, err == nil
 }
 

@@ -61,8 +61,14 @@ func (l *line) set(away bool, err error) {
 	l.away, l.err = away, err
 }
 
-// watching runs a hub in a bubble.
-func watching(t *testing.T, test func(t *testing.T, h *Hub, l *line)) {
+// bubble is a hub in time that a test makes pass.
+type bubble struct {
+	*testing.T
+	*Hub
+	*line
+}
+
+func watching(t *testing.T, test func(b bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &line{}
@@ -71,7 +77,7 @@ func watching(t *testing.T, test func(t *testing.T, h *Hub, l *line)) {
 		ended := make(chan error, 1)
 		go func() { ended <- h.Run(ctx) }()
 		synctest.Wait()
-		test(t, h, l)
+		test(bubble{t, h, l})
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -80,7 +86,7 @@ func watching(t *testing.T, test func(t *testing.T, h *Hub, l *line)) {
 }
 
 // log is all that a watcher is told for a while, with when in milliseconds.
-func (w *Watcher) log(t *testing.T, d time.Duration) string {
+func (w *Watcher) log(t bubble, d time.Duration) string {
 	t.Helper()
 	var out []string
 	began := time.Now()
@@ -98,16 +104,16 @@ func (w *Watcher) log(t *testing.T, d time.Duration) string {
 
 func TestAWatcherIsToldTwiceASecondAtMostAndOfTheLastChangeAlways(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t *testing.T, h *Hub, l *line) {
-		w := h.Watch(t.Context(), "org_a")
+	watching(t, func(t bubble) {
+		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
 		told := make(chan string)
 		go func() { told <- w.log(t, 10*time.Second) }()
 		for range 13 { // for 1.3 s, and one kind once among them
-			l.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+			t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 			<-time.After(100 * time.Millisecond)
 		}
-		l.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedDocuments})
+		t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedDocuments})
 		want := "0 runs, 500 runs, 1000 runs, 1300 documents, 1500 runs"
 		if got := <-told; got != want {
 			t.Errorf("told %s, want %s", got, want)
@@ -117,11 +123,11 @@ func TestAWatcherIsToldTwiceASecondAtMostAndOfTheLastChangeAlways(t *testing.T) 
 
 func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t *testing.T, h *Hub, l *line) {
-		a, also, b := h.Watch(t.Context(), "org_a"), h.Watch(t.Context(), "org_a"), h.Watch(t.Context(), "org_b")
-		l.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
-		l.f(bus.Change{OrganizationID: "org_c", Kind: domain.ChangedRuns})
-		l.f(bus.Change{OrganizationID: "org_b", Kind: "a kind of later releases"})
+	watching(t, func(t bubble) {
+		a, also, b := t.Watch(t.Context(), "org_a"), t.Watch(t.Context(), "org_a"), t.Watch(t.Context(), "org_b")
+		t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
+		t.f(bus.Change{OrganizationID: "org_c", Kind: domain.ChangedRuns})
+		t.f(bus.Change{OrganizationID: "org_b", Kind: "a kind of later releases"})
 		for name, c := range map[string]struct {
 			w    *Watcher
 			want string
@@ -130,8 +136,8 @@ func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
 				t.Errorf("%s: told %q, want %q", name, got, c.want)
 			}
 		}
-		l.f(bus.Change{Kind: domain.ChangedDocuments}) // may be anybody's
-		l.f(bus.Change{OrganizationID: "org_b"})       // may be anything
+		t.f(bus.Change{Kind: domain.ChangedDocuments}) // may be anybody's
+		t.f(bus.Change{OrganizationID: "org_b"})       // may be anything
 		if got := a.log(t, time.Second); got != "0 documents" {
 			t.Errorf("of what may be anybody's was told %q", got)
 		}
@@ -140,11 +146,11 @@ func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
 		}
 		a.Close()
 		a.Close()
-		l.f(bus.Change{})
+		t.f(bus.Change{})
 		also.Close()
 		b.Close()
-		if got := strings.Join(l.follow, " "); got != "+org_a +org_a +org_b -org_a -org_b" || len(h.watchers) != 0 {
-			t.Errorf("the bus was asked for %s; %d organizations are watched", got, len(h.watchers))
+		if got := strings.Join(t.follow, " "); got != "+org_a +org_a +org_b -org_a -org_b" || len(t.watchers) != 0 {
+			t.Errorf("the bus was asked for %s; %d organizations are watched", got, len(t.watchers))
 		}
 	})
 }
@@ -152,9 +158,9 @@ func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
 // While nothing can be heard everything is told now and then, whoever looks.
 func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t *testing.T, h *Hub, l *line) {
-		l.set(false, errors.New("no answer"))
-		w := h.Watch(t.Context(), "org_a")
+	watching(t, func(t bubble) {
+		t.set(false, errors.New("no answer"))
+		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
 		var told []string
 		step := func() {
@@ -168,7 +174,7 @@ func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
 		if got := strings.Join(told, "; "); got != "2000 runs, 2000 documents" {
 			t.Errorf("unsure, it was told %s", got)
 		}
-		l.set(false, nil)
+		t.set(false, nil)
 		for range 3 {
 			step()
 		}
@@ -181,7 +187,7 @@ func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
 		if len(told) != 2 {
 			t.Errorf("hearing, it was told %s", told)
 		}
-		l.set(true, nil)
+		t.set(true, nil)
 		for range 10 {
 			step()
 		}
@@ -193,21 +199,21 @@ func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
 
 func TestWatchersEndWithTheirHubAndTheirContext(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t *testing.T, h *Hub, _ *line) {
-		w := h.Watch(t.Context(), "org_a")
+	watching(t, func(t bubble) {
+		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := w.Next(ctx, time.Now().Add(time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a client that is gone ended with %v", err)
 		}
-		time.AfterFunc(time.Second, h.Drain)
+		time.AfterFunc(time.Second, t.Drain)
 		began := time.Now()
 		if _, err := w.Next(t.Context(), began.Add(time.Hour)); !errors.Is(err, ErrDrained) || time.Since(began) != time.Second {
 			t.Errorf("a drained watcher ended with %v after %s", err, time.Since(began))
 		}
-		h.Drain()
-		late := h.Watch(t.Context(), "org_b")
+		t.Drain()
+		late := t.Watch(t.Context(), "org_b")
 		defer late.Close()
 		if _, err := late.Next(t.Context(), time.Now().Add(time.Hour)); !errors.Is(err, ErrDrained) {
 			t.Errorf("a late watcher ended with %v", err)

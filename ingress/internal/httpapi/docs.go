@@ -17,7 +17,6 @@ import (
 const (
 	contentHTML = "text/html; charset=utf-8"
 	contentText = "text/plain; charset=utf-8"
-	contentCSS  = "text/css; charset=utf-8"
 )
 
 // document serves what stays the same for as long as the process lives. It is made when somebody first asks for it.

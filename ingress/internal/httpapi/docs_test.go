@@ -64,11 +64,10 @@ func TestDocs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	for path, want := range map[string]struct{ contentType, part string }{
-		"/openapi.json":    {"application/json", `{"openapi":"3.1.0",`},
-		"/docs":            {"text/html; charset=utf-8", "http://parley.test/api/internal/run-automation"},
-		"/docs/errors":     {"text/html; charset=utf-8", ` id="rate_limited"`},
-		"/llms.txt":        {"text/plain; charset=utf-8", "http://parley.test/openapi.json"},
-		"/assets/docs.css": {"text/css; charset=utf-8", "prefers-color-scheme"},
+		"/openapi.json": {"application/json", `{"openapi":"3.1.0",`},
+		"/docs":         {"text/html; charset=utf-8", "http://parley.test/api/internal/run-automation"},
+		"/docs/errors":  {"text/html; charset=utf-8", ` id="rate_limited"`},
+		"/llms.txt":     {"text/plain; charset=utf-8", "http://parley.test/openapi.json"},
 	} {
 		a := w.do("GET", path, "").want(t, path, 200, "")
 		if a.header.Get("Content-Type") != want.contentType || !bytes.Contains(a.body, []byte(want.part)) {

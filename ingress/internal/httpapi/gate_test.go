@@ -249,7 +249,7 @@ func TestEveryRouteIsGated(t *testing.T) {
 			a.want(t, r.method+" "+target, 401, "unauthenticated")
 		case auth.NeedKey:
 			a.want(t, r.method+" "+target, 401, "api_key_required")
-		case auth.NeedPublic, auth.NeedNobody:
+		case auth.NeedPublic, auth.NeedNobody, auth.NeedPage:
 			if a.status == http.StatusUnauthorized {
 				t.Errorf("%s %s asks for a credential", r.method, target)
 			}

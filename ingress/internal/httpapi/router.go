@@ -109,7 +109,6 @@ func (a *api) pages(m *metrics) []route {
 		{method: "GET", path: "/widget.js", handle: widgetScript},
 		{method: "GET", path: "/widget/preview", handle: previewPage},
 		{method: "GET", path: "/favicon.svg", handle: document("image/svg+xml", web.Favicon)},
-		{method: "GET", path: "/assets/docs.css", handle: document(contentCSS, web.DocsStyleSheet)},
 		{method: "GET", path: "/docs", handle: document(contentHTML, a.docsPage)},
 		{method: "GET", path: "/docs/errors", handle: document(contentHTML, errorsPage)},
 		{method: "GET", path: "/llms.txt", handle: document(contentText, a.llmsText)},
@@ -131,7 +130,8 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	}
 	e.Use(a.observe(m))
 	e.NoRoute(a.stray(apierr.New(apierr.NotFound, "no such resource")))
-	e.NoMethod(a.preflight, a.stray(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
+	e.NoMethod(a.preflight,
+		a.stray(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
 	for _, r := range a.pages(m) {
 		e.Handle(r.method, r.path, r.handle)
 	}

@@ -46,16 +46,16 @@ func (a *arena) visit(agentID, visitor, origin string) answer {
 	return a.from("POST", widgetSessionsPath, body, "Origin: "+origin)
 }
 
-// guest is a visitor with a token: the headers that their browser sends, and the name that it keeps.
+// guest is a visitor of widgetPage with a token: the headers that their browser sends, and the name that it keeps.
 type guest struct {
 	agent, token, name string
 	headers            []string
 }
 
-func (a *arena) guest(agentID, visitor, origin string) guest {
+func (a *arena) guest(agentID, visitor string) guest {
 	a.t.Helper()
-	got := a.visit(agentID, visitor, origin).want(a.t, "a visitor's token", 201, "")
-	return newGuest(agentID, got.text(a.t, "token"), origin, got.text(a.t, "visitor"))
+	got := a.visit(agentID, visitor, widgetPage).want(a.t, "a visitor's token", 201, "")
+	return newGuest(agentID, got.text(a.t, "token"), widgetPage, got.text(a.t, "visitor"))
 }
 
 func newGuest(agentID, token, origin, name string) guest {
@@ -70,10 +70,10 @@ func (a *arena) says(g guest, session, message string, more ...string) answer {
 }
 
 // token makes a token without a request; it is over after life.
-func (a *arena) token(agentID, origin, visitorID string, life time.Duration) string {
+func (a *arena) token(agentID string, life time.Duration) string {
 	a.t.Helper()
 	over := strconv.FormatInt(time.Now().Add(life).Unix(), 10)
-	return a.api.Secrets.SealWidgetToken([]byte(`{"a":"` + agentID + `","o":"` + origin + `","v":"` + visitorID + `","x":` + over + `}`))
+	return a.api.Secrets.SealWidgetToken([]byte(`{"a":"` + agentID + `","o":"` + widgetPage + `","v":"` + domain.VisitorAnonymous + `x","x":` + over + `}`))
 }
 
 // visiting are credentials of widgets: of one agent, which the table's requests do not name.
@@ -84,11 +84,11 @@ func (s *stage) visiting() []credential {
 			name: name, headers: newGuest(agentID, token, origin, "").headers, refused: refused, via: "widget", page: "widget", house: s.home, role: domain.RoleMember,
 		}
 	}
-	good := s.guest(agentID, "", widgetPage).token
+	good := s.guest(agentID, "").token
 	list := []credential{
 		visitor("widget token", good, widgetPage, ""),
 		visitor("widget token on another page", good, otherPage, ""),
-		visitor("expired widget token", s.token(agentID, widgetPage, domain.VisitorAnonymous+"x", -time.Second), widgetPage, "401 unauthenticated"),
+		visitor("expired widget token", s.token(agentID, -time.Second), widgetPage, "401 unauthenticated"),
 		visitor("forged widget token", good[:len(good)-2], widgetPage, "401 unauthenticated"),
 	}
 	beside := visitor("widget token beside a cookie", good, widgetPage, "")

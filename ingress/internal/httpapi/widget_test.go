@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func TestAVisitorChats(t *testing.T) {
 		!strings.Contains(got.header.Get("Access-Control-Expose-Headers"), "Retry-After") || len(got.header["Set-Cookie"]) > 0 {
 		t.Errorf("answered %v %s", got.header, got.body)
 	}
-	g := a.guest(agentID, "", widgetPage)
+	g := a.guest(agentID, "")
 	chat := a.says(g, "s", "hi", "Idempotency-Key: k").want(t, "message", 202, "")
 	runID := chat.text(t, "id")
 	if chat.sharedWith() != widgetPage || chat.text(t, "agentId") != agentID || !strings.HasPrefix(chat.header.Get(headerLimit), `"widget-`) {
@@ -52,7 +53,7 @@ func TestAVisitorChats(t *testing.T) {
 		t.Errorf("streamed %v %s", stream.header, stream.body)
 	}
 	rest := a.says(g, "s", "hi", "Idempotency-Key: k", "Accept: text/event-stream", "Last-Event-ID: 0.1").want(t, "resumed", 200, "")
-	if strings.Contains(string(rest.body), "run.created") || !strings.HasSuffix(string(stream.body), string(rest.body)) {
+	if strings.Contains(string(rest.body), "run.created") || !bytes.HasSuffix(stream.body, rest.body) {
 		t.Errorf("resumed %s", rest.body)
 	}
 	run := a.ok("GET", "/api/runs?id="+runID, "", h.owner.auth)
@@ -110,7 +111,7 @@ func TestVisitorsNames(t *testing.T) {
 	agentID, another := a.embedded(h, widgetPage), a.embedded(h, widgetPage)
 	runOf := func(visitor string) (runID, name string) {
 		t.Helper()
-		g := a.guest(agentID, visitor, widgetPage)
+		g := a.guest(agentID, visitor)
 		return a.says(g, "s", "hi", "Idempotency-Key: same").want(t, "message by "+visitor, 202, "").text(t, "id"), g.name
 	}
 	first, name := runOf("")
@@ -121,8 +122,8 @@ func TestVisitorsNames(t *testing.T) {
 	known, knownName := runOf(signed(agentID, "4711"))
 	seen := map[string]string{first: "a visitor", known: "a known one"}
 	for what, visitor := range map[string]string{
-		"nobody": "", "an empty name": `""`, "no name": `"x"`, "a forged name": `"` + name[:len(name)-4] + `"`, "another agent's": `"` + a.guest(another, "", widgetPage).name + `"`,
-		"a token": `"` + a.guest(agentID, "", widgetPage).token + `"`, "a long name": `"vt_` + strings.Repeat("A", 100_000) + `"`, "another known one": signed(agentID, "4712"),
+		"nobody": "", "an empty name": `""`, "no name": `"x"`, "a forged name": `"` + name[:len(name)-4] + `"`, "another agent's": `"` + a.guest(another, "").name + `"`,
+		"a token": `"` + a.guest(agentID, "").token + `"`, "a long name": `"vt_` + strings.Repeat("A", 100_000) + `"`, "another known one": signed(agentID, "4712"),
 		"a known one like the service's own": signed(agentID, domain.VisitorAnonymous+"x"),
 	} {
 		runID, _ := runOf(visitor)
@@ -172,8 +173,8 @@ func (a *arena) identities(t *testing.T, h *house, agentID, name, knownName stri
 	if kept.text(t, "widget.identitySecret") != "***" || kept.json(t, "widget.enabled") != true {
 		t.Errorf("shown as %s", kept.body)
 	}
-	a.guest(agentID, signed(agentID, "4711"), widgetPage)
-	again := func(visitorName string) string { return a.guest(agentID, `"`+visitorName+`"`, widgetPage).name }
+	a.guest(agentID, signed(agentID, "4711"))
+	again := func(visitorName string) string { return a.guest(agentID, `"`+visitorName+`"`).name }
 	if again(knownName) != knownName || again(name) != name {
 		t.Error("names changed with nothing")
 	}
@@ -196,7 +197,7 @@ func TestWidgetTokensAreBound(t *testing.T) {
 	a := newArena(t)
 	h, other := a.newHouse("red"), a.newHouse("blue")
 	agentID, sibling, foreign := a.embedded(h, widgetPage, otherPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
-	g := a.guest(agentID, "", widgetPage)
+	g := a.guest(agentID, "")
 	bearer, origin := g.headers[0], g.headers[1]
 	path := "/api/agents?action=chat&id="
 	for name, c := range map[string]struct {
@@ -230,7 +231,7 @@ func TestWidgetTokensAreBound(t *testing.T) {
 		"a template beside":         {path + agentID + "&template=tpl_support", g.headers, "403 permission_denied"},
 		"another action":            {"/api/agents?action=import-openapi&id=" + agentID, g.headers, "403 permission_denied"},
 		"no action":                 {"/api/agents", g.headers, "403 permission_denied"},
-		"expired":                   {path + agentID, newGuest("", a.token(agentID, widgetPage, domain.VisitorAnonymous+"x", -time.Second), widgetPage, "").headers, "401 unauthenticated"},
+		"expired":                   {path + agentID, newGuest("", a.token(agentID, -time.Second), widgetPage, "").headers, "401 unauthenticated"},
 		"cut short":                 {path + agentID, newGuest("", g.token[:len(g.token)-4], widgetPage, "").headers, "401 unauthenticated"},
 		"the visitor's name":        {path + agentID, newGuest("", "wt"+g.name[2:], widgetPage, "").headers, "401 unauthenticated"},
 		"sealed by another service": {path + agentID, newGuest("", foreignToken(agentID), widgetPage, "").headers, "401 unauthenticated"},
@@ -243,7 +244,7 @@ func TestWidgetTokensAreBound(t *testing.T) {
 			t.Errorf("%s: %s, want %s\n%s", name, seen, c.want, got.body)
 		}
 	}
-	if expired := a.says(newGuest(agentID, a.token(agentID, widgetPage, domain.VisitorAnonymous+"x", -time.Second), widgetPage, ""), "s", "m"); expired.sharedWith() != widgetPage {
+	if expired := a.says(newGuest(agentID, a.token(agentID, -time.Second), widgetPage, ""), "s", "m"); expired.sharedWith() != widgetPage {
 		t.Errorf("a page cannot tell that its token has expired: %v", expired.header)
 	}
 	a.logsClean(g.token, g.name)
@@ -257,9 +258,9 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	one, two, foreign := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
 	runs, principals := map[string]string{}, map[string]bool{}
 	for name, g := range map[string]guest{
-		"ada": a.guest(one, signed(one, "ada"), widgetPage), "bob": a.guest(one, signed(one, "bob"), widgetPage), "nobody": a.guest(one, "", widgetPage),
-		"another nobody": a.guest(one, "", widgetPage), "ada with another agent": a.guest(two, signed(two, "ada"), widgetPage),
-		"ada of another organization": a.guest(foreign, signed(foreign, "ada"), widgetPage),
+		"ada": a.guest(one, signed(one, "ada")), "bob": a.guest(one, signed(one, "bob")), "nobody": a.guest(one, ""),
+		"another nobody": a.guest(one, ""), "ada with another agent": a.guest(two, signed(two, "ada")),
+		"ada of another organization": a.guest(foreign, signed(foreign, "ada")),
 	} {
 		got := a.says(g, "same", "secret of "+name, "Idempotency-Key: same").want(t, name, 202, "")
 		runID := got.text(t, "id")
@@ -285,7 +286,7 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	if n != 6 || !principals["widget:id:ada"] || len(principals) != 4 {
 		t.Errorf("%d sessions of %v", n, principals)
 	}
-	ada := a.guest(one, signed(one, "ada"), widgetPage)
+	ada := a.guest(one, signed(one, "ada"))
 	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
 }
 
@@ -308,7 +309,7 @@ func TestWidgetsAreSwitchedOff(t *testing.T) {
 		a := newArena(t)
 		h := a.newHouse("red")
 		agentID := a.embedded(h, widgetPage)
-		g := a.guest(agentID, "", widgetPage)
+		g := a.guest(agentID, "")
 		a.says(g, "s", "before").want(t, name+": before", 202, "")
 		change(a, h, agentID)
 		for what, got := range map[string]answer{"message": a.says(g, "s", "after"), "token": a.visit(agentID, "", widgetPage)} {
@@ -324,7 +325,7 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("red")
 	agentID := a.embedded(h, widgetPage)
-	g := a.guest(agentID, "", widgetPage)
+	g := a.guest(agentID, "")
 	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["system"]}`, h.owner.auth)
 	if got := a.says(g, "s", "m").want(t, "message", 403, "caller_not_allowed"); got.sharedWith() != widgetPage {
 		t.Errorf("the page cannot read why: %v", got.header)
@@ -363,7 +364,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 		a.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
 		must(t, err)
 	}
-	ada, bob := a.guest(agentID, "", widgetPage), a.guest(agentID, "", widgetPage)
+	ada, bob := a.guest(agentID, ""), a.guest(agentID, "")
 
 	set(ratelimit.Widget{Visitor: 2, Address: 100, Agent: 100})
 	say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "first", 202, "")
@@ -397,7 +398,7 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	agentID := a.embedded(a.newHouse("red"), widgetPage)
-	g := a.guest(agentID, "", widgetPage)
+	g := a.guest(agentID, "")
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
 	t.Cleanup(func() { _ = away.Close() })
@@ -421,7 +422,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	h := a.newHouse("red")
 	agentID := a.embedded(h, widgetPage)
 	begun := func(life time.Duration) permit {
-		g := newGuest(agentID, a.token(agentID, widgetPage, domain.VisitorAnonymous+"x", life), widgetPage, "")
+		g := newGuest(agentID, a.token(agentID, life), widgetPage, "")
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
 		c.Request = httptest.NewRequestWithContext(t.Context(), "POST", "/api/agents?action=chat&id="+agentID, nil)
 		for _, header := range g.headers {

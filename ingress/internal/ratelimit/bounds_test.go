@@ -129,8 +129,13 @@ func TestTokensOfALostIngressCostLittle(t *testing.T) {
 func TestWaitingRetryAfterIsEnough(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Settings{
-		defaults, {Demo: 1, User: 2, System: 3}, {Demo: 3, User: 6, System: 7}, {Demo: 7, User: 12, System: 13}, {Demo: 11, User: 60, System: 61},
-		{Demo: 59, User: 120, System: 997}, {Demo: 10, User: 299, System: 5999},
+		defaults,
+		{Demo: 1, User: 2, System: 3},
+		{Demo: 3, User: 6, System: 7},
+		{Demo: 7, User: 12, System: 13},
+		{Demo: 11, User: 60, System: 61},
+		{Demo: 59, User: 120, System: 997},
+		{Demo: 10, User: 299, System: 5999},
 	} {
 		for _, caller := range []domain.Caller{
 			{Kind: domain.CallerUser, Credential: "key_1"},

@@ -37,7 +37,9 @@ function arrange(): void {
   }
 }
 
-/** Calls reload when something of the kind has changed, at most once in two seconds and not while the page is hidden. */
+const pace = 1000; // milliseconds between two readings
+
+/** Calls reload when something of the kind has changed, not more often than the pace and not while the page is hidden. */
 export function useLive(kind: Kind, reload: () => void): void {
   const call = useRef(reload);
   call.current = reload;
@@ -55,7 +57,7 @@ export function useLive(kind: Kind, reload: () => void): void {
       call.current();
     };
     const tell = () => {
-      timer ??= setTimeout(run, Math.max(0, last + 2000 - Date.now()));
+      timer ??= setTimeout(run, Math.max(0, last + pace - Date.now()));
     };
     const shown = () => {
       if (!document.hidden && missed) {

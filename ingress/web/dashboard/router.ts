@@ -44,18 +44,16 @@ function follow(event: MouseEvent): void {
   go(link.pathname + link.search + link.hash);
 }
 
+addEventListener("popstate", () => changed.dispatchEvent(new Event("change")));
+document.addEventListener("click", follow);
+
+/** Where the reader is. */
 export function usePlace(): Place {
   const [place, setPlace] = useState(here);
   useEffect(() => {
     const update = () => setPlace(here());
     changed.addEventListener("change", update);
-    addEventListener("popstate", update);
-    document.addEventListener("click", follow);
-    return () => {
-      changed.removeEventListener("change", update);
-      removeEventListener("popstate", update);
-      document.removeEventListener("click", follow);
-    };
+    return () => changed.removeEventListener("change", update);
   }, []);
   return place;
 }

@@ -150,6 +150,7 @@ export interface Span {
 export interface Timeline {
   runId: string;
   status: RunStatus;
+  input: { message: string; data?: unknown };
   spans: Span[];
 }
 

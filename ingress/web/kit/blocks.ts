@@ -262,7 +262,9 @@ class Reader {
     const head = this.lines[this.at]!;
     let align = columnsOf(head, this.lines[this.at + 1]);
     // a header whose second line is yet to come would be shown as a paragraph for a moment
-    if (!align && this.open && this.at === this.lines.length - 1 && head.trimStart().startsWith("|")) align = cellsOf(head).slice(0, mostColumns).map(() => undefined);
+    if (!align && this.open && this.at === this.lines.length - 1 && head.trimStart().startsWith("|")) {
+      align = cellsOf(head).slice(0, mostColumns).map(() => undefined);
+    }
     if (!align) return null;
     const rows: Leaf[][] = [];
     const columns = align.length;

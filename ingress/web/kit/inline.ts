@@ -310,21 +310,28 @@ function spanOf(mark: string, marks: number): Span {
 function openerOf(closer: Run, bottom: Run | null, floor: number): Run | null {
   for (let run = closer.before; run && run !== bottom && run.at >= floor; run = run.before) {
     if (run.mark !== closer.mark || !run.canOpen) continue;
-    const odd = (run.canClose || closer.canOpen) && (run.length + closer.length) % 3 === 0 && (run.length % 3 !== 0 || closer.length % 3 !== 0);
+    const odd = (run.canClose || closer.canOpen) && (run.length + closer.length) % 3 === 0 && run.length % 3 !== 0;
     if (!odd) return run;
   }
   return null;
 }
 
+// What stands behind a link's text: an address, in angle brackets or without, and a title, which is not shown. Alternatives begin
+// with different characters, so that no text is read more than twice.
+const addressPart = /(?:<((?:[^<>\n\\]|\\.)*)>|((?:[^\s()<\\]|\\.|\((?:[^\s()\\]|\\.)*\))*))/.source;
+const titlePart = /(?:"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*')/.source;
+const linkEnd = new RegExp(`^[ \\n]{0,3}${addressPart}(?:[ \\n]{1,3}${titlePart})?[ \\n]{0,3}\\)`);
+
 /** The address behind a link's text, and where the link ends. A half-written one is none yet, and goes to the text's end. */
 function addressAt(text: string, from: number, open: boolean): { address: string | null; end: number } | null {
   const part = text.slice(from, from + longestAddress + 1024);
-  const m = /^[ \n]{0,3}(?:<((?:[^<>\n\\]|\\.)*)>|((?:[^\s()<\\]|\\.|\((?:[^\s()\\]|\\.)*\))*))(?:[ \n]{1,3}(?:"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'))?[ \n]{0,3}\)/.exec(part);
+  const m = linkEnd.exec(part);
   const address = m?.[1] ?? m?.[2];
   if (m && address !== undefined && address.length <= longestAddress) {
     return { address: address.replace(/\\([!-/:-@[-`{-~])/g, "$1").replace(/&amp;/g, "&"), end: from + m[0].length };
   }
-  const unfinished = open && from + part.length === text.length && /^\s*<?[^\s()<>]*(?:\([^\s()<>]*)?(?:\s+["'][^"']*["']?)?$/.test(part);
+  const unfinished =
+    open && from + part.length === text.length && /^\s*<?[^\s()<>]*(?:\([^\s()<>]*)?(?:\s+["'][^"']*["']?)?$/.test(part);
   return unfinished ? { address: null, end: text.length } : null;
 }
 

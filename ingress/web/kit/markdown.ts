@@ -127,7 +127,8 @@ class Writer<N> {
     };
     const top = h("thead", null, h("tr", null, head.map(cell("th"))));
     const body = rows.map((row) => h("tr", null, row.map(cell("td"))));
-    return h("div", { class: "table-box", role: "region", "aria-label": "Table", tabindex: 0 }, h("table", null, [top, h("tbody", null, body)]));
+    const table = h("table", null, [top, h("tbody", null, body)]);
+    return h("div", { class: "table-box", role: "region", "aria-label": "Table", tabindex: 0 }, table);
   }
 
   /** A leaf's text. What is nested too deep is told without its marks. */

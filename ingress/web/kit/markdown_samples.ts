@@ -7,6 +7,16 @@ export const answers: string[] = [
   "Line one  \nline two\\\nline three\n\n* a\n  * b\n    * c\n\n      deep\n\nAfter **bold with `code` and *em* in it**, done.",
 ];
 
+/** Of which a prefix looks like something else. */
+export const turning: string[] = [
+  "text\n| no table\nmore\n\nend",
+  "text\n| a | b |\n|---|---|---|\nmore",
+  "text\n```js`\nmore",
+  "- a\n\nb\n===\n\nc",
+  "a\n1) b\n2) c\n14. d\n\n- - e\n- * * *\n",
+  "Wood[1] and stone[1], and again[1].\n\nWood[1]",
+];
+
 export const pairs: [string, string][] = [
   ["# A\n\n## B ##\n\n###### C", "<h2>A</h2><h3>B</h3><h6>C</h6>"],
   ["A\n===\nB\n---", "<h2>A</h2><h3>B</h3>"],
@@ -27,6 +37,7 @@ export const pairs: [string, string][] = [
   ["a\n\n***\n\nb", "<p>a</p><hr><p>b</p>"],
   ["| a | b |\n|---|:-:|\n| 1 | x\\|y |\n| 2 | 3 | 4 |\n\nc", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>x|y</td></tr><tr><td>2</td><td>3</td></tr></tbody></table></div><p>c</p>"],
   ["a | b\nc", "<p>a | b\nc</p>"],
+  [`${"|a".repeat(101)}\n${"|-".repeat(101)}`, `<p>${"|a".repeat(101)}\n${"|-".repeat(101)}</p>`],
   ["a\r\nb\r\n\r\nc", "<p>a\nb</p><p>c</p>"],
   ["", ""],
   [" \n\t\n", ""],
@@ -80,7 +91,7 @@ export function huge(): Record<string, string> {
     "100,000 brackets": "[".repeat(100_000),
     "brackets that close": "[".repeat(100_000) + "]".repeat(100_000),
     "half links": fill("[a]("), "links with quotes": fill('[a](b "'), "links with angles": fill("[a](<b"), "links with parentheses": fill("[a]((b"), "a link and blanks": `[a](${" ".repeat(200_000)}`,
-    images: fill("!["), emphasis: fill("*a "), "emphasis between": fill("a**b"), underscores: fill("_a__b"), "emphasis deep": fill("*a **b ") + fill("b** a*"), tildes: fill("~~a"),
+    images: fill("!["), emphasis: fill("*a "), "emphasis between": fill("a**b"), underscores: fill("_a__b"), "emphasis of two kinds": fill("*a_ "), "emphasis deep": fill("*a **b ") + fill("b** a*"), tildes: fill("~~a"),
     backticks: fill("`a``"), "backticks of all lengths": Array.from({ length: 600 }, (_, i) => "`".repeat(i)).join(" "), backslashes: fill("\\"),
     pipes: fill("|a"), "a wide table": `${"|a".repeat(50_000)}\n${"|-".repeat(50_000)}\n${"x\n".repeat(50_000)}`,
     blanks: `${" ".repeat(200_000)}x`, "blank lines": fill("\n"), hashes: `# ${fill("#")}x`, dashes: `${fill("- ")}x`, "underlined headings": fill("a\n=\n"),

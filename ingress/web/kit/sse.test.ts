@@ -1,4 +1,4 @@
-import { equal, ok, thrown, type Test } from "./check";
+import { equal, ok, quick, thrown, type Test } from "./check";
 import { EventParser, events, StreamProblem, type ServerEvent, type StreamOptions } from "./sse";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -79,11 +79,11 @@ export const tests: Test[] = [
   {
     name: "a long frame in small pieces costs no more than its length",
     run() {
-      const parser = new EventParser();
-      const began = performance.now();
-      for (let i = 0; i < 200_000; i++) parser.push("data: 0123");
-      equal(parser.push("\n\n")[0]?.data.length, 200_000 * 10 - 6);
-      ok(performance.now() - began < 2000, "it took over two seconds");
+      quick("200,000 pieces", () => {
+        const parser = new EventParser();
+        for (let i = 0; i < 200_000; i++) parser.push("data: 0123");
+        equal(parser.push("\n\n")[0]?.data.length, 200_000 * 10 - 6);
+      });
     },
   },
   {

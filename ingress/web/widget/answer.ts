@@ -3,7 +3,7 @@ import { Growing, type Citation } from "../kit/markdown";
 import { h } from "./dom";
 import type { Entry } from "./record";
 
-const web = (c: Citation): boolean => /^https?:\/\//i.test(c.url) && c.documentId === null;
+const web = (c: Citation): boolean => /^https?:\/\//i.test(c.url) && URL.canParse(c.url) && c.documentId === null;
 
 /** An answer's text and its sources; it may still be growing. */
 export class Answer {
@@ -17,14 +17,15 @@ export class Answer {
     this.node.append(this.text);
   }
 
-  /** Shows the text so far; open: more of it is to come. */
-  show(text: string, citations: Citation[], open: boolean): void {
+  /** Shows the text so far; open: more of it is to come. A note says why no more does. */
+  show(text: string, citations: Citation[], open: boolean, note = ""): void {
     if (this.known !== citations.length) {
       this.known = citations.length;
       this.growing = new Growing<Node>({ h, citations, cite: (c) => this.reference(c), lower: 2 });
       this.list(citations);
     }
     this.exchange(this.growing!.update(text, open));
+    if (note !== "") this.node.append(h("p", { class: "note" }, note));
   }
 
   /** Puts the nodes in place; those that are there already stay untouched. */
@@ -60,21 +61,22 @@ function source(all: Citation[]): Node {
   const c = all[0]!;
   const title = c.title || c.url;
   const children: (Node | string)[] = [h("span", { class: "number", "aria-hidden": "true" }, String(c.id))];
-  if (web(c)) children.push(h("a", { href: c.url, target: "_blank", rel: "noopener noreferrer" }, title), h("span", { class: "quiet" }, new URL(c.url).host));
-  else {
+  if (web(c)) {
+    children.push(h("a", { href: c.url, target: "_blank", rel: "noopener noreferrer" }, title));
+    children.push(h("span", { class: "quiet" }, new URL(c.url).host));
+  } else {
     children.push(h("span", null, title));
     if (c.page !== null) children.push(h("span", { class: "quiet" }, `page ${c.page}`));
-    for (const quote of new Set(all.map((one) => one.citedText))) children.push(h("q", { dir: "auto" }, quote));
+    for (const quote of new Set(all.map((one) => one.citedText))) children.push(h("q", null, quote));
   }
   return h("li", { tabindex: -1, "data-source": c.id }, children);
 }
 
 /** What somebody wrote, or was answered. */
 export function entry({ from, text, citations = [], note }: Entry): HTMLElement {
-  if (from === "visitor") return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, "You:"), h("p", { dir: "auto" }, text));
+  if (from === "visitor") return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, "You:"), h("p", null, text));
   const answer = new Answer();
-  answer.show(text, citations, false);
-  if (note) answer.node.append(h("p", { class: "note" }, note));
+  answer.show(text, citations, false, note);
   return answer.node;
 }
 

@@ -90,7 +90,7 @@ export class Chat {
     if (pending.answer !== "") grow();
     try {
       const connected = (up: boolean) => this.view.status(up ? "Thinking" : "Connecting again");
-      for await (const event of this.service.chat(this.transcript.session, pending.text, pending.key, pending.lastEventId, signal, connected)) {
+      for await (const event of this.service.chat(this.transcript.session, pending, signal, connected)) {
         if (this.take(event, pending)) {
           this.finish(event, pending, answer);
           return;
@@ -140,14 +140,12 @@ export class Chat {
     const text = run?.message ?? pending.answer;
     const citations = run?.citations ?? pending.citations;
     const note = event.event === "run.completed" ? undefined : (run?.error?.message ?? failures[event.event]);
-    const entry = { from: "agent" as const, text, citations, note };
-    this.transcript.entries.push(entry);
+    this.transcript.entries.push({ from: "agent", text, citations, note });
     this.transcript.pending = null;
     save(this.store, this.transcript);
-    answer.node.remove();
-    this.view.add(entry, true);
     this.view.status("");
     this.set(false);
+    this.view.settle(answer.node, () => answer.show(text, citations, false, note));
     if (note === undefined) this.tell("answer", { text, run });
     else this.tell("error", { code: event.event, detail: note });
   }

@@ -10,7 +10,8 @@ type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
 type Handler = (detail: Record<string, unknown>) => void;
 
 /** Where widget.js came from, and with it the API. */
-export const script = (document.currentScript as HTMLScriptElement | null) ?? document.querySelector<HTMLScriptElement>('script[src*="/widget.js"]');
+export const script =
+  (document.currentScript as HTMLScriptElement | null) ?? document.querySelector<HTMLScriptElement>('script[src*="/widget.js"]');
 const base = new URL(".", script?.src || location.href).href;
 
 const handlers = new Map<string, Set<Handler>>();
@@ -118,7 +119,10 @@ export class AgentChat extends HTMLElement {
 
   private refused(agent: string, problem: StreamProblem, era: number): void {
     const cause = problem.status === 0 ? "it cannot be reached, or does not serve this page" : problem.message;
-    console.warn(`agent-chat: no chat with ${agent} on ${location.origin}: ${cause}. An admin can list this origin in the agent's widget.allowedOrigins, with widget.enabled true.`);
+    console.warn(
+      `agent-chat: no chat with ${agent} on ${location.origin}: ${cause}. ` +
+        "An admin can list this origin in the agent's widget.allowedOrigins, with widget.enabled true.",
+    );
     emit("error", { agent, code: problem.code, detail: problem.message });
     addEventListener("online", () => era === this.era && void this.begin(), { once: true });
   }

@@ -33,10 +33,12 @@ const attributes = (o: Options): Record<string, string | undefined> => ({
 function mount(): void {
   arranged = false;
   if (!options.agent) return;
-  const wanted = Object.entries(attributes(options)).filter((pair): pair is [string, string] => pair[1] !== undefined);
-  if (chat?.isConnected && chat.getAttributeNames().length >= wanted.length && wanted.every(([name, value]) => chat!.getAttribute(name) === value)) return;
+  const wanted = Object.entries(attributes(options));
+  if (chat?.isConnected && wanted.every(([name, value]) => chat!.getAttribute(name) === (value ?? null))) return;
   const next = document.createElement("agent-chat") as AgentChat;
-  for (const [name, value] of wanted) next.setAttribute(name, value);
+  for (const [name, value] of wanted) {
+    if (value !== undefined) next.setAttribute(name, value);
+  }
   chat?.remove();
   chat = next;
   document.body.append(next);

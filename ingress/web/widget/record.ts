@@ -47,7 +47,7 @@ export class Store {
   get(of: string): unknown {
     let text = this.memory.get(of);
     try {
-      text = window[this.kind].getItem(this.name(of)) ?? text;
+      text ??= window[this.kind].getItem(this.name(of)) ?? undefined;
     } catch {
       // closed to us
     }

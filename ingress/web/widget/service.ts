@@ -1,6 +1,6 @@
 // The way to the service: a token that lasts ten minutes, and chats with it.
 import { events, problem, StreamProblem, type ServerEvent } from "../kit/sse";
-import type { Store } from "./record";
+import type { Pending, Store } from "./record";
 
 export interface Identity {
   id: string;
@@ -32,7 +32,10 @@ export class Service {
   /** A token that is good for a while. Throws StreamProblem. */
   async token(): Promise<string> {
     let pass = this.passing.get("pass") as Pass | null;
-    if (typeof pass?.token !== "string" || !(pass.until > Date.now())) pass = await (this.asking ??= this.ask().finally(() => (this.asking = null)));
+    if (typeof pass?.token !== "string" || !(pass.until > Date.now())) {
+      this.asking ??= this.ask().finally(() => (this.asking = null));
+      pass = await this.asking;
+    }
     this.name = pass.name;
     return pass.token;
   }
@@ -51,18 +54,20 @@ export class Service {
     const given = (await answer.json()) as { token: string; expiresAt: string; visitor: string; agent: { name: string } };
     const now = Date.now();
     const left = Date.parse(given.expiresAt) - now;
-    const pass = { token: given.token, until: now + (left > minutes ? Math.min(left, 10 * minutes) - minutes : 9 * minutes), name: given.agent.name };
+    const lasts = left > minutes ? Math.min(left, 10 * minutes) - minutes : 9 * minutes;
+    const pass = { token: given.token, until: now + lasts, name: given.agent.name };
     if (!this.identity) this.lasting.set("visitor", given.visitor);
     this.passing.set("pass", pass);
     return pass;
   }
 
   /** The events of the answer to a message. The same key always gives the same run. */
-  chat(session: string, message: string, key: string, lastEventId: string, signal: AbortSignal, connected: (up: boolean) => void): AsyncGenerator<ServerEvent> {
+  chat(session: string, pending: Pending, signal: AbortSignal, connected: (up: boolean) => void): AsyncGenerator<ServerEvent> {
+    const { key, text, lastEventId } = pending;
     return events(`${this.base}api/agents?action=chat&id=${encodeURIComponent(this.agent)}`, {
       method: "POST",
       credentials: "omit",
-      body: JSON.stringify({ sessionId: session, message, stream: true }),
+      body: JSON.stringify({ sessionId: session, message: text, stream: true }),
       headers: async () => ({ Authorization: `Bearer ${await this.token()}`, "Idempotency-Key": key }),
       signal,
       lastEventId,
@@ -86,6 +91,8 @@ export function advice(p: StreamProblem): { text: string; again: boolean } {
   if (p.status === 429) return { text: `Too many messages at once. Try again ${when}.`, again: true };
   if (p.status === 0) return { text: "The service cannot be reached. Check your connection, then try again.", again: true };
   if (p.status >= 500 || p.status === 408) return { text: `The service is busy. Try again ${when}.`, again: true };
-  if ([401, 403, 404].includes(p.status)) return { text: "This chat is not available here any more. Reload the page to try again.", again: false };
+  if ([401, 403, 404].includes(p.status)) {
+    return { text: "This chat is not available here any more. Reload the page to try again.", again: false };
+  }
   return { text: p.message, again: false };
 }

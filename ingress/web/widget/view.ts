@@ -18,11 +18,13 @@ const narrow = matchMedia("(max-width: 480px)");
 
 export class View {
   readonly panel: HTMLElement;
-  private readonly launcher = h("button", { type: "button", class: "launcher", "aria-expanded": "false", "aria-controls": "panel", "aria-haspopup": "dialog" }, icon("chat"));
+  private readonly launcher = h("button", { type: "button", class: "launcher", "aria-controls": "panel", "aria-haspopup": "dialog" });
   private readonly log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Messages", tabindex: 0 });
   private readonly state = h("p", { class: "status" });
   private readonly said = h("div", { class: "unseen", "aria-live": "polite" });
-  private readonly field = h("textarea", { rows: 1, maxlength: 32000, "aria-label": "Message", placeholder: "Write a message", enterkeyhint: "send" });
+  private readonly field = h("textarea", {
+    rows: 1, maxlength: 32000, "aria-label": "Message", placeholder: "Write a message", enterkeyhint: "send",
+  });
   private readonly button = h("button", { type: "submit", class: "send", "aria-label": "Send" }, icon("send"));
   private unread = 0;
   private frame = 0;
@@ -34,7 +36,8 @@ export class View {
     const form = h("form", null, this.field, this.button);
     const renew = h("button", { type: "button", class: "bare" }, "New session");
     const head = h("header", null, h("h2", { id: "title" }, look.title), renew);
-    this.panel = h(look.inline ? "section" : "dialog", { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title" }, head, this.log, this.state, form, this.said);
+    const props = { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title" };
+    this.panel = h(look.inline ? "section" : "dialog", props, head, this.log, this.state, form, this.said);
     renew.onclick = () => {
       wishes.renew();
       this.field.focus();
@@ -84,14 +87,12 @@ export class View {
   open(focus: boolean): void {
     const { dialog } = this;
     if (!dialog || dialog.open) return;
-    const before = document.activeElement as HTMLElement | null;
     if (narrow.matches) dialog.showModal();
-    else dialog.show();
+    else dialog.open = true; // show() would take the focus, which is the page's until somebody asks
     this.unread = 0;
     this.name();
     this.log.scrollTop = this.log.scrollHeight;
     if (focus) this.field.focus();
-    else if (!narrow.matches) before?.focus();
     this.wishes.opened(true);
   }
 
@@ -132,14 +133,23 @@ export class View {
     this.log.scrollTop = this.log.scrollHeight;
   }
 
-  /** Adds an entry; one that is announced is read out, and counted while the panel is closed. */
-  add(added: Entry, announced = false): void {
+  /** Adds what the visitor said. */
+  add(said: Entry): void {
+    this.append(entry(said));
+    this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  private append(node: HTMLElement): void {
     this.log.querySelector(".problem")?.remove();
-    const near = this.near() || added.from === "visitor";
-    const node = entry(added);
     this.log.append(node);
-    if (near) this.log.scrollTop = added.from === "visitor" ? this.log.scrollHeight : Math.min(this.log.scrollHeight, Math.max(this.log.scrollTop, node.offsetTop - 48));
-    if (!announced) return;
+  }
+
+  /** Shows an answer that is whole now: it is read out, and counted while the panel is closed. */
+  settle(node: HTMLElement, draw: () => void): void {
+    const near = this.near();
+    if (!node.isConnected) this.append(node);
+    draw();
+    if (near) this.log.scrollTop = Math.max(this.log.scrollTop, node.offsetTop - 48);
     this.said.textContent = node.textContent;
     if (this.dialog && !this.dialog.open) this.unread++;
     this.name();
@@ -155,21 +165,15 @@ export class View {
       cancelAnimationFrame(this.frame);
       this.frame = requestAnimationFrame(() => {
         const near = this.near();
-        if (!node.isConnected && this.waiting) {
-          this.log.querySelector(".problem")?.remove();
-          this.log.append(node);
-        }
+        if (!node.isConnected) this.append(node);
         draw();
         if (near) this.log.scrollTop = this.log.scrollHeight;
       });
     };
   }
 
-  private waiting = false;
-
   /** While an answer is awaited nothing can be sent. */
   wait(on: boolean): void {
-    this.waiting = on;
     cancelAnimationFrame(this.frame);
     this.button.setAttribute("aria-disabled", String(on));
     this.log.setAttribute("aria-busy", String(on));

@@ -190,10 +190,13 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 	return again, later, nil
 }
 
-// expire removes what is kept no longer: runs past their retention and texts and contents that nothing links to, a batch at a
-// time until none is left, login sessions and links that are over, and what idle callers' limits have counted.
+// expire removes what is kept no longer: runs past their retention, what was known of such ones for long enough, and texts and contents
+// that nothing links to, a batch at a time until none is left, login sessions and links that are over, and what idle callers' limits
+// have counted.
 func (s *Sweeper) expire(ctx context.Context) error {
-	for _, prune := range []func(context.Context, int) (int, error){s.store.DeleteExpired, s.store.PruneSources, s.store.PruneBlobs} {
+	for _, prune := range []func(context.Context, int) (int, error){
+		s.store.DeleteExpired, s.store.PrunePast, s.store.PruneSources, s.store.PruneBlobs,
+	} {
 		for n := batchMax; n == batchMax; {
 			var err error
 			if n, err = prune(ctx, batchMax); err != nil {

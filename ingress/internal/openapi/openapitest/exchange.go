@@ -98,11 +98,12 @@ func sharing(item *openapi3.PathItem, e Exchange) error {
 // isPreflight reports whether an answer lets a page send what it asked for.
 func isPreflight(e Exchange) bool {
 	return e.Method == http.MethodOptions && e.Status == http.StatusNoContent && len(e.Body) == 0 &&
-		len(e.Header["Access-Control-Allow-Origin"]) == 1 && e.Header.Get("Access-Control-Allow-Methods") == http.MethodPost && e.Header.Get("Allow") == ""
+		len(e.Header["Access-Control-Allow-Origin"]) == 1 && e.Header.Get("Access-Control-Allow-Methods") == http.MethodPost &&
+		e.Header.Get("Allow") == ""
 }
 
 // pages are where the paths of pages begin.
-var pages = []string{"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/"}
+var pages = []string{"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget/preview", "/favicon.svg"}
 
 // IsPage reports whether a path is a page of the browser's, which is no part of the interface.
 func IsPage(path string) bool {

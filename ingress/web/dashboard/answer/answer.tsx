@@ -1,11 +1,11 @@
 // An answer of an agent: its Markdown, its numbered sources, and the files that its run made.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { chosenOrganization, inDemo } from "../api";
-import { Growing, type MarkdownOptions } from "../../kit/markdown";
+import { inDemo } from "../api";
+import { Growing, type Make, type MarkdownOptions } from "../../kit/markdown";
 import type { Citation, ToolCall } from "../types";
 import { Code, make } from "./code";
-import { fileAddress, Files, filesOf, isImage, type RunFile } from "./files";
+import { fileAddress, FileLink, Files, filesOf, isImage, Picture, type RunFile } from "./files";
 import { documentPlace, SourcePanel } from "./source";
 
 const none: never[] = [];
@@ -18,12 +18,13 @@ export function Answer({ text, citations = none, toolCalls = none, streaming = f
   const [open, setOpen] = useSource();
   const files = useMemo(() => toolCalls.flatMap(filesOf), [toolCalls]);
   const images = useMemo(() => new Set<string>(), [files]); // those that the text shows itself
-  const grown = useMemo(() => new Growing<VNode>(optionsOf(citations, files, images, setOpen)), [citations, files]);
+  const levels = levelsOf(text);
+  const grown = useMemo(() => new Growing<VNode>({ ...optionsOf(citations, files, images, setOpen), h: ranked(levels, files) }), [citations, files, levels]);
   const nodes = useMemo(() => grown.update(text, streaming), [grown, text, streaming]);
   return (
     <>
       <div class="answer" aria-busy={streaming ? "true" : undefined}>{nodes}</div>
-      {!streaming && <Files files={lastOf(files).filter((f) => !images.has(f.id))} />}
+      {!streaming && <Files files={lastOf(files)} images={lastOf(files).filter((f) => !images.has(f.id))} />}
       <Sources citations={citations} onOpen={setOpen} />
       {open && <SourcePanel citation={open} onClose={() => setOpen(null)} />}
     </>
@@ -47,6 +48,25 @@ function useSource(): [Citation | null, (citation: Citation | null) => void] {
   return [open, choose];
 }
 
+/** The levels of a text's headings, such as "13". */
+const levelsOf = (text: string): string => [...new Set(Array.from(text.matchAll(/^ {0,3}(#{1,6})[ \t]/gm), (m) => String(Math.min(5, m[1]?.length ?? 1))))].sort().join("");
+
+/**
+ * Makes nodes whose headings leave no level out: the highest of an answer is below the page's title, the next below that. What
+ * addresses alone do not open is fetched: pictures and files of the run.
+ */
+function ranked(levels: string, files: RunFile[]): Make<VNode> {
+  return (tag, props, ...children) => {
+    const file = tag === "a" ? files.find((f) => fileAddress(f) === props?.["href"]) : undefined;
+    if (file) return <FileLink file={file} />;
+    if (tag === "img") return <Picture src={String(props?.["src"])} alt={String(props?.["alt"])} />;
+    const level = /^h([2-6])$/.exec(tag)?.[1];
+    const rank = level === undefined ? -1 : levels.indexOf(String(Number(level) - 1));
+    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // an answer's tables are no places of the page
+    return make(rank < 0 ? tag : `h${Math.min(6, rank + 2)}`, held, ...children);
+  };
+}
+
 /** A file that was written again takes the place of the one before. */
 const lastOf = (files: RunFile[]): RunFile[] => [...new Map(files.map((f) => [f.name, f])).values()];
 
@@ -63,23 +83,20 @@ function fileOf(files: RunFile[], address: string): RunFile | undefined {
   return files.findLast((f) => f.name === name);
 }
 
-function optionsOf(citations: Citation[], files: RunFile[], images: Set<string>, onOpen: (citation: Citation) => void): MarkdownOptions<VNode> {
-  const plain = chosenOrganization() === null && !inDemo(); // else addresses alone open no file
+function optionsOf(citations: Citation[], files: RunFile[], images: Set<string>, onOpen: (citation: Citation) => void): Omit<MarkdownOptions<VNode>, "h"> {
   return {
-    h: make,
     citations,
-    lower: 2,
     cite: (citation) => <Cite citation={citation} onOpen={onOpen} />,
     code: (text, language, open) => <Code text={text} language={language} label={language === "" ? "Code" : `Code in ${language}`} open={open} />,
     image: (address) => {
       const file = fileOf(files, address);
-      if (!file || !isImage(file) || !plain) return null;
+      if (!file || !isImage(file) || inDemo()) return null;
       images.add(file.id);
       return fileAddress(file);
     },
     path: (address) => {
       const file = fileOf(files, address);
-      if (file) return plain ? fileAddress(file) : null;
+      if (file) return inDemo() ? null : fileAddress(file);
       const cited = citations.find((c) => c.documentId !== null && c.url === address);
       return cited && !inDemo() ? documentPlace(cited) : null;
     },

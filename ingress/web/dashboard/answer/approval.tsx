@@ -5,7 +5,7 @@ import { Button } from "../ui/button";
 import { Curl } from "../ui/copy";
 import { Problem, Time } from "../ui/parts";
 import { toast } from "../ui/toast";
-import { Code, json } from "./code";
+import { Arguments } from "./toolcalls";
 
 interface Choice {
   action: string;
@@ -45,10 +45,7 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
   return (
     <section class="approval stack" aria-label="Your decision is needed">
       <Asked action={action} />
-      <div>
-        <p class="quiet small">With these arguments</p>
-        <Code text={json(action.input)} language="json" label={`Arguments of ${action.name}`} />
-      </div>
+      <Arguments name={action.name} input={action.input} />
       {error && <Problem error={error} />}
       <ul class="choices">
         {choices[action.kind].map((choice) => (
@@ -68,14 +65,14 @@ function Asked({ action }: { action: RequiredAction }) {
   if (action.kind === "approval") {
     return (
       <div>
-        <h3>May the agent use <code>{action.name}</code>?</h3>
+        <h2>May the agent use <code>{action.name}</code>?</h2>
         <p>Nothing has been sent. The run waits for your decision.</p>
       </div>
     );
   }
   return (
     <div>
-      <h3>Did <code>{action.name}</code> happen?</h3>
+      <h2>Did <code>{action.name}</code> happen?</h2>
       <p>The call may have been carried out, and its answer was lost. Look where it would show before you decide.</p>
     </div>
   );

@@ -6,6 +6,7 @@ import type { Citation, Source } from "../types";
 import { Button } from "../ui/button";
 import { Curl, type Request } from "../ui/copy";
 import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
+import { place, webAddress } from "./place";
 
 interface Passages {
   text?: string; // of a page
@@ -37,12 +38,14 @@ export function SourcePanel({ citation, onClose }: { citation: Citation; onClose
         <div>
           <p class="quiet small">Source {citation.id}{document ? ", a document" : ""}{citation.page !== null ? `, page ${citation.page}` : ""}</p>
           <h2 id={heading} tabIndex={-1}>{citation.title || citation.url}</h2>
+          <Whereabouts citation={citation} />
         </div>
         <Button look="bare" icon="close" label="Close source" onClick={onClose} />
       </div>
       <div class="dialog-body stack">
-        <Whereabouts citation={citation} />
-        {inDemo() ? <Cited words={citation.citedText} note="Visitors of the demo see the cited words. With an account of your own you can read the whole text." /> : <Content key={placeOf(citation)?.path} citation={citation} />}
+        {inDemo()
+          ? <Cited words={citation.citedText} note="Visitors of the demo see the cited words. With an account of your own you can read the whole text." />
+          : <Content citation={citation} />}
       </div>
     </dialog>
   );
@@ -77,9 +80,6 @@ function useBeside(panel: { current: HTMLDialogElement | null }, close: { curren
   }, []);
 }
 
-/** The address of a page of the web, or nothing: others are not to be followed. */
-export const webAddress = (url: string): string | null => (/^https?:\/\//i.test(url) && URL.canParse(url) ? url : null);
-
 /** Where a cited document is shown. */
 export const documentPlace = (citation: Citation): string =>
   `/dashboard/knowledge?id=${encodeURIComponent(citation.documentId ?? "")}` + (citation.page === null ? "" : `&page=${citation.page}`);
@@ -91,7 +91,9 @@ function Whereabouts({ citation }: { citation: Citation }) {
     <div class="whereabouts">
       {citation.documentId === null && <p class="code quiet">{citation.url}</p>}
       <div class="actions">
-        {web !== null && <a class="button" href={web} target="_blank" rel="noopener noreferrer">Open the page<span class="visually-hidden"> in a new window</span></a>}
+        {web !== null && (
+          <a class="button" href={web} target="_blank" rel="noopener noreferrer">Open the page<span class="visually-hidden"> in a new window</span></a>
+        )}
         {citation.documentId !== null && !inDemo() && <a class="button" href={documentPlace(citation)}>Open the document</a>}
         {request !== null && !inDemo() && <Curl what="Read this source" request={request} />}
       </div>
@@ -146,16 +148,6 @@ function Cited({ words, note }: { words: string; note?: string }) {
       {note && <p class="hint">{note}</p>}
     </>
   );
-}
-
-/** Where words stand in a text: as they are, or else with other white space between them. */
-export function place(text: string, words: string): [number, number] | null {
-  if (words.trim() === "") return null;
-  const exact = text.indexOf(words);
-  if (exact >= 0) return [exact, exact + words.length];
-  const loose = words.trim().split(/\s+/).slice(0, 400).map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("\\s+");
-  const found = new RegExp(loose).exec(text);
-  return found ? [found.index, found.index + found[0].length] : null;
 }
 
 function Marked({ kept, words, isDocument }: { kept: Kept; words: string; isDocument: boolean }) {

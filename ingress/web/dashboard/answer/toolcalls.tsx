@@ -30,26 +30,27 @@ function Call({ call }: { call: ToolCall }) {
         <span class="call-name">{known ?? call.name}{known && <span class="visually-hidden"> ({call.name})</span>}</span>
         <span class="call-gist">{gist(call)}</span>
         <span class="call-end">
-          {call.status !== "running" && <span class="quiet small number">{duration(call.durationMs)}</span>}
-          <Status of={call.status} />
+          {(call.status === "completed" || call.status === "failed") && <span class="quiet small number">{duration(call.durationMs)}</span>}
+          {call.status === "completed" ? <span class="quiet small">completed</span> : <Status of={call.status} />}
         </span>
       </summary>
       <div class="call-body stack">
-        <Input call={call} />
+        <Arguments name={call.name} input={call.input} />
         <Output call={call} />
       </div>
     </details>
   );
 }
 
-function Input({ call }: { call: ToolCall }) {
-  const { code, ...rest } = fieldsOf(call.input);
-  const program = call.name === "codeExecution" && typeof code === "string" ? code : null;
-  if (program === null) return <Part head="Input"><Code text={json(call.input)} language="json" label={`Input of ${call.name}`} /></Part>;
+/** What a tool is given, in full. */
+export function Arguments({ name, input }: { name: string; input: unknown }) {
+  const { code, ...rest } = fieldsOf(input);
+  const program = name === "codeExecution" && typeof code === "string" ? code : null;
+  if (program === null) return <Part head="Input"><Code text={json(input)} language="json" label={`Input of ${name}`} /></Part>;
   return (
     <>
       <Part head="Program"><Code text={program} language="python" label="Program" /></Part>
-      {Object.keys(rest).length > 0 && <Part head="Input"><Code text={json(rest)} language="json" label="Other input" /></Part>}
+      {Object.keys(rest).length > 0 && <Part head="Other input"><Code text={json(rest)} language="json" label="Other input" /></Part>}
     </>
   );
 }
@@ -60,7 +61,7 @@ function Output({ call }: { call: ToolCall }) {
     return (
       <>
         <Part head="Output"><Code text={typeof call.output === "string" ? call.output : json(call.output)} language="json" label={`Output of ${call.name}`} /></Part>
-        <Files files={filesOf(call)} images={false} />
+        <Files files={filesOf(call)} images={[]} />
       </>
     );
   }
@@ -70,7 +71,7 @@ function Output({ call }: { call: ToolCall }) {
     <>
       {texts.map(([head, said]) => typeof said === "string" && said !== "" && <Part key={head} head={head}><Code text={said} label={head} /></Part>)}
       {Object.keys(rest).length > 0 && <Part head="Also said"><Code text={json(rest)} language="json" label="Also said" /></Part>}
-      <Files files={filesOf(call)} images={false} />
+      <Files files={filesOf(call)} images={[]} />
     </>
   );
 }

@@ -17,6 +17,7 @@ import { TurnView } from "./turnview";
 /** From this width on, in CSS pixels, sessions stand beside what is said. */
 const roomForSessions = 760;
 
+/** Talking with an agent or a template, in sessions that the address of the page names. */
 export function Chat({ target, suggested = [] }: { target: Target; suggested?: string[] }) {
   const { id, begun, choose } = useSessionId(target);
   const session = useSession(target, id, begun);
@@ -88,7 +89,11 @@ function Said({ session, suggested, onBegin }: { session: ChatSession; suggested
     <div class="chat-said">
       {session.error && <Problem error={session.error} retry={() => session.open(true).catch(failed)} />}
       {session.loading && turns.length === 0 && <Waiting words="Opening the session" />}
-      {session.hasMore && <div class="row"><Button onClick={() => scroll.keeping(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? "Loading …" : "Show earlier messages"}</Button></div>}
+      {session.hasMore && (
+        <div class="row">
+          <Button onClick={() => scroll.keeping(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? "Loading …" : "Show earlier messages"}</Button>
+        </div>
+      )}
       <div class="chat-turns" ref={scroll.content} role="log" aria-label="Messages" aria-live="off">
         {turns.map((turn) => <TurnView key={turn.name} turn={turn} session={session} onAsk={send} last={turn === last} />)}
       </div>
@@ -105,9 +110,16 @@ function Said({ session, suggested, onBegin }: { session: ChatSession; suggested
 function Told({ session }: { session: ChatSession }) {
   const turn = session.turns.at(-1);
   const first = useRef(turn?.name);
+  const over = turn?.status === "completed" ? turn.name : null;
+  const [silent, setSilent] = useState<string | null>(null);
+  useEffect(() => {
+    if (over === null) return;
+    const timer = setTimeout(() => setSilent(over), 8000); // it was read out, and stands above
+    return () => clearTimeout(timer);
+  }, [over]);
   const calls = turn?.toolCalls.filter((c) => c.status === "running").map((c) => c.name).join(", ");
   let said = "";
-  if (turn && turn.name !== first.current) {
+  if (turn && turn.name !== first.current && turn.name !== silent) {
     if (turn.problem) said = "";
     else if (turn.status === "requires_action") said = "The agent waits for your decision.";
     else if (turn.status === "completed") said = `The answer is: ${turn.text.slice(0, 1000)}`;
@@ -122,7 +134,7 @@ function Suggestions({ messages, onChoose }: { messages: string[]; onChoose: (me
   return (
     <div class="chat-suggestions">
       <h2 id={id}>{messages.length > 0 ? "Ask something, or begin with one of these" : "Ask something"}</h2>
-      <p class="quiet">What you say here is a session: the agent remembers it, and each answer is a run that you can look into.</p>
+      <p class="quiet">What you say here is a session: the agent remembers it.{!inDemo() && " Each answer is a run that you can look into."}</p>
       {messages.length > 0 && (
         <ul aria-labelledby={id}>
           {messages.map((m) => <li key={m}><button type="button" onClick={() => onChoose(m)}>{m}</button></li>)}

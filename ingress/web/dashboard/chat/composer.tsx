@@ -44,7 +44,7 @@ export function Composer({ session, busy, onSend, children }: {
       <div class="composer-below">
         {length > most
           ? <span id="chat-hint" class="fault small">The message is {length - most} characters too long.</span>
-          : <span id="chat-hint" class="hint">Enter sends, Shift and Enter begins a new line.</span>}
+          : <span id="chat-hint" class="hint">{busy ? "The next message can be sent when this one is answered." : "Enter sends, Shift and Enter begins a new line."}</span>}
         <DemoLimit />
         <Curl what="Send this message" request={{
           method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || "What can you do?"),

@@ -5,10 +5,11 @@ import { useCountdown, useLimit } from "./limit";
 /** "7 of 10 requests left in this minute". */
 export function DemoLimit() {
   const limit = useLimit();
-  const rest = useCountdown(limit?.resets ?? null);
-  if (!inDemo()) return null;
-  if (limit === null) return null;
+  const untilMore = useCountdown(limit?.more ?? null);
+  const untilAll = useCountdown(limit?.all ?? null);
+  if (!inDemo() || limit === null) return null;
   const span = limit.windowSeconds === 60 ? "in this minute" : `in ${limit.windowSeconds} s`;
-  const left = rest === 0 ? limit.most : limit.left;
+  const left = untilAll === 0 ? limit.most : limit.left;
+  if (left === 0 && untilMore === 0) return <span class="demo-limit">There are requests left again</span>;
   return <span class={"demo-limit number" + (left === 0 ? " out" : "")}>{left} of {limit.most} requests left {span}</span>;
 }

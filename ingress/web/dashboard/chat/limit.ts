@@ -5,8 +5,9 @@ export interface Limit {
   left: number;
   most: number;
   windowSeconds: number;
-  /** When all of it is there again, in milliseconds since 1970. */
-  resets: number;
+  /** When there is more, and when all of it is there again, in milliseconds since 1970. */
+  more: number;
+  all: number;
 }
 
 let known: Limit | null = null;
@@ -22,8 +23,9 @@ export function noteLimit(headers: Headers): void {
   const left = numberIn(headers.get("ratelimit") ?? "", "r");
   const policy = headers.get("ratelimit-policy") ?? "";
   if (left === null) return;
-  const resets = Date.now() + (numberIn(headers.get("ratelimit") ?? "", "t") ?? 60) * 1000;
-  known = { left, most: numberIn(policy, "q") ?? Math.max(left, known?.most ?? left), windowSeconds: numberIn(policy, "w") ?? 60, resets };
+  const windowSeconds = numberIn(policy, "w") ?? 60;
+  const more = Date.now() + (numberIn(headers.get("ratelimit") ?? "", "t") ?? windowSeconds) * 1000;
+  known = { left, most: numberIn(policy, "q") ?? Math.max(left, known?.most ?? left), windowSeconds, more, all: Date.now() + windowSeconds * 1000 };
   changed.dispatchEvent(new Event("change"));
 }
 

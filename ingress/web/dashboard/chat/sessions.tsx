@@ -33,25 +33,30 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
   }, [session]);
   const erase = async (id: string) => {
     await del("/api/sessions", { id, ...ofSession(target) });
-    list.reload();
-    if (id === open) onNew();
-    else fresh.current?.querySelector("button")?.focus(); // what had the focus is gone
+    return () => { // once the question is gone: what had the focus goes, too
+      list.reload();
+      if (id === open) onNew();
+      else fresh.current?.querySelector("button")?.focus();
+    };
   };
   const choose = (id: string) => {
     unfold(false);
     onChoose(id);
   };
   const shown = wide || unfolded;
+  const howMany = mine.length === 0 ? "" : ` (${mine.length}${list.hasMore ? "+" : ""})`;
   return (
     <aside class="chat-sessions" aria-label="Your sessions">
       <div class="row between" ref={fresh}>
         <Button icon="plus" onClick={() => { unfold(false); onNew(); }}>New session</Button>
-        {!wide && <Button look="bare" icon="down" expanded={unfolded} onClick={() => unfold(!unfolded)}>Sessions{list.data && mine.length > 0 ? ` (${mine.length}${list.hasMore ? "+" : ""})` : ""}</Button>}
+        {!wide && <Button look="bare" icon="down" expanded={unfolded} onClick={() => unfold(!unfolded)}>Sessions{howMany}</Button>}
       </div>
       {shown && list.error && <Problem error={list.error} retry={list.reload} />}
       {shown && mine.length > 0 && (
         <ul>
-          {mine.map((s) => <Entry key={s.id} entry={s} target={target} open={begun || session.turns.length > 0 ? s.id === open : false} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />)}
+          {mine.map((s) => (
+            <Entry key={s.id} entry={s} target={target} open={s.id === open && (begun || session.turns.length > 0)} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />
+          ))}
         </ul>
       )}
       {shown && list.data && mine.length === 0 && !list.hasMore && <p class="hint">Your sessions are listed here once you have sent a message.</p>}
@@ -96,7 +101,7 @@ function usePreview(entry: SessionEntry, target: Target, seen: boolean): string 
   return words;
 }
 
-function Entry({ entry, target, open, onOpen, onErase }: { entry: SessionEntry; target: Target; open: boolean; onOpen: () => void; onErase: () => Promise<void> }) {
+function Entry({ entry, target, open, onOpen, onErase }: { entry: SessionEntry; target: Target; open: boolean; onOpen: () => void; onErase: () => Promise<() => void> }) {
   const line = useRef<HTMLLIElement>(null);
   const [asking, setAsking] = useState(false);
   const words = usePreview(entry, target, useSeen(line));
@@ -105,10 +110,13 @@ function Entry({ entry, target, open, onOpen, onErase }: { entry: SessionEntry; 
     <li ref={line} class={open ? "open" : undefined}>
       <button type="button" class="session-open" aria-current={open ? "true" : undefined} onClick={onOpen}>
         <span class="session-title">{words === null ? "\u00a0" : title}</span>
-        <span class="quiet small number"><Time at={entry.createdAt} /> · {entry.runs} {entry.runs === 1 ? "message" : "messages"}</span>
+        <span class="quiet small number"><Time at={entry.createdAt} /> · {entry.runs} {entry.runs === 1 ? "run" : "runs"}</span>
       </button>
       <Button look="bare" icon="trash" label={`Erase session: ${title.slice(0, 60)}`} onClick={() => setAsking(true)} />
-      {asking && <Erase entry={entry} target={target} onClose={() => setAsking(false)} onErase={onErase} />}
+      {asking && <Erase entry={entry} target={target} onClose={() => setAsking(false)} onErase={() => onErase().then((after) => {
+        setAsking(false);
+        setTimeout(after, 60); // the question gives the focus back first
+      })} />}
     </li>
   );
 }

@@ -1,7 +1,6 @@
 // When a message was not accepted, or its run came to nothing: why, and what to do.
-import { useMemo } from "preact/hooks";
+import { useContext, useMemo } from "preact/hooks";
 import { inDemo, type ApiError } from "../api";
-import { useContext } from "preact/hooks";
 import { BootContext } from "../state";
 import { Button } from "../ui/button";
 import { useCountdown } from "./limit";
@@ -51,7 +50,10 @@ function headOf(problem: ApiError): string {
 }
 
 function adviceOf(problem: ApiError): string {
-  if (problem.status === 429 && inDemo()) return "The demo takes a few requests a minute from each visitor. Your message was not sent; send it again when the time is over. With an account of your own there is far more.";
+  if (problem.status === 429 && inDemo()) {
+    return "The demo takes a few requests a minute from each visitor. Your message was not sent; send it again when the time is over. "
+      + "With an account of your own there is far more.";
+  }
   switch (problem.code) {
     case "caller_not_allowed": return "Allow the caller “user” on the agent's page, under who may run it.";
     case "not_found": return "It was deleted. Its finished runs can still be read.";

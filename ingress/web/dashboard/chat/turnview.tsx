@@ -6,7 +6,7 @@ import { ToolCalls } from "../answer/toolcalls";
 import { get, inDemo } from "../api";
 import type { Run } from "../types";
 import { Copy } from "../ui/copy";
-import { count, duration, money, Status, Time } from "../ui/parts";
+import { count, duration, money, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
 import { ended, underWay, type Turn } from "./turn";
@@ -18,7 +18,7 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
       <div class="turn-asked" dir="auto">{turn.message}</div>
       {(turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
         <div class="turn-reply">
-          <ToolCalls calls={turn.toolCalls} />
+          <ToolCalls calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
           {answered && <Answer text={turn.text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
           <Going turn={turn} />
           {turn.status === "requires_action" && <Decision turn={turn} session={session} />}
@@ -68,7 +68,6 @@ function Took({ turn }: { turn: Turn }) {
     <div class="turn-took">
       {turn.text !== "" && <Copy text={turn.text} label="Copy answer" />}
       {turn.runId !== null && !inDemo() && <a href={`/dashboard/runs/${turn.runId}`}>Run details</a>}
-      {turn.status !== "completed" && <Status of={turn.status} />}
       {run && <Figures run={run} />}
       <span class="quiet"><Time at={turn.createdAt} /></span>
     </div>
@@ -86,7 +85,7 @@ function Figures({ run }: { run: Run }) {
   return (
     <>
       <span class="quiet number">
-        {took}{tokens > 0 && ` · ${count(tokens)} tokens`}{costMicros > 0 && ` · ${money(costMicros)}`}{model && ` · ${model}`}
+        {took}{tokens > 0 && ` · ${count(tokens)} tokens`}{costMicros > 0 && ` · cost ${money(costMicros)}`}{model && ` · ${model}`}
       </span>
       {notes.map((note) => <span key={note} class="quiet">{note}</span>)}
     </>

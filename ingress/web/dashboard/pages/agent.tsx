@@ -8,6 +8,7 @@ import { Copy, Curl } from "../ui/copy";
 import { Empty, Loaded, PageHeader } from "../ui/parts";
 import { useEditor } from "./agent/editor";
 import { Embed } from "./agent/embed";
+import { useKeptFocus } from "./agent/focus";
 import { SaveBar } from "./agent/savebar";
 import { Settings } from "./agent/settings";
 import { Use } from "./agent/use";
@@ -39,6 +40,7 @@ function Missing() {
 function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   const editor = useEditor(loaded);
   const { agent } = editor;
+  useKeptFocus();
   const current = tabs.some(([path]) => path === tab) ? tab : "";
   return (
     <div class={"agent-page" + (current === "" ? " plays" : "")}>

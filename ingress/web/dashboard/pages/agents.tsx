@@ -1,5 +1,5 @@
 // The organization's agents.
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { del } from "../api";
 import { useList } from "../query";
 import { setQuery, usePlace } from "../router";
@@ -21,16 +21,20 @@ export function AgentsPage() {
   const creating = query.get("new");
   const mayEdit = useMay("admin");
   const list = useList<Agent>("/api/agents", { q });
+  const before = useRef<Agent[] | undefined>(undefined);
+  if (list.data) before.current = list.data;
   const start = () => setQuery({ new: "1" });
   const none = q === "" && list.data?.length === 0;
+  const some = before.current !== undefined && !none;
   return (
     <>
-      <PageHeader title="Agents" actions={mayEdit && !none && <><Curl what="List agents" request={{ method: "GET", path: "/api/agents", params: { q } }} /><Button look="primary" icon="plus" onClick={start}>New agent</Button></>}>
+      <PageHeader title="Agents" actions={mayEdit && some && <><Curl what="List agents" request={{ method: "GET", path: "/api/agents", params: { q } }} /><Button look="primary" icon="plus" onClick={start}>New agent</Button></>}>
         Each has instructions, a model, and tools it may use.
       </PageHeader>
       <div class="stack">
-        {!none && <Search q={q} />}
-        <Loaded query={list}>
+        {some && <Search q={q} />}
+        {/* What was found before stays until the next is there: nothing jumps while somebody types. */}
+        <Loaded query={{ ...list, data: list.data ?? before.current }}>
           {(agents) => agents.length > 0
             ? <Agents agents={agents} mayEdit={mayEdit} gone={list.reload} />
             : q === "" ? <None mayEdit={mayEdit} start={start} /> : <p class="quiet" role="status">No agent has “{q}” in its name. <Button look="bare" onClick={() => setQuery({ q: null })}>Show all</Button></p>}

@@ -6,8 +6,8 @@ import { useList, useQuery } from "../query";
 import { useMay } from "../state";
 import type { Automation, List, Run } from "../types";
 import { Button } from "../ui/button";
-import { Curl } from "../ui/copy";
-import { Empty, Loaded, More, PageHeader, Section, Status, Time, Waiting } from "../ui/parts";
+import { Curl, type Request } from "../ui/copy";
+import { Empty, Loaded, More, PageHeader, Section, Status, Time } from "../ui/parts";
 import { SetUp } from "./automations/setup";
 import { useNames, type Names } from "./runs/names";
 import { hrefOf } from "./runs/rows";
@@ -18,7 +18,9 @@ export function AutomationsPage() {
     return (
       <>
         <PageHeader title="Automations" />
-        <Empty title="Automations are for admins">They run with the organization's keys, which admins make. Ask one of them to set an automation up, or to make you an admin.</Empty>
+        <Empty title="Automations are for admins">
+          They run with the organization's keys, which admins make. Ask one of them to set an automation up, or to make you an admin.
+        </Empty>
       </>
     );
   }
@@ -29,16 +31,18 @@ function Automations() {
   const names = useNames();
   const list = useList<Automation>("/api/automations", { limit: 50 });
   useLive("runs", list.reload);
+  const known = names.loaded && (list.data !== undefined || list.error !== undefined); // all appears at once, so that nothing is pushed down
   return (
     <>
       <PageHeader title="Automations" actions={<Curl what="List the automations" request={{ method: "GET", path: "/api/automations" }} />}>
         Agents that run by a schedule, or because another service says so.
       </PageHeader>
       <div class="stack">
-        <Loaded query={list}>
+        <Loaded query={known ? list : { ...list, data: undefined }}>
           {(automations) => automations.length === 0 ? (
-            <Empty title="No automation has run yet">
-              An automation is a scheduler or a service that sends one request: run this agent, with this message. It appears here with its first run. Set one up below.
+            <Empty title="No automation has run yet" action={<Curl what="Run an agent as an automation" request={firstOf(names)} />}>
+              An automation is a scheduler or a service that sends one request: run this agent, with this message. It
+              appears here with its first run. Set one up below.
             </Empty>
           ) : (
             <Section title="What runs">
@@ -47,21 +51,32 @@ function Automations() {
             </Section>
           )}
         </Loaded>
-        {names.loaded ? <SetUp agents={names.agents} reload={names.reload} /> : <Waiting />}
+        {known && <SetUp agents={names.agents} reload={names.reload} />}
       </div>
     </>
   );
 }
 
+/** The request that makes the first automation appear. */
+function firstOf(names: Names): Request {
+  const agent = names.agents.find((a) => a.allowedCallers.includes("system")) ?? names.agents[0];
+  return {
+    method: "POST", path: "/api/internal/run-automation", headers: { "x-trigger-type": "schedule", "x-automation-id": "nightly" },
+    body: { target: agent?.id ?? "ag_…", input: { message: "Summarize the day." }, idempotencyKey: "nightly-1" },
+  };
+}
+
 function Entry({ automation, names }: { automation: Automation; names: Names }) {
   const [open, setOpen] = useState(false);
-  const { lastRun } = automation;
+  const { agentId, lastRun } = automation;
   return (
     <li>
       <div class="automation">
         <div class="automation-name">
           <h3>{automation.id}</h3>
-          <p class="small quiet">{automation.triggerType} · <a href={"/dashboard/agents/" + encodeURIComponent(automation.agentId ?? "")}>{names.of({ agentId: automation.agentId, templateId: null })}</a></p>
+          <p class="small quiet">
+            {automation.triggerType} · <a href={"/dashboard/agents/" + encodeURIComponent(agentId ?? "")}>{names.of({ agentId, templateId: null })}</a>
+          </p>
         </div>
         <a class="automation-last" href={hrefOf(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
         <Button look="bare" icon="down" expanded={open} label={`Last deliveries of ${automation.id}`} onClick={() => setOpen(!open)}>Deliveries</Button>
@@ -86,7 +101,9 @@ function Deliveries({ id }: { id: string }) {
                 <li key={run.id}>
                   <Status of={run.status} />
                   <a href={hrefOf(run)}><Time at={run.createdAt} /></a>
-                  <span class="delivery-key code" title={run.idempotencyKey ?? undefined}>{run.idempotencyKey ?? <span class="quiet">no idempotency key</span>}</span>
+                  <span class="delivery-key code" title={run.idempotencyKey ?? undefined}>
+                    {run.idempotencyKey ?? <span class="quiet">no idempotency key</span>}
+                  </span>
                   <span class="number quiet"><RunTime run={run} /></span>
                 </li>
               ))}

@@ -18,7 +18,7 @@ export function KnowledgePage() {
   const documents = useList<Document>("/api/knowledge", { limit: 50 });
   useLive("documents", documents.reload);
   const uploads = useUploads(documents.reload);
-  const [shown, setShown] = useState<string | null>(null);
+  const [shown, setShown] = useState(() => new URLSearchParams(location.search).get("id"));
   const [adding, setAdding] = useState(false);
   return (
     <>

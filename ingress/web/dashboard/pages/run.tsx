@@ -2,7 +2,6 @@
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
 import { ToolCalls } from "../answer/toolcalls";
-import { useMay } from "../state";
 import type { Run } from "../types";
 import { LinkButton } from "../ui/button";
 import { Snippet } from "../ui/copy";
@@ -10,10 +9,10 @@ import { Confirm } from "../ui/dialog";
 import { count, Empty, money, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
 import { Commands } from "./run/commands";
 import { Facts } from "./run/facts";
-import { useAsked, useRun, type Followed } from "./run/follow";
+import { useRun, type Followed } from "./run/follow";
 import { Timeline } from "./run/timeline";
 import { useNames, type Names } from "./runs/names";
-import { cancelRun } from "./runs/rows";
+import { cancelling, cancelRun } from "./runs/rows";
 import { ended, QueueTime, RunTime } from "./runs/times";
 
 const back = <a href="/dashboard/runs">Runs</a>;
@@ -34,7 +33,7 @@ export function RunPage({ id = "" }: Record<string, string>) {
 }
 
 function RunParts({ run, followed, names }: { run: Run; followed: Followed; names: Names }) {
-  const asked = useAsked(run, useMay("admin"));
+  const asked = followed.trace.data?.input;
   const name = names.of(run);
   const decided = (next: Run) => {
     followed.run.set(next);
@@ -46,21 +45,29 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
       <PageHeader title={`Run of ${name}`} above={back} actions={
         <>
           <span role="status"><Status of={run.status} /></span>
-          {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail="It ends within two seconds, as cancelled. What its tools have done so far stays done." onConfirm={cancel} />}
+          {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail={cancelling} onConfirm={cancel} />}
         </>
       } />
       <div class="stack">
         {followed.run.error && <Problem error={followed.run.error} retry={followed.run.reload} />}
-        {run.requiredAction && <section aria-labelledby="decision"><h2 id="decision" class="visually-hidden">A decision is needed</h2><Approval run={run} onDone={decided} /></section>}
+        {run.requiredAction && (
+          <section aria-labelledby="decision">
+            <h2 id="decision" class="visually-hidden">A decision is needed</h2>
+            <Approval run={run} onDone={decided} />
+          </section>
+        )}
         <Measures run={run} />
         <div class="run-halves">
           <div class="stack">
-            {asked.data?.text && <Section title="Asked"><div class="asked-text">{asked.data.text}</div></Section>}
+            <Section title="Asked">
+              <div class="asked-text">{asked?.message ?? " "}</div>
+              {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label="the data that came with it" />}
+            </Section>
             <Outcome run={run} text={followed.text} />
           </div>
           <Facts run={run} name={name} known={names.of(run) !== (run.agentId ?? run.templateId)} />
         </div>
-        {followed.trace.data?.spans && <Timeline trace={followed.trace.data} status={run.status} />}
+        {followed.trace.data ? <Timeline trace={followed.trace.data} status={run.status} /> : !followed.trace.error && <div class="sheet timeline-comes" />}
         {followed.trace.error && <Problem error={followed.trace.error} retry={followed.trace.reload} />}
         {run.toolCalls.length > 0 && <Section title="Tool calls"><ToolCalls calls={run.toolCalls} /></Section>}
         <div class="sheet run-more">
@@ -105,6 +112,7 @@ function Outcome({ run, text }: { run: Run; text: string }) {
         )}
         {answer !== "" && <Answer text={answer} citations={run.citations} toolCalls={run.toolCalls} streaming={open} />}
         {answer === "" && !run.error && <p class="quiet">{nothingYet(run)}</p>}
+        {ended(run) && run.message === null && answer !== "" && <p class="hint">So much was told before the run ended. It is not kept.</p>}
         {run.citationsRemoved !== undefined && <p class="hint">{run.citationsRemoved} of its citations did not hold and were removed.</p>}
         {run.omittedTurns !== undefined && <p class="hint">{run.omittedTurns} older turns of the session did not fit the model.</p>}
       </div>
@@ -127,7 +135,8 @@ function Erased({ id }: { id: string }) {
     <>
       <PageHeader title="Erased run" above={back} />
       <Empty title="This run was erased" action={<LinkButton href="/dashboard/runs" look="primary">To the runs</LinkButton>}>
-        Your organization erased what was said in <code>{id}</code>. Nothing of it is left but that it was; a request with its idempotency key is answered with 410.
+        Your organization erased what was said in <code>{id}</code>. Nothing of it is left but that it was; a
+        request with its idempotency key is answered with 410.
       </Empty>
     </>
   );
@@ -138,7 +147,8 @@ function Gone() {
     <>
       <PageHeader title="There is no such run" above={back} />
       <Empty title="Nothing is here" action={<LinkButton href="/dashboard/runs" look="primary">To the runs</LinkButton>}>
-        The link may be incomplete, the run may have expired, or it belongs to somebody else. Results are kept for 24 hours after their end unless more was asked for.
+        The link may be incomplete, the run may have expired, or it belongs to somebody else.
+        Results are kept for 24 hours after their end unless more was asked for.
       </Empty>
     </>
   );

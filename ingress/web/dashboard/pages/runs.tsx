@@ -24,6 +24,7 @@ export function RunsPage() {
   const [paused, setPaused] = useState(false);
   const list = useRunList(params, () => scrollY > atTop);
   const waiting = useQuery("runs that wait", (signal) => get<List<Run>>("/api/runs", { status: "requires_action", limit: 100 }, signal));
+  const counted = waiting.data !== undefined || waiting.error !== undefined; // until then the list would be pushed down by what waits
   const refresh = useCallback(() => {
     if (paused) return;
     list.refresh();
@@ -47,14 +48,14 @@ export function RunsPage() {
         {all ? "Every message to an agent and every trigger of an automation is a run." : "Every message of yours to an agent is a run."}
       </PageHeader>
       <div class="stack">
-        <NeedsYou waiting={waiting.data} filtering={filter.status === "requires_action"} />
         <Filters filter={filter} agents={names.agents} />
+        <NeedsYou waiting={waiting.data} filtering={filter.status === "requires_action"} />
         <Fresh count={list.fresh} show={list.show} />
         {list.error && <Problem error={list.error} retry={list.refresh} />}
-        {list.rows === undefined ? !list.error && <Waiting /> : list.rows.length === 0 ? <NoRuns filtering={filtered(filter)} /> : (
+        {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? <NoRuns filtering={filtered(filter)} /> : (
           <RunRows rows={list.rows} names={names} onCancelled={list.replace} />
         )}
-        {list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : "Show older runs"}</Button></div>}
+        {counted && list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : "Show older runs"}</Button></div>}
       </div>
     </>
   );
@@ -100,18 +101,27 @@ function Fresh({ count, show }: { count: number; show: () => void }) {
   );
 }
 
+const firstChat = {
+  method: "POST", path: "/api/agents", params: { template: "tpl_support", action: "chat" }, body: { sessionId: "first", message: "Hello" },
+};
+
 function NoRuns({ filtering }: { filtering: boolean }) {
   if (filtering) {
-    return <Empty title="No run is like that" action={<Button onClick={clearFilter}>Clear filters</Button>}>Runs that fit the filters appear here as they are made.</Empty>;
+    return (
+      <Empty title="No run is like that" action={<Button onClick={clearFilter}>Clear filters</Button>}>
+        Runs that fit the filters appear here as they are made.
+      </Empty>
+    );
   }
   return (
     <Empty title="Nothing has run yet" action={
       <div class="actions">
         <LinkButton href="/dashboard" look="primary">To the agents</LinkButton>
-        <Curl what="Chat with a template" request={{ method: "POST", path: "/api/agents", params: { template: "tpl_support", action: "chat" }, body: { sessionId: "first", message: "Hello" } }} />
+        <Curl what="Chat with a template" request={firstChat} />
       </div>
     }>
-      A run is one message to an agent, or one trigger of an automation, and what came of it: the answer, the tools it used, how long it took and what it cost. Chat with an agent, and its run appears here at once.
+      A run is one message to an agent, or one trigger of an automation, and what came of it: the answer, the tools it used,
+      how long it took and what it cost. Chat with an agent, and its run appears here at once.
     </Empty>
   );
 }

@@ -9,6 +9,7 @@ export function Dialog({ title, onClose, children, foot, side }: {
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
+  const pressed = useRef<EventTarget | null>(null); // a selection that ends outside is no click there
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
@@ -18,7 +19,8 @@ export function Dialog({ title, onClose, children, foot, side }: {
   }, []);
   return (
     <dialog ref={dialog} class={side ? "side" : undefined} aria-labelledby={heading}
-      onCancel={(e) => { e.preventDefault(); onClose(); }} onClick={(e) => { if (e.target === dialog.current) onClose(); }}>
+      onCancel={(e) => { e.preventDefault(); onClose(); }} onMouseDown={(e) => { pressed.current = e.target; }}
+      onClick={(e) => { if (e.target === dialog.current && pressed.current === dialog.current) onClose(); }}>
       <div class="dialog-head">
         <h2 id={heading}>{title}</h2>
         <Button look="bare" icon="close" label="Close" onClick={onClose} />

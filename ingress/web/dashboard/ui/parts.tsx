@@ -120,6 +120,9 @@ export function Time({ at }: { at: string | null | undefined }) {
 export const exactTime = (at: string): string => exact.format(new Date(at));
 export const count = (n: number): string => whole.format(n);
 
+/** A number of things, such as 1 page and 2 pages. */
+export const many = (n: number, thing: string): string => `${whole.format(n)} ${thing}${n === 1 ? "" : "s"}`;
+
 /** Milliseconds as people read them. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;

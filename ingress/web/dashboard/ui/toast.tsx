@@ -1,5 +1,5 @@
 // Short messages about what was just done, read out by screen readers.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
 
 interface Message {
@@ -33,8 +33,14 @@ export function Toasts() {
     changed.addEventListener("change", tell);
     return () => changed.removeEventListener("change", tell);
   }, []);
+  const box = useRef<HTMLDivElement>(null);
+  const newest = messages.at(-1)?.id;
+  useEffect(() => { // above a dialog that has opened meanwhile
+    box.current?.hidePopover?.();
+    if (newest !== undefined) box.current?.showPopover?.();
+  }, [newest]);
   return (
-    <div class="toasts" role="status" aria-live="polite">
+    <div class="toasts" role="status" aria-live="polite" ref={box} popover="manual">
       {messages.map((m) => (
         <div class={"toast " + m.tone} key={m.id}>
           <span>{m.text}</span>

@@ -4,7 +4,6 @@ import { ApiError, get, put } from "../../api";
 import { guardLeaving } from "../../router";
 import { useMay } from "../../state";
 import type { Agent } from "../../types";
-import { toast } from "../../ui/toast";
 import { changeOf, differing, draftOf, faultsOf, rebase, withKeys, type Draft, type Field } from "./draft";
 
 export interface Editor {
@@ -16,7 +15,11 @@ export interface Editor {
   changed: Field[];
   mayEdit: boolean;
   saving: boolean;
+  /** It was saved a moment ago. */
+  saved: boolean;
   error: ApiError | undefined;
+  /** How often saving was refused. */
+  refused: number;
   /** The agent as somebody else saved it meanwhile. */
   theirs: Agent | undefined;
   set: <F extends Field>(field: F, value: Draft[F]) => void;
@@ -43,7 +46,9 @@ const kept = new Map<string, Work>();
 export function useEditor(loaded: Agent): Editor {
   const [work, setWork] = useState<Work>(() => kept.get(loaded.id) ?? { agent: loaded, draft: draftOf(loaded) });
   const [saving, setSaving] = useState(false);
+  const [saved, setSaved] = useState(0);
   const [error, setError] = useState<ApiError>();
+  const [refused, setRefused] = useState(0);
   const [theirs, setTheirs] = useState<Agent>();
   const now = useRef(work);
   now.current = work;
@@ -58,6 +63,11 @@ export function useEditor(loaded: Agent): Editor {
     else kept.delete(agent.id);
   }, [work, dirty]);
   useGuard(agent.id, dirty);
+  useEffect(() => {
+    if (saved === 0) return;
+    const timer = setTimeout(() => setSaved(0), 4000);
+    return () => clearTimeout(timer);
+  }, [saved]);
 
   const settle = useCallback((next: Work) => {
     setWork(next);
@@ -69,37 +79,52 @@ export function useEditor(loaded: Agent): Editor {
     settle({ agent: next, draft: rebase(mine, draftOf(from), withKeys(draftOf(next), mine)) });
   }, [settle]);
 
+  const refuse = (cause: ApiError) => {
+    setError(cause);
+    setRefused((n) => n + 1);
+  };
   const save = async () => {
-    if (!dirty || saving || !mayEdit) return;
+    const { agent, draft } = now.current; // a key may be pressed before what was typed last is shown
+    if (saving || !mayEdit || differing(draft, draftOf(agent)).length === 0) return;
     const found = faultsOf(draft);
     if (found.length > 0) {
-      setError(new ApiError(400, "invalid_request", "Not saved: some fields are not right yet.", found));
+      refuse(new ApiError(400, "invalid_request", "Not saved: some fields are not right yet.", found));
       return;
     }
     setSaving(true);
+    setError(undefined);
     try {
-      const saved = await put<Agent>("/api/agents", changeOf(agent, draft), { id: agent.id });
+      const next = await put<Agent>("/api/agents", changeOf(agent, draft), { id: agent.id });
       // Typing goes on while a request is under way: what came since then is still to be saved.
-      settle({ agent: saved, draft: rebase(now.current.draft, draft, withKeys(draftOf(saved), now.current.draft)) });
-      toast("Saved.");
+      settle({ agent: next, draft: rebase(now.current.draft, draft, withKeys(draftOf(next), now.current.draft)) });
+      setSaved(Date.now());
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
-      if (cause.code === "version_conflict") await findTheirs(agent.id, setTheirs, setError);
-      else setError(cause);
+      if (cause.code === "version_conflict") await findTheirs(agent.id, setTheirs, refuse);
+      else refuse(cause);
     } finally {
       setSaving(false);
     }
   };
 
   return {
-    agent, draft, base, changed, mayEdit, saving, error, theirs, save, adopt,
-    set: (field, value) => setWork((before) => ({ ...before, draft: { ...before.draft, [field]: value } })),
+    agent, draft, base, changed, mayEdit, saving, saved: saved > 0 && !dirty, error, refused, theirs, save, adopt,
+    set: (field, value) => {
+      setWork((before) => ({ ...before, draft: { ...before.draft, [field]: value } }));
+      setError((before) => (before?.errors.some((e) => e.field === field) ? without(before, field) : before));
+    },
     fault: (field) => error?.errors.find((e) => e.field === field)?.message,
     clearFaults: () => setError(undefined),
     discard: () => settle({ agent, draft: base }),
     keepMine: () => theirs && adopt(theirs),
     loadTheirs: () => theirs && settle({ agent: theirs, draft: draftOf(theirs) }),
   };
+}
+
+/** What was said, but for a field that is being put right. */
+function without(error: ApiError, field: string): ApiError | undefined {
+  const rest = error.errors.filter((e) => e.field !== field);
+  return rest.length === 0 ? undefined : new ApiError(error.status, error.code, error.detail, rest, error.requestId, error.retryAfter);
 }
 
 async function findTheirs(id: string, found: (agent: Agent) => void, failed: (error: ApiError) => void): Promise<void> {

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { SideEffect } from "../../types";
 import { Button } from "../../ui/button";
 import { Select, TextArea, TextField, type Choice } from "../../ui/field";
+import { Icon } from "../../ui/icon";
 import { hidden, jsonFault, newEndpoint, type EndpointDraft } from "./draft";
 import type { Editor } from "./editor";
 import { Import } from "./import";
@@ -74,6 +75,7 @@ function Entry({ editor, entry, at, open, change, remove }: EntryProps) {
   return (
     <details class={"entry" + (wrong ? " wrong" : "")} open={unfolded || wrong} onToggle={(e) => setUnfolded(e.currentTarget.open)}>
       <summary>
+        <Icon name="down" />
         <span class="method">{entry.method}</span>
         <span class="entry-name">{entry.name || "New endpoint"}</span>
         <span class="entry-url">{entry.url}</span>

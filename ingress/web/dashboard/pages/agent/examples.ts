@@ -117,12 +117,15 @@ with urllib.request.urlopen(request) as response:
 print(run["id"], run["status"], run["message"])`,
 });
 
-export const scriptTag = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js" data-agent="${id}"></script>`;
+export const scriptTag = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js"
+  data-agent="${id}"></script>`;
 
 export const element = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js"></script>
 <agent-chat agent-id="${id}" inline></agent-chat>`;
 
-export const policy = (baseUrl: string): string => `Content-Security-Policy: script-src ${baseUrl}; connect-src ${baseUrl}`;
+export const policy = (baseUrl: string): string => `Content-Security-Policy:
+  script-src ${baseUrl};
+  connect-src ${baseUrl}`;
 
 export const signing = ({ id }: Where): Record<string, string> => ({
   "Node.js": `import { createHmac } from "node:crypto";
@@ -145,5 +148,6 @@ mac.Write([]byte("${id}\\n" + userID))
 signature := hex.EncodeToString(mac.Sum(nil))`,
 });
 
-export const signedTag = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js" data-agent="${id}"
+export const signedTag = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js"
+  data-agent="${id}"
   data-visitor-id="…" data-visitor-signature="…"></script>`;

@@ -2,20 +2,23 @@
 import { useEffect } from "preact/hooks";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/copy";
+import { Icon } from "../../ui/icon";
 import { Time } from "../../ui/parts";
 import { changeOf, differing, draftOf, faultsOf, namesOf } from "./draft";
 import type { Editor } from "./editor";
 
 export function SaveBar({ editor }: { editor: Editor }) {
   useSaveKey(editor.save);
-  const { error } = editor;
+  const { error, refused } = editor;
   useEffect(() => {
-    if (error) document.querySelector<HTMLElement>('main [aria-invalid="true"]')?.focus();
-  }, [error]);
-  if (!editor.mayEdit || (editor.changed.length === 0 && !editor.theirs)) return null;
+    const first = error ? document.querySelector<HTMLElement>('main [aria-invalid="true"]') : null;
+    first?.scrollIntoView({ block: "center" });
+    first?.focus({ preventScroll: true });
+  }, [refused]);
+  if (!editor.mayEdit || (editor.changed.length === 0 && !editor.theirs && !editor.saved)) return null;
   return (
     <section class="savebar" aria-label="Unsaved changes">
-      {editor.theirs ? <Conflict editor={editor} /> : <Pending editor={editor} />}
+      {editor.theirs ? <Conflict editor={editor} /> : editor.saved ? <p class="saved" role="status"><Icon name="check" />Saved</p> : <Pending editor={editor} />}
     </section>
   );
 }

@@ -28,6 +28,8 @@ export interface Recipe {
   pieces: Piece[];
 }
 
+const start = "curl -sS --fail-with-body --retry 5 --retry-connrefused"; // safe to repeat: the key sees to it
+
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** JSON without characters that some reader on the way takes for the end of a line. */
@@ -54,7 +56,7 @@ function curl(s: Setup, { key, between }: Call): string {
   const rest = { target: s.agentId, input: { message: s.message }, ...(s.keep > 0 ? { ttlOverride: s.keep } : {}) };
   const body = quoted(`{"idempotencyKey":${json(s.name + "-").slice(0, -1)}`) + `"${key}"` + quoted(`",${json(rest).slice(1)}`);
   return [
-    "curl -sS --fail-with-body --retry 5 --retry-connrefused", `${quoted(s.baseUrl + "/api/internal/run-automation")}`, `-H "x-api-key: $PARLEY_API_KEY"`,
+    start, quoted(s.baseUrl + "/api/internal/run-automation"), `-H "x-api-key: $PARLEY_API_KEY"`,
     "-H 'x-trigger-type: schedule'", `-H ${quoted("x-automation-id: " + s.name)}`, "-H 'content-type: application/json'", `-d ${body}`,
   ].join(between);
 }
@@ -112,7 +114,8 @@ function github(s: Setup): Recipe {
   const command = curl(s, { key: "$GITHUB_RUN_ID", between: lines }).replaceAll("${{", "${{ '${{' }}"); // text that looks like an expression stays text
   return {
     id: "github", title: "GitHub Actions",
-    note: "In UTC, and often some minutes late: the key is the workflow run's id, so a job that is run again gets the answer of the first time. Put the API key into the repository's secrets as PARLEY_API_KEY.",
+    note: "In UTC, and often some minutes late: the key is the workflow run's id, so a job that is run again gets the answer of the first time. " +
+      "Put the API key into the repository's secrets as PARLEY_API_KEY.",
     pieces: [{
       where: `.github/workflows/parley-${slugOf(s.name)}.yml`,
       text: `name: ${json("Parley " + slugOf(s.name))}
@@ -140,7 +143,8 @@ function kubernetes(s: Setup): Recipe {
   const command = curl(s, { key: "$JOB", between: lines }).replace(/\$(?=[$(])/g, "$$$$"); // Kubernetes expands $(…) of its own
   return {
     id: "kubernetes", title: "Kubernetes",
-    note: "The key is the job's name, which Kubernetes makes of the scheduled minute: a pod that is started again gets the answer of the first one. From version 1.27.",
+    note: "The key is the job's name, which Kubernetes makes of the scheduled minute: a pod that is started again gets the answer of the first one. " +
+      "From version 1.27.",
     pieces: [
       { where: "in a shell, once", text: `kubectl create secret generic parley --from-literal=api-key="$PARLEY_API_KEY"` },
       {
@@ -182,15 +186,17 @@ function webhook(s: Setup): Recipe {
   const url = s.baseUrl + "/api/internal/run-automation";
   const body = { target: s.agentId, input: { message: s.message }, ...(s.keep > 0 ? { ttlOverride: s.keep } : {}) };
   const command = [
-    "curl -sS --fail-with-body --retry 5 --retry-connrefused", quoted(url), `-H "x-api-key: $PARLEY_API_KEY"`, "-H 'x-trigger-type: webhook'", `-H ${quoted("x-automation-id: " + s.name)}`,
+    start, quoted(url), `-H "x-api-key: $PARLEY_API_KEY"`, "-H 'x-trigger-type: webhook'", `-H ${quoted("x-automation-id: " + s.name)}`,
     `-H "idempotency-key: $DELIVERY_ID"`, "-H 'prefer: respond-async'", "-H 'content-type: application/json'", `-d ${quoted(json(body))}`,
   ].join(lines);
   const headers = [
-    "x-api-key: the key", "x-trigger-type: webhook", "x-automation-id: " + s.name, "idempotency-key: the delivery's id", "prefer: respond-async", "content-type: application/json",
+    "x-api-key: the key", "x-trigger-type: webhook", "x-automation-id: " + s.name,
+    "idempotency-key: the delivery's id", "prefer: respond-async", "content-type: application/json",
   ];
   return {
     id: "webhook", title: "Webhook sender",
-    note: "For any service that can set headers. Let its delivery id be the idempotency key: a delivery that is sent again runs nothing again. Further keys of input are handed to the agent as data.",
+    note: "For any service that can set headers. Let its delivery id be the idempotency key: a delivery that is sent again runs nothing again. " +
+      "Further keys of input are handed to the agent as data.",
     pieces: [
       { where: "what the service is to send", text: `POST ${url}\n${headers.join("\n")}\n\n${json(body)}` },
       { where: "the same from a shell, with the delivery's id in DELIVERY_ID", text: command },

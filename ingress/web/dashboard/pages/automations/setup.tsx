@@ -11,12 +11,16 @@ import { toast } from "../../ui/toast";
 import { clock, recipesOf, type Period, type Recipe, type Setup } from "./recipes";
 
 const periods: { value: Period; label: string }[] = [
-  { value: "hour", label: "Every hour" }, { value: "day", label: "Every day" }, { value: "week", label: "Every Monday" }, { value: "month", label: "Every first of the month" },
+  { value: "hour", label: "Every hour" }, { value: "day", label: "Every day" }, 
+  { value: "week", label: "Every Monday" }, { value: "month", label: "Every first of the month" },
 ];
 
 const keeps = [
-  { value: "0", label: "24 hours (the usual)" }, { value: "259200", label: "3 days" }, { value: "604800", label: "7 days" }, { value: "2592000", label: "30 days (the longest)" },
+  { value: "0", label: "24 hours (the usual)" }, { value: "259200", label: "3 days" }, 
+  { value: "604800", label: "7 days" }, { value: "2592000", label: "30 days (the longest)" },
 ];
+
+const intro = "Any scheduler or service that can send a request can run an agent. Say what and when, and take the lines to where they belong.";
 
 export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void }) {
   const baseUrl = useBaseUrl();
@@ -37,20 +41,23 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
   }
   const setup: Setup = { baseUrl, agentId: agent.id, name: name.trim(), message, period, at, keep: Number(keep) };
   return (
-    <Section title="Set up" intro="Any scheduler or service that can send a request can run an agent. Say what and when, and take the lines to where they belong.">
+    <Section title="Set up" intro={intro}>
       <div class="stack">
         <div class="set-up-form">
           <Select label="Agent" value={agent.id} options={agents.map((a) => ({ value: a.id, label: a.name }))} onChange={setChosen} />
-          <TextField label="Automation" value={name} onChange={setName} maxLength={128} fault={faultOfName(name)} hint="Your name for it; sent as x-automation-id." />
+          <TextField label="Automation" value={name} onChange={setName} maxLength={128} fault={faultOfName(name)}
+            hint="Your name for it; sent as x-automation-id." />
           <Select label="When" value={period} options={periods} onChange={setPeriod} />
-          <TextField label={period === "hour" ? "At (minutes count)" : "At"} value={at} onChange={setAt} maxLength={5} fault={clock(at) ? undefined : "must be a time such as 07:30"} />
+          <TextField label={period === "hour" ? "At (minutes count)" : "At"} value={at} onChange={setAt} maxLength={5}
+            fault={clock(at) ? undefined : "must be a time such as 07:30"} />
           <Select label="Keep results for" value={keep} options={keeps} onChange={setKeep} />
         </div>
         <TextArea label="Message" value={message} onChange={setMessage} rows={2} maxLength={32_000} fault={message === "" ? "is required" : undefined} />
         <Allow agent={agent} reload={reload} />
         <Recipes recipes={recipesOf(setup)} />
         <p class="hint">
-          <code>PARLEY_API_KEY</code> is a key of the organization: <a href="/dashboard/org">make one under Organization</a>. Give each automation a key of its own; then you can revoke it alone.
+          <code>PARLEY_API_KEY</code> is a key of the organization: <a href="/dashboard/org">make one under Organization</a>.
+          Give each automation a key of its own; then you can revoke it alone.
         </p>
         <Words />
       </div>
@@ -65,7 +72,7 @@ function faultOfName(name: string): string | undefined {
 
 /** Whether automations may run the agent, and the way to let them. */
 function Allow({ agent, reload }: { agent: Agent; reload: () => void }) {
-  if (agent.allowedCallers.includes("system")) return <p class="allowed">{agent.name} may be run by automations.</p>;
+  if (agent.allowedCallers.includes("system")) return <p class="set-up-allowed">{agent.name} may be run by automations.</p>;
   const body = { allowedCallers: [...agent.allowedCallers, "system"] };
   const allow = async () => {
     await put<Agent>("/api/agents", body, { id: agent.id });
@@ -105,7 +112,8 @@ function Recipes({ recipes }: { recipes: Recipe[] }) {
     <div>
       <div class="tabs" role="tablist" aria-label="Run it with" ref={tabs} onKeyDown={move}>
         {recipes.map((r, i) => (
-          <button key={r.id} type="button" role="tab" id={id + r.id} aria-selected={i === shown ? "true" : "false"} aria-controls={id + "panel"} tabIndex={i === shown ? 0 : -1} onClick={() => setShown(i)}>
+          <button key={r.id} type="button" role="tab" id={id + r.id} aria-selected={i === shown ? "true" : "false"} aria-controls={id + "panel"}
+            tabIndex={i === shown ? 0 : -1} onClick={() => setShown(i)}>
             {r.title}
           </button>
         ))}
@@ -127,9 +135,10 @@ function Recipes({ recipes }: { recipes: Recipe[] }) {
 
 function Words() {
   return (
-    <dl class="words">
+    <dl class="set-up-words">
       <dt><code>idempotencyKey</code></dt>
-      <dd>Sent once, runs once: repeated with the same key and message, the request gets the first run's answer, and nothing runs again. The same key with another message is refused.</dd>
+      <dd>Sent once, runs once: repeated with the same key and message, the request gets the first run's answer, and nothing runs
+        again. The same key with another message is refused.</dd>
       <dt><code>x-automation-id</code></dt>
       <dd>Your name for the automation. Its runs are listed by it here and under Runs.</dd>
       <dt><code>ttlOverride</code></dt>

@@ -10,7 +10,7 @@ import { Button } from "../../ui/button";
 import { Copy, Curl } from "../../ui/copy";
 import { Confirm, Dialog } from "../../ui/dialog";
 import { TextArea, TextField, faultOf } from "../../ui/field";
-import { Loaded, Problem, Time, count, size } from "../../ui/parts";
+import { Loaded, Problem, Time, many, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { Standing } from "../knowledge";
 
@@ -38,13 +38,13 @@ export function DocumentDialog({ id, onClose, onChange }: { id: string; onClose:
 function Facts({ of: d }: { of: Document }) {
   return (
     <div class="stack">
-      <Standing of={d} />
+      <div><Standing of={d} /></div>
       {d.notes.length > 0 && <ul class="notes">{d.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
       <dl class="facts">
         <dt>Id</dt><dd class="row"><code>{d.id}</code><Copy text={d.id} label="Copy the document's id" /></dd>
         <dt>Kind</dt><dd>{d.mimeType || "not known yet"}{d.bytes > 0 && `, ${size(d.bytes)}`}</dd>
         {d.url !== null && <><dt>From</dt><dd>{d.url}</dd></>}
-        <dt>Contents</dt><dd>{d.pages !== null && `${count(d.pages)} pages, `}{count(d.chunks)} passages{d.language && `, language ${d.language}`}</dd>
+        <dt>Contents</dt><dd>{d.pages !== null && `${many(d.pages, "page")}, `}{many(d.chunks, "passage")}{d.language && `, language ${d.language}`}</dd>
         <dt>Added</dt><dd><Time at={d.createdAt} /></dd>
       </dl>
     </div>

@@ -17,7 +17,10 @@ export function Commands({ run }: { run: Run }) {
         <div><h3>Read it</h3><Snippet text={read} label="the command that reads this run" /></div>
         <div><h3>Watch it</h3><Snippet text={watch} label="the command that watches this run" /></div>
         {!ended(run) && <div><h3>Cancel it</h3><Snippet text={cancel} label="the command that cancels this run" /></div>}
-        <p class="hint">Put an API key of {session?.organization.name ?? "your organization"} into <code>PARLEY_API_KEY</code>; <a href="/dashboard/org">make one under Organization</a>.</p>
+        <p class="hint">
+          Put an API key of {session?.organization.name ?? "your organization"} into <code>PARLEY_API_KEY</code>;{" "}
+          <a href="/dashboard/org">make one under Organization</a>.
+        </p>
       </div>
     </details>
   );

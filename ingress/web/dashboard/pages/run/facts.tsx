@@ -13,7 +13,8 @@ export function Facts({ run, name, known }: { run: Run; name: string; known: boo
         <Fact name="Run"><Id text={run.id} of="run id" /></Fact>
         <Fact name={run.agentId === null ? "Template" : "Agent"}><Target run={run} name={name} known={known} /></Fact>
         <Fact name="Session">
-          <a class="code" href={address("/dashboard/runs", { session: run.sessionId, agent: run.agentId })}>{run.sessionId}</a><Copy text={run.sessionId} label="Copy session id" words="" />
+          <a class="code" href={address("/dashboard/runs", { session: run.sessionId, agent: run.agentId })}>{run.sessionId}</a>
+          <Copy text={run.sessionId} label="Copy session id" words="" />
         </Fact>
         <Fact name="Trigger">{type}</Fact>
         {automationId !== null && <Fact name="Automation"><a href={address("/dashboard/runs", { automation: automationId })}>{automationId}</a></Fact>}

@@ -28,7 +28,7 @@ function pieceOf(event: ServerEvent): string {
 
 export function useRun(id: string): Followed {
   const run = useQuery(`run ${id}`, (signal) => get<Run>("/api/runs", { id }, signal));
-  const trace = useQuery(`timeline ${id}`, (signal) => get<Timeline>("/api/runs", { id, timeline: 1 }, signal));
+  const trace = useQuery(run.data === undefined ? null : `timeline ${id}`, (signal) => get<Timeline>("/api/runs", { id, timeline: 1 }, signal));
   const [text, setText] = useState("");
   const open = run.data !== undefined && run.data.finishedAt === null;
   const reload = useCallback(() => {
@@ -78,43 +78,4 @@ async function follow(id: string, signal: AbortSignal, reload: () => void, setTe
       if (!signal.aborted) reload();
     }
   }
-}
-
-export interface Asked {
-  text: string | null;
-}
-
-/** What was asked: runs do not hold it, the messages of their session do. */
-export function useAsked(run: Run | undefined, admin: boolean): Query<Asked> {
-  return useQuery(run === undefined ? null : `asked ${run.id}`, async (signal) => (run === undefined ? { text: null } : asked(run, admin, signal)));
-}
-
-interface Session {
-  id: string;
-  agentId: string | null;
-  templateId: string | null;
-  principal: string;
-}
-
-async function asked(run: Run, admin: boolean, signal: AbortSignal): Promise<Asked> {
-  const target = { id: run.sessionId, agentId: run.agentId, templateId: run.templateId };
-  const principals = run.trigger.type === "chat" ? await principalsOf(run, signal) : ["system"];
-  for (const principal of principals) {
-    let cursor: string | null = null;
-    for (let page = 0; page < 3; page++) { // a hundred turns each
-      const found: { messages: { runId: string; role: string; content: string }[]; hasMore: boolean; nextCursor: string | null } =
-        await get("/api/sessions", { ...target, principal: admin ? principal : undefined, cursor }, signal);
-      const message = found.messages.find((m) => m.runId === run.id && m.role === "user");
-      if (message) return { text: message.content };
-      cursor = found.nextCursor;
-      if (!found.hasMore) break;
-    }
-  }
-  return { text: null };
-}
-
-/** Whose sessions of that name there are, among the newest: members are told of their own, admins of all. */
-async function principalsOf(run: Run, signal: AbortSignal): Promise<string[]> {
-  const newest = await get<{ data: Session[] }>("/api/sessions", { limit: 100 }, signal);
-  return newest.data.filter((s) => s.id === run.sessionId && s.agentId === run.agentId && s.templateId === run.templateId).map((s) => s.principal);
 }

@@ -93,7 +93,7 @@ function roundUp(ms: number): number {
 
 /** Marks at round times, nowhere within a wait that is drawn short, and none so close to another that their words touch. */
 function ticksOf(stretches: Stretch[], total: number, place: (ms: number) => number): { ms: number; at: number }[] {
-  const step = roundUp(total / 5);
+  const step = roundUp(total / 8);
   const ticks = [{ ms: 0, at: 0 }];
   for (const s of stretches) {
     if (s.cut) continue;

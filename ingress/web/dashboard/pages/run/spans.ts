@@ -16,6 +16,8 @@ export interface Part {
   status: string;
   /** Model, tokens, cost and why it ended, as far as they are known. */
   notes: string[];
+  /** Why an attempt or a call of a tool came to nothing. */
+  why: string | undefined;
 }
 
 const decisions: Record<string, string> = {
@@ -23,9 +25,13 @@ const decisions: Record<string, string> = {
   approval: "waits for an approval", unknown_outcome: "nobody knows whether the call was carried out",
 };
 
-function nameOf(s: Span): string {
+/** Whether an attempt ended so that the next one had to wait. */
+const unlucky = (t: Timeline, attempt: number): boolean =>
+  t.spans.some((s) => s.kind === "attempt" && s.attempt === attempt && (s.status === "failed" || s.status === "lost"));
+
+function nameOf(s: Span, t: Timeline): string {
   switch (s.kind) {
-    case "queue": return s.attempt > 1 ? `Pause before attempt ${s.attempt}` : "Queue";
+    case "queue": return unlucky(t, s.attempt - 1) ? `Pause before attempt ${s.attempt}` : s.attempt > 1 ? "Queue again" : "Queue";
     case "attempt": return `Attempt ${s.attempt}`;
     case "turn": return s.name.charAt(0).toUpperCase() + s.name.slice(1);
     case "wait": return s.name === "wait" ? "Waits for a person" : `Decision on ${s.name}`;
@@ -49,14 +55,16 @@ export function partsOf(t: Timeline, now: number): Part[] {
   return t.spans.map((span, i) => {
     const from = Date.parse(span.startedAt) - start;
     return {
-      key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, within: span.kind === "turn" || span.kind === "tool", name: nameOf(span), from,
+      key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, name: nameOf(span, t), from,
+      within: span.kind === "turn" || span.kind === "tool",
       took: overAt(span, now) - start - from, status: span.kind === "wait" && span.status === "completed" ? "decided" : span.status, notes: notesOf(span),
+      why: (span.kind === "attempt" || span.kind === "tool") && (span.status === "failed" || span.status === "lost") ? span.message : undefined,
     };
   });
 }
 
 /** What the chart shows of a part by its bar alone, for who cannot see it. */
-export const saidOf = (p: Part): string => ["", p.status, `from ${after(p.from)}`, ...p.notes].join(", ");
+export const saidOf = (p: Part): string => ["", p.status, `from ${after(p.from)}`, ...p.notes.filter((note) => note !== p.why)].join(", ");
 
 /** A moment, counted from the run's beginning. */
 export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);

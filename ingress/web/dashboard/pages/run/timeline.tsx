@@ -8,8 +8,10 @@ import { useTick } from "../runs/times";
 import { scaleOf, type Scale } from "./scale";
 import { after, partsOf, saidOf, type Part } from "./spans";
 
-const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 } as const;
+const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", ...time });
 
+const clock = new Intl.DateTimeFormat("en-GB", time);
 const listed = new Intl.ListFormat("en-GB");
 
 export function Timeline({ trace, status }: { trace: Trace; status: RunStatus }) {
@@ -32,21 +34,28 @@ export function Timeline({ trace, status }: { trace: Trace; status: RunStatus })
         </div>
       </>
     }>
-      {table ? <PartsTable parts={parts} /> : <Chart parts={parts} scale={scale} />}
+      {table ? <div class="parts-table"><PartsTable parts={parts} /></div> : <Chart parts={parts} scale={scale} />}
       {!table && cut.length > 0 && (
-        <p class="hint">Striped: {cut.length === 1 ? "a wait" : "waits"} of {listed.format(cut.map((s) => duration(s.to - s.from)))}, drawn shorter than {cut.length === 1 ? "it was" : "they were"}.</p>
+        <p class="hint">
+          Striped: {cut.length === 1 ? "a wait" : "waits"} of {listed.format(cut.map((s) => duration(s.to - s.from)))}, drawn shorter
+          than {cut.length === 1 ? "it was" : "they were"}.
+        </p>
       )}
       <p class="quiet small">{summary(parts, scale, status, open)}</p>
     </Section>
   );
 }
 
+const outcomes: Partial<Record<RunStatus, string>> = { completed: "was answered", failed: "failed", cancelled: "was cancelled", timed_out: "timed out" };
+
 /** Where the time went, in words. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
   const sum = (kind: string) => parts.filter((p) => p.span.kind === kind).reduce((ms, p) => ms + p.took, 0);
-  const spent = [["waiting for a worker", sum("queue")], ["in the model", sum("turn")], ["in tools", sum("tool")], ["waiting for a person", sum("wait")]] as const;
+  const spent = [
+    ["waiting for a worker", sum("queue")], ["in the model", sum("turn")], ["in tools", sum("tool")], ["waiting for a person", sum("wait")],
+  ] as const;
   const words = spent.filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
-  const whole = open ? `${duration(scale.end)} so far` : `${duration(scale.end)} from acceptance until it was ${status.replace("_", " ")}`;
+  const whole = open ? `${duration(scale.end)} so far` : `${duration(scale.end)} from acceptance until it ${outcomes[status] ?? "ended"}`;
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
 }
 
@@ -76,6 +85,7 @@ function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
               <Track part={part} scale={scale} />
               <span class="part-took">{duration(part.took)}</span>
               <span class="visually-hidden">{saidOf(part)}</span>
+              {part.why && <span class="part-why">{part.why}</span>}
             </button>
           </li>
         ))}
@@ -94,7 +104,7 @@ function Axis({ scale }: { scale: Scale }) {
       <div class="axis-line">
         {scale.ticks.map((tick) => <span key={tick.ms} style={{ left: percent(tick.at) }}>{after(tick.ms)}</span>)}
       </div>
-      <span />
+      <strong class="part-took">{duration(scale.end)}</strong>
     </div>
   );
 }
@@ -119,7 +129,7 @@ function Detail({ part }: { part: Part | undefined }) {
   return (
     <div class="detail shown" aria-hidden="true">
       <span><strong>{part.name}</strong> {part.status} · {duration(part.took)}</span>
-      <span class="quiet">{exact.format(new Date(span.startedAt))} – {span.finishedAt === null ? "now" : exact.format(new Date(span.finishedAt))}</span>
+      <span class="quiet">{exact.format(new Date(span.startedAt))} – {span.finishedAt === null ? "now" : clock.format(new Date(span.finishedAt))}</span>
       {part.notes.map((note) => <span key={note}>{note}</span>)}
     </div>
   );

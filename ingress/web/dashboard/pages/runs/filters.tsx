@@ -27,7 +27,8 @@ const statuses: { value: RunStatus | ""; label: string }[] = [
 /** The filter that the address holds. */
 export function filterOf(query: URLSearchParams): Filter {
   const text = (name: string) => query.get(name) ?? "";
-  return { status: statuses.find((s) => s.value === text("status"))?.value ?? "", agent: text("agent"), automation: text("automation"), session: text("session") };
+  const status = statuses.find((s) => s.value === text("status"))?.value ?? "";
+  return { status, agent: text("agent"), automation: text("automation"), session: text("session") };
 }
 
 /** The filter as the API takes it. */

@@ -36,7 +36,7 @@ export function useNames(): Names {
       return known.get(id) ?? (agents.data === undefined && !agents.error ? "…" : id);
     },
     agents: agents.data ?? [],
-    loaded: agents.data !== undefined,
+    loaded: agents.data !== undefined || agents.error !== undefined,
     reload: agents.reload,
   };
 }

@@ -14,9 +14,8 @@ const plain = (text: string): string => text.replace(/[*`#>|]+/g, "").replace(/\
 
 /** What there is to say about how a run went, in a line. */
 export function gist(run: Run): string {
-  if (run.requiredAction) {
-    return run.requiredAction.kind === "approval" ? `May ${run.requiredAction.name} be called?` : `Was ${run.requiredAction.name} carried out? Its answer was lost.`;
-  }
+  const asks = run.requiredAction;
+  if (asks) return asks.kind === "approval" ? `May ${asks.name} be called?` : `Was ${asks.name} carried out? Its answer was lost.`;
   if (run.error) return run.error.message;
   if (run.message) return plain(run.message.slice(0, 400));
   const last = run.toolCalls.at(-1);
@@ -29,6 +28,9 @@ export function gist(run: Run): string {
     default: return "No answer";
   }
 }
+
+/** What cancelling does, for whoever is asked whether they mean it. */
+export const cancelling = "It ends within two seconds, as cancelled. What its tools have done so far stays done.";
 
 export async function cancelRun(id: string): Promise<Run> {
   return post<Run>("/api/runs", undefined, { id, action: "cancel" });
@@ -67,7 +69,7 @@ function Row({ run, name, onCancelled }: { run: Run; name: string; onCancelled: 
   const href = hrefOf(run);
   const tokens = run.usage.inputTokens + run.usage.outputTokens;
   return (
-    <tr class={run.status === "requires_action" ? "calls" : undefined} onClick={(e) => follow(e, href)}>
+    <tr class={run.status === "requires_action" ? "asks-you" : undefined} onClick={(e) => follow(e, href)}>
       <td class="run-status"><Status of={run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
@@ -82,7 +84,7 @@ function Row({ run, name, onCancelled }: { run: Run; name: string; onCancelled: 
       <td class="tight run-cancel">
         {!ended(run) && (
           <Confirm look="bare" action="Cancel" label={`Cancel this run of ${name}`} question={`Cancel this run of ${name}?`}
-            detail="It ends within two seconds, as cancelled. What its tools have done so far stays done." onConfirm={() => cancelRun(run.id).then(onCancelled)} />
+            detail={cancelling} onConfirm={() => cancelRun(run.id).then(onCancelled)} />
         )}
       </td>
     </tr>

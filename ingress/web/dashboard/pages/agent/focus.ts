@@ -1,0 +1,23 @@
+import { useEffect, useRef } from "preact/hooks";
+
+/** Keeps the place of whoever uses the keyboard: when what had the focus is taken away, what held it has the focus. */
+export function useKeptFocus(): void {
+  const path = useRef<HTMLElement[]>([]);
+  useEffect(() => {
+    const note = (event: FocusEvent) => {
+      path.current = [];
+      for (let at = event.target; at instanceof HTMLElement && at !== document.body; at = at.parentElement) path.current.push(at);
+    };
+    document.addEventListener("focusin", note);
+    return () => document.removeEventListener("focusin", note);
+  }, []);
+  useEffect(() => {
+    const [had] = path.current;
+    if (document.activeElement !== document.body || !had || had.isConnected) return;
+    for (const place of path.current.filter((element) => element.isConnected)) {
+      if (!place.hasAttribute("tabindex")) place.tabIndex = -1;
+      place.focus({ preventScroll: true });
+      if (document.activeElement === place) return; // what is hidden does not take it
+    }
+  });
+}

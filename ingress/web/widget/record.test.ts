@@ -1,0 +1,70 @@
+import { equal, ok, type Test } from "../kit/check";
+import { begun, load, save, Store, unguessable, type Entry } from "./record";
+
+const named = (): Store => new Store("localStorage", `test-${unguessable()}`);
+
+function forget(store: Store): void {
+  localStorage.removeItem(store.name("transcript"));
+}
+
+export const tests: Test[] = [
+  {
+    name: "a transcript comes back as it was kept",
+    run() {
+      const store = named();
+      const transcript = begun();
+      transcript.entries.push({ from: "visitor", text: "é😀 <b>" });
+      transcript.pending = { key: "k", text: "é", answer: "half", citations: [], lastEventId: "1.2" };
+      save(store, transcript);
+      equal(load(store), transcript);
+      forget(store);
+      equal(load(store).entries, [], "nothing is kept any more");
+    },
+  },
+  {
+    name: "what is kept is bounded: the newest of it",
+    run() {
+      const store = named();
+      const transcript = begun();
+      for (let i = 0; i < 200; i++) transcript.entries.push({ from: "visitor", text: String(i) });
+      save(store, transcript);
+      const texts = load(store).entries.map((e) => e.text);
+      equal([texts.length, texts.at(-1)], [60, "199"]);
+      const long: Entry = { from: "agent", text: "x".repeat(150_000) };
+      transcript.entries.push({ ...long }, { ...long }, { ...long });
+      save(store, transcript);
+      ok((localStorage.getItem(store.name("transcript"))?.length ?? 0) < 460_000, "too much is kept");
+      forget(store);
+    },
+  },
+  {
+    name: "what others wrote there is no transcript",
+    run() {
+      const store = named();
+      for (const text of ["{", "null", "7", '{"session":1}', '{"session":"w","entries":[null]}', '{"session":"w","entries":[{}]}']) {
+        localStorage.setItem(store.name("transcript"), text);
+        equal(load(store).entries, [], text);
+      }
+      forget(store);
+    },
+  },
+  {
+    name: "storage that is denied or full is done without",
+    run() {
+      const { getItem, setItem } = Storage.prototype;
+      const denied = (): never => {
+        throw new DOMException("denied", "SecurityError");
+      };
+      Storage.prototype.getItem = Storage.prototype.setItem = denied;
+      try {
+        const store = named();
+        const transcript = begun();
+        transcript.entries.push({ from: "visitor", text: "here" });
+        save(store, transcript);
+        equal(load(store), transcript);
+      } finally {
+        Object.assign(Storage.prototype, { getItem, setItem });
+      }
+    },
+  },
+];

@@ -1,0 +1,96 @@
+package browser
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestAgentSettings changes an agent, which has effect once it is saved, and not against what somebody else has saved meanwhile.
+func TestAgentSettings(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Draft", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent + "/settings")
+	p.watch.expect(http.StatusBadRequest)
+	p.fill("Name", "")
+	p.click("button", "Save changes")
+	p.is("alert", "…")
+	p.inspect("settings-wrong")
+	p.fill("Name", "Final")
+	p.click("switch", "Knowledge")
+	p.choose("Ask a person first", "Before each call")
+	p.click("button", "Save changes")
+	p.isNot("region", "Unsaved changes")
+	p.is("heading", "Final")
+	p.reload()
+	p.holds("Name", "Final")
+	p.holds("Ask a person first", "always")
+
+	p.watch.expect(http.StatusConflict)
+	a.call(t, http.MethodPut, "/api/agents?id="+agent, map[string]any{"description": "Somebody else's"}, nil)
+	p.fill("Name", "Mine")
+	p.click("button", "Save changes")
+	p.sees("Somebody else changed this agent")
+	p.inspect("settings-conflict")
+	p.click("button", "Keep mine on top of theirs")
+	p.click("button", "Save changes")
+	p.is("heading", "Mine")
+	p.isNot("region", "Unsaved changes")
+	var now struct{ Name, Description string }
+	a.call(t, http.MethodGet, "/api/agents?id="+agent, nil, &now)
+	if now.Name != "Mine" || now.Description != "Somebody else's" {
+		t.Errorf("saved: %+v", now)
+	}
+}
+
+// TestPreviewOfWidget switches the widget on where the pages explain it, and talks with the agent in the preview.
+func TestPreviewOfWidget(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Greeter", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent + "/embed")
+	p.sees(`<script async src="` + a.s.url + `/widget.js" data-agent="` + agent + `"></script>`)
+	p.click("button", "Allow the preview")
+	p.click("button", "Save changes")
+	p.is("link", "Open the preview")
+	p.visit("/widget/preview?agent=" + agent)
+	p.click("button", "Open chat: Greeter")
+	chat := p.in("dialog", "Greeter")
+	chat.fill("Message", "Hello there")
+	p.press("Enter")
+	chat.in("log", "Messages").sees("echo: Hello there")
+	p.press("Escape")
+	p.isNot("dialog", "Greeter")
+	p.focusIs("button", "Open chat: Greeter")
+}
+
+// TestInvitation brings somebody else into an organization, who may then read but not change.
+func TestInvitation(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.agent(t, "Shared agent", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/org")
+	p.click("button", "Add a member")
+	dialog := p.in("dialog", "Add a member")
+	dialog.fill("Email address", "guest-of-"+a.email)
+	dialog.click("button", "Add")
+	link := p.in("dialog", "Invitation for guest-of-"+a.email).in("region", "the link").snippet()
+
+	guest := open(t)
+	guest.visitURL(link)
+	guest.fill("Your name…", "Guest")
+	guest.fill("Choose a password", "a long password")
+	guest.click("button", "Join")
+	guest.arrives("/dashboard")
+	guest.choose("Organization", "Ada Example's organization")
+	guest.is("link", "Shared agent")
+	if guest.has("button", "New agent") || guest.has("link", "Automations") {
+		t.Error("a member is offered what only admins may do")
+	}
+	guest.click("link", "Organization")
+	guest.is("heading", "Organization")
+	guest.inspect("org-as-member")
+}

@@ -1,0 +1,82 @@
+package browser
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// wrong is a page that does everything wrong that these tests look for.
+const wrong = `<!doctype html><html lang="en"><head><title>Wrong</title><link rel="icon" href="data:,"></head><body><main><h1>Wrong</h1>
+<p style="color: #bbb; width: 500px">Pale and wide</p><img src="/missing.png"><script src="/wrong.js"></script></main></body></html>`
+
+const wrongScript = `console.error("a complaint");
+fetch("/broken");
+fetch("http://other.invalid/").catch(() => {});
+setTimeout(() => { throw new Error("a mistake"); });
+new Image().src = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
+setTimeout(() => document.querySelector("main").prepend(Object.assign(document.createElement("div"), { id: "late", innerText: "Late" })), 50);
+const style = new CSSStyleSheet();
+style.replaceSync("#late { height: 400px }");
+document.adoptedStyleSheets = [style];`
+
+// TestHarnessNotices opens a page that does everything wrong: what would go unnoticed here would go unnoticed everywhere.
+func TestHarnessNotices(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; style-src 'unsafe-inline'; connect-src *; img-src 'self'")
+		switch r.URL.Path {
+		case "/":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = io.WriteString(w, wrong)
+		case "/wrong.js":
+			w.Header().Set("Content-Type", "text/javascript")
+			_, _ = io.WriteString(w, wrongScript)
+		case "/broken":
+			http.Error(w, "broken", http.StatusInternalServerError)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	p := open(t)
+	p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
+	p.visitURL(server.URL)
+	p.sees("Late")
+	p.settled()
+	faults := strings.Join(p.watch.told(), "\n")
+	for _, want := range []string{
+		"console: ", "a complaint", "500 for GET " + server.URL + "/broken", "404 for GET " + server.URL + "/missing.png",
+		"it asks another host: GET http://other.invalid/", "exception: ", "a mistake", "img-src of the content security policy forbids",
+	} {
+		if !strings.Contains(faults, want) {
+			t.Errorf("nobody noticed %q", want)
+		}
+	}
+	p.watch.forget()
+
+	var rules []string
+	for _, v := range p.violations() {
+		rules = append(rules, v.ID)
+	}
+	for _, want := range []string{"color-contrast", "image-alt"} {
+		if !strings.Contains(strings.Join(rules, " "), want) {
+			t.Errorf("axe-core did not find %s, but %v", want, rules)
+		}
+	}
+	var shift float64
+	p.js(&shift, `() => shifted`)
+	if shift <= budgetShift {
+		t.Errorf("the layout shifted by %.4f, and by more it looks", shift)
+	}
+	p.resize(phone)
+	if wide := p.tooWide(); !strings.Contains(wide, "p.null to 5") {
+		t.Errorf("nobody noticed what is too wide, but %q", wide)
+	}
+	p.is("heading", "Wrong")
+	if p.has("heading", "Right") || p.has("button", "…") {
+		t.Error("it finds what is not there")
+	}
+}
