@@ -325,27 +325,31 @@ func (a area) holds(label, words string) {
 	})
 }
 
-// choose takes an option of the list with a label. The list that a browser opens is none of the page's: the choice is made as its
-// end would tell it.
+// choose takes an option of the list with a label, with the arrow keys: the list that a browser opens is none of the page's.
 func (a area) choose(label, option string) {
 	a.p.t.Helper()
 	list := a.in("field", label)
-	a.p.until(fmt.Sprintf("choosing %q of %s", option, list), func() error {
-		var others string
-		err := list.ask(&others, `function () {
-			const option = `+quoted(option)+`;
-			const found = [...this.options].find((o) => o.label.trim() === option);
-			if (!found) return "its options: " + [...this.options].map((o) => o.label).join(", ");
-			this.value = found.value;
-			this.dispatchEvent(new Event("input", { bubbles: true }));
-			this.dispatchEvent(new Event("change", { bubbles: true }));
-			return "";
+	var at struct {
+		Now, Wanted int
+		Options     []string
+	}
+	a.p.until("reading "+list.String(), func() error {
+		err := list.ask(&at, `function () {
+			this.focus();
+			const options = [...this.options].map((o) => o.label.trim());
+			return { Now: this.selectedIndex, Wanted: options.indexOf(`+quoted(option)+`), Options: options };
 		}`)
-		if err == nil && others != "" {
-			err = errors.New(others)
+		if err == nil && at.Wanted < 0 {
+			err = fmt.Errorf("its options are %q", at.Options)
 		}
 		return err
 	})
+	for ; at.Now < at.Wanted; at.Now++ {
+		a.p.press("ArrowDown")
+	}
+	for ; at.Now > at.Wanted; at.Now-- {
+		a.p.press("ArrowUp")
+	}
 }
 
 // upload gives files to the area's one field for files, as its dialog would.

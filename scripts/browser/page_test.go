@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -67,7 +66,6 @@ func open(t *testing.T) *page {
 	call(p, runtime.AddBinding, runtime.AddBindingParams{Name: "tell", ExecutionContextName: world})
 	call(p, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: watchScript, WorldName: world})
 	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"X-Forwarded-For": s.address()}})
-	call(p, accessibility.Enable, cdp.Empty{})
 	p.resize(desktop)
 	p.scheme("light")
 	return p

@@ -35,6 +35,7 @@ type stage struct {
 	servers []*httptest.Server
 
 	url, host string
+	log       *os.File        // of the browser
 	browser   context.Context //nolint:containedctx // chromedp's handle of a browser is a context
 	close     context.CancelFunc
 	addresses atomic.Int64
@@ -112,12 +113,17 @@ func (s *stage) startParley(t *testing.T, program string) error {
 }
 
 func (s *stage) startBrowser(program string) error {
+	log, err := os.Create(filepath.Join(s.dir, "browser"))
+	if err != nil {
+		return fmt.Errorf("making log of the browser: %w", err)
+	}
+	s.log = log
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", os.Geteuid() == 0),
 		chromedp.UserDataDir(filepath.Join(s.dir, "profile")), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
 		chromedp.Flag("no-proxy-server", true), // what the environment names is no business of loopback
-		chromedp.CombinedOutput(&bytes.Buffer{}))
+		chromedp.CombinedOutput(log))
 	ctx, free := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, stop := chromedp.NewContext(ctx)
 	s.browser, s.close = ctx, func() { stop(); free() }
@@ -159,6 +165,9 @@ func (s *stage) end(failed bool) error {
 	}
 	if failed || err != nil {
 		fmt.Fprintf(os.Stderr, "parley complained:\n%s", complaints(s.output()))
+		if raw, err := os.ReadFile(filepath.Join(s.dir, "browser")); err == nil && os.Getenv("BROWSER_LOG") != "" {
+			_ = os.WriteFile(os.Getenv("BROWSER_LOG"), raw, 0o600)
+		}
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }

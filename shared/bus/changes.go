@@ -87,8 +87,8 @@ func (c *changes) ringAll() {
 	}
 }
 
-// run tells until ctx ends. After a connection was made again it tells everybody: what had just been told may be lost.
-func (c *changes) run(ctx context.Context, connected <-chan nats.Status) {
+// run tells until stopped is closed. After a connection was made again it tells everybody: what had just been told may be lost.
+func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 	timer := time.NewTimer(changePace)
 	defer timer.Stop()
 	for {
@@ -97,7 +97,7 @@ func (c *changes) run(ctx context.Context, connected <-chan nats.Status) {
 			timer.Reset(time.Until(c.told[0].at.Add(changePace)))
 		}
 		select {
-		case <-ctx.Done():
+		case <-stopped:
 			return
 		case <-c.wake:
 		case <-timer.C:
@@ -154,14 +154,14 @@ func (c *changes) rest() {
 // startChanges lets changes be told until the returned function is called, which tells what is left.
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
-	ctx, cancel := context.WithCancel(context.Background())
-	connected, ended := b.nc.StatusChanged(nats.CONNECTED), make(chan struct{})
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	connected := b.nc.StatusChanged(nats.CONNECTED)
 	go func() {
 		defer close(ended)
-		b.changes.run(ctx, connected)
+		b.changes.run(stopped, connected)
 	}()
 	return sync.OnceFunc(func() {
-		cancel()
+		close(stopped)
 		select {
 		case <-ended:
 			b.changes.rest()

@@ -67,7 +67,7 @@ func telling(t *testing.T, most int, test func(c *changes, w *wire, connected ch
 		connected := make(chan nats.Status, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { c.run(ctx, connected); close(ended) }()
+		go func() { c.run(ctx.Done(), connected); close(ended) }()
 		synctest.Wait()
 		test(c, w, connected)
 		cancel()
@@ -125,7 +125,7 @@ func TestNoChangeIsLostBehindAnother(t *testing.T) {
 		c := newChanges(w.publish)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { c.run(ctx, nil); close(ended) }()
+		go func() { c.run(ctx.Done(), nil); close(ended) }()
 		c.ring(change{domain.ChangedRuns, "org_a"})
 		synctest.Wait() // it is being published, and that takes its time
 		for n := range 1000 {
@@ -195,7 +195,7 @@ func TestTheLastChangesAreToldAtTheEnd(t *testing.T) {
 // What a run pays for each of its changes, while its organization has many.
 func BenchmarkChanged(b *testing.B) {
 	c := newChanges(func(string) error { return nil })
-	go c.run(b.Context(), nil)
+	go c.run(b.Context().Done(), nil)
 	orgs := make([]string, 64)
 	for n := range orgs {
 		orgs[n] = fmt.Sprintf("org_01k9z8tn5wd7hx4q2y6c8m3s%02d", n)

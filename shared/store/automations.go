@@ -16,8 +16,8 @@ const ofAutomation = `r.automation_id COLLATE "C"`
 // pastAutomations is how long after its newest run an automation is known whose runs were all removed.
 const pastAutomations = 90 * 24 * time.Hour
 
-// From one automation to the next along the index, however many runs each has, with those that have none any more, and of each the newest run.
-// That the order names the automation keeps the planner from looking for it among all of the organization's newest runs.
+// From one automation to the next along the index, however many runs each has, with those that have none any more, and of each the
+// newest run. That the order names the automation keeps the planner from looking for it among all of the organization's newest runs.
 const automationsQuery = `WITH RECURSIVE named AS (
 	  (SELECT ` + ofAutomation + ` AS name, 1 AS n FROM runs r
 	    WHERE r.org_id = $1 AND ` + ofAutomation + ` > $2 ORDER BY ` + ofAutomation + ` LIMIT 1)

@@ -60,11 +60,14 @@ func TestAutomationsByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := b.automations("", 10)
-	if got := automationNames(all); got != "Hourly nightly ärgerlich" {
+	if got := automationNames(all); got != "Hourly expired nightly ärgerlich" {
 		t.Fatalf("automations %s", got)
 	}
-	if a := all[1]; a.AgentID != b.agent || a.TriggerType != "webhook" || a.LastRun.ID != newest || a.LastRun.Status != domain.RunQueued ||
-		a.LastRun.FinishedAt != nil || time.Since(a.LastRun.CreatedAt.Time) > time.Minute {
+	if a := all[1]; a.LastRun.ID != expired || a.LastRun.Kept {
+		t.Errorf("%+v", a)
+	}
+	if a := all[2]; a.AgentID != b.agent || a.TriggerType != "webhook" || a.LastRun.ID != newest || a.LastRun.Status != domain.RunQueued ||
+		a.LastRun.FinishedAt != nil || !a.LastRun.Kept || time.Since(a.LastRun.CreatedAt.Time) > time.Minute {
 		t.Errorf("%+v", a)
 	}
 	if a := all[0]; a.LastRun.ID != done.RunID || a.LastRun.Status != domain.RunCompleted || a.LastRun.FinishedAt == nil {
@@ -74,7 +77,7 @@ func TestAutomationsByName(t *testing.T) {
 		after string
 		limit int
 		want  string
-	}{{"", 1, "Hourly"}, {"Hourly", 1, "nightly"}, {"Hourly", 9, "nightly ärgerlich"}, {"I", 9, "nightly ärgerlich"}, {"ärgerlich", 9, ""}} {
+	}{{"", 1, "Hourly"}, {"Hourly", 1, "expired"}, {"Hourly", 9, "expired nightly ärgerlich"}, {"f", 9, "nightly ärgerlich"}, {"ärgerlich", 9, ""}} {
 		if got := automationNames(b.automations(page.after, page.limit)); got != page.want {
 			t.Errorf("%d behind %q: %s", page.limit, page.after, got)
 		}

@@ -62,10 +62,15 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	}
 	b.exec(`INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, message)
 		VALUES ($1, 1, $2, 'attempt', 1, $4, $4, 'failed', $3)`, o.held.RunID, b.org, o.canary, time.Now())
+	b.exec(`INSERT INTO past_usage VALUES ($1, date_trunc('hour', now(), 'UTC'), $2, 1, 1, 0, 0, 0, 0, 0, 0, '{}')`, b.org, o.past())
+	b.exec(`INSERT INTO past_automations VALUES ($1, $2, 'ag', 'api', 'run', 'failed', now(), NULL)`, b.org, o.past())
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, b.org, "")
 	o.key = key.ID
 	return o
 }
+
+// past names what the organization's removed runs were of: its agent and its automation.
+func (o *tenant) past() string { return "past-" + o.canary }
 
 // callTools gives the organization a tool set, an effect that is ready, one that waits for a decision, and a source.
 func (o *tenant) callTools(waits store.NewRun) {
@@ -334,6 +339,13 @@ var probes = []probe{
 	{"Automations", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Automations(ctx, org, "", 100)
 	}},
+	{"Usage of removed runs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		usage, err := s.Usage(ctx, org, store.UsageFilter{Days: 1, AgentID: of.past()}, time.Now().Add(time.Minute))
+		return map[bool]string{true: "runs of " + of.past()}[usage.Totals.Runs > 0], err
+	}},
+	{"Automations of removed runs", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Automations(ctx, org, "past", 100)
+	}},
 	{"NoteAttempt", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.NoteAttempt(ctx, store.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2})
 	}},
@@ -422,7 +434,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
 		}
 	}
-	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "OpenFile", "FileContents", "SessionFiles", "ReadSession", "DocumentByID", "Documents", "OpenDocument", "Timeline", "Usage", "Automations"} {
+	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "OpenFile", "FileContents", "SessionFiles", "ReadSession", "DocumentByID", "Documents", "OpenDocument", "Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs"} {
 		if !through[name] {
 			t.Errorf("%s would not have noticed a missing policy", name)
 		}
@@ -430,7 +442,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 }
 
 // readLater are the probes behind the first ones that read; of those one erases what they look for.
-var readLater = []string{"Timeline", "Usage", "Automations"}
+var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 	t.Helper()

@@ -261,7 +261,8 @@ func wantTenancy(t *testing.T, db *sql.DB) {
 			UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
 		"what is missing": `SELECT wanted FROM unnest(ARRAY['sessions_org', 'sessions_principal', 'run_events', 'login_sessions_id', 'invitations',
 			'effects', 'sources_sweep', 'run_sources_hash', 'blobs_sweep', 'blob_chunks', 'files_newest', 'files_blob',
-			'documents_content', 'documents_url', 'run_documents_document', 'run_attempts', 'runs_automation']) wanted
+			'documents_content', 'documents_url', 'run_documents_document', 'run_attempts', 'runs_automation',
+			'past_usage', 'past_usage_sweep', 'past_automations', 'past_automations_sweep']) wanted
 			WHERE to_regclass(wanted) IS NULL
 			UNION ALL SELECT 'NOT NULL' FROM pg_attribute WHERE NOT attnotnull
 			AND (attrelid = 'steps'::regclass AND attname = 'org_id' OR attrelid = 'login_sessions'::regclass AND attname = 'id')`,
@@ -372,6 +373,11 @@ func TestMigratingTracesAgain(t *testing.T) {
 		`DROP INDEX runs_automation`,
 		`DROP POLICY tenant ON run_attempts`,
 		`DROP TRIGGER runs_take_attempts ON runs`,
+		`DROP TRIGGER runs_leave_numbers ON runs`,
+		`DROP POLICY tenant ON past_usage`,
+		`DROP TABLE past_automations`,
+		`DROP FUNCTION prune_past`,
+		`GRANT CREATE ON SCHEMA public TO parley_system`,
 	} {
 		mustExec(t, db, half)
 	}
@@ -383,12 +389,40 @@ func TestMigratingTracesAgain(t *testing.T) {
 	}
 	wantTenancy(t, db)
 	for what, query := range map[string]string{
-		"policies": `SELECT polname FROM pg_policy WHERE polrelid = 'run_attempts'::regclass`,
-		"triggers": `SELECT tgname FROM pg_trigger WHERE tgname IN ('runs_take_attempts', 'steps_take_effects')`,
+		"policies":      `SELECT polname FROM pg_policy WHERE polrelid = 'run_attempts'::regclass`,
+		"more policies": `SELECT polrelid::regclass FROM pg_policy WHERE polrelid IN ('past_usage'::regclass, 'past_automations'::regclass) AND polname = 'tenant'`,
+		"triggers":      `SELECT tgname FROM pg_trigger WHERE tgname IN ('runs_take_attempts', 'runs_leave_numbers')`,
 	} {
 		if found := texts(t, db, query); len(found) != 2 {
 			t.Errorf("%s: %v", what, found)
 		}
+	}
+	sweepAsTheReleaseBefore(t, db)
+}
+
+// What binaries of the release before remove stays counted.
+func sweepAsTheReleaseBefore(t *testing.T, db *sql.DB) {
+	t.Helper()
+	mustExec(t, db, `UPDATE runs SET status = 'completed', finished_at = created_at, sweep_after = '-infinity' WHERE org_id = 'org_0'`)
+	const counted = `SELECT (SELECT count(*) FROM runs WHERE org_id = 'org_0') || ' ' || (SELECT coalesce(sum(runs), 0) FROM past_usage WHERE org_id = 'org_0')`
+	before := texts(t, db, counted)[0]
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range releasedSweep {
+		if _, err := tx.ExecContext(t.Context(), query); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	var was, wasNot, is, past int
+	_, err1 := fmt.Sscan(before, &was, &wasNot)
+	_, err2 := fmt.Sscan(texts(t, db, counted)[0], &is, &past)
+	if err := errors.Join(err1, err2); err != nil || wasNot != 0 || past == 0 || is+past != was {
+		t.Errorf("%d runs and %d removed ones, then %d and %d: %v", was, wasNot, is, past, err)
 	}
 }
 

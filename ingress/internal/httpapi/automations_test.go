@@ -27,7 +27,8 @@ func TestAutomationsAreListedByName(t *testing.T) {
 	trigger(away, foreign, "theirs", "api")
 	page := a.ok("GET", "/api/automations?limit=1", "", h.admin.auth, h.header)
 	if page.text(t, "data.0.id") != "nightly" || page.text(t, "data.0.agentId") != agentID || page.text(t, "data.0.triggerType") != "webhook" ||
-		page.text(t, "data.0.lastRun.id") != second || page.text(t, "data.0.lastRun.status") != "queued" || page.json(t, "hasMore") != true {
+		page.text(t, "data.0.lastRun.id") != second || page.text(t, "data.0.lastRun.status") != "queued" ||
+		page.json(t, "data.0.lastRun.kept") != true || page.json(t, "hasMore") != true {
 		t.Errorf("%s", page.body)
 	}
 	rest := a.ok("GET", "/api/automations?cursor="+page.text(t, "nextCursor"), "", h.key)
@@ -46,4 +47,41 @@ func TestAutomationsAreListedByName(t *testing.T) {
 		a.from("GET", "/api/automations?"+query, "", h.key).want(t, query, 400, "invalid_request "+problems)
 	}
 	a.ok("GET", "/api/automations?cursor="+encoded(strings.Repeat("ü", 128)), "", h.key)
+}
+
+// An automation whose last run was removed is listed with what is known of that, and what its runs came to stays counted.
+func TestWhatRemovedRunsLeave(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.ok("POST", "/api/agents", `{"name":"n","systemPrompt":"p","allowedCallers":["system"]}`, h.key).text(t, "id")
+	runID := a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key,
+		"Prefer: respond-async", "X-Automation-Id: nightly", "X-Trigger-Type: schedule").text(t, "id")
+	a.finish("answer", runID)
+	a.exec(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE id = $1`, runID)
+	if n, err := a.store.DeleteExpired(t.Context(), 10); n != 1 || err != nil {
+		t.Fatalf("%d runs were removed: %v", n, err)
+	}
+	a.from("GET", "/api/runs?id="+runID, "", h.key).want(t, "the run", 404, "not_found")
+	list := a.ok("GET", "/api/automations", "", h.key)
+	if list.text(t, "data.0.id") != "nightly" || list.text(t, "data.0.agentId") != agentID || list.text(t, "data.0.lastRun.id") != runID ||
+		list.text(t, "data.0.lastRun.status") != "completed" || list.json(t, "data.0.lastRun.kept") != false {
+		t.Errorf("%s", list.body)
+	}
+	if got := a.ok("GET", "/api/runs?automationId=nightly", "", h.key); got.json(t, "data.0") != nil {
+		t.Errorf("its runs: %s", got.body)
+	}
+	for query, runs := range map[string]float64{"": 1, "?days=1": 1, "?days=90&agentId=" + agentID: 1, "?agentId=" + a.newAgent(h): 0} {
+		got := a.ok("GET", "/api/usage"+query, "", h.key)
+		if got.json(t, "totals.runs") != runs || got.json(t, "totals.completed") != runs || (got.json(t, "totals.p95Ms") != nil) != (runs > 0) {
+			t.Errorf("%s: %s", query, got.body)
+		}
+	}
+	away := a.newHouse("away")
+	if got := a.ok("GET", "/api/usage", "", away.key); got.json(t, "totals.runs") != 0.0 {
+		t.Errorf("another organization: %s", got.body)
+	}
+	if got := a.ok("GET", "/api/automations", "", away.key); got.json(t, "data.0") != nil {
+		t.Errorf("another organization: %s", got.body)
+	}
 }

@@ -291,5 +291,5 @@ export interface Automation {
   id: string;
   agentId: string | null;
   triggerType: string;
-  lastRun: { id: string; status: RunStatus; createdAt: string; finishedAt: string | null };
+  lastRun: { id: string; status: RunStatus; createdAt: string; finishedAt: string | null; kept: boolean };
 }

@@ -78,7 +78,9 @@ function Entry({ automation, names }: { automation: Automation; names: Names }) 
             {automation.triggerType} · <a href={"/dashboard/agents/" + encodeURIComponent(agentId ?? "")}>{names.of({ agentId, templateId: null })}</a>
           </p>
         </div>
-        <a class="automation-last" href={hrefOf(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
+        {lastRun.kept
+          ? <a class="automation-last" href={hrefOf(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
+          : <span class="automation-last"><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /> no longer kept</span>}
         <Button look="bare" icon="down" expanded={open} label={`Last deliveries of ${automation.id}`} onClick={() => setOpen(!open)}>Deliveries</Button>
       </div>
       {open && <Deliveries id={automation.id} />}
@@ -96,6 +98,7 @@ function Deliveries({ id }: { id: string }) {
       <Loaded query={runs}>
         {({ data }) => (
           <>
+            {data.length === 0 && <p class="small quiet">None of its runs is kept any longer.</p>}
             <ul aria-label={`Last deliveries of ${id}`}>
               {data.map((run) => (
                 <li key={run.id}>
