@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Asset is one of the files that browsers load beside the pages. Its name holds its content's hash, but for the widget's.
+// Asset is a content that stays the same for as long as the process lives.
 type Asset struct {
 	Type string // of its content
 	ETag string
@@ -29,7 +29,7 @@ var bundles embed.FS
 
 var types = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
-// Assets gives what scripts/web.sh has bundled, by name. Compressing it takes a moment, once in a process.
+// Assets gives what scripts/web.sh has bundled, by name: but for the widget's, names hold the content's hash. Compressing it takes a moment, once in a process.
 var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	entries, err := fs.ReadDir(bundles, "dist")
 	if err != nil {
@@ -41,17 +41,22 @@ var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading bundles: %w", err)
 		}
-		sum := sha256.Sum256(body)
-		compressed, err := compress(body)
-		if err != nil {
+		if assets[entry.Name()], err = NewAsset(types[path.Ext(entry.Name())], body); err != nil {
 			return nil, err
-		}
-		assets[entry.Name()] = Asset{
-			Type: types[path.Ext(entry.Name())], ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, Body: body, Gzip: compressed,
 		}
 	}
 	return assets, nil
 })
+
+// NewAsset prepares a content of a type to be served.
+func NewAsset(contentType string, body []byte) (Asset, error) {
+	compressed, err := compress(body)
+	if err != nil {
+		return Asset{}, err
+	}
+	sum := sha256.Sum256(body)
+	return Asset{Type: contentType, ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, Body: body, Gzip: compressed}, nil
+}
 
 func compress(body []byte) ([]byte, error) {
 	var out bytes.Buffer

@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"net/http"
 	"strings"
 	"sync"
 
@@ -21,14 +18,12 @@ const (
 
 // document serves what stays the same for as long as the process lives. It is made when somebody first asks for it.
 func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
-	type content struct {
-		body []byte
-		etag string
-	}
-	once := sync.OnceValues(func() (content, error) {
+	once := sync.OnceValues(func() (web.Asset, error) {
 		body, err := read()
-		sum := sha256.Sum256(body)
-		return content{body, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, err
+		if err != nil {
+			return web.Asset{}, err
+		}
+		return web.NewAsset(contentType, body)
 	})
 	return func(c *gin.Context) {
 		made, err := once()
@@ -36,15 +31,8 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 			fail(c, err)
 			return
 		}
-		header := c.Writer.Header()
-		header.Set("ETag", made.etag)
-		header.Set("Cache-Control", "no-cache") // keep it, and ask whether it is still the one
-		header.Set("Content-Security-Policy", web.DocsSecurityPolicy)
-		if matches(c.Request.Header.Values("If-None-Match"), made.etag) {
-			c.Status(http.StatusNotModified)
-			return
-		}
-		c.Data(http.StatusOK, contentType, made.body)
+		c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
+		serve(c, made, "no-cache") // keep it, and ask whether it is still the one
 	}
 }
 

@@ -119,8 +119,8 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
       <ol>
         {each.map((c) => (
           <li key={c.id}>
-            <button type="button" aria-label={nameOf(c)} onClick={() => onOpen(c)}>
-              <span class="cite" aria-hidden="true">{c.id}</span>
+            <button type="button" onClick={() => onOpen(c)}>
+              <span class="cite" aria-hidden="true">{c.id}</span><span class="visually-hidden">Source {c.id}: </span>
               <span class="source-name">{c.title || c.url}</span>
               <span class="quiet small">{whence(c)}</span>
             </button>

@@ -71,14 +71,16 @@ export function Empty({ title, children, action }: { title: string; children: Co
 }
 
 /** Data when it is there, and until then what is known of its coming. */
-export function Loaded<T>({ query, children }: {
+export function Loaded<T>({ query, children, room }: {
   query: { data: T | undefined; error: ApiError | undefined; loading: boolean; reload: () => void }; children: (data: T) => ComponentChildren;
+  /** How tall the data will be about, so that it pushes nothing down when it comes. */
+  room?: string;
 }) {
   if (query.data !== undefined) {
     return <>{query.error && <Problem error={query.error} retry={query.reload} />}{children(query.data)}</>;
   }
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
-  return <Waiting />;
+  return <div style={{ minHeight: room }}><Waiting /></div>;
 }
 
 /** Says, after a moment, that something is being loaded. */

@@ -16,7 +16,10 @@ import { Standing } from "../knowledge";
 
 export function DocumentDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
   const document = useQuery(id, (signal) => get<Document>("/api/knowledge", { id }, signal));
-  useLive("documents", document.reload);
+  const deleting = useRef(false); // what is being deleted is not asked for any more
+  useLive("documents", () => {
+    if (!deleting.current) document.reload();
+  });
   const changed = () => {
     document.reload();
     onChange();
@@ -26,7 +29,7 @@ export function DocumentDialog({ id, onClose, onChange }: { id: string; onClose:
       <Loaded query={document}>{(d) => (
         <div class="stack loose">
           <Facts of={d} />
-          <Actions of={d} onChange={changed} onDeleted={() => { onChange(); onClose(); }} />
+          <Actions of={d} onChange={changed} deleting={deleting} onDeleted={() => { onChange(); onClose(); }} />
           <Details key={d.updatedAt} of={d} onChange={changed} />
           {d.status === "ready" && <Contents of={d} />}
         </div>
@@ -51,7 +54,7 @@ function Facts({ of: d }: { of: Document }) {
   );
 }
 
-function Actions({ of: d, onChange, onDeleted }: { of: Document; onChange: () => void; onDeleted: () => void }) {
+function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; deleting: { current: boolean }; onChange: () => void; onDeleted: () => void }) {
   const may = useMay("admin");
   const input = useRef<HTMLInputElement>(null);
   const [sending, setSending] = useState<number | null>(null);
@@ -69,10 +72,15 @@ function Actions({ of: d, onChange, onDeleted }: { of: Document; onChange: () =>
     }
   };
   const retry = () => post("/api/knowledge", undefined, { id: d.id, action: "retry" }).then(onChange);
-  const remove = () => del("/api/knowledge", { id: d.id }).then(() => {
-    toast(`${d.name} is deleted.`);
-    onDeleted();
-  });
+  const remove = () => {
+    deleting.current = true;
+    return del("/api/knowledge", { id: d.id }).then(() => {
+      toast(`${d.name} is deleted.`);
+      onDeleted();
+    }).finally(() => {
+      deleting.current = false;
+    });
+  };
   return (
     <div class="stack">
       <div class="actions">

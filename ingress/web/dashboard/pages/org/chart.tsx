@@ -5,7 +5,7 @@ import { count } from "../../ui/parts";
 
 const width = 480;
 const height = 160;
-const left = 44;
+const left = 54;
 const bottom = 22;
 
 /** The next round number whose half is round, too: for the top of an axis. */

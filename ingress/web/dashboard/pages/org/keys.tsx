@@ -20,7 +20,7 @@ export function Keys() {
   return (
     <Section title="API keys" intro="Programs call Parley with a key. Each is shown once, when it is made."
       actions={<Button look="primary" icon="plus" onClick={() => setMaking(true)}>New key</Button>}>
-      <Loaded query={keys}>{(list) => list.length === 0 ? (
+      <Loaded query={keys} room="6.125rem">{(list) => list.length === 0 ? (
         <Empty title="No keys yet" action={<Button onClick={() => setMaking(true)}>Make a key</Button>}>
           With a key a server, a scheduler or an SDK can chat with agents and run them.
         </Empty>

@@ -14,7 +14,7 @@ export function LimitsSection() {
   const limits = useQuery("limits", (signal) => get<Limits>("/api/organizations/limits", undefined, signal));
   return (
     <Section title="Limits" intro="Whoever runs this service sets them." actions={<Curl what="Read the limits" request={{ method: "GET", path: "/api/organizations/limits" }} />}>
-      <Loaded query={limits}>{(l) => (
+      <Loaded query={limits} room="25.5rem">{(l) => (
         <div class="stack">
           <Table caption="Requests" rows={l.rates} id={(r) => r.name} columns={[
             { head: "Requests of", cell: (r) => tiers[r.name] ?? r.name },

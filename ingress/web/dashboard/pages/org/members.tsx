@@ -39,7 +39,7 @@ export function Members() {
   return (
     <Section title="Members" intro="Everybody sees the agents and documents; what else each may do is their role's."
       actions={owner && <Button onClick={() => setAdding(true)} icon="plus">Add a member</Button>}>
-      <Loaded query={members}>{(list) => (
+      <Loaded query={members} room="7rem">{(list) => (
         <div class="stack">
           <Table caption="Members" rows={list} id={(m) => m.id} columns={[
             { head: "Person", cell: (m) => <span class="person"><span>{m.name ?? m.email}</span>{m.name !== null && <span class="small quiet">{m.email}</span>}</span> },

@@ -15,7 +15,7 @@ export function Sessions() {
   });
   return (
     <Section title="Where you are signed in" intro="End a session that you do not know, and change your password.">
-      <Loaded query={sessions}>{(list) => (
+      <Loaded query={sessions} room="7.5rem">{(list) => (
         <div class="stack">
           <Table caption="Your login sessions" rows={list} id={(s) => s.id} columns={[
             { head: "Browser or program", cell: (s) => <span class="agent-name">{s.userAgent || "unknown"} {s.current && <span class="tag">this one</span>}</span> },

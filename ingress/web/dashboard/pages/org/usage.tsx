@@ -26,7 +26,7 @@ export function UsageSection() {
           <Select label="Time" value={days} onChange={setDays} options={spans} />
           <Select label="Agent" value={agentId} onChange={setAgent} options={choices} />
         </div>
-        <Loaded query={usage}>{(u) => <Shown of={u} />}</Loaded>
+        <Loaded query={usage} room="18.5rem">{(u) => <Shown of={u} />}</Loaded>
       </div>
     </Section>
   );

@@ -3,11 +3,16 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { address, credentials, get, identity } from "../../api";
 import { events, type ServerEvent } from "../../../kit/sse";
 import { useQuery, type Query } from "../../query";
-import type { Run, Timeline } from "../../types";
+import type { Run, RunStatus, Timeline } from "../../types";
 
 const ends = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
 const gather = 120; // milliseconds in which events are answered by one reading
 const pause = 5000; // milliseconds between readings where no stream is to be had
+
+/** What a run that tells this stands at. */
+const standing: Record<string, RunStatus> = {
+  "run.created": "queued", "run.started": "running", "run.restarted": "running", "run.requires_action": "requires_action",
+};
 
 export interface Followed {
   run: Query<Run>;
@@ -38,21 +43,23 @@ export function useRun(id: string): Followed {
   useEffect(() => {
     if (!open) return;
     const stop = new AbortController();
-    void follow(id, stop.signal, reload, setText);
+    void follow(id, run.data?.status, stop.signal, reload, setText);
     return () => stop.abort();
   }, [id, open]);
   return { run, trace, text };
 }
 
 /** Tells what a run's stream says: pieces of the answer as they come, and of everything else that it is time to read the run again. */
-async function follow(id: string, signal: AbortSignal, reload: () => void, setText: (text: string) => void): Promise<void> {
+async function follow(id: string, known: RunStatus | undefined, signal: AbortSignal, reload: () => void, setText: (text: string) => void): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let told = "";
   let frame = 0;
+  let stands = known;
   const changed = () => {
     timer ??= setTimeout(() => {
       timer = undefined;
-      if (!signal.aborted) reload();
+      if (!signal.aborted && stands !== known) reload(); // what the stream begins with is known but for what happened meanwhile
+      known = undefined;
     }, gather);
   };
   const draw = () => {
@@ -68,6 +75,7 @@ async function follow(id: string, signal: AbortSignal, reload: () => void, setTe
     for await (const event of events(address("/api/runs", { id, stream: 1 }), options)) {
       if (event.event === "message.delta") told += pieceOf(event);
       else if (event.event === "run.restarted") told = "";
+      stands = standing[event.event] ?? stands;
       if (event.event !== "message.delta") changed();
       draw();
     }
