@@ -247,9 +247,16 @@ func (h *hand) die() {
 
 func (h *hand) finish(answer string) {
 	h.Helper()
+	h.end(answer, func(*domain.Run) {})
+}
+
+// end is finish with whatever else the run comes to.
+func (h *hand) end(answer string, more func(*domain.Run)) {
+	h.Helper()
 	run := h.claim.Run()
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(h.claim.Now), h.claim.RetentionSecs)
+	more(&run)
 	ending, err := store.NewEnding(h.claim.Held(), run)
 	if err != nil {
 		h.Fatal(err)

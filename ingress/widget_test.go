@@ -1,6 +1,8 @@
 package ingress_test
 
 import (
+	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"parley/shared/domain"
 	"parley/shared/secrets"
 )
 
@@ -63,11 +66,81 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	again.until("run.completed")
 }
 
+// What tools are given and give, what a run costs and why it fails is in no byte that a visitor gets, live or later, streamed or
+// not; and in all that the organization's own people get.
+func TestVisitorsSeeNothingOfTools(t *testing.T) {
+	t.Parallel()
+	const canary = "ceo@corp.example"
+	r := newRig(t, defaults())
+	visitor := r.embed()
+	live := r.follow("POST", r.url+r.chatPath(), visitor, streamed)
+	live.isStream()
+	h := r.take()
+	secret := json.RawMessage(`{"` + canary + `":"` + canary + `"}`)
+	calls := []domain.ToolCall{
+		{ID: "call_1", Name: "httpRequest", Status: "completed", Input: secret, Output: secret, DurationMS: 12},
+		{ID: "call_2", Name: "codeExecution", Status: "failed", Input: secret, Output: secret, DurationMS: 7},
+	}
+	for _, call := range calls {
+		told, err := json.Marshal(map[string]any{"toolCall": call})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.tell(domain.EventToolStarted, string(told))
+		h.tell(domain.EventToolCompleted, string(told))
+	}
+	h.tell(domain.EventRequiresAction, `{"requiredAction":{"kind":"approval","toolCallId":"call_1","name":"httpRequest","input":`+string(secret)+
+		`,"expiresAt":"2026-11-21T09:30:00.000Z"}}`)
+	h.tell(domain.EventCitationAdded, `{"citation":{"id":1,"type":"web","title":"T","url":"https://example.com/","citedText":"kept","startIndex":0,"endIndex":1,`+
+		`"documentId":null,"page":null,"sourceId":null}}`)
+	h.checkpoint()
+	part := r.follow("POST", r.url+r.chatPath(), visitor, streamed)
+	part.isStream()
+	hasty := maps.Clone(visitor)
+	hasty["Prefer"] = "wait=0"
+	pending := r.call("POST", r.chatPath(), hasty, `{"sessionId":"s","message":"hi"}`).want(202)
+	h.end("the answer", func(run *domain.Run) {
+		run.ToolCalls, run.Usage = calls, domain.Usage{InputTokens: 12345, OutputTokens: 12346, CostMicros: 12347, Model: canary}
+		run.Citations = []domain.Citation{{ID: 1, Type: "web", Title: "T", URL: "https://example.com/", CitedText: "kept"}}
+		run.Status, run.Error = domain.RunFailed, &domain.RunError{Code: "model_not_available", Message: canary}
+	})
+	seen := map[string]string{"live": raw(live.all()), "joined": raw(part.all()), "accepted": pending.body}
+	seen["replayed stream"] = raw(r.follow("POST", r.url+r.chatPath(), visitor, streamed).all())
+	replay := r.call("POST", r.chatPath(), visitor, `{"sessionId":"s","message":"hi"}`).want(200)
+	seen["replay"] = replay.body
+	for name, text := range seen {
+		if strings.Contains(text, canary) || strings.Contains(text, ":1234") {
+			t.Errorf("%s: a visitor got %s", name, text)
+		}
+	}
+	if seen["live"] != seen["replayed stream"] || !strings.HasSuffix(seen["live"], `"run":`+seen["replay"]+"}\n\n") {
+		t.Errorf("live\n%s\nreplayed\n%s\nnot streamed\n%s", seen["live"], seen["replayed stream"], seen["replay"])
+	}
+	for _, want := range []string{
+		`"toolCall":{"id":"call_2","name":"codeExecution","status":"failed","input":{},"output":null,"durationMs":7}`, `"citedText":"kept"`,
+		`"requiredAction":{"kind":"approval","toolCallId":"call_1","name":"httpRequest","input":{},"expiresAt":"2026-11-21T09:30:00.000Z"}`,
+		`"toolCalls":[{"id":"call_1","name":"httpRequest","status":"completed","input":{},"output":null,"durationMs":12}`,
+		`"usage":{"inputTokens":0,"outputTokens":0,"costMicros":0,"model":""},"error":{"code":"model_not_available","message":"The agent could not answer."}`,
+		`"idempotencyKey":"k"`,
+	} {
+		if !strings.Contains(seen["live"], want) {
+			t.Errorf("the stream lacks %s: %s", want, seen["live"])
+		}
+	}
+	for path, times := range map[string]int{"/api/runs?id=" + h.bell.RunID: 10, "/api/runs?stream=1&id=" + h.bell.RunID: 28} {
+		if got := r.call("GET", path, r.asKey(), "").want(200); strings.Count(got.body, canary) != times {
+			t.Errorf("%s: the organization got %s", path, got.body)
+		}
+	}
+}
+
 // What is switched off ends what goes on, on every ingress.
 func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
-	other, _ := r.serve(defaults(), zerolog.Nop())
+	cfg := defaults()
+	cfg.LimitWidgetVisitor, cfg.LimitWidgetAddress = 1_000_000, 1_000_000
+	r := newRig(t, cfg)
+	other, _ := r.serve(cfg, zerolog.Nop())
 	r.embed()
 	short, long := r.visitor(r.widgetToken(2*time.Second)), r.visitor(r.widgetToken(time.Minute))
 	f := r.follow("POST", r.url+r.chatPath(), short, streamed)

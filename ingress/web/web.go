@@ -45,11 +45,10 @@ type Reset struct{ Token, Email, Problem string }
 type Notice struct{ Words string }
 
 // Boot is what the dashboard knows before its first request: who is signed in, as GET /api/auth/session says it, or nil, and
-// the address that examples use. Signup says that anybody may make an account.
+// the address that examples use.
 type Boot struct {
 	Session any    `json:"session"`
 	BaseURL string `json:"baseUrl"`
-	Signup  bool   `json:"signup"`
 }
 
 // Preview is a page that holds the widget of an agent.

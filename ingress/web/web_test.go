@@ -54,7 +54,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	boot := regexp.MustCompile(`data-boot="([^"]*)"`).FindSubmatch(dashboard)
-	if boot == nil || !strings.Contains(html.UnescapeString(string(boot[1])), `{"session":{"name":"\u003cscript\u003ealert(1)\u003c/script\u003e\"'"},"baseUrl":"http://127.0.0.1:8080","signup":false}`) {
+	if boot == nil || !strings.Contains(html.UnescapeString(string(boot[1])), `{"session":{"name":"\u003cscript\u003ealert(1)\u003c/script\u003e\"'"},"baseUrl":"http://127.0.0.1:8080"}`) {
 		t.Errorf("the dashboard's page says %s", boot)
 	}
 }

@@ -15,7 +15,7 @@ func TestAgentSettings(t *testing.T) {
 	p.watch.expect(http.StatusBadRequest)
 	p.fill("Name", "")
 	p.click("button", "Save changes")
-	p.is("alert", "…")
+	p.in("region", "Unsaved changes").in("alert", "…").sees("Name must not be empty")
 	p.inspect("settings-wrong")
 	p.fill("Name", "Final")
 	p.click("switch", "Knowledge")
@@ -44,6 +44,30 @@ func TestAgentSettings(t *testing.T) {
 	}
 }
 
+// TestLeavingAsks leaves settings that are not saved: only somebody who says so loses them.
+func TestLeavingAsks(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Keeper", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent + "/settings")
+	p.fill("Description", "Not saved")
+	p.click("link", "Use it")
+	p.arrives("/dashboard/agents/" + agent + "/use")
+	p.click("link", "Settings")
+	p.click("link", "Knowledge")
+	asks := p.in("dialog", "Leave without saving?")
+	asks.sees("Description")
+	asks.click("button", "Stay")
+	p.isNot("dialog", "Leave without saving?")
+	p.holds("Description", "Not saved")
+	p.click("link", "Runs")
+	asks.click("button", "Leave")
+	p.arrives("/dashboard/runs")
+	p.visit("/dashboard/agents/" + agent + "/settings")
+	p.holds("Description", "")
+}
+
 // TestPreviewOfWidget switches the widget on where the pages explain it, and talks with the agent in the preview.
 func TestPreviewOfWidget(t *testing.T) {
 	t.Parallel()
@@ -52,6 +76,10 @@ func TestPreviewOfWidget(t *testing.T) {
 	p := open(t).signIn(a)
 	p.visit("/dashboard/agents/" + agent + "/embed")
 	p.sees(`<script async src="` + a.s.url + `/widget.js" data-agent="` + agent + `"></script>`)
+	p.fill("Add an origin", "not an origin")
+	p.click("button", "Add")
+	p.sees("Not an origin: not, an, origin.")
+	p.isNot("region", "Unsaved changes")
 	p.click("button", "Allow the preview")
 	p.click("button", "Save changes")
 	p.is("link", "Open the preview")

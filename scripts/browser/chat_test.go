@@ -2,6 +2,8 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,9 +31,15 @@ func TestAgentFromTemplate(t *testing.T) {
 	turn.is("link", "Run details")
 	turn.is("button", "Source 1: Heron lamps")
 	p.inspect("answer")
-	turn.in("list", "").click("button", "Source 1: Heron lamps")
+	const place = `() => { const { top, left, width } = document.querySelector("article").getBoundingClientRect(); return [top + scrollY, left, width] }`
+	var before, after []float64
+	p.js(&before, place)
+	turn.in("list", "").click("button", "Source 1: Heron lamps…")
 	source := p.in("dialog", "Heron lamps")
 	source.in("region", "Text of the source").sees("first made in 1931")
+	if p.js(&after, place); !slices.Equal(before, after) {
+		t.Errorf("what is read moves from %v to %v when a source is opened", before, after)
+	}
 	var marked string
 	p.js(&marked, `() => document.querySelector("dialog mark")?.textContent ?? ""`)
 	if !strings.Contains(marked, "1931") {
@@ -56,7 +64,7 @@ func TestQuestionAboutDocument(t *testing.T) {
 	p.click("button", "Send message")
 	turn := p.in("article", "Message: How many…")
 	turn.sees("45 days")
-	turn.in("list", "").click("button", "Source 1: returns.md")
+	turn.in("list", "").click("button", "Source 1: returns.md…")
 	p.in("dialog", "returns.md").in("region", "Text of the source").sees("within 45 days of its delivery")
 }
 
@@ -94,7 +102,42 @@ func TestAnswerStreams(t *testing.T) {
 
 	p.fill("Message", "again slowly "+numbered(200))
 	p.press("Enter")
-	p.in("article", "Message: again slowly…").sees("echo: again slowly w1 w2 w3") // before that it would be taken back
+	p.in("article", "Message: again slowly…").sees("echo: again slowly w1 w2 w3")
+	p.in("complementary", "Your sessions").is("button", "again slowly w1 w2…") // the session is named while its run goes on
 	p.click("button", "Stop the run")
 	p.sees("The run was cancelled")
+}
+
+// TestSignedOutMeanwhile is signed out elsewhere while a message is written or as it is sent, and finds it again.
+func TestSignedOutMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sent=%t", sent), func(t *testing.T) {
+			t.Parallel()
+			a := signUp(t)
+			at := "/dashboard/agents/" + a.agent(t, "Counter", nil)
+			p := open(t).signIn(a)
+			p.watch.expect(http.StatusUnauthorized)
+			p.visit(at)
+			p.fill("Message", "What is 6 times 7?")
+			a.call(t, http.MethodPost, "/api/auth/logout", nil, nil)
+			if sent {
+				p.watch.expect(http.StatusNotFound) // the session has not begun
+				p.click("button", "Send message")
+			} else {
+				p.visit(at)
+			}
+			p.arrives("/login")
+			p.fill("Email address", a.email)
+			p.fill("Password", a.password)
+			p.click("button", "Sign in")
+			p.arrives(at)
+			if !sent {
+				p.holds("Message", "What is 6 times 7?")
+				p.click("button", "Send message")
+			}
+			p.in("article", "…6 times 7…").sees("42")
+			p.holds("Message", "")
+		})
+	}
 }

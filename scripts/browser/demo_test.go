@@ -38,6 +38,9 @@ func TestDemo(t *testing.T) {
 	refused.is("button", "Send again in …")
 	refused.is("link", "Sign up for more")
 	p.inspect("demo-limit")
+	p.reload()
+	p.sees("requests left") // the count is still known, and so is when there are more
+	refused.is("link", "Sign up for more")
 	refused.click("link", "Sign up for more")
 	p.arrives("/signup")
 }

@@ -75,6 +75,13 @@ func TestApprovalInChat(t *testing.T) {
 	}
 	p.inspect("approval-in-chat")
 	p.resize(phone)
+	var whole bool
+	p.js(&whole, `() => [...document.querySelectorAll("summary .status")].every((s) => {
+		const [badge, line] = [s.getBoundingClientRect(), s.closest("summary").getBoundingClientRect()];
+		return badge.left >= line.left && badge.right <= line.right && s.scrollWidth <= s.clientWidth })`)
+	if !whole {
+		t.Error("how a call stands is cut off in a narrow window")
+	}
 	turn.click("button", "Approve")
 	turn.is("button", "Copy answer")
 	if paid := a.s.outside.payments(bill); paid != 1 {

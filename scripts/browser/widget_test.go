@@ -17,16 +17,34 @@ import (
 func elsewhere(t *testing.T, s *stage) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			early(w, r, s.url, agent)
+			return
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", fmt.Sprintf(
 			"default-src 'none'; img-src data:; script-src %[1]s; connect-src %[1]s; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'", s.url))
 		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`+
 			`<title>Lumen</title><link rel="icon" href="data:,"></head><body><main><h1>Lumen and Reed</h1></main>`+
+			`<img name="currentScript" alt=""><img name="body" alt=""><img name="createElement" alt="">`+ // stand before the document's own
 			`<script async src="%[1]s/widget.js" data-agent="%[2]s"></script><script async src="%[1]s/widget.js" data-agent="%[2]s"></script></body></html>`, s.url, agent)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL, func(id string) { agent = id }
+}
+
+// early is a page that gives its commands before the script is there, which it loads in its head.
+func early(w http.ResponseWriter, r *http.Request, service, agent string) {
+	if r.URL.Path == "/commands.js" {
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = fmt.Fprintf(w, `window.agentChat = function () { (agentChat.q = agentChat.q || []).push(arguments); };
+			agentChat("boot", {agent: %q}); agentChat("open"); agentChat("send", "said early"); agentChat("send", "and again");`, agent)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Early</title><link rel="icon" href="data:,">`+
+		`<script src="/commands.js"></script><script src="%s/widget.js"></script></head><body><main><h1>Early</h1></main></body></html>`, service)
 }
 
 // withoutAddress takes the client address back that a page says it comes from: to another origin no browser could send it.
@@ -64,6 +82,11 @@ func TestWidgetElsewhere(t *testing.T) {
 	p.press("Enter")
 	chat.sees("echo: <b>bold " + hostile)
 	p.unharmed()
+
+	p.visitURL(origin + "/early")
+	chat = p.in("dialog", "Shop")
+	chat.sees("echo: said early")
+	chat.sees("echo: and again")
 
 	other, holds := elsewhere(t, a.s)
 	holds(agent)

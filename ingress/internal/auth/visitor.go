@@ -11,13 +11,17 @@ import (
 // headerOrigin says which origin's page sends a request; browsers set it, and pages cannot.
 const headerOrigin = "Origin"
 
-// visitor tells which visitor of a widget sends req. They may chat, and nothing else.
+// visitor tells which visitor of a widget sends req. They may chat, and see what is public, and nothing else. With an error
+// the identity says that a widget token was shown, and not whose.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
-	if err == nil && need != NeedDemo {
-		return Identity{}, WidgetRestricted()
+	if err == nil && need != NeedDemo && need != NeedPublic {
+		err = WidgetRestricted()
 	}
-	return ident, err
+	if err != nil {
+		return Identity{Via: ViaWidget}, err
+	}
+	return ident, nil
 }
 
 // WidgetRestricted is the refusal of whatever is not open to visitors of a widget.

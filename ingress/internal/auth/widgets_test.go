@@ -107,7 +107,7 @@ func TestWidgetTokensOpenOneDoor(t *testing.T) {
 	l := newLobby(t)
 	token, expires := l.Widgets().NewToken(l.widget.AgentID, page, "id:ada")
 	for need, want := range map[Need]apierr.Code{
-		NeedDemo: "", again: "", NeedUser: apierr.PermissionDenied, NeedPublic: apierr.PermissionDenied, NeedNobody: apierr.PermissionDenied,
+		NeedDemo: "", NeedPublic: "", again: "", NeedUser: apierr.PermissionDenied, NeedNobody: apierr.PermissionDenied,
 		NeedPage: apierr.PermissionDenied, NeedKey: apierr.ServerToServerOnly,
 	} {
 		ident, err := l.resolve(t, need, token)
@@ -115,6 +115,9 @@ func TestWidgetTokensOpenOneDoor(t *testing.T) {
 			t.Errorf("need %d: %v", need, err)
 		}
 		if want != "" {
+			if ident.Caller != (domain.Caller{}) || ident.Via != ViaWidget && need != NeedKey {
+				t.Errorf("need %d: refused as %+v", need, ident)
+			}
 			continue
 		}
 		caller := domain.Caller{
@@ -151,8 +154,8 @@ func TestBadWidgetTokens(t *testing.T) {
 		"no claims": l.box.SealWidgetToken(nil), "no object": l.box.SealWidgetToken([]byte(`"x"`)), "nobody's": l.box.SealWidgetToken([]byte(`{}`)),
 		"unsealed": "wt_e30", "empty": "wt_",
 	} {
-		if _, err := l.resolve(t, NeedDemo, token); apierr.CodeOf(err) != apierr.Unauthenticated {
-			t.Errorf("%s: %v", name, err)
+		if ident, err := l.resolve(t, NeedDemo, token); apierr.CodeOf(err) != apierr.Unauthenticated || ident.Via != ViaWidget || ident.Caller.Visitor.ID != "" {
+			t.Errorf("%s: %+v, %v", name, ident, err)
 		}
 	}
 	without := New(&fakeLookup{}, nil, nil)

@@ -16,7 +16,7 @@ import (
 
 const (
 	assetAge  = "public, max-age=31536000, immutable"
-	widgetAge = "public, max-age=300"
+	widgetAge = "public, max-age=300" // of what keeps its name
 )
 
 // dashboardPage is GET /dashboard and all below: one page, which shows what its address names. It takes a cookie's session, but
@@ -27,7 +27,7 @@ func (a *api) dashboardPage(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	boot := web.Boot{BaseURL: a.PublicURL, Signup: true}
+	boot := web.Boot{BaseURL: a.PublicURL}
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
 		stateOf(c).ident = ident
@@ -64,7 +64,7 @@ func loginFor(asked *url.URL) string {
 	return "/login?" + url.Values{"next": {next}}.Encode()
 }
 
-// asset is GET /assets/:name: a bundle, which never changes under its name.
+// asset is GET /assets/:name: a bundle, which never changes under its name, or the licences of what is in them.
 func asset(c *gin.Context) {
 	assets, err := web.Assets()
 	if err != nil {
@@ -72,11 +72,14 @@ func asset(c *gin.Context) {
 		return
 	}
 	found, known := assets[c.Param("name")]
-	if !known || c.Param("name") == web.WidgetScript {
+	switch name := c.Param("name"); {
+	case !known || name == web.WidgetScript:
 		fail(c, apierr.New(apierr.NotFound, "no such resource"))
-		return
+	case name == web.Licences:
+		serve(c, found, widgetAge)
+	default:
+		serve(c, found, assetAge)
 	}
-	serve(c, found, assetAge)
 }
 
 // widgetScript is GET /widget.js, which pages of any origin load.

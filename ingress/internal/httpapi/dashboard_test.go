@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"parley/ingress/internal/auth"
-	"parley/ingress/web"
 	"parley/shared/domain"
 	"parley/shared/secrets"
 )
@@ -21,9 +20,11 @@ func TestDashboardPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
+	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
+		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 	for _, path := range []string{"/dashboard", "/dashboard/", "/dashboard/agents/ag_x", "/dashboard/runs?status=failed", "/dashboard/nowhere"} {
 		a := w.do("GET", path, "", ada.cookie)
-		if a.status != http.StatusOK || a.header.Get("Content-Security-Policy") != web.DashboardSecurityPolicy || a.header.Get("Cache-Control") != "no-store" {
+		if a.status != http.StatusOK || a.header.Get("Content-Security-Policy") != policy || a.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %v", path, a.status, a.header)
 		}
 		to := "/login"
@@ -61,7 +62,7 @@ func TestNextIsWithinTheDashboard(t *testing.T) {
 	for given, want := range map[string]string{
 		"/dashboard": "/dashboard", "/dashboard/runs?status=failed&q=a%20b": "/dashboard/runs?status=failed&q=a%20b", "/dashboard/a%2Fb": "/dashboard/a%2Fb",
 		"": "", "/": "", "//evil.example/dashboard": "", "https://evil.example/dashboard": "", "/dashboardx": "", "/dashboard/../api/auth/logout": "",
-		"/\\evil.example": "", "/dashboard/\\x": "", "dashboard": "", "javascript:alert(1)": "", "/dashboard//x": "", "/dashboard\r\nX: y": "", "/dashboard/%zz": "",
+		"/\\evil.example": "", "/dashboard/\\x": "", "dashboard": "", "javascript:alert(1)": "", "/dashboard//x": "", "%2Fdashboard": "", "/%64ashboard": "", "%2Fdashboard/runs": "", "/dashboard\r\nX: y": "", "/dashboard/%zz": "",
 		"/dashboard/" + strings.Repeat("x", nextPageMost): "",
 	} {
 		if got := returnTo([]string{given}); got != want {
@@ -109,6 +110,11 @@ func TestSignupForm(t *testing.T) {
 	if a := send(url.Values{"email": {"d@example.com"}, "password": {password}}, "Sec-Fetch-Site: cross-site"); a.status != http.StatusForbidden {
 		t.Errorf("from another site: %d", a.status)
 	}
+	for path, to := range map[string]string{"/signup": "/dashboard", "/login?next=/dashboard/runs": "/dashboard/runs"} {
+		if a := w.do("GET", path, "", "Cookie: "+cookie); a.status != http.StatusSeeOther || a.header.Get("Location") != to {
+			t.Errorf("%s while signed in: %d to %q", path, a.status, a.header.Get("Location"))
+		}
+	}
 	if a := w.do("GET", "/signup?next=//evil.example", ""); a.status != 200 || strings.Contains(string(a.body), "evil") {
 		t.Errorf("the page: %d %s", a.status, a.body)
 	}
@@ -146,6 +152,9 @@ func TestAssets(t *testing.T) {
 		if a := w.do("GET", missing, ""); a.status != http.StatusNotFound {
 			t.Errorf("%s: %d", missing, a.status)
 		}
+	}
+	if a := w.do("GET", "/assets/licences.txt", ""); a.status != 200 || !bytes.Contains(a.body, []byte("== preact")) || a.header.Get("Cache-Control") == assetAge {
+		t.Errorf("licences: %d %v", a.status, a.header)
 	}
 	widget := w.do("GET", "/widget.js", "", "Origin: https://shop.example")
 	if widget.status != 200 || widget.header.Get("Access-Control-Allow-Origin") != "*" || widget.header.Get("Cross-Origin-Resource-Policy") != "cross-origin" ||

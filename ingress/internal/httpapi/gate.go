@@ -79,10 +79,15 @@ func readableBody(req *http.Request, forms bool) error {
 // late route's handler counts; until it does its answers show where the limit stands.
 func (a *api) count(c *gin.Context, r route) error {
 	who := caller(c)
+	if identity(c).Via == auth.ViaWidget {
+		if err := a.countVisitor(c); err != nil {
+			return err
+		}
+	}
 	switch {
 	case who.Kind != domain.CallerUser && (who.Kind != domain.CallerSystem || who.OrganizationID == ""):
 		return nil
-	case r.late:
+	case r.late || who.Visitor.ID != "": // whose requests are counted, and who begins runs on a late route only
 		a.showLimit(c)
 		return nil
 	}
@@ -99,6 +104,7 @@ func mayUse(c *gin.Context, r route) error {
 			return auth.DemoRestricted()
 		}
 	case who.Kind == "": // anonymous, on a public route
+	case who.Visitor.ID != "" && r.need == auth.NeedPublic:
 	case who.Visitor.ID != "":
 		if q := query(c); len(q["id"]) != 1 || q["id"][0] != who.Visitor.AgentID || len(q["template"]) > 0 {
 			return auth.WidgetRestricted()
@@ -158,6 +164,31 @@ func (a *api) countDemo(c *gin.Context) error {
 	if err != nil {
 		return fmt.Errorf("checking demo limit: %w", err)
 	}
+	return limited(d)
+}
+
+// countVisitor counts a request with a widget token, whatever becomes of it: of one that is refused nothing counts but where
+// it came from.
+func (a *api) countVisitor(c *gin.Context) error {
+	ctx, visitor := c.Request.Context(), caller(c).Visitor
+	if visitor.ID == "" {
+		return a.countWidgetAddress(c)
+	}
+	d, err := a.Limits.Visitor(ctx, visitor)
+	return a.counted(c, d, err)
+}
+
+func (a *api) countWidgetAddress(c *gin.Context) error {
+	d, err := a.Limits.WidgetAddress(c.Request.Context(), a.Auth.DemoClient(c.Request))
+	return a.counted(c, d, err)
+}
+
+// counted shows a decision, and gives its refusal.
+func (a *api) counted(c *gin.Context, d ratelimit.Decision, err error) error {
+	if err != nil {
+		return fmt.Errorf("checking limit: %w", err)
+	}
+	show(c, d)
 	return limited(d)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ import (
 const (
 	headerRequestID = "X-Request-Id" // as net/http keeps it
 	maxLoggedPath   = 200            // bytes
+
+	statusGone = 499 // of requests whose client did not wait for the answer, as other servers name it; nobody is sent it
 )
 
 // observe surrounds every request: it names it, catches what goes wrong in it, counts it and logs it.
@@ -40,8 +43,9 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 		defer func() {
 			took := time.Since(began)
 			m.inFlight.Dec()
-			m.count(c, took)
-			a.log(c, st, took)
+			status := loggedStatus(c, st)
+			m.count(c, status, took)
+			a.log(c, st, status, took)
 		}()
 		defer catch(c)
 		c.Next()
@@ -59,10 +63,27 @@ func catch(c *gin.Context) {
 		panic(http.ErrAbortHandler)
 	}
 	begun := c.Writer.Written()
+	stateOf(c).panicked = true
 	fail(c, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 	if begun {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// loggedStatus is the status that a request is logged and counted with. A client that has gone away is no fault of the service,
+// whatever error came of it: the database calls that "canceled", say. What was no error stands, such as a stream that its reader has left.
+func loggedStatus(c *gin.Context, st *state) int {
+	if st.err == nil || st.panicked || c.Request.Context().Err() == nil || stoppedHere(st.err) {
+		return c.Writer.Status()
+	}
+	return statusGone
+}
+
+// stoppedHere reports whether it was the service that stopped to read from a client, which ends the request's context as if the
+// client had gone away.
+func stoppedHere(err error) bool {
+	code := apierr.CodeOf(err)
+	return code == apierr.Overloaded || code == apierr.RateLimited || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // requestIDOf keeps the caller's request id if it is 1 to 128 visible ASCII characters, else makes one.
@@ -102,8 +123,7 @@ func traceparentOf(req *http.Request) string {
 // log writes one line a request, with fixed keys. It holds no header, no query and no body, and of an
 // error that the caller was told of only the code and the cause: those others may hold secrets. Health
 // checks are of interest only when they fail.
-func (a *api) log(c *gin.Context, st *state, took time.Duration) {
-	status := c.Writer.Status()
+func (a *api) log(c *gin.Context, st *state, status int, took time.Duration) {
 	level := zerolog.InfoLevel
 	switch {
 	case status >= http.StatusInternalServerError:

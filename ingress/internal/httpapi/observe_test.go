@@ -1,15 +1,19 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
 	"github.com/rs/zerolog"
 
+	"parley/shared/apierr"
 	"parley/shared/domain"
 )
 
@@ -85,6 +89,55 @@ func TestPanics(t *testing.T) {
 	if resp, err := server.Client().Do(req); err == nil {
 		_ = resp.Body.Close()
 		t.Error("a response that broke off looks whole")
+	}
+}
+
+// Of a client that did not wait nobody is told as of a fault; of what went wrong for another cause everybody is.
+func TestClientsThatGoAwayAreNoErrors(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err   error
+		stays bool
+		want  string
+	}{
+		"gone in a wait":         {context.Canceled, false, `"info" 499`},
+		"gone in a statement":    {errors.New("pq: canceling statement due to user request"), false, `"info" 499`},
+		"gone in its body":       {apierr.Wrap(apierr.InvalidRequest, io.ErrUnexpectedEOF, "the body did not arrive whole"), false, `"info" 499`},
+		"gone from a stream":     {nil, false, `"info" 200`},
+		"too slow":               {apierr.Wrap(apierr.InvalidRequest, os.ErrDeadlineExceeded, "the body did not arrive whole"), false, `"info" 400`},
+		"cut off for others":     {apierr.New(apierr.Overloaded, "too many"), false, `"error" 503`},
+		"there, and it is away":  {apierr.New(apierr.Unavailable, "away"), true, `"error" 503`},
+		"there, and it is wrong": {errors.New("a fault"), true, `"error" 500`},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		h, log := bare(t, func(gc *gin.Context) {
+			if !c.stays {
+				leave()
+			}
+			if c.err != nil {
+				fail(gc, c.err)
+			}
+		})
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/x", nil))
+		leave()
+		level, status, _ := strings.Cut(c.want, " ")
+		if text := log.String(); !strings.Contains(text, `"level":`+level) || !strings.Contains(text, `"status":`+status+`,`) {
+			t.Errorf("%s: logged %s", name, text)
+		}
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+		if !strings.Contains(rec.Body.String(), `parley_http_requests_total{method="GET",route="/x",status="`+status+`"} 1`) {
+			t.Errorf("%s: counted %s", name, rec.Body)
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	h, log := bare(t, func(*gin.Context) {
+		leave()
+		panic("a fault")
+	})
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/x", nil))
+	if text := log.String(); !strings.Contains(text, `"level":"error"`) || !strings.Contains(text, "a fault") {
+		t.Errorf("a panic: logged %s", text)
 	}
 }
 

@@ -26,7 +26,8 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 		rates[r.Name] = r
 	}
 	if rates["user"] != (rateView{"user", unlimited.User, 60, "credential"}) || rates["system"] != (rateView{"system", unlimited.System, 60, "organization"}) ||
-		rates["demo"] != (rateView{"demo", unlimited.Demo, 60, "address"}) || rates["widget-agent"].Per != "agent" || len(rates) != 6 {
+		rates["demo"] != (rateView{"demo", unlimited.Demo, 60, "address"}) || rates["widget-agent"].Per != "agent" ||
+		rates["widget-tokens"] != (rateView{"widget-tokens", unlimited.Widget.Agent, 60, "agent"}) || len(rates) != 7 {
 		t.Errorf("rates %+v", got.Rates)
 	}
 	if got.Documents != (documentUsageView{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Run.DeadlineSeconds != 90 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/auth"
 	"parley/ingress/web"
 	"parley/shared/secrets"
 	"parley/shared/store"
@@ -26,7 +27,9 @@ func (a *api) loginPage(c *gin.Context) {
 	tokens, given := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: returnTo(c.Request.URL.Query()["next"])}
 	if !given {
-		a.showLogin(c, http.StatusOK, shown)
+		if !a.passes(c, shown.Next) {
+			a.showLogin(c, http.StatusOK, shown)
+		}
 		return
 	}
 	refuse := func(status int, problem string) {
@@ -45,6 +48,9 @@ func (a *api) loginPage(c *gin.Context) {
 	_, err := a.Store.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, store.ErrLinkSpent):
+		if a.passes(c, shown.Next) { // by this very link, most likely
+			return
+		}
 		refuse(http.StatusGone, "This login link was used already, or is too old. Get a new one.")
 	case errors.Is(err, store.ErrLinkUnknown):
 		refuse(http.StatusBadRequest, "This login link does not exist here. Get a new one.")
@@ -63,9 +69,22 @@ func (a *api) showLogin(c *gin.Context, status int, shown web.Login) {
 	showRendered(c, status, page, err)
 }
 
+// passes sends somebody who is signed in already to the page that they asked for, the dashboard's first if none.
+func (a *api) passes(c *gin.Context, next string) bool {
+	ident, err := a.Auth.Person(c.Request)
+	if err != nil || ident.Via != auth.ViaCookie {
+		return false
+	}
+	stateOf(c).ident = ident
+	c.Redirect(http.StatusSeeOther, cmp.Or(next, dashboardPath))
+	return true
+}
+
 // signupPage is GET /signup.
 func (a *api) signupPage(c *gin.Context) {
-	showSignup(c, http.StatusOK, web.Signup{Next: returnTo(c.Request.URL.Query()["next"])})
+	if next := returnTo(c.Request.URL.Query()["next"]); !a.passes(c, next) {
+		showSignup(c, http.StatusOK, web.Signup{Next: next})
+	}
 }
 
 func showSignup(c *gin.Context, status int, shown web.Signup) {
@@ -76,7 +95,7 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 // returnTo is the page that somebody asked for before they had to sign in: one of the dashboard's, or the first of them. Any
 // other address would let a link to us lead elsewhere.
 func returnTo(values []string) string {
-	if len(values) != 1 || len(values[0]) > nextPageMost {
+	if len(values) != 1 || len(values[0]) > nextPageMost || !strings.HasPrefix(values[0], dashboardPath) { // as it is written, too
 		return ""
 	}
 	next, err := url.Parse(values[0])

@@ -19,6 +19,7 @@ type state struct {
 	runID       string
 	sessionID   string
 	err         error // what fail was given
+	panicked    bool
 }
 
 const stateKey = "parley"

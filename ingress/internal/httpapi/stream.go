@@ -143,9 +143,9 @@ func (a *api) openRun(c *gin.Context, runID string, last domain.EventID) (*strea
 // frames are buffers for what is being written; a stream that waits holds none.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// sendEvents writes a run's events until its end.
+// sendEvents writes a run's events until its end, as the caller may see them.
 func sendEvents(c *gin.Context, runID string, events source[domain.Event], may permit) {
-	sendStream(c, events, func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, e) }, may)
+	sendStream(c, events, frameFor(caller(c), runID), may)
 }
 
 // sendStream writes events until their end, the client's, the server's or the permit's. A client that takes nothing holds

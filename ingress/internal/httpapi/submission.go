@@ -128,7 +128,7 @@ func (a *api) submit(c *gin.Context, s *submission) {
 		if replayed {
 			c.Header("Idempotency-Replayed", "true")
 		}
-		c.Data(http.StatusOK, contentJSON, result.Body)
+		writeRun(c, http.StatusOK, result.Body)
 	}
 }
 
@@ -183,7 +183,7 @@ func (a *api) accepted(c *gin.Context, run *store.StoredRun) {
 	}
 	c.Header("Location", "/api/runs?id="+run.Run.ID)
 	c.Header("Retry-After", "1")
-	c.Data(http.StatusAccepted, contentJSON, body)
+	writeRun(c, http.StatusAccepted, body)
 }
 
 // unfinished answers 202 with the run as it stands now that the wait is over, or the run waits for a person.
@@ -194,7 +194,7 @@ func (a *api) unfinished(c *gin.Context, run *store.StoredRun) {
 		now = *run
 	}
 	if now.Result != nil { // it ended just now
-		c.Data(http.StatusOK, contentJSON, now.Result)
+		writeRun(c, http.StatusOK, now.Result)
 		return
 	}
 	a.accepted(c, &now)

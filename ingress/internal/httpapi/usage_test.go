@@ -41,6 +41,9 @@ func TestUsageIsTheOrganizations(t *testing.T) {
 			t.Errorf("%s: p50 %v", query, got.json(t, "totals.p50Ms"))
 		}
 	}
+	if got := a.ok("GET", "/api/usage", "", away.admin.auth, away.header); got.json(t, "totals.runs") != 1.0 || got.json(t, "totals.completed") != 0.0 {
+		t.Errorf("another organization, just behind this one: %s", got.body)
+	}
 	for query, problems := range map[string]string{
 		"days=0": "days:invalid_value", "days=91": "days:invalid_value", "days=-1": "days:invalid_value", "days=": "days:invalid_value",
 		"days=07": "days:invalid_value", "days=1.5": "days:invalid_value", "days=1&days=1": "days:duplicate",

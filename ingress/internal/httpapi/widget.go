@@ -83,12 +83,7 @@ type widgetAgent struct {
 
 // widgetSession is POST /api/widget/sessions: a token for a visitor of a page that an agent's widget lists.
 func (a *api) widgetSession(c *gin.Context) {
-	d, err := a.Limits.WidgetAddress(c.Request.Context(), a.Auth.DemoClient(c.Request))
-	if err == nil {
-		show(c, d)
-		err = limited(d)
-	}
-	if err != nil {
+	if err := a.countWidgetAddress(c); err != nil {
 		fail(c, err)
 		return
 	}
@@ -119,16 +114,16 @@ func (a *api) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 		return widgetSessionView{}, err
 	}
 	about(c, widget.AgentID, "", "")
-	d, err := a.Limits.WidgetAgent(c.Request.Context(), widget.AgentID)
+	visitorID, name, err := a.visitorOf(widget, &body)
+	if err != nil {
+		return widgetSessionView{}, err
+	}
+	d, err := a.Limits.WidgetToken(c.Request.Context(), widget.AgentID) // whose own limit strangers use up with good requests only
 	if err != nil {
 		return widgetSessionView{}, fmt.Errorf("checking limit: %w", err)
 	}
 	if err := limited(d); err != nil {
 		show(c, d)
-		return widgetSessionView{}, err
-	}
-	visitorID, name, err := a.visitorOf(widget, &body)
-	if err != nil {
 		return widgetSessionView{}, err
 	}
 	token, expires := a.Auth.Widgets().NewToken(widget.AgentID, origin, visitorID)

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"net/url"
 	"slices"
-	"strings"
 
 	"parley/shared/domain"
 )
@@ -52,19 +50,10 @@ func checkOrigins(p *problems, origins []string) {
 		at := element(path, i)
 		switch {
 		case !isOrigin(origin):
-			p.add(at, codeInvalidValue, "must be a scheme and host in lower case, such as https://www.example.com")
+			p.add(at, codeInvalidValue, "must be the scheme and host of one site as browsers send them, such as https://www.example.com: "+
+				"in lower case, names of other letters as xn--…; there are no patterns")
 		case slices.Contains(origins[:i], origin):
 			p.add(at, codeDuplicate, "is given twice")
 		}
 	}
-}
-
-// isOrigin reports whether s is an origin exactly as browsers send it.
-func isOrigin(s string) bool {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || len(s) > 255 {
-		return false
-	}
-	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme] // browsers leave it out
-	return s == u.Scheme+"://"+u.Host && s == strings.ToLower(s) && u.Port() != standard && !strings.HasSuffix(s, ":")
 }

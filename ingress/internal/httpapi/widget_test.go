@@ -64,6 +64,82 @@ func TestAVisitorChats(t *testing.T) {
 	a.logsClean(g.name, identityKey)
 }
 
+func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	g := a.guest(a.embedded(h, widgetPage), "")
+	runID := a.says(g, "s", "hi", "Idempotency-Key: k").want(t, "message", 202, "").text(t, "id")
+	a.park(runID, "publish", domain.ActionApproval)
+	for name, more := range map[string][]string{"at once": nil, "after a wait": {"Prefer: wait=1"}} {
+		got := a.says(g, "s", "hi", append(more, "Idempotency-Key: k")...).want(t, name, 202, "")
+		if got.text(t, "status") != "requires_action" ||
+			!strings.Contains(string(got.body), `"requiredAction":{"kind":"approval","toolCallId":"call_1","name":"publish","input":{},"expiresAt":"2`) {
+			t.Errorf("%s: %s", name, got.body)
+		}
+	}
+	if got := a.ok("GET", "/api/runs?id="+runID, "", h.owner.auth); !strings.Contains(string(got.body), `"input":{"publish":"publish"}`) {
+		t.Errorf("the organization sees %s", got.body)
+	}
+}
+
+// What later releases tell is no visitor's until it is said that it is.
+func TestVisitorsAreShownWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	const canary = "canary"
+	for kind, c := range map[string]struct{ data, want string }{
+		"later.event":             {`{"text":"canary"}`, `{}`},
+		domain.EventToolStarted:   {`{"later":"canary","toolCall":{"id":"c","name":"n","later":"canary","input":"canary"}}`, `{"toolCall":{"id":"c","name":"n","status":"","input":{},"output":null,"durationMs":0}}`},
+		domain.EventToolCompleted: {`{"toolCall":"canary"}`, `{}`},
+		domain.EventMessageDelta:  {`{"text":"a<b"}`, `{"text":"a<b"}`},
+	} {
+		given := []byte(c.data)
+		if got := eventForVisitor(domain.Event{Type: kind, Data: given}); string(got.Data) != c.want || got.Type != kind || string(given) != c.data {
+			t.Errorf("%s: %s", kind, got.Data)
+		}
+	}
+	run, err := runForVisitor([]byte(`{"id":"run_1","later":"canary","toolCalls":[{"later":"canary"}],"error":{"code":"c","message":"canary","later":"canary"}}`))
+	if err != nil || bytes.Contains(run, []byte(canary)) {
+		t.Errorf("%s, %v", run, err)
+	}
+	if run, err := runForVisitor([]byte(`{"toolCalls":"canary"}`)); err == nil || run != nil {
+		t.Errorf("what cannot be read is shown: %s", run)
+	}
+}
+
+// Public is what visitors may see, too.
+func TestVisitorsSeeTemplates(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	g := a.guest(a.embedded(a.newHouse("red"), widgetPage), "")
+	got := a.from("GET", "/api/agents/templates?limit=1", "", g.headers...).want(t, "templates", 200, "")
+	if !strings.HasPrefix(got.header.Get(headerLimit), `"widget-`) || got.sharedWith() != "" {
+		t.Errorf("answered %v", got.header)
+	}
+	a.from("GET", "/api/agents/templates", "", newGuest("", g.token[:len(g.token)-4], widgetPage, "").headers...).want(t, "with a broken one", 401, "unauthenticated")
+}
+
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 63)
+	for origin, want := range map[string]bool{
+		"https://www.example.com": true, "http://localhost:3000": true, "http://127.0.0.1:8335": true, "https://xn--bcher-kva.example": true, "https://a.b": true,
+		"https://4711.example": true, "https://a-1.example:65535": true, "http://example.com:443": true, "https://example.com:80": true, "https://x:1": true,
+		"http://[::1]:8080": true, "http://[2001:db8::1]": true, "http://[::]": true, "http://[::ffff:c000:201]": true, "https://" + long + ".example": true,
+		"": false, "null": false, "*": false, "https://": false, "https://*.example.com": false, "https://bücher.example": false, "https://例え": false, "https://www.example.com/": false,
+		"http://localhost:99999": false, "http://localhost:65536": false, "http://localhost:0": false, "https://foo.com:0443": false, "https://a:": false, "https://a:x": false,
+		"http://a:80": false, "https://a:443": false, "https://a,b": false, "https://a;b": false, "https://a b": false, "https://a'b": false, `https://a"b`: false, "https://$x": false,
+		"https://%41.com": false, "https://A.b": false, "HTTPS://a.b": false, "ftp://a.b": false, "https://a@b": false, "https://a..b": false, "https://.a": false, "https://a\n": false,
+		"http://010.0.0.1": false, "http://1.2.3": false, "http://127.1": false, "http://0x7f000001": false, "http://256.0.0.1": false, "http://2130706433": false, "http://a.0x1": false,
+		"https://[::1": false, "https://::1": false, "http://[fe80::1%25eth0]": false, "http://[0:0::1]": false, "http://[::FFFF:1]": false, "http://[::ffff:192.0.2.1]": false,
+		"http://[1.2.3.4]": false, "http://[]": false, "https://" + long + "a.example": false, "https://" + strings.Repeat("a.", 124) + "example": false,
+	} {
+		if isOrigin(origin) != want {
+			t.Errorf("%q: %v", origin, !want)
+		}
+	}
+}
+
 // Nobody learns why there is no widget for a page, and the page not even that there is none.
 func TestRefusedPagesLearnNothing(t *testing.T) {
 	t.Parallel()
@@ -332,66 +408,129 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	}
 }
 
+// crowd are visitors of one agent's widget at addresses of their own.
+type crowd struct {
+	*arena
+	agentID string
+}
+
+func (cr crowd) at(client, path, body string, headers ...string) answer {
+	req := httptest.NewRequestWithContext(cr.t.Context(), "POST", path, strings.NewReader(body))
+	req.RemoteAddr = "10.0.0.1:1"
+	for _, header := range append([]string{"X-Forwarded-For: " + client, "Content-Type: application/json", "Prefer: respond-async"}, headers...) {
+		name, value, _ := strings.Cut(header, ": ")
+		req.Header.Set(name, value)
+	}
+	return cr.send(req)
+}
+
+func (cr crowd) token(client, visitor string) answer {
+	return cr.at(client, widgetSessionsPath, `{"agentId":"`+cr.agentID+`"`+visitor+`}`, "Origin: "+widgetPage)
+}
+
+func (cr crowd) say(client string, g guest, more ...string) answer {
+	return cr.at(client, "/api/agents?action=chat&id="+cr.agentID, `{"sessionId":"s","message":"m"}`, append(slices.Clone(g.headers), more...)...)
+}
+
+func (cr crowd) refused(t *testing.T, what string, got answer, tier string) {
+	t.Helper()
+	got.want(t, what, 429, "rate_limited")
+	if got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.header.Get(headerLimit), `"`+tier+`";r=0;`) || got.sharedWith() != widgetPage {
+		t.Errorf("%s: %v", what, got.header)
+	}
+}
+
+func (cr crowd) set(w ratelimit.Widget) {
+	var err error
+	cr.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
+	must(cr.t, err)
+}
+
+func newCrowd(t *testing.T) crowd {
+	t.Helper()
+	a := newArena(t)
+	return crowd{a, a.embedded(a.newHouse("red"), widgetPage)}
+}
+
 func TestWidgetLimitsOverHTTP(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
-	agentID := a.embedded(h, widgetPage)
-	at := func(client, path, body string, headers ...string) answer {
-		req := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
-		req.RemoteAddr = "10.0.0.1:1"
-		for _, header := range append([]string{"X-Forwarded-For: " + client, "Content-Type: application/json", "Prefer: respond-async"}, headers...) {
-			name, value, _ := strings.Cut(header, ": ")
-			req.Header.Set(name, value)
+	cr := newCrowd(t)
+	ada, bob := cr.guest(cr.agentID, ""), cr.guest(cr.agentID, "")
+
+	cr.set(ratelimit.Widget{Visitor: 3, Address: 100, Agent: 2})
+	cr.say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "first", 202, "")
+	replay := cr.say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "a replay", 202, "")
+	if left := replay.header.Get(headerLimit); !strings.HasPrefix(left, `"widget-visitor";r=1;`) && !strings.HasPrefix(left, `"widget-agent";r=1;`) {
+		t.Errorf("a replay, which counts for the visitor and not for the agent, leaves %s", left)
+	}
+	cr.say("198.51.100.2", ada).want(t, "second, elsewhere", 202, "")
+	cr.refused(t, "a visitor's fourth", cr.say("198.51.100.3", ada), "widget-visitor")
+	cr.refused(t, "a replay beyond the limit", cr.say("198.51.100.3", ada, "Idempotency-Key: k"), "widget-visitor")
+	cr.refused(t, "an agent's third run", cr.say("198.51.100.1", bob), "widget-agent")
+	cr.say("198.51.100.1", bob, "Idempotency-Key: k").want(t, "which cost bob, too", 429, "rate_limited")
+
+	cr.set(ratelimit.Widget{Visitor: 100, Address: 3, Agent: 100})
+	cr.token("198.51.100.1", "").want(t, "token", 201, "")
+	cr.at("198.51.100.1", widgetSessionsPath, `{"agentId":"x"}`, "Origin: "+widgetPage).want(t, "a refused token counts", 403, "permission_denied")
+	cr.say("198.51.100.1", ada).want(t, "message", 202, "")
+	cr.refused(t, "an address's fourth", cr.say("198.51.100.1", bob), "widget-address")
+	cr.refused(t, "an address's fifth", cr.token("198.51.100.1", ""), "widget-address")
+	for n, client := range []string{"2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:2:3::"} {
+		cr.token(client, "").want(t, "address "+string(rune('1'+n))+" of a network", 201, "")
+	}
+	cr.refused(t, "one network is one address", cr.token("2001:db8:1:2:ffff::", ""), "widget-address")
+	cr.token("2001:db8:1:3::1", "").want(t, "another network", 201, "")
+}
+
+// Who sends rubbish uses up what their address may send, and nobody else's.
+func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
+	t.Parallel()
+	cr := newCrowd(t)
+	ada := cr.guest(cr.agentID, "")
+	chat := "/api/agents?action=chat&id=" + cr.agentID
+	forged := newGuest(cr.agentID, ada.token[:len(ada.token)-4], widgetPage, "")
+	elsewhere := newGuest(cr.agentID, ada.token, otherPage, "")
+	for what, c := range map[string]struct {
+		bad  func() answer
+		want int
+	}{
+		"a bad body":                    {func() answer { return cr.at("198.51.100.1", chat, `{"bad":1}`, ada.headers...) }, 400},
+		"a body that is none":           {func() answer { return cr.at("198.51.100.1", chat, `x`, ada.headers...) }, 400},
+		"a broken token":                {func() answer { return cr.say("198.51.100.1", forged) }, 401},
+		"a token used on another page":  {func() answer { return cr.say("198.51.100.1", elsewhere) }, 403},
+		"a token at another door":       {func() answer { return cr.at("198.51.100.1", "/api/keys", `{}`, ada.headers...) }, 403},
+		"a token that asks for a token": {func() answer { return cr.at("198.51.100.1", widgetSessionsPath, `{}`, ada.headers...) }, 403},
+		"a token's request with a bad one": {func() answer {
+			return cr.token("198.51.100.1", `,"visitor":`+strings.Replace(signed(cr.agentID, "1"), `"1"`, `"2"`, 1))
+		}, 403},
+	} {
+		cr.set(ratelimit.Widget{Visitor: 100, Address: 2, Agent: 100})
+		for range 2 {
+			if got := c.bad(); got.status != c.want {
+				t.Errorf("%s: %d %s", what, got.status, got.body)
+			}
 		}
-		return a.send(req)
-	}
-	token := func(client string) answer {
-		return at(client, widgetSessionsPath, `{"agentId":"`+agentID+`"}`, "Origin: "+widgetPage)
-	}
-	say := func(client string, g guest, more ...string) answer {
-		return at(client, "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"m"}`, append(slices.Clone(g.headers), more...)...)
-	}
-	refused := func(what string, got answer, tier string) {
-		t.Helper()
-		got.want(t, what, 429, "rate_limited")
-		if got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.header.Get(headerLimit), `"`+tier+`";r=0;`) || got.sharedWith() != widgetPage {
+		if got := c.bad().want(t, what+", too often", 429, "rate_limited"); !strings.HasPrefix(got.header.Get(headerLimit), `"widget-address";r=0;`) {
 			t.Errorf("%s: %v", what, got.header)
 		}
+		cr.say("198.51.100.2", ada).want(t, what+", and somebody else", 202, "")
 	}
-	set := func(w ratelimit.Widget) {
-		var err error
-		a.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
-		must(t, err)
+}
+
+// Strangers who ask for tokens silence nobody: those have a limit of their own, of which bad requests take nothing.
+func TestTokensOfAnAgentHaveTheirOwnLimit(t *testing.T) {
+	t.Parallel()
+	cr := newCrowd(t)
+	ada := cr.guest(cr.agentID, "")
+	cr.set(ratelimit.Widget{Visitor: 100, Address: 100, Agent: 2})
+	forged := `,"visitor":` + strings.Replace(signed(cr.agentID, "1"), `"1"`, `"2"`, 1)
+	for range 5 {
+		cr.token("198.51.100.1", forged).want(t, "a forged visitor", 403, "permission_denied")
 	}
-	ada, bob := a.guest(agentID, ""), a.guest(agentID, "")
-
-	set(ratelimit.Widget{Visitor: 2, Address: 100, Agent: 100})
-	say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "first", 202, "")
-	say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "a replay is free", 202, "")
-	say("198.51.100.2", ada).want(t, "second, elsewhere", 202, "")
-	refused("a visitor's third", say("198.51.100.3", ada), "widget-visitor")
-	say("198.51.100.3", ada, "Idempotency-Key: k").want(t, "a replay beyond the limit", 202, "")
-	say("198.51.100.1", bob).want(t, "another visitor", 202, "")
-
-	set(ratelimit.Widget{Visitor: 100, Address: 3, Agent: 100})
-	token("198.51.100.1").want(t, "token", 201, "")
-	at("198.51.100.1", widgetSessionsPath, `{"agentId":"x"}`, "Origin: "+widgetPage).want(t, "a refused token counts", 403, "permission_denied")
-	say("198.51.100.1", ada).want(t, "message", 202, "")
-	refused("an address's fourth", say("198.51.100.1", bob), "widget-address")
-	refused("an address's fifth", token("198.51.100.1"), "widget-address")
-	for n, client := range []string{"2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:2:3::"} {
-		token(client).want(t, "address "+string(rune('1'+n))+" of a network", 201, "")
-	}
-	refused("one network is one address", token("2001:db8:1:2:ffff::"), "widget-address")
-	token("2001:db8:1:3::1").want(t, "another network", 201, "")
-
-	set(ratelimit.Widget{Visitor: 100, Address: 100, Agent: 3})
-	token("198.51.100.1").want(t, "token", 201, "")
-	say("198.51.100.2", ada).want(t, "message", 202, "")
-	say("198.51.100.3", bob).want(t, "message", 202, "")
-	refused("an agent's fourth", say("198.51.100.4", bob), "widget-agent")
-	refused("an agent's fifth", token("198.51.100.5"), "widget-agent")
+	cr.token("198.51.100.1", "").want(t, "token", 201, "")
+	cr.token("198.51.100.2", "").want(t, "token", 201, "")
+	cr.refused(t, "an agent's third token", cr.token("198.51.100.3", ""), "widget-tokens")
+	cr.say("198.51.100.2", ada).want(t, "a message nevertheless", 202, "")
 }
 
 func TestWidgetsWithoutDatabase(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
 	switch {
 	case caller.Visitor.ID != "":
-		return peek(l.widgets.chat(caller.Visitor)), true
+		w := &l.widgets
+		return peek(append(w.request(caller.Visitor), turn{w.agent, caller.Visitor.AgentID})), true
 	case caller.Kind == domain.CallerDemo:
 		return l.demo.peek(caller.DemoClient)
 	case caller.Kind == domain.CallerSystem:

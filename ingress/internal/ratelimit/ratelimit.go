@@ -66,15 +66,17 @@ func over(c Counter, s Settings, now func() time.Time) *Limits {
 			visitor: newTier(c, "widget-visitor", s.Widget.Visitor, now),
 			address: newTier(c, "widget-address", s.Widget.Address, now),
 			agent:   newTier(c, "widget-agent", s.Widget.Agent, now),
+			tokens:  newTier(c, "widget-tokens", s.Widget.Agent, now),
 		},
 	}
 }
 
-// Check counts one request of the caller. Its errors mean that the count is not to be had: unavailable.
+// Check counts one request of the caller; of a widget's visitor the run only, for [Limits.Visitor] has counted the request.
+// Its errors mean that the count is not to be had: unavailable.
 func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, error) {
 	switch {
 	case caller.Visitor.ID != "":
-		return take(ctx, l.widgets.chat(caller.Visitor))
+		return l.widgets.run(ctx, caller.Visitor)
 	case caller.Kind == domain.CallerDemo:
 		return l.Demo(ctx, caller.DemoClient)
 	case caller.Kind == domain.CallerSystem:
@@ -90,11 +92,11 @@ func (l *Limits) Demo(ctx context.Context, client string) (Decision, error) {
 }
 
 // Refund gives back what Check took, for a request that turned out to be a replay. Demo requests
-// count whatever they turn out to be.
+// and those of widgets' visitors count whatever they turn out to be.
 func (l *Limits) Refund(caller domain.Caller) {
 	switch {
 	case caller.Visitor.ID != "":
-		refund(l.widgets.chat(caller.Visitor))
+		l.widgets.agent.refund(caller.Visitor.AgentID) // no run was begun
 	case caller.Kind == domain.CallerDemo:
 	case caller.Kind == domain.CallerSystem:
 		l.system.refund(caller.OrganizationID)

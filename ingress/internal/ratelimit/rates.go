@@ -16,5 +16,6 @@ func (l *Limits) Rates() []Rate {
 		{l.widgets.visitor.name, l.widgets.visitor.limit, "visitor"},
 		{l.widgets.address.name, l.widgets.address.limit, "address"},
 		{l.widgets.agent.name, l.widgets.agent.limit, "agent"},
+		{l.widgets.tokens.name, l.widgets.tokens.limit, "agent"},
 	}
 }

@@ -10,14 +10,14 @@ import (
 
 // Widget are the limits of widgets' visitors in requests a minute; 0 lets nobody pass.
 type Widget struct {
-	Visitor int // per visitor of an agent: chats
-	Address int // per client address: chats and new tokens
-	Agent   int // per agent: chats and new tokens
+	Visitor int // per visitor of an agent: requests
+	Address int // per client address: requests, and those for tokens
+	Agent   int // per agent: new runs, and as many new tokens
 }
 
-// widgets counts each request under several names: whoever has many visitors has one address, whoever has
-// many addresses meets the agent's limit.
-type widgets struct{ visitor, address, agent *tier }
+// widgets counts what visitors send under several names: whoever has many visitors has one address, whoever has many
+// addresses meets the agent's limits. Tokens have one of their own: whoever asks for all of them silences nobody who has one.
+type widgets struct{ visitor, address, agent, tokens *tier }
 
 // turn is one name that a request is counted under.
 type turn struct {
@@ -25,18 +25,32 @@ type turn struct {
 	key  string
 }
 
-// chat is what a visitor's message counts under; the address first, which bounds how many names one client makes up.
-func (w *widgets) chat(v domain.Visitor) []turn {
+// request is what whatever a visitor sends counts under; the address first, which bounds how many names one client makes up.
+func (w *widgets) request(v domain.Visitor) []turn {
 	sum := sha256.Sum256([]byte(v.ID)) // for sites name visitors as they like: by their addresses, say
-	return []turn{{w.address, v.Client}, {w.visitor, v.AgentID + ":" + hex.EncodeToString(sum[:16])}, {w.agent, v.AgentID}}
+	return []turn{{w.address, v.Client}, {w.visitor, v.AgentID + ":" + hex.EncodeToString(sum[:16])}}
 }
 
-// take counts a request under all names or none, and decides as the name does that leaves it the least.
+// run counts a run that a visitor begins, whose request was counted before, and decides as the name does that leaves it
+// the least.
+func (w *widgets) run(ctx context.Context, v domain.Visitor) (Decision, error) {
+	d, err := w.agent.take(ctx, v.AgentID)
+	if err != nil || !d.Allowed {
+		return d, err
+	}
+	if seen := peek(w.request(v)); seen.Remaining < d.Remaining {
+		seen.Allowed, seen.RetryAfter = true, 0 // what that has left none of, this request has had
+		return seen, nil
+	}
+	return d, nil
+}
+
+// take counts a request under its names up to one that refuses it, and decides as the name does that leaves it the least.
+// Nothing is given back: who is refused and goes on has used up what they sent.
 func take(ctx context.Context, turns []turn) (least Decision, err error) {
 	for i, t := range turns {
 		d, err := t.tier.take(ctx, t.key)
 		if err != nil || !d.Allowed {
-			refund(turns[:i])
 			return d, err
 		}
 		if i == 0 || d.Remaining < least.Remaining {
@@ -44,12 +58,6 @@ func take(ctx context.Context, turns []turn) (least Decision, err error) {
 		}
 	}
 	return least, nil
-}
-
-func refund(turns []turn) {
-	for _, t := range turns {
-		t.tier.refund(t.key)
-	}
 }
 
 // peek is take without counting.
@@ -66,12 +74,17 @@ func peek(turns []turn) (least Decision) {
 	return least
 }
 
-// WidgetAddress counts a request for a widget token by its client's address, whatever becomes of it.
-func (l *Limits) WidgetAddress(ctx context.Context, client string) (Decision, error) {
-	return take(ctx, []turn{{l.widgets.address, client}})
+// Visitor counts a request of a widget's visitor, whatever becomes of it; the run that it may begin is Check's matter.
+func (l *Limits) Visitor(ctx context.Context, v domain.Visitor) (Decision, error) {
+	return take(ctx, l.widgets.request(v))
 }
 
-// WidgetAgent counts a widget token of an agent.
-func (l *Limits) WidgetAgent(ctx context.Context, agentID string) (Decision, error) {
-	return take(ctx, []turn{{l.widgets.agent, agentID}})
+// WidgetAddress counts a request of a widget's page by its client's address, whatever becomes of it.
+func (l *Limits) WidgetAddress(ctx context.Context, client string) (Decision, error) {
+	return l.widgets.address.take(ctx, client)
+}
+
+// WidgetToken counts a widget token that an agent's visitor is to get.
+func (l *Limits) WidgetToken(ctx context.Context, agentID string) (Decision, error) {
+	return l.widgets.tokens.take(ctx, agentID)
 }

@@ -14,6 +14,19 @@ func visitorAt(agent, visitor, client string) domain.Caller {
 
 var widgetLimits = Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 20, Address: 60, Agent: 120}}
 
+// message counts a visitor's message that begins a run.
+func message(t *testing.T, l *Limits, caller domain.Caller) Decision {
+	t.Helper()
+	d, err := l.Visitor(t.Context(), caller.Visitor)
+	if err == nil && d.Allowed {
+		d, err = l.Check(t.Context(), caller)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // Each of the three limits holds by itself, over several ingresses, and says which one it was.
 func TestWidgetLimits(t *testing.T) {
 	t.Parallel()
@@ -34,10 +47,7 @@ func TestWidgetLimits(t *testing.T) {
 		through := []*Limits{ingress(l, widgetLimits), ingress(l, widgetLimits)}
 		passed, refused := 0, Decision{}
 		for n := range 200 {
-			d, err := through[n%2].Check(t.Context(), c.caller(n))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := message(t, through[n%2], c.caller(n))
 			if d.Allowed {
 				passed++
 			} else if refused.Tier == "" {
@@ -55,41 +65,49 @@ func TestWidgetLimits(t *testing.T) {
 	}
 }
 
-// What one limit refuses is not counted by the others, and a replay by none.
-func TestWidgetRequestsCountWholeOrNotAtAll(t *testing.T) {
+// Whatever a visitor sends counts for them and their address, and nothing is given back of that; of the agent's limit runs take
+// some, and of that of its tokens nothing but tokens.
+func TestWidgetRequestsCountWhateverTheyAre(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
-	limits := ingress(l, Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 2, Address: 5, Agent: 5}})
+	limits := ingress(l, Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 3, Address: 6, Agent: 2}})
 	eager, calm := visitorAt("a", "eager", "192.0.2.1"), visitorAt("a", "calm", "192.0.2.1")
-	if passed, _ := passing(t, 50, eager, limits); passed != 2 {
-		t.Errorf("%d passed", passed)
-	}
-	if d, _ := limits.Peek(calm); !d.Allowed || d.Remaining != 2 || d.Tier != "widget-visitor" {
-		t.Errorf("the next visitor sees %+v", d)
-	}
-	for range 50 {
-		d, err := limits.Check(t.Context(), calm)
-		if err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
+	replay := func(caller domain.Caller) Decision {
+		t.Helper()
+		d, err := limits.Visitor(t.Context(), caller.Visitor)
+		if err != nil {
+			t.Fatal(err)
 		}
-		limits.Refund(calm)
+		return d
 	}
-	if passed, _ := passing(t, 50, calm, limits); passed != 2 {
-		t.Errorf("%d passed behind refunds", passed)
+	if d := message(t, limits, eager); !d.Allowed || d.Tier != "widget-agent" || d.Remaining != 1 {
+		t.Errorf("a message: %+v", d)
 	}
-	for client, want := range map[string]bool{"192.0.2.1": true, "192.0.2.2": true} { // 4 of 5 are used
-		if d, err := limits.WidgetAddress(t.Context(), client); err != nil || d.Allowed != want || d.Tier != "widget-address" {
-			t.Errorf("%s: %+v, %v", client, d, err)
+	if _, err := limits.Check(t.Context(), eager); err != nil {
+		t.Fatal(err)
+	}
+	limits.Refund(eager) // no run was begun
+	for n, want := range []bool{true, true, false, false} {
+		if d := replay(eager); d.Allowed != want || d.Tier != "widget-visitor" {
+			t.Errorf("replay %d: %+v", n, d)
 		}
 	}
-	if d, err := limits.WidgetAddress(t.Context(), "192.0.2.1"); err != nil || d.Allowed {
+	if d := replay(calm); !d.Allowed || d.Tier != "widget-address" || d.Remaining != 0 {
+		t.Errorf("an address's sixth, refused ones among them: %+v", d)
+	}
+	if d := replay(calm); d.Allowed || d.Tier != "widget-address" {
+		t.Errorf("an address's seventh: %+v", d)
+	}
+	if d, err := limits.WidgetAddress(t.Context(), "192.0.2.1"); err != nil || d.Allowed || d.Tier != "widget-address" {
 		t.Errorf("a token beyond the address's limit: %+v, %v", d, err)
 	}
-	if d, err := limits.WidgetAgent(t.Context(), "a"); err != nil || !d.Allowed || d.Remaining != 0 {
-		t.Errorf("the agent's last: %+v, %v", d, err)
+	for n, want := range []bool{true, true, false} {
+		if d, err := limits.WidgetToken(t.Context(), "a"); err != nil || d.Allowed != want || d.Tier != "widget-tokens" {
+			t.Errorf("token %d of the agent: %+v, %v", n, d, err)
+		}
 	}
-	if d, err := limits.WidgetAgent(t.Context(), "a"); err != nil || d.Allowed || d.Tier != "widget-agent" {
-		t.Errorf("beyond the agent's limit: %+v, %v", d, err)
+	if d := message(t, limits, visitorAt("a", "later", "192.0.2.2")); !d.Allowed {
+		t.Errorf("a message while all tokens are given out: %+v", d)
 	}
 	for name := range l.tokens {
 		if strings.Contains(name, "eager") || strings.Contains(name, "calm") {
@@ -102,6 +120,9 @@ func TestNoWidgets(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 1, Address: 1}})
 	d, err := limits.Check(t.Context(), visitorAt("a", "v", "192.0.2.1"))
+	if token, tokenErr := limits.WidgetToken(t.Context(), "a"); tokenErr != nil || token.Allowed {
+		t.Errorf("a token: %+v, %v", token, tokenErr)
+	}
 	if seen, _ := limits.Peek(visitorAt("a", "v", "192.0.2.1")); err != nil || d != seen || d.Allowed || d.RetryAfter != time.Minute || d.Limit != 0 {
 		t.Errorf("%+v, %+v, %v", d, seen, err)
 	}

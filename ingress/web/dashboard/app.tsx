@@ -1,5 +1,5 @@
 // The frame around all pages, and which page an address shows.
-import type { ComponentType } from "preact";
+import { Component, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { chooseOrganization, chosenOrganization, enterDemo, post } from "./api";
 import { BootContext } from "./state";
@@ -28,6 +28,7 @@ interface Page {
 /** Every page there is. What a path's :name stands for is handed to the page. */
 const pages: Page[] = [
   { path: "/dashboard", show: AgentsPage },
+  { path: "/dashboard/agents", show: AgentsPage },
   { path: "/dashboard/agents/:id", show: AgentPage, wide: true },
   { path: "/dashboard/agents/:id/:tab", show: AgentPage, wide: true },
   { path: "/dashboard/templates", show: TemplatesPage, demo: true },
@@ -74,15 +75,42 @@ export function App({ boot }: { boot: Boot }) {
       <div class="frame">
         <header class="rail">
           <a class="brand" href={demo ? "/dashboard/templates?token=demo" : "/dashboard"}><Mark />Parley</a>
-          {demo ? <Visitor signedIn={session !== null} signup={boot.signup} /> : <><Navigation path={place.path} role={session?.caller.role ?? "member"} /><Who session={session} /></>}
+          {demo ? <Visitor signedIn={session !== null} /> : <><Navigation path={place.path} role={session?.caller.role ?? "member"} /><Who session={session} /></>}
         </header>
         <main id="content" ref={main} tabIndex={-1} class={"content" + (found?.page.wide ? " wide" : "")}>
-          {Shown && found ? <Shown key={JSON.stringify([found.page.show.name, found.params["id"], demo])} {...found.params} /> : <Nowhere demo={demo} />}
+          <Boundary key={JSON.stringify([found?.page.path.replace(/\/:tab$/, ""), found?.params["id"], demo])}>
+            {Shown && found ? <Shown {...found.params} /> : <Nowhere demo={demo} />}
+          </Boundary>
         </main>
       </div>
       <Toasts />
     </BootContext.Provider>
   );
+}
+
+/** Keeps a fault of a page within it: the frame around it goes on. */
+class Boundary extends Component<{ children: ComponentChildren }, { broken: boolean }> {
+  override state = { broken: false };
+
+  static getDerivedStateFromError() {
+    return { broken: true };
+  }
+
+  override componentDidCatch(error: unknown): void {
+    console.error(error);
+  }
+
+  override render() {
+    if (!this.state.broken) return this.props.children;
+    return (
+      <>
+        <PageHeader title="This page broke" />
+        <Empty title="Something in it could not be shown" action={<Button look="primary" onClick={() => location.reload()}>Load it again</Button>}>
+          Nothing was lost: what the service has, it keeps. If it breaks again, the browser’s console says where.
+        </Empty>
+      </>
+    );
+  }
 }
 
 function find(path: string): { page: Page; params: Record<string, string> } | null {
@@ -142,13 +170,13 @@ function Who({ session }: { session: Session | null }) {
   );
 }
 
-function Visitor({ signedIn, signup }: { signedIn: boolean; signup: boolean }) {
+function Visitor({ signedIn }: { signedIn: boolean }) {
   return (
     <div class="who">
       {signedIn ? <LinkButton href="/dashboard/templates">Leave the demo</LinkButton> : (
         <>
           <a class="button" href="/login">Sign in</a>
-          {signup && <a class="button primary" href="/signup">Sign up</a>}
+          <a class="button primary" href="/signup">Sign up</a>
         </>
       )}
     </div>

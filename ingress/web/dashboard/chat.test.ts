@@ -1,6 +1,12 @@
+import { h, render } from "preact";
 import type { ServerEvent } from "../kit/sse";
 import { equal, ok, type Test } from "../kit/check";
+import { Answer } from "./answer/answer";
 import { place, webAddress } from "./answer/place";
+import { demoSession, draftOf, keepDemo, keepDraft, keptLimit } from "./chat/kept";
+import { noteLimit } from "./chat/limit";
+import { ChatSession } from "./chat/session";
+import { TurnView } from "./chat/turnview";
 import { after, ended, newTurn, turnsOf, underWay, withRun, type Turn } from "./chat/turn";
 import type { Citation, Message, Run, ToolCall } from "./types";
 
@@ -18,7 +24,184 @@ const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn =>
 const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
 const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
 
+/** A service that accepts messages, and tells of sessions, when it is told to. */
+class Service {
+  asked: string[] = [];
+  private readonly real = globalThis.fetch;
+  private readonly waiting = new Map<string, (answer: Response) => void>();
+
+  constructor() {
+    globalThis.fetch = (input, init) => {
+      const [path = ""] = String(input).split("?");
+      this.asked.push(`${init?.method ?? "GET"} ${path}`);
+      if (path === "/api/runs" && init?.method === "POST") return Promise.resolve(Response.json(run({ status: "cancelled", message: null })));
+      if (path === "/api/runs") return Promise.resolve(Response.json({ data: [], hasMore: false, nextCursor: null }));
+      return new Promise((resolve, reject) => {
+        this.waiting.set(path, resolve);
+        init?.signal?.addEventListener("abort", () => {
+          if (this.waiting.get(path) === resolve) this.waiting.delete(path);
+          reject(new DOMException("gone", "AbortError"));
+        });
+      });
+    };
+  }
+
+  /** Answers whoever asks, once somebody does. */
+  async answer(path: string, answer: Response): Promise<void> {
+    while (!this.waiting.has(path)) await new Promise((resolve) => setTimeout(resolve));
+    this.waiting.get(path)?.(answer);
+    this.waiting.delete(path);
+  }
+
+  /** Begins the stream of a message, which stays open. */
+  async tell(...events: ServerEvent[]): Promise<void> {
+    const text = events.map((e) => `id: ${e.id}\nevent: ${e.event}\ndata: ${e.data}\n\n`).join("");
+    const body = new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode(text)) });
+    await this.answer("/api/agents", new Response(body, { headers: { "content-type": "text/event-stream" } }));
+  }
+
+  end(): void {
+    globalThis.fetch = this.real;
+    sessionStorage.clear();
+  }
+}
+
+/** Runs a test with a session whose service does nothing by itself. */
+async function withService(body: (service: Service, session: ChatSession) => Promise<void>): Promise<void> {
+  const service = new Service();
+  const session = new ChatSession({ agentId: "ag_1" }, "s");
+  try {
+    await body(service, session);
+  } finally {
+    session.close();
+    service.end();
+  }
+}
+
+/** Waits until the session has changed to what is wanted. */
+const until = (session: ChatSession, wanted: () => boolean): Promise<void> => new Promise((resolve, reject) => {
+  const late = setTimeout(() => reject(new Error(`it never was so: ${wanted}`)), 10_000);
+  const look = () => {
+    if (!wanted()) return;
+    clearTimeout(late);
+    session.removeEventListener("change", look);
+    resolve();
+  };
+  session.addEventListener("change", look);
+  look();
+});
+
+const only = (session: ChatSession): Turn => {
+  equal(session.turns.length, 1, "one turn is shown");
+  return session.turns[0] ?? newTurn("", null);
+};
+
 export const tests: Test[] = [
+  {
+    name: "the second click of a double click stops nothing",
+    run: () => withService(async (service, session) => {
+      session.send("hello");
+      await session.stop(only(session));
+      ok(!only(session).stopping, "it goes on before it is accepted");
+      await service.tell(created);
+      await until(session, () => only(session).runId !== null);
+      await session.stop(only(session));
+      equal([service.asked, only(session).status], [["POST /api/agents"], "queued"], "and behind that");
+    }),
+  },
+  {
+    name: "what is stopped before it is accepted stays, and is cancelled then",
+    run: () => withService(async (service, session) => {
+      session.send("hello");
+      session.sentAt = 0; // long ago
+      await session.stop(only(session));
+      ok(only(session).stopping && underWay(only(session)), "the turn stays");
+      const later = new ChatSession(session.target, session.id);
+      await later.open(false);
+      ok(only(later).stopping, "also over a reload");
+      later.close();
+      equal(service.asked.filter((a) => a === "POST /api/runs"), [], "nothing is cancelled that is no run");
+      session.close();
+      await session.open(false);
+      await service.tell(created);
+      await until(session, () => only(session).status === "cancelled");
+      equal(service.asked.filter((a) => a === "POST /api/runs"), ["POST /api/runs"]);
+    }),
+  },
+  {
+    name: "a message that is sent while its session is read stays",
+    run: () => withService(async (service, session) => {
+      const opened = session.open(true);
+      session.send("second");
+      const first: Message = { id: "m1", role: "user", content: "first", runId: "run_0", status: "completed", createdAt: "2026-11-21T09:00:00.000Z" };
+      await service.answer("/api/sessions", Response.json({ messages: [first], hasMore: false, nextCursor: null }));
+      await opened;
+      equal(session.turns.map((t) => t.message), ["first", "second"]);
+      equal(service.asked.filter((a) => a === "POST /api/agents").length, 1, "it is sent once");
+    }),
+  },
+  {
+    name: "something stands there at once while nothing has come",
+    run: () => withService(async (_, session) => {
+      const began = performance.now();
+      session.send("hello");
+      await until(session, () => session.turns.length === 1);
+      const box = document.createElement("div");
+      render(h(TurnView, { turn: only(session), session, onAsk: () => {}, last: true }), box);
+      ok(/Sending/.test(box.textContent ?? ""), "it says what it does");
+      ok(performance.now() - began < 300, "within 300 ms");
+      for (const event of [created, told("run.started", {}), told("message.delta", { text: "\n" })]) session.turns = session.turns.map((t) => after(t, event));
+      render(h(TurnView, { turn: only(session), session, onAsk: () => {}, last: true }), box);
+      ok(/Thinking/.test(box.textContent ?? ""), "and goes on to, until there is something to read");
+      render(null, box);
+    }),
+  },
+  {
+    name: "a limit ends when the service said, also over a reload",
+    run: () => withService(async (service, session) => {
+      const before = Date.now();
+      session.send("hello");
+      await service.answer("/api/agents", Response.json({ code: "rate_limited", detail: "Later." }, { status: 429, headers: { "retry-after": "30" } }));
+      await until(session, () => only(session).problem !== null);
+      const { againAt } = only(session);
+      ok(againAt !== null && againAt >= before + 30_000 && againAt <= Date.now() + 30_000, `again at ${againAt}`);
+      keepDemo("ag_1", { sessionId: "s", turns: session.turns });
+      equal(demoSession("ag_1")?.turns[0]?.againAt, againAt);
+      noteLimit(new Headers({ "ratelimit": `"demo";r=0;t=30`, "ratelimit-policy": `"demo";q=10;w=60` }));
+      const kept = keptLimit();
+      equal([kept?.left, kept?.most], [0, 10]);
+      ok(kept !== null && kept.more >= before + 30_000, "a point in time is kept");
+    }),
+  },
+  {
+    name: "what is written is kept under its session's name",
+    run: () => {
+      keepDraft("a.new", "half a sen");
+      equal([draftOf("a.new"), draftOf("b.new")], ["half a sen", ""]);
+      keepDraft("a.new", "");
+      equal([draftOf("a.new"), sessionStorage.length], ["", 0]);
+    },
+  },
+  {
+    name: "an answer that cannot be rendered stands there as it was written",
+    run: async () => {
+      const { error } = console;
+      const said: unknown[] = [];
+      console.error = (...words) => said.push(words);
+      const box = document.createElement("div");
+      try {
+        const broken = { ...citation, get title(): string { throw new Error("broken"); } };
+        render(h(Answer, { text: "One **two** [1]", citations: [broken] }), box);
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+        equal([box.textContent, said.length], ["One **two** [1]", 1]);
+        render(h(Answer, { text: "One **two** [1] three", citations: [broken] }), box);
+        equal([box.textContent, said.length], ["One **two** [1] three", 1], "and grows");
+      } finally {
+        console.error = error;
+        render(null, box);
+      }
+    },
+  },
   {
     name: "a turn grows by its events",
     run: () => {

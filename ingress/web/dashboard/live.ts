@@ -1,25 +1,42 @@
 // What changes in the organization, told by the service: one stream for the whole page, opened while somebody listens.
-import { useEffect, useRef } from "preact/hooks";
-import { address, credentials, identity, inDemo } from "./api";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { address, credentials, identity, inDemo, type ApiError } from "./api";
 import { events } from "../kit/sse";
 
 export type Kind = "runs" | "documents";
 
 const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()]]);
+const stranded = new Set<() => void>(); // those that failed because the service was away: the stream tells them when it is back
+const changed = new EventTarget();
+const again = 60_000; // milliseconds until a stream is asked for once more where it was refused
 let open: AbortController | null = null;
+let up = true;
 
 function listening(): boolean {
-  return [...listeners.values()].some((set) => set.size > 0);
+  return stranded.size > 0 || [...listeners.values()].some((set) => set.size > 0);
+}
+
+function setUp(now: boolean): void {
+  if (up === now) return;
+  up = now;
+  changed.dispatchEvent(new Event("change"));
+}
+
+/** After a break anything may have changed, and what failed meanwhile may be read now. */
+function back(): void {
+  setUp(true);
+  for (const tell of [...stranded, ...[...listeners.values()].flatMap((set) => [...set])]) tell();
 }
 
 async function follow(stop: AbortSignal): Promise<void> {
   try {
-    const stream = events(address("/api/events"), { headers: identity, credentials: credentials(), signal: stop, resume: true });
+    const connected = (is: boolean) => (is ? back() : setUp(false));
+    const stream = events(address("/api/events"), { headers: identity, credentials: credentials(), signal: stop, resume: true, connected });
     for await (const event of stream) {
       for (const tell of listeners.get(event.event as Kind) ?? []) tell();
     }
   } catch {
-    // refused for good, such as for too many streams: pages stay as they are until they are read again
+    setUp(false); // refused, such as for a session that has ended: pages stay as they are until they are read again
   }
 }
 
@@ -28,12 +45,15 @@ function arrange(): void {
     open = new AbortController();
     const mine = open;
     void follow(mine.signal).finally(() => {
-      if (open === mine) open = null;
+      if (open !== mine) return;
+      open = null;
+      setTimeout(arrange, again);
     });
   }
   if (!listening() && open !== null) {
     open.abort();
     open = null;
+    setUp(true); // nobody knows, and nobody asks
   }
 }
 
@@ -75,4 +95,35 @@ export function useLive(kind: Kind, reload: () => void): void {
       setTimeout(arrange, 0); // the next page may listen at once
     };
   }, [kind]);
+}
+
+/** Whether the stream of changes is there, as far as is known. */
+export function useConnected(): boolean {
+  const [is, setIs] = useState(up);
+  useEffect(() => {
+    const tell = () => setIs(up);
+    tell();
+    changed.addEventListener("change", tell);
+    return () => changed.removeEventListener("change", tell);
+  }, []);
+  return is;
+}
+
+/** Calls reload when the service is back, as long as error says that it was away. */
+export function useComeback(error: ApiError | undefined, reload: () => void): void {
+  const call = useRef(reload);
+  call.current = reload;
+  const away = error !== undefined && (error.status === 0 || error.status >= 500);
+  useEffect(() => {
+    if (!away) return;
+    const tell = () => call.current();
+    stranded.add(tell);
+    addEventListener("online", tell);
+    arrange();
+    return () => {
+      stranded.delete(tell);
+      removeEventListener("online", tell);
+      setTimeout(arrange, 0); // what is read next may fail at once
+    };
+  }, [away]);
 }

@@ -1,6 +1,7 @@
 // Reading what pages show: once, again when asked to, and page by page.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "./api";
+import { useComeback } from "./live";
 import type { List } from "./types";
 
 export interface Query<T> {
@@ -14,7 +15,7 @@ export interface Query<T> {
 
 /**
  * Loads when key changes, and when reload is called. Data stays while it is loaded anew under the same key; answers that
- * come too late are dropped. A null key loads nothing.
+ * come too late are dropped. A null key loads nothing. What failed because the service was away is loaded when it is back.
  */
 export function useQuery<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Query<T> {
   const [state, setState] = useState<{ key: string | null; data?: T; error?: ApiError }>({ key: null });
@@ -41,16 +42,18 @@ export function useQuery<T>(key: string | null, load: (signal: AbortSignal) => P
     return () => stop.abort();
   }, [key, turn]);
   const current = state.key === key ? state : { key };
+  const reload = useCallback(() => setTurn((n) => n + 1), []);
+  useComeback(current.error, reload);
   return {
     data: current.data,
     error: current.error,
     loading: loading || (key !== null && state.key !== key),
-    reload: useCallback(() => setTurn((n) => n + 1), []),
+    reload,
     set: useCallback((data: T) => setState({ key, data }), [key]),
   };
 }
 
-export interface ListQuery<T> extends Query<T[]> {
+interface ListQuery<T> extends Query<T[]> {
   hasMore: boolean;
   loadingMore: boolean;
   more: () => void;

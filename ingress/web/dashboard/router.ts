@@ -8,16 +8,24 @@ export interface Place {
 
 const here = (): Place => ({ path: location.pathname.replace(/\/+$/, "") || "/", query: new URLSearchParams(location.search) });
 const changed = new EventTarget();
-let guard: ((to: string) => boolean) | null = null;
 
-/** Asks before leaving, as long as leave says no to where it goes; null asks nobody. */
-export function guardLeaving(leave: ((to: string) => boolean) | null): void {
-  guard = leave;
+/** Says whether the page may be left for to; when somebody has to be asked first it says no, and calls leave later. */
+export type Guard = (to: string, leave: () => void) => boolean;
+
+let guard: Guard | null = null;
+
+/** Has the guard asked before the page is left; null asks nobody. */
+export function guardLeaving(by: Guard | null): void {
+  guard = by;
 }
 
 /** Goes to one of the dashboard's pages. */
 export function go(to: string, options: { replace?: boolean; keepScroll?: boolean } = {}): void {
-  if (guard !== null && !options.replace && !guard(to)) return;
+  if (guard !== null && !options.replace && !guard(to, () => show(to, options))) return;
+  show(to, options);
+}
+
+function show(to: string, options: { replace?: boolean; keepScroll?: boolean }): void {
   if (options.replace) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
   if (!options.keepScroll) scrollTo(0, 0);

@@ -3,7 +3,7 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Boot, Role, Session } from "./types";
 
-export const BootContext = createContext<Boot>({ session: null, baseUrl: "", signup: true });
+export const BootContext = createContext<Boot>({ session: null, baseUrl: "" });
 
 /** The address that people and scripts reach the service at. */
 export const useBaseUrl = (): string => useContext(BootContext).baseUrl;

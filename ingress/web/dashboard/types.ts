@@ -1,4 +1,5 @@
 // The API's objects as the dashboard reads them: what openapi.yaml says, as far as a page uses it.
+import type { Citation } from "../kit/markdown";
 
 export type Role = "owner" | "admin" | "member";
 
@@ -13,7 +14,6 @@ export interface Session {
 export interface Boot {
   session: Session | null;
   baseUrl: string;
-  signup: boolean;
 }
 
 export interface List<T> {
@@ -77,19 +77,7 @@ export interface Template {
 
 export type RunStatus = "queued" | "running" | "requires_action" | "completed" | "failed" | "cancelled" | "timed_out";
 
-export interface Citation {
-  id: number;
-  type: "web" | "document" | string;
-  title: string;
-  url: string;
-  citedText: string;
-  /** In Unicode code points of the answer. */
-  startIndex: number;
-  endIndex: number;
-  documentId: string | null;
-  page: number | null;
-  sourceId?: string | null;
-}
+export type { Citation };
 
 export interface ToolCall {
   id: string;

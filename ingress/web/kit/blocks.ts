@@ -13,11 +13,13 @@ export type Block =
   | { type: "code"; language: string; text: string; open: boolean }
   | { type: "quote"; blocks: Block[] }
   | { type: "list"; start: number | null; loose: boolean; items: Item[] }
-  | { type: "table"; align: Align[]; head: Leaf[]; rows: Leaf[][] }
+  | { type: "table"; line: number; align: Align[]; head: Leaf[]; rows: Leaf[][] }
   | { type: "rule" };
 export interface Item {
   /** Of a task list: whether it is done. */
   done: boolean | null;
+  /** The line that it begins with. */
+  line: number;
   blocks: Block[];
 }
 
@@ -220,13 +222,14 @@ class Reader {
     const items: Item[] = [];
     let loose = false;
     for (let marker: Marker | null = first; marker && marker.kind === first.kind; ) {
+      const line = this.at;
       const inner = this.item(marker);
       let gap = 0;
       while (inner.length > 1 && blank(inner.at(-1)!)) gap += inner.pop() === "" ? 1 : 0;
       const task = /^\[([ xX])\](?=[ \t])/.exec(inner[0]!);
       if (task) inner[0] = inner[0]!.slice(task[0].length).trimStart();
       const reader = new Reader(inner, this.ending, this.depth + 1);
-      items.push({ done: task ? task[1] !== " " : null, blocks: reader.rest() });
+      items.push({ done: task ? task[1] !== " " : null, line, blocks: reader.rest() });
       const next: string | undefined = this.lines[this.at];
       marker = next === undefined ? null : markerOf(next);
       loose ||= reader.spaced || (gap > 0 && marker?.kind === first.kind);
@@ -259,7 +262,8 @@ class Reader {
   }
 
   private table(): Block | null {
-    const head = this.lines[this.at]!;
+    const line = this.at;
+    const head = this.lines[line]!;
     let align = columnsOf(head, this.lines[this.at + 1]);
     // a header whose second line is yet to come would be shown as a paragraph for a moment
     if (!align && this.open && this.at === this.lines.length - 1 && head.trimStart().startsWith("|")) {
@@ -277,7 +281,7 @@ class Reader {
     const cells = row(head);
     const newest = (rows.at(-1) ?? cells).at(-1);
     if (newest) newest.open = this.ending;
-    return { type: "table", align, head: cells, rows };
+    return { type: "table", line, align, head: cells, rows };
   }
 
   private paragraph(): Block {
@@ -306,8 +310,25 @@ function settled(text: string): string {
   return /^[-+*=_~#|:>` \t]*(?:\d{1,9}[.)]?)?$/.test(text.slice(from)) ? text.slice(0, Math.max(0, from - 1)) : text;
 }
 
-/** The blocks of a text; the first so many stay as they are, whatever is added, and the text behind them begins at from. */
-export function blocksOf(text: string, open: boolean): { blocks: Block[]; final: number; from: number } {
+/** The blocks of a text, and what of them stays as it is, whatever is added. */
+export interface Outline {
+  blocks: Block[];
+  /** So many blocks stay; the text behind them begins at from. */
+  final: number;
+  from: number;
+  /** So many items or rows of the block behind them stay, too; the text behind those begins at inner. */
+  kept: number;
+  inner: number;
+}
+
+/** The lines that the items of a list, or the rows of a table, begin with. */
+function partsOf(block: Block | undefined): number[] {
+  if (block?.type === "list") return block.items.map((item) => item.line);
+  return block?.type === "table" ? block.rows.map((_, i) => block.line + 2 + i) : [];
+}
+
+/** Reads a text. */
+export function blocksOf(text: string, open: boolean): Outline {
   const source = open ? settled(text) : text;
   const raw = source.split("\n");
   const reader = new Reader(raw.map((line) => untabbed(line.endsWith("\r") ? line.slice(0, -1) : line)), open, 0);
@@ -321,7 +342,12 @@ export function blocksOf(text: string, open: boolean): { blocks: Block[]; final:
   let final = Math.max(0, blocks.length - 1);
   // what the newest two lines begin may yet turn out to belong to the block before
   if (final > 0 && reader.first >= raw.length - 2) final--;
-  let from = 0;
-  for (let i = 0; i < (starts[final] ?? 0); i++) from += raw[i]!.length + 1;
-  return { blocks, final, from };
+  const offset = (line: number): number => {
+    let length = 0;
+    for (let i = 0; i < line; i++) length += raw[i]!.length + 1;
+    return length;
+  };
+  const parts = partsOf(blocks[final]);
+  const kept = Math.max(0, parts.findLastIndex((line) => line < raw.length - 2));
+  return { blocks, final, from: offset(starts[final] ?? 0), kept, inner: offset(parts[kept] ?? 0) };
 }

@@ -140,7 +140,7 @@ class Reader {
     const length = this.runLength("`");
     const from = this.at + length;
     this.ticks ??= ticksOf(this.text);
-    const ends = this.ticks.get(length)!;
+    const ends = this.ticks.get(length) ?? []; // behind a backslash it is one shorter than any that was counted
     while (ends.length > 0 && ends.at(-1)! < from) ends.pop();
     let end = ends.at(-1);
     if (end === undefined) {

@@ -1,7 +1,7 @@
 import { h } from "../widget/dom";
 import { equal, ok, quick, type Test } from "./check";
 import { Growing, markdown, type Citation, type MarkdownOptions } from "./markdown";
-import { answers, hostile, huge, pairs, turning } from "./markdown_samples";
+import { answers, hostile, huge, muddles, pairs, turning } from "./markdown_samples";
 
 const citation = (id: number, more: Partial<Citation> = {}): Citation => ({
   id, type: "web", title: `T${id}`, url: `https://cited.example/${id}`, citedText: `quote ${id}`, startIndex: 0, endIndex: 0, documentId: null, page: null, ...more,
@@ -49,6 +49,10 @@ export const tests: Test[] = [
       }
       ok(shown("<script>alert(1)</script>").textContent === "<script>alert(1)</script>", "HTML is shown as it stands");
       equal(shown("a\u202Eb &#x202e; `\u2066`").textContent, "a\uFFFDb \uFFFD \uFFFD");
+      const alt = shown("![a\u202Eb `\u202Ec` &#x202e;](x)", { image: () => "/x" }).querySelector("img")?.alt;
+      equal(alt, "a\uFFFDb \uFFFDc \uFFFD");
+      const url = "https://cited.example/\u202E";
+      equal(shown(`[a](${url})`, { citations: [citation(1, { url })] }).querySelector("a")?.title, "https://cited.example/\uFFFD");
     },
   },
   {
@@ -108,6 +112,30 @@ export const tests: Test[] = [
     },
   },
   {
+    name: "no order of marks throws, does harm, or grows to something else than the whole",
+    run() {
+      const citations = [citation(1), citation(1, { citedText: "another" })];
+      const options = { citations, cite: (c: Citation): Node => h("sup", null, c.citedText) };
+      for (const text of muddles(3000)) {
+        const what = JSON.stringify(text);
+        try {
+          const whole = shown(text, options);
+          for (const a of whole.querySelectorAll("a")) {
+            equal(a.getAttribute("href"), "https://cited.example/1", what);
+            a.replaceWith(...a.childNodes); // the rest is held against what is harmless
+          }
+          harmless(whole, what);
+          ok(!/[\u202A-\u202E\u2066-\u2069\0]/.test(whole.textContent), `${what} turns the order of reading`);
+          const growing = new Growing<Node>({ h, ...options });
+          for (let i = 0, step = 1; i < text.length; i += step, step = (step % 7) + 2) growing.update(text.slice(0, i), true);
+          equal(h("div", null, growing.update(text, false)).innerHTML, shown(text, options).innerHTML, what);
+        } catch (cause) {
+          throw new Error(`${what}: ${String(cause)}`, { cause });
+        }
+      }
+    },
+  },
+  {
     name: "blocks that are over stay the same nodes",
     run() {
       const growing = new Growing<Node>({ h });
@@ -154,6 +182,31 @@ export const tests: Test[] = [
         const growing = new Growing<Node>({ h });
         for (let i = 0; i < text.length; i += 7) growing.update(text.slice(0, i), true);
       });
+    },
+  },
+  {
+    name: "a long list or table that grows costs about what it is long",
+    run() {
+      const long = {
+        list: "- item one two three [1] four five six\n".repeat(2700),
+        "numbered list": "3. item *one* two three\n   more of it\n".repeat(2500),
+        table: `| a | b |\n|---|---|\n${"| one two | three **four** [1] |\n".repeat(3000)}`,
+      };
+      for (const [name, text] of Object.entries(long)) {
+        let made = 0;
+        const count: MarkdownOptions<Node>["h"] = (tag, props, ...children) => {
+          made++;
+          return h(tag, props, ...children);
+        };
+        const options = { h: count, citations: [citation(1)] };
+        const growing = new Growing<Node>(options);
+        for (let i = 0; i < text.length; i += 500) growing.update(text.slice(0, i), true);
+        const whole = h("div", null, growing.update(text, false));
+        const grown = made;
+        made = 0;
+        equal(whole.innerHTML === h("div", null, markdown(text, options)).innerHTML, true, `${name} is not the whole`);
+        ok(grown < 6 * made, `${name}: ${grown} nodes were made for ${made}`);
+      }
     },
   },
   ...Object.entries(huge()).map(([name, text]): Test => ({

@@ -1,14 +1,16 @@
 // Answers as they are shown: Markdown becomes nodes, made by whoever calls, and never HTML. What an answer names is shown
 // as text: HTML, addresses, images of others. A link is one only to a source that the run cites, or to a path of ours.
-import { blocksOf, type Block, type Item, type Leaf } from "./blocks";
+import { blocksOf, type Align, type Block, type Leaf } from "./blocks";
 import { inline, type Span } from "./inline";
 
+/** One marker's source, as the API tells it. */
 export interface Citation {
   id: number;
   type: string;
   title: string;
   url: string;
   citedText: string;
+  /** In Unicode code points of the answer. */
   startIndex: number;
   endIndex: number;
   documentId: string | null;
@@ -36,11 +38,14 @@ export interface MarkdownOptions<N> {
   lower?: number;
 }
 
+type List = Extract<Block, { type: "list" }>;
+type Table = Extract<Block, { type: "table" }>;
+
 /** Spans inside each other beyond this are not marked. */
 const deepest = 12;
 
 /** Characters that make text be read in another order than it stands are shown as what they are: something odd. */
-const plain = (text: string): string => text.replace(/[\u202A-\u202E\u2066-\u2069\0]/g, "\uFFFD");
+export const plain = (text: string): string => text.replace(/[\u202A-\u202E\u2066-\u2069\0]/g, "\uFFFD");
 
 const ours = (address: string | null | undefined): address is string => address != null && /^\/(?![/\\])/.test(address);
 
@@ -93,7 +98,7 @@ class Writer<N> {
       case "quote":
         return h("blockquote", null, this.blocks(block.blocks));
       case "list":
-        return this.list(block.start, block.loose, block.items);
+        return this.list(block);
       case "table":
         return this.table(block);
       case "rule":
@@ -107,27 +112,41 @@ class Writer<N> {
     return code?.(text, name, open) ?? h("pre", { tabindex: 0, dir: "ltr" }, h("code", null, text));
   }
 
-  private list(start: number | null, loose: boolean, items: Item[]): N {
+  items({ loose, items }: List): N[] {
     const { h } = this.o;
-    const made = items.map(({ done, blocks }) => {
+    return items.map(({ done, blocks }) => {
       const children = blocks.flatMap((b): Child<N>[] => (b.type === "paragraph" && !loose ? this.leaf(b.leaf) : [this.block(b)]));
       if (done === null) return h("li", null, children);
       const box = h("input", { type: "checkbox", disabled: true, checked: done, "aria-label": done ? "Done" : "Not done" });
       return h("li", { class: "task-item" }, [box, " ", ...children]);
     });
-    if (start === null) return h("ul", null, made);
-    return h("ol", start === 1 ? null : { start }, made);
   }
 
-  private table({ align, head, rows }: Extract<Block, { type: "table" }>): N {
+  /** A list, behind what of it is made already. */
+  list(block: List, before: N[] = []): N {
+    const { start } = block;
+    const items = before.concat(this.items(block));
+    if (start === null) return this.o.h("ul", null, items);
+    return this.o.h("ol", start === 1 ? null : { start }, items);
+  }
+
+  private row(tag: string, cells: Leaf[], align: Align[]): N {
     const { h } = this.o;
-    const cell = (tag: string) => (leaf: Leaf, i: number) => {
-      const side = align[i];
-      return h(tag, side ? { class: `to-${side}` } : null, this.leaf(leaf));
-    };
-    const top = h("thead", null, h("tr", null, head.map(cell("th"))));
-    const body = rows.map((row) => h("tr", null, row.map(cell("td"))));
-    const table = h("table", null, [top, h("tbody", null, body)]);
+    return h("tr", null, cells.map((leaf, i) => h(tag, align[i] ? { class: `to-${align[i]}` } : null, this.leaf(leaf))));
+  }
+
+  top({ head, align }: Table): N {
+    return this.o.h("thead", null, this.row("th", head, align));
+  }
+
+  rows({ rows, align }: Table): N[] {
+    return rows.map((cells) => this.row("td", cells, align));
+  }
+
+  /** A table, behind what of it is made already. */
+  table(block: Table, top: N = this.top(block), before: N[] = []): N {
+    const { h } = this.o;
+    const table = h("table", null, [top, h("tbody", null, before.concat(this.rows(block)))]);
     return h("div", { class: "table-box", role: "region", "aria-label": "Table", tabindex: 0 }, table);
   }
 
@@ -153,8 +172,9 @@ class Writer<N> {
       else if (piece.kind === "cite") this.cite(piece.text, top, open);
       else if (piece.kind === "text") said += piece.text;
       else {
-        top.text += piece.text;
-        top.children.push(h("code", { dir: "ltr" }, plain(piece.text)));
+        const code = plain(piece.text);
+        top.text += code;
+        top.children.push(h("code", { dir: "ltr" }, code));
       }
       if (piece.opens.length > 0) flush();
       for (let i = piece.opens.length - 1; i >= 0; i--) {
@@ -183,7 +203,7 @@ class Writer<N> {
 
   private link({ children, text }: Frame<N>, address: string): Child<N>[] {
     const { h, path } = this.o;
-    if (this.links.has(address)) return [h("a", { href: address, title: address, target: "_blank", rel: "noopener noreferrer" }, children)];
+    if (this.links.has(address)) return [h("a", { href: address, title: plain(address), target: "_blank", rel: "noopener noreferrer" }, children)];
     const local = path?.(address);
     if (ours(local)) return [h("a", { href: local }, children)];
     return this.told(children, text, address);
@@ -221,11 +241,26 @@ export function markdown<N>(text: string, options: MarkdownOptions<N>): N[] {
   return blocksOf(text, false).blocks.map((block) => writer.block(block));
 }
 
-/** An answer while it is being written: blocks that are over are made once, and stay the same nodes. */
+/** A list or a table that is still being written: what of it is over. */
+interface Part<N> {
+  /** Where it begins in the text, and how often each source was referred to before. */
+  begin: number;
+  seen: Map<number, number>;
+  made: N[];
+  /** Of a list, as it began. */
+  start: number | null;
+  loose: boolean;
+  /** Of a table: the lines without which rows are none, and what was made of them. */
+  head: string;
+  top: N | null;
+}
+
+/** An answer while it is being written: blocks, items and rows that are over are made once, and stay the same nodes. */
 export class Growing<N> {
   private text = "";
   private done: N[] = [];
   private from = 0;
+  private part: Part<N> | null = null;
   private writer: Writer<N>;
 
   constructor(private readonly options: MarkdownOptions<N>) {
@@ -237,16 +272,70 @@ export class Growing<N> {
     if (!text.startsWith(this.text)) {
       this.done = [];
       this.from = 0;
+      this.part = null;
       this.writer = new Writer(this.options);
     }
     this.text = text;
-    const { blocks, final, from } = blocksOf(text.slice(this.from), open);
-    for (const block of blocks.slice(0, final)) this.done.push(this.writer.block(block));
-    this.from += from;
+    const head = this.part?.head ?? "";
+    const at = this.from - head.length;
+    const source = head + text.slice(this.from);
+    const { blocks, final, from, kept, inner } = blocksOf(source, open);
+    if (this.part && !this.goesOn(this.part, blocks)) return this.again(this.part, open);
+    for (const block of blocks.slice(0, final)) {
+      this.done.push(this.make(block, this.part));
+      this.part = null;
+    }
+    if (final > 0) this.from = at + from;
+    const live = blocks.slice(final);
+    if (kept > 0 && live[0]) {
+      live[0] = this.keep(live[0], kept, source);
+      this.from = at + inner;
+    }
     const { seen } = this.writer;
     this.writer.seen = new Map(seen); // what is written here is written again
-    const rest = blocks.slice(final).map((block) => this.writer.block(block));
+    const nodes = live.map((block, i) => this.make(block, i === 0 ? this.part : null));
     this.writer.seen = seen;
-    return [...this.done, ...rest];
+    return [...this.done, ...nodes];
+  }
+
+  /** Whether the first block is the rest of the part, which is then given what the part knows. */
+  private goesOn(part: Part<N>, blocks: Block[]): boolean {
+    const first = blocks[0];
+    if (part.top) return first?.type === "table";
+    if (first?.type !== "list" || (first.loose && !part.loose)) return false;
+    first.start = part.start;
+    first.loose = part.loose;
+    return true;
+  }
+
+  /** Reads a part from its beginning: its items have become paragraphs. */
+  private again({ begin, seen }: Part<N>, open: boolean): N[] {
+    this.part = null;
+    this.from = begin;
+    this.writer.seen = seen;
+    return this.update(this.text, open);
+  }
+
+  private make(block: Block, part: Part<N> | null): N {
+    const { writer } = this;
+    if (block.type === "list") return writer.list(block, part?.made);
+    if (block.type === "table") return writer.table(block, part?.top ?? undefined, part?.made);
+    return writer.block(block);
+  }
+
+  /** Makes so many of a block's items or rows for good, and gives the block without them. */
+  private keep(block: Block, kept: number, source: string): Block {
+    const { writer } = this;
+    const begin = { begin: this.from, seen: new Map(writer.seen), made: [], start: null, loose: false, head: "", top: null };
+    if (block.type === "list") {
+      this.part ??= { ...begin, start: block.start, loose: block.loose };
+      this.part.made = this.part.made.concat(writer.items({ ...block, items: block.items.slice(0, kept) }));
+      return { ...block, items: block.items.slice(kept) };
+    }
+    if (block.type !== "table") return block;
+    const head = source.split("\n").slice(block.line, block.line + 2).join("\n");
+    this.part ??= { ...begin, head: `${head}\n`, top: writer.top(block) };
+    this.part.made = this.part.made.concat(writer.rows({ ...block, rows: block.rows.slice(0, kept) }));
+    return { ...block, rows: block.rows.slice(kept) };
   }
 }

@@ -15,6 +15,8 @@ export const turning: string[] = [
   "- a\n\nb\n===\n\nc",
   "a\n1) b\n2) c\n14. d\n\n- - e\n- * * *\n",
   "Wood[1] and stone[1], and again[1].\n\nWood[1]",
+  "- Wood[1]\n- stone[1]\n- c\n- d\n\n- again[1]",
+  "| Wood[1] | b |\n|---|:-:|\n| stone[1] | c |\n| d | e |\n| again[1] | f |\n| g |\n\nend",
 ];
 
 export const pairs: [string, string][] = [
@@ -25,6 +27,9 @@ export const pairs: [string, string][] = [
   ["a  \nb\\\nc\nd", "<p>a<br>b<br>c\nd</p>"],
   ["\\*a\\* &amp; &lt; &copy; &#65;", "<p>*a* &amp; &lt; &amp;copy; A</p>"],
   ["`` a ` b `` `x", "<p><code>a ` b</code> `x</p>"],
+  ["\\``", "<p>``</p>"],
+  ["say \\``` now", "<p>say ``` now</p>"],
+  ["\\`` a ` b", "<p>`<code>a</code> b</p>"],
   ["- a\n- b\n  - c\n\n    d\n- e", "<ul><li>a</li><li>b<ul><li><p>c</p><p>d</p></li></ul></li><li>e</li></ul>"],
   ["3. a\n4. b\n\n   c", '<ol start="3"><li><p>a</p></li><li><p>b</p><p>c</p></li></ol>'],
   ["1. a\n  - b\n  - c\n2. d", "<ol><li>a<ul><li>b</li><li>c</li></ul></li><li>d</li></ol>"],
@@ -77,6 +82,28 @@ export const hostile: string[] = [
   "[[[[x](a)](b)](c)](d)",
   "*".repeat(50) + "a" + "*".repeat(50),
 ];
+
+const marks =
+  "* ** *** _ __ ~~ ` `` ``` ~~~ [ ] ( ) ]( ![ ](https://cited.example/1) ](https://evil.example) ](javascript:x) ](file) < > <b> <script> &amp; &#60; [1] [2] | --- === \\ ! & : \u202E \u2066 \0 😀 é a b \u00A0"
+    .split(" ");
+const lines = ["\n", "\n", "\n\n", "  \n", "\\\n", "\r\n", "\n- ", "\n- ", "\n\n- ", "\n  - ", "\n1. ", "\n2. ", "\n* [x] ", "\n> ", "\n# ", "\n```\n", "\n|a|b|\n|-|-|\n", "\n|a|b[1]|", "\n|a|b|", "\n    ", "\t", " "];
+
+/** Texts made of marks, in an order of which nobody thought; always the same ones. */
+export function* muddles(count: number): Generator<string> {
+  let state = 20_261_121;
+  const below = (n: number): number => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+  for (let i = 0; i < count; i++) {
+    let text = "";
+    for (let left = 1 + below(i % 10 === 0 ? 90 : 25); left > 0; left--) {
+      const from = below(3) === 0 ? lines : marks;
+      text += from[below(from.length)];
+    }
+    yield text;
+  }
+}
 
 /** Texts of about 200 KB, each the worst for one way of reading Markdown. */
 export function huge(): Record<string, string> {

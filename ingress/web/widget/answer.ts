@@ -1,5 +1,5 @@
 // One entry of the transcript as it is shown.
-import { Growing, type Citation } from "../kit/markdown";
+import { Growing, plain, type Citation } from "../kit/markdown";
 import { h } from "./dom";
 import type { Entry } from "./record";
 
@@ -19,13 +19,24 @@ export class Answer {
 
   /** Shows the text so far; open: more of it is to come. A note says why no more does. */
   show(text: string, citations: Citation[], open: boolean, note = ""): void {
+    try {
+      this.draw(text, citations, open);
+    } catch (cause) {
+      console.error("agent-chat: an answer is shown as plain text:", cause); // a mistake of ours must not end the chat
+      this.known = -1;
+      this.sources.remove();
+      this.text.replaceChildren(h("p", { class: "plain" }, text));
+    }
+    if (note !== "") this.node.append(h("p", { class: "note" }, note));
+  }
+
+  private draw(text: string, citations: Citation[], open: boolean): void {
     if (this.known !== citations.length) {
       this.known = citations.length;
       this.growing = new Growing<Node>({ h, citations, cite: (c) => this.reference(c), lower: 2 });
       this.list(citations);
     }
     this.exchange(this.growing!.update(text, open));
-    if (note !== "") this.node.append(h("p", { class: "note" }, note));
   }
 
   /** Puts the nodes in place; those that are there already stay untouched. */
@@ -33,7 +44,7 @@ export class Answer {
     let same = 0;
     while (same < nodes.length && this.text.childNodes[same] === nodes[same]) same++;
     while (this.text.childNodes.length > same) this.text.lastChild!.remove();
-    this.text.append(...nodes.slice(same));
+    for (const node of nodes.slice(same)) this.text.append(node);
   }
 
   private reference(c: Citation): Node {
@@ -59,7 +70,7 @@ export class Answer {
 
 function source(all: Citation[]): Node {
   const c = all[0]!;
-  const title = c.title || c.url;
+  const title = plain(c.title || c.url);
   const children: (Node | string)[] = [h("span", { class: "number", "aria-hidden": "true" }, String(c.id))];
   if (web(c)) {
     children.push(h("a", { href: c.url, target: "_blank", rel: "noopener noreferrer" }, title));
@@ -67,7 +78,7 @@ function source(all: Citation[]): Node {
   } else {
     children.push(h("span", null, title));
     if (c.page !== null) children.push(h("span", { class: "quiet" }, `page ${c.page}`));
-    for (const quote of new Set(all.map((one) => one.citedText))) children.push(h("q", null, quote));
+    for (const quote of new Set(all.map((one) => one.citedText))) children.push(h("q", null, plain(quote)));
   }
   return h("li", { tabindex: -1, "data-source": c.id }, children);
 }

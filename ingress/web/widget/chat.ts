@@ -2,17 +2,18 @@
 import { StreamProblem, type ServerEvent } from "../kit/sse";
 import type { Citation } from "../kit/markdown";
 import { activity, Answer } from "./answer";
-import { begun, load, save, unguessable, type Pending, type Store, type Transcript } from "./record";
+import { begun, citationsOf, load, save, unguessable, type Pending, type Store, type Transcript } from "./record";
 import { advice, type Service } from "./service";
 import type { View } from "./view";
 
 export type Tell = (name: "message" | "answer" | "error", detail: Record<string, unknown>) => void;
 
+/** What is read of an event: of tools their names, and of a run what it said. Visitors are told little else. */
 interface Told {
   text?: string;
   citation?: Citation;
-  toolCall?: { name: string };
-  run?: { message: string | null; citations?: Citation[]; error?: { message: string } | null };
+  toolCall?: { name?: string };
+  run?: { message: string | null; citations?: Citation[] };
 }
 
 const failures: Record<string, string> = {
@@ -34,9 +35,8 @@ export class Chat {
     private readonly tell: Tell,
   ) {
     this.transcript = load(store);
-    view.show(this.transcript.entries);
     addEventListener("storage", this.elsewhere);
-    if (this.transcript.pending) void this.follow(this.transcript.pending);
+    this.takeUp();
   }
 
   /** Leaves the chat: what is awaited is taken up by whoever opens it next. */
@@ -72,9 +72,19 @@ export class Chat {
   private readonly elsewhere = (event: StorageEvent): void => {
     if (event.key !== this.store.name("transcript") || this.busy) return;
     this.transcript = load(this.store);
-    this.view.show(this.transcript.entries);
-    if (this.transcript.pending) void this.follow(this.transcript.pending);
+    this.takeUp();
   };
+
+  /** Shows what was said, and goes on with the answer that is awaited. */
+  private takeUp(): void {
+    try {
+      this.view.show(this.transcript.entries);
+    } catch (cause) {
+      console.error("agent-chat: what was said cannot be shown, and is dropped:", cause);
+      this.renew();
+    }
+    if (this.transcript.pending) void this.follow(this.transcript.pending);
+  }
 
   private set(busy: boolean): void {
     this.busy = busy;
@@ -98,6 +108,9 @@ export class Chat {
         if (event.event === "message.delta" || event.event === "run.restarted") grow();
         this.keep(500);
       }
+      if (signal.aborted) return;
+      Object.assign(pending, { answer: "", citations: [], lastEventId: "" }); // it ended, and we missed how: all of it is asked for again
+      this.fail(null, pending, answer);
     } catch (cause) {
       if (!signal.aborted) this.fail(cause, pending, answer);
     }
@@ -118,7 +131,7 @@ export class Chat {
         this.view.status("Thinking");
         break;
       case "citation.added":
-        if (told.citation) pending.citations = [...pending.citations, told.citation];
+        pending.citations = [...pending.citations, ...citationsOf([told.citation])];
         break;
       case "tool.started":
         this.view.status(activity(told.toolCall?.name ?? "a tool"));
@@ -138,8 +151,8 @@ export class Chat {
   private finish(event: ServerEvent, pending: Pending, answer: Answer): void {
     const { run } = JSON.parse(event.data) as Told;
     const text = run?.message ?? pending.answer;
-    const citations = run?.citations ?? pending.citations;
-    const note = event.event === "run.completed" ? undefined : (run?.error?.message ?? failures[event.event]);
+    const citations = run?.citations ? citationsOf(run.citations) : pending.citations;
+    const note = failures[event.event];
     this.transcript.entries.push({ from: "agent", text, citations, note });
     this.transcript.pending = null;
     save(this.store, this.transcript);

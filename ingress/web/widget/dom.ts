@@ -1,5 +1,6 @@
 // Elements without HTML strings: pages may forbid those, and nothing we are told may become one.
 import type { Child } from "../kit/markdown";
+import { own } from "./origin";
 
 type Props = Record<string, string | number | boolean> | null;
 
@@ -14,7 +15,7 @@ function fill(node: Element, children: Child<Node>[]): void {
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props?: Props, ...children: Child<Node>[]): HTMLElementTagNameMap[K];
 export function h(tag: string, props?: Props, ...children: Child<Node>[]): HTMLElement;
 export function h(tag: string, props: Props = null, ...children: Child<Node>[]): HTMLElement {
-  const node = document.createElement(tag);
+  const node = own("createElement").call(document, tag);
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value !== false) node.setAttribute(name, value === true ? "" : String(value));
   }
@@ -31,10 +32,10 @@ const drawn = {
 /** A drawing that says nothing to those who do not see it. */
 export function icon(name: keyof typeof drawn): Node {
   const space = "http://www.w3.org/2000/svg";
-  const picture = document.createElementNS(space, "svg");
+  const picture = own("createElementNS").call(document, space, "svg");
   picture.setAttribute("viewBox", "0 0 24 24");
   picture.setAttribute("aria-hidden", "true");
-  const path = document.createElementNS(space, "path");
+  const path = own("createElementNS").call(document, space, "path");
   path.setAttribute("d", drawn[name]);
   picture.append(path);
   return picture;

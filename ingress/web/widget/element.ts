@@ -1,6 +1,8 @@
 // <agent-chat agent-id="ag_…">: a chat in a page of somebody else's, under whatever policy that page has.
 import { StreamProblem } from "../kit/sse";
 import { Chat, type Tell } from "./chat";
+import { h } from "./dom";
+import { baseOf, ownScript } from "./origin";
 import { Store } from "./record";
 import { Service, type Identity } from "./service";
 import css from "./style.css";
@@ -9,10 +11,9 @@ import { View } from "./view";
 type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
 type Handler = (detail: Record<string, unknown>) => void;
 
-/** Where widget.js came from, and with it the API. */
-export const script =
-  (document.currentScript as HTMLScriptElement | null) ?? document.querySelector<HTMLScriptElement>('script[src*="/widget.js"]');
-const base = new URL(".", script?.src || location.href).href;
+/** The page's script element for this file. */
+export const script = ownScript();
+const base = baseOf(script);
 
 const handlers = new Map<string, Set<Handler>>();
 
@@ -53,6 +54,7 @@ export class AgentChat extends HTMLElement {
   private view: View | null = null;
   private era = 0;
   private wanted = false;
+  private unsaid: string[] = []; // messages that came before the chat was there
   private readonly root = this.attachShadow({ mode: "open" });
 
   connectedCallback(): void {
@@ -79,9 +81,18 @@ export class AgentChat extends HTMLElement {
     this.view?.close();
   }
 
-  /** Says something in the visitor's name; false while an answer is awaited, or before the chat is there. */
+  /** Says something in the visitor's name, once the chat is there; false while an answer is awaited. */
   send(text: string): boolean {
-    return this.chat?.send(text) ?? false;
+    if (this.chat) return this.chat.send(text);
+    if (text.trim() === "") return false;
+    this.unsaid.push(text);
+    return true;
+  }
+
+  /** Says the next message that waited, when none is under way. */
+  private sayNext(): void {
+    const [next] = this.unsaid;
+    if (next !== undefined && this.chat?.send(next)) this.unsaid.shift();
   }
 
   private end(): void {
@@ -145,8 +156,12 @@ export class AgentChat extends HTMLElement {
     this.view = view;
     this.root.replaceChildren(...view.nodes);
     this.tint();
-    this.chat = new Chat(service, lasting, view, (name, detail) => emit(name, { agent, ...detail }));
+    this.chat = new Chat(service, lasting, view, (name, detail) => {
+      emit(name, { agent, ...detail });
+      if (name !== "message") queueMicrotask(() => this.sayNext());
+    });
     emit("ready", { agent });
+    this.sayNext();
     if (this.wanted) view.open(true);
     else if (passing.get("open") === true && innerWidth > 480) view.open(false);
   }
@@ -154,7 +169,7 @@ export class AgentChat extends HTMLElement {
   /** Gives the accent the page asks for, with text on it that can be read. */
   private tint(): void {
     const accent = this.getAttribute("accent") ?? "";
-    const brush = document.createElement("canvas").getContext("2d");
+    const brush = h("canvas").getContext("2d");
     if (!brush || !CSS.supports("color", accent)) return;
     brush.fillStyle = accent;
     const colour = brush.fillStyle; // hexadecimal, whichever way it was given

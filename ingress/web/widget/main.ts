@@ -1,5 +1,7 @@
 // widget.js: <script async src="https://…/widget.js" data-agent="ag_…">. Loading it twice is like loading it once.
+import { h } from "./dom";
 import { AgentChat, on, script } from "./element";
+import { own } from "./origin";
 
 interface Options {
   agent?: string;
@@ -17,6 +19,7 @@ const page = window as unknown as { agentChat?: Queued };
 let options: Options = {};
 let chat: AgentChat | null = null;
 let arranged = false;
+let waiting: (() => unknown)[] = []; // commands for a chat that is about to be in the page
 
 const attributes = (o: Options): Record<string, string | undefined> => ({
   "agent-id": o.agent,
@@ -29,25 +32,32 @@ const attributes = (o: Options): Record<string, string | undefined> => ({
   "visitor-signature": o.visitor?.signature,
 });
 
-/** Puts the chat that the options ask for into the page; what is asked for in one go is done once. */
+/** Puts the chat that the options ask for into the page, and does what waited for it; what is asked for in one go is done once. */
 function mount(): void {
   arranged = false;
+  place();
+  const calls = waiting;
+  waiting = [];
+  for (const call of calls) call();
+}
+
+function place(): void {
   if (!options.agent) return;
   const wanted = Object.entries(attributes(options));
   if (chat?.isConnected && wanted.every(([name, value]) => chat!.getAttribute(name) === (value ?? null))) return;
-  const next = document.createElement("agent-chat") as AgentChat;
+  const next = h("agent-chat") as AgentChat;
   for (const [name, value] of wanted) {
     if (value !== undefined) next.setAttribute(name, value);
   }
   chat?.remove();
   chat = next;
-  document.body.append(next);
+  own("body").append(next);
 }
 
 function arrange(): void {
   if (arranged) return;
   arranged = true;
-  if (document.body) queueMicrotask(mount);
+  if (own("body")) queueMicrotask(mount);
   else addEventListener("DOMContentLoaded", mount, { once: true });
 }
 
@@ -64,13 +74,15 @@ const commands: Record<string, (...rest: never[]) => unknown> = {
     chat?.remove();
     chat = null;
     options = {};
+    waiting = [];
   },
 };
 
 /** What is asked for before the chat is in the page waits for it. */
-function afterMount(call: () => unknown): void {
-  if (arranged) queueMicrotask(call);
-  else call();
+function afterMount(call: () => unknown): unknown {
+  if (!arranged) return call();
+  waiting.push(call);
+  return true;
 }
 
 const run: Queued = (name, ...rest) => {
@@ -86,12 +98,16 @@ function asked({ dataset: d }: HTMLScriptElement): Options {
 }
 
 function start(): void {
-  const before = page.agentChat;
+  const before = typeof page.agentChat === "function" ? page.agentChat : undefined; // not an element of that id
   if (before?.ready) return; // loaded twice: the first one goes on
+  if (!script) {
+    console.warn("agentChat: there is no chat, for no script element of this page says where it came from. Load it with <script src=\"…/widget.js\">.");
+    return;
+  }
   run.ready = true;
   page.agentChat = run;
   if (!customElements.get("agent-chat")) customElements.define("agent-chat", AgentChat);
-  if (script?.dataset.agent) run("boot", asked(script));
+  if (script.dataset.agent) run("boot", asked(script));
   for (const call of before?.q ?? []) run(...(Array.from(call) as [string, ...unknown[]]));
 }
 

@@ -41,10 +41,29 @@ export const tests: Test[] = [
     name: "what others wrote there is no transcript",
     run() {
       const store = named();
-      for (const text of ["{", "null", "7", '{"session":1}', '{"session":"w","entries":[null]}', '{"session":"w","entries":[{}]}']) {
+      for (const text of ["{", "null", '{"session":"w","entries":[7,{"text":1},{"text":"no name"}]}', "7", '{"session":1}', '{"session":"w","entries":[null]}', '{"session":"w","entries":[{}]}']) {
         localStorage.setItem(store.name("transcript"), text);
         equal(load(store).entries, [], text);
       }
+      forget(store);
+    },
+  },
+  {
+    name: "what of a transcript cannot be shown is left out",
+    run() {
+      const store = named();
+      const keep = (value: unknown): void => localStorage.setItem(store.name("transcript"), JSON.stringify(value));
+      const cited = { id: 1, type: "web", title: "t", url: "u", citedText: "c", startIndex: 0, endIndex: 1, documentId: null, page: null };
+      const agent = { from: "agent", text: "a" };
+      keep({ session: "w", entries: [null, { ...agent, citations: [null, 7, {}, { ...cited, url: null }, cited] }, { ...agent, citations: "x" }, { ...agent, note: 7 }], pending: { key: "k" } });
+      equal(load(store), { session: "w", entries: [{ ...agent, citations: [cited] }, { ...agent, citations: [] }], pending: null });
+      const pending = { key: "k", text: "t", answer: "a", lastEventId: "" };
+      for (const broken of [{ ...pending, answer: null }, { ...pending, text: 7 }, { ...pending, lastEventId: undefined }]) {
+        keep({ session: "w", entries: [], pending: broken });
+        equal(load(store).pending, null, JSON.stringify(broken));
+      }
+      keep({ session: "w", entries: [], pending });
+      equal(load(store).pending, { ...pending, citations: [] });
       forget(store);
     },
   },

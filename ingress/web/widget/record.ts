@@ -71,11 +71,24 @@ export class Store {
 
 export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
 
-/** The transcript that is kept, or a new one. */
+/** Those of what is said to be citations that are some: others would stop what shows them. */
+export function citationsOf(told: unknown): Citation[] {
+  if (!Array.isArray(told)) return [];
+  return told.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));
+}
+
+const texts = (...all: unknown[]): boolean => all.every((text) => typeof text === "string");
+
+/** The transcript that is kept, or a new one; what in it cannot be shown is left out. */
 export function load(store: Store): Transcript {
   const kept = store.get("transcript") as Transcript | null;
-  const whole = typeof kept?.session === "string" && Array.isArray(kept.entries) && kept.entries.every((e) => typeof e?.text === "string");
-  return whole ? { ...kept, pending: typeof kept.pending?.key === "string" ? kept.pending : null } : begun();
+  if (!texts(kept?.session) || !Array.isArray(kept?.entries)) return begun();
+  const entries = kept.entries
+    .filter((e: Entry | null) => texts(e?.from, e?.text, e?.note ?? ""))
+    .map((e) => (e.citations === undefined ? e : { ...e, citations: citationsOf(e.citations) }));
+  const { pending: p } = kept;
+  const pending = texts(p?.key, p?.text, p?.answer, p?.lastEventId) ? { ...p!, citations: citationsOf(p!.citations) } : null;
+  return { session: kept.session, entries, pending };
 }
 
 /** Keeps a transcript: its newest part, if it has become long. */

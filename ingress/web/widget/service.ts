@@ -41,7 +41,8 @@ export class Service {
   }
 
   private async ask(): Promise<Pass> {
-    const visitor = this.identity ?? this.lasting.get("visitor") ?? undefined;
+    const kept = this.lasting.get("visitor");
+    const visitor = this.identity ?? (typeof kept === "string" ? kept : undefined);
     const answer = await fetch(`${this.base}api/widget/sessions`, {
       method: "POST",
       credentials: "omit",

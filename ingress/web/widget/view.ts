@@ -28,6 +28,7 @@ export class View {
   private readonly button = h("button", { type: "submit", class: "send", "aria-label": "Send" }, icon("send"));
   private unread = 0;
   private frame = 0;
+  private pause: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly look: Look,
@@ -159,21 +160,35 @@ export class View {
     return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
   }
 
-  /** Gives what to call when a node that grows has to be drawn again: once a frame, however often it is called. */
+  /**
+   * Gives what to call when a node that grows has to be drawn again. However often that is, it is drawn once a frame, and less
+   * often the longer it takes: drawing has a quarter of the page's time at most.
+   */
   growing(node: HTMLElement, draw: () => void): () => void {
+    let waiting = false;
+    let next = 0;
+    const drawn = (began: number): void => {
+      waiting = false;
+      const near = this.near();
+      if (!node.isConnected) this.append(node);
+      draw();
+      if (near) this.log.scrollTop = this.log.scrollHeight;
+      const ended = performance.now();
+      next = ended + 3 * (ended - began);
+    };
+    const ask = (): void => void (this.frame = requestAnimationFrame(() => drawn(performance.now())));
     return () => {
-      cancelAnimationFrame(this.frame);
-      this.frame = requestAnimationFrame(() => {
-        const near = this.near();
-        if (!node.isConnected) this.append(node);
-        draw();
-        if (near) this.log.scrollTop = this.log.scrollHeight;
-      });
+      if (waiting) return;
+      waiting = true;
+      const left = next - performance.now();
+      if (left > 20) this.pause = setTimeout(ask, left);
+      else ask();
     };
   }
 
   /** While an answer is awaited nothing can be sent. */
   wait(on: boolean): void {
+    clearTimeout(this.pause);
     cancelAnimationFrame(this.frame);
     this.button.setAttribute("aria-disabled", String(on));
     this.log.setAttribute("aria-busy", String(on));

@@ -1,5 +1,5 @@
 // An answer of an agent: its Markdown, its numbered sources, and the files that its run made.
-import type { ComponentChildren, VNode } from "preact";
+import { Component, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { Growing, type Make, type MarkdownOptions } from "../../kit/markdown";
@@ -11,10 +11,35 @@ import { documentPlace, SourcePanel } from "./source";
 const none: never[] = [];
 let closeOther: (() => void) | null = null;
 
-/** An answer; streaming: more of it is to come. What it cites opens beside it. */
-export function Answer({ text, citations = none, toolCalls = none, streaming = false }: {
-  text: string; citations?: Citation[]; toolCalls?: ToolCall[]; streaming?: boolean;
-}) {
+interface Props {
+  text: string;
+  citations?: Citation[];
+  toolCalls?: ToolCall[];
+  /** More of it is to come. */
+  streaming?: boolean;
+}
+
+/** An answer. What it cites opens beside it; one that cannot be rendered stands there as it was written. */
+export class Answer extends Component<Props, { broken: boolean }> {
+  override state = { broken: false };
+  private told = false;
+
+  static getDerivedStateFromError() {
+    return { broken: true };
+  }
+
+  override componentDidCatch(error: unknown): void {
+    if (!this.told) console.error("an answer cannot be rendered:", error); // each part of it that fails comes here
+    this.told = true;
+  }
+
+  override render() {
+    if (!this.state.broken) return <Rendered {...this.props} />;
+    return <div class="answer plain" dir="auto" aria-busy={this.props.streaming ? "true" : undefined}>{this.props.text}</div>;
+  }
+}
+
+function Rendered({ text, citations = none, toolCalls = none, streaming = false }: Props) {
   const [open, setOpen] = useSource();
   const files = useMemo(() => toolCalls.flatMap(filesOf), [toolCalls]);
   const images = useMemo(() => new Set<string>(), [files]); // those that the text shows itself

@@ -52,11 +52,19 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
           <li key={choice.action}>
             <Button look={choice.look} onClick={() => decide(choice)}>{choice.words}</Button>
             <span>{choice.means}</span>
-            <Curl what={choice.words} request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: choice.action, toolCallId: action.toolCallId } }} />
           </li>
         ))}
       </ul>
       <p class="quiet small">Without a decision the run fails <Time at={action.expiresAt} />. Until then it costs nothing, and later messages of its session wait.</p>
+      <details class="choices-curl">
+        <summary class="quiet small">Decide with curl</summary>
+        <div class="row">
+          {choices[action.kind].map((choice) => (
+            <Curl key={choice.action} what={choice.words} words={choice.words}
+              request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: choice.action, toolCallId: action.toolCallId } }} />
+          ))}
+        </div>
+      </details>
     </section>
   );
 }

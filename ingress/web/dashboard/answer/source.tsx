@@ -20,8 +20,8 @@ interface Kept {
   readAt?: string;
 }
 
-/** The wide window that lets the panel stand beside the answer; in a narrow one it covers the page. */
-const wide = "(min-width: 72rem)";
+/** The window that has room for the panel beside all of a page; in others it is laid over. Nothing on the page moves for it. */
+const wide = "(min-width: 120rem)";
 
 /** The panel of a citation. It takes the focus, and gives it back when it is closed. */
 export function SourcePanel({ citation, onClose }: { citation: Citation; onClose: () => void }) {
@@ -62,7 +62,6 @@ function useBeside(panel: { current: HTMLDialogElement | null }, close: { curren
       if (dialog.open) dialog.close();
       if (room.matches) dialog.show();
       else dialog.showModal();
-      document.documentElement.classList.toggle("beside", room.matches);
       dialog.querySelector("h2")?.focus();
     };
     const escape = (e: KeyboardEvent) => {
@@ -74,7 +73,6 @@ function useBeside(panel: { current: HTMLDialogElement | null }, close: { curren
     return () => {
       room.removeEventListener("change", show);
       document.removeEventListener("keydown", escape);
-      document.documentElement.classList.remove("beside");
       if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
     };
   }, []);

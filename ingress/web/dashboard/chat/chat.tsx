@@ -19,7 +19,7 @@ const roomForSessions = 760;
 
 /** Talking with an agent or a template, in sessions that the address of the page names. */
 export function Chat({ target, suggested = [] }: { target: Target; suggested?: string[] }) {
-  const { id, begun, choose } = useSessionId(target);
+  const { id, begun, slot, choose } = useSessionId(target);
   const session = useSession(target, id, begun);
   const root = useRef<HTMLDivElement>(null);
   const wide = useWidth(root) >= roomForSessions;
@@ -33,7 +33,7 @@ export function Chat({ target, suggested = [] }: { target: Target; suggested?: s
       {demo
         ? session.turns.length > 0 && <div class="row"><Button icon="plus" onClick={again}>New session</Button></div>
         : <Sessions target={target} open={id} begun={begun} wide={wide} session={session} onChoose={choose} onNew={again} />}
-      <Said session={session} suggested={suggested} onBegin={() => choose(id)} />
+      <Said session={session} slot={slot} suggested={suggested} onBegin={() => choose(id)} />
     </div>
   );
 }
@@ -56,7 +56,8 @@ function useSessionId(target: Target) {
     setQuery({ session: id });
   };
   const id = inDemo() ? draft : named ?? draft;
-  return { id, begun: named !== null && named !== own, choose };
+  const slot = `${targetId(target)}.${inDemo() ? "demo" : named ?? "new"}`; // of what is written: a session that has not begun has a new id after each reload
+  return { id, begun: named !== null && named !== own, slot, choose };
 }
 
 /** The session, drawn anew when something in it changes. */
@@ -75,7 +76,7 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
   return session;
 }
 
-function Said({ session, suggested, onBegin }: { session: ChatSession; suggested: string[]; onBegin: () => void }) {
+function Said({ session, slot, suggested, onBegin }: { session: ChatSession; slot: string; suggested: string[]; onBegin: () => void }) {
   const scroll = useScroll(session);
   const turns = session.turns;
   const last = turns.at(-1);
@@ -99,7 +100,7 @@ function Said({ session, suggested, onBegin }: { session: ChatSession; suggested
       </div>
       <Told session={session} />
       {turns.length === 0 && !session.loading && !session.error && <Suggestions messages={suggested} onChoose={send} />}
-      <Composer session={session} busy={busy} onSend={send}>
+      <Composer session={session} slot={slot} busy={busy} onSend={send}>
         {scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>To the newest message</Button>}
       </Composer>
     </div>

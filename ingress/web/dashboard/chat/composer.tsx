@@ -1,29 +1,36 @@
+// Where messages are written, and what is being answered is stopped.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
+import { useSession } from "../state";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/copy";
-import { bodyOf, type ChatSession } from "./session";
 import { DemoLimit } from "./demo";
+import { draftOf, keepDraft } from "./kept";
+import { bodyOf, moment, type ChatSession } from "./session";
 import { ofChat } from "./target";
 import type { Turn } from "./turn";
 
 const most = 32_000; // characters of a message
 
 /** Where messages are written. Enter sends; with Shift it begins a new line. */
-export function Composer({ session, busy, onSend, children }: {
-  session: ChatSession; busy: Turn | undefined; onSend: (message: string) => void; children?: ComponentChildren;
+export function Composer({ session, slot, busy, onSend, children }: {
+  session: ChatSession; slot: string; busy: Turn | undefined; onSend: (message: string) => void; children?: ComponentChildren;
 }) {
-  const [text, setText] = useState("");
+  const [text, setText] = useDraft(slot);
   const area = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => setText(""), [session]);
+  const settled = useSettled(session);
   const length = [...text].length;
   const ready = text.trim() !== "" && length <= most && !busy;
   const send = () => {
     if (!ready) return;
-    onSend(text);
     setText("");
+    onSend(text);
     area.current?.focus();
+  };
+  const stop = (turn: Turn) => {
+    area.current?.focus(); // the button goes
+    return session.stop(turn);
   };
   const key = (e: KeyboardEvent) => {
     if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
@@ -37,8 +44,8 @@ export function Composer({ session, busy, onSend, children }: {
         <label class="visually-hidden" for="chat-message">Message</label>
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder="Write a message" aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} />
-        {busy && mayStop(busy)
-          ? <Button icon="stop" label="Stop the run" onClick={() => session.stop(busy)}>Stop</Button>
+        {busy && settled && !inDemo() // visitors of the demo may not end runs
+          ? <Button icon="stop" label="Stop the run" disabled={busy.stopping} onClick={() => stop(busy)}>Stop</Button>
           : <Button type="submit" look="primary" icon="send" label="Send message" disabled={!ready}>Send</Button>}
       </div>
       <div class="composer-below">
@@ -54,5 +61,26 @@ export function Composer({ session, busy, onSend, children }: {
   );
 }
 
-/** Visitors of the demo may not end runs; what is not accepted yet anybody takes back. */
-const mayStop = (turn: Turn): boolean => !inDemo() || turn.runId === null;
+/** What is written, kept under a name: it is still there after a reload, and after signing in again. */
+function useDraft(slot: string): [string, (text: string) => void] {
+  const name = `${useSession()?.caller.userId ?? ""}.${slot}`; // nobody finds what another wrote
+  const [text, setText] = useState(() => draftOf(name));
+  useEffect(() => setText(draftOf(name)), [name]);
+  const write = (now: string) => {
+    keepDraft(name, now);
+    setText(now);
+  };
+  return [text, write];
+}
+
+/** Whether the newest message was sent a moment ago, so that a click is meant for what stands there now. */
+function useSettled(session: ChatSession): boolean {
+  const [, draw] = useState(0);
+  const rest = session.sentAt + moment - Date.now();
+  useEffect(() => {
+    if (rest <= 0) return;
+    const timer = setTimeout(() => draw((n) => n + 1), rest + 10);
+    return () => clearTimeout(timer);
+  }, [session, session.sentAt]);
+  return rest <= 0;
+}

@@ -1,4 +1,5 @@
-// What outlives a reload of the window: messages on their way, and in the demo everything that was said.
+// What outlives a reload of the window, or signing in again: messages that are written or on their way, and in the demo all of it.
+import type { Limit } from "./limit";
 import { newTurn, type Turn } from "./turn";
 
 export interface Sent {
@@ -6,6 +7,8 @@ export interface Sent {
   message: string;
   createdAt: string;
   runId: string | null;
+  /** It is to be cancelled once it is a run. */
+  stopping?: boolean;
 }
 
 const nameOf = (target: string, session: string): string => `parley.sent.${target}.${session}`;
@@ -37,6 +40,23 @@ export function noteSent(target: string, session: string, key: string, sent: Sen
   const all = sent === null ? others : [...others, sent];
   write(nameOf(target, session), all.length === 0 ? null : all);
 }
+
+const draftName = (slot: string): string => `parley.draft.${slot}`;
+
+/** What was written into a composer of this window and not sent. */
+export function draftOf(slot: string): string {
+  const found = read(draftName(slot));
+  return typeof found === "string" ? found : "";
+}
+
+export const keepDraft = (slot: string, text: string): void => write(draftName(slot), text === "" ? null : text);
+
+const limitName = "parley.demo-limit";
+
+/** What the demo's last answer said of its limit. Its times are points in time: a reload does not begin them anew. */
+export const keptLimit = (): Limit | null => read(limitName) as Limit | null;
+
+export const keepLimit = (limit: Limit): void => write(limitName, limit);
 
 export interface DemoSession {
   sessionId: string;

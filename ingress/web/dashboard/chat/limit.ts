@@ -1,5 +1,6 @@
 // What the demo lets a visitor do in a minute, as its answers say.
 import { useEffect, useState } from "preact/hooks";
+import { keepLimit, keptLimit } from "./kept";
 
 export interface Limit {
   left: number;
@@ -10,7 +11,7 @@ export interface Limit {
   all: number;
 }
 
-let known: Limit | null = null;
+let known: Limit | null = keptLimit();
 const changed = new EventTarget();
 
 const numberIn = (header: string, name: string): number | null => {
@@ -26,6 +27,7 @@ export function noteLimit(headers: Headers): void {
   const windowSeconds = numberIn(policy, "w") ?? 60;
   const more = Date.now() + (numberIn(headers.get("ratelimit") ?? "", "t") ?? windowSeconds) * 1000;
   known = { left, most: numberIn(policy, "q") ?? Math.max(left, known?.most ?? left), windowSeconds, more, all: Date.now() + windowSeconds * 1000 };
+  keepLimit(known);
   changed.dispatchEvent(new Event("change"));
 }
 

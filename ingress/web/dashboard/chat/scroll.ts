@@ -14,8 +14,11 @@ export function useScroll(of: object) {
   const [away, setAway] = useState(false);
   useEffect(() => {
     sticks.current = true;
+    let at = scrollY;
     const look = () => {
-      sticks.current = fromEnd() < near;
+      if (fromEnd() < near) sticks.current = true;
+      else if (scrollY < at) sticks.current = false; // the reader went up; else what is read has grown since
+      at = scrollY;
       setAway(!sticks.current);
     };
     let height = 0;

@@ -2,6 +2,7 @@
 import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } from "../api";
 import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
 import type { List, Run, SessionMessages } from "../types";
+import { failed } from "../ui/button";
 import { demoSession, keepDemo, noteSent, sentOf } from "./kept";
 import { noteLimit } from "./limit";
 import { freshName, ofChat, ofSession, targetId, type Target } from "./target";
@@ -9,6 +10,9 @@ import { after, ended, newTurn, turnsOf, underWay, withRun, type Turn } from "./
 
 const page = 20; // turns
 const redraw = 40; // milliseconds
+
+/** Milliseconds after sending in which nothing is stopped: the second click of a double click was meant for Send, too. */
+export const moment = 500;
 
 /** The body of a message, as it is sent and as its command shows it. */
 export const bodyOf = (sessionId: string, message: string) => ({ sessionId, message, stream: true });
@@ -19,6 +23,8 @@ export class ChatSession extends EventTarget {
   error: ApiError | null = null;
   hasMore = false;
   loadingMore = false;
+  /** When the newest message was sent, in milliseconds since 1970. */
+  sentAt = 0;
   private cursor: string | null = null;
   private readonly streams = new Map<string, AbortController>();
   private drawing: ReturnType<typeof setTimeout> | undefined;
@@ -52,6 +58,7 @@ export class ChatSession extends EventTarget {
 
   send(message: string): void {
     const turn = newTurn(message, freshName("chat"));
+    this.sentAt = Date.now();
     this.turns = [...this.turns, turn];
     this.note(turn);
     void this.follow(turn);
@@ -73,14 +80,23 @@ export class ChatSession extends EventTarget {
     this.draw();
   }
 
-  /** Cancels a turn's run; what is not a run yet is taken back. */
+  /** Cancels a turn's run. What nobody has told to be a run yet may have been accepted all the same: it stays until that is known. */
   async stop(turn: Turn): Promise<void> {
-    if (turn.runId === null) {
-      this.drop(turn);
-      return;
+    if (Date.now() - this.sentAt < moment) return;
+    if (turn.runId !== null) return this.cancel(turn.name, turn.runId);
+    this.change(turn.name, (t) => ({ ...t, stopping: true }));
+    this.note({ ...turn, stopping: true });
+  }
+
+  private async cancel(name: string, runId: string): Promise<void> {
+    this.change(name, (t) => ({ ...t, stopping: true }));
+    try {
+      const run = await post<Run>("/api/runs", undefined, { id: runId, action: "cancel" });
+      this.change(name, (t) => withRun(t, run));
+    } catch (cause) {
+      this.change(name, (t) => ({ ...t, stopping: false }));
+      throw cause;
     }
-    const run = await post<Run>("/api/runs", undefined, { id: turn.runId, action: "cancel" });
-    this.change(turn.name, (t) => withRun(t, run));
   }
 
   /** Takes in a run as it stands after a decision. Its stream tells the rest. */
@@ -107,7 +123,9 @@ export class ChatSession extends EventTarget {
     this.error = null;
     this.draw();
     try {
-      this.turns = await this.read(null);
+      const said = await this.read(null);
+      const sent = this.turns.filter((t) => t.key !== null); // while that was read
+      this.turns = [...said.filter((t) => !sent.some((s) => s.runId === t.runId)), ...sent];
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
       if (cause.status !== 404) this.error = cause; // none: nothing was said in it yet
@@ -131,10 +149,12 @@ export class ChatSession extends EventTarget {
   /** Goes on with what was on its way when the page was left. */
   private takeUp(): void {
     for (const sent of inDemo() ? [] : sentOf(targetId(this.target), this.id)) {
+      if (this.turns.some((t) => t.key === sent.key)) continue;
+      const stopping = sent.stopping === true;
       const known = sent.runId === null ? undefined : this.turns.find((t) => t.runId === sent.runId);
       if (known && ended(known.status)) noteSent(targetId(this.target), this.id, sent.key, null);
-      else if (known) this.change(known.name, (t) => ({ ...t, key: sent.key }));
-      else this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), runId: sent.runId }];
+      else if (known) this.change(known.name, (t) => ({ ...t, key: sent.key, stopping }));
+      else this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), runId: sent.runId, stopping }];
     }
     for (const turn of this.turns.filter(underWay).slice(-5)) void this.follow(turn);
   }
@@ -156,7 +176,8 @@ export class ChatSession extends EventTarget {
 
   private note(turn: Turn): void {
     if (inDemo() || turn.key === null) return;
-    noteSent(targetId(this.target), this.id, turn.key, { key: turn.key, message: turn.message, createdAt: turn.createdAt, runId: turn.runId });
+    const { key, message, createdAt, runId, stopping } = turn;
+    noteSent(targetId(this.target), this.id, key, { key, message, createdAt, runId, stopping });
   }
 
   private forget(turn: Turn): void {
@@ -208,6 +229,7 @@ export class ChatSession extends EventTarget {
     this.turns = this.turns.filter((t) => t === turn || t.runId !== turn.runId); // the list of messages had it, too
     this.note(turn);
     this.dispatchEvent(new Event("accepted"));
+    if (turn.stopping && turn.runId !== null) this.cancel(name, turn.runId).catch(failed);
   }
 
   private refused(name: string, cause: unknown): void {
@@ -216,7 +238,8 @@ export class ChatSession extends EventTarget {
     const problem = new ApiError(cause.status, cause.code, cause.message, cause.errors, cause.requestId, cause.retryAfter);
     const turn = this.turns.find((t) => t.name === name);
     if (turn && cause.status === 410) this.forget(turn);
-    this.change(name, (t) => ({ ...t, problem, cutOff: false }));
+    const againAt = cause.retryAfter === null ? null : Date.now() + cause.retryAfter * 1000;
+    this.change(name, (t) => ({ ...t, problem, againAt, cutOff: false, stopping: false }));
   }
 }
 

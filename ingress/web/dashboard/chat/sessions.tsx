@@ -55,7 +55,7 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
       {shown && mine.length > 0 && (
         <ul>
           {mine.map((s) => (
-            <Entry key={s.id} entry={s} target={target} open={s.id === open && (begun || session.turns.length > 0)} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />
+            <Entry key={s.id} entry={s} target={target} asked={s.id === session.id ? session.turns.findLast((t) => t.runId !== null)?.message : undefined} open={s.id === open && (begun || session.turns.length > 0)} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />
           ))}
         </ul>
       )}
@@ -93,18 +93,25 @@ function usePreview(entry: SessionEntry, target: Target, seen: boolean): string 
     if (!seen) return;
     const stop = new AbortController();
     get<SessionMessages>("/api/sessions", { id: entry.id, ...ofSession(target), limit: 1 }, stop.signal).then((s) => {
-      previews.set(name, s.messages.find((m) => m.role === "user")?.content ?? "");
-      setWords(previews.get(name) ?? null);
-    }, () => {}); // then its time names it
+      const asked = s.messages.find((m) => m.role === "user")?.content ?? "";
+      if (asked !== "") previews.set(name, asked);
+      setWords(asked);
+    }, () => {
+      if (!stop.signal.aborted) setWords(""); // then its time names it
+    });
     return () => stop.abort();
   }, [name, seen]);
   return words;
 }
 
-function Entry({ entry, target, open, onOpen, onErase }: { entry: SessionEntry; target: Target; open: boolean; onOpen: () => void; onErase: () => Promise<() => void> }) {
+function Entry({ entry, target, asked, open, onOpen, onErase }: {
+  entry: SessionEntry; target: Target; /** what was asked last, where the page knows it */ asked: string | undefined;
+  open: boolean; onOpen: () => void; onErase: () => Promise<() => void>;
+}) {
   const line = useRef<HTMLLIElement>(null);
   const [asking, setAsking] = useState(false);
-  const words = usePreview(entry, target, useSeen(line));
+  const read = usePreview(entry, target, useSeen(line));
+  const words = asked ?? read;
   const title = words || "Session";
   return (
     <li ref={line} class={open ? "open" : undefined}>

@@ -1,7 +1,5 @@
 // When a message was not accepted, or its run came to nothing: why, and what to do.
-import { useContext, useMemo } from "preact/hooks";
 import { inDemo, type ApiError } from "../api";
-import { BootContext } from "../state";
 import { Button } from "../ui/button";
 import { useCountdown } from "./limit";
 import type { ChatSession } from "./session";
@@ -10,8 +8,7 @@ import type { Turn } from "./turn";
 /** A message that nobody accepted, with the way to send it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {
   const problem = turn.problem;
-  const until = useMemo(() => (problem?.retryAfter ? Date.now() + problem.retryAfter * 1000 : null), [problem]);
-  const rest = useCountdown(until);
+  const rest = useCountdown(turn.againAt);
   if (!problem) return null;
   const again = problem.status === 0 || problem.status === 429 || problem.status >= 500;
   return (
@@ -32,8 +29,7 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
 }
 
 function SignUp() {
-  const boot = useContext(BootContext);
-  return boot.signup ? <a class="button" href="/signup">Sign up for more</a> : <a class="button" href="/login">Sign in for more</a>;
+  return <a class="button" href="/signup">Sign up for more</a>;
 }
 
 function headOf(problem: ApiError): string {

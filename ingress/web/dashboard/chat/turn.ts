@@ -19,8 +19,12 @@ export interface Turn {
   run: Run | null;
   /** Why it was not accepted, or why it is not followed any more. */
   problem: ApiError | null;
+  /** From when on it may be sent again, in milliseconds since 1970, when the service named a time. */
+  againAt: number | null;
   /** The connection is lost, and is being taken up again. */
   cutOff: boolean;
+  /** Somebody wants no answer any more: the run is cancelled as soon as it is known. */
+  stopping: boolean;
   /** Under which it was sent from this window. */
   key: string | null;
 }
@@ -33,7 +37,7 @@ export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.pro
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {
     name: key ?? createdAt, runId: null, message, createdAt, status: "sending", text: "", citations: [], toolCalls: [], requiredAction: null,
-    run: null, problem: null, cutOff: false, key,
+    run: null, problem: null, againAt: null, cutOff: false, stopping: false, key,
   };
 }
 

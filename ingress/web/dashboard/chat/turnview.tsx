@@ -42,8 +42,8 @@ function Going({ turn }: { turn: Turn }) {
   if (!underWay(turn) || turn.status === "requires_action") return null;
   if (turn.cutOff) return <p class="turn-going">The connection is lost. Trying again …</p>;
   const calls = turn.toolCalls.filter((c) => c.status === "running");
-  if (turn.text !== "" && calls.length === 0) return null;
-  const words = turn.status === "sending" ? "Sending" : calls.length > 0 ? "Working" : slow ? "Waiting for its turn" : "Thinking";
+  if (turn.text.trim() !== "" && calls.length === 0 && !turn.stopping) return null;
+  const words = turn.stopping ? "Stopping" : turn.status === "sending" ? "Sending" : calls.length > 0 ? "Working" : slow ? "Waiting for its turn" : "Thinking";
   return <p class="turn-going"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{words}</p>;
 }
 

@@ -29,15 +29,15 @@ export function KnowledgePage() {
           <uploads.Picker>Upload files</uploads.Picker>
         </>
       )}>
-        Documents that agents look things up in. Answers cite them by page and exact words.
+        Documents that agents look things up in. Answers cite them by page and exact words.{may && " Drop files anywhere on this page to add them."}
       </PageHeader>
       <DropZone enabled={may} onFiles={uploads.send}>
         <div class="stack loose">
           <Uploads list={uploads.list} onDismiss={uploads.dismiss} onRetry={uploads.retry} />
           <Loaded query={documents}>{(list) => list.length === 0 ? (
             <Empty title="No documents yet" action={may && <uploads.Picker>Upload files</uploads.Picker>}>
-              Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. Once a document is
-              ready, every agent with the knowledge tool can search and cite it.
+              {may ? "Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. " : "Admins of the organization add them. "}
+              Once a document is ready, every agent with the knowledge tool can search and cite it.
             </Empty>
           ) : (
             <>
@@ -60,7 +60,7 @@ function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) =>
   return (
     <Table caption="Documents" rows={list} id={(d) => d.id} columns={[
       { head: "Name", cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
-      { head: "Status", tight: true, cell: (d) => <Standing of={d} /> },
+      { head: "Status", cell: (d) => <Standing of={d} /> },
       { head: "Size", end: true, tight: true, cell: (d) => (d.bytes === 0 ? "–" : size(d.bytes)) },
       { head: "Pages", end: true, tight: true, cell: (d) => (d.pages === null ? "–" : count(d.pages)) },
       { head: "Passages", end: true, tight: true, cell: (d) => count(d.chunks) },

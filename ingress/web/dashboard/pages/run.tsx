@@ -1,4 +1,5 @@
 // All of one run: what was asked, what came of it, and where its time went.
+import { useRef } from "preact/hooks";
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
 import { ToolCalls } from "../answer/toolcalls";
@@ -20,8 +21,9 @@ const back = <a href="/dashboard/runs">Runs</a>;
 export function RunPage({ id = "" }: Record<string, string>) {
   const followed = useRun(id);
   const names = useNames();
-  const { run } = followed;
-  if (run.data !== undefined) return <RunParts run={run.data} followed={followed} names={names} />;
+  const { run, trace } = followed;
+  // All of it at once, so that nothing is pushed down by what comes late.
+  if (run.data !== undefined && (trace.data !== undefined || trace.error !== undefined)) return <RunParts run={run.data} followed={followed} names={names} />;
   if (run.error?.code === "erased") return <Erased id={id} />;
   if (run.error?.code === "not_found") return <Gone />;
   return (
@@ -35,9 +37,11 @@ export function RunPage({ id = "" }: Record<string, string>) {
 function RunParts({ run, followed, names }: { run: Run; followed: Followed; names: Names }) {
   const asked = followed.trace.data?.input;
   const name = names.of(run);
+  const answer = useRef<HTMLDivElement>(null);
   const decided = (next: Run) => {
     followed.run.set(next);
     followed.trace.reload();
+    answer.current?.focus(); // the buttons are gone
   };
   const cancel = () => cancelRun(run.id).then(decided);
   return (
@@ -45,7 +49,8 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
       <PageHeader title={`Run of ${name}`} above={back} actions={
         <>
           <span role="status"><Status of={run.status} /></span>
-          {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail={cancelling} onConfirm={cancel} />}
+          {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail={cancelling}
+            request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }} onConfirm={cancel} />}
         </>
       } />
       <div class="stack">
@@ -63,11 +68,11 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
               <div class="asked-text">{asked?.message ?? " "}</div>
               {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label="the data that came with it" />}
             </Section>
-            <Outcome run={run} text={followed.text} />
+            <div ref={answer} tabIndex={-1} class="run-outcome"><Outcome run={run} text={followed.text} /></div>
           </div>
           <Facts run={run} name={name} known={names.of(run) !== (run.agentId ?? run.templateId)} />
         </div>
-        {followed.trace.data ? <Timeline trace={followed.trace.data} status={run.status} /> : !followed.trace.error && <div class="sheet timeline-comes" />}
+        {followed.trace.data && <Timeline trace={followed.trace.data} status={run.status} />}
         {followed.trace.error && <Problem error={followed.trace.error} retry={followed.trace.reload} />}
         {run.toolCalls.length > 0 && <Section title="Tool calls"><ToolCalls calls={run.toolCalls} /></Section>}
         <div class="sheet run-more">

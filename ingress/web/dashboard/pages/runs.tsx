@@ -1,7 +1,7 @@
 // The runs of the organization, as they come and go.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { get } from "../api";
-import { useLive } from "../live";
+import { useConnected, useLive } from "../live";
 import { useQuery } from "../query";
 import { useMay } from "../state";
 import type { List, Run } from "../types";
@@ -22,6 +22,7 @@ export function RunsPage() {
   const names = useNames();
   const all = useMay("admin");
   const [paused, setPaused] = useState(false);
+  const connected = useConnected();
   const list = useRunList(params, () => scrollY > atTop);
   const waiting = useQuery("runs that wait", (signal) => get<List<Run>>("/api/runs", { status: "requires_action", limit: 100 }, signal));
   const counted = waiting.data !== undefined || waiting.error !== undefined; // until then the list would be pushed down by what waits
@@ -40,7 +41,7 @@ export function RunsPage() {
     <>
       <PageHeader title="Runs" actions={
         <>
-          <span class={"live" + (paused ? " paused" : "")}>{paused ? "Paused" : "Live"}</span>
+          <span role="status" class={"live" + (paused ? " paused" : connected ? "" : " lost")}>{paused ? "Paused" : connected ? "Live" : "Reconnecting"}</span>
           <Button pressed={paused} onClick={resume}>{paused ? "Resume" : "Pause"}</Button>
           <Curl what="List these runs" request={{ method: "GET", path: "/api/runs", params }} />
         </>
@@ -108,8 +109,8 @@ const firstChat = {
 function NoRuns({ filtering }: { filtering: boolean }) {
   if (filtering) {
     return (
-      <Empty title="No run is like that" action={<Button onClick={clearFilter}>Clear filters</Button>}>
-        Runs that fit the filters appear here as they are made.
+      <Empty title="No run fits these filters" action={<Button onClick={clearFilter}>Clear filters</Button>}>
+        Those that do appear here as they are made.
       </Empty>
     );
   }

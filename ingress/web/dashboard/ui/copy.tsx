@@ -65,13 +65,13 @@ export function curlOf(request: Request, baseUrl: string, organizationId?: strin
 }
 
 /** "Copy as curl": shows the command for what a button beside it does. */
-export function Curl({ request, what }: { request: Request; what: string }) {
+export function Curl({ request, what, words = "curl" }: { request: Request; what: string; words?: string }) {
   const [open, setOpen] = useState(false);
   const baseUrl = useBaseUrl();
   const session = useSession();
   return (
     <>
-      <Button look="bare" icon="curl" label={`Copy as curl: ${what}`} onClick={() => setOpen(true)}>curl</Button>
+      <Button look="bare" icon="curl" label={`Copy as curl: ${what}`} onClick={() => setOpen(true)}>{words}</Button>
       {open && (
         <Dialog title={`${what}, with curl`} onClose={() => setOpen(false)}>
           <div class="stack">

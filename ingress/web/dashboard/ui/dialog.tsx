@@ -2,10 +2,13 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
+import { Curl, type Request } from "./copy";
 
 /** Shown for as long as it is rendered. Esc, the backdrop and the button call onClose. */
-export function Dialog({ title, onClose, children, foot, side }: {
+export function Dialog({ title, onClose, children, foot, side, firm }: {
   title: string; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; side?: boolean;
+  /** Only a button of its foot closes it: what it shows is shown once. */
+  firm?: boolean;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
@@ -19,11 +22,11 @@ export function Dialog({ title, onClose, children, foot, side }: {
   }, []);
   return (
     <dialog ref={dialog} class={side ? "side" : undefined} aria-labelledby={heading}
-      onCancel={(e) => { e.preventDefault(); onClose(); }} onMouseDown={(e) => { pressed.current = e.target; }}
-      onClick={(e) => { if (e.target === dialog.current && pressed.current === dialog.current) onClose(); }}>
+      onCancel={(e) => { e.preventDefault(); if (!firm) onClose(); }} onMouseDown={(e) => { pressed.current = e.target; }}
+      onClick={(e) => { if (!firm && e.target === dialog.current && pressed.current === dialog.current) onClose(); }}>
       <div class="dialog-head">
         <h2 id={heading}>{title}</h2>
-        <Button look="bare" icon="close" label="Close" onClick={onClose} />
+        {!firm && <Button look="bare" icon="close" label="Close" onClick={onClose} />}
       </div>
       <div class="dialog-body">{children}</div>
       {foot && <div class="dialog-foot">{foot}</div>}
@@ -32,8 +35,10 @@ export function Dialog({ title, onClose, children, foot, side }: {
 }
 
 /** A button that asks before it does what cannot be undone. */
-export function Confirm({ action, question, detail, onConfirm, look = "danger", icon, label }: {
+export function Confirm({ action, question, detail, onConfirm, look = "danger", icon, label, request }: {
   action: string; question: string; detail?: ComponentChildren; onConfirm: () => Promise<unknown>; look?: "danger" | "bare"; icon?: "trash"; label?: string;
+  /** What it sends, to be shown as a command. */
+  request?: Request;
 }) {
   const [asking, setAsking] = useState(false);
   return (
@@ -42,6 +47,7 @@ export function Confirm({ action, question, detail, onConfirm, look = "danger", 
       {asking && (
         <Dialog title={question} onClose={() => setAsking(false)} foot={
           <>
+            {request && <Curl what={label ?? action} request={request} />}
             <Button onClick={() => setAsking(false)}>Keep</Button>
             <Button look="danger" onClick={() => onConfirm().then(() => setAsking(false))}>{action}</Button>
           </>

@@ -16,13 +16,16 @@ export function faultOf(error: ApiError | undefined, field: string): string | un
   return found.map((e) => (e.field === field ? e.message : `${e.field.slice(field.length).replace(/^\./, "")} ${e.message}`)).join("; ");
 }
 
+/** A fault with its subject: what the service says of a field begins with the verb. */
+export const saidOf = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
+
 function Around({ id, label, hint, fault, children }: FieldProps & { id: string; children: ComponentChildren }) {
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {children}
       {hint && <div class="hint" id={id + "-hint"}>{hint}</div>}
-      {fault && <div class="fault" id={id + "-fault"}>{fault}</div>}
+      {fault && <div class="fault" id={id + "-fault"}>{saidOf(label, fault)}</div>}
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List } from "../../types";
 import { Button } from "../../ui/button";
-import { Check, TextArea, TextField } from "../../ui/field";
+import { Check, saidOf, TextArea, TextField } from "../../ui/field";
 import { count, Section } from "../../ui/parts";
 import type { Caller } from "./draft";
 import type { Editor } from "./editor";
@@ -59,7 +59,7 @@ export function Models({ editor }: { editor: Editor }) {
               </li>
             ))}
           </ol>
-          {fault("fallbackModels") && <div class="fault">{fault("fallbackModels")}</div>}
+          {fault("fallbackModels") && <div class="fault">{saidOf("The list", fault("fallbackModels") ?? "")}</div>}
           {fallbacks.length < 3 && <div><Button look="bare" icon="plus" onClick={() => change([...fallbacks, ""])}>Add a fallback model</Button></div>}
         </div>
       </div>
@@ -73,7 +73,7 @@ function Fallback({ number, model, list, fault, onChange }: { number: number; mo
     <div class="grow">
       <input class="input code" aria-label={`Fallback model ${number}`} value={model} list={list} autocomplete="off" aria-invalid={fault ? "true" : undefined}
         aria-describedby={fault ? id : undefined} onInput={(e) => onChange(e.currentTarget.value)} />
-      {fault && <div class="fault" id={id}>{fault}</div>}
+      {fault && <div class="fault" id={id}>{saidOf("Model", fault)}</div>}
     </div>
   );
 }
@@ -95,7 +95,7 @@ export function Callers({ editor }: { editor: Editor }) {
         {callers.map((c) => (
           <Check key={c.kind} checked={chosen.includes(c.kind)} onChange={(on) => toggle(c.kind, on)} label={<><strong>{c.label}</strong> <span class="hint below">{c.hint}</span></>} />
         ))}
-        {wrong && <p class="fault">{wrong}</p>}
+        {wrong && <p class="fault">{saidOf("Who may call it", wrong)}</p>}
       </fieldset>
     </Section>
   );

@@ -210,7 +210,7 @@ export function jsonFault(text: string): string {
     JSON.parse(text);
     return "";
   } catch (error) {
-    return `is not JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return `must be JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
@@ -220,7 +220,8 @@ export const toolWords: Record<ToolName, string> = {
   webSearch: "Web search", knowledge: "Knowledge", codeExecution: "Code execution", httpRequest: "HTTP endpoints", mcp: "MCP servers", voice: "Voice",
 };
 
-const fieldWords: Partial<Record<Field, string>> = {
+/** What the form calls the fields that belong to no tool. */
+export const fieldWords: Partial<Record<Field, string>> = {
   name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
   "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
 };
@@ -228,14 +229,4 @@ const fieldWords: Partial<Record<Field, string>> = {
 /** Fields as people know them, each once. */
 export function namesOf(changed: Field[]): string[] {
   return [...new Set(changed.map((f) => fieldWords[f] ?? toolWords[toolNames.find((t) => f.startsWith(`tools.${t}.`)) ?? "webSearch"]))];
-}
-
-/** An origin as browsers send it, of an address or a host that somebody typed; null when there is none in it. */
-export function originOf(text: string): string | null {
-  try {
-    const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : "https://" + text);
-    return url.protocol === "http:" || url.protocol === "https:" ? url.origin : null;
-  } catch {
-    return null;
-  }
 }

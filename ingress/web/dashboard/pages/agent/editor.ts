@@ -22,6 +22,8 @@ export interface Editor {
   refused: number;
   /** The agent as somebody else saved it meanwhile. */
   theirs: Agent | undefined;
+  /** Somebody is about to leave what is not saved. */
+  leaving: Leaving | null;
   set: <F extends Field>(field: F, value: Draft[F]) => void;
   /** What is wrong with a field of that name, by itself. */
   fault: (field: string) => string | undefined;
@@ -33,6 +35,11 @@ export interface Editor {
   loadTheirs: () => void;
   /** Takes an agent that another request has changed, and keeps what is typed. */
   adopt: (agent: Agent) => void;
+}
+
+export interface Leaving {
+  stay: () => void;
+  leave: () => void;
 }
 
 interface Work {
@@ -62,7 +69,7 @@ export function useEditor(loaded: Agent): Editor {
     if (dirty) kept.set(agent.id, work);
     else kept.delete(agent.id);
   }, [work, dirty]);
-  useGuard(agent.id, dirty);
+  const leaving = useGuard(agent.id, dirty);
   useEffect(() => {
     if (saved === 0) return;
     const timer = setTimeout(() => setSaved(0), 4000);
@@ -108,7 +115,7 @@ export function useEditor(loaded: Agent): Editor {
   };
 
   return {
-    agent, draft, base, changed, mayEdit, saving, saved: saved > 0 && !dirty, error, refused, theirs, save, adopt,
+    agent, draft, base, changed, mayEdit, saving, saved: saved > 0 && !dirty, error, refused, theirs, leaving, save, adopt,
     set: (field, value) => {
       setWork((before) => ({ ...before, draft: { ...before.draft, [field]: value } }));
       setError((before) => (before?.errors.some((e) => e.field === field) ? without(before, field) : before));
@@ -137,20 +144,29 @@ async function findTheirs(id: string, found: (agent: Agent) => void, failed: (er
 }
 
 /** Asks before what was typed is lost: by leaving the agent for another page, or the dashboard altogether. */
-function useGuard(id: string, dirty: boolean): void {
+function useGuard(id: string, dirty: boolean): Leaving | null {
+  const [leaving, setLeaving] = useState<Leaving | null>(null);
   useEffect(() => {
     if (!dirty) return;
     const stay = (event: BeforeUnloadEvent) => event.preventDefault();
     addEventListener("beforeunload", stay);
-    guardLeaving((to) => {
+    guardLeaving((to, leave) => {
       if (to.startsWith(`/dashboard/agents/${id}`)) return true;
-      if (!confirm("There are unsaved changes. Leave without saving them?")) return false;
-      kept.delete(id);
-      return true;
+      const stay = () => setLeaving(null);
+      setLeaving({
+        stay,
+        leave: () => {
+          stay();
+          kept.delete(id);
+          leave();
+        },
+      });
+      return false;
     });
     return () => {
       removeEventListener("beforeunload", stay);
       guardLeaving(null);
     };
   }, [id, dirty]);
+  return leaving;
 }

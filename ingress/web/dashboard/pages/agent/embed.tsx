@@ -3,13 +3,14 @@ import { useState } from "preact/hooks";
 import { useBaseUrl } from "../../state";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
-import { Switch, TextField } from "../../ui/field";
+import { saidOf, Switch, TextField } from "../../ui/field";
 import { Icon } from "../../ui/icon";
 import { Section } from "../../ui/parts";
-import { hidden, originOf } from "./draft";
+import { hidden } from "./draft";
 import type { Editor } from "./editor";
 import { element, policy, scriptTag, signedTag, signing } from "./examples";
 import { Languages } from "./languages";
+import { originsOf } from "./origin";
 import { random, Secret } from "./secret";
 
 const most = 50;
@@ -71,13 +72,16 @@ function Origins({ editor }: { editor: Editor }) {
     editor.clearFaults(); // they are named by places in the list
     editor.set(field, next);
   };
+  const type = (words: string) => {
+    setText(words);
+    setRefused("");
+  };
   const add = () => {
-    const words = text.split(/[\s,]+/).filter(Boolean);
-    const wrong = words.filter((w) => originOf(w) === null);
-    const found = words.map(originOf).filter((o) => o !== null);
-    setText(wrong.join(" "));
-    setRefused(wrong.length === 0 ? "" : `${wrong.join(", ")} is no origin: give a scheme and a host, such as https://www.example.com.`);
-    if (found.length > 0) change([...new Set([...origins, ...found])]);
+    const found = originsOf(text);
+    setRefused(found.fault);
+    if (found.fault !== "") return;
+    setText("");
+    change([...new Set([...origins, ...found.origins])]);
   };
   return (
     <div class="stack tight">
@@ -91,18 +95,18 @@ function Origins({ editor }: { editor: Editor }) {
                 <li key={o} class={"chip" + (editor.fault(`${field}[${i}]`) ? " wrong" : "")}>
                   <code>{o}</code>
                   <Button look="bare" icon="close" label={`Remove ${o}`} onClick={() => change(origins.filter((other) => other !== o))} />
-                  {editor.fault(`${field}[${i}]`) && <span class="fault">{editor.fault(`${field}[${i}]`)}</span>}
+                  {editor.fault(`${field}[${i}]`) && <span class="fault">{saidOf("It", editor.fault(`${field}[${i}]`) ?? "")}</span>}
                 </li>
               ))}
             </ul>
           )}
-        {editor.fault(field) && <div class="fault">{editor.fault(field)}</div>}
+        {editor.fault(field) && <div class="fault">{saidOf("The list", editor.fault(field) ?? "")}</div>}
       </div>
       {origins.length < most && (
         <form class="with-buttons end" onSubmit={(e) => { e.preventDefault(); add(); }}>
           <div class="grow">
-            <TextField label="Add an origin" mono value={text} placeholder="https://www.example.com" onChange={setText} fault={refused || undefined}
-              hint="A scheme and a host, as browsers send it. A path is left off. Several at once: with spaces between." />
+            <TextField label="Add an origin" mono value={text} placeholder="https://www.example.com" onChange={type} fault={refused || undefined}
+              hint="A scheme and a host, and a port if it has one of its own. Several at once: with spaces between." />
           </div>
           <Button type="submit" disabled={text.trim() === ""}>Add</Button>
         </form>

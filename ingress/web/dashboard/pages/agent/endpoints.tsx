@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { SideEffect } from "../../types";
 import { Button } from "../../ui/button";
-import { Select, TextArea, TextField, type Choice } from "../../ui/field";
+import { saidOf, Select, TextArea, TextField, type Choice } from "../../ui/field";
 import { Icon } from "../../ui/icon";
 import { hidden, jsonFault, newEndpoint, type EndpointDraft } from "./draft";
 import type { Editor } from "./editor";
@@ -49,7 +49,7 @@ export function Endpoints({ editor }: { editor: Editor }) {
           </li>
         ))}
       </ul>
-      {editor.fault(field) && <p class="fault">{editor.fault(field)}</p>}
+      {editor.fault(field) && <p class="fault">{saidOf("The list", editor.fault(field) ?? "")}</p>}
       <div class="row">
         {entries.length < most && <Button icon="plus" onClick={add}>Add an endpoint</Button>}
         <Button icon="upload" onClick={() => setImporting(true)}>Import from OpenAPI</Button>

@@ -123,9 +123,7 @@ export const scriptTag = ({ baseUrl, id }: Where): string => `<script async src=
 export const element = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js"></script>
 <agent-chat agent-id="${id}" inline></agent-chat>`;
 
-export const policy = (baseUrl: string): string => `Content-Security-Policy:
-  script-src ${baseUrl};
-  connect-src ${baseUrl}`;
+export const policy = (baseUrl: string): string => `Content-Security-Policy: script-src ${baseUrl}; connect-src ${baseUrl}`;
 
 export const signing = ({ id }: Where): Record<string, string> => ({
   "Node.js": `import { createHmac } from "node:crypto";

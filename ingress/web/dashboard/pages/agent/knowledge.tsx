@@ -5,7 +5,7 @@ import { useList, useQuery } from "../../query";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
-import { Check, TextField } from "../../ui/field";
+import { Check, saidOf, TextField } from "../../ui/field";
 import { Loaded, More, Status } from "../../ui/parts";
 import type { Editor } from "./editor";
 import { Pairs } from "./pairs";
@@ -23,7 +23,7 @@ export function Knowledge({ editor }: { editor: Editor }) {
         <Radio name={name} label="All documents" hint="Also those that are added later." checked={ids === null} onChoose={() => set("tools.knowledge.documentIds", null)} />
         <Radio name={name} label="Chosen documents" checked={ids !== null} onChoose={() => set("tools.knowledge.documentIds", ids ?? [])} />
         {ids !== null && <Chosen ids={ids} onChange={(chosen) => set("tools.knowledge.documentIds", chosen)} />}
-        {wrong && <p class="fault">{wrong}</p>}
+        {wrong && <p class="fault">{saidOf("The choice", wrong)}</p>}
       </fieldset>
       <Pairs legend="Only those with this metadata" hint="Documents must have all of it. Without any, whatever they have." rows={metadata} at="tools.knowledge.metadata"
         onChange={(rows) => set("tools.knowledge.metadata", rows)} fault={fault} nameLabel="Name" add="Add metadata" />

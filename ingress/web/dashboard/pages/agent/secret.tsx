@@ -2,6 +2,7 @@
 import { useId } from "preact/hooks";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
+import { saidOf } from "../../ui/field";
 import { hidden } from "./draft";
 
 /** Random bytes of the browser's, as hex or base64. */
@@ -32,7 +33,7 @@ export function Secret({ label, hint, fault, value, saved, generate, onChange }:
         {kept && "*** stands for the saved one; type to replace it."}
         {value === "" && saved && "It is removed when you save."}
       </div>
-      {fault && <div class="fault" id={id + "-fault"}>{fault}</div>}
+      {fault && <div class="fault" id={id + "-fault"}>{saidOf(label, fault)}</div>}
     </div>
   );
 }

@@ -1,6 +1,6 @@
 // The MCP servers whose tools an agent may use.
 import { Button } from "../../ui/button";
-import { Select, TextField } from "../../ui/field";
+import { saidOf, Select, TextField } from "../../ui/field";
 import { newServer, type ServerDraft } from "./draft";
 import type { Editor } from "./editor";
 import { effectMeanings, effects } from "./endpoints";
@@ -26,7 +26,7 @@ export function Servers({ editor }: { editor: Editor }) {
           </li>
         ))}
       </ul>
-      {editor.fault(field) && <p class="fault">{editor.fault(field)}</p>}
+      {editor.fault(field) && <p class="fault">{saidOf("The list", editor.fault(field) ?? "")}</p>}
       <div class="row">
         {servers.length < most && <Button icon="plus" onClick={() => change([...servers, newServer()])}>Add a server</Button>}
         <span class="hint number">{servers.length} of {most}</span>

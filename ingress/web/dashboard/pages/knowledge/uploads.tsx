@@ -7,7 +7,6 @@ import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
 import { size } from "../../ui/parts";
-import { toast } from "../../ui/toast";
 
 const atOnce = 2;
 const most = 20 << 20; // bytes of a document
@@ -36,9 +35,8 @@ export function useUploads(onSent: () => void) {
       for (const u of work.current.all.filter((w) => w.state === "waiting").slice(0, Math.max(0, room))) {
         update(u.id, { state: "sending" });
         upload<Document>("POST", "/api/knowledge", {}, u.file, (part) => update(u.id, { part }), u.stop.signal)
-          .then((d) => {
+          .then(() => {
             update(u.id, { state: "sent", part: 1 });
-            toast(`${d.name} is being read.`);
             setTimeout(() => dismiss(u.id), 1500);
             work.current.sent();
           }, (error: ApiError) => update(u.id, { state: "failed", fault: faultOf(error) }))
@@ -91,21 +89,38 @@ function FilePicker({ onFiles, children }: { onFiles: (files: Iterable<File>) =>
   );
 }
 
-/** Takes files that are dropped anywhere on it. */
+/** Takes files that are dropped anywhere on the page while it is shown. */
 export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onFiles: (files: Iterable<File>) => void; children: ComponentChildren }) {
   const [over, setOver] = useState(false);
-  const depth = useRef(0);
-  const holds = (event: DragEvent) => enabled && [...(event.dataTransfer?.types ?? [])].includes("Files");
-  const leave = () => {
-    depth.current = 0;
-    setOver(false);
-  };
+  const take = useRef(onFiles);
+  take.current = onFiles;
+  useEffect(() => {
+    if (!enabled) return;
+    let left: ReturnType<typeof setTimeout> | undefined;
+    const hover = (event: DragEvent) => {
+      if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
+      event.preventDefault(); // else the browser opens the file in place of the page
+      setOver(true);
+      clearTimeout(left);
+      left = setTimeout(() => setOver(false), 250); // it is told again and again for as long as something is held over the page
+    };
+    const drop = (event: DragEvent) => {
+      if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
+      event.preventDefault();
+      clearTimeout(left);
+      setOver(false);
+      take.current([...(event.dataTransfer?.files ?? [])]);
+    };
+    addEventListener("dragover", hover);
+    addEventListener("drop", drop);
+    return () => {
+      clearTimeout(left);
+      removeEventListener("dragover", hover);
+      removeEventListener("drop", drop);
+    };
+  }, [enabled]);
   return (
-    <div class={"drop-zone" + (over ? " over" : "")}
-      onDragEnter={(e) => { if (holds(e)) { e.preventDefault(); depth.current++; setOver(true); } }}
-      onDragOver={(e) => { if (holds(e)) e.preventDefault(); }}
-      onDragLeave={(e) => { if (holds(e) && --depth.current <= 0) leave(); }}
-      onDrop={(e) => { if (!holds(e)) return; e.preventDefault(); leave(); onFiles([...(e.dataTransfer?.files ?? [])]); }}>
+    <div class="drop-zone">
       {children}
       {over && <div class="drop-hint" aria-hidden="true"><Icon name="upload" />Drop files to upload them</div>}
     </div>

@@ -31,7 +31,7 @@ export function Keys() {
             { head: "Key", tight: true, cell: (k) => <code>{k.prefix.slice(0, 8)}…{k.lastFour}</code> },
             { head: "Acts as", tight: true, cell: (k) => (k.scope === "organization" ? "the organization" : "you") },
             { head: "Last used", tight: true, cell: (k) => <Time at={k.lastUsedAt} /> },
-            { head: "Ends", tight: true, cell: (k) => <Time at={k.expiresAt} /> },
+            { head: "Expires", tight: true, cell: (k) => <Time at={k.expiresAt} /> },
             { head: "Actions", silent: true, tight: true, cell: (k) => <KeyActions of={k} onChange={keys.reload} onMade={setMade} /> },
           ]} />
           <More list={keys} />
@@ -54,9 +54,8 @@ function KeyActions({ of: k, onChange, onMade }: { of: Key; onChange: () => void
   });
   return (
     <div class="actions">
-      <Confirm look="bare" action="Rotate" label={`Rotate ${k.name}`} question={`Rotate ${k.name}?`} onConfirm={rotate} detail="A new key takes its place. The old one stays good for a day." />
-      <Confirm look="bare" action="Revoke" label={`Revoke ${k.name}`} question={`Revoke ${k.name}?`} onConfirm={revoke} detail="Programs that use it are refused within five seconds." />
-      <Curl what={`Revoke ${k.name}`} request={{ method: "DELETE", path: "/api/keys", params: { id: k.id } }} />
+      <Confirm look="bare" action="Rotate" label={`Rotate ${k.name}`} request={{ method: "POST", path: "/api/keys", params: { id: k.id, action: "rotate" }, body: {} }} question={`Rotate ${k.name}?`} onConfirm={rotate} detail="A new key takes its place. The old one stays good for a day." />
+      <Confirm look="bare" action="Revoke" label={`Revoke ${k.name}`} request={{ method: "DELETE", path: "/api/keys", params: { id: k.id } }} question={`Revoke ${k.name}?`} onConfirm={revoke} detail="Programs that use it are refused within five seconds." />
     </div>
   );
 }
@@ -86,7 +85,7 @@ function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => voi
         <TextField label="Name" hint="What it is for, such as nightly reports." value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
         <Select label="It acts as" value={scope} onChange={setScope} options={scopes} fault={faultOf(error, "scope")}
           hint={scope === "user" ? "Requests with it must name an organization in the header x-organization-id." : undefined} />
-        <Select label="It ends" value={days} onChange={setDays} options={lives} fault={faultOf(error, "expiresAt")} />
+        <Select label="Expires" value={days} onChange={setDays} options={lives} fault={faultOf(error, "expiresAt")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>
@@ -96,7 +95,7 @@ function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => voi
 function Shown({ of: k, secret, onClose }: { of: Key; secret: string; onClose: () => void }) {
   const baseUrl = useBaseUrl();
   return (
-    <Dialog title={`${k.name}: keep this key now`} onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have kept it</Button>}>
+    <Dialog firm title={`${k.name}: keep this key now`} onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have kept it</Button>}>
       <div class="stack">
         <p>It is not shown again: only its hash is stored.</p>
         <Snippet label="the new key" text={secret} />

@@ -50,9 +50,9 @@ export function Members() {
           <More list={members} />
         </div>
       )}</Loaded>
-      {adding && <AddMember onClose={() => setAdding(false)} onAdded={added} />}
+      {adding && <MemberDialog onClose={() => setAdding(false)} onDone={added} />}
       {link && (
-        <Dialog title={link.title} onClose={() => setLink(undefined)} foot={<Button look="primary" onClick={() => setLink(undefined)}>Done</Button>}>
+        <Dialog firm title={link.title} onClose={() => setLink(undefined)} foot={<Button look="primary" onClick={() => setLink(undefined)}>Done</Button>}>
           <div class="stack">
             <p>{link.text} It is shown once{link.until && `, and holds until ${exactTime(link.until)}`}.</p>
             <Snippet label="the link" text={link.url} />
@@ -72,38 +72,38 @@ function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () =
     toast(`${m.email} was removed.`);
     onChange();
   });
-  const change = (role: Role) => post<Member>("/api/organizations/members", { email: m.email, role }).then(onChange);
+  const [changing, setChanging] = useState(false);
   const reset = () => post<{ url: string; expiresAt: string }>("/api/organizations/members", undefined, { id: m.id, action: "reset" })
     .then((made) => onLink({ title: `New password for ${m.email}`, text: "Send this link to them: with it they set a new password.", url: made.url, until: made.expiresAt }));
   const remover = me ? "Leave" : m.status === "invited" ? "Take back" : "Remove";
   return (
     <div class="actions">
-      {owner && !me && m.status === "active" && (
-        <select class="input small-input" aria-label={`Role of ${m.email}`} value={m.role} onChange={(e) => { change(e.currentTarget.value as Role).catch(() => onChange()); }}>
-          {roles.map((r) => <option key={r.value} value={r.value} selected={r.value === m.role}>{r.value}</option>)}
-        </select>
-      )}
-      {admin && !me && m.status === "active" && <Confirm look="bare" action="Reset password" label={`Reset the password of ${m.email}`} question={`A new password for ${m.email}?`} detail="You get a link to pass on. Their old password stays good until they use it." onConfirm={reset} />}
-      {(owner || me) && <Confirm look="bare" action={remover} label={`${remover}: ${m.email}`} question={me ? "Leave the organization?" : `${remover} ${m.email}?`} detail="They lose access within five seconds." onConfirm={remove} />}
+      {owner && !me && m.status === "active" && <Button look="bare" label={`Change the role of ${m.email}`} onClick={() => setChanging(true)}>Change role</Button>}
+      {changing && <MemberDialog of={m} onClose={() => setChanging(false)} onDone={() => { setChanging(false); onChange(); }} />}
+      {admin && !me && m.status === "active" && <Confirm look="bare" action="Reset password" label={`Reset the password of ${m.email}`} question={`A new password for ${m.email}?`} detail="You get a link to pass on. Their old password stays good until they use it."
+        request={{ method: "POST", path: "/api/organizations/members", params: { id: m.id, action: "reset" } }} onConfirm={reset} />}
+      {(owner || me) && <Confirm look="bare" action={remover} label={`${remover}: ${m.email}`} question={me ? "Leave the organization?" : `${remover} ${m.email}?`} detail={me ? "You lose access to it at once." : "They lose access within five seconds."}
+        request={{ method: "DELETE", path: "/api/organizations/members", params: { id: m.id } }} onConfirm={remove} />}
     </div>
   );
 }
 
-function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (m: Member) => void }) {
-  const [email, setEmail] = useState("");
-  const [role, setRole] = useState<Role>("member");
+/** Adds somebody, or gives a member another role: it is the same request. */
+function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => void; onDone: (m: Member) => void }) {
+  const [email, setEmail] = useState(m?.email ?? "");
+  const [role, setRole] = useState<Role>(m?.role ?? "member");
   const [error, setError] = useState<ApiError>();
-  const add = () => post<Member>("/api/organizations/members", { email: email.trim(), role }).then(onAdded, (fault: ApiError) => setError(fault));
+  const add = () => post<Member>("/api/organizations/members", { email: email.trim(), role }).then(onDone, (fault: ApiError) => setError(fault));
   return (
-    <Dialog title="Add a member" onClose={onClose} foot={
+    <Dialog title={m ? `Change the role of ${m.email}` : "Add a member"} onClose={onClose} foot={
       <>
-        <Curl what="Add a member" request={{ method: "POST", path: "/api/organizations/members", body: { email: email.trim(), role } }} />
+        <Curl what={m ? "Change a role" : "Add a member"} request={{ method: "POST", path: "/api/organizations/members", body: { email: email.trim(), role } }} />
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={add}>Add</Button>
+        <Button look="primary" onClick={add}>{m ? "Change role" : "Add"}</Button>
       </>
     }>
       <div class="stack">
-        <TextField label="Email address" type="email" value={email} onChange={setEmail} hint="Whoever has an account belongs at once. For others you get a link to send." fault={faultOf(error, "email")} />
+        {!m && <TextField label="Email address" type="email" value={email} onChange={setEmail} hint="Whoever has an account belongs at once. For others you get a link to send." fault={faultOf(error, "email")} />}
         <Select label="Role" value={role} onChange={setRole} options={roles} fault={faultOf(error, "role")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>

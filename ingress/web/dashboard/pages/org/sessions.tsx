@@ -2,7 +2,6 @@
 import { del } from "../../api";
 import { useList } from "../../query";
 import type { LoginSession } from "../../types";
-import { Curl } from "../../ui/copy";
 import { Confirm } from "../../ui/dialog";
 import { Loaded, More, Section, Time } from "../../ui/parts";
 import { Table } from "../../ui/table";
@@ -14,18 +13,17 @@ export function Sessions() {
     else sessions.reload();
   });
   return (
-    <Section title="Where you are signed in" intro="End a session that you do not know, and change your password.">
+    <Section title="Where you are signed in" intro="End a session that you do not know, and have an admin give you a link to set a new password.">
       <Loaded query={sessions} room="7.5rem">{(list) => (
         <div class="stack">
           <Table caption="Your login sessions" rows={list} id={(s) => s.id} columns={[
-            { head: "Browser or program", cell: (s) => <span class="agent-name">{s.userAgent || "unknown"} {s.current && <span class="tag">this one</span>}</span> },
+            { head: "Browser or program", cell: (s) => <span class="browser"><span title={s.userAgent}>{browserOf(s.userAgent)}</span>{s.current && <span class="tag">this one</span>}</span> },
             { head: "Address", tight: true, cell: (s) => s.address },
             { head: "Since", tight: true, cell: (s) => <Time at={s.createdAt} /> },
             { head: "Last used", tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
             { head: "Actions", silent: true, tight: true, cell: (s) => (
               <div class="actions">
-                <Confirm look="bare" action="End" label={s.current ? "End this session" : `End the session from ${s.address}`} question="End this session?" detail={s.current ? "You will be signed out here." : "Whoever uses it is signed out within five seconds."} onConfirm={() => end(s)} />
-                <Curl what="End a session" request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id } }} />
+                <Confirm look="bare" action="End" label={s.current ? "End this session" : `End the session from ${s.address}`} request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id } }} question="End this session?" detail={s.current ? "You will be signed out here." : "Whoever uses it is signed out within five seconds."} onConfirm={() => end(s)} />
               </div>
             ) },
           ]} />
@@ -34,4 +32,16 @@ export function Sessions() {
       )}</Loaded>
     </Section>
   );
+}
+
+const browsers: [RegExp, string][] = [[/Edg\//, "Edge"], [/OPR\//, "Opera"], [/Firefox\//, "Firefox"], [/Chrome\//, "Chrome"], [/Safari\//, "Safari"]];
+const systems: [RegExp, string][] = [[/Android/, "Android"], [/iPhone|iPad/, "iOS"], [/Windows/, "Windows"], [/Mac OS X/, "macOS"], [/Linux/, "Linux"]];
+
+/** What a browser calls itself, in two words; a program's name as it is. */
+function browserOf(userAgent: string): string {
+  const named = (from: [RegExp, string][]) => from.find(([mark]) => mark.test(userAgent))?.[1];
+  const browser = named(browsers);
+  const system = named(systems);
+  if (browser === undefined) return userAgent.slice(0, 40) || "unknown";
+  return system === undefined ? browser : `${browser} on ${system}`;
 }

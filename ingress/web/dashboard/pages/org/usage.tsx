@@ -42,8 +42,8 @@ function Shown({ of: u }: { of: Usage }) {
         <div><dt>Failed or timed out</dt><dd>{count(t.failed + t.timedOut)}</dd></div>
         <div><dt>Tokens in, out</dt><dd>{count(t.inputTokens)}, {count(t.outputTokens)}</dd></div>
         <div><dt>Cost</dt><dd>{money(t.costMicros)}</dd></div>
-        <div><dt>Half are answered in</dt><dd>{t.p50Ms === null ? "–" : duration(t.p50Ms)}</dd></div>
-        <div><dt>95 of 100 in</dt><dd>{t.p95Ms === null ? "–" : duration(t.p95Ms)}</dd></div>
+        <div><dt>Median time</dt><dd>{t.p50Ms === null ? "–" : duration(t.p50Ms)}</dd></div>
+        <div><dt>95th percentile</dt><dd>{t.p95Ms === null ? "–" : duration(t.p95Ms)}</dd></div>
       </dl>
       <div class="charts">
         <Bars title="Runs" points={u.data.map((p) => ({ label: label(p), parts: [
@@ -51,7 +51,7 @@ function Shown({ of: u }: { of: Usage }) {
           { name: "failed", value: p.failed + p.timedOut },
           { name: "other", value: Math.max(0, p.runs - p.completed - p.failed - p.timedOut) },
         ] }))} />
-        <Lines title="Time to the answer" format={duration} points={u.data.map((p) => ({ label: label(p), values: { half: p.p50Ms, "95 of 100": p.p95Ms } }))} />
+        <Lines title="Time to the answer" format={duration} points={u.data.map((p) => ({ label: label(p), values: { median: p.p50Ms, "95th percentile": p.p95Ms } }))} />
       </div>
       <details class="fold">
         <summary>The same as a table</summary>
@@ -61,8 +61,8 @@ function Shown({ of: u }: { of: Usage }) {
           { head: "Failed", end: true, cell: (p) => count(p.failed + p.timedOut) },
           { head: "Tokens", end: true, cell: (p) => count(p.inputTokens + p.outputTokens) },
           { head: "Cost", end: true, cell: (p) => money(p.costMicros) },
-          { head: "Half in", end: true, cell: (p) => (p.p50Ms === null ? "–" : duration(p.p50Ms)) },
-          { head: "95 of 100 in", end: true, cell: (p) => (p.p95Ms === null ? "–" : duration(p.p95Ms)) },
+          { head: "Median", end: true, cell: (p) => (p.p50Ms === null ? "–" : duration(p.p50Ms)) },
+          { head: "95th percentile", end: true, cell: (p) => (p.p95Ms === null ? "–" : duration(p.p95Ms)) },
         ]} />
       </details>
     </>

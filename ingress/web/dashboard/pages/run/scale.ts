@@ -2,7 +2,7 @@
 import type { Span, Timeline } from "../../types";
 
 /** A stretch of time and where it is drawn; places are shares of the whole width. */
-export interface Stretch {
+interface Stretch {
   from: number;
   to: number;
   at: number;
@@ -20,7 +20,7 @@ export interface Scale {
   ticks: { ms: number; at: number }[];
 }
 
-type Interval = [from: number, to: number];
+export type Interval = [from: number, to: number];
 
 /** The run's beginning: the first moment that anything is told of. */
 export const beginning = (t: Timeline): number => Math.min(...t.spans.map((s) => Date.parse(s.startedAt)));
@@ -29,7 +29,7 @@ export const beginning = (t: Timeline): number => Math.min(...t.spans.map((s) =>
 export const overAt = (s: Span, now: number): number => (s.finishedAt === null ? Math.max(now, Date.parse(s.startedAt)) : Date.parse(s.finishedAt));
 
 /** Intervals without overlaps, in their order. */
-function union(intervals: Interval[]): Interval[] {
+export function union(intervals: Interval[]): Interval[] {
   const out: Interval[] = [];
   for (const [from, to] of [...intervals].sort((a, b) => a[0] - b[0])) {
     const last = out.at(-1);
@@ -39,7 +39,8 @@ function union(intervals: Interval[]): Interval[] {
   return out;
 }
 
-const length = (intervals: Interval[]): number => intervals.reduce((sum, [from, to]) => sum + to - from, 0);
+/** How long intervals are that do not overlap. */
+export const length = (intervals: Interval[]): number => intervals.reduce((sum, [from, to]) => sum + to - from, 0);
 
 /** The stretches between 0 and end in which nothing was done, and those in which something was. */
 function stretchesOf(work: Interval[], end: number): { from: number; to: number; idle: boolean }[] {

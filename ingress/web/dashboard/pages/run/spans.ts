@@ -1,7 +1,8 @@
 // What the parts of a run are called and what there is to say about them.
 import type { Span, Timeline } from "../../types";
 import { count, duration, money } from "../../ui/parts";
-import { beginning, overAt } from "./scale";
+import { toolNamed } from "../runs/names";
+import { beginning, length, overAt, union, type Interval } from "./scale";
 
 /** A span as a row of the chart and of the table. */
 export interface Part {
@@ -34,8 +35,8 @@ function nameOf(s: Span, t: Timeline): string {
     case "queue": return unlucky(t, s.attempt - 1) ? `Pause before attempt ${s.attempt}` : s.attempt > 1 ? "Queue again" : "Queue";
     case "attempt": return `Attempt ${s.attempt}`;
     case "turn": return s.name.charAt(0).toUpperCase() + s.name.slice(1);
-    case "wait": return s.name === "wait" ? "Waits for a person" : `Decision on ${s.name}`;
-    default: return s.name;
+    case "wait": return s.name === "wait" ? "Waits for a person" : `Decision on ${toolNamed(s.name)}`;
+    default: return toolNamed(s.name);
   }
 }
 
@@ -68,3 +69,33 @@ export const saidOf = (p: Part): string => ["", p.status, `from ${after(p.from)}
 
 /** A moment, counted from the run's beginning. */
 export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);
+
+/** A moment with so many digits of its seconds, counted from the run's beginning. */
+function precisely(ms: number, digits: number): string {
+  const minutes = Math.floor(ms / 60_000);
+  const parts = [[Math.floor(minutes / 60), "h"], [minutes % 60, "min"]].filter(([n]) => n !== 0).map((part) => part.join(" "));
+  const seconds = ((ms % 60_000) / 1000).toFixed(digits);
+  return "+" + [...parts, `${seconds} s`].join(" ");
+}
+
+/** Whether few digits say the moment as it is. */
+const round = (ms: number): boolean => ms < 1000 || ms % (ms < 10_000 ? 100 : ms < 3_600_000 ? 1000 : 60_000) === 0;
+
+/** Moments, all with as many digits as it takes to say each as it is. */
+export function momentsOf(all: number[]): string[] {
+  if (all.every(round)) return all.map(after);
+  const digits = [0, 1, 2].find((n) => all.every((ms) => ms % 10 ** (3 - n) === 0)) ?? 3;
+  return all.map((ms) => (ms === 0 ? "0" : precisely(ms, digits)));
+}
+
+/** Where a run's time went: each moment counts once, however much was done in it. */
+export function spentOf(parts: Part[]): { queue: number; turn: number; tool: number; wait: number } {
+  let counted: Interval[] = [];
+  const spent = { queue: 0, turn: 0, wait: 0, tool: 0 };
+  for (const kind of ["queue", "turn", "wait", "tool"] as const) {
+    const all = union([...counted, ...parts.filter((p) => p.span.kind === kind).map((p): Interval => [p.from, p.from + p.took])]);
+    spent[kind] = length(all) - length(counted);
+    counted = all;
+  }
+  return spent;
+}

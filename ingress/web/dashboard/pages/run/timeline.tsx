@@ -6,7 +6,7 @@ import { duration, Section, Status } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { useTick } from "../runs/times";
 import { scaleOf, type Scale } from "./scale";
-import { after, partsOf, saidOf, type Part } from "./spans";
+import { after, momentsOf, partsOf, saidOf, spentOf, type Part } from "./spans";
 
 const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 } as const;
 const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", ...time });
@@ -50,11 +50,8 @@ const outcomes: Partial<Record<RunStatus, string>> = { completed: "was answered"
 
 /** Where the time went, in words. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
-  const sum = (kind: string) => parts.filter((p) => p.span.kind === kind).reduce((ms, p) => ms + p.took, 0);
-  const spent = [
-    ["waiting for a worker", sum("queue")], ["in the model", sum("turn")], ["in tools", sum("tool")], ["waiting for a person", sum("wait")],
-  ] as const;
-  const words = spent.filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
+  const { queue, turn, tool, wait } = spentOf(parts);
+  const words = ([["waiting for a worker", queue], ["in the model", turn], ["in tools", tool], ["waiting for a person", wait]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
   const whole = open ? `${duration(scale.end)} so far` : `${duration(scale.end)} from acceptance until it ${outcomes[status] ?? "ended"}`;
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
 }
@@ -97,12 +94,24 @@ function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
 
 const percent = (share: number): string => `${(share * 100).toFixed(3)}%`;
 
+/** Words of the ticks, without those that would touch the ones before them. */
+function roomy(moments: string[], scale: Scale): string[] {
+  let free = 0;
+  return moments.map((words, i) => {
+    const at = scale.ticks[i]?.at ?? 0;
+    if (at < free) return "";
+    free = at + 0.02 + words.length * 0.0105;
+    return words;
+  });
+}
+
 function Axis({ scale }: { scale: Scale }) {
+  const moments = roomy(momentsOf(scale.ticks.map((tick) => tick.ms)), scale);
   return (
     <div class="axis" aria-hidden="true">
       <span />
       <div class="axis-line">
-        {scale.ticks.map((tick) => <span key={tick.ms} style={{ left: percent(tick.at) }}>{after(tick.ms)}</span>)}
+        {scale.ticks.map((tick, i) => <span key={tick.ms} style={{ left: percent(tick.at) }}>{moments[i]}</span>)}
       </div>
       <strong class="part-took">{duration(scale.end)}</strong>
     </div>

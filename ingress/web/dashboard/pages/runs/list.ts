@@ -1,6 +1,7 @@
 // The list of runs as it lives: what is shown stays where it is while somebody reads it, and what came since is kept back until they ask.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "../../api";
+import { useComeback } from "../../live";
 import { ended } from "./times";
 import type { List, Run } from "../../types";
 
@@ -17,7 +18,7 @@ interface Shown {
   fresh: number;
 }
 
-export interface RunList {
+interface RunList {
   rows: Run[] | undefined;
   error: ApiError | undefined;
   loading: boolean;
@@ -33,7 +34,7 @@ export interface RunList {
 }
 
 /** Puts the newest page over what is shown. Holding keeps back what is not among it yet. */
-export function merge(before: Shown, newest: List<Run>, holding: boolean): Shown {
+function merge(before: Shown, newest: List<Run>, holding: boolean): Shown {
   const read = new Map(newest.data.map((run) => [run.id, run]));
   const oldest = newest.hasMore ? (newest.data.at(-1)?.id ?? "") : "";
   const rows = before.rows.filter((run) => read.has(run.id) || run.id < oldest).map((run) => read.get(run.id) ?? run);
@@ -98,10 +99,12 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
       .finally(() => setLoadingMore(false));
   }, [key, loadingMore]);
 
+  const refresh = useCallback(() => setTurn((n) => n + 1), []);
+  useComeback(error, refresh);
   const current = shown.key === key;
   return {
     rows: current ? shown.rows : undefined, error, loading: loading || !current, hasMore: current && shown.next !== null, loadingMore, more,
-    refresh: useCallback(() => setTurn((n) => n + 1), []),
+    refresh,
     fresh: current ? shown.fresh : 0,
     show: useCallback(() => setShown((before) => (before.held === null ? before : merge(before, before.held, false))), []),
     replace: useCallback((run: Run) => setShown((before) => ({ ...before, rows: before.rows.map((r) => (r.id === run.id ? run : r)) })), []),

@@ -4,22 +4,24 @@ import { go } from "../../router";
 import type { Run } from "../../types";
 import { Confirm } from "../../ui/dialog";
 import { count, money, Status, Time } from "../../ui/parts";
-import type { Names } from "./names";
+import { toolNamed, type Names } from "./names";
 import { ended, QueueTime, RunTime } from "./times";
 
 export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
 
+const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note on the answer, such as the offline model's
+
 /** Markdown in a line, without its marks. */
-const plain = (text: string): string => text.replace(/[*`#>|]+/g, "").replace(/\s+/g, " ").trim();
+const plain = (text: string): string => text.replace(aside, "").replace(/[*`#>|]+/g, "").replace(/\s+/g, " ").trim();
 
 /** What there is to say about how a run went, in a line. */
 export function gist(run: Run): string {
   const asks = run.requiredAction;
-  if (asks) return asks.kind === "approval" ? `May ${asks.name} be called?` : `Was ${asks.name} carried out? Its answer was lost.`;
+  if (asks) return asks.kind === "approval" ? `May ${toolNamed(asks.name)} be called?` : `Was ${toolNamed(asks.name)} carried out? Its answer was lost.`;
   if (run.error) return run.error.message;
   if (run.message) return plain(run.message.slice(0, 400));
   const last = run.toolCalls.at(-1);
-  if (last && !ended(run)) return `Calling ${last.name}`;
+  if (last && !ended(run)) return `Calling ${toolNamed(last.name)}`;
   switch (run.status) {
     case "queued": return run.attempts > 0 ? "Waits to be tried again" : "Waits for a worker";
     case "running": return "At work";
@@ -84,7 +86,8 @@ function Row({ run, name, onCancelled }: { run: Run; name: string; onCancelled: 
       <td class="tight run-cancel">
         {!ended(run) && (
           <Confirm look="bare" action="Cancel" label={`Cancel this run of ${name}`} question={`Cancel this run of ${name}?`}
-            detail={cancelling} onConfirm={() => cancelRun(run.id).then(onCancelled)} />
+            detail={cancelling} request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }}
+            onConfirm={() => cancelRun(run.id).then(onCancelled)} />
         )}
       </td>
     </tr>

@@ -19,7 +19,7 @@ export function useTick(on: boolean): void {
 }
 
 /** The time between two moments, or until now as long as there is no second one. */
-export function Elapsed({ from, to }: { from: string | null; to: string | null }) {
+function Elapsed({ from, to }: { from: string | null; to: string | null }) {
   useTick(from !== null && to === null);
   if (from === null) return <span class="quiet">–</span>;
   if (to !== null) return <>{duration(between(from, to))}</>;

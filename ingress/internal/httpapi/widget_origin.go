@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// originShape is scheme, host and port of an origin; the host is of labels, or an address in brackets.
+var originShape = regexp.MustCompile(`^(https?)://([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:]+\])(?::([1-9][0-9]{0,4}))?$`)
+
+// numericHost is what browsers read as an IPv4 address, in whatever notation.
+var numericHost = regexp.MustCompile(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
+
+// isOrigin reports whether s is an origin exactly as browsers send it. They write names of other letters as xn--…, an address
+// in one way only, and leave out the port that the scheme has anyway.
+func isOrigin(s string) bool {
+	parts := originShape.FindStringSubmatch(s)
+	if parts == nil || len(s) > originMost {
+		return false
+	}
+	scheme, host, port := parts[1], parts[2], parts[3]
+	return isHost(host) && (port == "" || isPort(port) && port != map[string]string{"http": "80", "https": "443"}[scheme])
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
+func isHost(s string) bool {
+	inner, bracketed := strings.CutPrefix(s, "[")
+	if !bracketed {
+		addr, err := netip.ParseAddr(s)
+		return !numericHost.MatchString(s) || err == nil && addr.Is4()
+	}
+	inner = strings.TrimSuffix(inner, "]")
+	addr, err := netip.ParseAddr(inner)
+	if err != nil {
+		return false
+	}
+	written := addr.String()
+	if b := addr.As16(); addr.Is4In6() { // for which Go has dots, and browsers have none
+		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))
+	}
+	return written == inner
+}

@@ -1,0 +1,79 @@
+import { equal, type Test } from "../kit/check";
+import { draftOf, faultsOf, newEndpoint, newServer, type Draft } from "./pages/agent/draft";
+import { policy } from "./pages/agent/examples";
+import { originOf, originsOf } from "./pages/agent/origin";
+import { placeOf, told } from "./pages/agent/words";
+import type { Agent } from "./types";
+
+const agent: Agent = {
+  id: "ag_1", name: "A", description: "", systemPrompt: "p", model: "", fallbackModels: ["a", "b"], allowedCallers: ["user"], tools: {},
+  widget: { enabled: false, allowedOrigins: ["https://a.example"] }, version: 1, createdAt: "2026-11-21T09:00:00.000Z", updatedAt: "2026-11-21T09:00:00.000Z",
+};
+
+const draft: Draft = {
+  ...draftOf(agent),
+  "tools.httpRequest.endpoints": [newEndpoint(), { ...newEndpoint(), name: "getOrder", inputSchema: "{" }],
+  "tools.mcp.servers": [{ ...newServer(), name: "docs" }],
+};
+
+export const tests: Test[] = [
+  {
+    name: "origins as people type them become what browsers send",
+    run: () => {
+      const good = {
+        "https://www.example.com": "https://www.example.com", "https://www.example.com/": "https://www.example.com", "HTTPS://Www.Example.com:443": "https://www.example.com",
+        "http://localhost:3000": "http://localhost:3000", "www.example.com": "https://www.example.com", "example.com:8443": "https://example.com:8443", localhost: "https://localhost",
+        "intranet:8080": "https://intranet:8080", "http://intranet": "http://intranet", "http://127.0.0.1:5000": "http://127.0.0.1:5000", "http://[::1]:3000": "http://[::1]:3000",
+        "https://bücher.example": "https://xn--bcher-kva.example", "https://example.com:65535": "https://example.com:65535",
+      };
+      for (const [typed, sent] of Object.entries(good)) equal(originOf(typed), sent, typed);
+    },
+  },
+  {
+    name: "what is no origin is none",
+    run: () => {
+      const bad = [
+        "not", "", "an origin", "*", "*.example.com", "https://*.example.com", "https://a.example/path", "a.example/x", "https://a.example?x", "https://a.example#x", "https://u:p@a.example",
+        "ftp://a.example", "javascript:alert(1)", "https://", "https://a.example:0", "https://a.example:65536", "https://a.example:99999", "https://a..example", "https://-a.example", "1.5",
+        "https://a_.example", "https://a.example.", "https://a.example\\b", "null", "https://a%20b.example", "//a.example",
+      ];
+      for (const typed of bad) equal(originOf(typed), null, typed);
+    },
+  },
+  {
+    name: "one that is none keeps all from being added",
+    run: () => {
+      equal(originsOf("a.example, https://b.example").origins, ["https://a.example", "https://b.example"]);
+      const { origins, fault } = originsOf("not an origin a.example");
+      equal([origins, fault], [[], "Not an origin: not, an, origin. Give a scheme and a host, and no path, such as https://www.example.com."]);
+      equal(originsOf("*.a.example").fault, "Not an origin: *.a.example. Patterns are not possible: name each origin, such as https://www.example.com.");
+    },
+  },
+  {
+    name: "the policy is one line of a header",
+    run: () => equal(policy("https://p.example"), "Content-Security-Policy: script-src https://p.example; connect-src https://p.example"),
+  },
+  {
+    name: "fields are told by the form's words",
+    run: () => {
+      const places: Record<string, string> = {
+        name: "Name", systemPrompt: "System prompt", "fallbackModels[1]": "Fallback model 2", "allowedCallers[0]": "Who may call it", "tools.httpRequest.endpoints[0].name": "Endpoint 1: Name",
+        "tools.httpRequest.endpoints[1].url": "Endpoint “getOrder”: Address", "tools.httpRequest.endpoints[1].headers.X-Key": "Endpoint “getOrder”: Header X-Key",
+        "tools.httpRequest.endpoints[1].inputSchema.properties.id": "Endpoint “getOrder”: Arguments", "tools.httpRequest.endpoints[0]": "Endpoint 1", "tools.httpRequest.endpoints": "HTTP endpoints: Endpoints",
+        "tools.mcp.servers[0].url": "Server “docs”: Server address", "tools.webSearch.approval": "Web search: Ask a person first", "tools.knowledge.documentIds[2]": "Knowledge: Documents",
+        "tools.knowledge.metadata.team": "Knowledge: Metadata team", "tools.voice.voice": "Voice", "widget.allowedOrigins[0]": "Allowed origin https://a.example", "widget.identitySecret": "Identity secret",
+        version: "version",
+      };
+      for (const [field, words] of Object.entries(places)) equal(placeOf(field, draft), words, field);
+    },
+  },
+  {
+    name: "faults are sentences with a subject",
+    run: () => {
+      equal(told({ field: "name", message: "must not be empty" }, draft), "Name must not be empty");
+      equal(told({ field: "widget.identitySecret", message: "there is no secret to keep" }, draft), "Identity secret: there is no secret to keep");
+      const [fault] = faultsOf(draft);
+      equal(fault && told(fault, draft).startsWith("Endpoint “getOrder”: Arguments must be JSON: "), true);
+    },
+  },
+];

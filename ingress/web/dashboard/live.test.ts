@@ -1,0 +1,127 @@
+import { h, render, type ComponentType } from "preact";
+import { equal, type Test } from "../kit/check";
+import { get } from "./api";
+import { useConnected, useLive } from "./live";
+import { useQuery } from "./query";
+
+type Answer = () => Promise<Response>;
+
+const away: Answer = () => Promise.reject(new TypeError("nobody there"));
+const broken: Answer = () => Promise.resolve(Response.json({ code: "unavailable", detail: "Later" }, { status: 503 }));
+const refused: Answer = () => Promise.resolve(Response.json({ code: "not_found", detail: "None" }, { status: 404 }));
+const found: Answer = () => Promise.resolve(Response.json({ name: "here" }));
+
+/** A stream that tells that it is ready, and the way to break it. */
+function stream(): { answer: Answer; end: () => void } {
+  let end = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start: (to) => {
+      to.enqueue(new TextEncoder().encode("event: ready\ndata: {}\n\n"));
+      end = () => to.close();
+    },
+  });
+  return { answer: () => Promise.resolve(new Response(body, { headers: { "Content-Type": "text/event-stream" } })), end: () => end() };
+}
+
+/** Runs a test with a page and a service that gives these answers, the last of each again and again. */
+async function withService(answers: Record<string, Answer[]>, test: (page: HTMLElement, asked: (path: string) => number) => Promise<void>, Page: ComponentType): Promise<void> {
+  const real = globalThis.fetch;
+  const asked = new Map<string, number>();
+  globalThis.fetch = (input) => {
+    const path = String(input).split("?", 1)[0] ?? "";
+    const n = asked.get(path) ?? 0;
+    asked.set(path, n + 1);
+    return (answers[path]?.[n] ?? answers[path]?.at(-1) ?? away)();
+  };
+  const page = document.createElement("div");
+  document.body.append(page);
+  try {
+    render(h(Page, null), page);
+    await test(page, (path) => asked.get(path) ?? 0);
+  } finally {
+    render(null, page);
+    page.remove();
+    globalThis.fetch = real;
+    await new Promise((resolve) => setTimeout(resolve)); // the stream is given up then
+  }
+}
+
+/** Waits until the page says something; the browser tells of each change. */
+const says = (page: HTMLElement, words: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const look = () => {
+      if (!page.textContent?.includes(words)) return;
+      clearTimeout(timer);
+      watch.disconnect();
+      resolve();
+    };
+    const watch = new MutationObserver(look);
+    const timer = setTimeout(() => reject(new Error(`it says ${page.textContent}, not ${words}`)), 10_000);
+    watch.observe(page, { childList: true, subtree: true, characterData: true });
+    look();
+  });
+
+/** Waits until something is so, looking with each frame. */
+async function until(so: () => boolean): Promise<void> {
+  const end = performance.now() + 10_000;
+  while (!so()) {
+    if (performance.now() > end) throw new Error(`it never was so: ${so}`);
+    await new Promise(requestAnimationFrame);
+  }
+}
+
+function Shown() {
+  const query = useQuery<{ name: string }>("thing", (signal) => get("/thing", {}, signal));
+  return h("p", null, query.data?.name ?? query.error?.detail ?? "nothing yet");
+}
+
+function Follower() {
+  const query = useQuery<{ name: string }>("thing", (signal) => get("/thing", {}, signal));
+  useLive("runs", query.reload);
+  return h("p", null, useConnected() ? "Live" : "Reconnecting");
+}
+
+export const tests: Test[] = [
+  {
+    name: "what failed while the service was away is read when the stream of changes is there again",
+    run: () => withService({ "/thing": [away, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
+  },
+  {
+    name: "so is what the service could not answer",
+    run: () => withService({ "/thing": [broken, found], "/api/events": [broken, stream().answer] }, (page) => says(page, "here"), Shown),
+  },
+  {
+    name: "and when the browser is online again",
+    run: () =>
+      withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page, asked) => {
+        await until(() => asked("/api/events") > 0); // it waits for the service
+        dispatchEvent(new Event("online"));
+        await says(page, "here");
+      }, Shown),
+  },
+  {
+    name: "what was refused stays so, and asks for no stream",
+    run: () =>
+      withService({ "/thing": [refused, found], "/api/events": [stream().answer] }, async (page, asked) => {
+        await says(page, "None");
+        dispatchEvent(new Event("online"));
+        await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+        equal([page.textContent, asked("/thing"), asked("/api/events")], ["None", 1, 0]);
+      }, Shown),
+  },
+  {
+    name: "a page that follows changes says when it cannot, and reads again when it can",
+    run: async () => {
+      const first = stream();
+      await withService({ "/thing": [found], "/api/events": [first.answer, away, stream().answer] }, async (page, asked) => {
+        await says(page, "Live");
+        await until(() => asked("/api/events") > 0);
+        const before = asked("/thing");
+        first.end();
+        await says(page, "Reconnecting");
+        await says(page, "Live");
+        await until(() => asked("/thing") > before);
+      }, Follower);
+    },
+  },
+];

@@ -1,0 +1,46 @@
+// Where in an agent's form a field of the API's problems is, in the form's own words.
+import { saidOf } from "../../ui/field";
+import { fieldWords, toolNames, toolWords, type Draft } from "./draft";
+
+const within: Record<string, string> = {
+  name: "Name", method: "Method", url: "Address", description: "Description", sideEffect: "Side effect", headers: "Headers", inputSchema: "Arguments", signingSecret: "Signing secret",
+};
+
+const serverWords: Record<string, string> = { name: "Server name", url: "Server address", sideEffect: "Side effect of its tools" };
+
+const optionWords: Record<string, string> = { approval: "Ask a person first", keepFiles: "Keep files", documentIds: "Documents", metadata: "Metadata", endpoints: "Endpoints", servers: "Servers" };
+
+/** A field of an endpoint or a server, which is known by its name or else by its number. */
+function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest: string): string {
+  const entry = list === "endpoints" ? draft["tools.httpRequest.endpoints"][i] : draft["tools.mcp.servers"][i];
+  const whole = `${list === "endpoints" ? "Endpoint" : "Server"} ${entry?.name ? `“${entry.name}”` : i + 1}`;
+  if (rest === "") return whole;
+  const header = /^headers\.(.+)$/.exec(rest)?.[1];
+  const [first = ""] = rest.split(/[.[]/, 1);
+  return `${whole}: ${header !== undefined ? `Header ${header}` : ((list === "servers" ? serverWords[first] : undefined) ?? within[first] ?? rest)}`;
+}
+
+/** What the form calls the field of that name; the name itself where it has no word for it. */
+export function placeOf(field: string, draft: Draft): string {
+  const entry = /^tools\.(?:httpRequest\.(endpoints)|mcp\.(servers))\[(\d+)\]\.?(.*)$/.exec(field);
+  if (entry) return entryPlace(draft, entry[1] === "endpoints" ? "endpoints" : "servers", Number(entry[3]), entry[4] ?? "");
+  const [, list = field, place] = /^(.*)\[(\d+)\]$/.exec(field) ?? [];
+  const at = Number(place);
+  if (place !== undefined && list === "fallbackModels") return `Fallback model ${at + 1}`;
+  if (place !== undefined && list === "widget.allowedOrigins") return `Allowed origin ${draft[list][at] ?? at + 1}`;
+  if (list === "tools.voice.voice") return "Voice";
+  const tool = toolNames.find((t) => list === `tools.${t}` || list.startsWith(`tools.${t}.`));
+  if (tool) {
+    const [, , option = "", ...rest] = list.split(".");
+    const words = optionWords[option];
+    return words === undefined ? toolWords[tool] : [`${toolWords[tool]}: ${words}`, ...(rest.length > 0 ? [rest.join(".")] : [])].join(" ");
+  }
+  return Object.entries(fieldWords).find(([name]) => name === list)?.[1] ?? field;
+}
+
+/** A fault as a sentence that says where it is. */
+export function told(fault: { field: string; message: string }, draft: Draft): string {
+  const place = placeOf(fault.field, draft);
+  const said = saidOf(place, fault.message);
+  return said === fault.message ? `${place}: ${fault.message}` : said;
+}

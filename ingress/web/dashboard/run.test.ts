@@ -1,0 +1,62 @@
+import { equal, ok, type Test } from "../kit/check";
+import { scaleOf } from "./pages/run/scale";
+import { momentsOf, partsOf, spentOf } from "./pages/run/spans";
+import { gist } from "./pages/runs/rows";
+import type { Run, Span, Timeline } from "./types";
+
+const at = (ms: number): string => new Date(Date.UTC(2026, 10, 21, 9) + ms).toISOString();
+const span = (kind: Span["kind"], from: number, to: number, name: string = kind): Span => ({ kind, name, attempt: 1, status: "completed", startedAt: at(from), finishedAt: at(to) });
+const trace = (...spans: Span[]): Timeline => ({ runId: "run_1", status: "completed", input: { message: "q" }, spans });
+
+const run: Run = {
+  id: "run_1", status: "completed", agentId: "ag_1", templateId: null, sessionId: "s", trigger: { type: "chat", automationId: null }, message: null, output: null, citations: [], toolCalls: [],
+  usage: { inputTokens: 1, outputTokens: 2, costMicros: 0, model: "m" }, error: null, attempts: 1, idempotencyKey: "k", createdAt: at(0), startedAt: at(1), finishedAt: at(2), expiresAt: null,
+};
+
+export const tests: Test[] = [
+  {
+    name: "moments have as many digits as it takes",
+    run: () => {
+      equal(momentsOf([0, 100, 200]), ["0", "+100 ms", "+200 ms"]);
+      equal(momentsOf([0, 1000, 1500]), ["0", "+1.0 s", "+1.5 s"]);
+      equal(momentsOf([0, 6105, 6110, 6115]), ["0", "+6.105 s", "+6.110 s", "+6.115 s"]);
+      equal(momentsOf([0, 10_000, 10_500]), ["0", "+10.0 s", "+10.5 s"]);
+      equal(momentsOf([0, 61_200, 61_400]), ["0", "+1 min 1.2 s", "+1 min 1.4 s"]);
+      equal(momentsOf([0, 3_601_000, 3_602_000]), ["0", "+1 h 1 s", "+1 h 2 s"]);
+      equal(momentsOf([0, 3_600_000, 7_200_000]), ["0", "+1 h", "+2 h"]);
+    },
+  },
+  {
+    name: "ticks behind a long wait are told apart",
+    run: () => {
+      const t = trace(span("queue", 0, 6100), span("turn", 6100, 6126), span("tool", 6126, 6140));
+      const said = momentsOf(scaleOf(t, 0, false).ticks.map((tick) => tick.ms));
+      ok(said.length > 2, "there are ticks");
+      equal(new Set(said).size, said.length, said.join(", "));
+    },
+  },
+  {
+    name: "each moment counts once",
+    run: () => {
+      const t = trace(span("queue", 0, 79), span("attempt", 79, 612), span("turn", 79, 105), span("tool", 100, 400, "a"), span("tool", 110, 380, "b"), span("wait", 400, 500), span("tool", 390, 520, "c"));
+      equal(spentOf(partsOf(t, 0)), { queue: 79, turn: 26, wait: 100, tool: 315 });
+    },
+  },
+  {
+    name: "tools have one name everywhere",
+    run: () => {
+      const t = trace(span("tool", 0, 1, "webSearch"), span("tool", 1, 2, "knowledge"), span("tool", 2, 3, "codeExecution"), span("tool", 3, 4, "getOrder"), span("wait", 4, 5, "codeExecution"));
+      equal(partsOf(t, 0).map((p) => p.name), ["Web search", "Knowledge", "Code execution", "getOrder", "Decision on Code execution"]);
+      equal(gist({ ...run, status: "running", finishedAt: null, toolCalls: [{ id: "c", name: "webSearch", status: "running", input: {}, output: null, durationMs: 0 }] }), "Calling Web search");
+    },
+  },
+  {
+    name: "a row begins with the answer, not with a note on it",
+    run: () => {
+      const of = (message: string) => gist({ ...run, message });
+      equal(of("(Offline model: fixed rules, no language model.)\n\n**Hello.** What can I do?"), "Hello. What can I do?");
+      equal(of("(Only this.)"), "(Only this.)");
+      equal(of("(By the way) it works.\nYes."), "(By the way) it works. Yes.");
+    },
+  },
+];

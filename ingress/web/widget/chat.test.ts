@@ -1,0 +1,140 @@
+import { equal, ok, type Test } from "../kit/check";
+import type { ServerEvent } from "../kit/sse";
+import { Answer } from "./answer";
+import { Chat } from "./chat";
+import { Store, unguessable, type Transcript } from "./record";
+import type { Service } from "./service";
+import { View } from "./view";
+
+interface Told {
+  name: string;
+  detail: Record<string, unknown>;
+}
+
+/** A chat that is answered with these events; until is over when it told so much. */
+function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
+  const view = new View({ title: "T", greeting: "", inline: true }, { send: () => false, renew: () => {}, opened: () => {} });
+  const told: Told[] = [];
+  let over = () => {};
+  const ended = new Promise<void>((resolve) => (over = resolve));
+  async function* chat(): AsyncGenerator<ServerEvent> {
+    for (const [i, [event, data]] of events.entries()) yield { id: String(i), event, data: JSON.stringify(data) };
+  }
+  const service = { chat } as unknown as Service;
+  const made = new Chat(service, store, view, (name, detail) => {
+    told.push({ name, detail });
+    if (name !== "message") over();
+  });
+  const log = (): string => view.panel.querySelector(".log")?.textContent ?? "";
+  return { chat: made, told, ended, log, store };
+}
+
+/** What is said on the console while something runs is not for the console. */
+async function quietly(run: () => void | Promise<void>): Promise<number> {
+  const { error } = console;
+  let said = 0;
+  console.error = () => void said++;
+  try {
+    await run();
+  } finally {
+    console.error = error;
+  }
+  return said;
+}
+
+export const tests: Test[] = [
+  {
+    name: "of tools it needs a name and a status, and nothing of what they cost",
+    async run() {
+      const { chat, told, ended, log } = chatting([
+        ["run.started", {}],
+        ["tool.started", { toolCall: { name: "webSearch", status: "running" } }],
+        ["tool.completed", { toolCall: { name: "webSearch", status: "completed" } }],
+        ["run.requires_action", { requiredAction: { toolCalls: [{ name: "pay" }] } }],
+        ["message.delta", { text: "Half" }],
+        ["run.completed", { run: { id: "run_1", status: "completed", message: "Whole.", citations: [], toolCalls: [{ name: "webSearch", status: "completed" }] } }],
+      ]);
+      ok(chat.send("Hello"), "it is not sent");
+      await ended;
+      chat.leave();
+      equal(told.map((t) => t.name), ["message", "answer"]);
+      ok(log().endsWith("Hello" + "Answer:Whole."), log());
+    },
+  },
+  {
+    name: "an answer that cannot be rendered is shown as it was written, and the next one is sent",
+    async run() {
+      const answer = new Answer();
+      const said = await quietly(() => {
+        answer.show("a **b** <i>", [null as never], false, "why");
+        answer.show("a **b** <i>", [], true);
+      });
+      equal([said, answer.node.querySelector("strong")?.textContent], [1, "b"], "what can be shown again is");
+      await quietly(() => answer.show("a **b** <i>", [null as never], false));
+      equal([answer.node.querySelector(".answer")?.textContent, answer.node.querySelector(".note")?.textContent], ["a **b** <i>", "why"]);
+
+      const { chat, told, ended, log } = chatting([["run.completed", { run: { message: "type \\`` now", citations: [null, { id: "x" }] } }]]);
+      chat.send("1");
+      await ended;
+      equal([told.at(-1)?.name, log().endsWith("type `` now"), chat.send("2")], ["answer", true, true]);
+      chat.leave();
+    },
+  },
+  {
+    name: "a stream that ends without an end does not leave the chat waiting",
+    async run() {
+      const { chat, told, ended, store } = chatting([["message.delta", { text: "Half" }]]);
+      chat.send("1");
+      await ended;
+      const { pending } = store.get("transcript") as Transcript;
+      equal([told.at(-1)?.name, pending?.answer, pending?.lastEventId, chat.send("2")], ["error", "", "", true]);
+      chat.leave();
+    },
+  },
+  {
+    name: "drawing what grows leaves the page most of its time, and shows the newest in the end",
+    async run() {
+      const view = new View({ title: "T", greeting: "", inline: true }, { send: () => false, renew: () => {}, opened: () => {} });
+      const began: number[] = [];
+      let asked = 0;
+      let shown = 0;
+      await new Promise<void>((done) => {
+        const grow = view.growing(new Answer().node, () => {
+          shown = asked;
+          for (began.push(performance.now()); performance.now() - began.at(-1)! < 20; );
+          if (began.length === 5) done();
+          else setTimeout(more);
+        });
+        const more = (): void => {
+          for (let i = 0; i < 3; i++, asked++) grow();
+        };
+        more();
+      });
+      for (let i = 1; i < began.length; i++) ok(began[i]! - began[i - 1]! >= 79, `drawn again after ${began[i]! - began[i - 1]!} ms`);
+      equal(shown, asked, "what was asked for last is shown");
+    },
+  },
+  {
+    name: "a record that cannot be shown is dropped, and the chat begins anew",
+    async run() {
+      const store = new Store("sessionStorage", unguessable());
+      store.set("transcript", { session: "w_1", entries: [{ from: "agent", text: "old" }], pending: null });
+      const { show } = View.prototype;
+      View.prototype.show = function (entries) {
+        if (entries.length > 0) throw new Error("it cannot be shown");
+        show.call(this, entries);
+      };
+      try {
+        await quietly(() => {
+          const { chat, log } = chatting([], store);
+          equal(log(), "");
+          ok(chat.send("new"), "nothing can be sent");
+          chat.leave();
+        });
+      } finally {
+        View.prototype.show = show;
+      }
+      ok(!JSON.stringify(store.get("transcript")).includes("old"), "it is kept");
+    },
+  },
+];

@@ -1,0 +1,60 @@
+import { equal, type Test } from "../kit/check";
+import { h, icon } from "./dom";
+import { own, ownScript } from "./origin";
+
+/** Puts nodes into the page for as long as a check takes. */
+function holding(nodes: Element[], check: () => void): void {
+  own("body").append(...nodes);
+  try {
+    check();
+  } finally {
+    nodes.forEach((node) => node.remove());
+  }
+}
+
+/** A script that is not loaded: its type is none that runs. */
+const script = (src: string, data: Record<string, string> = {}): HTMLScriptElement => h("script", { type: "text/none", src, ...data });
+
+export const tests: Test[] = [
+  {
+    name: "elements of the page do not stand before what the document has",
+    run() {
+      const names = ["currentScript", "body", "createElement", "createElementNS", "querySelectorAll", "documentElement"];
+      holding([...names.map((name) => h("img", { name, alt: "" })), script("https://chat.example/widget.js")], () => {
+        equal((document.currentScript as unknown as Element).tagName, "IMG", "the page's element is in the way");
+        equal(ownScript()?.src, "https://chat.example/widget.js");
+        equal([own("body").tagName, h("p").tagName, icon("send").nodeName], ["BODY", "P", "svg"]);
+      });
+    },
+  },
+  {
+    name: "the script that runs is the one, whatever others are there",
+    run() {
+      const running = script("https://chat.example/other/name.js");
+      const before = Object.getOwnPropertyDescriptor(Document.prototype, "currentScript")!;
+      Object.defineProperty(Document.prototype, "currentScript", { configurable: true, get: () => running });
+      try {
+        holding([script("https://evil.example/widget.js", { "data-agent": "ag_1" })], () => equal(ownScript() === running, true));
+      } finally {
+        Object.defineProperty(Document.prototype, "currentScript", before);
+      }
+    },
+  },
+  {
+    name: "without it only a script of our name is taken, and none when there are two places",
+    run() {
+      const none = [
+        script("https://evil.example/x.js?/widget.js"),
+        script("https://evil.example/x.js#/widget.js"),
+        script("https://evil.example/widget.js.map", { "data-agent": "ag_1" }),
+        script("https://evil.example/mywidget.js"),
+        script("data:text/javascript,/widget.js"),
+        h("img", { src: "data:,/widget.js", alt: "" }),
+      ];
+      holding(none, () => equal(ownScript(), null));
+      const ours = script("https://chat.example/a/widget.js?v=1", { "data-agent": "ag_1" });
+      holding([...none, script("https://chat.example/a/widget.js"), ours], () => equal(ownScript() === ours, true, "the one that names an agent"));
+      holding([ours, script("https://evil.example/widget.js")], () => equal(ownScript(), null, "whose is it?"));
+    },
+  },
+];
