@@ -30,9 +30,12 @@ const Licences = "licences.txt"
 //go:embed dist
 var bundles embed.FS
 
-var types = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8"}
+var types = map[string]string{
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8",
+}
 
-// Assets gives what scripts/web.sh has bundled, by name: but for the widget's and the licences', names hold the content's hash. Compressing it takes a moment, once in a process.
+// Assets gives what scripts/web.sh has bundled, by name: but for the widget's and the licences', names hold the content's hash.
+// Compressing it takes a moment, once in a process.
 var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	entries, err := fs.ReadDir(bundles, "dist")
 	if err != nil {

@@ -209,7 +209,7 @@ func TestHostileText(t *testing.T) {
 		p := open(t).signIn(f.account)
 		p.visit("/dashboard/runs?session=" + url.QueryEscape(hostile) + "&automation=" + url.QueryEscape(hostile))
 		p.holds("Session", hostile)
-		p.sees("No run is like that")
+		p.sees("No run fits these filters")
 		p.unharmed()
 	})
 	t.Run("invitation", func(t *testing.T) {

@@ -273,6 +273,15 @@ func TestVisitorsOfTheSite(t *testing.T) {
 	if got, ok := w.Returning(l.widget, kept); !ok || got != anonymous || !strings.HasPrefix(anonymous, "anonymous:") {
 		t.Errorf("who comes back is %q, not %q", got, anonymous)
 	}
+	for what, change := range map[string]func(*store.Widget){
+		"another agent": func(w *store.Widget) { w.AgentID = id.New(id.Agent) }, "another organization": func(w *store.Widget) { w.OrganizationID = id.New(id.Organization) },
+	} {
+		foreign := *l.widget
+		change(&foreign)
+		if got, ok := w.Returning(&foreign, kept); ok {
+			t.Errorf("the visitor %s is one of %s, too", got, what)
+		}
+	}
 	if got, ok := w.Returning(&silent, kept); !ok || got != anonymous {
 		t.Errorf("without a secret %q comes back", got)
 	}

@@ -7,14 +7,14 @@ import { Loaded, Section, count, duration, size } from "../../ui/parts";
 import { Table } from "../../ui/table";
 
 const tiers: Record<string, string> = {
-  demo: "Demo visitors", user: "People and keys", system: "Automations", "widget-visitor": "Visitors of a widget", "widget-address": "Widgets, from one address", "widget-agent": "Widgets of one agent",
+  demo: "Demo visitors", user: "People and keys", system: "Automations", "widget-visitor": "Visitors of a widget", "widget-address": "Widgets, from one address", "widget-agent": "Widgets of one agent", "widget-tokens": "New visitors of one agent's widgets",
 };
 
 export function LimitsSection() {
   const limits = useQuery("limits", (signal) => get<Limits>("/api/organizations/limits", undefined, signal));
   return (
     <Section title="Limits" intro="Whoever runs this service sets them." actions={<Curl what="Read the limits" request={{ method: "GET", path: "/api/organizations/limits" }} />}>
-      <Loaded query={limits} room="25.5rem">{(l) => (
+      <Loaded query={limits} room="28rem">{(l) => (
         <div class="stack">
           <Table caption="Requests" rows={l.rates} id={(r) => r.name} columns={[
             { head: "Requests of", cell: (r) => tiers[r.name] ?? r.name },
