@@ -168,8 +168,11 @@ func TestChangesTakeBoundedMemory(t *testing.T) {
 		for n := range 1000 {
 			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
 			c.ring(change{domain.ChangedDocuments, fmt.Sprint("org_", n)})
-			if len(c.pairs) > 5 || len(c.fresh) > 5 {
-				t.Fatalf("%d pairs, %d due", len(c.pairs), len(c.fresh))
+			c.mu.Lock()
+			pairs, fresh := len(c.pairs), len(c.fresh)
+			c.mu.Unlock()
+			if pairs > 5 || fresh > 5 {
+				t.Fatalf("%d pairs, %d due", pairs, fresh)
 			}
 		}
 		w.expect(t, "more than there is room for", "0 runs.org_0", "0 documents.org_0", "0 runs.org_1", "0 documents.all", "0 runs.all")

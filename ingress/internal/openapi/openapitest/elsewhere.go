@@ -11,6 +11,8 @@ const other = "ingress"
 var elsewhere = map[string]string{
 	"* → 500": "no request may bring one about; TestPanics and TestDocumentsThatFail see what one looks like",
 
+	"GET /api/events → 503": "it reads nothing: only credentials that cannot be read bring it about, as they do of every operation",
+
 	"POST /api/agents → 410":                  other,
 	"GET /api/runs → 410":                     other,
 	"POST /api/runs → 410":                    other,

@@ -1,10 +1,9 @@
+import { toolNamed } from "../toolnames";
 import type { ToolCall } from "../types";
 import { Icon } from "../ui/icon";
 import { duration, Status } from "../ui/parts";
 import { Code, json } from "./code";
 import { fieldsOf, Files, filesOf } from "./files";
-
-const verbs: Record<string, string> = { webSearch: "Web search", knowledge: "Documents", codeExecution: "Python" };
 
 /** What the agent did on the way to its answer, call by call. */
 export function ToolCalls({ calls }: { calls: ToolCall[] }) {
@@ -22,12 +21,12 @@ export function gist(call: ToolCall): string {
 }
 
 function Call({ call }: { call: ToolCall }) {
-  const known = verbs[call.name];
+  const called = toolNamed(call.name);
   return (
     <details class="call">
       <summary>
         <Icon name="tool" />
-        <span class="call-name">{known ?? call.name}{known && <span class="visually-hidden"> ({call.name})</span>}</span>
+        <span class="call-name">{called}</span>
         <span class="call-gist">{gist(call)}</span>
         <span class="call-end">
           {(call.status === "completed" || call.status === "failed") && <span class="quiet small number">{duration(call.durationMs)}</span>}

@@ -11,7 +11,8 @@ import { Confirm } from "../ui/dialog";
 import { Empty, Loaded, More, PageHeader, Time } from "../ui/parts";
 import { Table, type Column } from "../ui/table";
 import { toast } from "../ui/toast";
-import { toolNames, toolWords } from "./agent/draft";
+import { toolWords } from "../toolnames";
+import { toolNames } from "./agent/draft";
 import { NewAgent } from "./agents/create";
 import { DeleteWords } from "./agents/delete";
 

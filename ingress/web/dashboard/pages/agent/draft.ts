@@ -1,10 +1,10 @@
 // What is typed of an agent before it is saved. Its fields are named as the API's problems name them, so that what was changed,
 // what goes into the request and where a fault belongs are one and the same name.
+import { toolWords, type ToolName } from "../../toolnames";
 import type { FieldError } from "../../api";
 import type { Agent, Approval, Endpoint, MCPServer, SideEffect } from "../../types";
 
 export type Caller = "user" | "system";
-export type ToolName = "webSearch" | "codeExecution" | "knowledge" | "httpRequest" | "mcp" | "voice";
 
 /** A name and its value; saved says that the service holds a secret of that name. */
 export interface Pair {
@@ -215,10 +215,6 @@ export function jsonFault(text: string): string {
 }
 
 export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeExecution", "httpRequest", "mcp", "voice"];
-
-export const toolWords: Record<ToolName, string> = {
-  webSearch: "Web search", knowledge: "Knowledge", codeExecution: "Code execution", httpRequest: "HTTP endpoints", mcp: "MCP servers", voice: "Voice",
-};
 
 /** What the form calls the fields that belong to no tool. */
 export const fieldWords: Partial<Record<Field, string>> = {

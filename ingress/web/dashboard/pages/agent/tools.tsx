@@ -5,7 +5,7 @@ import type { Approval } from "../../types";
 import { Select, Switch, TextField, type Choice } from "../../ui/field";
 import { Icon, type IconName } from "../../ui/icon";
 import { Section } from "../../ui/parts";
-import { toolWords, type ToolName } from "./draft";
+import { toolWords, type ToolName } from "../../toolnames";
 import type { Editor } from "./editor";
 import { Endpoints } from "./endpoints";
 import { Knowledge } from "./knowledge";

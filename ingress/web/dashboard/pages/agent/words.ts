@@ -1,6 +1,7 @@
 // Where in an agent's form a field of the API's problems is, in the form's own words.
 import { saidOf } from "../../ui/field";
-import { fieldWords, toolNames, toolWords, type Draft } from "./draft";
+import { toolWords } from "../../toolnames";
+import { fieldWords, toolNames, type Draft } from "./draft";
 
 const within: Record<string, string> = {
   name: "Name", method: "Method", url: "Address", description: "Description", sideEffect: "Side effect", headers: "Headers", inputSchema: "Arguments", signingSecret: "Signing secret",

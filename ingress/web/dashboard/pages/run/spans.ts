@@ -1,7 +1,7 @@
 // What the parts of a run are called and what there is to say about them.
 import type { Span, Timeline } from "../../types";
 import { count, duration, money } from "../../ui/parts";
-import { toolNamed } from "../runs/names";
+import { toolNamed } from "../../toolnames";
 import { beginning, length, overAt, union, type Interval } from "./scale";
 
 /** A span as a row of the chart and of the table. */

@@ -94,12 +94,14 @@ function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
 
 const percent = (share: number): string => `${(share * 100).toFixed(3)}%`;
 
-/** Words of the ticks, without those that would touch the ones before them. */
+const lastWords = 0.85; // behind it words would run out of the axis on a narrow screen
+
+/** Words of the ticks, without those that would touch the ones before them or the end. */
 function roomy(moments: string[], scale: Scale): string[] {
   let free = 0;
   return moments.map((words, i) => {
     const at = scale.ticks[i]?.at ?? 0;
-    if (at < free) return "";
+    if (at < free || at > lastWords) return "";
     free = at + 0.02 + words.length * 0.0105;
     return words;
   });

@@ -2,12 +2,6 @@
 import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List, Template } from "../../types";
-import { toolWords } from "../agent/draft";
-
-const tools: Record<string, string> = { webSearch: toolWords.webSearch, knowledge: toolWords.knowledge, codeExecution: toolWords.codeExecution };
-
-/** What a tool is called: those of the service by their words, all others by their own names. */
-export const toolNamed = (name: string): string => tools[name] ?? name;
 
 const most = 500; // agents whose names are read
 

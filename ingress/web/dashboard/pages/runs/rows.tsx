@@ -4,7 +4,8 @@ import { go } from "../../router";
 import type { Run } from "../../types";
 import { Confirm } from "../../ui/dialog";
 import { count, money, Status, Time } from "../../ui/parts";
-import { toolNamed, type Names } from "./names";
+import { toolNamed } from "../../toolnames";
+import type { Names } from "./names";
 import { ended, QueueTime, RunTime } from "./times";
 
 export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
