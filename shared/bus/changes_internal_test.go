@@ -98,8 +98,8 @@ func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
 		w.expect(t, "the last of those that came within it", "250 documents.org_a", "250 runs.org_a")
 		pass(10 * time.Second)
 		w.expect(t, "without news")
-		if len(c.pairs) != 0 || len(c.told) != 0 || len(c.fresh) != 0 {
-			t.Errorf("what is quiet is still known: %v, %v, %v", c.pairs, c.told, c.fresh)
+		if pairs, fresh := c.sizes(); pairs != 0 || fresh != 0 {
+			t.Errorf("what is quiet is still known: %d pairs, %d due", pairs, fresh)
 		}
 		c.ring(a)
 		w.expect(t, "after a while", "10250 runs.org_a")
@@ -149,8 +149,9 @@ func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
 			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
 		}
 		pass(time.Minute)
-		if synctest.Wait(); len(c.pairs) != 1 {
-			t.Errorf("%d things are kept until something gets out", len(c.pairs))
+		synctest.Wait()
+		if pairs, _ := c.sizes(); pairs != 1 {
+			t.Errorf("%d things are kept until something gets out", pairs)
 		}
 		w.set(false)
 		pass(changePace)
@@ -162,16 +163,20 @@ func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
 	})
 }
 
+// sizes are how many pairs are known, and how many of them are due at once.
+func (c *changes) sizes() (pairs, fresh int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pairs), len(c.fresh)
+}
+
 func TestChangesTakeBoundedMemory(t *testing.T) {
 	t.Parallel()
 	telling(t, 3, func(c *changes, w *wire, _ chan nats.Status) {
 		for n := range 1000 {
 			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
 			c.ring(change{domain.ChangedDocuments, fmt.Sprint("org_", n)})
-			c.mu.Lock()
-			pairs, fresh := len(c.pairs), len(c.fresh)
-			c.mu.Unlock()
-			if pairs > 5 || fresh > 5 {
+			if pairs, fresh := c.sizes(); pairs > 5 || fresh > 5 {
 				t.Fatalf("%d pairs, %d due", pairs, fresh)
 			}
 		}

@@ -93,8 +93,9 @@ export const tests: Test[] = [
   {
     name: "and when the browser is online again",
     run: () =>
-      withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page, asked) => {
-        await until(() => asked("/api/events") > 0); // it waits for the service
+      withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page) => {
+        await says(page, "cannot be reached");
+        await new Promise((resolve) => setTimeout(resolve, 200)); // until it listens
         dispatchEvent(new Event("online"));
         await says(page, "here");
       }, Shown),

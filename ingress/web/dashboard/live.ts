@@ -9,6 +9,7 @@ const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documen
 const stranded = new Set<() => void>(); // those that failed because the service was away: the stream tells them when it is back
 const changed = new EventTarget();
 const again = 60_000; // milliseconds until a stream is asked for once more where it was refused
+const unasked = 15_000; // milliseconds between tries of what failed, when nothing says that the service is back
 let open: AbortController | null = null;
 let up = true;
 
@@ -120,7 +121,11 @@ export function useComeback(error: ApiError | undefined, reload: () => void): vo
     stranded.add(tell);
     addEventListener("online", tell);
     arrange();
+    const timer = setInterval(() => { // the stream may be there all the time, and tell nothing
+      if (!document.hidden) tell();
+    }, unasked);
     return () => {
+      clearInterval(timer);
       stranded.delete(tell);
       removeEventListener("online", tell);
       setTimeout(arrange, 0); // what is read next may fail at once
