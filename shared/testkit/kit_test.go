@@ -314,9 +314,9 @@ func TestFailuresAreExplained(t *testing.T) {
 		}, []string{"worker ended while starting: exit status 2", "output of worker:\nno such file: /etc/parley"}},
 		{"never ready", func(s *stage) {
 			command := self("family")
-			command.ReadyLine, command.ReadyWithin = "ready", 200*time.Millisecond
+			command.ReadyLine, command.ReadyWithin = "ready", Within(200*time.Millisecond)
 			StartProcess(s, command)
-		}, []string{"not ready after 200ms", "child"}},
+		}, []string{"is not ready after " + Within(200*time.Millisecond).String(), "child"}},
 		{"restarted alive", func(s *stage) { StartProcess(s, Command{Path: "sleep", Args: []string{"600"}}).Restart() }, []string{"still runs"}},
 		{"no such package", func(s *stage) { BuildBinary(s, "shared/nothing") }, []string{"building", "shared/nothing"}},
 		{"failed later", func(s *stage) {
