@@ -6,6 +6,7 @@ import { BootContext } from "./state";
 import { match, usePlace } from "./router";
 import type { Boot, Role, Session } from "./types";
 import { Button, LinkButton } from "./ui/button";
+import { Curl } from "./ui/copy";
 import { Icon, Mark, type IconName } from "./ui/icon";
 import { Empty, PageHeader } from "./ui/parts";
 import { Toasts } from "./ui/toast";
@@ -166,6 +167,7 @@ function Who({ session }: { session: Session | null }) {
       ) : <span class="organization">{session.organization.name}</span>}
       <span class="who-name">{session.user?.name || session.user?.email}</span>
       <Button look="bare" icon="out" onClick={leave}>Sign out</Button>
+      <Curl what="Sign out" request={{ method: "POST", path: "/api/auth/logout", credential: "session" }} />
     </div>
   );
 }

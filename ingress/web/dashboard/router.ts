@@ -10,7 +10,7 @@ const here = (): Place => ({ path: location.pathname.replace(/\/+$/, "") || "/",
 const changed = new EventTarget();
 
 /** Says whether the page may be left for to; when somebody has to be asked first it says no, and calls leave later. */
-export type Guard = (to: string, leave: () => void) => boolean;
+type Guard = (to: string, leave: () => void) => boolean;
 
 let guard: Guard | null = null;
 

@@ -311,7 +311,7 @@ function settled(text: string): string {
 }
 
 /** The blocks of a text, and what of them stays as it is, whatever is added. */
-export interface Outline {
+interface Outline {
   blocks: Block[];
   /** So many blocks stay; the text behind them begins at from. */
   final: number;

@@ -1,7 +1,7 @@
 // Markdown's text: emphasis, code, links, citations. The result is flat - pieces that open and close spans - and what is
 // nested in it is told by the order: no text can make it deep for those that read it.
 
-export type Tag = "em" | "strong" | "del" | "link" | "image";
+type Tag = "em" | "strong" | "del" | "link" | "image";
 export interface Span {
   tag: Tag;
   /** Of a link or an image; null while it is still being written. */

@@ -53,9 +53,11 @@ export function Composer({ session, slot, busy, onSend, children }: {
           ? <span id="chat-hint" class="fault small">The message is {length - most} characters too long.</span>
           : <span id="chat-hint" class="hint">{busy ? "The next message can be sent when this one is answered." : "Enter sends, Shift and Enter begins a new line."}</span>}
         <DemoLimit />
-        <Curl what="Send this message" request={{
-          method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || "What can you do?"),
-        }} />
+        {busy?.runId && !inDemo()
+          ? <Curl what="Stop the run" request={{ method: "POST", path: "/api/runs", params: { id: busy.runId, action: "cancel" } }} />
+          : <Curl what="Send this message" request={{
+            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || "What can you do?"),
+          }} />}
       </div>
     </form>
   );

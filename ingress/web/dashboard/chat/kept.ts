@@ -58,7 +58,7 @@ export const keptLimit = (): Limit | null => read(limitName) as Limit | null;
 
 export const keepLimit = (limit: Limit): void => write(limitName, limit);
 
-export interface DemoSession {
+interface DemoSession {
   sessionId: string;
   turns: Turn[];
 }

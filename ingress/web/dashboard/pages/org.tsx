@@ -62,7 +62,7 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
     <Dialog title={kind === "rename" ? "Rename the organization" : "New organization"} onClose={onClose} foot={
       <>
         <Curl what={kind === "rename" ? "Rename the organization" : "Make an organization"}
-          request={{ method: kind === "rename" ? "PUT" : "POST", path: "/api/organizations", params: kind === "rename" ? { id } : {}, body: { name } }} />
+          request={{ method: kind === "rename" ? "PUT" : "POST", path: "/api/organizations", params: kind === "rename" ? { id } : {}, body: { name }, credential: "session" }} />
         <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" onClick={save}>{kind === "rename" ? "Rename" : "Create organization"}</Button>
       </>

@@ -45,19 +45,19 @@ export interface Request {
   /** Files to send as a form, by the names that the command shows. */
   file?: string;
   headers?: Record<string, string>;
-  /** Without a credential: a demo visitor's, or nobody's. */
-  credential?: "key" | "demo" | "none";
+  /** An API key unless said: some things are a person's own, and take a session token; the demo's take its header, others nothing. */
+  credential?: "key" | "session" | "demo" | "none";
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** A request as a command for a shell, with the key in $PARLEY_API_KEY. */
-export function curlOf(request: Request, baseUrl: string, organizationId?: string): string {
+export function curlOf(request: Request, baseUrl: string): string {
   const parts = [`curl ${quoted(baseUrl + address(request.path, request.params))}`];
   if (request.method !== "GET" && !(request.method === "POST" && (request.body !== undefined || request.file))) parts.push(`-X ${request.method}`);
   if (request.credential === "demo") parts.push("-H 'x-tenant-id: tenant_demo'");
+  else if (request.credential === "session") parts.push(`-H "Authorization: Bearer $PARLEY_SESSION"`);
   else if (request.credential !== "none") parts.push(`-H "x-api-key: $PARLEY_API_KEY"`);
-  if (organizationId) parts.push(`-H ${quoted("x-organization-id: " + organizationId)}`);
   for (const [name, value] of Object.entries(request.headers ?? {})) parts.push(`-H ${quoted(name + ": " + value)}`);
   if (request.file) parts.push(`-F ${quoted("file=@" + request.file)}`);
   if (request.body !== undefined) parts.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(request.body))}`);
@@ -76,6 +76,9 @@ export function Curl({ request, what, words = "curl" }: { request: Request; what
         <Dialog title={`${what}, with curl`} onClose={() => setOpen(false)}>
           <div class="stack">
             <Snippet text={curlOf(request, baseUrl)} label="the command" />
+            {request.credential === "session" && (
+              <p class="hint">This is a person’s own: put the token that <code>POST /api/auth/login</code> answers with into <code>PARLEY_SESSION</code>.</p>
+            )}
             {(request.credential ?? "key") === "key" && (
               <p class="hint">
                 Put an API key of {session?.organization.name ?? "your organization"} into <code>PARLEY_API_KEY</code>;{" "}
