@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -145,18 +146,26 @@ func (p *Process) Stop() error {
 	return err
 }
 
+// Ports below those that systems give to outgoing connections (from 32768 on), for one of those could take a port
+// between its being found and its being listened on; and above the ports of tests.
+const (
+	firstPort = 24000
+	portCount = 8000
+)
+
 // FreePort finds a TCP port of the loopback interface that nobody listens on.
 func FreePort(ctx context.Context) (int, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port: %w", err)
+	var failure error
+	for range 100 {
+		port := firstPort + rand.N(portCount) //nolint:gosec // G404: no secret, only a place to look
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			err = listener.Close()
+		}
+		if err == nil {
+			return port, nil
+		}
+		failure = err
 	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err == nil {
-		err = listener.Close()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port: %w", err)
-	}
-	return strconv.Atoi(port)
+	return 0, fmt.Errorf("looking for a free port: %w", failure)
 }

@@ -75,25 +75,35 @@ func TestProcessesSeeOnlyTheirSettings(t *testing.T) {
 
 func TestAwaitOKWaitsForTheStatus(t *testing.T) {
 	t.Parallel()
-	port, err := FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
 	asked := 0
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if asked++; asked < 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = server.Serve(listener) }() // returns when it is closed
 	defer server.Close()
-	if err := shell(t, `exec sleep 60`).AwaitOK(t.Context(), "http://"+address); err != nil || asked != 3 {
+	if err := shell(t, `exec sleep 60`).AwaitOK(t.Context(), "http://"+listener.Addr().String()); err != nil || asked != 3 {
 		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
+
+// TestFreePortsAreFree runs beside nothing: a process that another test starts has what is listened on until it has become its program.
+func TestFreePortsAreFree(t *testing.T) { //nolint:paralleltest // see above
+	port, err := FreePort(t.Context())
+	if err != nil || port < firstPort || port >= firstPort+portCount {
+		t.Fatal(port, err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
