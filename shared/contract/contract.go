@@ -43,8 +43,11 @@ type Endpoint string
 
 // The endpoints that accept runs.
 const (
-	EndpointAutomation Endpoint = "run-automation"
-	EndpointChat       Endpoint = "chat"
+	EndpointAutomation  Endpoint = "run-automation"
+	EndpointChat        Endpoint = "chat"
+	EndpointCompletions Endpoint = "v1/chat/completions"
+	EndpointResponses   Endpoint = "v1/responses"
+	EndpointMCP         Endpoint = "mcp"
 )
 
 // JobSubject is where a job's doorbell is published.

@@ -115,10 +115,19 @@ type RunError struct {
 	Message string `json:"message"`
 }
 
-// Input is what a run was asked: the message, and further keys passed to the agent as data.
+// Input is what a run was asked: the message, and further keys passed to the agent as data. A request that brings its
+// conversation along has what came before the message as history, and may instruct the agent further.
 type Input struct {
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
+	Message      string          `json:"message"`
+	Data         json.RawMessage `json:"data,omitempty"`
+	History      []Exchange      `json:"history,omitempty"`
+	Instructions string          `json:"instructions,omitempty"`
+}
+
+// Exchange is one message of a conversation and its answer.
+type Exchange struct {
+	Message string `json:"message"`
+	Answer  string `json:"answer"`
 }
 
 // Render gives the run object's bytes. A terminal run is rendered once and kept, so that every replay has the same bytes.

@@ -238,6 +238,19 @@ type Turn struct {
 	Seq     int    `db:"seq"`
 	Message string `db:"message"`
 	Answer  string `db:"answer"`
+	Earlier []byte `db:"earlier"` // what the run's request brought along as history; see Brought
+}
+
+// Brought gives what the turn's request brought along from before its message.
+func (t Turn) Brought() ([]domain.Exchange, error) {
+	if t.Earlier == nil {
+		return nil, nil
+	}
+	var out []domain.Exchange
+	if err := json.Unmarshal(t.Earlier, &out); err != nil {
+		return nil, fmt.Errorf("reading history of a turn: %w", err)
+	}
+	return out, nil
 }
 
 // History reads the newest completed turns of a session before seq, oldest first, at most limit.
@@ -246,7 +259,7 @@ func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, 
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		turns = nil
 		return tx.SelectContext(ctx, &turns, `SELECT * FROM (
-			SELECT seq, input->>'message' AS message, answer FROM runs
+			SELECT seq, input->>'message' AS message, answer, input->'history' AS earlier FROM runs
 			WHERE org_id = $1 AND session_ref = $2 AND seq < $3 AND status = 'completed' AND answer IS NOT NULL
 			ORDER BY seq DESC LIMIT $4) newest ORDER BY seq`, org, sessionRef, seq, limit)
 	})

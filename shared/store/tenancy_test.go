@@ -136,6 +136,9 @@ var probes = []probe{
 	{"Agents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Agents(ctx, org, "", "", 100)
 	}},
+	{"CallableAgents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.CallableAgents(ctx, org, domain.CallerSystem, 100)
+	}},
 	{"UpdateAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.UpdateAgent(ctx, org, of.agent, 0, func(a *domain.Agent) error { a.Description = "theirs"; return nil })
 	}},

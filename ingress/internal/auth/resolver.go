@@ -20,13 +20,17 @@ type Need int
 
 // The needs of endpoints.
 const (
-	NeedUser   Need = iota // a person or a key
-	NeedDemo               // the same, or a visitor: of the demo, or of an agent's widget
-	NeedPublic             // anybody, but no broken credential
-	NeedNobody             // credentials are not looked at: signing up and logging in
-	NeedKey                // an API key, and no browser: the caller is a system
-	NeedPage               // as NeedNobody: what counts is the page that sends the request
+	NeedUser    Need = iota // a person or a key
+	NeedDemo                // the same, or a visitor: of the demo, or of an agent's widget
+	NeedPublic              // anybody, but no broken credential
+	NeedNobody              // credentials are not looked at: signing up and logging in
+	NeedKey                 // an API key, and no browser: the caller is a system
+	NeedUserKey             // an API key, on behalf of the person who uses it
+	NeedPage                // as NeedNobody: what counts is the page that sends the request
 )
+
+// ofKeys reports whether nothing but an API key will do.
+func (n Need) ofKeys() bool { return n == NeedKey || n == NeedUserKey }
 
 // Lookup reads credentials; the store does.
 type Lookup interface {
@@ -101,7 +105,7 @@ func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 		return Identity{}, err
 	}
 	switch {
-	case p.via == ViaWidget && need != NeedKey:
+	case p.via == ViaWidget && !need.ofKeys():
 		return r.visitor(req, p, need)
 	case anybody && !p.demo:
 		return Identity{}, nil
@@ -111,7 +115,7 @@ func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 		return r.demo(req, need)
 	case p.via == ViaNothing:
 		return nobody(need)
-	case need == NeedKey && p.via != ViaKey:
+	case need.ofKeys() && p.via != ViaKey:
 		return Identity{}, keyRequired()
 	}
 	return r.known(req.Context(), p, need)
@@ -132,7 +136,7 @@ func nobody(need Need) (Identity, error) {
 	switch need {
 	case NeedPublic:
 		return Identity{}, nil
-	case NeedKey:
+	case NeedKey, NeedUserKey:
 		return Identity{}, keyRequired()
 	default:
 		return Identity{}, apierr.New(apierr.Unauthenticated, "send an API key in x-api-key or log in")

@@ -1,5 +1,7 @@
 package httpapi
 
+import "strings"
+
 // The access table: what api.md says of each route, written down a second time so that the code can be held
 // against it. Every route of the route table has a row here, or TestAccessTableIsComplete fails.
 
@@ -15,6 +17,21 @@ const (
 	forSystem  = "system"  // API keys, and no browser
 	forPage    = "page"    // pages that an agent's widget lists; credentials are not looked at
 )
+
+// inPath reports whether a row's id is a part of its path.
+func (r *accessRow) inPath() bool { return strings.HasSuffix(r.path, ":id") }
+
+// at is where a row's request goes: an id of its path is written as the query's, and stands in its place.
+func (r *accessRow) at(query string) string {
+	if prefix, inPath := strings.CutSuffix(r.path, ":id"); inPath {
+		path, _ := strings.CutPrefix(query, "id=")
+		return prefix + path
+	}
+	if query == "" {
+		return r.path
+	}
+	return r.path + "?" + query
+}
 
 // accessRow is a request that succeeds. In target and body $ag, $run, $key, ... stand for an id of that kind,
 // which the matrix fills with good ones and with others; $word for a text of the organization's, $fresh for one
@@ -129,4 +146,13 @@ var accessTable = []accessRow{
 	{"PUT", "/api/knowledge", "id=$doc", `{"content":"$word $fresh"}`, forCaller, "admin", 202, false},
 	{"DELETE", "/api/knowledge", "id=$doc", "", forCaller, "admin", 200, false},
 	{"POST", "/api/internal/run-automation", "", `{"target":"$ag","input":{"message":"$word"}}`, forSystem, "member", 202, false},
+
+	{"GET", "/v1/models", "", "", forCaller, "member", 200, false},
+	{"GET", "/v1/models/:id", "id=$ag", "", forCaller, "member", 200, false},
+	{"GET", "/v1/models/:id", "id=$tpl", "", forCaller, "member", 200, false},
+	{"POST", "/v1/chat/completions", "", `{"model":"$ag","stream":true,"messages":[{"role":"user","content":"$word"}]}`, forCaller, "member", 200, false},
+	{"POST", "/v1/chat/completions", "", `{"model":"$tpl","stream":true,"messages":[{"role":"user","content":"$word"}]}`, forCaller, "member", 200, false},
+	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
+	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
+	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
 }

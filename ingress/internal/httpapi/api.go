@@ -12,9 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/agenttools"
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
@@ -77,7 +79,8 @@ type api struct {
 	provider  *openid.Provider // nil when none is set
 	templates templateList
 	usage     usageCache
-	https     bool // browsers come by TLS, whatever the last hop is
+	tools     *agenttools.Server // agents as tools
+	https     bool               // browsers come by TLS, whatever the last hop is
 }
 
 // New builds the handler of all routes.
@@ -101,7 +104,7 @@ func newAPI(deps Deps) (*api, error) {
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
 		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
-		demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
+		tools: agenttools.New(openapi.Version()), demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
 	}
 	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
 	if a.PublicURL != "" {

@@ -86,6 +86,8 @@ func arenaOf(tb testing.TB, w *world) *arena {
 	tb.Cleanup(wg.Wait)
 	w.api.Changes = changes.New(b.NewChangeWatch(), zerolog.Nop())
 	w.api.Changes.Drain() // a request of a recorder has no other end
+	d.Drain()             // what waits for a run's end, however long, is answered at once
+	hub.Drain()
 	w.api.Dispatch, w.api.Streams, w.api.StreamsPerCredential, w.api.StreamsPerOrganization = d, hub, 1000, 1000
 	w.bells.next = b
 	w.api.Searches, err = b.NewToolCaller()

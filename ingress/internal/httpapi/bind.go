@@ -39,6 +39,15 @@ func bindUpTo[T any](c *gin.Context, most int64) (T, error) {
 func collect[T any](c *gin.Context) (T, *problems, error) { return collectUpTo[T](c, maxBody) }
 
 func collectUpTo[T any](c *gin.Context, most int64) (T, *problems, error) {
+	return collectBy[T](c, most, decodeStrict)
+}
+
+// collectOpen is collect for bodies of others' protocols: see decodeOpen.
+func collectOpen[T any](c *gin.Context, most int64) (T, *problems, error) {
+	return collectBy[T](c, most, decodeOpen)
+}
+
+func collectBy[T any](c *gin.Context, most int64, decode func([]byte, any, *problems) bool) (T, *problems, error) {
 	var body T
 	buf, ok := buffers.Get().(*bytes.Buffer)
 	if !ok {
@@ -54,7 +63,7 @@ func collectUpTo[T any](c *gin.Context, most int64) (T, *problems, error) {
 		return body, nil, err
 	}
 	found := &problems{}
-	if !decodeStrict(buf.Bytes(), &body, found) || found.has(bodyPath) {
+	if !decode(buf.Bytes(), &body, found) || found.has(bodyPath) {
 		return body, nil, found.err()
 	}
 	if b, ok := any(&body).(checked); ok {

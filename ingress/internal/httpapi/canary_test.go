@@ -187,6 +187,10 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 			headers = append(headers, h)
 		}
 	}
+	if row.inPath() {
+		named, rest, _ := strings.Cut(query, "&")
+		return row.method, row.at(named) + "?" + rest, body, headers
+	}
 	return row.method, row.path + "?" + strings.TrimPrefix(query, "&"), body, headers
 }
 

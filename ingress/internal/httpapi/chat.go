@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/uistream"
 	"parley/shared/contract"
 	"parley/shared/domain"
 )
@@ -39,7 +40,7 @@ func (a *api) chat(c *gin.Context) {
 }
 
 func chatSubmission(c *gin.Context) (*submission, error) {
-	body, found, err := collect[chatBody](c)
+	reader, body, found, err := chatAsked(c)
 	if err != nil {
 		return nil, err
 	}
@@ -48,17 +49,36 @@ func chatSubmission(c *gin.Context) (*submission, error) {
 		endpoint: contract.EndpointChat, lane: domain.LaneChat, caller: who, principal: who.Principal(),
 		triggerType: domain.TriggerChat, sessionID: body.SessionID, message: body.Message,
 		key:      idempotencyKey(found, c, optional[string]{}),
-		streamed: body.Stream.Value || wantsEvents(c.Request.Header),
+		streamed: body.Stream.Value || wantsEvents(c.Request.Header) || reader.Format != "",
 	}
 	s.agentID, s.templateID = chatTarget(found, c)
 	s.keyScope = s.target() + "\x00" + s.principal
-	if s.streamed {
+	switch {
+	case reader.Format != "": // whose encoder must see the whole log
+		reader.Last = resumedAt(found, c)
+		s.reader = reader
+	case s.streamed:
 		s.last = resumedAt(found, c)
 	}
 	if who.Kind == domain.CallerDemo {
 		s.retention = demoRetention
 	}
 	return s, found.err()
+}
+
+// chatAsked reads the body, and who the run's events are to be told to in a format other than ours.
+func chatAsked(c *gin.Context) (reader uistream.Reader, body chatBody, found *problems, err error) {
+	asked := &problems{}
+	reader.Format = formatAsked(asked, c)
+	if reader.Format == "" || asked.err() != nil {
+		body, found, err = collect[chatBody](c)
+	} else {
+		body, found, err = collectFormatted(c, &reader)
+	}
+	if err == nil {
+		err = found.take(asked.err())
+	}
+	return reader, body, found, err
 }
 
 // chatTarget reads which agent or template to chat with: exactly one.

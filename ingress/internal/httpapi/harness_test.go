@@ -16,8 +16,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
+	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store"
@@ -156,10 +158,27 @@ func (a answer) text(tb testing.TB, path string) string {
 	return s
 }
 
-// problems renders an error's code and fields: "invalid_request name:required".
+// ofOpenAI are the codes that OpenAI's clients know under names of their own.
+var ofOpenAI = map[string]apierr.Code{
+	openaiapi.CodeInvalidKey: apierr.Unauthenticated, openaiapi.CodeModelNotFound: apierr.NotFound, openaiapi.CodeNoPrevious: apierr.InvalidRequest,
+	openaiapi.CodeUnsupported: apierr.InvalidRequest,
+}
+
+// problems renders an error's code and fields: "invalid_request name:required". Of one in OpenAI's shape it is the code as
+// others are told it, and its field, but for the name of a model that nobody has: "invalid_request name".
 func (a answer) problems(tb testing.TB) string {
 	tb.Helper()
 	var p problem
+	if a.header.Get("X-Should-Retry") != "" {
+		code, param := a.text(tb, "error.code"), a.text(tb, "error.param")
+		if known, renamed := ofOpenAI[code]; renamed {
+			code = string(known)
+		}
+		if param == "" || code == string(apierr.NotFound) {
+			return code
+		}
+		return code + " " + param
+	}
 	if a.header.Get("Content-Type") != "application/problem+json" {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
@@ -93,6 +94,17 @@ var idKinds = map[string]idKind{
 		},
 		others: func(s *stage) string { return s.newChat(s.home, s.newAgent(s.home), "s", s.other.auth, s.home.header) },
 		open:   domain.RoleAdmin,
+	},
+	// The same run to clients of OpenAI's.
+	"resp": {
+		prefix: openaiapi.ResponsePrefix,
+		own: func(s *stage, c *credential) string {
+			return openaiapi.ResponseID(s.newChat(c.house, s.newAgent(c.house), "s", c.plain()...))
+		},
+		others: func(s *stage) string {
+			return openaiapi.ResponseID(s.newChat(s.home, s.newAgent(s.home), "s", s.other.auth, s.home.header))
+		},
+		open: domain.RoleAdmin,
 	},
 	"key": {
 		prefix: id.Key,
@@ -381,6 +393,15 @@ func neverGiven(prefix string) string {
 	return id.New(prefix)
 }
 
+// missingAt are those of a row's kind. A path without its id is another path, and a model may be an agent or a template.
+func (m *matrix) missingAt(r *accessRow) []target {
+	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.Contains(r.body, `"model":`)
+	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {
+		agent, template := strings.HasPrefix(at.name, "id of ag"), strings.HasPrefix(at.name, "id of tpl")
+		return r.inPath() && at.id == "" || aModel && (agent || template || at.name == "id of wag" || at.name == "id of at")
+	})
+}
+
 // targets are the ids that a caller who gets through tries.
 func (m *matrix) targets(r *accessRow, c *credential) []target {
 	name := r.kind()
@@ -390,7 +411,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	if r.who == forPage {
 		return m.pageTargets(name, c)
 	}
-	kind, missing := idKinds[name], m.missing[name]
+	kind, missing := idKinds[name], m.missingAt(r)
 	if c.page != "" { // where a request comes from makes no difference to ids
 		missing = missing[:2]
 	}
@@ -437,10 +458,11 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 		s = strings.NewReplacer("$word", word, "$fresh", m.fresh(), "$email", who.email).Replace(s)
 		return placeholder.ReplaceAllLiteralString(s, escape(at.id))
 	}
-	where := r.path
-	if r.query != "" {
-		where += "?" + fill(r.query, url.QueryEscape)
+	escape := url.QueryEscape
+	if r.inPath() {
+		escape = url.PathEscape
 	}
+	where := r.at(fill(r.query, escape))
 	body := fill(r.body, func(s string) string { return strings.Trim(strconv.QuoteToASCII(s), `"`) })
 	headers := c.headers
 	if r.who == forPage && c.page == "" {
@@ -525,7 +547,11 @@ func (m *matrix) row(t *testing.T, r *accessRow) {
 			continue // where bad credentials make no difference, some are enough: passwords are slow to hash
 		}
 		if want != "ok" { // whatever it names
-			for _, at := range append([]target{{"none", "", ""}}, m.missing[r.kind()][:min(3, len(m.missing[r.kind()]))]...) {
+			missing, none := m.missingAt(r), target{}
+			if r.inPath() {
+				none.id = "none"
+			}
+			for _, at := range append([]target{none}, missing[:min(3, len(missing))]...) {
 				m.check(t, r, c, at, want, m.cell(r, c, at))
 			}
 			continue

@@ -81,6 +81,10 @@ func fail(c *gin.Context, err error) {
 	if kind.status == http.StatusUnauthorized {
 		c.Header("WWW-Authenticate", `Bearer realm="parley"`)
 	}
+	if ofV1(c) {
+		failV1(c, kind.status, kind.retryable, coded)
+		return
+	}
 	fields := coded.Fields
 	if fields == nil {
 		fields = []apierr.Field{}

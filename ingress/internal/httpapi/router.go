@@ -23,7 +23,7 @@ type route struct {
 	handle gin.HandlerFunc
 }
 
-// routes is everything under /api.
+// routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	return []route{
@@ -83,6 +83,14 @@ func (a *api) routes() []route {
 		{"DELETE", "/api/knowledge", "", auth.NeedUser, admin, false, false, a.deleteDocument},
 
 		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, false, a.runAutomation},
+
+		{"GET", "/v1/models", "", auth.NeedUser, member, false, false, a.listModels},
+		{"GET", "/v1/models/:id", "", auth.NeedUser, member, false, false, a.getModel},
+		{"POST", "/v1/chat/completions", "", auth.NeedUser, member, true, false, a.createCompletion},
+		{"POST", "/v1/responses", "", auth.NeedUser, member, true, false, a.createResponse},
+		{"GET", "/v1/responses/:id", "", auth.NeedUser, member, false, false, a.getResponse},
+
+		{"POST", "/mcp", "", auth.NeedUserKey, member, false, false, a.mcp},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/uistream"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -84,7 +85,7 @@ func runFilter(c *gin.Context) (store.RunFilter, error) {
 
 func (a *api) getRun(c *gin.Context, runID string) {
 	found := &problems{}
-	streamed, last := a.eventsAsked(found, c)
+	streamed, reader := a.eventsAsked(found, c)
 	wait := a.longPoll(found, c)
 	timeline := timelineAsked(found, c)
 	if err := found.err(); err != nil {
@@ -93,7 +94,7 @@ func (a *api) getRun(c *gin.Context, runID string) {
 	}
 	switch {
 	case streamed:
-		a.streamRun(c, runID, last)
+		a.streamRun(c, runID, reader)
 		return
 	case timeline:
 		a.showTimeline(c, runID)
@@ -119,19 +120,24 @@ func (a *api) getRun(c *gin.Context, runID string) {
 	a.writeRun(c, run)
 }
 
-// eventsAsked reads whether a reader wants a run's events, and behind which one.
-func (a *api) eventsAsked(found *problems, c *gin.Context) (streamed bool, last domain.EventID) {
+// eventsAsked reads whether a reader wants a run's events, behind which one, and in which format.
+func (a *api) eventsAsked(found *problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
+	reader.Format = formatAsked(found, c)
 	switch value, given := single(c, "stream", found); {
-	case !given:
-		return false, last
-	case value != "1" && value != "true":
+	case !given && reader.Format == "":
+		return false, reader
+	case given && value != "1" && value != "true":
 		found.add("stream", codeInvalidValue, "must be 1 or true; without it the answer is the run")
-		return false, last
+		return false, reader
 	}
 	if _, given := query(c)["wait"]; given {
 		found.add("wait", codeInvalidValue, "a stream waits by itself; name one of wait and stream")
 	}
-	return true, resumedAt(found, c)
+	if _, given := query(c)["timeline"]; given && reader.Format != "" {
+		found.add("timeline", codeInvalidValue, "a format is one of a stream; name one of timeline and format")
+	}
+	reader.Last = resumedAt(found, c)
+	return true, reader
 }
 
 // longPoll reads how long a reader wants to wait for a run's end: whole seconds, cut to the setting.

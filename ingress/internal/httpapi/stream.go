@@ -11,7 +11,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/stream"
+	"parley/ingress/internal/uistream"
 	"parley/shared/domain"
+	"parley/shared/store"
 )
 
 const (
@@ -73,6 +75,10 @@ func (a *api) submitStream(c *gin.Context, s *submission) {
 		return
 	}
 	defer reader.Close()
+	if s.reader.Format != "" {
+		a.sendFormatted(c, reader.RunID(), reader, s.reader)
+		return
+	}
 	sendEvents(c, reader.RunID(), reader, a.permit(c))
 }
 
@@ -80,26 +86,13 @@ func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, erro
 	if _, err := a.preferredWait(c.Request.Header); err != nil {
 		return nil, err
 	}
-	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
-	sub, err := a.findOrAccept(c, s, func(runID string) { reader = a.Streams.Follow(runID) })
-	if reader != nil && (err != nil || sub.Existing) { // the run that would have been is none
-		reader.Close()
+	s.traceparent = traceparent(c)
+	reader, run, err := a.follow(c.Request.Context(), s, counting{a, c})
+	if run != nil {
+		about(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 	if err != nil {
 		return nil, err
-	}
-	a.Dispatch.Release(sub) // nobody awaits its result
-	ctx, run := c.Request.Context(), &sub.Run
-	about(c, run.Target(), run.Run.ID, run.Run.SessionID)
-	switch {
-	case run.Erased:
-		return nil, erasedKey()
-	case !sub.Existing: // it is accepted: whatever fails from here on, its id is answered
-		reader.Begin(run, s.last)
-	default:
-		if reader, err = a.Streams.Open(ctx, run.OrganizationID, run.Run.ID, s.last); err != nil {
-			return nil, err
-		}
 	}
 	if run.Result != nil {
 		c.Header("Idempotency-Replayed", "true")
@@ -108,15 +101,39 @@ func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, erro
 	return reader, nil
 }
 
-// streamRun gives the events of a run that the caller may read.
-func (a *api) streamRun(c *gin.Context, runID string, last domain.EventID) {
+// follow gives the events of a submission's run, which was begun for it or holds its key. The run is given with an error,
+// too, once it is known.
+func (a *api) follow(ctx context.Context, s *submission, t toll) (*stream.Reader, *store.StoredRun, error) {
+	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
+	sub, err := a.begin(ctx, s, t, func(runID string) { reader = a.Streams.Follow(runID) })
+	if reader != nil && (err != nil || sub.Existing) { // the run that would have been is none
+		reader.Close()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	a.Dispatch.Release(sub) // nobody awaits its result
+	run := &sub.Run
+	switch {
+	case run.Erased:
+		return nil, run, erasedKey()
+	case !sub.Existing: // it is accepted: whatever fails from here on, its id is answered
+		reader.Begin(run, s.last)
+		return reader, run, nil
+	}
+	reader, err = a.Streams.Open(ctx, run.OrganizationID, run.Run.ID, s.last)
+	return reader, run, err
+}
+
+// streamRun gives the events of a run that the caller may read, behind the last that the reader has.
+func (a *api) streamRun(c *gin.Context, runID string, asked uistream.Reader) {
 	seats, err := a.takeSeats(caller(c))
 	if err != nil {
 		fail(c, err)
 		return
 	}
 	defer a.seats.Leave(seats...)
-	reader, err := a.openRun(c, runID, last)
+	reader, err := a.openRun(c, runID, asked.Last)
 	if err != nil {
 		fail(c, err)
 		return
@@ -126,7 +143,18 @@ func (a *api) streamRun(c *gin.Context, runID string, last domain.EventID) {
 		c.Status(http.StatusNoContent)
 		return
 	}
-	sendEvents(c, runID, reader, a.permit(c))
+	if asked.Format == "" {
+		sendEvents(c, runID, reader, a.permit(c))
+		return
+	}
+	if asked.Last != (domain.EventID{}) { // an encoder must see the whole log
+		if reader, err = a.openRun(c, runID, domain.EventID{}); err != nil {
+			fail(c, err)
+			return
+		}
+		defer reader.Close()
+	}
+	a.sendFormatted(c, runID, reader, asked)
 }
 
 func (a *api) openRun(c *gin.Context, runID string, last domain.EventID) (*stream.Reader, error) {

@@ -20,11 +20,19 @@ const (
 // unknown and repeated names, wrong types, missing fields, U+0000. Names match by exact case. What
 // is no JSON at all ends the reading; ok is false then. src may be changed.
 func decodeStrict(src []byte, dst any, found *problems) (ok bool) {
-	if !utf8.Valid(src) {
-		found.add(bodyPath, codeInvalidJSON, "must be UTF-8")
+	return decode(decoder{src: src, found: found}, dst)
+}
+
+// decodeOpen is decodeStrict for bodies of others' protocols, which grow: names that are not known are passed over.
+func decodeOpen(src []byte, dst any, found *problems) (ok bool) {
+	return decode(decoder{src: src, found: found, open: true}, dst)
+}
+
+func decode(d decoder, dst any) (ok bool) {
+	if !utf8.Valid(d.src) {
+		d.found.add(bodyPath, codeInvalidJSON, "must be UTF-8")
 		return false
 	}
-	d := decoder{src: src, found: found}
 	target := reflect.ValueOf(dst).Elem()
 	err := d.value(shapeOf(target.Type()), target)
 	if err == nil {
@@ -33,7 +41,7 @@ func decodeStrict(src []byte, dst any, found *problems) (ok bool) {
 		}
 	}
 	if err != nil {
-		found.list = append(found.list, *err)
+		d.found.list = append(d.found.list, *err)
 	}
 	return err == nil
 }
@@ -46,6 +54,7 @@ type decoder struct {
 	path  []byte // of the value being read
 	buf   []byte // of the last string with escapes
 	found *problems
+	open  bool // to names that are not known
 }
 
 func (d *decoder) syntax(what string) *apierr.Field {
@@ -115,6 +124,8 @@ func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field {
 		}
 		dst.Set(reflect.New(s.typ.Elem()))
 		return d.value(s.elem, dst.Elem())
+	case ofEither:
+		return d.either(s, dst, first)
 	case ofRaw:
 		start := d.pos
 		err := d.skip()
@@ -149,6 +160,16 @@ func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
+// either reads a value into the field whose type begins as it does.
+func (d *decoder) either(s *shape, dst reflect.Value, first byte) *apierr.Field {
+	for i := range s.fields {
+		if f := &s.fields[i]; begins(f.shape.kind, first) {
+			return d.value(f.shape, dst.FieldByIndex(f.index))
+		}
+	}
+	return d.wrong(s)
+}
+
 // begins reports whether a value of that kind may begin with a byte.
 func begins(k kind, first byte) bool {
 	switch k {
@@ -172,7 +193,7 @@ func (d *decoder) wrong(s *shape) *apierr.Field {
 		return err
 	}
 	d.found.list = d.found.list[:before]
-	d.add(codeInvalidType, "must be %s", wants[s.kind])
+	d.add(codeInvalidType, "must be %s", s.wants())
 	return nil
 }
 
@@ -239,6 +260,12 @@ func (d *decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 }
 
 func (d *decoder) unknownMember(s *shape, name string) *apierr.Field {
+	if d.open {
+		before := len(d.found.list)
+		err := d.skip() // which may find names that are given twice: what is passed over is nobody's matter
+		d.found.list = d.found.list[:before]
+		return err
+	}
 	back := d.enter(name)
 	defer d.leave(back)
 	like := slices.IndexFunc(s.fields, func(f field) bool { return strings.EqualFold(f.name, name) })

@@ -41,6 +41,7 @@ const (
 	ofRaw
 	ofPointer
 	ofOptional
+	ofEither
 )
 
 // wants is what a value of each kind must be, for messages.
@@ -49,12 +50,27 @@ var wants = [...]string{
 	ofList: "a list", ofMap: "an object",
 }
 
+// either is a struct whose value is that of one of its fields: the one whose type begins as the value does.
+type either interface{ Either() }
+
+// wants is what a value must be, for messages.
+func (s *shape) wants() string {
+	if s.kind != ofEither {
+		return wants[s.kind]
+	}
+	names := make([]string, len(s.fields))
+	for i, f := range s.fields {
+		names[i] = f.shape.wants()
+	}
+	return strings.Join(names, " or ")
+}
+
 // shape is what the decoder knows of a Go type: worked out once.
 type shape struct {
 	kind   kind
 	typ    reflect.Type
 	elem   *shape  // of a list, map, pointer or optional
-	fields []field // of a struct
+	fields []field // of a struct or an either
 }
 
 // field is one field of a struct: its JSON name, its place, and whether it must be there.
@@ -82,6 +98,13 @@ func newShape(typ reflect.Type) *shape {
 	s := &shape{typ: typ}
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
 		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)
+		return s
+	}
+	if _, ok := reflect.TypeAssert[either](reflect.Zero(typ)); ok && typ.Kind() == reflect.Struct {
+		s.kind = ofEither
+		for _, f := range reflect.VisibleFields(typ) {
+			s.fields = append(s.fields, field{index: f.Index, shape: shapeOf(f.Type)})
+		}
 		return s
 	}
 	if typ == reflect.TypeFor[json.RawMessage]() {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/uistream"
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -28,14 +30,18 @@ type submission struct {
 	templateID   string
 	sessionID    string // empty: a session of its own
 	message      string
-	data         json.RawMessage // further input; nil for none
-	key          string          // idempotency key; empty for none
-	keyScope     string          // what the key is unique in, beside organization and endpoint
+	data         json.RawMessage   // further input; nil for none
+	history      []domain.Exchange // what came before the message, when the request brings its conversation along
+	instructions string            // to the agent, beside its own
+	key          string            // idempotency key; empty for none
+	keyScope     string            // what the key is unique in, beside organization and endpoint
 	triggerType  string
 	automationID string
-	retention    time.Duration  // 0: until the session is erased
-	streamed     bool           // events are wanted instead of the result,
-	last         domain.EventID // behind this one
+	traceparent  string          // of the request
+	retention    time.Duration   // 0: until the session is erased
+	streamed     bool            // events are wanted instead of the result,
+	last         domain.EventID  // behind this one
+	reader       uistream.Reader // of the events, in another format than ours
 }
 
 func (s *submission) target() string { return s.agentID + s.templateID }
@@ -50,7 +56,14 @@ func (s *submission) keyHash() []byte {
 
 // fingerprint tells a retry from another request under the same key.
 func (s *submission) fingerprint() []byte {
-	return contract.Hash(s.target(), s.sessionID, s.message, string(canonical(s.data)))
+	asked := []string{s.target(), s.sessionID, s.message, string(canonical(s.data))}
+	if len(s.history) > 0 || s.instructions != "" { // others have the fingerprint that they always had
+		for _, e := range s.history {
+			asked = append(asked, e.Message, e.Answer)
+		}
+		asked = append(asked, s.instructions)
+	}
+	return contract.Hash(asked...)
 }
 
 // canonical writes JSON so that the order of keys and white space make no difference. Numbers stay as they are written.
@@ -72,8 +85,8 @@ func canonical(raw json.RawMessage) []byte {
 }
 
 // newRun gives the submission its id and the shape that is stored.
-func (s *submission) newRun(deadline time.Duration, traceparent string) (store.NewRun, error) {
-	input, err := json.Marshal(domain.Input{Message: s.message, Data: s.data})
+func (s *submission) newRun(deadline time.Duration) (store.NewRun, error) {
+	input, err := json.Marshal(domain.Input{Message: s.message, Data: s.data, History: s.history, Instructions: s.instructions})
 	if err != nil {
 		return store.NewRun{}, err
 	}
@@ -82,7 +95,7 @@ func (s *submission) newRun(deadline time.Duration, traceparent string) (store.N
 		ID: runID, OrganizationID: s.caller.OrganizationID, AgentID: s.agentID, TemplateID: s.templateID,
 		CallerKind: s.caller.Kind, Principal: s.principal, SessionID: s.sessionID, TriggerType: s.triggerType,
 		AutomationID: s.automationID, IdempotencyKey: s.key, KeyHash: s.keyHash(), Fingerprint: s.fingerprint(),
-		Input: input, Lane: s.lane, Traceparent: traceparent, Retention: s.retention, Deadline: deadline,
+		Input: input, Lane: s.lane, Traceparent: s.traceparent, Retention: s.retention, Deadline: deadline,
 	}
 	if run.SessionID == "" {
 		run.SessionID = "auto_" + id.Suffix(runID)
@@ -132,9 +145,39 @@ func (a *api) submit(c *gin.Context, s *submission) {
 	}
 }
 
+// toll is what a request pays for beginning a run: a replay costs nothing.
+type toll interface {
+	pay() error
+	refund() // another request with the key has paid
+}
+
+// paid is the toll of requests that were counted before.
+type paid struct{}
+
+func (paid) pay() error { return nil }
+func (paid) refund()    {}
+
+// counting counts a request against its caller's limit, and shows on the response where that stands.
+type counting struct {
+	a *api
+	c *gin.Context
+}
+
+func (t counting) pay() error { return t.a.spend(t.c) }
+
+func (t counting) refund() {
+	t.a.Limits.Refund(caller(t.c))
+	t.a.showLimit(t.c)
+}
+
 // findOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
 func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID string)) (*dispatch.Submitted, error) {
-	ctx := c.Request.Context()
+	s.traceparent = traceparent(c)
+	return a.begin(c.Request.Context(), s, counting{a, c}, accepting)
+}
+
+// begin is findOrAccept for requests that are answered in other ways. What it gives must be released.
+func (a *api) begin(ctx context.Context, s *submission, t toll, accepting func(runID string)) (*dispatch.Submitted, error) {
 	if hash := s.keyHash(); hash != nil {
 		run, err := a.Dispatch.ByKey(ctx, s.caller.OrganizationID, hash)
 		if err != nil {
@@ -144,10 +187,10 @@ func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID s
 			return attach(s, run)
 		}
 	}
-	if err := a.spend(c); err != nil {
+	if err := t.pay(); err != nil {
 		return nil, err
 	}
-	run, err := s.newRun(a.RunDeadline, traceparent(c))
+	run, err := s.newRun(a.RunDeadline)
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +199,7 @@ func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID s
 	if err != nil || !sub.Existing {
 		return sub, err
 	}
-	a.Limits.Refund(s.caller) // another request with this key came first
-	a.showLimit(c)
+	t.refund()
 	return attach(s, &sub.Run)
 }
 

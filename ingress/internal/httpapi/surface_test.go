@@ -99,6 +99,9 @@ func (r bodyRow) sent(target, body string) answer {
 // openObjects take any member: what is in them is the caller's.
 var openObjects = []string{"input", "headers", "inputSchema", "filter", "document", "metadata"}
 
+// open reports whether the body is one of another's protocol, in which names that are not known are passed over.
+func (r bodyRow) open() bool { return strings.HasPrefix(r.path, v1Prefix) }
+
 // most is how large a row's body may be.
 func (r bodyRow) most() int {
 	if strings.HasPrefix(r.query, "action=import-openapi") {
@@ -106,6 +109,9 @@ func (r bodyRow) most() int {
 	}
 	if r.path == "/api/knowledge" {
 		return documentBodyMost
+	}
+	if r.open() {
+		return v1Body
 	}
 	return maxBody
 }
@@ -197,6 +203,10 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 		for wrong, code := range wronged(body) {
 			n++
 			got := r.sent(target, wrong)
+			if r.open() {
+				r.checkOpen(wrong, code, got)
+				continue
+			}
 			if got.status != 400 || !strings.Contains(got.problems(t)+" ", ":"+code+" ") {
 				t.Errorf("%s with %.300q: %d %s, want 400 with %s", r.name(), wrong, got.status, got.problems(t), code)
 			}
@@ -212,6 +222,18 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 		}
 	}
 	t.Logf("%d bodies", n)
+}
+
+// checkOpen is the check of a body of another's protocol, whose errors name the field alone. A name that is not known
+// changes nothing, but that the name which it stands for may be missing then.
+func (r bodyRow) checkOpen(wrong, code string, got answer) {
+	r.t.Helper()
+	named := strings.HasPrefix(got.problems(r.t), "invalid_request ")
+	switch {
+	case code == codeUnknown && (got.status == r.status || got.status == http.StatusServiceUnavailable):
+	case got.status != http.StatusBadRequest || !named:
+		r.t.Errorf("%s with %.300q: %d %s, want 400 for %s", r.name(), wrong, got.status, got.body, code)
+	}
 }
 
 // A value of another JSON type than the right one is never taken, and never more than refused.
@@ -233,6 +255,9 @@ func TestEveryFieldHasItsType(t *testing.T) {
 				raw := renderRaw(changed)
 				got := r.sent(target, raw)
 				sameType := kindOf(wrong) == kindOf(right) && other != "1e400"
+				if r.open() && got.status == http.StatusServiceUnavailable {
+					continue // a request that would wait for its run's end, where no request waits
+				}
 				if got.status >= 500 || got.status < 300 && !sameType && other != "null" {
 					t.Errorf("%s with %.200s: %d %s", r.name(), raw, got.status, got.body)
 				}
@@ -276,7 +301,11 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 			r.send(req).want(t, r.name()+" in "+encoding, 415, "unsupported_media_type")
 		}
 		if !strings.Contains(r.query, "action=rotate") { // whose body may be left out
-			r.sent(target, "").want(t, r.name()+" without a body", 400, "invalid_request body:required")
+			want := "invalid_request body:required"
+			if r.open() {
+				want = "invalid_request body"
+			}
+			r.sent(target, "").want(t, r.name()+" without a body", 400, want)
 		}
 		route := r.method + " " + r.path + " " + strings.Split(r.query, "&")[0]
 		if sized[route] {
@@ -320,6 +349,9 @@ func TestNoMassAssignment(t *testing.T) {
 		}[r.method+" "+r.path], field)
 	}
 	for _, r := range bodyRows(t) {
+		if r.open() {
+			continue // what is not known is passed over there: ingress's TestWhatACompletionAsks
+		}
 		target, body := r.good()
 		for _, field := range []string{
 			"id", "organizationId", "organization_id", "orgId", "org_id", "organization", "tenantId", "role", "version", "createdAt", "updatedAt", "userId", "user_id",

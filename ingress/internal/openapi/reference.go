@@ -180,6 +180,11 @@ func newResponse(status string, response object) Response {
 			out.Type = typeOf(schema)
 		}
 	})
+	for _, code := range response.list("x-codes") {
+		if name, ok := code.(string); ok {
+			out.Codes = append(out.Codes, name)
+		}
+	}
 	response.at("headers").each(func(name string, _ object) {
 		if !slices.Contains([]string{"X-Request-Id", "RateLimit", "RateLimit-Policy"}, name) {
 			out.Headers = append(out.Headers, name)

@@ -24,7 +24,7 @@ func samples(op object, operation Operation) []Sample {
 	var out []Sample
 	for _, request := range op.objects("x-requests") {
 		s := Sample{
-			Title: request.text("title"), Method: operation.Method, Path: operation.Path,
+			Title: request.text("title"), Method: operation.Method, Path: filled(operation.Path, pairs(request.at("path"))),
 			Query: pairs(request.at("query")), Headers: credentialOf(request, operation.Credentials),
 		}
 		s.Headers = append(s.Headers, pairs(request.at("headers"))...)
@@ -37,6 +37,14 @@ func samples(op object, operation Operation) []Sample {
 		out = append(out, s)
 	}
 	return out
+}
+
+// filled puts values in the places that a path names.
+func filled(path string, values [][2]string) string {
+	for _, pair := range values {
+		path = strings.ReplaceAll(path, "{"+pair[0]+"}", pair[1])
+	}
+	return path
 }
 
 // featured are the samples to begin with.

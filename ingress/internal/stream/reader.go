@@ -242,6 +242,9 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 // sleep waits for news, until the time to look or the caller's. Thousands of goroutines are parked here with the
 // frames of all who called: these are kept small, so that their stacks can be.
 func (r *Reader) sleep(ctx context.Context, until time.Time) error {
+	if r.hub.drained.Load() { // before it was opened: nobody rouses it any more
+		return ErrDrained
+	}
 	r.arm(until)
 	select {
 	case <-r.wake:

@@ -29,6 +29,7 @@ type stage struct {
 	tools []tool.Tool
 	park  store.Parked
 	steps [][]byte
+	turns []store.Turn // of the session, before the run
 	cfg   domain.Config
 
 	mu      sync.Mutex
@@ -75,7 +76,7 @@ func (s *stage) Config(context.Context, string, string, int) (domain.Config, err
 }
 
 func (s *stage) History(context.Context, string, int64, int, int) ([]store.Turn, error) {
-	return nil, nil
+	return s.turns, nil
 }
 
 func (s *stage) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
@@ -161,10 +162,12 @@ func (s *stage) attempt(t *testing.T, claim store.Claimed) {
 	groups.Go(func() { r.finishes.Run(ctx) })
 	groups.Go(func() { r.events.Run(ctx) })
 	now := time.Now()
-	claim.Now, claim.Deadline, claim.CallerAllowed, claim.Fence, claim.Seq = now, now.Add(time.Minute), true, int64(claim.Attempts), 1
+	claim.Now, claim.Deadline, claim.CallerAllowed, claim.Fence, claim.Seq = now, now.Add(time.Minute), true, int64(claim.Attempts), len(s.turns)+1
 	claim.RunID, claim.OrganizationID = "run_1", "org_1"
 	agent := "ag_1"
-	claim.AgentID, claim.RawInput = &agent, []byte(`{"message":"hi"}`)
+	if claim.AgentID = &agent; claim.RawInput == nil {
+		claim.RawInput = []byte(`{"message":"hi"}`)
+	}
 	r.settle(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
 	cancel()
 	groups.Wait()

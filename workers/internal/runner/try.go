@@ -55,22 +55,45 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 		return agentloop.Input{}, asRetry(err)
 	}
 	in := agentloop.Input{
-		System: cfg.SystemPrompt + absentNote(tools.Absent), Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry,
+		System: cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions), Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry,
 		Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
-	if a.claim.Seq == 1 {
-		return in, nil
-	}
-	turns, err := r.records.History(ctx, a.claim.OrganizationID, a.claim.SessionRef, a.claim.Seq, historyMax)
+	history, err := r.history(ctx, a, asked)
 	if err != nil {
-		return agentloop.Input{}, retryable(err)
-	}
-	history := make([]agentloop.Turn, len(turns))
-	for i, t := range turns {
-		history[i] = agentloop.PlainTurn(t.Message, t.Answer)
+		return agentloop.Input{}, err
 	}
 	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
 	return in, nil
+}
+
+// history gives what came before the message, oldest first: the session's earlier turns, each behind what its request
+// brought along, and what this request brings along itself.
+func (r *Runner) history(ctx context.Context, a *attempt, asked domain.Input) ([]agentloop.Turn, error) {
+	if a.claim.Seq == 1 {
+		return plainTurns(asked.History), nil
+	}
+	turns, err := r.records.History(ctx, a.claim.OrganizationID, a.claim.SessionRef, a.claim.Seq, historyMax)
+	if err != nil {
+		return nil, retryable(err)
+	}
+	history := make([]agentloop.Turn, 0, len(turns))
+	for _, t := range turns {
+		brought, err := t.Brought()
+		if err != nil {
+			return nil, err
+		}
+		history = append(history, plainTurns(brought)...)
+		history = append(history, agentloop.PlainTurn(t.Message, t.Answer))
+	}
+	return append(history, plainTurns(asked.History)...), nil
+}
+
+func plainTurns(exchanges []domain.Exchange) []agentloop.Turn {
+	turns := make([]agentloop.Turn, len(exchanges))
+	for i, e := range exchanges {
+		turns[i] = agentloop.PlainTurn(e.Message, e.Answer)
+	}
+	return turns
 }
 
 // modelsFor gives the models to try, in their order. Each attempt that follows a model's failure begins with the next one: a
@@ -91,6 +114,14 @@ func absentNote(servers []string) string {
 		return ""
 	}
 	return "\n\nThese servers offer no tools at the moment: " + strings.Join(servers, ", ") + ". Say so where it matters."
+}
+
+// furtherNote appends what the caller instructs the agent to what the agent's owner did.
+func furtherNote(instructions string) string {
+	if instructions == "" {
+		return ""
+	}
+	return "\n\nFurther instructions of the caller:\n" + instructions
 }
 
 // asRetry passes on what ended an attempt, and takes what is not classified as passing.

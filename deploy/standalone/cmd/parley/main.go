@@ -1,46 +1,81 @@
-// Command parley is Parley in one binary: everything in one process with `parley up`, or the
-// parts against servers of your own with `parley serve`.
+// Command parley is Parley in one binary: everything in one process with `parley up`, the parts against servers of your own
+// with `parley serve`, and what is done at a running service.
 //
-// It exits with 0 after a clean stop, 1 after a failure and 80 when its arguments are wrong.
+// What it exits with: docs/cli.md.
 package main
 
 import (
 	"context"
+	"io"
 	"os"
 
 	"github.com/alecthomas/kong"
 
+	"parley/deploy/standalone/internal/cli"
+	"parley/deploy/standalone/internal/console"
+	"parley/deploy/standalone/internal/prove"
 	"parley/deploy/standalone/internal/standalone"
 	"parley/shared/lifecycle"
 	"parley/workers"
 )
 
 type commands struct {
-	Up      standalone.Up      `cmd:"" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name others."`
-	Serve   standalone.Serve   `cmd:"" help:"Start some parts of the service against the servers at DATABASE_URL and NATS_URL."`
-	Migrate standalone.Migrate `cmd:"" help:"Bring the database at DATABASE_URL to this release's schema and templates."`
-	Doctor  standalone.Doctor  `cmd:"" help:"Say what this machine has for the service and what it lacks, and the command that mends it."`
-	Reset   standalone.Reset   `cmd:"" help:"Delete DATA_DIR with everything in it, after asking."`
+	Up     standalone.Up     `cmd:"" group:"serve" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name others."`
+	Serve  standalone.Serve  `cmd:"" group:"serve" help:"Start some parts of the service against the servers at DATABASE_URL and NATS_URL."`
+	Doctor standalone.Doctor `cmd:"" group:"serve" help:"Say what this machine has for the service and what it lacks, and the command that mends it."`
+	Config cli.Config        `cmd:"" group:"serve" help:"Say what every setting is, and where its value came from."`
+	Prove  prove.Prove       `cmd:"" group:"serve" help:"Kill a service of its own while keyed triggers come in, and count at a ledger that each has one effect."`
+	NATS   prove.NATS        `cmd:"" hidden:"" name:"nats"`
 
-	ResetPassword standalone.ResetPassword `cmd:"" help:"Print a link by which the person of an address sets a new password, once and within a day."`
+	Chat    cli.Chat    `cmd:"" group:"use" help:"Chat with an agent or a template; the answer is printed as it comes."`
+	Trigger cli.Trigger `cmd:"" group:"use" help:"Run an agent as a scheduler does, exactly once for a key."`
+	Runs    cli.Runs    `cmd:"" group:"use" help:"Watch runs, show one, end one."`
+	Agents  cli.Agents  `cmd:"" group:"use" help:"List agents and templates."`
+	Keys    cli.Keys    `cmd:"" group:"use" help:"Make, list and revoke API keys."`
+
+	Migrate       standalone.Migrate       `cmd:"" group:"keep" help:"Bring the database at DATABASE_URL to this release's schema and templates."`
+	ResetPassword standalone.ResetPassword `cmd:"" group:"keep" help:"Print a link by which the person of an address sets a new password, once and within a day."`
+	Reset         standalone.Reset         `cmd:"" group:"keep" help:"Delete DATA_DIR with everything in it, after asking."`
+
+	Completion cli.Completion `cmd:"" group:"learn" help:"Print the script by which a shell completes commands."`
+	Help       cli.Help       `cmd:"" group:"learn" help:"Print the manual page of a command."`
+	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print what may follow the words of a command line, for shells."`
+}
+
+// groups are how an overview puts the commands together.
+var groups = []kong.Group{
+	{Key: "serve", Title: "Run the service"},
+	{Key: "use", Title: "Use a service that runs"},
+	{Key: "keep", Title: "Look after its data"},
+	{Key: "learn", Title: "Learn more"},
 }
 
 func main() {
 	workers.Extractor()
 	var c commands
 	k := newParser(&c)
+	if len(os.Args) < 2 {
+		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // there is nowhere to complain
+		return
+	}
 	chosen, err := k.Parse(os.Args[1:])
-	k.FatalIfErrorf(err)
 	ctx, stop := lifecycle.Context(context.Background())
-	chosen.BindTo(ctx, (*context.Context)(nil))
-	err = chosen.Run()
+	if err == nil {
+		chosen.BindTo(ctx, (*context.Context)(nil))
+		err = chosen.Run(console.Standard())
+	}
+	code := cli.Code(ctx, err)
 	stop()
-	k.FatalIfErrorf(err)
+	cli.Complain(k, err)
+	os.Exit(code)
 }
 
 // newParser reads arguments and the environment. What it does not understand it says last, after a line or two on usage: a
 // whole page of settings would hide it.
 func newParser(c *commands, options ...kong.Option) *kong.Kong {
-	own := []kong.Option{kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ShortUsageOnError()}
+	own := []kong.Option{
+		kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ExplicitGroups(groups),
+		kong.Help(cli.PrintHelp), kong.ShortHelp(cli.PrintUsage), kong.ShortUsageOnError(),
+	}
 	return kong.Must(c, append(own, options...)...)
 }

@@ -3,6 +3,7 @@ package standalone
 import (
 	"context"
 	_ "embed" // the banner's text
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -21,6 +22,7 @@ type banner struct {
 	busy    string // why the wanted port was not used
 	dataDir string
 	began   time.Time
+	json    bool
 }
 
 // bannerFile is a file of its own because its commands are pasted: each is one line, however long.
@@ -35,6 +37,9 @@ func (b *banner) present(ctx context.Context) error {
 	creds, err := b.seeds.seed(ctx)
 	if err != nil {
 		return err
+	}
+	if b.json {
+		return b.presentJSON(creds)
 	}
 	var out strings.Builder
 	err = bannerText.Execute(&out, struct {
@@ -53,6 +58,21 @@ func (b *banner) present(ctx context.Context) error {
 	_, err = os.Stdout.WriteString(out.String())
 	if err != nil {
 		return fmt.Errorf("printing banner: %w", err)
+	}
+	return nil
+}
+
+// presentJSON prints what credentials.json holds, and where it stands.
+func (b *banner) presentJSON(creds credentials) error {
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(struct {
+		credentials
+		DataDir string `json:"dataDir"`
+		Model   string `json:"model"`
+	}{creds, b.dataDir, b.model})
+	if err != nil {
+		return fmt.Errorf("printing credentials: %w", err)
 	}
 	return nil
 }

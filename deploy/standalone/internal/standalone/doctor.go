@@ -32,6 +32,19 @@ type Doctor struct {
 	around machine   // this one unless a test says otherwise
 }
 
+// Help is the command's description.
+func (*Doctor) Help() string {
+	return `Looks for what parley up with the same settings would use: PostgreSQL, the model, search, the sandbox and what runs in it, readers of documents. A line is ok, missing or off (not asked for by the settings), and one that is missing names the command that mends it. It needs no running service and changes nothing.
+
+It fails when something is missing that the service does not start without.`
+}
+
+// Examples shows it in use.
+func (*Doctor) Examples() string {
+	return `parley doctor
+parley doctor --json | jq '.[] | select(.state == "missing")'`
+}
+
 // machine is what a doctor looks at.
 type machine struct {
 	program  func(name string) (path string, err error)

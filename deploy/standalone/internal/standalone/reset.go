@@ -2,20 +2,38 @@ package standalone
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"parley/deploy/standalone/internal/console"
 )
 
 // Reset deletes the data directory.
 type Reset struct {
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"The directory to delete."`
 	Yes     bool   `name:"yes" short:"y" help:"Do not ask."`
+	JSON    bool   `name:"json" help:"Print JSON; needs --yes."`
 }
 
+// Help is the command's description.
+func (*Reset) Help() string {
+	return `Deletes all organizations, agents, documents, runs and keys that are kept there. It does not touch a directory that no parley has made, nor one that a running parley uses. It fails when the answer is not yes.`
+}
+
+// Examples shows it in use.
+func (*Reset) Examples() string {
+	return `parley reset
+parley reset --yes --data-dir /tmp/trial`
+}
+
+var errDeclined = errors.New("nothing was deleted")
+
 // Run deletes the directory unless a running parley uses it or the answer is not yes.
-func (r *Reset) Run() error {
+func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	if _, err := os.Stat(filepath.Join(r.DataDir, lockName)); err != nil {
 		return fmt.Errorf("%w: %s", errNoData, r.DataDir)
 	}
@@ -24,19 +42,33 @@ func (r *Reset) Run() error {
 		return err
 	}
 	defer func() { _ = lock.Unlock() }() // the file is gone with the directory
-	if !r.Yes && !confirmed(r.DataDir) {
-		fmt.Println("nothing was deleted")
-		return nil
+	if !r.Yes && (r.JSON || !r.confirmed(ctx, con)) {
+		return errDeclined
 	}
 	if err := os.RemoveAll(r.DataDir); err != nil {
 		return fmt.Errorf("deleting data directory: %w", err)
 	}
-	fmt.Println("deleted", r.DataDir)
-	return nil
+	if r.JSON {
+		return con.JSON(map[string]string{"deleted": r.DataDir})
+	}
+	return con.Printf("deleted %s\n", r.DataDir)
 }
 
-func confirmed(dir string) bool {
-	fmt.Printf("Delete %s with all organizations, agents, runs and keys in it? Type yes: ", dir)
-	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	return err == nil && strings.TrimSpace(answer) == "yes"
+// confirmed asks, and waits for the answer or a signal.
+func (r *Reset) confirmed(ctx context.Context, con *console.Console) bool {
+	_ = con.Printf("Delete %s with all organizations, agents, runs and keys in it? Type yes: ", r.DataDir) // silence is no yes
+	answers := make(chan string, 1)
+	go func() { // reading cannot be called off: it ends with the process
+		answer, err := bufio.NewReader(con.In).ReadString('\n')
+		if err != nil {
+			answer = ""
+		}
+		answers <- answer
+	}()
+	select {
+	case answer := <-answers:
+		return strings.TrimSpace(answer) == "yes"
+	case <-ctx.Done():
+		return false
+	}
 }

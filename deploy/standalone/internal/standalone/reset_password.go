@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -23,8 +24,21 @@ type ResetPassword struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
 	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach the service at; by default that of the parley that runs on DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
+	JSON        bool   `name:"json" help:"Print JSON."`
 
 	out io.Writer // os.Stdout unless a test says otherwise
+}
+
+// Help is the command's description.
+func (*ResetPassword) Help() string {
+	return `Whoever opens the link sets the account's password, once and within a day; the one before works until then. It needs the database, not the service.`
+}
+
+// Examples shows it in use.
+func (*ResetPassword) Examples() string {
+	return `parley reset-password ada@example.com
+parley reset-password ada@example.com --public-url https://parley.example \
+    --database-url postgres://parley@db/parley`
 }
 
 // Run makes the link, which works once and for a day.
@@ -52,8 +66,16 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	if out == nil {
 		out = os.Stdout
 	}
-	_, err = fmt.Fprintf(out, "%s/reset?token=%s\n", strings.TrimRight(r.PublicURL, "/"), token)
-	return err
+	link := strings.TrimRight(r.PublicURL, "/") + "/reset?token=" + token
+	if r.JSON {
+		err = json.NewEncoder(out).Encode(map[string]string{"url": link, "expiresAt": ends.UTC().Format(time.RFC3339)})
+	} else {
+		_, err = fmt.Fprintln(out, link)
+	}
+	if err != nil {
+		return fmt.Errorf("printing link: %w", err)
+	}
+	return nil
 }
 
 // complete takes what is not said from the parley that runs on the data directory.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"parley/deploy/standalone/internal/console"
 	"parley/ingress"
 	"parley/shared/config"
 	"parley/shared/connect"
@@ -27,7 +28,19 @@ type Serve struct {
 	config.Documents
 	config.Ingress
 	config.Workers
-	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep" help:"Parts to run: ingress, agent, tool, ingest, sweep."`
+	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep" enum:"ingress,agent,tool,ingest,sweep" help:"Parts to run: ${enum}."`
+}
+
+// Help is the command's description.
+func (*Serve) Help() string {
+	return `Starts what --roles names against a PostgreSQL and a NATS that are there, and serves until it is told to stop. The database must have this release's schema: parley migrate brings it there. Nothing is seeded.`
+}
+
+// Examples shows it in use.
+func (*Serve) Examples() string {
+	return `export DATABASE_URL=postgres://parley@db/parley NATS_URL=nats://bus:4222
+parley serve --roles ingress
+parley serve --roles agent,tool,ingest,sweep`
 }
 
 // Run serves until ctx ends.
@@ -91,13 +104,32 @@ func (s *Serve) ownPorts() []int {
 // Migrate brings a database to this release's schema.
 type Migrate struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"PostgreSQL to migrate, as a postgres:// URL."`
+	JSON        bool   `name:"json" help:"Print JSON, and no progress."`
+}
+
+// Help is the command's description.
+func (*Migrate) Help() string {
+	return `Applies what is missing of the schema, each step in a transaction, and stores this release's templates. Done twice it changes nothing; started twice at a time, one waits for the other. The release before may go on running meanwhile.
+
+parley up does the same at its start.`
+}
+
+// Examples shows it in use.
+func (*Migrate) Examples() string {
+	return `DATABASE_URL=postgres://owner@db/parley parley migrate`
 }
 
 // Run migrates and stores the templates.
-func (m *Migrate) Run(ctx context.Context) error {
-	if err := prepare(ctx, m.DatabaseURL); err != nil {
+func (m *Migrate) Run(ctx context.Context, con *console.Console) error {
+	progress := con.Progress(m.JSON, "migrating")
+	err := prepare(ctx, m.DatabaseURL)
+	progress.Done()
+	switch {
+	case err != nil:
 		return err
+	case m.JSON:
+		return con.JSON(map[string]bool{"migrated": true})
+	default:
+		return con.Printf("the database has this release's schema and templates\n")
 	}
-	fmt.Println("the database has this release's schema and templates")
-	return nil
 }

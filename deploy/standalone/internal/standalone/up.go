@@ -31,6 +31,21 @@ type Up struct {
 	config.Ingress
 	config.Workers
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where PostgreSQL, the job stream and credentials.json are kept."`
+	JSON    bool   `name:"json" help:"Print what the service can be used with as JSON, in one line, instead of the banner."`
+}
+
+// Help is the command's description.
+func (*Up) Help() string {
+	return `Starts PostgreSQL, NATS, the workers and the HTTP service in this process and, the first time, gives them an organization, an API key and a demo agent. When all of it answers, it prints where, and serves until it is told to stop (Ctrl-C, SIGTERM), which lets runs that go on be taken over later.
+
+What scripts need stands in DATA_DIR/credentials.json (mode 0600): baseUrl, apiKey, organizationId, agentId, loginUrl. When the port is taken, the next free one is used, and it says by whom.`
+}
+
+// Examples shows it in use.
+func (*Up) Examples() string {
+	return `parley up
+OPENAI_API_KEY=sk-... parley up --port 9000
+parley up --json | head -1 | jq -r .baseUrl`
 }
 
 // Run starts the service, prints the banner once it answers, and serves until ctx ends.
@@ -67,7 +82,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		}
 		return errors.Join(err, stopped)
 	}
-	b.busy, b.began = busy, began
+	b.busy, b.began, b.json = busy, began, u.JSON
 	group.Add("banner", func(ctx context.Context) error {
 		if err := b.present(ctx); err != nil {
 			return err

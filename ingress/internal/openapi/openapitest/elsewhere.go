@@ -18,4 +18,7 @@ var elsewhere = map[string]string{
 	"POST /api/runs → 410":                    other,
 	"POST /api/internal/run-automation → 410": other,
 	"POST /api/internal/run-automation → 503": other,
+	"POST /v1/chat/completions → 410":         other,
+	"POST /v1/chat/completions → 422":         other,
+	"POST /v1/chat/completions → 503":         other,
 }

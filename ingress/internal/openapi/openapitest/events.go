@@ -10,10 +10,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+const doneMark = "[DONE]" // ends streams of OpenAI's, and is no JSON
+
 const eventPointer = "#/components/schemas/RunEvent"
 
 // events validates a stream: each block is a comment, or the lines id, event and data of one event. Events that nobody can
-// resume behind have no id.
+// resume behind have no id, and those of some protocols no name.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil
@@ -36,8 +38,13 @@ func (c *Contract) events(schema string, stream []byte) error {
 func (c *Contract) event(schema, block string) error {
 	lines := strings.Split(block, "\n")
 	names := []string{"id", "event", "data"}
-	if strings.HasPrefix(block, "event: ") {
+	switch {
+	case strings.HasPrefix(block, "event: "):
 		names = names[1:]
+	case strings.HasPrefix(block, "data: "):
+		names = names[2:]
+	case len(lines) == 2:
+		names = []string{"id", "data"}
 	}
 	if len(lines) != len(names) {
 		return fmt.Errorf("%d lines, not %s", len(lines), strings.Join(names, ", "))
@@ -50,12 +57,17 @@ func (c *Contract) event(schema, block string) error {
 		}
 		value[name] = text
 	}
-	data, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.TrimPrefix(lines[len(lines)-1], "data: ")))
+	text := strings.TrimPrefix(lines[len(lines)-1], "data: ")
+	if text == doneMark {
+		value["data"] = text
+		return c.valid(schema, value)
+	}
+	data, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("reading data: %w", err)
 	}
 	value["data"] = data
-	if one := c.eventSchema(schema, value["event"]); one != "" {
+	if one := c.eventSchema(schema, value["event"]); value["event"] != nil && one != "" {
 		schema = one // of the choices the one that is meant, so that the error tells of nothing else
 	}
 	return c.valid(schema, value)

@@ -40,8 +40,7 @@ func Check(tb testing.TB, e Exchange) {
 
 // Check says how an exchange differs from the document, nil when it does not.
 func (c *Contract) Check(e Exchange) error {
-	path := e.URL.Path
-	item := c.doc.Paths.Find(path)
+	path, item := c.find(e.URL.Path)
 	if item == nil {
 		if IsPage(path) && !isProblem(e.Header) {
 			return nil
@@ -72,6 +71,33 @@ func (c *Contract) Check(e Exchange) error {
 		here = response.Ref
 	}
 	return errors.Join(c.headers(here, response.Value, e), c.body(here, response.Value, e), c.taken(at, operation, e))
+}
+
+// find gives the path of the document that a request's is one of.
+func (c *Contract) find(path string) (documented string, item *openapi3.PathItem) {
+	if item := c.doc.Paths.Value(path); item != nil {
+		return path, item
+	}
+	for documented, item := range c.doc.Paths.Map() {
+		if fits(documented, path) {
+			return documented, item
+		}
+	}
+	return path, nil
+}
+
+// fits reports whether a path is one that a documented path with {places} stands for.
+func fits(documented, path string) bool {
+	wanted, given := strings.Split(documented, "/"), strings.Split(path, "/")
+	if len(wanted) != len(given) {
+		return false
+	}
+	for i, part := range wanted {
+		if part != given[i] && (!strings.HasPrefix(part, "{") || given[i] == "") {
+			return false
+		}
+	}
+	return true
 }
 
 // sharing checks that only paths that say so let pages of other origins read an answer, and those only POSTs, and never
@@ -116,6 +142,9 @@ func isProblem(header http.Header) bool {
 
 // stray checks the answer to what the document does not describe: a problem, and which methods there are.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
+	if strings.HasPrefix(e.URL.Path, openAI) {
+		return c.strayOpenAI(e)
+	}
 	if !isProblem(e.Header) {
 		return fmt.Errorf("the document does not know this path or method, and the answer is %q", e.Header.Get("Content-Type"))
 	}
@@ -140,6 +169,19 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	return nil
 }
 
+// openAI is where the paths of OpenAI's API begin, whose errors have its shape.
+const openAI = "/v1/"
+
+func (c *Contract) strayOpenAI(e Exchange) error {
+	if media := e.Header.Get("Content-Type"); media != "application/json" {
+		return fmt.Errorf("the document does not know this path or method, and the answer is %q", media)
+	}
+	if e.Method == http.MethodHead {
+		return nil
+	}
+	return c.validJSON("#/components/schemas/OpenAiError", e.Body)
+}
+
 // problem checks an error whose code the status must fit. The answer to HEAD has no body.
 func (c *Contract) problem(e Exchange) error {
 	if e.Method == http.MethodHead {
@@ -158,6 +200,7 @@ func (c *Contract) problem(e Exchange) error {
 // contractual are the headers that mean something to callers: they come only where the document has them.
 var contractual = []string{
 	"Allow", "Etag", "Idempotency-Replayed", "Location", "Ratelimit", "Ratelimit-Policy", "Retry-After", "Set-Cookie", "Www-Authenticate",
+	"X-Parley-Run-Id", "X-Should-Retry",
 }
 
 func (c *Contract) headers(at string, response *openapi3.Response, e Exchange) error {

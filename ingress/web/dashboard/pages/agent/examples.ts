@@ -71,6 +71,47 @@ with urllib.request.urlopen(request) as response:
             print(json.loads(line[5:])["text"], end="", flush=True)`,
 });
 
+/** The agent for what people have already: other clients need its id and the service's address, and no change. */
+export const connect = ({ baseUrl, id }: Where): Record<string, string> => ({
+  "TypeScript SDK": `import { Parley } from "parley-sdk";
+
+const parley = new Parley({ baseUrl: "${baseUrl}" }); // the key is PARLEY_API_KEY
+const run = await parley.chat({ agentId: "${id}", message: "${sample}" });
+console.log(run.message);`,
+  "Python SDK": `from parley import Parley
+
+client = Parley(base_url="${baseUrl}")  # the key is PARLEY_API_KEY
+run = client.chat(agent_id="${id}", message="${sample}")
+print(run["message"])`,
+  "OpenAI, Node.js": `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${baseUrl}/v1", apiKey: process.env.PARLEY_API_KEY });
+const answer = await client.chat.completions.create({
+  model: "${id}",
+  messages: [{ role: "user", content: "${sample}" }],
+});
+console.log(answer.choices[0].message.content);`,
+  "OpenAI, Python": `import os
+from openai import OpenAI
+
+client = OpenAI(base_url="${baseUrl}/v1", api_key=os.environ["PARLEY_API_KEY"])
+answer = client.chat.completions.create(
+    model="${id}",
+    messages=[{"role": "user", "content": "${sample}"}],
+)
+print(answer.choices[0].message.content)`,
+  MCP: `{
+  "mcpServers": {
+    "parley": {
+      "type": "http",
+      "url": "${baseUrl}/mcp",
+      "headers": { "x-api-key": "ak_..." }
+    }
+  }
+}`,
+  "Command line": `parley chat --url ${baseUrl} ${id} "${sample}"`,
+});
+
 export const automation = ({ baseUrl, id }: Where): Record<string, string> => ({
   curl: `curl '${baseUrl}/api/internal/run-automation' \\
   -H "x-api-key: $PARLEY_API_KEY" \\

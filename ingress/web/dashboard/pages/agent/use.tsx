@@ -8,7 +8,7 @@ import { Section } from "../../ui/parts";
 import { failed } from "../../ui/button";
 import { toast } from "../../ui/toast";
 import type { Editor } from "./editor";
-import { automation, chat, stream } from "./examples";
+import { automation, chat, connect, stream } from "./examples";
 import { Languages } from "./languages";
 
 export function Use({ editor }: { editor: Editor }) {
@@ -23,6 +23,9 @@ export function Use({ editor }: { editor: Editor }) {
       </Section>
       <Section title="Stream the answer" intro="Server-sent events as they happen: message.delta has the text, run.completed the whole run.">
         <Languages what="Stream the answer" of={stream(where)} />
+      </Section>
+      <Section title="With what you have" intro="The SDKs retry and resume by themselves. To OpenAI clients the agent is a model, to assistants that speak MCP all agents of the organization are tools.">
+        <Languages what="With what you have" of={connect(where)} />
       </Section>
       <Section title="Run it from a scheduler" intro="Cron jobs, pipelines and services run the agent without a person. Repeated with the same idempotencyKey it never runs again: the caller gets the same result.">
         <div class="stack">

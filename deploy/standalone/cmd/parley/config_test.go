@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/deploy/standalone/internal/console"
+)
+
+type setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	From  string `json:"from"`
+}
+
+// configured runs parley config in an environment that has only what is named.
+func configured(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw string) {
+	t.Helper()
+	for _, f := range newParser(new(commands)).Model.Leaves(false) {
+		for _, flag := range f.Flags {
+			for _, name := range flag.Envs {
+				if _, set := os.LookupEnv(name); set {
+					t.Setenv(name, "")                        // put back at the end
+					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value is not none
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	for name, value := range env {
+		t.Setenv(name, value)
+	}
+	chosen, err := newParser(new(commands)).Parse(append([]string{"config", "--json"}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	chosen.BindTo(t.Context(), (*context.Context)(nil))
+	if err := chosen.Run(&console.Console{Out: &out, Err: &out}); err != nil {
+		t.Fatal(err)
+	}
+	var list []setting
+	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	table = map[string]setting{}
+	for _, s := range list {
+		table[s.Name] = s
+	}
+	return table, out.String()
+}
+
+// TestConfigHasEverySettingOfItsTable compares with docs/settings.md, both ways.
+func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+	page, err := os.ReadFile("../../../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	name := regexp.MustCompile("`([A-Z][A-Z0-9_]+)`")
+	for line := range strings.Lines(string(page)) {
+		if columns := strings.Split(line, "|"); len(columns) > 4 {
+			for _, match := range name.FindAllStringSubmatch(columns[2], -1) {
+				documented = append(documented, match[1])
+			}
+		}
+	}
+	all, _ := configured(t, nil)
+	roles, _ := configured(t, map[string]string{"ROLES": "ingress,agent"})
+	for _, name := range documented {
+		_, up := all[name]
+		_, serve := roles[name]
+		if wantUp, wantServe := name != "ROLES", name != "DATA_DIR"; up != wantUp || serve != wantServe {
+			t.Errorf("%s: shown for up: %v, for serve: %v", name, up, serve)
+		}
+	}
+	for name := range all {
+		if !slices.Contains(documented, name) {
+			t.Errorf("%s is not in docs/settings.md", name)
+		}
+	}
+}
+
+func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "secrets.key"), []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{
+		"DATA_DIR": dir, "PORT": "9000", "LIMIT_DEMO": "3", "OPENAI_API_KEY": "hunter2", "DEFAULT_MODEL": "",
+		"DATABASE_URL":  "postgres://u:hunter2@db:5432/x?sslmode=disable&sslpassword=hunter2",
+		"NATS_URL":      "nats://hunter2@a:4222,nats://v:hunter2@b:4222",
+		"WIKIPEDIA_URL": "https://de.wikipedia.org", "OIDC_CLIENT_SECRET": "hunter2",
+	}
+	got, raw := configured(t, env, "--limit-demo=4", "--tavily-api-key=hunter2")
+	for name, want := range map[string]setting{
+		"PORT":               {"PORT", "9000", "environment"},
+		"LIMIT_DEMO":         {"LIMIT_DEMO", "4", "flag"},
+		"LIMIT_USER":         {"LIMIT_USER", "300", "default"},
+		"OPENAI_API_KEY":     {"OPENAI_API_KEY", "***", "environment"},
+		"OIDC_CLIENT_SECRET": {"OIDC_CLIENT_SECRET", "***", "environment"},
+		"TAVILY_API_KEY":     {"TAVILY_API_KEY", "***", "flag"},
+		"BRAVE_API_KEY":      {"BRAVE_API_KEY", "", "default"},
+		"DATABASE_URL":       {"DATABASE_URL", "postgres://u:***@db:5432/x?sslmode=disable&sslpassword=***", "environment"},
+		"NATS_URL":           {"NATS_URL", "nats://***@a:4222,nats://v:***@b:4222", "environment"},
+		"WIKIPEDIA_URL":      {"WIKIPEDIA_URL", "https://de.wikipedia.org", "environment"},
+		"SECRETS_KEY":        {"SECRETS_KEY", "*** (" + filepath.Join(dir, "secrets.key") + ")", "generated file"},
+		"DEFAULT_MODEL":      {"DEFAULT_MODEL", "(openai/gpt-5-mini)", "default"},
+	} {
+		if got[name] != want {
+			t.Errorf("%s: %+v, want %+v", name, got[name], want)
+		}
+	}
+	if strings.Contains(raw, "hunter2") {
+		t.Errorf("a secret is shown:\n%s", raw)
+	}
+}
+
+// TestConfigHasWhatItsRolesRead has no settings of parts that are not started.
+func TestConfigHasWhatItsRolesRead(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+	for roles, want := range map[string][2]bool{"ingress": {true, false}, "agent,tool": {false, true}, "ingress,sweep": {true, true}} {
+		got, _ := configured(t, nil, "--roles", roles)
+		_, ingress := got["LIMIT_DEMO"]
+		_, worker := got["SANDBOX"]
+		if ingress != want[0] || worker != want[1] {
+			t.Errorf("%s: settings of the ingress %v, of workers %v", roles, ingress, worker)
+		}
+		if key := got["SECRETS_KEY"]; key.Value != "" || key.From != "default" {
+			t.Errorf("%s: serve makes no key, and config says %+v", roles, key)
+		}
+	}
+}

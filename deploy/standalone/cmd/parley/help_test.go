@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+
+	"parley/deploy/standalone/internal/cli"
+)
+
+var update = flag.Bool("update", false, "write the pages of testdata/help anew")
+
+// pages gives what the program says of itself: its overview, its page, and a page for each command.
+func pages(k *kong.Kong) map[string]string {
+	all := map[string]string{"overview": cli.Overview(k.Model), "parley": cli.Page(k.Model.Node)}
+	var add func(node *kong.Node, name string)
+	add = func(node *kong.Node, name string) {
+		for _, child := range node.Children {
+			if !child.Hidden {
+				all[name+child.Name] = cli.Page(child)
+				add(child, name+child.Name+"-")
+			}
+		}
+	}
+	add(k.Model.Node, "")
+	return all
+}
+
+// TestPages has each page as it was agreed on; `go test ./cmd/parley -update` agrees anew.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	all := pages(newParser(new(commands)))
+	for name, page := range all {
+		path := filepath.Join("testdata", "help", name+".txt")
+		if *update {
+			if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil || page != string(want) {
+			t.Errorf("%s is not the page of %s (go test ./cmd/parley -update): %v\n%s", path, name, err, page)
+		}
+		for n, line := range strings.Split(page, "\n") {
+			if utf8.RuneCountInString(line) > 80 || strings.TrimRight(line, " ") != line {
+				t.Errorf("%s, line %d is longer than 80 characters, or ends in spaces: %q", name, n+1, line)
+			}
+		}
+		if name == "overview" {
+			continue
+		}
+		for _, section := range []string{"NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS"} {
+			if !strings.Contains("\n"+page, "\n"+section+"\n    ") {
+				t.Errorf("the page of %s has no section %s", name, section)
+			}
+		}
+	}
+	files, err := filepath.Glob("testdata/help/*.txt")
+	if err != nil || len(files) != len(all) {
+		t.Errorf("testdata/help has %d pages, and there are %d commands: %v", len(files), len(all), err)
+	}
+}
+
+// TestEveryCommandSaysAllOfItself has examples that the program itself understands.
+func TestEveryCommandSaysAllOfItself(t *testing.T) {
+	t.Parallel()
+	for _, node := range newParser(new(commands)).Model.Leaves(true) {
+		shows, is := reflect.TypeAssert[interface{ Examples() string }](node.Target.Addr())
+		if !is {
+			if node.Name != "prove" {
+				t.Errorf("%s has no examples", node.Name)
+			}
+			continue
+		}
+		if !strings.Contains(shows.Examples(), "parley "+strings.TrimSpace(node.Path())) {
+			t.Errorf("the examples of %s do not call it", node.Path())
+		}
+		for _, f := range node.Flags {
+			if f.Help == "" && f.Name != "help" {
+				t.Errorf("%s: --%s has no help", node.Path(), f.Name)
+			}
+		}
+	}
+}
+
+// TestHelpIsAskedForInThreeWays has -h, --help and the command.
+func TestHelpIsAskedForInThreeWays(t *testing.T) {
+	t.Parallel()
+	want := pages(newParser(new(commands)))["keys-create"]
+	for _, args := range [][]string{{"keys", "create", "-h"}, {"keys", "create", "--help"}, {"help", "keys", "create"}} {
+		var out bytes.Buffer
+		exited := false
+		k := newParser(new(commands), kong.Writers(&out, &out), kong.Exit(func(code int) { exited = code == 0 }))
+		chosen, err := k.Parse(args)
+		if args[0] == "help" {
+			if err == nil {
+				err = chosen.Run()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		} else if !exited {
+			t.Errorf("%v: did not exit with 0", args)
+		}
+		if out.String() != want {
+			t.Errorf("%v:\n%s", args, out.String())
+		}
+	}
+	chosen, err := newParser(new(commands)).Parse([]string{"help", "nothing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chosen.Run(); cli.Code(t.Context(), err) != cli.ExitArguments {
+		t.Errorf("help of nothing: %v", err)
+	}
+}

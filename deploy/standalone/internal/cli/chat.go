@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"parley/deploy/standalone/internal/client"
+	"parley/deploy/standalone/internal/console"
+	"parley/shared/domain"
+)
+
+const (
+	demoTemplate = "tpl_support"
+	longestTyped = 1 << 20
+)
+
+// Chat talks to an agent or a template.
+type Chat struct {
+	Service
+	Session string   `name:"session" placeholder:"ID" help:"Session to go on with; without it a new one."`
+	Demo    bool     `name:"demo" help:"Chat with a template as a visitor of the demo, without a key."`
+	Words   []string `arg:"" optional:"" name:"words" help:"An agent or a template by its id, and the message. Without an id: the demo agent. Without a message: it is read, from a terminal line by line."`
+}
+
+// Help is the command's description.
+func (*Chat) Help() string {
+	return `The answer is printed while it is told, its sources behind it. Without a message on a terminal, each line that is typed is one, until Ctrl-D; otherwise standard input is the message.
+
+A connection that breaks is taken up again where it broke, and nothing is printed twice.
+When a run has to begin again and then answers otherwise, its new answer is printed whole, below.
+
+With --json the finished run is printed instead, in one line.`
+}
+
+// Usage is the command's synopsis.
+func (*Chat) Usage() string { return "[OPTION]... [AGENT|TEMPLATE] [MESSAGE...]" }
+
+// Examples shows it in use.
+func (*Chat) Examples() string {
+	return `parley chat What is 12 times 34?
+parley chat --demo tpl_support "Hello, what can you do?"
+echo "Summarise: all is well." | parley chat --json`
+}
+
+// Statuses are what it exits with.
+func (*Chat) Statuses() []int {
+	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitArguments, ExitInterrupted}
+}
+
+// Run sends the message, or each that is typed.
+func (c *Chat) Run(ctx context.Context, con *console.Console) error {
+	how := usual
+	how.retries, how.demo = 5, c.Demo
+	service, err := c.connect(how)
+	if err != nil {
+		return err
+	}
+	talk, message, err := c.about(service)
+	if err != nil {
+		return err
+	}
+	talk.con = con
+	if message == "" && con.Typed() {
+		return c.explain(talk.loop(ctx))
+	}
+	if message == "" {
+		raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped))
+		if err != nil {
+			return fmt.Errorf("reading the message: %w", err)
+		}
+		if message = strings.TrimSpace(string(raw)); message == "" {
+			return exit(ExitArguments, "no message: name one, or write it to standard input")
+		}
+	}
+	return c.explain(talk.say(ctx, message))
+}
+
+// about reads who is talked to, and the message, if they are named.
+func (c *Chat) about(service *connection) (*talk, string, error) {
+	target, words := "", c.Words
+	if len(words) > 0 && (strings.HasPrefix(words[0], "ag_") || strings.HasPrefix(words[0], "tpl_")) {
+		target, words = words[0], words[1:]
+	}
+	if target == "" && c.Demo {
+		target = demoTemplate
+	}
+	if target = cmp.Or(target, service.agent); target == "" {
+		return nil, "", exit(ExitArguments, "name an agent or a template by its id: parley agents list")
+	}
+	query := url.Values{"action": {"chat"}, "id": {target}}
+	if strings.HasPrefix(target, "tpl_") {
+		query = url.Values{"action": {"chat"}, "template": {target}}
+	}
+	return &talk{
+		service: service, query: query, target: target, json: c.JSON, demo: c.Demo,
+		session: cmp.Or(c.Session, "cli_"+strings.ToLower(rand.Text())),
+	}, strings.Join(words, " "), nil
+}
+
+// talk is a session of messages and answers.
+type talk struct {
+	service    *connection
+	con        *console.Console
+	query      url.Values
+	target     string
+	session    string
+	json, demo bool
+}
+
+// loop sends each line that is typed. A run that fails ends nothing.
+func (t *talk) loop(ctx context.Context) error {
+	t.con.Notef("%s, session %s. Ctrl-D ends.", t.target, t.session)
+	lines := make(chan string)
+	go func() { // reading cannot be called off: it ends with the process
+		defer close(lines)
+		typed := bufio.NewScanner(t.con.In)
+		typed.Buffer(nil, longestTyped)
+		for typed.Scan() {
+			lines <- typed.Text()
+		}
+	}()
+	for {
+		_, _ = io.WriteString(t.con.Err, "> ") // there is nowhere else to complain
+		select {
+		case <-ctx.Done():
+			t.con.Notef("")
+			return fmt.Errorf("the session %s is kept: %w", t.session, context.Cause(ctx))
+		case line, more := <-lines:
+			if !more {
+				t.con.Notef("")
+				return nil
+			}
+			if line = strings.TrimSpace(line); line == "" {
+				continue
+			}
+			if err := t.say(ctx, line); err != nil {
+				if ctx.Err() != nil {
+					return err
+				}
+				t.con.Notef("parley: %v", err)
+			}
+		}
+	}
+}
+
+// say sends one message and prints the answer as it comes.
+func (t *talk) say(ctx context.Context, message string) error {
+	request := client.Request{
+		Method: http.MethodPost, Path: "/api/agents", Query: t.query, Keyed: true,
+		Header: map[string]string{"Idempotency-Key": "cli-" + rand.Text()},
+		Body:   map[string]any{"sessionId": t.session, "message": message, "stream": true},
+	}
+	turn := &turn{talk: t, told: told{out: t.con.Out}}
+	turn.told.anew = func() { t.con.Notef("(the run began again and answers otherwise)") }
+	if t.json {
+		turn.told.out = io.Discard
+	}
+	for event, err := range t.service.Events(ctx, request) {
+		if err == nil {
+			err = turn.take(event)
+		}
+		if err != nil {
+			return turn.broken(ctx, err)
+		}
+	}
+	if turn.ended == nil {
+		return turn.broken(ctx, errors.New("the service told no end of it"))
+	}
+	return turn.finish()
+}
+
+// turn is one message and what comes of it.
+type turn struct {
+	*talk
+	told  told
+	runID string
+	ended json.RawMessage
+}
+
+// take prints what an event tells.
+func (t *turn) take(event client.Event) error {
+	var data struct {
+		RunID    string                 `json:"runId"`
+		Text     string                 `json:"text"`
+		ToolCall *domain.ToolCall       `json:"toolCall"`
+		Required *domain.RequiredAction `json:"requiredAction"`
+		Run      json.RawMessage        `json:"run"`
+	}
+	if err := json.Unmarshal(event.Data, &data); err != nil {
+		return fmt.Errorf("reading event %s: %w", event.ID, err)
+	}
+	t.runID = cmp.Or(data.RunID, t.runID)
+	switch {
+	case event.Ends():
+		t.ended = data.Run
+	case event.Type == domain.EventMessageDelta:
+		return t.told.delta(data.Text)
+	case event.Type == domain.EventRunRestarted:
+		t.told.restarted()
+	case event.Type == domain.EventToolStarted && data.ToolCall != nil && t.con.Watched() && !t.json && t.told.freshLine():
+		t.con.Notef("  · %s %s", console.OneLine(data.ToolCall.Name), t.con.Cut(console.OneLine(string(data.ToolCall.Input))))
+	case event.Type == domain.EventRequiresAction && data.Required != nil:
+		t.con.Notef("%s", waitsFor(t.service.url, t.runID, data.Required))
+	}
+	return nil
+}
+
+// finish prints what the run came to.
+func (t *turn) finish() error {
+	var run domain.Run
+	if err := json.Unmarshal(t.ended, &run); err != nil {
+		return fmt.Errorf("reading the run: %w", err)
+	}
+	if t.json {
+		return errors.Join(t.con.JSON(t.ended), outcome(&run))
+	}
+	if run.Message != nil {
+		if err := t.told.end(*run.Message); err != nil {
+			return err
+		}
+	} else if !t.told.freshLine() {
+		if err := t.told.print("\n"); err != nil {
+			return err
+		}
+	}
+	return errors.Join(printSources(t.con, run.Citations), outcome(&run))
+}
+
+// broken says what became of the run.
+func (t *turn) broken(ctx context.Context, err error) error {
+	if !t.json && !t.told.freshLine() {
+		_ = t.told.print("\n") // the error matters more
+	}
+	cause := err
+	if ctx.Err() != nil {
+		cause = fmt.Errorf("interrupted: %w", context.Cause(ctx))
+	}
+	switch {
+	case t.runID != "" && t.demo:
+		return fmt.Errorf("%w\nThe run %s goes on without you", cause, t.runID)
+	case t.runID != "":
+		return fmt.Errorf("%w\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", cause, t.runID, t.runID)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w\nThe service had not answered yet: if it got the message, parley runs tail shows the run", cause)
+	default:
+		return cause
+	}
+}
+
+// waitsFor says what a run waits for, and where it is decided.
+func waitsFor(service, runID string, action *domain.RequiredAction) string {
+	what := "leave to call"
+	if action.Kind == domain.ActionUnknownOutcome {
+		what = "word of what became of its call of"
+	}
+	return fmt.Sprintf("%s waits for a person: %s %s %s\nDecide at %s/dashboard/runs/%s",
+		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(client.Bare(service), "/"), runID)
+}
+
+// printSources lists what an answer cites, each source once.
+func printSources(con *console.Console, citations []domain.Citation) error {
+	seen := map[int]bool{}
+	for _, c := range citations {
+		if seen[c.ID] {
+			continue
+		}
+		if len(seen) == 0 {
+			if err := con.Printf("\nSources:\n"); err != nil {
+				return err
+			}
+		}
+		seen[c.ID] = true
+		where := c.URL
+		if c.Page != nil {
+			where = fmt.Sprintf("page %d", *c.Page)
+		}
+		line := strings.TrimSpace(fmt.Sprintf("[%d] %s  %s", c.ID, console.OneLine(c.Title), console.OneLine(where)))
+		if err := con.Printf("%s\n", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

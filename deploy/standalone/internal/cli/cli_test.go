@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/deploy/standalone/internal/client"
+	"parley/shared/domain"
+	"parley/shared/lifecycle"
+)
+
+func TestAnswersThatWereToldTwice(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, second []string // "-" between attempts
+		whole, want   string
+		anew          int
+	}{
+		"one attempt":                   {[]string{"a", "b"}, nil, "ab", "ab\n", 0},
+		"told nothing":                  {nil, nil, "whole", "whole\n", 0},
+		"the same again, and more":      {[]string{"ab"}, []string{"a", "b", "c"}, "abc", "abc\n", 0},
+		"the same in other pieces":      {[]string{"a", "b", "c"}, []string{"abcd", "e"}, "abcde", "abcde\n", 0},
+		"otherwise":                     {[]string{"ab"}, []string{"a", "x"}, "ax", "ab\nax\n", 1},
+		"otherwise, but shorter":        {[]string{"abc"}, []string{"a"}, "a", "abc\na\n", 1},
+		"only its end":                  {[]string{"ab"}, nil, "abc", "abc\n", 0},
+		"nothing that rules a terminal": {[]string{"a\x1b[2Jb", "\u009b"}, nil, "a\x1b[2Jb\u009b", "a[2Jb\n", 0},
+	} {
+		var out strings.Builder
+		anew := 0
+		printed := told{out: &out, anew: func() { anew++ }}
+		for _, pieces := range [][]string{c.first, c.second} {
+			if pieces != nil {
+				printed.restarted()
+			}
+			for _, piece := range pieces {
+				if err := printed.delta(piece); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := printed.end(c.whole); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != c.want || anew != c.anew {
+			t.Errorf("%s: printed %q, want %q; anew %d times", name, out.String(), c.want, anew)
+		}
+	}
+}
+
+func TestCode(t *testing.T) {
+	t.Parallel()
+	signalled, cancel := context.WithCancelCause(t.Context())
+	cancel(&lifecycle.SignalError{Signal: syscall.SIGINT})
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(&lifecycle.SignalError{Signal: syscall.SIGTERM})
+	refused := &client.ProblemError{Status: 429}
+	for name, c := range map[string]struct {
+		ctx  context.Context //nolint:containedctx // a row of the table
+		err  error
+		want int
+	}{
+		"done":                    {t.Context(), nil, 0},
+		"done in spite of Ctrl-C": {signalled, nil, 0},
+		"failure":                 {t.Context(), errors.New("x"), 1},
+		"away":                    {t.Context(), &client.AwayError{Err: errors.New("x")}, 1},
+		"broken":                  {t.Context(), &client.ProblemError{Status: 503}, 1},
+		"refused":                 {t.Context(), fmt.Errorf("x: %w", refused), 3},
+		"run failed":              {t.Context(), errors.Join(nil, outcome(&domain.Run{Status: domain.RunTimedOut})), 2},
+		"late":                    {t.Context(), exit(ExitNotEnded, "x"), 4},
+		"Ctrl-C":                  {signalled, refused, 130},
+		"SIGTERM":                 {ended, errors.New("x"), 143},
+	} {
+		if got := Code(c.ctx, c.err); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	if outcome(&domain.Run{Status: domain.RunCompleted}) != nil {
+		t.Error("a run that completed is no failure")
+	}
+}
+
+func TestTheStoredKeyGoesToItsOwnServiceOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	made := `{"baseUrl":"http://127.0.0.1:8080","apiKey":"ak_stored","agentId":"ag_demo"}`
+	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), []byte(made), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		service Service
+		demo    bool
+		wrong   string
+		agent   string
+	}{
+		"what parley up has left":  {Service{DataDir: dir}, false, "", "ag_demo"},
+		"the same address":         {Service{DataDir: dir, URL: "http://127.0.0.1:8080/"}, false, "", "ag_demo"},
+		"another address":          {Service{DataDir: dir, URL: "http://127.0.0.1:8081"}, false, "no API key", ""},
+		"another address, its key": {Service{DataDir: dir, URL: "http://127.0.0.1:8081", Key: "ak_x"}, false, "", ""},
+		"another one's demo":       {Service{DataDir: dir, URL: "http://127.0.0.1:8081"}, true, "", ""},
+		"nothing":                  {Service{DataDir: t.TempDir()}, false, "parley up", ""},
+		"no address":               {Service{DataDir: dir, URL: "127.0.0.1:8080", Key: "k"}, false, "address", ""},
+	} {
+		how := usual
+		how.demo = c.demo
+		got, err := c.service.connect(how)
+		switch {
+		case (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong):
+			t.Errorf("%s: %v", name, err)
+		case err == nil && got.agent != c.agent:
+			t.Errorf("%s: agent %q", name, got.agent)
+		}
+	}
+}
+
+func TestInstant(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"36h": "2030-01-03T00:00:00Z", "2031-05-06T07:08:09+02:00": "2031-05-06T05:08:09Z", "tomorrow": "", "2031-05-06": "",
+	} {
+		if got, err := instant(text, now); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestMaskedAddresses(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://a.example/v1":                        "https://a.example/v1",
+		"https://u:p@a.example/v1?x=1&api_key=2":      "https://u:***@a.example/v1?x=1&api_key=***",
+		"nats://secret@a:4222":                        "nats://***@a:4222",
+		"postgres:///parley?host=/run/x&password=p":   "postgres:///parley?host=/run/x&password=***",
+		"host=db user=u password=hunter2":             "host=db user=u password=***",
+		"host=db user=u password='hunter 2' dbname=x": "host=db user=u password=*** dbname=x",
+		"u:hunter2@db/x":                              "***",
+		"postgres://u:hunt\x7fer2@db/x":               "***",
+	} {
+		if got := maskAddress(address); got != want {
+			t.Errorf("%q is shown as %q, want %q", address, got, want)
+		}
+	}
+}

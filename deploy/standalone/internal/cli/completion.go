@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"parley/deploy/standalone/internal/console"
+)
+
+// shells are the scripts that ask the program what may follow.
+//
+//go:embed shells
+var shells embed.FS
+
+// Completion prints a shell's script.
+type Completion struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help is the command's description.
+func (*Completion) Help() string {
+	return `Prints the script by which a shell completes commands, options and their values, and the ids of agents, runs and keys when the service answers at once. The script asks the program itself, so it need not be made anew for a new release.`
+}
+
+// Examples shows it in use.
+func (*Completion) Examples() string {
+	return `eval "$(parley completion bash)"      # in ~/.bashrc
+eval "$(parley completion zsh)"       # in ~/.zshrc, behind compinit
+parley completion fish | source       # in config.fish`
+}
+
+// Run prints the script.
+func (c *Completion) Run(con *console.Console) error {
+	script, err := shells.ReadFile("shells/parley." + c.Shell)
+	if err != nil {
+		return fmt.Errorf("reading the script: %w", err)
+	}
+	return con.Printf("%s", script)
+}
+
+// Complete prints what may stand in place of the last word: a line each, a tab before what it means. Shells call it.
+type Complete struct {
+	Words []string `arg:"" optional:"" passthrough:"" help:"The words behind the program's name, the last one unfinished."`
+}
+
+// Run prints the candidates. It never fails: nobody would see why.
+func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) error {
+	words := c.Words
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	for _, found := range candidates(ctx, k.Model.Node, words) {
+		if err := con.Printf("%s\t%s\n", found.word, found.means); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type candidate struct{ word, means string }
+
+// line is a command line as far as it was typed.
+type line struct {
+	node    *kong.Node
+	flag    *kong.Flag // the next word is its value
+	values  map[string]string
+	args    int
+	literal bool // behind "--"
+}
+
+// candidates gives what the last word may become.
+func candidates(ctx context.Context, app *kong.Node, words []string) (found []candidate) {
+	at := &line{node: app, values: map[string]string{}}
+	for i, word := range words[:len(words)-1] {
+		if word == "=" && i > 0 && at.flag != nil {
+			continue // bash makes words of --flag=value
+		}
+		at.take(word)
+	}
+	word, before := words[len(words)-1], ""
+	if word == "=" && at.flag != nil {
+		word = ""
+	}
+	if name, value, has := strings.Cut(word, "="); has && at.flag == nil && !at.literal && strings.HasPrefix(word, "--") {
+		if at.flag = at.byName(name); at.flag == nil {
+			return nil
+		}
+		word, before = value, name+"="
+	}
+	for _, c := range at.next(ctx, word) {
+		if strings.HasPrefix(c.word, word) {
+			found = append(found, candidate{before + c.word, c.means})
+		}
+	}
+	return found
+}
+
+// take goes on by a finished word.
+func (l *line) take(word string) {
+	switch {
+	case l.flag != nil:
+		l.values[l.flag.Name], l.flag = word, nil
+	case l.literal:
+		l.args++
+	case word == "--":
+		l.literal = true
+	case strings.HasPrefix(word, "-") && word != "-":
+		name, value, has := strings.Cut(word, "=")
+		flag := l.byName(name)
+		switch {
+		case flag == nil:
+		case has:
+			l.values[flag.Name] = value
+		case !flag.IsBool():
+			l.flag = flag
+		}
+	default:
+		if next := child(l.node, word); next != nil && l.args == 0 {
+			l.node = next
+			return
+		}
+		l.args++
+	}
+}
+
+func (l *line) byName(word string) *kong.Flag {
+	for _, flag := range visible(l.node) {
+		if word == "--"+flag.Name || flag.Short != 0 && word == "-"+string(flag.Short) {
+			return flag
+		}
+		for _, alias := range flag.Aliases {
+			if word == "--"+alias {
+				return flag
+			}
+		}
+	}
+	return nil
+}
+
+// next gives what may stand here.
+func (l *line) next(ctx context.Context, word string) (list []candidate) {
+	switch {
+	case l.flag != nil:
+		return l.possible(ctx, l.flag.Value, word)
+	case strings.HasPrefix(word, "-") && !l.literal:
+		return l.options()
+	}
+	for _, c := range l.node.Children {
+		if !c.Hidden {
+			list = append(list, candidate{c.Name, c.Help})
+		}
+	}
+	if l.args < len(l.node.Positional) {
+		list = append(list, l.possible(ctx, l.node.Positional[l.args], word)...)
+	}
+	if path(l.node) == "help" {
+		for _, c := range root(l.node).Children {
+			if !c.Hidden {
+				list = append(list, candidate{c.Name, c.Help})
+			}
+		}
+	}
+	return list
+}
+
+func root(node *kong.Node) *kong.Node {
+	for node.Parent != nil {
+		node = node.Parent
+	}
+	return node
+}
+
+func (l *line) options() (list []candidate) {
+	for _, flag := range visible(l.node) {
+		if _, given := l.values[flag.Name]; given && !flag.IsCumulative() {
+			continue
+		}
+		name := "--" + flag.Name
+		if !flag.IsBool() {
+			name += "="
+		}
+		list = append(list, candidate{name, meaning(flag)})
+		if flag.Tag.Negatable != "" {
+			list = append(list, candidate{"--no-" + flag.Name, meaning(flag)})
+		}
+	}
+	return list
+}
+
+// possible gives what a flag or an argument may be: one of its enum, an id that the service knows, or anything.
+func (l *line) possible(ctx context.Context, value *kong.Value, word string) (list []candidate) {
+	if value.Enum != "" {
+		before := ""
+		if value.IsSlice() { // a list goes on behind its last comma
+			before = word[:strings.LastIndex(word, ",")+1]
+		}
+		for _, one := range value.EnumSlice() {
+			if one != "" {
+				list = append(list, candidate{before + one, ""})
+			}
+		}
+		return list
+	}
+	path := path(l.node) + " " + value.Name
+	switch path {
+	case "chat words", "trigger target", "runs tail agent":
+		list = l.ids(ctx, "/api/agents", "name")
+		if path == "chat words" {
+			list = append(list, l.ids(ctx, "/api/agents/templates", "name")...)
+		}
+	case "runs show id", "runs cancel id":
+		list = l.ids(ctx, "/api/runs", "status")
+	case "keys revoke id":
+		list = l.ids(ctx, "/api/keys", "name")
+	}
+	return list
+}
+
+// hurry is how long somebody who has pressed Tab waits for ids.
+const hurry = time.Second
+
+// ids asks the service; one that is away has none.
+func (l *line) ids(ctx context.Context, resource, means string) (list []candidate) {
+	ctx, cancel := context.WithTimeout(ctx, hurry)
+	defer cancel()
+	known, is := serviceOf(l.node)
+	if !is {
+		return nil
+	}
+	service := *known
+	for name, into := range map[string]*string{
+		"url": &service.URL, "key": &service.Key, "organization": &service.Organization, "data-dir": &service.DataDir,
+	} {
+		if value, given := l.values[name]; given {
+			*into = value
+		}
+	}
+	c, err := service.connect(manners{})
+	if err != nil {
+		return nil
+	}
+	var page struct {
+		Data []map[string]json.RawMessage `json:"data"`
+	}
+	query := url.Values{}
+	if resource != "/api/agents/templates" {
+		query.Set("limit", pageSize)
+	}
+	if _, err := c.Get(ctx, resource, query, &page); err != nil {
+		return nil
+	}
+	for _, entry := range page.Data {
+		var id, says string
+		if json.Unmarshal(entry["id"], &id) == nil && json.Unmarshal(entry[means], &says) == nil {
+			list = append(list, candidate{id, console.OneLine(says)})
+		}
+	}
+	return list
+}
+
+// serviceOf gives a command's Service, with what the environment says.
+func serviceOf(node *kong.Node) (*Service, bool) {
+	if node.Target.Kind() != reflect.Struct {
+		return nil, false
+	}
+	field := node.Target.FieldByName("Service")
+	if !field.IsValid() || !field.CanAddr() {
+		return nil, false
+	}
+	service, is := reflect.TypeAssert[*Service](field.Addr())
+	return service, is
+}

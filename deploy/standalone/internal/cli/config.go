@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"parley/deploy/standalone/internal/console"
+	"parley/shared/config"
+)
+
+// Where a value came from.
+const (
+	fromFlag        = "flag"
+	fromEnvironment = "environment"
+	fromDefault     = "default"
+	fromFile        = "generated file"
+)
+
+// Config prints the settings that the service would start with.
+type Config struct {
+	config.Servers   `group:"servers"`
+	config.Logging   `group:"logging"`
+	config.Runs      `group:"runs"`
+	config.Secrets   `group:"secrets"`
+	config.Documents `group:"documents"`
+	config.Ingress   `group:"ingress"`
+	config.Workers   `group:"workers"`
+	DataDir          string   `name:"data-dir" env:"DATA_DIR" default:"./.data" group:"standalone" help:"Where parley up keeps its data."`
+	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep" group:"workers" help:"As of parley serve with these parts; without it as of parley up."`
+	JSON             bool     `name:"json" help:"Print JSON instead of a table."`
+}
+
+// Help is the command's description.
+func (*Config) Help() string {
+	return `Takes the flags and reads the environment of parley up (or, with --roles, of parley serve) and says what came of it: every setting that those parts read, its value, and where it came from: a flag, the environment, a file that parley up makes, or the default. Nothing is started or asked.
+
+Keys and secrets are shown as ***, and so are passwords in addresses.`
+}
+
+// Examples shows it in use.
+func (*Config) Examples() string {
+	return `parley config
+PORT=9000 parley config --limit-demo 5 --json
+parley config --roles ingress`
+}
+
+// setting is a line of the table.
+type setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	From  string `json:"from"`
+	Group string `json:"-"`
+}
+
+// Run prints the table.
+func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Context) error {
+	var list []setting
+	for _, flag := range chosen.Selected().Flags {
+		if len(flag.Envs) == 0 || flag.Group == nil || !c.reads(flag.Group.Key) {
+			continue
+		}
+		if flag.Name == "roles" && len(c.Roles) == 0 {
+			continue // parley up starts all
+		}
+		list = append(list, c.setting(flag, from(chosen, flag)))
+	}
+	slices.SortStableFunc(list, func(a, b setting) int { return strings.Compare(a.Name, b.Name) })
+	if c.JSON {
+		return con.JSON(list)
+	}
+	rows := [][]string{{"NAME", "VALUE", "FROM"}}
+	for _, s := range list {
+		rows = append(rows, []string{s.Name, or(s.Value, "-"), s.From})
+	}
+	return table(con, rows)
+}
+
+// reads reports whether the parts that would be started read a group of settings.
+func (c *Config) reads(group string) bool {
+	switch group {
+	case "standalone":
+		return len(c.Roles) == 0
+	case "ingress":
+		return len(c.Roles) == 0 || slices.Contains(c.Roles, "ingress")
+	case "workers":
+		return len(c.Roles) == 0 || slices.ContainsFunc(c.Roles, func(role string) bool { return role != "ingress" })
+	default:
+		return true
+	}
+}
+
+// from says where kong took a flag's value from.
+func from(chosen *kong.Context, flag *kong.Flag) string {
+	for _, step := range chosen.Path {
+		if step.Flag == flag && !step.Resolved {
+			return fromFlag
+		}
+	}
+	for _, name := range flag.Envs {
+		if value, set := os.LookupEnv(name); set && (value != "" || flag.Default != "") {
+			return fromEnvironment
+		}
+	}
+	return fromDefault
+}
+
+func (c *Config) setting(flag *kong.Flag, from string) setting {
+	s := setting{Name: flag.Envs[0], From: from, Group: flag.Group.Key}
+	s.Value = shown(s.Name, flag.Target.Interface())
+	if len(c.Roles) > 0 || s.Value != "" {
+		return s
+	}
+	// What parley up puts in place of what is not set.
+	switch s.Name {
+	case "SECRETS_KEY":
+		path := filepath.Join(c.DataDir, "secrets.key")
+		s.Value, s.From = "(made at the first start: "+path+")", fromDefault
+		if _, err := os.Stat(path); err == nil {
+			s.Value, s.From = masked+" ("+path+")", fromFile
+		}
+	case "DATABASE_URL":
+		s.Value = "(a private PostgreSQL under " + filepath.Join(c.DataDir, "postgres") + ")"
+	case "NATS_URL":
+		s.Value = "(an embedded NATS)"
+	case "DEFAULT_MODEL":
+		s.Value = "(" + c.model() + ")"
+	}
+	return s
+}
+
+// model is what agents use that name none.
+func (c *Config) model() string {
+	switch {
+	case c.OpenAIAPIKey != "" && c.OpenAIBaseURL == "":
+		return "openai/gpt-5-mini"
+	case c.AnthropicAPIKey != "" && c.AnthropicBaseURL == "":
+		return "anthropic/claude-sonnet-5-5"
+	default:
+		return "offline"
+	}
+}
+
+const masked = "***"
+
+var (
+	secretName = regexp.MustCompile(`(_KEY|_SECRET|PASSWORD|_TOKEN)$`)
+	secretWord = regexp.MustCompile(`(?i)pass|secret|token|key`)
+	keyValue   = regexp.MustCompile(`(?i)(pass\w*|secret\w*|token\w*)\s*=\s*('[^']*'|\S+)`)
+)
+
+// shown is a value as it may be seen: secrets masked, and what may be one in an address.
+func shown(name string, value any) string {
+	text := fmt.Sprint(value)
+	if list, is := value.([]string); is {
+		text = strings.Join(list, ",")
+	}
+	switch {
+	case text == "":
+		return ""
+	case secretName.MatchString(name):
+		return masked
+	case strings.HasSuffix(name, "_URL") || strings.HasSuffix(name, "_ISSUER") || strings.HasSuffix(name, "_ENDPOINT"):
+		parts := strings.Split(text, ",")
+		for i, part := range parts {
+			parts[i] = maskAddress(strings.TrimSpace(part))
+		}
+		return strings.Join(parts, ",")
+	default:
+		return text
+	}
+}
+
+// maskAddress hides what lets somebody in: a user's password, a lone user's name, which may be a token, and parameters whose
+// names say so. What is no address is hidden where it says so, or whole.
+func maskAddress(text string) string {
+	at, err := url.Parse(text)
+	switch {
+	case err != nil || at.Opaque != "":
+		return masked
+	case at.Host == "" && at.Path == text && !strings.Contains(text, "@"): // host=… password=…, or a bare host
+		return keyValue.ReplaceAllString(text, "$1="+masked)
+	case at.Host == "" && at.Path != "" && at.Scheme != "postgres" && at.Scheme != "postgresql":
+		return masked
+	}
+	user := ""
+	if at.User != nil {
+		user = masked + "@"
+		if _, has := at.User.Password(); has {
+			user = url.PathEscape(at.User.Username()) + ":" + masked + "@"
+		}
+	}
+	query := at.RawQuery
+	if query != "" {
+		parts := strings.Split(query, "&")
+		for i, part := range parts {
+			if name, _, _ := strings.Cut(part, "="); secretWord.MatchString(name) {
+				parts[i] = name + "=" + masked
+			}
+		}
+		query = "?" + strings.Join(parts, "&")
+	}
+	return at.Scheme + "://" + user + at.Host + at.EscapedPath() + query
+}

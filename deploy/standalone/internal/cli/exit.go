@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"parley/deploy/standalone/internal/client"
+	"parley/shared/domain"
+	"parley/shared/lifecycle"
+)
+
+// What a command exits with.
+const (
+	ExitDone        = 0
+	ExitFailure     = 1
+	ExitRunFailed   = 2
+	ExitRefused     = 3
+	ExitNotEnded    = 4
+	ExitArguments   = 80
+	ExitInterrupted = 130
+)
+
+// statuses say what each means.
+var statuses = map[int]string{
+	ExitDone:        "Done.",
+	ExitFailure:     "A failure: the service is away or broken, or the command could not do what it is for.",
+	ExitRunFailed:   "The run failed, was cancelled or timed out.",
+	ExitRefused:     "The service refused the request (an answer of 400 to 499): the key, the limit, what was asked for.",
+	ExitNotEnded:    "The run had not ended in time. It goes on.",
+	ExitArguments:   "The arguments are wrong, or a setting in the environment.",
+	ExitInterrupted: "Interrupted by Ctrl-C (143: by SIGTERM).",
+}
+
+// coded is an error with the status that the program exits with.
+type coded struct {
+	code int
+	err  error
+}
+
+func (e *coded) Error() string { return e.err.Error() }
+
+func (e *coded) Unwrap() error { return e.err }
+
+func exit(code int, format string, args ...any) error {
+	return &coded{code, fmt.Errorf(format, args...)}
+}
+
+// Code is what the program exits with after an error, in a context that a signal may have ended.
+func Code(ctx context.Context, err error) int {
+	if err == nil {
+		return ExitDone
+	}
+	if signal, is := errors.AsType[*lifecycle.SignalError](context.Cause(ctx)); is {
+		if number, is := signal.Signal.(syscall.Signal); is {
+			return 128 + int(number)
+		}
+		return ExitInterrupted
+	}
+	if known, is := errors.AsType[*coded](err); is {
+		return known.code
+	}
+	if _, is := errors.AsType[*kong.ParseError](err); is {
+		return ExitArguments
+	}
+	if problem, is := errors.AsType[*client.ProblemError](err); is && problem.Refused() {
+		return ExitRefused
+	}
+	return ExitFailure
+}
+
+// outcome is the error of a run that has ended without an answer; nil for one that completed.
+func outcome(run *domain.Run) error {
+	switch {
+	case run.Status == domain.RunCompleted:
+		return nil
+	case run.Error != nil:
+		return exit(ExitRunFailed, "%s %s: %s: %s", run.ID, words(run.Status), run.Error.Code, run.Error.Message)
+	default:
+		return exit(ExitRunFailed, "%s %s", run.ID, words(run.Status))
+	}
+}
+
+// words say a status within a sentence.
+func words(status domain.RunStatus) string {
+	switch status {
+	case domain.RunCancelled:
+		return "was cancelled"
+	case domain.RunTimedOut:
+		return "timed out"
+	case domain.RunRequiresAction:
+		return "waits for a person"
+	default:
+		return string(status)
+	}
+}
+
+// Complain prints an error, and before it how a command is called that was called wrongly.
+func Complain(k *kong.Kong, err error) {
+	if err == nil {
+		return
+	}
+	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context != nil {
+		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // the error matters more
+	}
+	k.Errorf("%s", err.Error())
+}

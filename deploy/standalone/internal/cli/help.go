@@ -1,0 +1,383 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+const (
+	pageWidth = 80
+	indent    = "    "
+)
+
+// What a command may say of itself beside its description, which kong knows as Help.
+type (
+	showing  interface{ Examples() string }
+	spelling interface{ Usage() string }
+	exiting  interface{ Statuses() []int }
+)
+
+// variables that no option stands for.
+var variables = [][2]string{
+	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy that a service elsewhere is called through; this machine's own never is."},
+}
+
+// PrintHelp prints the page of the command that was chosen: kong's help printer.
+func PrintHelp(_ kong.HelpOptions, ctx *kong.Context) error {
+	node := ctx.Selected()
+	if node == nil {
+		node = ctx.Model.Node
+	}
+	if _, err := io.WriteString(ctx.Stdout, Page(node)); err != nil {
+		return fmt.Errorf("printing help: %w", err)
+	}
+	return nil
+}
+
+// PrintUsage says in two lines how the command that was chosen is called: kong's short help, before an error.
+func PrintUsage(_ kong.HelpOptions, ctx *kong.Context) error {
+	node := ctx.Selected()
+	if node == nil {
+		node = ctx.Model.Node
+	}
+	help := strings.TrimSpace("parley help " + path(node))
+	if _, err := fmt.Fprintf(ctx.Stderr, "Usage: %s\n(%s says more)\n", synopsis(node), help); err != nil {
+		return fmt.Errorf("printing usage: %w", err)
+	}
+	return nil
+}
+
+// Page is the manual page of a command, or of the program.
+func Page(node *kong.Node) string {
+	p := &page{}
+	name := strings.TrimSpace("parley " + path(node))
+	p.section("NAME")
+	p.wrap(indent, strings.ReplaceAll(name, " ", "-")+" - "+lower(node.Help))
+	p.section("SYNOPSIS")
+	for _, line := range synopses(node) {
+		p.wrap(indent, line)
+	}
+	if detail := cmp.Or(node.Detail, node.Help); detail != "" {
+		p.section("DESCRIPTION")
+		for i, paragraph := range strings.Split(detail, "\n\n") {
+			if i > 0 {
+				p.line("")
+			}
+			p.wrap(indent, paragraph)
+		}
+	}
+	p.commands(node)
+	p.arguments(node)
+	if len(node.Children) == 0 {
+		p.options(node)
+		p.environment(node)
+	}
+	p.exits(node)
+	if shows, is := itself[showing](node); is {
+		p.section("EXAMPLES")
+		for line := range strings.Lines(shows.Examples()) {
+			p.line(indent + strings.TrimRight(line, "\n"))
+		}
+	}
+	return p.String()
+}
+
+// itself gives a command as what it says of itself.
+func itself[T any](node *kong.Node) (known T, is bool) {
+	if !node.Target.IsValid() || !node.Target.CanAddr() {
+		return known, false
+	}
+	known, is = reflect.TypeAssert[T](node.Target.Addr())
+	return known, is
+}
+
+// path is a command's words, without the program.
+func path(node *kong.Node) string {
+	var words []string
+	for ; node != nil && node.Type == kong.CommandNode; node = node.Parent {
+		words = append(words, node.Name)
+	}
+	slices.Reverse(words)
+	return strings.Join(words, " ")
+}
+
+func synopsis(node *kong.Node) string { return synopses(node)[0] }
+
+func synopses(node *kong.Node) []string {
+	name := strings.TrimSpace("parley " + path(node))
+	if spells, is := itself[spelling](node); is {
+		return []string{name + " " + spells.Usage()}
+	}
+	if len(node.Children) > 0 {
+		if node.Type == kong.ApplicationNode {
+			return []string{name + " COMMAND [OPTION]... [ARGUMENT]..."}
+		}
+		var lines []string
+		for _, child := range node.Children {
+			if !child.Hidden {
+				lines = append(lines, synopses(child)...)
+			}
+		}
+		return lines
+	}
+	if len(visible(node)) > 1 {
+		name += " [OPTION]..."
+	}
+	for _, argument := range node.Positional {
+		word := strings.ToUpper(argument.Name)
+		if argument.IsCumulative() {
+			word += "..."
+		}
+		if !argument.Required {
+			word = "[" + word + "]"
+		}
+		name += " " + word
+	}
+	return []string{name}
+}
+
+// visible gives a command's options, and -h.
+func visible(node *kong.Node) (flags []*kong.Flag) {
+	for _, group := range node.AllFlags(true) {
+		flags = append(flags, group...)
+	}
+	return flags
+}
+
+func lower(sentence string) string {
+	sentence = strings.TrimSuffix(sentence, ".")
+	if sentence == "" {
+		return ""
+	}
+	return strings.ToLower(sentence[:1]) + sentence[1:]
+}
+
+// page is a manual page that grows.
+type page struct{ strings.Builder }
+
+func (p *page) line(text string) { p.WriteString(text + "\n") }
+
+func (p *page) section(title string) {
+	if p.Len() > 0 {
+		p.line("")
+	}
+	p.line(title)
+}
+
+func (p *page) wrap(margin, text string) {
+	for _, line := range wrapped(text, pageWidth-len(margin)) {
+		p.line(margin + line)
+	}
+}
+
+// item is a term, and beneath it what it means.
+func (p *page) item(term, means string) {
+	p.wrap(indent, term)
+	p.wrap(indent+indent, means)
+}
+
+func (p *page) commands(node *kong.Node) {
+	if len(node.Children) == 0 {
+		return
+	}
+	p.section("COMMANDS")
+	for _, child := range node.Leaves(true) {
+		p.item(path(child), child.Help)
+	}
+}
+
+func (p *page) arguments(node *kong.Node) {
+	if len(node.Positional) == 0 {
+		return
+	}
+	p.section("ARGUMENTS")
+	for _, argument := range node.Positional {
+		p.item(strings.ToUpper(argument.Name), argument.Help)
+	}
+}
+
+func (p *page) options(node *kong.Node) {
+	p.section("OPTIONS")
+	for _, flag := range visible(node) {
+		p.item(spelled(flag), meaning(flag))
+	}
+}
+
+// spelled is how an option is written.
+func spelled(flag *kong.Flag) string {
+	out := "--" + flag.Name
+	if flag.Tag.Negatable != "" {
+		out = "--[no-]" + flag.Name
+	}
+	for _, alias := range flag.Aliases {
+		out += ", --" + alias
+	}
+	if flag.Short != 0 {
+		out = "-" + string(flag.Short) + ", " + out
+	}
+	if flag.IsBool() {
+		return out
+	}
+	return out + "=" + cmp.Or(flag.PlaceHolder, valueName(flag))
+}
+
+func valueName(flag *kong.Flag) string {
+	switch {
+	case flag.Target.Type().String() == "time.Duration":
+		return "TIME"
+	case flag.IsSlice():
+		return "LIST"
+	case flag.Target.CanInt(), flag.Target.CanFloat():
+		return "N"
+	default:
+		return "TEXT"
+	}
+}
+
+// meaning is an option's help, its default and its variable.
+func meaning(flag *kong.Flag) string {
+	out := flag.Help
+	if flag.Name == "help" {
+		out = "Show this page."
+	}
+	if flag.HasDefault && flag.Default != "" && !flag.IsBool() && !strings.Contains(out, flag.Default) {
+		out += " Default: " + flag.Default + "."
+	}
+	if len(flag.Envs) > 0 {
+		out += " [" + strings.Join(flag.Envs, ", ") + "]"
+	}
+	return out
+}
+
+func (p *page) environment(node *kong.Node) {
+	var names []string
+	for _, flag := range visible(node) {
+		names = append(names, flag.Envs...)
+	}
+	if len(names) == 0 {
+		return
+	}
+	p.section("ENVIRONMENT")
+	p.wrap(indent, "Each is what the option is that names it; the option goes first:")
+	p.wrap(indent+indent, strings.Join(names, " "))
+	if !slices.Contains(names, "PARLEY_BASE_URL") {
+		return
+	}
+	for _, v := range variables {
+		p.item(v[0], v[1])
+	}
+}
+
+func (p *page) exits(node *kong.Node) {
+	known := []int{ExitDone, ExitFailure, ExitArguments, ExitInterrupted}
+	if says, is := itself[exiting](node); is {
+		known = says.Statuses()
+	} else if slices.ContainsFunc(visible(node), func(f *kong.Flag) bool { return slices.Contains(f.Envs, "PARLEY_BASE_URL") }) {
+		known = []int{ExitDone, ExitFailure, ExitRefused, ExitArguments, ExitInterrupted}
+	} else if len(node.Children) > 0 {
+		known = []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitNotEnded, ExitArguments, ExitInterrupted}
+	}
+	p.section("EXIT STATUS")
+	for _, code := range known {
+		lines := wrapped(statuses[code], pageWidth-len(indent)-5)
+		p.line(fmt.Sprintf("%s%-5d%s", indent, code, lines[0]))
+		for _, line := range lines[1:] {
+			p.line(indent + "     " + line)
+		}
+	}
+}
+
+// wrapped breaks a text into lines of so many characters; a word that is longer has a line of its own.
+func wrapped(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case len([]rune(line))+1+len([]rune(word)) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}
+
+// Overview is what the program says when nothing is asked of it.
+func Overview(app *kong.Application) string {
+	p := &page{}
+	p.line("parley - " + lower(app.Help))
+	groups := map[string][]*kong.Node{}
+	var order []string
+	for _, child := range app.Children {
+		if child.Hidden {
+			continue
+		}
+		title := "Further"
+		if child.Group != nil {
+			title = child.Group.Title
+		}
+		if groups[title] == nil {
+			order = append(order, title)
+		}
+		groups[title] = append(groups[title], child)
+	}
+	for _, title := range order {
+		p.section(title)
+		for _, child := range groups[title] {
+			lines := wrapped(child.Help, pageWidth-18)
+			p.line(fmt.Sprintf("  %-15s %s", child.Name, lines[0]))
+			for _, line := range lines[1:] {
+				p.line(strings.Repeat(" ", 18) + line)
+			}
+		}
+	}
+	p.line("")
+	p.line("To begin: parley up, and beside it: parley chat Hello")
+	p.line("parley help COMMAND says all about one; parley help about the whole.")
+	return p.String()
+}
+
+// Help prints a command's page.
+type Help struct {
+	Command []string `arg:"" optional:"" help:"The command; without one the page is the program's."`
+}
+
+// Examples shows it in use.
+func (*Help) Examples() string {
+	return `parley help trigger
+parley help keys create`
+}
+
+// Run prints the page.
+func (h *Help) Run(k *kong.Kong) error {
+	node := k.Model.Node
+	for _, word := range h.Command {
+		next := child(node, word)
+		if next == nil {
+			return exit(ExitArguments, "there is no command %q", strings.Join(h.Command, " "))
+		}
+		node = next
+	}
+	if _, err := io.WriteString(k.Stdout, Page(node)); err != nil {
+		return fmt.Errorf("printing help: %w", err)
+	}
+	return nil
+}
+
+// child is the command of a name below another.
+func child(node *kong.Node, name string) *kong.Node {
+	for _, c := range node.Children {
+		if c.Type == kong.CommandNode && (c.Name == name || slices.Contains(c.Aliases, name)) {
+			return c
+		}
+	}
+	return nil
+}

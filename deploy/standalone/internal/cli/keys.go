@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"parley/deploy/standalone/internal/client"
+	"parley/deploy/standalone/internal/console"
+	"parley/shared/domain"
+)
+
+// Keys makes, lists and revokes API keys.
+type Keys struct {
+	Create KeysCreate `cmd:"" help:"Make an API key and print it, once."`
+	List   KeysList   `cmd:"" help:"List API keys: never the keys themselves."`
+	Revoke KeysRevoke `cmd:"" help:"Revoke an API key, for good."`
+}
+
+// KeysCreate makes a key.
+type KeysCreate struct {
+	Service
+	Name    string `arg:"" help:"What the key is for."`
+	Scope   string `name:"scope" default:"organization" enum:"organization,user" placeholder:"SCOPE" help:"Whose key it is: organization (the default), or user, which needs a key of a person."`
+	Expires string `name:"expires" placeholder:"WHEN" help:"When it ends: a time from now, such as 720h, or an instant, such as 2030-01-31T12:00:00Z. Without it: never."`
+}
+
+// Help is the command's description.
+func (*KeysCreate) Help() string {
+	return `The key goes to standard output and is shown this once: the service keeps only what it can be checked by.`
+}
+
+// Examples shows it in use.
+func (*KeysCreate) Examples() string {
+	return `parley keys create "nightly cron" --expires 720h
+KEY=$(parley keys create ci)`
+}
+
+// Run makes the key and prints it.
+func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
+	body := map[string]any{"name": k.Name, "scope": k.Scope}
+	if k.Expires != "" {
+		at, err := instant(k.Expires, time.Now())
+		if err != nil {
+			return err
+		}
+		body["expiresAt"] = at
+	}
+	service, err := k.connect(usual)
+	if err != nil {
+		return err
+	}
+	answer, err := service.Call(ctx, client.Request{Method: http.MethodPost, Path: "/api/keys", Body: body})
+	if err != nil {
+		return k.explain(err)
+	}
+	if k.JSON {
+		return con.JSON(json.RawMessage(answer.Body))
+	}
+	var made struct {
+		ID  string `json:"id"`
+		Key string `json:"key"`
+	}
+	if err := answer.Into(&made); err != nil {
+		return err
+	}
+	con.Notef("%s, shown this once:", made.ID)
+	return con.Printf("%s\n", made.Key)
+}
+
+// instant reads a time from now, or an instant, and gives it as the service reads it.
+func instant(text string, now time.Time) (string, error) {
+	if lasts, err := time.ParseDuration(text); err == nil {
+		return now.Add(lasts).UTC().Format(time.RFC3339), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return "", exit(ExitArguments, "--expires must be as 720h or as 2030-01-31T12:00:00Z, not %q", text)
+	}
+	return at.UTC().Format(time.RFC3339), nil
+}
+
+// KeysList lists keys.
+type KeysList struct{ Service }
+
+// Examples shows it in use.
+func (*KeysList) Examples() string { return `parley keys list` }
+
+// Run lists the keys that the caller may see.
+func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
+	service, err := k.connect(usual)
+	if err != nil {
+		return err
+	}
+	list, err := service.all(ctx, "/api/keys", url.Values{}, math.MaxInt)
+	if err != nil {
+		return k.explain(err)
+	}
+	if k.JSON {
+		return printList(con, list)
+	}
+	keys, err := entries[domain.APIKey](list)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"ID", "SCOPE", "KEY", "LAST USE", "ENDS", "NAME"}}
+	for _, key := range keys {
+		rows = append(rows, []string{
+			key.ID, string(key.Scope), key.Prefix[:min(9, len(key.Prefix))] + "…" + key.LastFour, stamp(key.LastUsedAt, "never"),
+			stamp(key.ExpiresAt, "never"), console.OneLine(key.Name),
+		})
+	}
+	return table(con, rows)
+}
+
+// KeysRevoke revokes a key.
+type KeysRevoke struct {
+	Service
+	ID string `arg:"" help:"The key's id: key_…, from parley keys list."`
+}
+
+// Help is the command's description.
+func (*KeysRevoke) Help() string {
+	return `From 5 seconds later at the most no ingress takes the key any more. What it has started goes on.`
+}
+
+// Examples shows it in use.
+func (*KeysRevoke) Examples() string { return `parley keys revoke key_01m7yq6d4gehatajbks6zzn8ya` }
+
+// Run revokes the key.
+func (k *KeysRevoke) Run(ctx context.Context, con *console.Console) error {
+	service, err := k.connect(usual)
+	if err != nil {
+		return err
+	}
+	answer, err := service.Call(ctx, client.Request{Method: http.MethodDelete, Path: "/api/keys", Query: url.Values{"id": {k.ID}}})
+	if err != nil {
+		return k.explain(err)
+	}
+	if k.JSON {
+		return con.JSON(json.RawMessage(answer.Body))
+	}
+	return con.Printf("revoked %s\n", k.ID)
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"parley/deploy/standalone/internal/client"
+	"parley/deploy/standalone/internal/console"
+	"parley/shared/domain"
+)
+
+// Runs shows runs and ends them.
+type Runs struct {
+	Tail   RunsTail   `cmd:"" help:"List the newest runs, and those that begin and change from then on."`
+	Show   RunsShow   `cmd:"" help:"Show one run: what it was asked by, how it went, its answer."`
+	Cancel RunsCancel `cmd:"" help:"End a run that has not ended."`
+}
+
+// RunsShow shows a run.
+type RunsShow struct {
+	Service
+	ID string `arg:"" help:"The run's id: run_…, from parley runs tail."`
+}
+
+// Help is the command's description.
+func (*RunsShow) Help() string {
+	return `It exits with 0 however the run fared: what is asked for is the run, and it is shown.`
+}
+
+// Examples shows it in use.
+func (*RunsShow) Examples() string { return `parley runs show run_01m7yq6d4gehatajbks6zzn8ya` }
+
+// Run shows the run.
+func (r *RunsShow) Run(ctx context.Context, con *console.Console) error {
+	service, err := r.connect(usual)
+	if err != nil {
+		return err
+	}
+	var run domain.Run
+	answer, err := service.Get(ctx, "/api/runs", url.Values{"id": {r.ID}}, &run)
+	if err != nil {
+		return r.explain(err)
+	}
+	if r.JSON {
+		return con.JSON(json.RawMessage(answer.Body))
+	}
+	return printRun(con, service.url, &run)
+}
+
+func printRun(con *console.Console, service string, run *domain.Run) error {
+	usage := fmt.Sprintf("%d tokens in, %d out", run.Usage.InputTokens, run.Usage.OutputTokens)
+	lines := [][2]string{
+		{"run", run.ID},
+		{"status", string(run.Status)},
+		{"agent", target(run)},
+		{"session", console.OneLine(run.SessionID)},
+		{"trigger", trigger(run)},
+		{"created", stamp(&run.CreatedAt, "")},
+		{"took", took(&run.CreatedAt, run.FinishedAt)},
+		{"model", or(run.Usage.Model, "-")},
+		{"usage", usage},
+		{"attempts", fmt.Sprint(run.Attempts)},
+	}
+	if run.IdempotencyKey != nil {
+		lines = append(lines, [2]string{"key", console.OneLine(*run.IdempotencyKey)})
+	}
+	if run.Error != nil {
+		lines = append(lines, [2]string{"error", run.Error.Code + ": " + console.OneLine(run.Error.Message)})
+	}
+	for _, call := range run.ToolCalls {
+		says := fmt.Sprintf("%s %s, %d ms: %s", console.OneLine(call.Name), call.Status, call.DurationMS, console.OneLine(string(call.Input)))
+		lines = append(lines, [2]string{"tool", says})
+	}
+	for _, line := range lines {
+		if err := con.Printf("%-9s %s\n", line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	if run.RequiredAction != nil {
+		con.Notef("%s", waitsFor(service, run.ID, run.RequiredAction))
+	}
+	if run.Message == nil {
+		return nil
+	}
+	if err := con.Printf("\n%s\n", console.Safe(*run.Message)); err != nil {
+		return err
+	}
+	return printSources(con, run.Citations)
+}
+
+// target is the agent or the template of a run.
+func target(run *domain.Run) string {
+	switch {
+	case run.AgentID != nil:
+		return *run.AgentID
+	case run.TemplateID != nil:
+		return *run.TemplateID
+	default:
+		return "-"
+	}
+}
+
+func trigger(run *domain.Run) string {
+	if run.Trigger.AutomationID == nil {
+		return run.Trigger.Type
+	}
+	return run.Trigger.Type + " " + console.OneLine(*run.Trigger.AutomationID)
+}
+
+// RunsCancel ends a run.
+type RunsCancel struct {
+	Service
+	ID string `arg:"" help:"The run's id: run_…"`
+}
+
+// Help is the command's description.
+func (*RunsCancel) Help() string {
+	return `A run that has ended stays as it is. What a run has done by then is not undone.`
+}
+
+// Examples shows it in use.
+func (*RunsCancel) Examples() string { return `parley runs cancel run_01m7yq6d4gehatajbks6zzn8ya` }
+
+// Run cancels the run and says where it stands.
+func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
+	service, err := r.connect(usual)
+	if err != nil {
+		return err
+	}
+	answer, err := service.Call(ctx, client.Request{
+		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // twice is once
+	})
+	if err != nil {
+		return r.explain(err)
+	}
+	if r.JSON {
+		return con.JSON(json.RawMessage(answer.Body))
+	}
+	var run domain.Run
+	if err := answer.Into(&run); err != nil {
+		return err
+	}
+	return con.Printf("%s %s\n", run.ID, run.Status)
+}

@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"parley/deploy/standalone/internal/client"
+	"parley/deploy/standalone/internal/console"
+	"parley/shared/domain"
+)
+
+const (
+	oneReading = 1000 // runs that one reading looks at, from the newest on
+	answerEnd  = 60   // characters of an answer in a line
+)
+
+// RunsTail lists runs as they come.
+type RunsTail struct {
+	Service
+	Agent  string `name:"agent" placeholder:"AGENT" help:"Only runs of this agent, by its id or its name."`
+	Status string `name:"status" enum:",queued,running,requires_action,completed,failed,cancelled,timed_out" default:"" placeholder:"STATUS" help:"Only runs that are queued, running, requires_action, completed, failed, cancelled or timed_out."`
+	Lines  int    `name:"lines" short:"n" default:"10" placeholder:"N" help:"How many of the newest runs to begin with; ${default} without it."`
+	Follow bool   `name:"follow" short:"f" help:"Go on: print each run that begins, and again when its status changes, until Ctrl-C."`
+}
+
+// Help is the command's description.
+func (*RunsTail) Help() string {
+	return `A line is a run's state: when it was accepted, its id, its status, what triggered it, its agent, how long it took, and the beginning of its answer or its error. The newest is last.
+
+With --follow the service tells when something has changed (GET /api/events), and what is new is read then. With --json each line is the run object.`
+}
+
+// Examples shows it in use.
+func (*RunsTail) Examples() string {
+	return `parley runs tail -n 3
+parley runs tail --follow --status failed --json`
+}
+
+// Run lists the newest runs, and goes on if told to.
+func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
+	how := usual
+	how.retries = 10
+	service, err := r.connect(how)
+	if err != nil {
+		return err
+	}
+	t := &tail{RunsTail: r, con: con, service: service, seen: map[string]domain.RunStatus{}, query: url.Values{}}
+	if r.Agent != "" {
+		id, err := service.agentID(ctx, r.Agent)
+		if err != nil {
+			return r.explain(err)
+		}
+		t.query.Set("agentId", id)
+	}
+	if !r.Follow {
+		return r.explain(t.once(ctx))
+	}
+	return r.explain(t.follow(ctx))
+}
+
+// tail is a list that goes on.
+type tail struct {
+	*RunsTail
+	con     *console.Console
+	service *connection
+	query   url.Values
+	seen    map[string]domain.RunStatus // what was last seen of each run
+	begun   bool
+}
+
+func (t *tail) once(ctx context.Context) error {
+	if t.Status != "" {
+		t.query.Set("status", t.Status)
+	}
+	list, err := t.service.all(ctx, "/api/runs", t.query, max(t.Lines, 0))
+	if err != nil {
+		return err
+	}
+	for _, raw := range slices.Backward(list) {
+		if err := t.print(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow reads whenever the service says that something may have changed; the first event is that it listens.
+func (t *tail) follow(ctx context.Context) error {
+	for event, err := range t.service.Events(ctx, client.Request{Method: "GET", Path: "/api/events"}) {
+		if err != nil {
+			return err
+		}
+		if event.Type != "ready" && event.Type != "runs" {
+			continue
+		}
+		if err := t.read(ctx); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// read prints what is new since the last reading, the oldest first.
+func (t *tail) read(ctx context.Context) error {
+	news, err := t.news(ctx)
+	if err != nil {
+		return err
+	}
+	if !t.begun {
+		t.begun = true
+		news = news[:min(max(t.Lines, 0), len(news))]
+	}
+	for _, raw := range slices.Backward(news) {
+		if err := t.print(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// news gives the runs whose status is not what was seen of them, the newest first: of the newest page, of further pages as
+// long as they are all new, and of those that were seen open.
+func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
+	open := map[string]bool{}
+	for id, status := range t.seen {
+		open[id] = !status.Terminal()
+	}
+	var news []json.RawMessage
+	for page, err := range t.pages(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		known := false
+		for _, raw := range page {
+			run, err := headOf(raw)
+			if err != nil {
+				return nil, err
+			}
+			_, seen := t.seen[run.ID]
+			known = known || seen
+			delete(open, run.ID)
+			news = t.note(news, run, raw)
+		}
+		if known || !t.begun {
+			break
+		}
+	}
+	t.forget(open)
+	for id, is := range open {
+		if !is {
+			continue
+		}
+		answer, err := t.service.Get(ctx, "/api/runs", url.Values{"id": {id}}, nil)
+		if gone(err) {
+			delete(t.seen, id)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		run, err := headOf(answer.Body)
+		if err != nil {
+			return nil, err
+		}
+		news = t.note(news, run, answer.Body)
+	}
+	return news, nil
+}
+
+// forget drops most of what has ended: it is told of by its place behind the newest runs, which are never dropped.
+func (t *tail) forget(unread map[string]bool) {
+	if len(t.seen) < 10*oneReading {
+		return
+	}
+	for id, open := range unread {
+		if !open {
+			delete(t.seen, id)
+		}
+	}
+}
+
+// note remembers a run's status, and adds the run to the news if it is of interest.
+func (t *tail) note(news []json.RawMessage, run head, raw json.RawMessage) []json.RawMessage {
+	before, seen := t.seen[run.ID]
+	t.seen[run.ID] = run.Status
+	if seen && before == run.Status || t.Status != "" && string(run.Status) != t.Status {
+		return news
+	}
+	return append(news, raw)
+}
+
+// pages gives the newest runs, a page at a time.
+func (t *tail) pages(ctx context.Context) func(func([]json.RawMessage, error) bool) {
+	return func(yield func([]json.RawMessage, error) bool) {
+		query := url.Values{"limit": {pageSize}}
+		if agent := t.query.Get("agentId"); agent != "" {
+			query.Set("agentId", agent)
+		}
+		for looked := 0; looked < oneReading; {
+			var page struct {
+				Data       []json.RawMessage `json:"data"`
+				NextCursor *string           `json:"nextCursor"`
+			}
+			_, err := t.service.Get(ctx, "/api/runs", query, &page)
+			if !yield(page.Data, err) || err != nil || page.NextCursor == nil {
+				return
+			}
+			looked += len(page.Data)
+			query.Set("cursor", *page.NextCursor)
+		}
+	}
+}
+
+// head is what must be known of every run.
+type head struct {
+	ID     string           `json:"id"`
+	Status domain.RunStatus `json:"status"`
+}
+
+func headOf(raw []byte) (h head, err error) {
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return h, fmt.Errorf("reading a run: %w", err)
+	}
+	return h, nil
+}
+
+// print prints a run's line.
+func (t *tail) print(raw json.RawMessage) error {
+	if t.JSON {
+		return t.con.JSON(raw)
+	}
+	var run domain.Run
+	if err := json.Unmarshal(raw, &run); err != nil {
+		return fmt.Errorf("reading a run: %w", err)
+	}
+	return t.con.Printf("%s\n", t.con.Cut(runLine(&run)))
+}
+
+func runLine(run *domain.Run) string {
+	says := ""
+	switch {
+	case run.Error != nil:
+		says = run.Error.Code + ": " + run.Error.Message
+	case run.Message != nil:
+		says = *run.Message
+	}
+	text := []rune(console.OneLine(says))
+	if len(text) > answerEnd {
+		text = append(text[:answerEnd-1], '…')
+	}
+	return fmt.Sprintf("%s  %s  %-15s  %-10s  %-29s  %8s  %s", run.CreatedAt.UTC().Format(time.RFC3339), run.ID, run.Status,
+		trigger(run), target(run), took(&run.CreatedAt, run.FinishedAt), string(text))
+}

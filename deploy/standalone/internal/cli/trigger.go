@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/deploy/standalone/internal/client"
+	"parley/deploy/standalone/internal/console"
+	"parley/shared/domain"
+)
+
+const longestPoll = 50 * time.Second
+
+// Trigger runs an agent as a scheduler or a webhook does.
+type Trigger struct {
+	Service
+	Target         string            `arg:"" help:"The agent, by its id or its name; it must allow system callers."`
+	Words          []string          `arg:"" optional:"" name:"message" help:"The message; without it standard input is."`
+	IdempotencyKey string            `name:"idempotency-key" aliases:"key-id" placeholder:"KEY" help:"Name of this very run: triggered again with it, the run is not carried out again. Without it one is made, and printed."`
+	Automation     string            `name:"automation" placeholder:"ID" help:"The automation that this is a run of, as you call it."`
+	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"What triggers, such as schedule; api without it."`
+	Session        string            `name:"session" placeholder:"ID" help:"Session that the run belongs to; without it one of its own."`
+	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"A further value that the agent gets as data; may be given again."`
+	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"Keep the result so long, if that is longer than the service's retention."`
+	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait for the run's end; --no-wait prints its id and leaves."`
+	Timeout        time.Duration     `name:"timeout" default:"20m" placeholder:"TIME" help:"How long to wait at most, ${default} without it; 0: without end."`
+	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"How often to send again what was not answered, or refused for now; ${default} without it."`
+}
+
+// Help is the command's description.
+func (*Trigger) Help() string {
+	return `Sends one run-automation request and waits for the run. The answer goes to standard output, the run's id and its idempotency key to standard error.
+
+A request always has an idempotency key. With it the request is sent again after a connection that broke and after answers that say to come back later (429, 503): however often it arrives, the agent runs once. To go on after this command was interrupted, trigger again with the same key and the same message.`
+}
+
+// Examples shows it in use.
+func (*Trigger) Examples() string {
+	return `parley trigger "Demo agent" Say good night
+parley trigger "Demo agent" --idempotency-key night-7 --automation nightly \
+    --input city=Oslo "Say good night"
+parley trigger "Demo agent" --no-wait Say good night`
+}
+
+// Statuses are what it exits with.
+func (*Trigger) Statuses() []int {
+	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitNotEnded, ExitArguments, ExitInterrupted}
+}
+
+// errLate is why a wait was given up.
+var errLate = errors.New("the time given by --timeout is over")
+
+// Run triggers, and waits unless told otherwise.
+func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
+	message, err := t.message(con)
+	if err != nil {
+		return err
+	}
+	progress := con.Progress(t.JSON, "triggering")
+	defer progress.Done()
+	how := manners{retries: t.Retries, patience: time.Hour, waiting: func(cause error, pause time.Duration) {
+		progress.Sayf("again in %s, after: %v", pause.Round(100*time.Millisecond), cause)
+	}}
+	service, err := t.connect(how)
+	if err != nil {
+		return err
+	}
+	if t.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, t.Timeout, errLate)
+		defer cancel()
+	}
+	w := &wait{Trigger: t, service: service, con: con, progress: progress, key: cmp.Or(t.IdempotencyKey, "cli-"+rand.Text())}
+	if err := w.trigger(ctx, message); err != nil {
+		return t.explain(w.broken(ctx, err))
+	}
+	return nil
+}
+
+func (t *Trigger) message(con *console.Console) (string, error) {
+	if len(t.Words) > 0 {
+		return strings.Join(t.Words, " "), nil
+	}
+	if con.Typed() {
+		return "", exit(ExitArguments, "no message: name one, or write it to standard input")
+	}
+	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped))
+	if err != nil {
+		return "", fmt.Errorf("reading the message: %w", err)
+	}
+	message := strings.TrimSpace(string(raw))
+	if message == "" {
+		return "", exit(ExitArguments, "no message: name one, or write it to standard input")
+	}
+	return message, nil
+}
+
+// wait is a triggered run on the way to its end.
+type wait struct {
+	*Trigger
+	service  *connection
+	con      *console.Console
+	progress *console.Progress
+	key      string
+	sent     bool
+	runID    string
+	told     bool // that the run waits for a person
+}
+
+func (w *wait) trigger(ctx context.Context, message string) error {
+	target, err := w.service.agentID(ctx, w.Target)
+	if err != nil {
+		return err
+	}
+	if !w.JSON {
+		w.con.Notef("idempotency key %s", w.key)
+	}
+	w.sent = true
+	answer, err := w.service.Call(ctx, w.request(target, message))
+	if err != nil {
+		return err
+	}
+	var run domain.Run
+	if err := answer.Into(&run); err != nil {
+		return err
+	}
+	w.runID = run.ID
+	if !w.JSON && w.Wait {
+		replayed := ""
+		if answer.Header.Get("Idempotency-Replayed") != "" {
+			replayed = "   (it had run before)"
+		}
+		w.con.Notef("run %s%s", run.ID, replayed)
+	}
+	if !w.Wait {
+		return w.left(answer)
+	}
+	return w.toEnd(ctx, answer, &run)
+}
+
+// request asks for no wait: the run's id is worth knowing before its end.
+func (w *wait) request(target, message string) client.Request {
+	input := map[string]any{}
+	for name, value := range w.Input {
+		input[name] = value
+	}
+	input["message"] = message
+	body := map[string]any{"target": target, "input": input, "idempotencyKey": w.key}
+	if w.Session != "" {
+		body["sessionId"] = w.Session
+	}
+	if w.TTL != 0 {
+		body["ttlOverride"] = w.TTL
+	}
+	header := map[string]string{"Prefer": "respond-async"}
+	if w.Automation != "" {
+		header["X-Automation-Id"] = w.Automation
+	}
+	if w.Type != "" {
+		header["X-Trigger-Type"] = w.Type
+	}
+	return client.Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}
+}
+
+// left prints the run of somebody who does not wait.
+func (w *wait) left(answer *client.Answer) error {
+	if w.JSON {
+		return w.con.JSON(json.RawMessage(answer.Body))
+	}
+	return w.con.Printf("%s\n", w.runID)
+}
+
+// toEnd asks for the run until it has ended, and prints what it came to.
+func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run) (err error) {
+	for !run.Status.Terminal() {
+		w.progress.Sayf("%s %s", run.ID, words(run.Status))
+		if run.RequiredAction != nil && !w.told && !w.JSON {
+			w.con.Notef("%s", waitsFor(w.service.url, run.ID, run.RequiredAction))
+			w.told = true
+		}
+		began := time.Now()
+		query := url.Values{"id": {run.ID}, "wait": {strconv.Itoa(int(longestPoll.Seconds()))}}
+		*run = domain.Run{}
+		if answer, err = w.service.Get(ctx, "/api/runs", query, run); err != nil {
+			return err
+		}
+		if !run.Status.Terminal() && time.Since(began) < time.Second { // what it waits for is nothing that a wait waits for
+			if err := pause(ctx, time.Second); err != nil {
+				return err
+			}
+		}
+	}
+	return w.show(answer, run)
+}
+
+func (w *wait) show(answer *client.Answer, run *domain.Run) error {
+	if w.JSON {
+		return errors.Join(w.con.JSON(json.RawMessage(answer.Body)), outcome(run))
+	}
+	if run.Message != nil {
+		if err := w.con.Printf("%s\n", console.Safe(*run.Message)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(printSources(w.con, run.Citations), outcome(run))
+}
+
+// broken says what became of the run when it was not waited for to its end.
+func (w *wait) broken(ctx context.Context, err error) error {
+	if _, ended := errors.AsType[*coded](err); ended && ctx.Err() == nil {
+		return err
+	}
+	cause := err
+	if ctx.Err() != nil {
+		cause = context.Cause(ctx)
+		if !errors.Is(cause, errLate) {
+			cause = fmt.Errorf("interrupted: %w", cause)
+		}
+	}
+	switch {
+	case w.runID != "":
+		cause = fmt.Errorf("%w\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", cause, w.runID, w.runID)
+	case w.sent && (ctx.Err() != nil || errors.Is(err, client.ErrAway)):
+		cause = fmt.Errorf("%w\nNo answer came: triggered again with --idempotency-key %s it runs once", cause, w.key)
+	}
+	if errors.Is(cause, errLate) {
+		return &coded{ExitNotEnded, cause}
+	}
+	return cause
+}
+
+func pause(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,246 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// served is a service that answers as it is told to, and a client whose pauses take no time but are noted.
+func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *[]time.Duration) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	options.BaseURL = server.URL
+	var pauses []time.Duration
+	options.pause = func(_ context.Context, wait time.Duration) error {
+		pauses = append(pauses, wait)
+		return nil
+	}
+	c, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, &pauses
+}
+
+// breakOff closes a request's connection without an answer.
+func breakOff(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_ = conn.Close()
+	}
+}
+
+func problem(w http.ResponseWriter, status int, code, retryAfter string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	if retryAfter != "" {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"status":%d,"code":%q,"detail":"because","requestId":"R1"}`, status, code)
+}
+
+func TestWhatIsSentAgain(t *testing.T) {
+	t.Parallel()
+	answer := func(status int, code, after string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { problem(w, status, code, after) }
+	}
+	broken := func(w http.ResponseWriter, _ *http.Request) { breakOff(w) }
+	for name, c := range map[string]struct {
+		method string
+		keyed  bool
+		first  http.HandlerFunc
+		calls  int32
+	}{
+		"a GET whose connection broke":      {"GET", false, broken, 2},
+		"a POST whose connection broke":     {"POST", false, broken, 1},
+		"a keyed POST of a connection":      {"POST", true, broken, 2},
+		"what was not accepted for now":     {"POST", false, answer(503, "overloaded", "1"), 2},
+		"what comes too often":              {"POST", false, answer(429, "rate_limited", "1"), 2},
+		"what the budget forbids":           {"GET", false, answer(429, "budget_exceeded", "1"), 1},
+		"what is to come back too late":     {"GET", false, answer(429, "rate_limited", "60"), 1},
+		"what is refused":                   {"GET", false, answer(400, "invalid_request", ""), 1},
+		"a keyed POST behind a bad gateway": {"POST", true, answer(502, "x", ""), 2},
+		"a POST behind a bad gateway":       {"POST", false, answer(502, "x", ""), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			client, _ := served(t, Options{Retries: 3, Patience: 10 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+				if calls.Add(1) == 1 {
+					c.first(w, r)
+					return
+				}
+				fmt.Fprint(w, `{}`)
+			})
+			_, err := client.Call(t.Context(), Request{Method: c.method, Path: "/x", Body: map[string]int{"a": 1}, Keyed: c.keyed})
+			if got := calls.Load(); got != c.calls || (err == nil) != (c.calls > 1) {
+				t.Fatalf("%d calls, want %d; %v", got, c.calls, err)
+			}
+		})
+	}
+}
+
+func TestPausesGrowAndRetryAfterCounts(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	client, pauses := served(t, Options{Retries: 4, Patience: time.Minute}, func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) == 2 {
+			problem(w, http.StatusServiceUnavailable, "unavailable", "7")
+			return
+		}
+		breakOff(w)
+	})
+	_, err := client.Get(t.Context(), "/x", nil, nil)
+	if !errors.Is(err, ErrAway) || len(*pauses) != 4 {
+		t.Fatalf("%d calls, pauses %v: %v", calls.Load(), *pauses, err)
+	}
+	if p := *pauses; p[1] != 7*time.Second || p[0] > firstPause || p[0] < firstPause/2 || p[3] < 4*firstPause {
+		t.Errorf("pauses %v", p)
+	}
+}
+
+func TestAKeyGoesNowhereElse(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a redirect was followed, with the key %q", r.Header.Get("X-Api-Key"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	client, _ := served(t, Options{Key: "ak_x", Organization: "org_x"}, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") != "ak_x" || r.Header.Get("X-Organization-Id") != "org_x" {
+			t.Errorf("headers %v", r.Header)
+		}
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	})
+	_, err := client.Get(t.Context(), "/x", nil, nil)
+	if p, is := errors.AsType[*ProblemError](err); !is || p.Status != http.StatusTemporaryRedirect || p.Refused() {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestErrorsShowNoPassword(t *testing.T) {
+	t.Parallel()
+	client, err := New(Options{BaseURL: "http://user:hunter2@127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Get(t.Context(), "/x", url.Values{"a": {"b"}}, nil)
+	if !errors.Is(err, ErrAway) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://x", "http://"} {
+		if _, err := New(Options{BaseURL: bad}); err == nil {
+			t.Errorf("%q is no address", bad)
+		}
+	}
+}
+
+func TestProblemsNameEveryField(t *testing.T) {
+	t.Parallel()
+	client, _ := served(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"code":"invalid_request","detail":"a: is wrong","requestId":"R7","errors":[{"field":"a","message":"is wrong"},{"field":"b","message":"is long"}]}`)
+	})
+	_, err := client.Get(t.Context(), "/x", nil, nil)
+	if want := "400 invalid_request: a: is wrong; b: is long (request R7)"; err == nil || err.Error() != want {
+		t.Fatalf("%v, want %s", err, want)
+	}
+}
+
+// TestStreamsAreResumed has a stream that is cut at every place of its text, once after the other.
+func TestStreamsAreResumed(t *testing.T) {
+	t.Parallel()
+	frames := []string{
+		"id: 0.1\nevent: run.created\ndata: {\"runId\":\"run_1\"}\n\n", ": ping\n\n",
+		"id: 1.1\nevent: message.delta\ndata: {\"text\":\"a\"}\n\n", "id: 1.2\nevent: message.delta\ndata: {\"text\":\"b\"}\n\n",
+		"id: 1.3\nevent: run.completed\ndata: {\"run\":{}}\n\n",
+	}
+	whole := strings.Join(frames, "")
+	for at := range len(whole) {
+		var calls atomic.Int32
+		client, _ := served(t, Options{Retries: 2}, func(w http.ResponseWriter, r *http.Request) {
+			rest := whole
+			if last := r.Header.Get("Last-Event-ID"); last != "" {
+				_, rest, _ = strings.Cut(whole, "id: "+last+"\n")
+				_, rest, _ = strings.Cut(rest, "\n\n")
+			}
+			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+			if calls.Add(1) > 1 {
+				fmt.Fprint(w, rest)
+				return
+			}
+			fmt.Fprint(w, rest[:at])
+			_ = http.NewResponseController(w).Flush()
+			breakOff(w)
+		})
+		var got []string
+		for event, err := range client.Events(t.Context(), Request{Method: "POST", Path: "/x", Keyed: true}) {
+			if err != nil {
+				t.Fatalf("cut at %d: %v", at, err)
+			}
+			got = append(got, event.ID)
+		}
+		if fmt.Sprint(got) != "[0.1 1.1 1.2 1.3]" {
+			t.Fatalf("cut at %d: %v", at, got)
+		}
+	}
+}
+
+func TestStreamsEnd(t *testing.T) {
+	t.Parallel()
+	events := func(w http.ResponseWriter, text string) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, text)
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		events  int
+		wrong   string
+	}{
+		"with nothing left":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, 0, ""},
+		"with a refusal":     {func(w http.ResponseWriter, _ *http.Request) { problem(w, 404, "not_found", "") }, 0, "404 not_found"},
+		"where no Parley is": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, 0, "no stream of events"},
+		"when nothing comes": {func(w http.ResponseWriter, _ *http.Request) { events(w, ": ping\n\n") }, 0, "broke off"},
+		"at the end of a run": {func(w http.ResponseWriter, _ *http.Request) {
+			events(w, "id: 1.1\nevent: run.failed\ndata: {}\n\nid: 1.2\ndata: x\n\n")
+		}, 1, ""},
+		"not at an end of text": {func(w http.ResponseWriter, _ *http.Request) { events(w, "id: 1.1\nevent: run.failed\ndata: {}\n") }, 0, "broke off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, _ := served(t, Options{Retries: 2}, c.handler)
+			n := 0
+			var failed error
+			for _, err := range client.Events(t.Context(), Request{Method: "GET", Path: "/x"}) {
+				if failed = err; err == nil {
+					n++
+				}
+			}
+			if n != c.events || (failed == nil) != (c.wrong == "") || failed != nil && !strings.Contains(failed.Error(), c.wrong) {
+				t.Errorf("%d events, %v", n, failed)
+			}
+		})
+	}
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	const text = ":comment\n\nid:1.1\ndata:a\ndata: b\n\nevent: x\r\ndata:  c\r\n\r\nevent: none\n\ndata: not ended\n"
+	var got []string
+	over, err := Decode(strings.NewReader(text), func(e Event) bool {
+		got = append(got, fmt.Sprintf("%s|%s|%s", e.ID, e.Type, e.Data))
+		return true
+	})
+	if fmt.Sprintf("%q", got) != `["1.1||a\nb" "|x| c"]` || over || !errors.Is(err, io.EOF) {
+		t.Errorf("%q %v %v", got, over, err)
+	}
+}

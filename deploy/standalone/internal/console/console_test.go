@@ -1,0 +1,54 @@
+package console
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestWhatIsShown(t *testing.T) {
+	t.Parallel()
+	if got := OneLine(" a\tb\n\x1b[31mc\u009b\x7f  d "); got != "a b [31mc d" {
+		t.Errorf("one line: %q", got)
+	}
+	if got := Safe("a\n\tb\r\x00ü"); got != "a\n\tbü" {
+		t.Errorf("safe: %q", got)
+	}
+	for width, want := range map[int]string{3: "üb…", 5: "über…", 6: "überal", 9: "überal"} {
+		if got := cut("überal", width); got != want {
+			t.Errorf("cut to %d: %q, want %q", width, got, want)
+		}
+	}
+}
+
+// TestNothingPassingWithoutTerminal has everything that is printed for nobody to watch: lines whole, no progress.
+func TestNothingPassingWithoutTerminal(t *testing.T) {
+	t.Parallel()
+	var out, complaints bytes.Buffer
+	c := &Console{In: strings.NewReader(""), Out: &out, Err: &complaints}
+	p := c.Progress(false, "working on %d", 1)
+	p.Sayf("still working")
+	p.Done()
+	long := strings.Repeat("x", 500)
+	if err := c.Printf("%s\n", c.Cut(long)); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != long+"\n" || complaints.Len() > 0 || c.Watched() || c.Interactive() || c.Typed() {
+		t.Errorf("printed %d bytes, and %q", out.Len(), complaints.String())
+	}
+}
+
+// TestProgressGoesAway has somebody watch.
+func TestProgressGoesAway(t *testing.T) {
+	t.Parallel()
+	for _, quiet := range []bool{false, true} {
+		var complaints bytes.Buffer
+		c := &Console{Err: &complaints, Out: os.Stdout, tells: true}
+		c.Progress(quiet, "working").Done()
+		shown := complaints.String()
+		if quiet && shown != "" || !quiet && (!strings.Contains(shown, "working  0s") || !strings.HasSuffix(shown, clearLine)) {
+			t.Errorf("quiet %v: %q", quiet, shown)
+		}
+	}
+}

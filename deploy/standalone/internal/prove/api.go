@@ -1,0 +1,178 @@
+package prove
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// requestTime is longer than any wait that the service grants.
+const requestTime = 75 * time.Second
+
+// api speaks to the service under test as any client does.
+type api struct {
+	base, key, agent string
+	http             *http.Client
+}
+
+func newAPI(base string, clients int) *api {
+	// Straight, never through a proxy that the environment names.
+	transport := &http.Transport{MaxIdleConnsPerHost: clients, IdleConnTimeout: time.Minute}
+	return &api{base: base, http: &http.Client{Transport: transport, Timeout: requestTime}}
+}
+
+// response is what a request got.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// send makes one request; an error says that the connection broke.
+func (a *api) send(ctx context.Context, method, path string, header map[string]string, body any) (response, error) {
+	var payload io.Reader = http.NoBody
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return response{}, fmt.Errorf("encoding request: %w", err)
+		}
+		payload = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, payload)
+	if err != nil {
+		return response{}, fmt.Errorf("making request: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if a.key != "" {
+		req.Header.Set("X-Api-Key", a.key)
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	res, err := a.http.Do(req)
+	if err != nil {
+		return response{}, err
+	}
+	defer func() { _ = res.Body.Close() }() // read to its end below
+	raw, err := io.ReadAll(res.Body)
+	return response{res.StatusCode, res.Header, raw}, err
+}
+
+// want sends a request that must succeed, and decodes its answer.
+func (a *api) want(ctx context.Context, method, path string, header map[string]string, body, into any) error {
+	got, err := a.send(ctx, method, path, header, body)
+	if err != nil {
+		return fmt.Errorf("calling %s: %w", path, err)
+	}
+	if got.status >= http.StatusBadRequest {
+		return fmt.Errorf("calling %s: %d: %s", path, got.status, cut(got.body))
+	}
+	if err := json.Unmarshal(got.body, into); err != nil {
+		return fmt.Errorf("decoding answer of %s: %w", path, err)
+	}
+	return nil
+}
+
+// make has the service make something, and gives a field of what it says of it.
+func (a *api) make(ctx context.Context, path string, header map[string]string, body any, field string) (string, error) {
+	var made map[string]any
+	if err := a.want(ctx, http.MethodPost, path, header, body, &made); err != nil {
+		return "", err
+	}
+	value, ok := made[field].(string)
+	if !ok || value == "" {
+		return "", fmt.Errorf("calling %s: the answer has no %s", path, field)
+	}
+	return value, nil
+}
+
+// signUp makes an organization with a key, and the agent that books.
+func (a *api) signUp(ctx context.Context, ledger string) error {
+	user := map[string]any{"email": "prove@parley.local", "password": rand.Text()}
+	token, err := a.make(ctx, "/api/auth/signup", nil, user, "token")
+	if err != nil {
+		return err
+	}
+	bearer := map[string]string{"Authorization": "Bearer " + token}
+	a.key, err = a.make(ctx, "/api/keys", bearer, map[string]any{"name": "prove", "scope": "organization"}, "key")
+	if err != nil {
+		return err
+	}
+	endpoint := map[string]any{
+		"name": tool, "description": "Books a trigger.", "method": http.MethodPost, "url": "http://" + ledger + effectPath,
+		"sideEffect": "idempotent",
+		"inputSchema": map[string]any{
+			"type": "object", "required": []string{"trigger"}, "properties": map[string]any{"trigger": map[string]any{"type": "integer"}},
+		},
+	}
+	agent := map[string]any{
+		"name": "Booker", "systemPrompt": "Book what you are told.", "model": "offline", "allowedCallers": []string{"system"},
+		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{endpoint}}},
+	}
+	a.agent, err = a.make(ctx, "/api/agents", nil, agent, "id")
+	return err
+}
+
+// tool is the name of the agent's endpoint.
+const tool = "book"
+
+// trigger posts a trigger with a key and waits for its answer.
+func (a *api) trigger(ctx context.Context, n int, key string) (response, error) {
+	body := map[string]any{
+		"target": a.agent, "idempotencyKey": key,
+		"input": map[string]any{"message": fmt.Sprintf(`Use %s with {"trigger": %d}`, tool, n)},
+	}
+	header := map[string]string{"X-Trigger-Type": "schedule", "X-Automation-Id": "prove"}
+	return a.send(ctx, http.MethodPost, "/api/internal/run-automation", header, body)
+}
+
+// runs lists all runs of the agent.
+func (a *api) runs(ctx context.Context) ([]Listed, error) {
+	var all []Listed
+	for cursor := ""; ; {
+		var page struct {
+			Data       []Listed `json:"data"`
+			NextCursor *string  `json:"nextCursor"`
+		}
+		query := url.Values{"agentId": {a.agent}, "limit": {"100"}}
+		if cursor != "" {
+			query.Set("cursor", cursor)
+		}
+		if err := a.want(ctx, http.MethodGet, "/api/runs?"+query.Encode(), nil, nil, &page); err != nil {
+			return nil, fmt.Errorf("listing runs: %w", err)
+		}
+		all = append(all, page.Data...)
+		if page.NextCursor == nil || *page.NextCursor == "" {
+			return all, nil
+		}
+		cursor = *page.NextCursor
+	}
+}
+
+// readAnswer reads a finished run; false when it is none.
+func readAnswer(raw []byte) (Answer, bool) {
+	var run struct {
+		ID        string `json:"id"`
+		Status    string `json:"status"`
+		ToolCalls []struct {
+			Name   string `json:"name"`
+			Status string `json:"status"`
+		} `json:"toolCalls"`
+	}
+	if json.Unmarshal(raw, &run) != nil || run.ID == "" {
+		return Answer{}, false
+	}
+	effect := false
+	for _, call := range run.ToolCalls {
+		effect = effect || call.Name == tool && call.Status == "completed"
+	}
+	return Answer{Body: raw, Run: run.ID, Status: run.Status, Effect: effect}, true
+}

@@ -1,0 +1,35 @@
+package prove
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley/shared/bus/embedded"
+	"parley/shared/config"
+	"parley/shared/telemetry"
+)
+
+// natsReady is what a NATS process writes once it serves.
+const natsReady = "NATS ready"
+
+// NATS is the hidden command that serves NATS with JetStream on loopback: a process that can be killed.
+type NATS struct {
+	config.Logging
+	Port int    `required:"" help:"Port to listen on, on 127.0.0.1."`
+	Dir  string `required:"" help:"Where the streams are kept."`
+}
+
+// Run serves until ctx ends.
+func (n *NATS) Run(ctx context.Context) error {
+	log := telemetry.Logger(n.Logging, "nats")
+	server, err := embedded.Start(embedded.Config{Dir: n.Dir, Port: n.Port, Log: log})
+	if err != nil {
+		return fmt.Errorf("starting NATS: %w", err)
+	}
+	log.Info().Str("address", server.URL()).Msg(natsReady)
+	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return server.Stop(ctx)
+}

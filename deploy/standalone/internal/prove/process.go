@@ -1,0 +1,158 @@
+package prove
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley/shared/lifecycle"
+)
+
+// readyWithin bounds the start of a process: machines are slow that carry out this beside other work.
+const readyWithin = 90 * time.Second
+
+// readyPoll is how often the output of a starting process is looked at.
+const readyPoll = 10 * time.Millisecond
+
+// command is a process of the service under test.
+type command struct {
+	path  string
+	args  []string
+	env   []string // all of it
+	dir   string   // to start in
+	log   string   // where its output goes, appended
+	ready string   // a piece of what it writes once it is ready; empty: it is ready once it has ended with status 0
+}
+
+// process is one start of a command.
+type process struct {
+	command command
+	child   *lifecycle.Child
+	from    int64 // where its output begins
+}
+
+// start starts the command in a session of its own - the terminal's Ctrl-C is this process's alone - so that it dies with
+// this process, whatever ends that.
+func (c command) start(ctx context.Context) (*process, error) {
+	if err := os.MkdirAll(filepath.Dir(c.log), 0o700); err != nil {
+		return nil, fmt.Errorf("making directory of logs: %w", err)
+	}
+	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening log: %w", err)
+	}
+	defer log.Close()
+	from, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, fmt.Errorf("measuring log: %w", err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.path, c.args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.args[0], err)
+	}
+	return &process{command: c, child: child, from: from}, nil
+}
+
+// launch starts the command and returns once it is ready.
+func (c command) launch(ctx context.Context) (life, error) {
+	p, err := c.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for {
+		if bytes.Contains(p.output(), []byte(c.ready)) {
+			return p, nil
+		}
+		select {
+		case <-tick.C:
+		case <-p.child.Done():
+			return nil, fmt.Errorf("%s ended: %s", c.args[0], p.Why())
+		case <-ctx.Done():
+			p.End()
+			return nil, fmt.Errorf("waiting for %s: %w: %s", c.args[0], context.Cause(ctx), p.tail())
+		}
+	}
+}
+
+// run starts the command and waits for its end.
+func (c command) run(ctx context.Context) error {
+	p, err := c.start(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.child.Done():
+	case <-ctx.Done():
+		p.End()
+		return context.Cause(ctx)
+	}
+	if p.child.Err() != nil {
+		return fmt.Errorf("%s ended: %s", c.args[0], p.Why())
+	}
+	return nil
+}
+
+// Done is closed when the process has ended.
+func (p *process) Done() <-chan struct{} { return p.child.Done() }
+
+// Kill is kill -9.
+func (p *process) Kill() error {
+	if err := p.child.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.child.Done()
+	return nil
+}
+
+// End ends it: nothing that it holds is needed any more.
+func (p *process) End() {
+	_ = p.child.Signal(syscall.SIGKILL) // it can only have ended already
+	<-p.child.Done()
+}
+
+// Why says how the process ended, and what it wrote last.
+func (p *process) Why() string {
+	how := "status 0"
+	if err := p.child.Err(); err != nil {
+		how = err.Error()
+	}
+	return how + ": " + p.tail()
+}
+
+// output is what the process has written since this start.
+func (p *process) output() []byte {
+	log, err := os.Open(p.command.log)
+	if err != nil {
+		return nil
+	}
+	defer log.Close()
+	if _, err := log.Seek(p.from, io.SeekStart); err != nil {
+		return nil
+	}
+	text, err := io.ReadAll(log)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// tail is the end of what the process has written.
+func (p *process) tail() string {
+	const most = 2000
+	text := strings.TrimSpace(string(p.output()))
+	return text[max(0, len(text)-most):]
+}

@@ -1,0 +1,127 @@
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"parley/deploy/standalone/internal/console"
+)
+
+// Prove is `parley prove`.
+type Prove struct {
+	Triggers int           `name:"triggers" default:"1000" help:"Keyed triggers to send, 1 to 100000."`
+	Workers  int           `name:"workers" default:"2" help:"Workers to start, 1 to 16."`
+	Seed     *uint64       `name:"seed" help:"Draw the kills that this seed has drawn before; by default another one each time."`
+	Kill     []string      `name:"kill" default:"worker,nats,ingress,postgres" enum:"worker,nats,ingress,postgres" help:"What is killed: ${enum}."`
+	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time in which all triggers must be answered."`
+	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" help:"Show that this can fail: keys sends retries with new keys, ledger forgets bookings."`
+	Keep     bool          `name:"keep" help:"Keep the directory with the data and the logs of all processes."`
+	JSON     bool          `name:"json" help:"Print one JSON object at the end and nothing else."`
+}
+
+// What the flags may say at most.
+const (
+	mostTriggers = 100_000
+	mostWorkers  = 16
+)
+
+// drainTime bounds what comes after the last answer: replays and lists.
+const drainTime = 2 * time.Minute
+
+// ErrFailed is returned when the proof failed: the service, or what a sabotage made of it, has broken its promise.
+var ErrFailed = errors.New("the proof failed")
+
+// Run proves, prints the verdict and returns ErrFailed unless nothing is lost or doubled.
+func (p *Prove) Run(ctx context.Context, c *console.Console) error {
+	seed := uint64(rand.Uint32()) //nolint:gosec // G404: short enough to be typed; nothing secret is drawn from it
+	if p.Seed != nil {
+		seed = *p.Seed
+	}
+	dir, err := os.MkdirTemp("", "parley-prove-")
+	if err != nil {
+		return fmt.Errorf("making directory: %w", err)
+	}
+	tell := p.teller(c)
+	tell.begin(p, seed, dir)
+	result, err := p.prove(ctx, tell, seed, dir)
+	tell.done()
+	kept := p.Keep || err == nil && !result.OK && p.Sabotage == ""
+	if !kept {
+		err = errors.Join(err, os.RemoveAll(dir))
+	} else {
+		result.Kept = dir
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("nothing was proved: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return err
+	}
+	if err := tell.result(result); err != nil {
+		return err
+	}
+	if !result.OK {
+		return fmt.Errorf("%w: %d lost, %d doubled, %d unanswered, %d other faults",
+			ErrFailed, result.Lost, result.Doubled, result.Unanswered, result.faults-result.Lost-result.Doubled-result.Unanswered)
+	}
+	return nil
+}
+
+// Validate reports the first argument that makes no sense.
+func (p *Prove) Validate() error {
+	switch {
+	case p.Triggers < 1 || p.Triggers > mostTriggers:
+		return fmt.Errorf("--triggers must be between 1 and %d, not %d", mostTriggers, p.Triggers)
+	case p.Workers < 1 || p.Workers > mostWorkers:
+		return fmt.Errorf("--workers must be between 1 and %d, not %d", mostWorkers, p.Workers)
+	case p.Timeout < time.Second:
+		return fmt.Errorf("--timeout must be at least 1s, not %s", p.Timeout)
+	}
+	return nil
+}
+
+// prove starts the service, lets the storm loose and judges. Nothing that it started is left when it returns.
+func (p *Prove) prove(ctx context.Context, tell *teller, seed uint64, dir string) (r Result, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	book, err := startLedger(ctx, p.Sabotage == "ledger")
+	if err != nil {
+		return r, err
+	}
+	defer book.close()
+	size := sizesFor(p.Triggers, p.Workers)
+	parts, ending := context.WithCancelCause(ctx)
+	s, err := startService(parts, dir, p.Workers, size, book.address, cancel)
+	if s != nil {
+		defer s.end()
+	}
+	defer ending(nil)
+	if err != nil {
+		return r, because(ctx, err)
+	}
+	a := newAPI(s.base, size.clients)
+	if err := a.signUp(ctx, book.address); err != nil {
+		return r, because(ctx, err)
+	}
+	tell.ready(p.Workers)
+	t := &trial{storm: newStorm(a, p.Triggers, p.Sabotage == "keys"), service: s, ledger: book, tell: tell}
+	strikes := schedule(seed, p.Triggers, p.Workers, p.Kill)
+	if err := t.run(ctx, strikes, p.Timeout); err != nil {
+		return r, because(ctx, err)
+	}
+	r = t.result()
+	r.Seed, r.Sabotage, r.Workers = seed, p.Sabotage, p.Workers
+	return r, nil
+}
+
+// because prefers the cause that ended everything to what that led to.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}

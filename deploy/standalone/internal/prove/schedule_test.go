@@ -1,0 +1,109 @@
+package prove
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+var allKinds = []string{kindWorker, kindNATS, kindIngress, kindPostgres}
+
+// TestScheduleOfASeed pins what a seed draws: whoever has seen a fault gives its seed to somebody with another build.
+func TestScheduleOfASeed(t *testing.T) {
+	t.Parallel()
+	ms := time.Millisecond
+	for name, c := range map[string]struct {
+		seed              uint64
+		triggers, workers int
+		kinds             []string
+		want              []Strike
+	}{
+		"all": {1, 1000, 2, allKinds, []Strike{
+			{"worker 1", kindWorker, 53, 125 * ms},
+			{"nats", kindNATS, 106, 288 * ms},
+			{"ingress", kindIngress, 183, 201 * ms},
+			{"worker 2", kindWorker, 207, 222 * ms},
+			{"worker 1", kindWorker, 220, 481 * ms},
+			{"nats", kindNATS, 245, 609 * ms},
+			{"ingress", kindIngress, 298, 113 * ms},
+			{"worker 2", kindWorker, 435, 280 * ms},
+			{"postgres", kindPostgres, 493, 561 * ms},
+		}},
+		"two kinds, in any order": {1, 100, 2, []string{kindPostgres, kindNATS}, []Strike{
+			{"nats", kindNATS, 17, 747 * ms}, {"nats", kindNATS, 43, 650 * ms}, {"postgres", kindPostgres, 46, 85 * ms},
+		}},
+		"the largest seed, one trigger": {math.MaxUint64, 1, 1, []string{kindPostgres}, []Strike{{"postgres", kindPostgres, 0, 463 * ms}}},
+		"none":                          {1, 1000, 2, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 2 { // nothing is left of the first time
+				if got := schedule(c.seed, c.triggers, c.workers, c.kinds); !reflect.DeepEqual(got, c.want) {
+					t.Fatalf("drawn: %+v", got)
+				}
+			}
+		})
+	}
+}
+
+// TestEveryScheduleHitsEverythingInTime holds the rules of all schedules against many seeds.
+func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for seed := range uint64(200) {
+		for _, triggers := range []int{1, 2, 19, 100, 1000, mostTriggers} {
+			for _, workers := range []int{1, 2, mostWorkers} {
+				strikes := schedule(seed, triggers, workers, allKinds)
+				hits := map[string]int{}
+				for i, s := range strikes {
+					hits[s.Part]++
+					if s.After < triggers/20 || s.After > triggers/2 || i > 0 && s.After < strikes[i-1].After || s.Down < 0 || s.Down > longestDown {
+						t.Fatalf("seed %d, %d triggers, %d workers: strike %d is %+v", seed, triggers, workers, i, s)
+					}
+				}
+				want := map[string]int{kindNATS: 2, kindIngress: 2, kindPostgres: 1}
+				for _, w := range partsOf(kindWorker, workers) {
+					want[w] = 2
+				}
+				if !reflect.DeepEqual(hits, want) {
+					t.Fatalf("seed %d, %d workers: strikes at %v", seed, workers, hits)
+				}
+				if triggers == 1000 && workers == 2 {
+					order := ""
+					for _, s := range strikes {
+						order += s.Part + ","
+					}
+					seen[order] = true
+				}
+			}
+		}
+	}
+	if len(seen) < 190 {
+		t.Errorf("200 seeds give %d orders", len(seen))
+	}
+}
+
+// TestRunsThatWaitForLeasesAreAMinority: else no answer would come, and no strike be due, before the leases end.
+func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
+	t.Parallel()
+	strikesPerWorker := times[slices.IndexFunc(times, func(k struct {
+		kind  string
+		times int
+	},
+	) bool {
+		return k.kind == kindWorker
+	})].times
+	for _, triggers := range []int{1, 2, 50, 100, 999, 1000, mostTriggers} {
+		for workers := 1; workers <= mostWorkers; workers++ {
+			s := sizesFor(triggers, workers)
+			if s.clients < 1 || s.clients > mostClients || s.places < 1 {
+				t.Fatalf("%d triggers, %d workers: %+v", triggers, workers, s)
+			}
+			if stranded := strikesPerWorker * workers * s.places; s.places > 1 && stranded > s.clients/2 {
+				t.Errorf("%d triggers, %d workers: %d of %d may wait for leases", triggers, workers, stranded, s.clients)
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package prove
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// proved is what a service that keeps its promises leaves after so many triggers.
+func proved(triggers int) Evidence {
+	var e Evidence
+	for n := range triggers {
+		id, key := fmt.Sprintf("run_%d", n), keyOf(n)
+		body := []byte(`{"id":"` + id + `"}`)
+		e.Answers = append(e.Answers, Answer{Body: body, Replay: slices.Clone(body), Run: id, Status: "completed", Effect: true})
+		e.Bookings = append(e.Bookings, Booking{Trigger: n, Key: "effect-" + id, Times: 1 + n%3})
+		e.Runs = append(e.Runs, Listed{ID: id, Key: &key, Status: "completed"})
+	}
+	return e
+}
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	key := func(n int) *string {
+		k := keyOf(n)
+		return &k
+	}
+	for name, c := range map[string]struct {
+		spoil func(e *Evidence)
+		want  Verdict // besides triggers, and answers, runs and effects where they are as many
+		says  string
+	}{
+		"proved": {func(*Evidence) {}, Verdict{}, ""},
+		"lost": {
+			func(e *Evidence) { e.Bookings = slices.Delete(e.Bookings, 1, 3) },
+			Verdict{Lost: 2, Effects: 3},
+			"trigger 1 has no effect",
+		},
+		"doubled": {
+			func(e *Evidence) {
+				e.Bookings = append(e.Bookings, Booking{Trigger: 3, Key: "other", Times: 1}, Booking{Trigger: 3, Key: "third", Times: 1})
+			},
+			Verdict{Doubled: 2, Effects: 7},
+			"trigger 3 has 3 effects, under the keys [effect-run_3 other third]",
+		},
+		"lost and doubled do not make up for each other": {
+			func(e *Evidence) { e.Bookings[0].Trigger = 1 },
+			Verdict{Lost: 1, Doubled: 1},
+			"trigger 0 has no effect",
+		},
+		"two runs for a key": {
+			func(e *Evidence) {
+				e.Runs = append(e.Runs, Listed{ID: "run_x", Key: key(2), Status: "completed"})
+			},
+			Verdict{SecondRuns: 1, Runs: 6},
+			"trigger 2 has 2 runs for its one key: [run_2 run_x]",
+		},
+		"unanswered": {
+			func(e *Evidence) { e.Answers[4] = Answer{Problem: "503: away"} },
+			Verdict{Unanswered: 1, Answered: 4},
+			"trigger 4 has no answer: 503: away",
+		},
+		"unanswered, nobody knows why": {
+			func(e *Evidence) { e.Answers[4] = Answer{} },
+			Verdict{Unanswered: 1, Answered: 4},
+			"out of time",
+		},
+		"answered with a run that failed": {
+			func(e *Evidence) { e.Answers[0].Status = "failed" },
+			Verdict{Failed: 1},
+			"run run_0, which is failed",
+		},
+		"completed without saying that its effect was booked": {
+			func(e *Evidence) { e.Answers[0].Effect = false },
+			Verdict{Failed: 1},
+			"its effect booked: false",
+		},
+		"another answer the second time": {
+			func(e *Evidence) { e.Answers[2].Replay = []byte(`{"id":"run_2" }`) },
+			Verdict{ChangedAnswers: 1},
+			`trigger 2, asked again with its key, was answered otherwise than before: {"id":"run_2" }`,
+		},
+		"no answer the second time": {
+			func(e *Evidence) { e.Answers[2].Replay = nil },
+			Verdict{ChangedAnswers: 1},
+			"trigger 2",
+		},
+		"a run that is not listed": {
+			func(e *Evidence) { e.Runs = slices.Delete(e.Runs, 3, 4) },
+			Verdict{Unlisted: 1, Runs: 4},
+			"trigger 3 was answered with run run_3, which is not listed with its key",
+		},
+		"two triggers answered with one run": {
+			func(e *Evidence) { e.Answers[1].Run = "run_0" },
+			Verdict{Unlisted: 1},
+			"trigger 1 was answered with run run_0",
+		},
+		"runs of no trigger": {
+			func(e *Evidence) {
+				e.Runs = append(e.Runs, Listed{ID: "run_x"}, Listed{ID: "run_y", Key: key(5)})
+			},
+			Verdict{Unasked: 2, Runs: 7},
+			"2 runs have a key that no trigger has",
+		},
+		"effects of no trigger": {
+			func(e *Evidence) {
+				e.Bookings = append(e.Bookings, Booking{Trigger: 5, Key: "a", Times: 1}, Booking{Trigger: -1, Key: "b", Times: 1})
+			},
+			Verdict{Unasked: 2, Effects: 7},
+			"trigger -1, which was never sent",
+		},
+		"a process that nobody struck": {
+			func(e *Evidence) { e.Ended = []string{"worker 1 ended: panic"} },
+			Verdict{Ended: 1},
+			"worker 1 ended: panic",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := proved(5)
+			c.spoil(&e)
+			got := judge(e)
+			if got.OK() != (c.says == "") {
+				t.Errorf("OK is %t: %+v", got.OK(), got)
+			}
+			if said := strings.Join(got.Faults, "\n"); !strings.Contains(said, c.says) {
+				t.Errorf("said:\n%s", said)
+			}
+			want := c.want
+			want.Triggers = 5
+			for _, count := range []*int{&want.Answered, &want.Runs, &want.Effects} {
+				if *count == 0 {
+					*count = 5
+				}
+			}
+			want.Faults, want.faults = got.Faults, got.faults
+			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+				t.Errorf("judged %+v\nwant   %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestNothingProvesNothing: a service that did nothing at all must not pass.
+func TestNothingProvesNothing(t *testing.T) {
+	t.Parallel()
+	v := judge(Evidence{Answers: make([]Answer, 1000)})
+	if v.OK() || v.Lost != 1000 || v.Unanswered != 1000 || v.faults != 2000 {
+		t.Errorf("judged %+v", v)
+	}
+	if len(v.Faults) != 2*mostFaults {
+		t.Errorf("%d faults are told", len(v.Faults))
+	}
+}

@@ -1,0 +1,55 @@
+package standalone
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/deploy/standalone/internal/console"
+)
+
+func TestResetDeletesWhenItIsToldTo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reset  Reset
+		answer string
+		wrong  error
+		says   string
+	}{
+		"yes":             {Reset{}, "yes\n", nil, "deleted "},
+		"no":              {Reset{}, "no\n", errDeclined, "Type yes: "},
+		"nothing":         {Reset{}, "", errDeclined, "Type yes: "},
+		"half a word":     {Reset{}, "yes", errDeclined, ""},
+		"not asked":       {Reset{Yes: true}, "", nil, "deleted "},
+		"not asked, JSON": {Reset{Yes: true, JSON: true}, "", nil, `{"deleted":"`},
+		"JSON asks not":   {Reset{JSON: true}, "yes\n", errDeclined, ""},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		lock, err := lockData(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.reset.DataDir = dir
+		con := &console.Console{In: strings.NewReader(c.answer), Out: new(bytes.Buffer)}
+		if err := c.reset.Run(t.Context(), con); err == nil || errors.Is(err, errDeclined) {
+			t.Errorf("%s: deleted under a running parley: %v", name, err)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		con = &console.Console{In: strings.NewReader(c.answer), Out: &out}
+		err = c.reset.Run(t.Context(), con)
+		_, there := os.Stat(dir)
+		if !errors.Is(err, c.wrong) || (there == nil) != (c.wrong != nil) || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%s: %v, the directory: %v, printed %q", name, err, there, out.String())
+		}
+	}
+	other := Reset{DataDir: t.TempDir(), Yes: true}
+	if err := other.Run(t.Context(), &console.Console{}); !errors.Is(err, errNoData) {
+		t.Errorf("deleted what is no data directory: %v", err)
+	}
+}

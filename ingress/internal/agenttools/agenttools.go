@@ -1,0 +1,165 @@
+package agenttools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// KeyName names the idempotency key in a call's _meta.
+const KeyName = "parley/idempotencyKey"
+
+const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would ask a colleague; " +
+	"to go on with a conversation, send the sessionId of the earlier answer along."
+
+// The methods of the protocol that are answered here; all others are the SDK's.
+const (
+	methodList   = "tools/list"
+	methodCall   = "tools/call"
+	methodListen = "subscriptions/listen"
+)
+
+// Agent is an agent that may be called.
+type Agent struct{ ID, Name, Description string }
+
+// Call is what a tool was called with. Key is the idempotency key; nil for none.
+type Call struct {
+	AgentID   string
+	Arguments json.RawMessage
+	Key       *string
+}
+
+// Agents are those that a request's caller may call.
+type Agents interface {
+	List(ctx context.Context) ([]Agent, error)
+	// Run gives the run as it has ended, or as it waits for a person. What happens meanwhile is told to progress.
+	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
+}
+
+// Server answers requests of the protocol. It is safe for concurrent use.
+type Server struct{ handler http.Handler }
+
+type agentsKey struct{}
+
+// New makes the server of that version of the service.
+func New(version string) *Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: version}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	server.AddReceivingMiddleware(answer)
+	return &Server{handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		Stateless:                    true,
+		DisableLocalhostProtection:   true, // no credential is ambient here: a page has none to send
+		PropagateRequestCancellation: true,
+	})}
+}
+
+// Serve answers a request for whoever may call these agents.
+func (s *Server) Serve(w http.ResponseWriter, req *http.Request, agents Agents) {
+	s.handler.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), agentsKey{}, agents)))
+}
+
+// answer takes what is about tools: they are the caller's, and the SDK's server is everybody's.
+func answer(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		agents, ok := ctx.Value(agentsKey{}).(Agents)
+		switch {
+		case method == methodList && ok:
+			return list(ctx, agents)
+		case method == methodCall && ok:
+			if call, ok := req.(*mcp.CallToolRequest); ok && call.Params != nil {
+				return run(ctx, agents, call)
+			}
+		case method == methodListen: // nothing is ever told there, and it would stay open
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "nothing can be subscribed to here"}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+func list(ctx context.Context, agents Agents) (mcp.Result, error) {
+	all, err := agents.List(ctx)
+	if err != nil {
+		return nil, refused(err)
+	}
+	result := &mcp.ListToolsResult{Tools: make([]*mcp.Tool, len(all)), Cacheable: mcp.Cacheable{CacheScope: "private"}}
+	for i, name := range toolNames(all) {
+		result.Tools[i] = toolOf(all[i], name)
+	}
+	return result, nil
+}
+
+func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Result, error) {
+	all, err := agents.List(ctx)
+	if err != nil {
+		return nil, refused(err)
+	}
+	agent, ok := find(all, req.Params.Name)
+	if !ok {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such tool; list them again"}
+	}
+	call := Call{AgentID: agent.ID, Arguments: req.Params.Arguments}
+	if key, given := req.Params.Meta[KeyName]; given {
+		text, ok := key.(string)
+		if !ok {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: KeyName + " must be a string"}
+		}
+		call.Key = &text
+	}
+	done, err := agents.Run(ctx, call, progressOf(ctx, req))
+	if err != nil {
+		return failure(err)
+	}
+	return resultOf(done), nil
+}
+
+// progressOf gives what tells a call's progress to a client that wants to know.
+func progressOf(ctx context.Context, req *mcp.CallToolRequest) func(string) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return func(string) {}
+	}
+	told := 0.0
+	return func(message string) {
+		told++
+		// Who does not take it misses nothing: the result comes anyway.
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: told, Message: message})
+	}
+}
+
+// refused is a coded error as one of the protocol, and any other as one that tells nothing.
+func refused(err error) error {
+	if coded, ok := errors.AsType[*apierr.Error](err); ok {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: said(coded)}
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "something went wrong in the service"}
+}
+
+// failure is the result of a call that began no run: what the caller is told of, the model that called is told of.
+func failure(err error) (mcp.Result, error) {
+	coded, ok := errors.AsType[*apierr.Error](err)
+	if !ok {
+		return nil, refused(err)
+	}
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: said(coded)}}}, nil
+}
+
+// said is a coded error in words.
+func said(e *apierr.Error) string {
+	if len(e.Fields) == 0 {
+		return string(e.Code) + ": " + e.Detail
+	}
+	text := string(e.Code)
+	for _, f := range e.Fields {
+		text += "\n" + f.Field + ": " + f.Message
+	}
+	return text
+}

@@ -1,0 +1,131 @@
+package agenttools
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/shared/domain"
+)
+
+// inputSchema is what a tool takes.
+var inputSchema = json.RawMessage(`{
+	"type": "object",
+	"properties": {
+		"message": {"type": "string", "minLength": 1, "maxLength": 32000, "description": "What to ask the agent, or to tell it."},
+		"sessionId": {"type": "string", "minLength": 1, "maxLength": 128,
+			"description": "The conversation to go on with, as an earlier answer named it. Without it a new one begins."}
+	},
+	"required": ["message"],
+	"additionalProperties": false
+}`)
+
+// outputSchema is what a tool gives beside the text of its answer.
+var outputSchema = json.RawMessage(`{
+	"type": "object",
+	"properties": {
+		"runId": {"type": "string"},
+		"sessionId": {"type": "string", "description": "Names the conversation."},
+		"status": {"type": "string", "enum": ["completed", "failed", "cancelled", "timed_out", "requires_action"]},
+		"message": {"type": ["string", "null"], "description": "The agent's answer."},
+		"citations": {"type": "array", "items": {
+			"type": "object",
+			"properties": {
+				"id": {"type": "integer"}, "type": {"type": "string"}, "title": {"type": "string"}, "url": {"type": "string"},
+				"citedText": {"type": "string"}, "startIndex": {"type": "integer"}, "endIndex": {"type": "integer"},
+				"documentId": {"type": ["string", "null"]}, "page": {"type": ["integer", "null"]}, "sourceId": {"type": ["string", "null"]}
+			}
+		}}
+	},
+	"required": ["runId", "sessionId", "status", "message", "citations"]
+}`)
+
+// answered is a run as a tool's structured result.
+type answered struct {
+	RunID     string            `json:"runId"`
+	SessionID string            `json:"sessionId"`
+	Status    domain.RunStatus  `json:"status"`
+	Message   *string           `json:"message"`
+	Citations []domain.Citation `json:"citations"`
+}
+
+func toolOf(a Agent, name string) *mcp.Tool {
+	description := a.Description
+	if description == "" {
+		description, _, _ = strings.Cut("Asks the agent "+a.Name, "\n")
+	}
+	open := true
+	return &mcp.Tool{
+		Name: name, Title: a.Name, Description: description, InputSchema: inputSchema, OutputSchema: outputSchema,
+		Annotations: &mcp.ToolAnnotations{OpenWorldHint: &open},
+	}
+}
+
+// resultOf is a run as the result of the call that asked for it.
+func resultOf(run *domain.Run) *mcp.CallToolResult {
+	structured := answered{RunID: run.ID, SessionID: run.SessionID, Status: run.Status, Message: run.Message, Citations: run.Citations}
+	if structured.Citations == nil {
+		structured.Citations = []domain.Citation{}
+	}
+	result := &mcp.CallToolResult{StructuredContent: structured, IsError: run.Status != domain.RunCompleted}
+	for _, text := range textsOf(run) {
+		result.Content = append(result.Content, &mcp.TextContent{Text: text})
+	}
+	return result
+}
+
+func textsOf(run *domain.Run) []string {
+	switch {
+	case run.Status == domain.RunCompleted && run.Message != nil:
+		if sources := sourcesOf(run.Citations); sources != "" {
+			return []string{*run.Message, sources}
+		}
+		return []string{*run.Message}
+	case run.RequiredAction != nil:
+		return []string{fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It goes on once somebody has decided: in the dashboard, or by POST "+
+			"/api/runs?id=%s&action=…&toolCallId=%s. Its answer is then at GET /api/runs?id=%s.", run.ID, run.RequiredAction.Name,
+			strings.ReplaceAll(string(run.RequiredAction.Kind), "_", " "), run.ID, run.RequiredAction.ToolCallID, run.ID)}
+	case run.Error != nil:
+		return []string{"The run " + run.ID + " " + ending(run.Status) + ": " + run.Error.Message}
+	default:
+		return []string{"The run " + run.ID + " " + ending(run.Status) + "."}
+	}
+}
+
+func ending(status domain.RunStatus) string {
+	switch status {
+	case domain.RunCancelled:
+		return "was cancelled"
+	case domain.RunTimedOut:
+		return "was not done in time"
+	case domain.RunCompleted:
+		return "ended without an answer"
+	default:
+		return "failed"
+	}
+}
+
+// sourcesOf lists what an answer cites, by the numbers that are in its text.
+func sourcesOf(citations []domain.Citation) string {
+	var b strings.Builder
+	listed := map[int]bool{}
+	for _, c := range citations {
+		if listed[c.ID] {
+			continue
+		}
+		listed[c.ID] = true
+		fmt.Fprintf(&b, "\n[%d] %s", c.ID, c.Title)
+		if c.URL != "" {
+			b.WriteString(" " + c.URL)
+		}
+		if c.Page != nil {
+			fmt.Fprintf(&b, ", page %d", *c.Page)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "Sources:" + b.String()
+}

@@ -1,0 +1,263 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/agenttools"
+	"parley/ingress/internal/stream"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+const toolsMost = 200 // agents that are listed as tools: clients show models all of them
+
+// mcp is POST /mcp: the organization's agents as the tools of an MCP server.
+func (a *api) mcp(c *gin.Context) {
+	body, err := messageOf(c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if len(c.Request.Header["Accept"]) == 0 { // whoever accepts anything
+		c.Request.Header.Set("Accept", "*/*")
+	}
+	c.Header("X-Accel-Buffering", "no")
+	out := &mcpWriter{ResponseWriter: c.Writer}
+	// It returns when the calls of the request have: these may use its context until then.
+	a.tools.Serve(out, c.Request, &callable{a: a, c: c, out: out})
+	if err := out.refusal(); err != nil {
+		fail(c, err)
+	}
+}
+
+// messageOf reads a message of the protocol: one, for each is counted against the caller's limit.
+func messageOf(c *gin.Context) ([]byte, error) {
+	var buf bytes.Buffer
+	if err := readBody(c, &buf, maxBody); err != nil {
+		return nil, err
+	}
+	found := &problems{}
+	var message map[string]json.RawMessage // names may come once, also where the SDK would take the last
+	if !decodeOpen(buf.Bytes(), &message, found) || len(found.list) > 0 {
+		return nil, found.err()
+	}
+	return buf.Bytes(), nil
+}
+
+// callable are the agents that the caller of a request may call. Its methods are called by other goroutines than the
+// request's, which waits for them.
+type callable struct {
+	a   *api
+	c   *gin.Context
+	out *mcpWriter
+}
+
+// coded is an error as callers may see it; the log has all of it.
+func (t *callable) coded(err error) error {
+	stateOf(t.c).err = err
+	return toCoded(t.c, err)
+}
+
+// List gives the newest agents of the organization that people may chat with.
+func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
+	known, err := t.a.Store.CallableAgents(t.c.Request.Context(), caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
+	if err != nil {
+		return nil, t.coded(err)
+	}
+	agents := make([]agenttools.Agent, len(known))
+	for i, agent := range known {
+		agents[i] = agenttools.Agent{ID: agent.ID, Name: agent.Name, Description: agent.Description}
+	}
+	return agents, nil
+}
+
+// toolArguments are what a tool is called with.
+type toolArguments struct {
+	Message   string           `json:"message" need:"yes"`
+	SessionID optional[string] `json:"sessionId"`
+}
+
+// Run runs an agent, and waits for the run's end for as long as the client does. The run goes on without it.
+func (t *callable) Run(_ context.Context, call agenttools.Call, progress func(string)) (*domain.Run, error) {
+	s, err := t.submission(call)
+	if err != nil {
+		return nil, t.coded(err)
+	}
+	run, err := t.run(s, progress)
+	if err != nil {
+		return nil, t.coded(err)
+	}
+	return run, nil
+}
+
+func (t *callable) submission(call agenttools.Call) (*submission, error) {
+	found, said := &problems{}, toolArguments{}
+	if call.Arguments == nil {
+		call.Arguments = json.RawMessage("{}")
+	}
+	if !decodeStrict(call.Arguments, &said, found) || found.has(bodyPath) {
+		return nil, found.err()
+	}
+	checkMessage(found, "message", said.Message)
+	who := caller(t.c)
+	s := &submission{
+		endpoint: contract.EndpointMCP, lane: domain.LaneChat, caller: who, principal: who.Principal(), agentID: call.AgentID,
+		sessionID: said.SessionID.Value, message: said.Message, triggerType: domain.TriggerChat, traceparent: traceparent(t.c),
+	}
+	if said.SessionID.Set {
+		checkSession(found, s.sessionID)
+	} else {
+		s.retention = unnamedRetention
+	}
+	key := optional[string]{Set: call.Key != nil}
+	if key.Set {
+		key.Value = *call.Key
+	}
+	s.key = idempotencyKey(found, t.c, key)
+	s.keyScope = s.target() + "\x00" + s.principal
+	return s, found.err()
+}
+
+func (t *callable) run(s *submission, progress func(string)) (*domain.Run, error) {
+	seats, err := t.a.takeSeats(s.caller)
+	if err != nil {
+		return nil, err
+	}
+	defer t.a.seats.Leave(seats...)
+	reader, run, err := t.a.follow(t.c.Request.Context(), s, paid{}) // the message was counted
+	if run != nil {
+		about(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	progress("The run " + run.Run.ID + " was accepted.")
+	return t.await(reader, run, progress)
+}
+
+// await follows a run to its end, or until it waits for a person.
+func (t *callable) await(reader *stream.Reader, run *store.StoredRun, progress func(string)) (*domain.Run, error) {
+	may := t.a.permit(t.c)
+	for ping := time.Now().Add(pingEvery); ; {
+		events, err := reader.Next(t.c.Request.Context(), may.earlier(ping))
+		if err != nil {
+			return nil, cutOff(err, run.Run.ID)
+		}
+		if now := time.Now(); !may.holds(now) {
+			return nil, apierr.New(apierr.Unauthenticated, "the API key is not valid any more; the run %s goes on", run.Run.ID)
+		} else if !now.Before(ping) {
+			t.out.ping()
+			progress("The run goes on.")
+			ping = now.Add(pingEvery)
+		}
+		for _, e := range events {
+			done, err := t.take(e, run, progress)
+			if done != nil || err != nil {
+				return done, err
+			}
+		}
+	}
+}
+
+// take tells of an event, and gives the run when that is its end or it waits for a person.
+func (t *callable) take(e domain.Event, run *store.StoredRun, progress func(string)) (*domain.Run, error) {
+	var told struct {
+		ToolCall *domain.ToolCall `json:"toolCall"`
+		Run      *domain.Run      `json:"run"`
+	}
+	if err := json.Unmarshal(e.Data, &told); err != nil {
+		return nil, fmt.Errorf("reading event: %w", err)
+	}
+	switch e.Type {
+	case domain.EventRunStarted:
+		progress("The agent has begun.")
+	case domain.EventRunRestarted:
+		progress("The agent has begun anew.")
+	case domain.EventToolStarted, domain.EventToolCompleted:
+		if told.ToolCall != nil {
+			progress(told.ToolCall.Name + ": " + told.ToolCall.Status)
+		}
+	case domain.EventRequiresAction: // it may have been decided since
+		now, err := t.a.Store.RunByID(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+		if err == nil && now.Run.Status == domain.RunRequiresAction {
+			return &now.Run, nil
+		}
+		return nil, err
+	}
+	return told.Run, nil
+}
+
+// cutOff says what a reader's end is to who waits for the run's.
+func cutOff(err error, runID string) error {
+	if errors.Is(err, io.EOF) { // behind no end
+		return erasedRun()
+	}
+	stopping := apierr.Wrap(apierr.Unavailable, err, "the service is stopping; the run %s goes on, and GET /api/runs?id=%s gives its answer", runID, runID)
+	stopping.RetryAfter = time.Second
+	return stopping
+}
+
+// mcpWriter is a response as the SDK writes it. Its refusals, which are plain text, are kept back, to be answered as ours are.
+type mcpWriter struct {
+	gin.ResponseWriter
+	refused int
+	why     bytes.Buffer
+}
+
+// WriteHeader keeps a refusal back.
+func (w *mcpWriter) WriteHeader(status int) {
+	if status >= http.StatusBadRequest && w.Header().Get("Content-Type") == "text/plain; charset=utf-8" {
+		w.refused = status
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write gives the client its time to take what is written.
+func (w *mcpWriter) Write(b []byte) (int, error) {
+	if w.refused != 0 {
+		return w.why.Write(b)
+	}
+	// The server's own limit is for answers that come at once; tests' recorders have none.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime))
+	return w.ResponseWriter.Write(b)
+}
+
+// ping writes a comment, so that proxies and clients know that the stream lives.
+func (w *mcpWriter) ping() {
+	if w.Header().Get("Content-Type") == contentEvents {
+		if _, err := w.Write([]byte(": ping\n\n")); err == nil {
+			w.Flush()
+		}
+	}
+}
+
+// refusal gives what was kept back as one of our errors.
+func (w *mcpWriter) refusal() error {
+	if w.refused == 0 {
+		return nil
+	}
+	why := string(bytes.TrimSpace(w.why.Bytes()))
+	w.Header().Del("Content-Type")
+	switch w.refused {
+	case http.StatusBadRequest:
+		return apierr.New(apierr.InvalidRequest, "%s", why)
+	case http.StatusUnsupportedMediaType:
+		return apierr.New(apierr.UnsupportedMediaType, "%s", why)
+	default:
+		return fmt.Errorf("answering a message of MCP: %d %s", w.refused, why)
+	}
+}

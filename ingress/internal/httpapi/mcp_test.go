@@ -1,0 +1,470 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// direct carries requests to the service without a network, and holds each answer against the contract.
+type direct struct {
+	*arena
+	headers []string
+}
+
+// RoundTrip gives the answer once it is whole.
+func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.RemoteAddr = "10.0.0.1:1"
+	for _, h := range d.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	if req.Body == nil {
+		req.Body = http.NoBody
+	}
+	return openapitest.Serve(d.t, d.handler, req).Result(), nil
+}
+
+// toolClient is the protocol's own client, connected with these headers.
+func (a *arena) toolClient(options *mcp.ClientOptions, headers ...string) *mcp.ClientSession {
+	a.t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, options)
+	session, err := client.Connect(a.t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: "http://parley.test/mcp", HTTPClient: &http.Client{Transport: direct{a, headers}},
+		DisableStandaloneSSE: true, MaxRetries: -1,
+	}, nil)
+	must(a.t, err)
+	a.t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+// works carries out runs as they come, each as do says, until the test is over.
+func (a *arena) works(do func(runID, message string)) {
+	a.t.Helper()
+	ctx, stop := context.WithCancel(a.t.Context())
+	var wg sync.WaitGroup
+	a.t.Cleanup(func() { stop(); wg.Wait() })
+	seen := map[string]bool{}
+	wg.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			for runID, message := range a.queued(ctx) {
+				if !seen[runID] && ctx.Err() == nil {
+					seen[runID] = true
+					do(runID, message)
+				}
+			}
+		}
+	})
+}
+
+func (a *arena) queued(ctx context.Context) map[string]string {
+	rows, err := a.sql.QueryContext(ctx, `SELECT r.id, r.input->>'message' FROM runs r JOIN open_runs o ON o.run_id = r.id WHERE o.status = 'queued'`)
+	if err != nil {
+		return nil // the test is over
+	}
+	defer rows.Close()
+	found := map[string]string{}
+	for rows.Next() {
+		var runID, message string
+		if rows.Scan(&runID, &message) == nil {
+			found[runID] = message
+		}
+	}
+	if rows.Err() != nil {
+		return nil
+	}
+	return found
+}
+
+// end ends an accepted run as a worker does.
+func (a *arena) end(runID string, change func(*domain.Run)) {
+	claims, err := a.store.Claim(a.t.Context(), []string{runID})
+	if err != nil || claims[0].Run == nil {
+		a.t.Errorf("run %s cannot be claimed: %v", runID, err)
+		return
+	}
+	held, run := claims[0].Run, claims[0].Run.Run()
+	change(&run)
+	ending, err := store.NewEnding(held.Held(), run)
+	if err == nil {
+		_, err = a.store.Finish(a.t.Context(), []store.Ending{ending})
+	}
+	if err != nil {
+		a.t.Errorf("run %s cannot be ended: %v", runID, err)
+	}
+}
+
+// answers ends a run with an answer.
+func answers(text string, cited ...domain.Citation) func(*domain.Run) {
+	return func(run *domain.Run) {
+		run.Message, run.Output, run.Citations = &text, &domain.Output{Message: text}, cited
+		run.End(domain.RunCompleted, nil, domain.At(time.Now()), 0)
+	}
+}
+
+func texts(result *mcp.CallToolResult) string {
+	var said []string
+	for _, c := range result.Content {
+		if text, ok := c.(*mcp.TextContent); ok {
+			said = append(said, text.Text)
+		}
+	}
+	return strings.Join(said, "\n--\n")
+}
+
+// structured gives a field of a result's structured content.
+func structured(result *mcp.CallToolResult, name string) string {
+	fields, _ := result.StructuredContent.(map[string]any)
+	text, _ := fields[name].(string)
+	return text
+}
+
+func toolOf(t *testing.T, session *mcp.ClientSession, title string) *mcp.Tool {
+	t.Helper()
+	list, err := session.ListTools(t.Context(), nil)
+	must(t, err)
+	for _, tool := range list.Tools {
+		if tool.Title == title {
+			return tool
+		}
+	}
+	t.Fatalf("no tool for %s", title)
+	return nil
+}
+
+func call(t *testing.T, session *mcp.ClientSession, params *mcp.CallToolParams) *mcp.CallToolResult {
+	t.Helper()
+	result, err := session.CallTool(t.Context(), params)
+	must(t, err)
+	return result
+}
+
+func TestToolsAreTheAgentsOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	home, other := a.newHouse("home"), a.newHouse("other")
+	agentID := a.newAgent(home)
+	a.newAgent(other)
+	a.ok("POST", "/api/agents", `{"name":"Ünïcode & Co. (v2)","systemPrompt":"p","allowedCallers":["user"]}`, home.key)
+	a.ok("POST", "/api/agents", `{"name":"Nightly","systemPrompt":"p","allowedCallers":["system"]}`, home.key)
+	gone := a.newAgent(home)
+	a.ok("DELETE", "/api/agents?id="+gone, "", home.key)
+	for who, headers := range map[string][]string{
+		"organization's key": {home.key}, "member's key": {home.memberKey, home.header}, "admin's key": {home.adminKey, home.header},
+		"key as bearer": {"Authorization: Bearer " + strings.TrimPrefix(home.key, "X-Api-Key: ")},
+	} {
+		list, err := a.toolClient(nil, headers...).ListTools(t.Context(), nil)
+		must(t, err)
+		var names []string
+		for _, tool := range list.Tools {
+			names = append(names, tool.Name[:len(tool.Name)-6]+" "+tool.Title+" "+tool.Description)
+		}
+		want := []string{"n_code_co_v2 Ünïcode & Co. (v2) Asks the agent Ünïcode & Co. (v2)", "home_agent home agent home"}
+		if !slices.Equal(names, want) {
+			t.Errorf("%s: tools %q, want %q", who, names, want)
+		}
+		if last := list.Tools[1].Name; last != "home_agent_"+agentID[len(agentID)-5:] {
+			t.Errorf("%s: the tool of %s is %s", who, agentID, last)
+		}
+	}
+}
+
+func TestToolsAreCalledAndAnswer(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	home := a.newHouse("home")
+	agentID := a.newAgent(home)
+	page, document := 7, "doc_1"
+	a.works(func(runID, message string) {
+		a.end(runID, answers("re: "+message+" [1]",
+			domain.Citation{ID: 1, Type: "document", Title: "plan.pdf", CitedText: "x", EndIndex: 2, DocumentID: &document, Page: &page},
+			domain.Citation{ID: 2, Type: "web", Title: "A page", URL: "https://example.com/"}, domain.Citation{ID: 1, Title: "plan.pdf"}))
+	})
+	session := a.toolClient(nil, home.memberKey, home.header)
+	tool := toolOf(t, session, "home agent")
+	first := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
+	if got := texts(first); got != "re: one [1]\n--\nSources:\n[1] plan.pdf, page 7\n[2] A page https://example.com/" || first.IsError {
+		t.Errorf("answered %q", got)
+	}
+	runID, sessionID := structured(first, "runId"), structured(first, "sessionId")
+	run := a.ok("GET", "/api/runs?id="+runID, "", home.memberKey, home.header)
+	if run.text(t, "trigger.type") != "chat" || run.text(t, "agentId") != agentID || run.text(t, "sessionId") != sessionID || run.text(t, "expiresAt") == "" {
+		t.Errorf("the run is %s", run.body)
+	}
+	second := call(t, session, &mcp.CallToolParams{
+		Name: tool.Name, Arguments: map[string]any{"message": "two", "sessionId": sessionID}, Meta: mcp.Meta{"parley/idempotencyKey": "k1"},
+	})
+	again := call(t, session, &mcp.CallToolParams{
+		Name: tool.Name, Arguments: map[string]any{"message": "two", "sessionId": sessionID}, Meta: mcp.Meta{"parley/idempotencyKey": "k1"},
+	})
+	if structured(second, "sessionId") != sessionID || structured(second, "runId") == runID || structured(again, "runId") != structured(second, "runId") ||
+		texts(again) != texts(second) {
+		t.Errorf("in the session came %v and %v", second.StructuredContent, again.StructuredContent)
+	}
+	other := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "three"}, Meta: mcp.Meta{"parley/idempotencyKey": "k1"}})
+	if !other.IsError || !strings.HasPrefix(texts(other), "idempotency_key_reused: ") {
+		t.Errorf("another request under the key gave %q", texts(other))
+	}
+	a.ok("PUT", "/api/agents?id="+agentID, `{"name":"Renamed"}`, home.key)
+	if renamed := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "four"}}); renamed.IsError {
+		t.Errorf("a renamed agent's old tool gave %q", texts(renamed))
+	}
+}
+
+func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	home := a.newHouse("home")
+	a.newAgent(home)
+	a.works(func(runID, message string) {
+		if message == "park" {
+			a.park(runID, "publish", domain.ActionApproval)
+			return
+		}
+		a.end(runID, func(run *domain.Run) {
+			run.End(domain.RunStatus(message), &domain.RunError{Code: "model_error", Message: "The model is away."}, domain.At(time.Now()), 0)
+		})
+	})
+	session := a.toolClient(nil, home.key)
+	tool := toolOf(t, session, "home agent").Name
+	for message, want := range map[string]string{
+		"failed": "failed: The model is away.", "timed_out": "was not done in time: The model is away.", "cancelled": "was cancelled: The model is away.",
+		"park": "waits for a person: the tool publish, approval.",
+	} {
+		got := call(t, session, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"message": message}})
+		status := message
+		if message == "park" {
+			status = "requires_action"
+		}
+		if !got.IsError || !strings.Contains(texts(got), "The run "+structured(got, "runId")+" "+want) || structured(got, "status") != status {
+			t.Errorf("%s: %v %q %v", message, got.IsError, texts(got), got.StructuredContent)
+		}
+	}
+}
+
+func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	home, other := a.newHouse("home"), a.newHouse("other")
+	a.newAgent(home)
+	a.newAgent(other)
+	foreign := toolOf(t, a.toolClient(nil, other.key), "other agent").Name
+	session := a.toolClient(nil, home.key)
+	tool := toolOf(t, session, "home agent").Name
+	for name, tc := range map[string]struct {
+		arguments any
+		meta      mcp.Meta
+		want      string
+	}{
+		"nothing":        {nil, nil, "invalid_request\nmessage: is required"},
+		"several faults": {map[string]any{"sessionId": "", "mesage": "x"}, nil, "invalid_request\nmesage: is not known here\nmessage: is required\nsessionId: must not be empty"},
+		"too long":       {map[string]any{"message": strings.Repeat("x", 32_001)}, nil, "invalid_request\nmessage: must have at most 32000 characters, not 32001"},
+		"wrong type":     {map[string]any{"message": 5}, nil, "invalid_request\nmessage: must be a string"},
+		"an empty key":   {map[string]any{"message": "x"}, mcp.Meta{"parley/idempotencyKey": ""}, "invalid_request\nidempotencyKey: must not be empty"},
+	} {
+		got := call(t, session, &mcp.CallToolParams{Name: tool, Arguments: tc.arguments, Meta: tc.meta})
+		if !got.IsError || texts(got) != tc.want || got.StructuredContent != nil {
+			t.Errorf("%s: %q, want %q", name, texts(got), tc.want)
+		}
+	}
+	for name, params := range map[string]*mcp.CallToolParams{
+		"no tool":              {Name: "nobody_00000", Arguments: map[string]any{"message": "x"}},
+		"another organization": {Name: foreign, Arguments: map[string]any{"message": "x"}},
+		"a key of no text":     {Name: tool, Arguments: map[string]any{"message": "x"}, Meta: mcp.Meta{"parley/idempotencyKey": 5}},
+	} {
+		if got, err := session.CallTool(t.Context(), params); err == nil {
+			t.Errorf("%s gave %q", name, texts(got))
+		}
+	}
+	var runs int
+	must(t, a.sql.QueryRow(`SELECT count(*) FROM runs`).Scan(&runs))
+	if runs != 0 {
+		t.Errorf("%d runs were made", runs)
+	}
+}
+
+// A client hears what happens, and its going away ends nothing but its wait.
+func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	home := a.newHouse("home")
+	a.newAgent(home)
+	runs, over := make(chan string, 2), make(chan struct{})
+	a.works(func(runID, message string) {
+		runs <- runID
+		if message == "wait" {
+			<-over
+		}
+		a.end(runID, answers("done"))
+	})
+	server := httptest.NewServer(a.handler)
+	t.Cleanup(server.Close)
+	heard := make(chan string, 16)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { heard <- req.Params.Message },
+	})
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed{home.key}}, MaxRetries: -1,
+	}, nil)
+	must(t, err)
+	defer session.Close()
+	tool := toolOf(t, session, "home agent").Name
+	params := &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"message": "now"}}
+	params.SetProgressToken("p1")
+	if got := call(t, session, params); texts(got) != "done" {
+		t.Errorf("answered %q", texts(got))
+	}
+	first := <-runs
+	for _, want := range []string{"The run " + first + " was accepted.", "The agent has begun."} {
+		if got := <-heard; got != want {
+			t.Errorf("heard %q, want %q", got, want)
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"message": "wait"}})
+		ended <- err
+	}()
+	second := <-runs
+	leave()
+	if err := <-ended; err == nil {
+		t.Error("a call that was given up has a result")
+	}
+	close(over)
+	if got := a.ok("GET", "/api/runs?wait=10&id="+second, "", home.key); got.text(t, "status") != "completed" {
+		t.Errorf("the run that was left: %s", got.body)
+	}
+}
+
+// keyed sends requests with a header over the network.
+type keyed struct{ header string }
+
+// RoundTrip adds the header.
+func (k keyed) RoundTrip(req *http.Request) (*http.Response, error) {
+	name, value, _ := strings.Cut(k.header, ": ")
+	req = req.Clone(req.Context())
+	req.Header.Set(name, value)
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+func TestMessagesThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	home := a.newHouse("home")
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	newer := []string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: prompts/get"}
+	for name, tc := range map[string]struct {
+		body     string
+		headers  []string
+		status   int
+		problems string
+	}{
+		"a batch":         {"[" + list + "," + list + "]", nil, 400, "invalid_request body:invalid_type"},
+		"no JSON":         {"{", nil, 400, "invalid_request body:invalid_json"},
+		"a name twice":    {`{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}`, nil, 400, "invalid_request id:duplicate"},
+		"no message":      {`{}`, nil, 400, "invalid_request"},
+		"no such method":  {`{"jsonrpc":"2.0","id":1,"method":"tools/burn"}`, nil, 400, "invalid_request"},
+		"one kind only":   {list, []string{"Accept: text/event-stream"}, 400, "invalid_request"},
+		"unknown version": {list, []string{"Mcp-Protocol-Version: 1999-01-01"}, 400, "invalid_request"},
+		"too much":        {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, "payload_too_large"},
+		"newer, no such method": {
+			`{"jsonrpc":"2.0","id":1,"method":"burn/all","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
+			[]string{newer[0], "Mcp-Method: burn/all"},
+			404, "",
+		},
+		"newer, nothing said": {`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, []string{newer[0], "Mcp-Method: tools/list"}, 400, ""},
+		"a notification":      {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nil, 202, ""},
+		"good":                {list, nil, 200, ""},
+		"good, of any kind":   {list, []string{"Accept: */*"}, 200, ""},
+	} {
+		got := a.from("POST", "/mcp", tc.body, append(tc.headers, home.key)...)
+		got.want(t, name, tc.status, tc.problems)
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		a.from(method, "/mcp", "", home.key).want(t, method, 405, "method_not_allowed")
+	}
+	a.from("POST", "/mcp", "x", home.key, "Content-Type: text/plain").want(t, "text", 415, "unsupported_media_type")
+	listen := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	got := a.from("POST", "/mcp", listen, home.key, newer[0], "Mcp-Method: subscriptions/listen")
+	if got.status != 404 || !strings.Contains(string(got.body), "nothing can be subscribed to here") {
+		t.Errorf("listening gave %d %s", got.status, got.body)
+	}
+}
+
+// Every request counts once, whatever it asks for; a call does not count again.
+func TestMessagesAreCounted(t *testing.T) {
+	t.Parallel()
+	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 2, User: 12, System: 1000, Widget: ratelimit.Widget{Visitor: 100, Address: 1000, Agent: 10_000}}))
+	h := &house{word: "home", owner: a.person("owner")}
+	h.org, h.header = h.owner.org, "X-Organization-Id: "+h.owner.org
+	key, _ := a.newKey(h, h.owner, domain.KeyScopeOrganization)
+	agentID := a.newAgent(h)
+	a.works(func(runID, _ string) { a.end(runID, answers("done")) })
+	tool := "x_" + agentID[len(agentID)-5:]
+	for n := 11; n >= 10; n-- {
+		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
+		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get("RateLimit"), `"user";r=`+strconv.Itoa(n)+";") || !strings.Contains(string(got.body), "done") {
+			t.Errorf("after %d calls the limit is %s\n%s", 12-n, got.header.Get("RateLimit"), got.body)
+		}
+	}
+	for range 10 {
+		a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, key).want(t, "a ping", 200, "")
+	}
+	got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, key).want(t, "one too many", 429, "rate_limited")
+	if got.header.Get("Retry-After") == "" {
+		t.Error("nothing says when to come again")
+	}
+}
+
+func TestMessagesAreAnsweredForKeysOnly(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	home := a.newHouse("home")
+	revoked, keyID := a.newKey(home, home.owner, domain.KeyScopeOrganization)
+	a.ok("DELETE", "/api/keys?id="+keyID, "", home.owner.auth)
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+	must(t, err)
+	for name, tc := range map[string]struct {
+		headers  []string
+		status   int
+		problems string
+	}{
+		"nothing":              {nil, 401, "api_key_required"},
+		"a login session":      {[]string{home.owner.auth}, 401, "api_key_required"},
+		"a cookie":             {[]string{home.owner.cookie}, 401, "api_key_required"},
+		"a cookie from a page": {[]string{home.owner.cookie, "Origin: https://evil.example.com"}, 401, "api_key_required"},
+		"the demo":             {[]string{"X-Tenant-Id: tenant_demo"}, 403, "demo_restricted"},
+		"an unknown key":       {[]string{unknownKey()}, 401, "unauthenticated"},
+		"a revoked key":        {[]string{revoked}, 401, "unauthenticated"},
+		"two keys":             {[]string{home.key, home.key}, 400, "invalid_request x-api-key:duplicate"},
+		"no organization":      {[]string{home.ownerKey}, 400, "organization_required"},
+		"a foreign one":        {[]string{home.key, "X-Organization-Id: " + a.newHouse("other").org}, 403, "organization_mismatch"},
+		"an application":       {[]string{home.key, "Origin: app://client"}, 200, ""},
+	} {
+		a.from("POST", "/mcp", string(body), tc.headers...).want(t, name, tc.status, tc.problems)
+	}
+}

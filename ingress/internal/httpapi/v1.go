@@ -1,0 +1,162 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+const (
+	v1Prefix = "/v1/"
+	v1Body   = 2 << 20 // bytes: clients of this protocol send whole conversations
+
+	// unnamedRetention is how long a run is kept whose request has named no session: nobody will ask for that by its name.
+	unnamedRetention = 30 * 24 * time.Hour
+
+	endMargin      = time.Minute // behind a run's deadline, for its end to be told
+	idMost         = 64          // bytes of an id that are looked at; none has as many
+	templatePrefix = "tpl_"
+
+	headerRunID       = "X-Parley-Run-Id"
+	headerShouldRetry = "X-Should-Retry" // OpenAI's own clients obey it
+)
+
+// v1Submission is a request of OpenAI's protocol to run what it calls a model: an agent or a template, by its id. Its
+// session is one of its own when it names none.
+func v1Submission(
+	c *gin.Context, found *problems, endpoint contract.Endpoint, model, sessionID string, said openaiapi.Conversation,
+) *submission {
+	who := caller(c)
+	s := &submission{
+		endpoint: endpoint, lane: domain.LaneChat, caller: who, principal: who.Principal(), triggerType: domain.TriggerChat,
+		sessionID: sessionID, message: said.Message, history: said.History, instructions: said.Instructions,
+		key: idempotencyKey(found, c, optional[string]{}),
+	}
+	if model = clipped(model); strings.HasPrefix(model, templatePrefix) {
+		s.templateID = model
+	} else {
+		s.agentID = model
+	}
+	s.keyScope = s.target() + "\x00" + s.principal
+	if sessionID == "" {
+		s.retention = unnamedRetention
+	}
+	return s
+}
+
+// clipped shortens what cannot be an id.
+func clipped(model string) string { return strings.ToValidUTF8(model[:min(len(model), idMost)], "") }
+
+// begun gives the run of a submission, of which the response tells from then on. It must be released.
+func (a *api) begun(c *gin.Context, s *submission) (*dispatch.Submitted, error) {
+	sub, err := a.findOrAccept(c, s, func(string) {})
+	if err != nil {
+		return nil, asModel(err)
+	}
+	about(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
+	c.Header(headerRunID, sub.Run.Run.ID)
+	if sub.Existing && sub.Run.Result != nil {
+		c.Header("Idempotency-Replayed", "true")
+	}
+	return sub, nil
+}
+
+// submitAndWait begins a submission's run and gives it as it stands once it has ended, or waits for a person.
+func (a *api) submitAndWait(c *gin.Context, s *submission) (*domain.Run, error) {
+	sub, err := a.begun(c, s)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Dispatch.Release(sub)
+	// The server's own limit is for answers that come at once; tests' recorders have none.
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(a.RunDeadline + endMargin + writeTime))
+	return a.awaitEnd(c.Request.Context(), sub)
+}
+
+// awaitEnd gives a run that was begun as it stands once it has ended, however long that takes, or waits for a person.
+func (a *api) awaitEnd(ctx context.Context, sub *dispatch.Submitted) (*domain.Run, error) {
+	body, erased := sub.Run.Result, sub.Run.Erased
+	if sub.Run.Run.Status != domain.RunRequiresAction {
+		result, err := a.Dispatch.Await(ctx, sub, a.RunDeadline+endMargin)
+		if err != nil {
+			return nil, err
+		}
+		body, erased = result.Body, result.Erased
+	}
+	if body == nil && !erased {
+		now, err := a.Store.RunByID(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
+		if err != nil {
+			return nil, err
+		}
+		if erased = now.Erased; !erased && now.Result == nil {
+			return waiting(&now.Run)
+		}
+		body = now.Result
+	}
+	if erased {
+		return nil, erasedKey()
+	}
+	run := &domain.Run{}
+	if err := json.Unmarshal(body, run); err != nil {
+		return nil, fmt.Errorf("reading result: %w", err)
+	}
+	return run, nil
+}
+
+// waiting gives a run that waits for a person. One that goes on is not waited for any longer.
+func waiting(run *domain.Run) (*domain.Run, error) {
+	if run.Status == domain.RunRequiresAction {
+		return run, nil
+	}
+	stopping := apierr.New(apierr.Unavailable, "the service is stopping; the run %s goes on, and GET /api/runs?id=%s gives its answer", run.ID, run.ID)
+	stopping.RetryAfter = time.Second
+	return nil, stopping
+}
+
+// asModel names the model as what was not found; any other error stays as it is.
+func asModel(err error) error {
+	if coded, ok := errors.AsType[*apierr.Error](err); ok && coded.Code == apierr.NotFound {
+		return modelNotFound()
+	}
+	return err
+}
+
+func modelNotFound() error {
+	return &apierr.Error{
+		Code: apierr.NotFound, Detail: "there is no such model: a model is an agent or a template, by its id",
+		Fields: []apierr.Field{{Field: "model", Code: openaiapi.CodeModelNotFound, Message: "is no agent or template"}},
+	}
+}
+
+// ofV1 reports whether a request is of OpenAI's protocol, and is to be answered in its shapes.
+func ofV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, v1Prefix) }
+
+// failV1 answers with an error in OpenAI's shape.
+func failV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
+	// Asked again without a key, an agent would run again.
+	again := retryable && (stateOf(c).runID == "" || c.GetHeader("Idempotency-Key") != "")
+	writeV1Error(c, status, again, openaiapi.Refused(status, coded))
+}
+
+// failRun answers that a run gave no answer. It is nothing that trying again would mend: clients do so by themselves on
+// other statuses, and would run the agent again.
+func failRun(c *gin.Context, run *domain.Run) {
+	writeV1Error(c, http.StatusBadRequest, false, openaiapi.Unanswered(run))
+}
+
+func writeV1Error(c *gin.Context, status int, again bool, e openaiapi.Error) {
+	c.Header(headerShouldRetry, fmt.Sprint(again))
+	c.Data(status, contentJSON, e.Body())
+}

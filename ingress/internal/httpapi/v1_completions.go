@@ -1,0 +1,48 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+// createCompletion is POST /v1/chat/completions: an agent's answer to a conversation. What reads the request has
+// returned before the wait.
+func (a *api) createCompletion(c *gin.Context) {
+	s, usage, err := completionAsked(c)
+	switch {
+	case err != nil:
+		fail(c, err)
+	case s.streamed:
+		a.streamAs(c, s, func(runID string) encoder { return openaiapi.NewCompletionStream(runID, usage) })
+	default:
+		a.complete(c, s)
+	}
+}
+
+// completionAsked reads the request, and whether its stream is to tell what was used.
+func completionAsked(c *gin.Context) (s *submission, usage bool, err error) {
+	body, found, err := collectOpen[openaiapi.CompletionRequest](c, v1Body)
+	if err != nil {
+		return nil, false, err
+	}
+	s = v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.add))
+	s.streamed = body.Streamed()
+	return s, body.WantsUsage(), found.err()
+}
+
+func (a *api) complete(c *gin.Context, s *submission) {
+	run, err := a.submitAndWait(c, s)
+	switch {
+	case err != nil:
+		fail(c, err)
+	case run.Status != domain.RunCompleted:
+		failRun(c, run)
+	default:
+		writeJSON(c, http.StatusOK, openaiapi.NewCompletion(run))
+	}
+}

@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+const (
+	modelsMost    = 1_000    // that are listed: the protocol has no pages here
+	templateOwner = "parley" // who owns templates
+)
+
+// listModels is GET /v1/models: the newest agents that people may chat with.
+func (a *api) listModels(c *gin.Context) {
+	org := caller(c).OrganizationID
+	agents, err := a.Store.CallableAgents(c.Request.Context(), org, domain.CallerUser, modelsMost)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	models := make([]openaiapi.Model, len(agents))
+	for i, agent := range agents {
+		models[i] = openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time)
+	}
+	writeJSON(c, http.StatusOK, openaiapi.NewModelList(models))
+}
+
+// getModel is GET /v1/models/<id>: one of those, or a template.
+func (a *api) getModel(c *gin.Context) {
+	model, err := a.findModel(c, c.Param("id"))
+	if err != nil {
+		fail(c, asModel(err))
+		return
+	}
+	writeJSON(c, http.StatusOK, model)
+}
+
+func (a *api) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
+	ctx, org := c.Request.Context(), caller(c).OrganizationID
+	if !id.Valid(id.Agent, modelID) {
+		return a.templateModel(c, modelID)
+	}
+	agent, err := a.Store.Agent(ctx, org, modelID)
+	if err != nil {
+		return openaiapi.Model{}, err
+	}
+	if !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
+		return openaiapi.Model{}, modelNotFound() // it is not listed either
+	}
+	about(c, agent.ID, "", "")
+	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
+}
+
+func (a *api) templateModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
+	all, err := a.templates.get(c.Request.Context(), a.Store)
+	if err != nil {
+		return openaiapi.Model{}, err
+	}
+	for _, t := range all {
+		if t.ID == modelID {
+			return openaiapi.NewModel(t.ID, t.Name, templateOwner, time.Time{}), nil
+		}
+	}
+	return openaiapi.Model{}, modelNotFound()
+}

@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// createResponse runs an agent or template for a client of OpenAI's protocol, and answers with the run as a response: at its
+// end, as it goes on, or at once. What reads the request has returned before the wait, as in [api.chat].
+func (a *api) createResponse(c *gin.Context) {
+	s, ask, err := a.responseSubmission(c)
+	switch {
+	case err != nil:
+		fail(c, err)
+	case ask.Stream:
+		a.streamAs(c, s, func(runID string) encoder { return openaiapi.NewResponseStream(runID, ask.Echo) })
+	case ask.Echo.Background:
+		a.beginResponse(c, s, ask.Echo)
+	default:
+		a.awaitResponse(c, s, ask.Echo)
+	}
+}
+
+func (a *api) responseSubmission(c *gin.Context) (*submission, *openaiapi.ResponseAsk, error) {
+	body, found, err := collectOpen[openaiapi.ResponseBody](c, v1Body)
+	if err != nil {
+		return nil, nil, err
+	}
+	ask := openaiapi.ParseResponse(&body, found.add)
+	s := v1Submission(c, found, contract.EndpointResponses, ask.Model, ask.SessionID, ask.Conversation)
+	if ask.Previous != "" {
+		if err := a.goOnFrom(c, found, s, ask.Previous); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, &ask, found.err()
+}
+
+// goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
+// template: sessions are theirs.
+func (a *api) goOnFrom(c *gin.Context, found *problems, s *submission, runID string) error {
+	run, err := a.Store.RunByID(c.Request.Context(), s.caller.OrganizationID, s.principal, runID)
+	coded, isCoded := errors.AsType[*apierr.Error](err)
+	missing := isCoded && coded.Code == apierr.NotFound
+	if err != nil && !missing {
+		return err
+	}
+	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.target() {
+		found.add("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
+		return nil
+	}
+	s.sessionID = run.Run.SessionID
+	if strings.HasPrefix(s.sessionID, "auto_") {
+		s.retention = unnamedRetention
+	}
+	return nil
+}
+
+// awaitResponse answers at the run's end. A run that failed has a place in the protocol; one that waits for a person has none.
+func (a *api) awaitResponse(c *gin.Context, s *submission, echo openaiapi.ResponseEcho) {
+	run, err := a.submitAndWait(c, s)
+	switch {
+	case err != nil:
+		fail(c, err)
+	case run.Status == domain.RunRequiresAction:
+		failRun(c, run)
+	default:
+		writeJSON(c, http.StatusOK, openaiapi.NewResponse(run, echo))
+	}
+}
+
+// beginResponse answers as soon as the run exists.
+func (a *api) beginResponse(c *gin.Context, s *submission, echo openaiapi.ResponseEcho) {
+	sub, err := a.begun(c, s)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	a.Dispatch.Release(sub)
+	if sub.Run.Erased {
+		fail(c, erasedKey())
+		return
+	}
+	writeResponse(c, &sub.Run, echo)
+}
+
+// getResponse gives a run as a response, as it stands.
+func (a *api) getResponse(c *gin.Context) {
+	found := &problems{}
+	if value, given := single(c, "stream", found); given && value != "false" {
+		found.add("stream", codeInvalidValue, "GET gives the response as it stands; GET /api/runs?id=&stream=1 gives the events of its run")
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	missing := apierr.New(apierr.NotFound, "no such resource")
+	runID, ok := openaiapi.RunOfResponse(c.Param("id"))
+	if !ok {
+		fail(c, missing)
+		return
+	}
+	run, err := a.findRun(c, runID)
+	switch {
+	case err != nil:
+		fail(c, err)
+	case run.Run.Trigger.Type != domain.TriggerChat:
+		fail(c, missing)
+	case run.Erased:
+		fail(c, erasedRun())
+	default:
+		c.Header(headerRunID, runID)
+		writeResponse(c, &run, openaiapi.ResponseEcho{})
+	}
+}
+
+// writeResponse answers with a run as it stands.
+func writeResponse(c *gin.Context, stored *store.StoredRun, echo openaiapi.ResponseEcho) {
+	run := stored.Run
+	if stored.Result != nil {
+		run = domain.Run{}
+		if err := json.Unmarshal(stored.Result, &run); err != nil {
+			fail(c, fmt.Errorf("reading result: %w", err))
+			return
+		}
+	}
+	writeJSON(c, http.StatusOK, openaiapi.NewResponse(&run, echo))
+}

@@ -1,0 +1,260 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// respond asks for a response in the background, and gives its id.
+func (a *arena) respond(body string, headers ...string) string {
+	a.t.Helper()
+	return a.ok("POST", "/v1/responses", body, headers...).text(a.t, "id")
+}
+
+// fails ends an accepted run without an answer, as a worker does.
+func (a *arena) fails(runID string, status domain.RunStatus, cause *domain.RunError) {
+	a.t.Helper()
+	claims, err := a.store.Claim(a.t.Context(), []string{runID})
+	must(a.t, err)
+	run := claims[0].Run.Run()
+	run.End(status, cause, domain.At(claims[0].Run.Now), claims[0].Run.RetentionSecs)
+	ending, err := store.NewEnding(claims[0].Run.Held(), run)
+	must(a.t, err)
+	_, err = a.store.Finish(a.t.Context(), []store.Ending{ending})
+	must(a.t, err)
+}
+
+func runOf(responseID string) string { return "run_" + strings.TrimPrefix(responseID, "resp_") }
+
+func TestAResponseFromItsBeginningToItsEnd(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	body := `{"model":"` + agentID + `","input":"m","metadata":{"a":"b"}`
+	begun := a.ok("POST", "/v1/responses", body+`,"background":true}`, h.key, "Idempotency-Key: k")
+	responseID := begun.text(t, "id")
+	if begun.text(t, "status") != "queued" || begun.text(t, "metadata.a") != "b" || begun.header.Get(headerRunID) != runOf(responseID) {
+		t.Errorf("%v %s", begun.header, begun.body)
+	}
+	a.hold(runOf(responseID))
+	running := a.ok("GET", "/v1/responses/"+responseID, "", h.key)
+	if running.text(t, "status") != "in_progress" || running.header.Get(headerRunID) != runOf(responseID) {
+		t.Errorf("%v %s", running.header, running.body)
+	}
+	second := a.respond(body+`,"background":true}`, h.key)
+	a.finish("answer", runOf(second))
+	for name, got := range map[string]answer{
+		"read":                    a.ok("GET", "/v1/responses/"+second, "", h.key),
+		"read without its events": a.ok("GET", "/v1/responses/"+second+"?stream=false", "", h.key),
+		"read by its agent's id":  a.ok("GET", "/v1/responses/"+second+"?include=x&starting_after=3", "", h.owner.auth, h.header),
+	} {
+		if got.text(t, "status") != "completed" || got.text(t, "output.0.content.0.text") != "answer" || got.text(t, "model") != agentID {
+			t.Errorf("%s: %s", name, got.body)
+		}
+	}
+}
+
+func TestAReplayedResponseIsTheSameInEveryForm(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	body := `{"model":"` + agentID + `","input":"m"`
+	responseID := a.respond(body+`,"background":true}`, h.key, "Idempotency-Key: k")
+	a.finish("answer", runOf(responseID))
+	for name, more := range map[string]string{"whole": "}", "in the background": `,"background":true}`} {
+		got := a.ok("POST", "/v1/responses", body+more, h.key, "Idempotency-Key: k")
+		if got.text(t, "id") != responseID || got.text(t, "status") != "completed" || got.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: %v %s", name, got.header, got.body)
+		}
+	}
+	streamed := a.ok("POST", "/v1/responses", body+`,"stream":true}`, h.key, "Idempotency-Key: k")
+	text := string(streamed.body)
+	if !strings.HasPrefix(text, "event: response.created\n") || !strings.Contains(text, `"id":"`+responseID+`"`) ||
+		!strings.Contains(text, `"delta":"answer"`) || !strings.Contains(text, "event: response.completed\n") ||
+		streamed.header.Get(headerRunID) != runOf(responseID) || streamed.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%v\n%s", streamed.header, text)
+	}
+	a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":"other"}`, h.key, "Idempotency-Key: k").want(t, "another request", 422, "idempotency_key_reused")
+	a.from("POST", "/v1/chat/completions", `{"model":"`+agentID+`","stream":true,"messages":[{"role":"user","content":"m"}]}`, h.key, "Idempotency-Key: k").
+		want(t, "the key at the other endpoint", 200, "")
+	a.ok("DELETE", "/api/sessions?agentId="+agentID+"&id="+streamedSession(t, a, h, responseID), "", h.key)
+	for _, more := range []string{"}", `,"background":true}`, `,"stream":true}`} {
+		a.from("POST", "/v1/responses", body+more, h.key, "Idempotency-Key: k").want(t, "erased, asked "+more, 410, "erased")
+	}
+	a.from("GET", "/v1/responses/"+responseID, "", h.key).want(t, "erased, read", 410, "erased")
+}
+
+func streamedSession(t *testing.T, a *arena, h *house, responseID string) string {
+	t.Helper()
+	return a.ok("GET", "/v1/responses/"+responseID, "", h.key).text(t, "parley.sessionId")
+}
+
+func TestResponsesGoOnFromOneAnother(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID, another := a.newAgent(h), a.newAgent(h)
+	ask := func(model, more string) string {
+		return `{"background":true,"model":"` + model + `","input":"m"` + more + `}`
+	}
+	first := a.respond(ask(agentID, ""), h.key)
+	after := func(responseID string) string { return `,"previous_response_id":"` + responseID + `"` }
+	second := a.ok("POST", "/v1/responses", ask(agentID, after(first)), h.key)
+	if second.text(t, "parley.sessionId") != streamedSession(t, a, h, first) || second.text(t, "previous_response_id") != first {
+		t.Errorf("%s", second.body)
+	}
+	a.finish("answer", runOf(first))
+	a.finish("answer", runOf(second.text(t, "id")))
+	if a.ok("GET", "/api/runs?id="+runOf(second.text(t, "id")), "", h.key).text(t, "expiresAt") == "" {
+		t.Error("a session that nobody can name is kept forever")
+	}
+	named := a.ok("POST", "/v1/responses", ask(agentID, `,"conversation":{"id":"c"}`), h.key).text(t, "id")
+	again := a.ok("POST", "/v1/responses", ask(agentID, after(named)), h.key)
+	if again.text(t, "parley.sessionId") != "c" {
+		t.Errorf("%s", again.body)
+	}
+	chat := a.newChat(h, agentID, "s", h.key)
+	if got := a.ok("POST", "/v1/responses", ask(agentID, after(openaiapi.ResponseID(chat))), h.key); got.text(t, "parley.sessionId") != "s" {
+		t.Errorf("%s", got.body)
+	}
+	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user","system"]}`, h.key)
+	triggered := a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key, "Prefer: respond-async").text(t, "id")
+	foreign := a.newHouse("away")
+	for name, tc := range map[string]struct{ previous, model, who string }{
+		"another model's":        {first, another, h.key},
+		"another caller's":       {first, agentID, h.owner.auth},
+		"one of an automation":   {openaiapi.ResponseID(triggered), agentID, h.key},
+		"another organization's": {openaiapi.ResponseID(a.newChat(foreign, a.newAgent(foreign), "s", foreign.key)), agentID, h.key},
+		"none":                   {"resp_01h455vb4pex5vsknk084sn02q", agentID, h.key},
+		"malformed":              {"x", agentID, h.key},
+		"the id of a run":        {chat, agentID, h.key},
+	} {
+		got := a.from("POST", "/v1/responses", ask(tc.model, after(tc.previous)), tc.who, h.header)
+		if got.status != 400 || got.text(t, "error.code") != "previous_response_not_found" || got.text(t, "error.param") != "previous_response_id" {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	a.ok("DELETE", "/api/sessions?agentId="+agentID+"&id=c", "", h.key)
+	a.from("POST", "/v1/responses", ask(agentID, after(named)), h.key).want(t, "an erased one", 400, "invalid_request previous_response_id")
+}
+
+func TestRunsWithoutAnAnswerAreResponsesThatSaySo(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	body := `{"model":"` + a.newAgent(h) + `","input":"m"`
+	for name, tc := range map[string]struct {
+		status domain.RunStatus
+		cause  *domain.RunError
+		want   string
+	}{
+		"failed":    {domain.RunFailed, &domain.RunError{Code: "model_failed", Message: "No."}, "failed model_failed"},
+		"timed out": {domain.RunTimedOut, nil, "failed timed_out"},
+		"cancelled": {domain.RunCancelled, nil, "cancelled cancelled"},
+	} {
+		key := "Idempotency-Key: " + name
+		responseID := a.respond(body+`,"background":true}`, h.key, key)
+		a.fails(runOf(responseID), tc.status, tc.cause)
+		for how, got := range map[string]answer{
+			"waited for": a.ok("POST", "/v1/responses", body+"}", h.key, key), "read": a.ok("GET", "/v1/responses/"+responseID, "", h.key),
+		} {
+			if said := got.text(t, "status") + " " + got.text(t, "error.code"); said != tc.want {
+				t.Errorf("%s, %s: %s", name, how, got.body)
+			}
+		}
+		if streamed := a.ok("POST", "/v1/responses", body+`,"stream":true}`, h.key, key); !strings.Contains(string(streamed.body), "event: response.failed\n") {
+			t.Errorf("%s, streamed: %s", name, streamed.body)
+		}
+	}
+}
+
+func TestAResponseThatWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	body := `{"model":"` + a.newAgent(h) + `","input":"m"`
+	responseID := a.respond(body+`,"background":true}`, h.key, "Idempotency-Key: k")
+	a.park(runOf(responseID), "publish", domain.ActionApproval)
+	got := a.from("POST", "/v1/responses", body+"}", h.key, "Idempotency-Key: k")
+	if got.status != 400 || got.text(t, "error.type") != "run_error" || got.text(t, "error.code") != "requires_action" ||
+		!strings.Contains(got.text(t, "error.message"), "publish") || got.header.Get(headerShouldRetry) != "false" {
+		t.Errorf("%d %v %s", got.status, got.header, got.body)
+	}
+	for name, open := range map[string]answer{
+		"read":              a.ok("GET", "/v1/responses/"+responseID, "", h.key),
+		"in the background": a.ok("POST", "/v1/responses", body+`,"background":true}`, h.key, "Idempotency-Key: k"),
+	} {
+		if open.text(t, "status") != "in_progress" {
+			t.Errorf("%s: %s", name, open.body)
+		}
+	}
+}
+
+func TestResponsesThatAreNoneAreNotFound(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user","system"]}`, h.key)
+	triggered := a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key, "Prefer: respond-async").text(t, "id")
+	for name, responseID := range map[string]string{
+		"of an automation": openaiapi.ResponseID(triggered), "none": "resp_01h455vb4pex5vsknk084sn02q", "a run": triggered, "malformed": "x",
+	} {
+		a.from("GET", "/v1/responses/"+responseID, "", h.key).want(t, name, 404, "not_found")
+	}
+	chat := openaiapi.ResponseID(a.newChat(h, agentID, "s", h.key))
+	a.from("GET", "/v1/responses/"+chat+"?stream=true", "", h.key).want(t, "with its events", 400, "invalid_request stream")
+	a.from("GET", "/v1/responses/"+chat+"?stream=false&stream=false", "", h.key).want(t, "twice", 400, "invalid_request stream")
+}
+
+func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	for body, want := range map[string]string{
+		`{"input":"m"}`:                                             "invalid_request model",
+		`{"model":"$"}`:                                             "invalid_request input",
+		`{"model":"$","input":7}`:                                   "invalid_request input",
+		`{"model":"$","input":null}`:                                "invalid_request input",
+		`{"model":"$","input":[7]}`:                                 "invalid_request input[0]",
+		`{"model":"$","input":"m","input":"n"}`:                     "invalid_request input",
+		`{"model":"$","input":"m"} x`:                               "invalid_request body",
+		`{"model":"$","input":"m","metadata":{"a":1}}`:              "invalid_request metadata.a",
+		`{"model":"$","input":"m","conversation":{}}`:               "invalid_request conversation.id",
+		`{"model":"$","input":"m","tools":[{"type":"web_search"}]}`: "invalid_request tools",
+		`{"model":"$","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:x"}]}]}`:             "invalid_request input[0].content[0].type",
+		`{"model":"$","input":[{"type":"function_call_output","call_id":"c","output":"o"},{"role":"user"}]}`:          "invalid_request input[0].type",
+		`{"model":"$","input":"m","text":{"format":{"type":"json_schema","name":"n","schema":{}},"verbosity":"low"}}`: "invalid_request text.format",
+	} {
+		a.from("POST", "/v1/responses", strings.ReplaceAll(body, "$", agentID), h.key).want(t, body, 400, want)
+	}
+	for _, model := range []string{"gpt-5", "", "tpl_none", "ag_01h455vb4pex5vsknk084sn02q", strings.Repeat("m", 5000)} {
+		a.from("POST", "/v1/responses", `{"model":"`+model+`","input":"m"}`, h.key).want(t, "model "+model, 404, "not_found")
+	}
+	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["system"]}`, h.key)
+	a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":"m"}`, h.key).want(t, "for automations only", 403, "caller_not_allowed")
+}
+
+// What the protocol has and agents do without changes nothing.
+func TestWhatAResponseDoesNotNeedIsPassedOver(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	const more = `"temperature":0.1,"top_p":1,"max_output_tokens":5,"reasoning":{"effort":"low"},"store":false,"service_tier":"auto","truncation":"auto",` +
+		`"include":["web_search_call.action.sources"],"parallel_tool_calls":false,"prompt_cache_key":"k","safety_identifier":"s","verbosity":"low","max_tool_calls":3,` +
+		`"tool_choice":"none","tools":[],"text":{"format":{"type":"text"},"verbosity":"low"},"stream_options":{"include_obfuscation":false},"stream":null,` +
+		`"instructions":null,"conversation":null,"previous_response_id":null,"user":null,"metadata":null,"prompt":null,"top_logprobs":null,"new":{"x":[1]}`
+	got := a.ok("POST", "/v1/responses", `{"model":"`+agentID+`","background":true,"input":"m",`+more+`}`, h.key, "Idempotency-Key: k")
+	same := a.ok("POST", "/v1/responses", `{"model":"`+agentID+`","background":true,"input":"m"}`, h.key, "Idempotency-Key: k")
+	if got.text(t, "id") != same.text(t, "id") || string(got.body) != string(same.body) {
+		t.Errorf("%s\n%s", got.body, same.body)
+	}
+}

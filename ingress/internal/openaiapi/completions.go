@@ -1,0 +1,209 @@
+package openaiapi
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// CompletionRequest is the body of POST /v1/chat/completions, as far as Parley looks at it. What is not here is passed
+// over.
+type CompletionRequest struct {
+	Model          string             `json:"model" need:"yes"`
+	Messages       []Message          `json:"messages" need:"yes"`
+	Stream         *bool              `json:"stream"`
+	StreamOptions  *StreamOptions     `json:"stream_options"`
+	User           *string            `json:"user"`
+	Metadata       *Metadata          `json:"metadata"`
+	N              *int64             `json:"n"`
+	Tools          *[]json.RawMessage `json:"tools"`
+	ToolChoice     *json.RawMessage   `json:"tool_choice"`
+	Functions      *[]json.RawMessage `json:"functions"`
+	FunctionCall   *json.RawMessage   `json:"function_call"`
+	ResponseFormat *Format            `json:"response_format"`
+	Logprobs       *bool              `json:"logprobs"`
+	Stop           *Stop              `json:"stop"`
+	Audio          *json.RawMessage   `json:"audio"`
+	Modalities     *[]string          `json:"modalities"`
+}
+
+// StreamOptions are the options of a stream.
+type StreamOptions struct {
+	IncludeUsage *bool `json:"include_usage"`
+}
+
+// Metadata is what a request tells about itself: its session, and what else is the caller's matter.
+type Metadata struct {
+	SessionID *string `json:"session_id"`
+}
+
+// Format is the form in which an answer is wanted.
+type Format struct {
+	Type string `json:"type" need:"yes"`
+}
+
+// Stop are texts at which an answer is wanted to end.
+type Stop struct {
+	One  string
+	Many []string
+}
+
+// Either says that it is one or many.
+func (Stop) Either() {}
+
+// Streamed reports whether the answer is wanted as it grows.
+func (r *CompletionRequest) Streamed() bool { return r.Stream != nil && *r.Stream }
+
+// WantsUsage reports whether a stream is to tell at its end what was used.
+func (r *CompletionRequest) WantsUsage() bool {
+	return r.StreamOptions != nil && r.StreamOptions.IncludeUsage != nil && *r.StreamOptions.IncludeUsage
+}
+
+// Session is the session that the request names, "" when it names none.
+func (r *CompletionRequest) Session() string {
+	if r.Metadata != nil && r.Metadata.SessionID != nil {
+		return *r.Metadata.SessionID
+	}
+	return deref(r.User)
+}
+
+// Conversation checks the request and gives what it says.
+func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
+	r.refuse(wrong)
+	switch {
+	case r.Metadata != nil && r.Metadata.SessionID != nil:
+		CheckSession(*r.Metadata.SessionID, "metadata.session_id", wrong)
+	case deref(r.User) != "":
+		CheckSession(*r.User, "user", wrong)
+	}
+	return Converse(Read(r.Messages, "messages", wrong), r.Session() != "", "messages", wrong)
+}
+
+// refuse names what the request asks for that agents cannot do.
+func (r *CompletionRequest) refuse(wrong Wrong) {
+	unsupported := func(asked bool, field, message string) {
+		if asked {
+			wrong(field, CodeUnsupported, "%s", message)
+		}
+	}
+	unsupported(r.N != nil && *r.N != 1, "n", "a run has one answer")
+	unsupported(r.Tools != nil && len(*r.Tools) > 0, "tools", ownTools)
+	unsupported(r.Functions != nil && len(*r.Functions) > 0, "functions", ownTools)
+	unsupported(chooses(r.ToolChoice), "tool_choice", ownTools)
+	unsupported(chooses(r.FunctionCall), "function_call", ownTools)
+	unsupported(r.ResponseFormat != nil && r.ResponseFormat.Type != "text", "response_format", "agents answer in text")
+	unsupported(r.Logprobs != nil && *r.Logprobs, "logprobs", "agents tell no probabilities")
+	unsupported(r.Stop != nil && (r.Stop.One != "" || len(r.Stop.Many) > 0), "stop", "an answer ends where the agent ends it")
+	unsupported(r.Audio != nil, "audio", "agents answer in text")
+	if r.Modalities != nil {
+		for _, m := range *r.Modalities {
+			unsupported(m != "text", "modalities", "agents answer in text")
+		}
+	}
+}
+
+// ownTools says why a caller's tools are refused.
+const ownTools = "agents call the tools that they are configured with, not their caller's"
+
+// chooses reports whether a choice of tools asks for any of the caller's.
+func chooses(choice *json.RawMessage) bool {
+	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
+}
+
+// Completion is a run that has its answer, as a chat completion.
+type Completion struct {
+	ID      string      `json:"id"`
+	Object  string      `json:"object"` // chat.completion
+	Created int64       `json:"created"`
+	Model   string      `json:"model"`
+	Choices []Choice    `json:"choices"`
+	Usage   TokenCounts `json:"usage"`
+	Parley  RunNames    `json:"parley"`
+}
+
+// Choice is the one answer of a completion.
+type Choice struct {
+	Index        int           `json:"index"`
+	Message      AnswerMessage `json:"message"`
+	Logprobs     *struct{}     `json:"logprobs"`
+	FinishReason string        `json:"finish_reason"`
+}
+
+// AnswerMessage is an answer as a message.
+type AnswerMessage struct {
+	Role        string       `json:"role"`
+	Content     string       `json:"content"`
+	Refusal     *string      `json:"refusal"`
+	Annotations []Annotation `json:"annotations"`
+}
+
+// Annotation is a citation: of a page or of a document.
+type Annotation struct {
+	Type         string        `json:"type"`
+	URLCitation  *URLCitation  `json:"url_citation,omitempty"`
+	FileCitation *FileCitation `json:"file_citation,omitempty"`
+}
+
+// URLCitation says which words of the answer a page supports.
+type URLCitation struct {
+	StartIndex int    `json:"start_index"`
+	EndIndex   int    `json:"end_index"`
+	Title      string `json:"title"`
+	URL        string `json:"url"`
+}
+
+// FileCitation says which words of the answer a document supports.
+type FileCitation struct {
+	FileID     string `json:"file_id"`
+	Filename   string `json:"filename"`
+	StartIndex int    `json:"start_index"`
+	EndIndex   int    `json:"end_index"`
+}
+
+// TokenCounts are what a run consumed.
+type TokenCounts struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Total      int64 `json:"total_tokens"`
+}
+
+// RunNames names a run and its session: our addition to the protocol.
+type RunNames struct {
+	RunID     string `json:"runId"`
+	SessionID string `json:"sessionId"`
+}
+
+// NewCompletion shows a completed run.
+func NewCompletion(run *domain.Run) Completion {
+	return Completion{
+		ID: completionID(run.ID), Object: "chat.completion", Created: run.CreatedAt.Unix(), Model: modelOf(run),
+		Choices: []Choice{{
+			Message:      AnswerMessage{Role: RoleAssistant, Content: deref(run.Message), Annotations: annotations(run)},
+			FinishReason: finishStop,
+		}},
+		Usage:  tokenCounts(run.Usage),
+		Parley: RunNames{run.ID, run.SessionID},
+	}
+}
+
+const finishStop = "stop"
+
+func completionID(runID string) string { return "chatcmpl-" + id.Suffix(runID) }
+
+func tokenCounts(u domain.Usage) TokenCounts {
+	return TokenCounts{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}
+}
+
+func annotations(run *domain.Run) []Annotation {
+	out := make([]Annotation, len(run.Citations))
+	for i, c := range run.Citations {
+		if c.DocumentID != nil {
+			out[i] = Annotation{Type: "file_citation", FileCitation: &FileCitation{*c.DocumentID, c.Title, c.StartIndex, c.EndIndex}}
+			continue
+		}
+		out[i] = Annotation{Type: "url_citation", URLCitation: &URLCitation{c.StartIndex, c.EndIndex, cmp.Or(c.Title, c.URL), c.URL}}
+	}
+	return out
+}

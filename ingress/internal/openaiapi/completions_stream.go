@@ -1,0 +1,176 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"parley/ingress/internal/stream"
+	"parley/shared/domain"
+)
+
+// CompletionStream turns the events of a run into the chunks of its completion:
+//
+//	role ─► content … ─► finish_reason, annotations ─► usage, when that is wanted ─► [DONE]
+//
+// or an error, behind which there is no [DONE].
+type CompletionStream struct {
+	runID string
+	usage bool // wanted
+	head  chunkHead
+	told  stream.Told
+	ended bool
+}
+
+// NewCompletionStream makes the encoder of a run's events, from the first on.
+func NewCompletionStream(runID string, wantsUsage bool) *CompletionStream {
+	return &CompletionStream{runID: runID, usage: wantsUsage, head: chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}}
+}
+
+type chunkHead struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+}
+
+type chunk struct {
+	chunkHead
+	Choices []chunkChoice `json:"choices"`
+	Parley  *RunNames     `json:"parley,omitempty"`
+}
+
+// chunkWithUsage is a chunk of a stream that ends with what was used; until then that is null.
+type chunkWithUsage struct {
+	chunk
+	Usage *TokenCounts `json:"usage"`
+}
+
+type chunkChoice struct {
+	Index        int       `json:"index"`
+	Delta        chunkDelta     `json:"delta"`
+	Logprobs     *struct{} `json:"logprobs"`
+	FinishReason *string   `json:"finish_reason"`
+}
+
+type chunkDelta struct {
+	Role        string       `json:"role,omitempty"`
+	Content     *string      `json:"content,omitempty"`
+	Annotations []Annotation `json:"annotations,omitempty"`
+}
+
+// Append writes what an event comes to in the protocol to b, and reports whether the stream ends with it.
+func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended bool, err error) {
+	if s.ended {
+		return b, true, nil
+	}
+	if out, err = s.take(b, e); err != nil {
+		return b, true, fmt.Errorf("encoding event %s: %w", e.ID, err)
+	}
+	return out, s.ended, nil
+}
+
+// Cut writes to b that the stream ends before its run does.
+func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, cutError(s.runID)) }
+
+func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
+	switch e.Type {
+	case domain.EventRunCreated:
+		return s.created(b, e.Data)
+	case domain.EventRunRestarted:
+		s.told.Restarted()
+	case domain.EventMessageDelta:
+		var d struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return b, err
+		}
+		fresh, ok := s.told.Delta(d.Text)
+		return s.text(b, fresh, ok)
+	case domain.EventRequiresAction:
+		run := domain.Run{ID: s.runID, Status: domain.RunRequiresAction}
+		if err := json.Unmarshal(e.Data, &run); err != nil {
+			return b, err
+		}
+		return s.fail(b, Unanswered(&run)), nil
+	case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:
+		var end struct {
+			Run domain.Run `json:"run"`
+		}
+		if err := json.Unmarshal(e.Data, &end); err != nil {
+			return b, err
+		}
+		return s.end(b, &end.Run)
+	}
+	return b, nil
+}
+
+func (s *CompletionStream) created(b, data []byte) ([]byte, error) {
+	var run domain.Run
+	if err := json.Unmarshal(data, &run); err != nil {
+		return b, err
+	}
+	s.head.Created, s.head.Model = run.CreatedAt.Unix(), modelOf(&run)
+	return s.choice(b, chunkChoice{Delta: chunkDelta{Role: RoleAssistant, Content: new("")}}, nil)
+}
+
+func (s *CompletionStream) text(b []byte, fresh string, ok bool) ([]byte, error) {
+	switch {
+	case !ok:
+		return s.fail(b, restartedError(s.runID)), nil
+	case fresh == "":
+		return b, nil
+	}
+	return s.choice(b, chunkChoice{Delta: chunkDelta{Content: &fresh}}, nil)
+}
+
+func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
+	if run.Status != domain.RunCompleted {
+		return s.fail(b, Unanswered(run)), nil
+	}
+	fresh, ok := s.told.Rest(deref(run.Message))
+	b, err := s.text(b, fresh, ok)
+	if err != nil || !ok {
+		return b, err
+	}
+	last := chunkChoice{FinishReason: new(finishStop), Delta: chunkDelta{Annotations: annotations(run)}}
+	names := &RunNames{run.ID, run.SessionID}
+	if b, err = s.choice(b, last, names); err != nil {
+		return b, err
+	}
+	if s.usage {
+		counts := tokenCounts(run.Usage)
+		if b, err = appendData(b, chunkWithUsage{chunk{s.head, []chunkChoice{}, names}, &counts}); err != nil {
+			return b, err
+		}
+	}
+	s.ended = true
+	return append(b, "data: [DONE]\n\n"...), nil
+}
+
+func (s *CompletionStream) choice(b []byte, c chunkChoice, names *RunNames) ([]byte, error) {
+	out := chunk{s.head, []chunkChoice{c}, names}
+	if s.usage {
+		return appendData(b, chunkWithUsage{out, nil})
+	}
+	return appendData(b, out)
+}
+
+func (s *CompletionStream) fail(b []byte, e Error) []byte {
+	s.ended = true
+	return appendEvent(b, e.Body())
+}
+
+func appendData(b []byte, v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return b, err
+	}
+	return appendEvent(b, data), nil
+}
+
+func appendEvent(b, data []byte) []byte {
+	b = append(b, "data: "...)
+	b = append(b, data...)
+	return append(b, "\n\n"...)
+}

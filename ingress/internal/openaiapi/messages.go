@@ -1,0 +1,208 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/domain"
+)
+
+const (
+	messageMax      = 32_000 // characters, as in a chat
+	instructionsMax = 32_000
+	sessionMax      = 128
+	historyMax      = 200_000 // characters of earlier messages that are kept, in whole exchanges
+)
+
+// Codes of what can be wrong with a field.
+const (
+	codeRequired     = "required"
+	codeInvalidValue = "invalid_value"
+	codeTooLong      = "too_long"
+	codeTooShort     = "too_short"
+	CodeUnsupported  = "unsupported_parameter" // CodeUnsupported refuses what agents cannot do.
+)
+
+// Wrong takes what is wrong with a field of a request.
+type Wrong func(field, code, message string, args ...any)
+
+// Content is what a message says: a text, or parts.
+type Content struct {
+	Text  string
+	Parts []Part
+}
+
+// Either says that a content is one of its fields.
+func (Content) Either() {}
+
+// Part is a piece of a content.
+type Part struct {
+	Type    string  `json:"type" need:"yes"`
+	Text    *string `json:"text"`
+	Refusal *string `json:"refusal"`
+}
+
+// partKinds are the types of parts that hold text, in either API.
+var partKinds = map[string]func(Part) *string{
+	"text":        func(p Part) *string { return p.Text },
+	"input_text":  func(p Part) *string { return p.Text },
+	"output_text": func(p Part) *string { return p.Text },
+	"refusal":     func(p Part) *string { return p.Refusal },
+}
+
+// Read gives the content's text; its parts are lines of it. field names the content in what is wrong with it. No
+// content is an empty one.
+func (c *Content) Read(field string, wrong Wrong) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Parts == nil:
+		return c.Text
+	}
+	texts := make([]string, 0, len(c.Parts))
+	for i, part := range c.Parts {
+		at := index(field, i)
+		text, known := partKinds[part.Type]
+		switch {
+		case !known:
+			wrong(at+".type", CodeUnsupported, "agents are given text only, not %s", part.Type)
+		case text(part) == nil:
+			wrong(at+".text", codeRequired, "a part of this type has a text")
+		default:
+			texts = append(texts, *text(part))
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Message is one entry of a request's messages.
+type Message struct {
+	Role         string             `json:"role" need:"yes"`
+	Content      *Content           `json:"content"`
+	ToolCalls    *[]json.RawMessage `json:"tool_calls"`
+	FunctionCall *json.RawMessage   `json:"function_call"`
+}
+
+// Roles of messages.
+const (
+	RoleSystem    = "system"
+	RoleDeveloper = "developer"
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+)
+
+// Said is a message as it was read: who says what, and where it stands in the request.
+type Said struct {
+	Field string
+	Role  string
+	Text  string
+}
+
+// Read reads messages; list names them in what is wrong with them.
+func Read(messages []Message, list string, wrong Wrong) []Said {
+	said := make([]Said, 0, len(messages))
+	for i, m := range messages {
+		at := index(list, i)
+		switch m.Role {
+		case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:
+		case "tool", "function":
+			wrong(at+".role", CodeUnsupported, "agents call their own tools; results of others' cannot be handed to them")
+			continue
+		default:
+			wrong(at+".role", codeInvalidValue, "must be system, developer, user or assistant")
+			continue
+		}
+		if m.ToolCalls != nil && len(*m.ToolCalls) > 0 {
+			wrong(at+".tool_calls", CodeUnsupported, "agents call their own tools, not their caller's")
+		}
+		if m.FunctionCall != nil {
+			wrong(at+".function_call", CodeUnsupported, "agents call their own tools, not their caller's")
+		}
+		said = append(said, Said{Field: at + ".content", Role: m.Role, Text: m.Content.Read(at+".content", wrong)})
+	}
+	return said
+}
+
+// Conversation is what a request says in Parley's words: the message, what came before it, and what the caller
+// instructs the agent beside the agent's own prompt.
+type Conversation struct {
+	Message      string
+	History      []domain.Exchange
+	Instructions string
+}
+
+// Converse makes a conversation of what was said; list names it as a whole. Of a conversation that is remembered
+// only what the user says behind the last answer counts: what was said before is known.
+func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversation {
+	var out Conversation
+	var talk, instructions []Said
+	for _, s := range said {
+		switch {
+		case s.Role == RoleSystem || s.Role == RoleDeveloper:
+			instructions = append(instructions, s)
+		case s.Text == "" || len(talk) == 0 && s.Role == RoleAssistant: // nothing, or an answer to nothing
+		case len(talk) > 0 && talk[len(talk)-1].Role == s.Role:
+			last := &talk[len(talk)-1]
+			last.Field, last.Text = s.Field, last.Text+"\n\n"+s.Text
+		default:
+			talk = append(talk, s)
+		}
+	}
+	out.Instructions = join(instructions, wrong)
+	if len(talk) == 0 || talk[len(talk)-1].Role != RoleUser {
+		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty")
+		return out
+	}
+	last := talk[len(talk)-1]
+	if n := utf8.RuneCountInString(last.Text); n > messageMax {
+		wrong(last.Field, codeTooLong, "what the user says last must have at most %d characters, not %d", messageMax, n)
+	}
+	out.Message = last.Text
+	if !remembered {
+		out.History = exchanges(talk[:len(talk)-1])
+	}
+	return out
+}
+
+// join makes one text of all instructions.
+func join(instructions []Said, wrong Wrong) string {
+	var texts []string
+	for _, s := range instructions {
+		if s.Text != "" {
+			texts = append(texts, s.Text)
+		}
+	}
+	all := strings.Join(texts, "\n\n")
+	if n := utf8.RuneCountInString(all); n > instructionsMax {
+		wrong(instructions[0].Field, codeTooLong, "all instructions together must have at most %d characters, not %d", instructionsMax, n)
+	}
+	return all
+}
+
+// exchanges pairs what was said by turns, as much of the newest as is kept.
+func exchanges(talk []Said) []domain.Exchange {
+	from, room := len(talk), historyMax
+	for from >= 2 {
+		room -= utf8.RuneCountInString(talk[from-2].Text) + utf8.RuneCountInString(talk[from-1].Text)
+		if room < 0 {
+			break
+		}
+		from -= 2
+	}
+	var out []domain.Exchange
+	for i := from; i+1 < len(talk); i += 2 {
+		out = append(out, domain.Exchange{Message: talk[i].Text, Answer: talk[i+1].Text})
+	}
+	return out
+}
+
+// CheckSession checks the id of a session that a request names by a field.
+func CheckSession(sessionID, field string, wrong Wrong) {
+	switch n := utf8.RuneCountInString(sessionID); {
+	case n == 0:
+		wrong(field, codeTooShort, "must not be empty")
+	case n > sessionMax:
+		wrong(field, codeTooLong, "must have at most %d characters, not %d", sessionMax, n)
+	}
+}

@@ -1,0 +1,208 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// noted collects what is wrong, as "field code".
+type noted []string
+
+func (n *noted) wrong(field, code, message string, args ...any) {
+	if text := fmt.Sprintf(message, args...); text == "" || strings.Contains(text, "%!") {
+		*n = append(*n, "no words: "+text)
+	}
+	*n = append(*n, field+" "+code)
+}
+
+func TestConverse(t *testing.T) {
+	t.Parallel()
+	say := func(role, text string) Said { return Said{Field: role + " " + text, Role: role, Text: text} }
+	u, a, s := func(text string) Said { return say(RoleUser, text) }, func(text string) Said { return say(RoleAssistant, text) },
+		func(text string) Said { return say(RoleSystem, text) }
+	long := strings.Repeat("é", messageMax)
+	for name, tt := range map[string]struct {
+		said       []Said
+		remembered bool
+		want       Conversation
+		wrong      noted
+	}{
+		"one message":                 {[]Said{u("m")}, false, Conversation{Message: "m"}, nil},
+		"several":                     {[]Said{u("a"), u("b")}, false, Conversation{Message: "a\n\nb"}, nil},
+		"history":                     {[]Said{u("a"), a("b"), u("c")}, false, Conversation{Message: "c", History: []domain.Exchange{{Message: "a", Answer: "b"}}}, nil},
+		"remembered":                  {[]Said{u("a"), a("b"), u("c"), u("d")}, true, Conversation{Message: "c\n\nd"}, nil},
+		"an answer to nothing":        {[]Said{a("x"), u("m")}, false, Conversation{Message: "m"}, nil},
+		"an empty answer":             {[]Said{u("a"), a(""), u("b")}, false, Conversation{Message: "a\n\nb"}, nil},
+		"answers in a row":            {[]Said{u("a"), a("b"), a("c"), u("d")}, false, Conversation{Message: "d", History: []domain.Exchange{{Message: "a", Answer: "b\n\nc"}}}, nil},
+		"instructions anywhere":       {[]Said{s("1"), u("m"), say(RoleDeveloper, "2"), s("")}, false, Conversation{Message: "m", Instructions: "1\n\n2"}, nil},
+		"nothing":                     {nil, false, Conversation{}, noted{"list invalid_value"}},
+		"an answer last":              {[]Said{u("a"), a("b")}, false, Conversation{}, noted{"list invalid_value"}},
+		"the longest message":         {[]Said{u(long)}, false, Conversation{Message: long}, nil},
+		"too long a message":          {[]Said{u("a"), a("b"), u(long + "x")}, true, Conversation{Message: long + "x"}, noted{"user " + long + "x too_long"}},
+		"too long instructions":       {[]Said{s("first"), s(long), u("m")}, false, Conversation{Message: "m", Instructions: "first\n\n" + long}, noted{"system first too_long"}},
+		"all that is wrong, at once":  {[]Said{s(long + "x")}, false, Conversation{Instructions: long + "x"}, noted{"system " + long + "x too_long", "list invalid_value"}},
+		"empty instructions are none": {[]Said{s(""), u("m")}, false, Conversation{Message: "m"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var found noted
+			got := Converse(tt.said, tt.remembered, "list", found.wrong)
+			if !reflect.DeepEqual(got, tt.want) || !reflect.DeepEqual(found, tt.wrong) {
+				t.Errorf("got %.300v, wrong %.300v", got, found)
+			}
+		})
+	}
+}
+
+// As much of the newest of a long conversation is kept as is allowed, in whole exchanges.
+func TestLongHistoriesLoseTheirOldest(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{10, 999, 50_000, 99_999, 100_000, 100_001, 250_000} {
+		var said []Said
+		for range 30 {
+			said = append(said, Said{Role: RoleUser, Text: strings.Repeat("é", size)}, Said{Role: RoleAssistant, Text: strings.Repeat("a", size)})
+		}
+		said = append(said, Said{Role: RoleUser, Text: "m"})
+		var found noted
+		got := Converse(said, false, "messages", found.wrong)
+		want := min(30, historyMax/(2*size))
+		kept := 0
+		for _, e := range got.History {
+			kept += utf8.RuneCountInString(e.Message) + utf8.RuneCountInString(e.Answer)
+		}
+		if len(got.History) != want || kept != want*2*size || len(found) > 0 {
+			t.Errorf("of exchanges of %d: %d kept, want %d, %v", 2*size, len(got.History), want, found)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	field := apierr.Invalid("n", CodeUnsupported, "a run has one answer")
+	several := &apierr.Error{Code: apierr.InvalidRequest, Detail: "d", Fields: []apierr.Field{{Field: "a", Code: "required", Message: "is required"}, {Field: "b", Code: "x", Message: "is x"}}}
+	for _, tt := range []struct {
+		status int
+		err    *apierr.Error
+		want   string
+	}{
+		{401, apierr.New(apierr.Unauthenticated, "who"), `{"error":{"message":"who","type":"authentication_error","param":null,"code":"invalid_api_key"}}`},
+		{403, apierr.New(apierr.CallerNotAllowed, "no"), `{"error":{"message":"no","type":"permission_error","param":null,"code":"caller_not_allowed"}}`},
+		{400, field, `{"error":{"message":"n: a run has one answer","type":"invalid_request_error","param":"n","code":"unsupported_parameter"}}`},
+		{400, several, `{"error":{"message":"a: is required; b: is x","type":"invalid_request_error","param":"a","code":"invalid_request"}}`},
+		{404, apierr.New(apierr.NotFound, "no such resource"), `{"error":{"message":"no such resource","type":"invalid_request_error","param":null,"code":"not_found"}}`},
+		{429, apierr.New(apierr.RateLimited, "slow"), `{"error":{"message":"slow","type":"rate_limit_error","param":null,"code":"rate_limited"}}`},
+		{500, apierr.New(apierr.Internal, "oh"), `{"error":{"message":"oh","type":"server_error","param":null,"code":"internal"}}`},
+		{503, apierr.New(apierr.Overloaded, "later"), `{"error":{"message":"later","type":"server_error","param":null,"code":"overloaded"}}`},
+	} {
+		if got := string(Refused(tt.status, tt.err).Body()); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+	for want, run := range map[string]domain.Run{
+		"model_rejected":  {Status: domain.RunFailed, Error: &domain.RunError{Code: "model_rejected", Message: "m"}},
+		"cancelled":       {Status: domain.RunCancelled},
+		"timed_out":       {Status: domain.RunTimedOut},
+		"requires_action": {Status: domain.RunRequiresAction, RequiredAction: &domain.RequiredAction{Name: "pay"}},
+	} {
+		if got := Unanswered(&run); got.Code != want || got.Type != TypeRun || got.Message == "" {
+			t.Errorf("%s: %+v", want, got)
+		}
+	}
+}
+
+// Whatever a log tells, in whatever order, its stream is whole frames, ends once, and with [DONE] or an error.
+func FuzzCompletionStream(f *testing.F) {
+	for _, seed := range []string{"cd", "cdde", "cdrdde", "cdrxe", "cf", "ca", "cdrde", "e", "ccee", "cdrrrde"} {
+		f.Add(seed, "One and two.")
+	}
+	f.Fuzz(func(t *testing.T, log, answer string) {
+		if !utf8.ValidString(answer) {
+			return
+		}
+		run := func(status domain.RunStatus) []byte {
+			data, err := json.Marshal(map[string]any{"run": domain.Run{ID: "run_1", Status: status, Message: &answer}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return data
+		}
+		s := NewCompletionStream("run_01k9z8xh3re8kb1s7v5d2m9q4t", len(log)%2 == 0)
+		var out []byte
+		ended, at := false, 0
+		runes := []rune(answer)
+		for _, step := range log {
+			e := domain.Event{Data: []byte("{}")}
+			switch step {
+			case 'c':
+				e.Type = domain.EventRunCreated
+			case 'd':
+				next := min(len(runes), at+2)
+				e.Type = domain.EventMessageDelta
+				e.Data, _ = domain.DeltaData(string(runes[at:next]))
+				at = next
+			case 'x':
+				e.Type, e.Data = domain.EventMessageDelta, []byte(`{"text":"\u0001"}`)
+			case 'r':
+				e.Type, at = domain.EventRunRestarted, 0
+			case 'a':
+				e.Type, e.Data = domain.EventRequiresAction, []byte(`{"requiredAction":{"name":"pay"}}`)
+			case 'f':
+				e.Type, e.Data = domain.EventRunFailed, run(domain.RunFailed)
+			case 'e':
+				e.Type, e.Data = domain.EventRunCompleted, run(domain.RunCompleted)
+			default:
+				e.Type = "later.type"
+			}
+			var err error
+			if out, ended, err = s.Append(out, e); err != nil {
+				t.Fatalf("%c: %v", step, err)
+			}
+		}
+		if !ended {
+			out = s.Cut(out)
+		}
+		checkStream(t, string(out), answer)
+	})
+}
+
+func checkStream(t *testing.T, out, answer string) {
+	t.Helper()
+	text, ends := "", 0
+	frames := strings.Split(strings.TrimSuffix(out, "\n\n"), "\n\n")
+	for _, frame := range frames {
+		data, ok := strings.CutPrefix(frame, "data: ")
+		if !ok || ends > 0 {
+			t.Fatalf("frame %q behind %d ends in %q", frame, ends, out)
+		}
+		if data == "[DONE]" {
+			ends++
+			if text != answer {
+				t.Errorf("told %q, the answer is %q", text, answer)
+			}
+			continue
+		}
+		var c struct {
+			Choices []struct{ Delta struct{ Content string } }
+			Error   *Error
+		}
+		if err := json.Unmarshal([]byte(data), &c); err != nil {
+			t.Fatalf("%q: %v", frame, err)
+		}
+		for _, choice := range c.Choices {
+			text += choice.Delta.Content
+		}
+		if c.Error != nil {
+			ends++
+		}
+	}
+	if ends != 1 {
+		t.Errorf("%d ends of %q", ends, out)
+	}
+}

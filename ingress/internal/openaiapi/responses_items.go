@@ -1,0 +1,238 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"strings"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// Item is one entry of a response's output: a call of a tool, or the message.
+type Item interface{ head() itemHead }
+
+type itemHead struct {
+	ID     string `json:"id"`
+	Type   string `json:"type"`
+	Status string `json:"status"`
+}
+
+func (h itemHead) head() itemHead { return h }
+
+// States of items.
+const (
+	itemInProgress = "in_progress"
+	itemCompleted  = "completed"
+	itemIncomplete = "incomplete"
+	itemFailed     = "failed"
+)
+
+// Types of items.
+const (
+	typeMessage    = "message"
+	typeWebSearch  = "web_search_call"
+	typeCode       = "code_interpreter_call"
+	typeFileSearch = "file_search_call"
+	typeMCP        = "mcp_call"
+)
+
+type messageItem struct {
+	itemHead
+	Role    string     `json:"role"` // assistant
+	Content []textPart `json:"content"`
+}
+
+type textPart struct {
+	Type        string       `json:"type"` // output_text
+	Text        string       `json:"text"`
+	Annotations []annotation `json:"annotations"`
+	Logprobs    []struct{}   `json:"logprobs"`
+}
+
+// annotation is a citation: of a web page, which says for which characters of the text it stands, or of a document,
+// which says behind which one.
+type annotation struct {
+	Type       string  `json:"type"`
+	FileID     string  `json:"file_id,omitempty"`
+	Filename   string  `json:"filename,omitempty"`
+	Index      *int    `json:"index,omitempty"`
+	StartIndex *int    `json:"start_index,omitempty"`
+	EndIndex   *int    `json:"end_index,omitempty"`
+	URL        string  `json:"url,omitempty"`
+	Title      *string `json:"title,omitempty"`
+}
+
+type webSearchItem struct {
+	itemHead
+	Action searchAction `json:"action"`
+}
+
+type searchAction struct {
+	Type    string         `json:"type"` // search
+	Query   string         `json:"query"`
+	Sources []searchSource `json:"sources,omitempty"` // what was found, once it was
+}
+
+type searchSource struct {
+	Type string `json:"type"` // url
+	URL  string `json:"url"`
+}
+
+type codeItem struct {
+	itemHead
+	Code        string    `json:"code"`
+	ContainerID string    `json:"container_id"` // the session: its files are there for each call
+	Outputs     []codeLog `json:"outputs"`      // null while it runs
+}
+
+type codeLog struct {
+	Type string `json:"type"` // logs
+	Logs string `json:"logs"`
+}
+
+type fileSearchItem struct {
+	itemHead
+	Queries []string   `json:"queries"`
+	Results []struct{} `json:"results"` // null: what was found stands in the annotations, as far as it was used
+}
+
+type mcpItem struct {
+	itemHead
+	ServerLabel       string  `json:"server_label"`
+	Name              string  `json:"name"`
+	Arguments         string  `json:"arguments"`
+	Output            *string `json:"output"`
+	Error             *string `json:"error"`
+	ApprovalRequestID *string `json:"approval_request_id"`
+}
+
+// serverLabel stands for all servers and endpoints of an agent: a run knows its tools by their names alone.
+const serverLabel = "parley"
+
+// items gives a run's output: the calls of its tools in their order, and behind them the message, if there is one.
+func items(run *domain.Run) []Item {
+	out := make([]Item, 0, len(run.ToolCalls)+1)
+	for _, call := range run.ToolCalls {
+		out = append(out, newToolItem(call, run.ID, run.SessionID))
+	}
+	if run.Message != nil {
+		out = append(out, answerItem(run))
+	}
+	return out
+}
+
+func messageID(runID string) string { return "msg_" + id.Suffix(runID) }
+
+// answerItem is the message of a run that has one.
+func answerItem(run *domain.Run) messageItem {
+	part := newTextPart()
+	part.Text = deref(run.Message)
+	for _, c := range run.Citations {
+		part.Annotations = append(part.Annotations, newAnnotation(c))
+	}
+	return messageItem{itemHead{messageID(run.ID), typeMessage, itemCompleted}, "assistant", []textPart{part}}
+}
+
+func newTextPart() textPart {
+	return textPart{Type: "output_text", Annotations: []annotation{}, Logprobs: []struct{}{}}
+}
+
+func newAnnotation(c domain.Citation) annotation {
+	if c.DocumentID != nil {
+		return annotation{Type: "file_citation", FileID: *c.DocumentID, Filename: c.Title, Index: &c.EndIndex}
+	}
+	return annotation{Type: "url_citation", StartIndex: &c.StartIndex, EndIndex: &c.EndIndex, URL: c.URL, Title: &c.Title}
+}
+
+// newToolItem gives a tool's call in the protocol's terms: as one of its own tools where there is such a one, else as the
+// call of a server's.
+func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
+	head := func(prefix, kind string) itemHead {
+		// Clients keep items of many responses by their ids, and calls are numbered in their run only.
+		return itemHead{prefix + "_" + id.Suffix(runID) + "_" + call.ID, kind, callStatus(call.Status)}
+	}
+	switch call.Name {
+	case contract.ToolWebSearch:
+		return webSearchItem{head("ws", typeWebSearch), searchAction{"search", textOf(call.Input, "query"), foundBy(call.Output)}}
+	case contract.ToolKnowledge:
+		return fileSearchItem{head("fs", typeFileSearch), []string{textOf(call.Input, "query")}, nil}
+	case contract.ToolCodeExecution:
+		item := codeItem{head("ci", typeCode), textOf(call.Input, "code"), sessionID, nil}
+		if item.Status != itemInProgress {
+			item.Outputs = logsOf(call.Output)
+		}
+		return item
+	}
+	item := mcpItem{itemHead: head("mcp", typeMCP), ServerLabel: serverLabel, Name: call.Name, Arguments: jsonText(call.Input)}
+	switch item.Status {
+	case itemCompleted:
+		item.Output = new(jsonText(call.Output))
+	case itemFailed:
+		item.Error = new(failureText(call.Output))
+	}
+	return item
+}
+
+func callStatus(status string) string {
+	switch status {
+	case "completed":
+		return itemCompleted
+	case "failed":
+		return itemFailed
+	}
+	return itemInProgress
+}
+
+// textOf gives a member of an object that is a text; tools are called by models, which write what they like.
+func textOf(object json.RawMessage, name string) string {
+	var members map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(object, &members) != nil || json.Unmarshal(members[name], &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// jsonText gives a value as it stands, nothing for none.
+func jsonText(raw json.RawMessage) string {
+	if text := string(raw); text != "null" {
+		return text
+	}
+	return ""
+}
+
+// failureText says why a call failed.
+func failureText(output json.RawMessage) string {
+	if text := textOf(output, "error"); text != "" {
+		return text
+	}
+	return jsonText(output)
+}
+
+func foundBy(output json.RawMessage) []searchSource {
+	var found struct {
+		Results []struct {
+			URL string `json:"url"`
+		} `json:"results"`
+	}
+	if json.Unmarshal(output, &found) != nil {
+		return nil
+	}
+	var sources []searchSource
+	for _, r := range found.Results {
+		sources = append(sources, searchSource{"url", r.URL})
+	}
+	return sources
+}
+
+// logsOf gives what a program has printed, the value of its last line and what went wrong, in this order.
+func logsOf(output json.RawMessage) []codeLog {
+	logs := []codeLog{}
+	for _, name := range []string{"stdout", "stderr", "value", "error"} {
+		if text := textOf(output, name); strings.TrimSpace(text) != "" {
+			logs = append(logs, codeLog{"logs", text})
+		}
+	}
+	return logs
+}

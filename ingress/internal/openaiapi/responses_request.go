@@ -1,0 +1,177 @@
+package openaiapi
+
+import "encoding/json"
+
+// ResponseBody is what a response is asked for with. What the protocol has beside it is passed over: see the guide.
+type ResponseBody struct {
+	Model        string             `json:"model" need:"yes"`
+	Input        *ResponseInput     `json:"input"`
+	Instructions *string            `json:"instructions"`
+	Stream       *bool              `json:"stream"`
+	Background   *bool              `json:"background"`
+	Metadata     *map[string]string `json:"metadata"`
+	Conversation *ConversationName  `json:"conversation"`
+	Previous     *string            `json:"previous_response_id"`
+	User         *string            `json:"user"`
+	Tools        *[]json.RawMessage `json:"tools"`
+	ToolChoice   *json.RawMessage   `json:"tool_choice"`
+	Text         *TextOptions       `json:"text"`
+	TopLogprobs  *int64             `json:"top_logprobs"`
+	Prompt       *json.RawMessage   `json:"prompt"`
+}
+
+// ResponseInput is what is said: a text, or items.
+type ResponseInput struct {
+	Text  string
+	Items []InputItem
+}
+
+// Either says that an input is one of its fields.
+func (ResponseInput) Either() {}
+
+// InputItem is one entry of an input: a message, unless its type says that it is something else.
+type InputItem struct {
+	Type    *string  `json:"type"`
+	Role    *string  `json:"role"`
+	Content *Content `json:"content"`
+}
+
+// ConversationName names a conversation: by its id, or by an object that has it.
+type ConversationName struct {
+	Name   string
+	Object struct {
+		ID string `json:"id" need:"yes"`
+	}
+}
+
+// Either says that a name is one of its fields.
+func (ConversationName) Either() {}
+
+// TextOptions says how the answer is to be written.
+type TextOptions struct {
+	Format *Format `json:"format"`
+}
+
+// passedOver are the items that responses have besides messages: clients send them along with what they go on from.
+// The session has them, or the agent does without.
+var passedOver = map[string]bool{
+	typeWebSearch: true, typeCode: true, typeFileSearch: true, typeMCP: true, "mcp_list_tools": true, "reasoning": true, "compaction": true,
+}
+
+// ResponseAsk is what a response is asked for with, in Parley's words.
+type ResponseAsk struct {
+	Conversation
+
+	Model     string
+	SessionID string // that the request names; empty for none
+	Previous  string // the run whose session it goes on in, when it names that; empty for none
+	Stream    bool
+	Echo      ResponseEcho
+}
+
+// ParseResponse reads a body, and tells what is wrong with it.
+func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
+	ask := ResponseAsk{
+		Model: body.Model, Stream: value(body.Stream),
+		Echo: ResponseEcho{
+			Background: value(body.Background), Instructions: deref(body.Instructions), Metadata: value(body.Metadata),
+			PreviousResponseID: deref(body.Previous),
+		},
+	}
+	ask.nameSession(body, wrong)
+	body.refuse(wrong)
+	said := saidIn(body.Input, wrong)
+	if ask.Echo.Instructions != "" {
+		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
+	}
+	ask.Conversation = Converse(said, ask.SessionID != "" || ask.Previous != "", "input", wrong)
+	return ask
+}
+
+// nameSession finds which session a request is of: the first name counts.
+func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
+	named, inMetadata := ask.Echo.Metadata["session_id"]
+	switch {
+	case body.Conversation != nil && body.Conversation.Name == "" && body.Conversation.Object.ID != "":
+		ask.name(body.Conversation.Object.ID, "conversation.id", wrong)
+	case body.Conversation != nil:
+		ask.name(body.Conversation.Name, "conversation", wrong)
+	case body.Previous != nil:
+		previous, ok := RunOfResponse(*body.Previous)
+		if !ok {
+			wrong("previous_response_id", CodeNoPrevious, "%s", NoPrevious)
+		}
+		ask.Previous = previous
+	case inMetadata:
+		ask.name(named, "metadata.session_id", wrong)
+	case deref(body.User) != "":
+		ask.name(*body.User, "user", wrong)
+	}
+}
+
+func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
+	CheckSession(sessionID, field, wrong)
+	ask.SessionID = sessionID
+}
+
+// NoPrevious says what is wrong with the id of a response that cannot be gone on from.
+const NoPrevious = "there is no such response of this model and caller to go on from"
+
+// refuse tells what is asked for that agents cannot do.
+func (body *ResponseBody) refuse(wrong Wrong) {
+	if body.Tools != nil && len(*body.Tools) > 0 {
+		wrong("tools", CodeUnsupported, ownTools)
+	} else if chooses(body.ToolChoice) {
+		wrong("tool_choice", CodeUnsupported, ownTools)
+	}
+	if body.Text != nil && body.Text.Format != nil && body.Text.Format.Type != "text" {
+		wrong("text.format", CodeUnsupported, "agents answer in text")
+	}
+	if value(body.TopLogprobs) > 0 {
+		wrong("top_logprobs", CodeUnsupported, "agents tell no probabilities")
+	}
+	if body.Prompt != nil {
+		wrong("prompt", CodeUnsupported, "prompts are kept as agents here: name one as the model")
+	}
+}
+
+// saidIn gives what an input says.
+func saidIn(input *ResponseInput, wrong Wrong) []Said {
+	switch {
+	case input == nil:
+		return nil
+	case input.Items == nil:
+		return []Said{{Field: "input", Role: RoleUser, Text: input.Text}}
+	}
+	said := make([]Said, 0, len(input.Items))
+	for i := range input.Items {
+		item, at := &input.Items[i], index("input", i)
+		switch kind := deref(item.Type); {
+		case passedOver[kind]:
+		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
+			wrong(at+".type", CodeUnsupported, ownTools)
+		case item.Role == nil:
+			wrong(at+".role", codeRequired, "a message has a role")
+		default:
+			said = append(said, item.message(at, wrong)...)
+		}
+	}
+	return said
+}
+
+// message gives what an item says that is a message.
+func (item *InputItem) message(at string, wrong Wrong) []Said {
+	switch *item.Role {
+	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:
+		return []Said{{Field: at + ".content", Role: *item.Role, Text: item.Content.Read(at+".content", wrong)}}
+	}
+	wrong(at+".role", codeInvalidValue, "must be system, developer, user or assistant")
+	return nil
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,157 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+)
+
+// asked reads a request, and gives what is wrong with it, a line each.
+func asked(body ResponseBody) (ask ResponseAsk, wrongs []string) {
+	ask = ParseResponse(&body, func(field, code, message string, args ...any) {
+		wrongs = append(wrongs, field+" "+code)
+		if strings.Contains(fmt.Sprintf(message, args...), "%!") {
+			wrongs = append(wrongs, "message "+message)
+		}
+	})
+	return ask, wrongs
+}
+
+func input(text string) *ResponseInput { return &ResponseInput{Text: text} }
+
+func itemsOf(items ...InputItem) *ResponseInput { return &ResponseInput{Items: items} }
+
+func says(role, text string) InputItem {
+	return InputItem{Role: &role, Content: &Content{Text: text}}
+}
+
+func ofType(kind string) InputItem { return InputItem{Type: &kind} }
+
+func raw(text string) *json.RawMessage { return new(json.RawMessage(text)) }
+
+func TestWhatAResponseIsAskedForWith(t *testing.T) {
+	t.Parallel()
+	message := "message"
+	echoed := InputItem{Type: &message, Role: new("assistant"), Content: &Content{Parts: []Part{{Type: "output_text", Text: new("Hi.")}}}}
+	for name, tc := range map[string]struct {
+		body ResponseBody
+		want ResponseAsk
+	}{
+		"a text": {
+			ResponseBody{Model: "ag_1", Input: input("Tea?")},
+			ResponseAsk{Model: "ag_1", Conversation: Conversation{Message: "Tea?"}},
+		},
+		"with instructions of both kinds": {
+			ResponseBody{Model: "ag_1", Instructions: new("Be kind."), Input: itemsOf(says("developer", "Be brief."), says("user", "Tea?"))},
+			ResponseAsk{
+				Model: "ag_1", Conversation: Conversation{Message: "Tea?", Instructions: "Be kind.\n\nBe brief."},
+				Echo: ResponseEcho{Instructions: "Be kind."},
+			},
+		},
+		"a whole conversation": {
+			ResponseBody{Model: "ag_1", Stream: new(true), Input: itemsOf(
+				says("user", "Hello."), ofType("reasoning"), ofType("web_search_call"), ofType("mcp_call"), echoed, says("user", "Tea?"))},
+			ResponseAsk{
+				Model: "ag_1", Stream: true,
+				Conversation: Conversation{Message: "Tea?", History: []domain.Exchange{{Message: "Hello.", Answer: "Hi."}}},
+			},
+		},
+		"in a conversation": {
+			ResponseBody{Conversation: &ConversationName{Name: "c"}, User: new("u"), Metadata: &map[string]string{"session_id": "m"}, Input: itemsOf(
+				says("user", "Hello."), echoed, says("user", "Tea?"))},
+			ResponseAsk{
+				SessionID: "c", Conversation: Conversation{Message: "Tea?"}, Echo: ResponseEcho{Metadata: map[string]string{"session_id": "m"}},
+			},
+		},
+		"in a conversation that is an object": {
+			ResponseBody{Conversation: &ConversationName{Object: struct {
+				ID string `json:"id" need:"yes"`
+			}{"c"}}, Input: input("Tea?")},
+			ResponseAsk{SessionID: "c", Conversation: Conversation{Message: "Tea?"}},
+		},
+		"after a response": {
+			ResponseBody{Previous: new(ResponseID(streamedRun)), User: new("u"), Background: new(true), Input: input("Tea?")},
+			ResponseAsk{
+				Previous: streamedRun, Conversation: Conversation{Message: "Tea?"},
+				Echo: ResponseEcho{Background: true, PreviousResponseID: ResponseID(streamedRun)},
+			},
+		},
+		"in the session that the metadata name": {
+			ResponseBody{Metadata: &map[string]string{"session_id": "m"}, User: new("u"), Input: input("Tea?")},
+			ResponseAsk{SessionID: "m", Conversation: Conversation{Message: "Tea?"}, Echo: ResponseEcho{Metadata: map[string]string{"session_id": "m"}}},
+		},
+		"in the user's session": {
+			ResponseBody{User: new("u"), Input: input("Tea?")},
+			ResponseAsk{SessionID: "u", Conversation: Conversation{Message: "Tea?"}},
+		},
+		"with what changes nothing": {
+			ResponseBody{
+				User: new(""), Tools: &[]json.RawMessage{}, ToolChoice: raw(`"auto"`), TopLogprobs: new(int64(0)), Input: input("Tea?"),
+				Text: &TextOptions{Format: &Format{Type: "text"}},
+			},
+			ResponseAsk{Conversation: Conversation{Message: "Tea?"}},
+		},
+	} {
+		got, wrongs := asked(tc.body)
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", tc.want) || len(wrongs) > 0 {
+			t.Errorf("%s: %v\ngot  %+v\nwant %+v", name, wrongs, got, tc.want)
+		}
+	}
+}
+
+func TestWhatIsWrongWithARequestForAResponse(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ü", messageMax+1)
+	image := InputItem{Role: new("user"), Content: &Content{Parts: []Part{{Type: "input_image"}, {Type: "input_text"}}}}
+	for name, tc := range map[string]struct {
+		body ResponseBody
+		want []string
+	}{
+		"nothing said":         {ResponseBody{}, []string{"input invalid_value"}},
+		"an empty text":        {ResponseBody{Input: input("")}, []string{"input invalid_value"}},
+		"no items":             {ResponseBody{Input: &ResponseInput{Items: []InputItem{}}}, []string{"input invalid_value"}},
+		"an answer at the end": {ResponseBody{Input: itemsOf(says("user", "a"), says("assistant", "b"))}, []string{"input invalid_value"}},
+		"too long a text":      {ResponseBody{Input: input(long)}, []string{"input too_long"}},
+		"too long a message":   {ResponseBody{Input: itemsOf(says("user", long))}, []string{"input[0].content too_long"}},
+		"too many instructions": {
+			ResponseBody{Instructions: &long, Input: input("a")}, []string{"instructions too_long"},
+		},
+		"items of another kind": {
+			ResponseBody{Input: itemsOf(
+				ofType("function_call"), ofType("function_call_output"), ofType("item_reference"), InputItem{}, ofType("message"), says("tool", "x"),
+				image, says("user", "a"))},
+			[]string{
+				"input[0].type unsupported_parameter", "input[1].type unsupported_parameter", "input[2].type unsupported_parameter",
+				"input[3].type unsupported_parameter", "input[4].role required", "input[5].role invalid_value",
+				"input[6].content[0].type unsupported_parameter", "input[6].content[1].text required",
+			},
+		},
+		"what agents cannot do": {
+			ResponseBody{
+				Input: input("a"), Tools: &[]json.RawMessage{json.RawMessage("{}")}, ToolChoice: raw(`"required"`), Prompt: raw(`{"id":"p"}`),
+				TopLogprobs: new(int64(3)), Text: &TextOptions{Format: &Format{Type: "json_schema"}},
+			},
+			[]string{"tools unsupported_parameter", "text.format unsupported_parameter", "top_logprobs unsupported_parameter", "prompt unsupported_parameter"},
+		},
+		"a choice among no tools": {ResponseBody{Input: input("a"), ToolChoice: raw(`"required"`)}, []string{"tool_choice unsupported_parameter"}},
+		"a session without name":  {ResponseBody{Input: input("a"), Conversation: &ConversationName{}}, []string{"conversation too_short"}},
+		"too long a name": {
+			ResponseBody{Input: input("a"), User: new(strings.Repeat("u", 129))}, []string{"user too_long"},
+		},
+		"no such response": {
+			ResponseBody{Input: input("a"), Previous: new("resp_1")}, []string{"previous_response_id previous_response_not_found"},
+		},
+		"everything at once": {
+			ResponseBody{Metadata: &map[string]string{"session_id": ""}, Prompt: raw(`1`)},
+			[]string{"metadata.session_id too_short", "prompt unsupported_parameter", "input invalid_value"},
+		},
+	} {
+		if _, wrongs := asked(tc.body); !slices.Equal(wrongs, tc.want) {
+			t.Errorf("%s:\ngot  %v\nwant %v", name, wrongs, tc.want)
+		}
+	}
+}

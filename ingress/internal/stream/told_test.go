@@ -1,0 +1,91 @@
+package stream_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/stream"
+)
+
+// anew stands in a log for the beginning of another attempt.
+const anew = "\n"
+
+func TestTold(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		log  []string
+		full string
+		want string // all that the reader was given
+		ok   bool
+	}{
+		"nothing":                     {nil, "", "", true},
+		"one attempt":                 {[]string{"a", "b"}, "ab", "ab", true},
+		"told only at the end":        {nil, "ab", "ab", true},
+		"the end says more":           {[]string{"a"}, "ab", "ab", true},
+		"the end says less":           {[]string{"ab"}, "a", "ab", false},
+		"the end says something else": {[]string{"ab"}, "xb", "ab", false},
+		"the same again":              {[]string{"ab", "c", anew, "a", "bc", "d"}, "abcd", "abcd", true},
+		"again, never caught up":      {[]string{"abc", anew, "a"}, "abcd", "abcd", true},
+		"again and again":             {[]string{"abc", anew, "ab", anew, anew, "abcd", anew, "abc", "de"}, "abcde", "abcde", true},
+		"again, shorter":              {[]string{"abc", anew, "ab"}, "ab", "abc", false},
+		"something else":              {[]string{"abc", anew, "ax"}, "ax", "abc", false},
+		"something else at once":      {[]string{"abc", anew, "xyz", "more"}, "xyzmore", "abc", false},
+		"something else, then again":  {[]string{"abc", anew, "x", anew, "abc"}, "abc", "abc", false},
+		"beyond, then something else": {[]string{"a", anew, "ab", anew, "ac"}, "ac", "ab", false},
+		"before anything was told":    {[]string{anew, "ab"}, "ab", "ab", true},
+		"characters of many bytes":    {[]string{"é€", anew, "é", "€😀"}, "é€😀", "é€😀", true},
+		"empty pieces":                {[]string{"", "a", "", anew, "", "a"}, "a", "a", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var told stream.Told
+			got, ok := "", true
+			for _, text := range tt.log {
+				if text == anew {
+					told.Restarted()
+					continue
+				}
+				fresh, fits := told.Delta(text)
+				got, ok = got+fresh, ok && fits
+			}
+			rest, fits := told.Rest(tt.full)
+			got, ok = got+rest, ok && fits
+			if got != tt.want || ok != tt.ok {
+				t.Errorf("told %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+// However an answer is cut and however often its telling begins anew, the reader is given it once.
+func TestToldGivesEveryCharacterOnce(t *testing.T) {
+	t.Parallel()
+	answer := strings.Repeat("One answer, of many pieces: äöü €😀. ", 20)
+	runes := []rune(answer)
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var told stream.Told
+		var got strings.Builder
+		for attempt := range 1 + random.IntN(5) {
+			if attempt > 0 {
+				told.Restarted()
+			}
+			upTo := random.IntN(len(runes) + 1)
+			for at := 0; at < upTo; {
+				next := min(upTo, at+1+random.IntN(9))
+				fresh, ok := told.Delta(string(runes[at:next]))
+				if !ok {
+					t.Fatalf("seed %d: the same text was taken for another", seed)
+				}
+				got.WriteString(fresh)
+				at = next
+			}
+		}
+		rest, ok := told.Rest(answer)
+		got.WriteString(rest)
+		if !ok || got.String() != answer {
+			t.Fatalf("seed %d: %v, given %q", seed, ok, got.String())
+		}
+	}
+}

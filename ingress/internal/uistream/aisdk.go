@@ -1,0 +1,151 @@
+package uistream
+
+import (
+	"encoding/json"
+	"path"
+	"strconv"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// aisdk is the AI SDK's UI message stream: one message of parts. Tools are marked as carried out by the service, or its
+// clients would try to carry them out.
+type aisdk struct{}
+
+// chunk is a chunk of the stream; which fields one has goes by its type.
+type chunk struct {
+	Type             string          `json:"type"`
+	ID               string          `json:"id,omitempty"`
+	MessageID        string          `json:"messageId,omitempty"`
+	MessageMetadata  any             `json:"messageMetadata,omitempty"`
+	Delta            string          `json:"delta,omitempty"`
+	ToolCallID       string          `json:"toolCallId,omitempty"`
+	ToolName         string          `json:"toolName,omitempty"`
+	Input            json.RawMessage `json:"input,omitempty"`
+	Output           json.RawMessage `json:"output,omitempty"`
+	Dynamic          bool            `json:"dynamic,omitempty"`
+	ProviderExecuted bool            `json:"providerExecuted,omitempty"`
+	SourceID         string          `json:"sourceId,omitempty"`
+	URL              string          `json:"url,omitempty"`
+	Title            string          `json:"title,omitempty"`
+	MediaType        string          `json:"mediaType,omitempty"`
+	Data             any             `json:"data,omitempty"`
+	ErrorText        string          `json:"errorText,omitempty"`
+	Reason           string          `json:"reason,omitempty"`
+	FinishReason     string          `json:"finishReason,omitempty"`
+}
+
+// place says which run a message is of.
+type place struct {
+	RunID     string `json:"runId"`
+	SessionID string `json:"sessionId"`
+}
+
+func (aisdk) last() string { return "[DONE]" }
+
+func (aisdk) chunks(piece any) []any {
+	switch p := piece.(type) {
+	case begun:
+		at := place{p.runID, p.sessionID}
+		return []any{
+			chunk{Type: "start", MessageID: "msg_" + id.Suffix(p.runID), MessageMetadata: at},
+			chunk{Type: "start-step"},
+			chunk{Type: "data-run", ID: p.runID, Data: at},
+		}
+	case textBegun:
+		return []any{chunk{Type: "text-start", ID: textID(p.n)}}
+	case textAdded:
+		return []any{chunk{Type: "text-delta", ID: textID(p.n), Delta: p.text}}
+	case textEnded:
+		return []any{chunk{Type: "text-end", ID: textID(p.n)}}
+	case toolBegun:
+		return []any{chunk{
+			Type: "tool-input-available", ToolCallID: p.id, ToolName: p.call.Name, Input: p.call.Input, Dynamic: true, ProviderExecuted: true,
+		}}
+	case toolEnded:
+		return []any{toolOutcome(p)}
+	case cited:
+		return sourceChunks(p)
+	case awaited:
+		return []any{chunk{Type: "data-required-action", ID: p.action.ToolCallID, Data: p.action}}
+	case ended:
+		return endChunks(p.run)
+	case failed:
+		return []any{chunk{Type: "error", ErrorText: p.message}}
+	}
+	return nil
+}
+
+func textID(n int) string { return "text-" + strconv.Itoa(n) }
+
+func toolOutcome(p toolEnded) chunk {
+	c := chunk{Type: "tool-output-available", ToolCallID: p.id, Output: p.call.Output, Dynamic: true, ProviderExecuted: true}
+	if len(c.Output) == 0 {
+		c.Output = json.RawMessage("null") // which the protocol wants to see
+	}
+	if p.call.Status == "completed" {
+		return c
+	}
+	c.Type, c.Output, c.ErrorText = "tool-output-error", nil, failureOf(p.call)
+	return c
+}
+
+// failureOf gives the words for a call that failed: the text of its output's key error.
+func failureOf(call domain.ToolCall) string {
+	var output struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(call.Output, &output) != nil || output.Error == "" {
+		return "The call failed."
+	}
+	return output.Error
+}
+
+// sourceChunks give a source once, and each citation with the words that it is for.
+func sourceChunks(p cited) []any {
+	c := p.citation
+	said := chunk{Type: "data-citation", Data: c}
+	if !p.first {
+		return []any{said}
+	}
+	source := chunk{Type: "source-url", SourceID: strconv.Itoa(c.ID), URL: c.URL, Title: c.Title}
+	if c.DocumentID != nil || c.URL == "" {
+		source.Type, source.URL, source.MediaType = "source-document", "", mediaType(c.Title)
+		if source.Title == "" {
+			source.Title = "Source " + source.SourceID // the protocol wants a title
+		}
+	}
+	return []any{source, said}
+}
+
+// mediaType guesses what a document is by its name: the protocol wants it, and a citation does not say.
+func mediaType(name string) string {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".pdf":
+		return "application/pdf"
+	case ".md", ".markdown":
+		return "text/markdown"
+	case ".html", ".htm":
+		return "text/html"
+	case ".csv":
+		return "text/csv"
+	default:
+		return "text/plain"
+	}
+}
+
+func endChunks(run domain.Run) []any {
+	if run.Status == domain.RunCancelled {
+		return []any{chunk{Type: "abort", Reason: "The run was cancelled."}}
+	}
+	return []any{
+		chunk{Type: "finish-step"},
+		chunk{Type: "finish", FinishReason: "stop", MessageMetadata: struct {
+			place
+			Status domain.RunStatus `json:"status"`
+			Usage  domain.Usage     `json:"usage"`
+		}{place{run.ID, run.SessionID}, run.Status, run.Usage}},
+	}
+}

@@ -1,0 +1,211 @@
+package uistream
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"parley/shared/domain"
+)
+
+// The pieces that a run is told in.
+type (
+	begun     struct{ runID, sessionID, threadID, theirRunID string }
+	textBegun struct{ n int }
+	textAdded struct {
+		n    int
+		text string
+	}
+	textEnded struct{ n int }
+	toolBegun struct {
+		id   string
+		call domain.ToolCall
+	}
+	toolEnded struct {
+		id   string
+		call domain.ToolCall
+	}
+	cited struct {
+		citation domain.Citation
+		first    bool // of its source
+	}
+	awaited struct{ action domain.RequiredAction }
+	ended   struct {
+		run                  domain.Run
+		threadID, theirRunID string
+	}
+	failed struct{ code, message string }
+)
+
+// toldCall is a tool call as the reader knows it.
+type toldCall struct {
+	id    string
+	asked string // the tool and its input
+	ended bool
+}
+
+// told is the data of all kinds of events.
+type told struct {
+	SessionID      string                 `json:"sessionId"`
+	Text           string                 `json:"text"`
+	ToolCall       *domain.ToolCall       `json:"toolCall"`
+	Citation       *domain.Citation       `json:"citation"`
+	RequiredAction *domain.RequiredAction `json:"requiredAction"`
+	Run            *domain.Run            `json:"run"`
+}
+
+// digest takes an event, and gives the pieces that tell what is new in it.
+func (e *Encoder) digest(event domain.Event) ([]any, error) {
+	e.reached = e.reached || event.ID == e.reader.Last
+	var t told
+	if err := json.Unmarshal(event.Data, &t); err != nil {
+		return nil, fmt.Errorf("reading event %s: %w", event.ID, err)
+	}
+	if e.lost && event.ID.After(e.reader.Last) {
+		return e.contradict(), nil
+	}
+	return e.tell(event, t), nil
+}
+
+func (e *Encoder) tell(event domain.Event, t told) []any {
+	switch event.Type {
+	case domain.EventRunCreated:
+		return e.begin(t.SessionID)
+	case domain.EventRunRestarted:
+		return e.restart(event.ID)
+	case domain.EventMessageDelta:
+		fresh, ok := e.told.Delta(t.Text)
+		return e.text(nil, fresh, ok)
+	case domain.EventToolStarted, domain.EventToolCompleted:
+		return e.tool(t.ToolCall, event.Type == domain.EventToolCompleted)
+	case domain.EventCitationAdded:
+		return e.cite(t.Citation)
+	case domain.EventRequiresAction:
+		if t.RequiredAction != nil {
+			return append(e.endText(nil), awaited{*t.RequiredAction})
+		}
+	case domain.EventRunCompleted, domain.EventRunCancelled, domain.EventRunFailed, domain.EventRunTimedOut:
+		return e.end(t.Run)
+	}
+	return nil // of later releases, or of no interest
+}
+
+func (e *Encoder) begin(sessionID string) []any {
+	if e.reader.ThreadID == "" {
+		e.reader.ThreadID = sessionID
+	}
+	if e.reader.RunID == "" {
+		e.reader.RunID = e.runID
+	}
+	return []any{begun{runID: e.runID, sessionID: sessionID, threadID: e.reader.ThreadID, theirRunID: e.reader.RunID}}
+}
+
+// restart takes the beginning of another attempt. The log keeps nothing of earlier ones: when the reader has been told
+// something by one that is not here, what is new to them cannot be known.
+func (e *Encoder) restart(at domain.EventID) []any {
+	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
+		e.lost = true
+		if at.After(e.reader.Last) {
+			return e.contradict()
+		}
+	}
+	e.told.Restarted()
+	return nil
+}
+
+// text adds what is new of the answer.
+func (e *Encoder) text(pieces []any, fresh string, ok bool) []any {
+	if !ok {
+		return append(pieces, e.contradict()...)
+	}
+	if fresh == "" {
+		return pieces
+	}
+	if !e.open {
+		e.open = true
+		e.texts++
+		pieces = append(pieces, textBegun{e.texts})
+	}
+	return append(pieces, textAdded{e.texts, fresh})
+}
+
+func (e *Encoder) endText(pieces []any) []any {
+	if e.open {
+		e.open = false
+		pieces = append(pieces, textEnded{e.texts})
+	}
+	return pieces
+}
+
+// tool tells of a call: what it is asked, and then what came of it. A call that another attempt tells of again is not told
+// twice; one that asks something else under the same id is another one.
+func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
+	if call == nil {
+		return nil
+	}
+	var pieces []any
+	asked := call.Name + " " + string(call.Input)
+	known := e.calls[call.ID]
+	if known == nil || known.asked != asked {
+		e.called++
+		name := call.ID
+		if known != nil {
+			name += "_" + strconv.Itoa(e.called)
+		}
+		known = &toldCall{id: name, asked: asked}
+		e.calls[call.ID] = known
+		pieces = append(e.endText(pieces), toolBegun{known.id, *call})
+	}
+	if over && !known.ended {
+		known.ended = true
+		pieces = append(pieces, toolEnded{known.id, *call})
+	}
+	return pieces
+}
+
+func (e *Encoder) cite(citation *domain.Citation) []any {
+	if citation == nil {
+		return nil
+	}
+	name, err := json.Marshal(citation)
+	if err != nil || e.cited[string(name)] {
+		return nil
+	}
+	first := !e.sources[citation.ID]
+	e.cited[string(name)], e.sources[citation.ID] = true, true
+	return []any{cited{*citation, first}}
+}
+
+func (e *Encoder) end(run *domain.Run) []any {
+	if run == nil {
+		return nil // not reached: every end has it
+	}
+	var pieces []any
+	if run.Status == domain.RunCompleted && run.Message != nil {
+		fresh, ok := e.told.Rest(*run.Message)
+		if pieces = e.text(pieces, fresh, ok); !ok {
+			return pieces
+		}
+	}
+	pieces = e.endText(pieces)
+	e.done = true
+	switch {
+	case run.Status == domain.RunCompleted || run.Status == domain.RunCancelled:
+		return append(pieces, ended{*run, e.reader.ThreadID, e.reader.RunID})
+	case run.Error != nil:
+		return append(pieces, failed{run.Error.Code, run.Error.Message})
+	default:
+		return append(pieces, failed{string(run.Status), "The run ended without an answer."})
+	}
+}
+
+// contradict ends a stream whose reader was told what does not hold any more.
+func (e *Encoder) contradict() []any {
+	return e.breakOff("stream_restarted", "The agent began anew, and answers otherwise than it had begun to. The run goes on: GET /api/runs?id="+
+		e.runID+", or the same request with the same Idempotency-Key, gives its answer.")
+}
+
+func (e *Encoder) breakOff(code, message string) []any {
+	e.done = true
+	return append(e.endText(nil), failed{code, message})
+}

@@ -1,0 +1,104 @@
+package clients
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/scripts/internal/fenced"
+	"parley/shared/testkit"
+)
+
+// languages says how a block of each language is run.
+var languages = map[string]func(*reader, *testing.T, fenced.Block){
+	"sh":     (*reader).sh,
+	"cron":   (*reader).cron,
+	"js":     (*reader).js,
+	"python": (*reader).python,
+	"go":     (*reader).golang,
+	"sql":    (*reader).sql,
+	"yaml":   (*reader).yaml,
+	"json":   (*reader).json,
+	"env":    (*reader).dotenv,
+	"html":   (*reader).html,
+	"text":   (*reader).shown,
+}
+
+// elsewhere are documents whose blocks other tests run: those of the packages, installed into empty projects.
+var elsewhere = []string{"sdk/typescript/README.md", "sdk/python/README.md"}
+
+// TestDocuments runs every block of every document. A block without a language, or of one that nobody runs, is a fault.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	root := testkit.Root(t)
+	for _, document := range documents(t, root) {
+		if slices.Contains(elsewhere, document) {
+			continue
+		}
+		t.Run(document, func(t *testing.T) {
+			t.Parallel()
+			blocks := blocksOf(t, root, document)
+			if len(blocks) == 0 {
+				return
+			}
+			r := newReader(t, root)
+			for _, b := range blocks {
+				run, known := languages[b.Language]
+				if !known {
+					t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+					continue
+				}
+				if run(r, t, b); t.Failed() {
+					return // what follows stands on it
+				}
+			}
+			r.checkUsed(t)
+		})
+	}
+}
+
+// documents lists the Markdown files of the repository that people read, as paths below it.
+func documents(t *testing.T, root string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == "node_modules" || name == "testdata" || name == "third_party" || name == "bin" ||
+			strings.HasPrefix(name, ".") && path != root):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, ".md"):
+			below, err := filepath.Rel(root, path)
+			found = append(found, filepath.ToSlash(below))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, must := range []string{"README.md", "CONTRIBUTING.md", "docs/streams.md"} {
+		if !slices.Contains(found, must) {
+			t.Fatalf("%s is not among the documents that were found: %v", must, found)
+		}
+	}
+	return found
+}
+
+// blocksOf reads a document's blocks.
+func blocksOf(t *testing.T, root, document string) []fenced.Block {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := fenced.Read(document, string(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blocks
+}

@@ -1,0 +1,97 @@
+package clients
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/shared/testkit"
+)
+
+// TestLedger has an agent book a bill.
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	s := onStage(t)
+	agent := s.books(t, nil)
+	var run struct{ Status, Message string }
+	s.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": "ledger", "message": booksFor("L-1")}, &run)
+	if requests, effects := s.ledger.of("L-1"); run.Status != "completed" || requests != 1 || effects != 1 {
+		t.Errorf("%+v; %d requests, %d effects", run, requests, effects)
+	}
+	if requests, effects := s.ledger.of("L-2"); requests != 0 || effects != 0 {
+		t.Errorf("what nobody asked for: %d requests, %d effects", requests, effects)
+	}
+}
+
+// TestNode runs a script with the environment that clients are given.
+func TestNode(t *testing.T) {
+	t.Parallel()
+	s := onStage(t)
+	var seen map[string]string
+	decode(t, []byte(s.node(t, "environment.mjs", "EXTRA=yes")), &seen)
+	if seen["PARLEY_BASE_URL"] != s.creds.BaseURL || seen["AGENT_ID"] != s.creds.AgentID || seen["EXTRA"] != "yes" || seen["openai"] != "6.30.1" || seen["agent"] != s.creds.AgentID {
+		t.Errorf("%v", seen)
+	}
+}
+
+// TestPython runs an interpreter that can make packages.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	python := needsPython(t)
+	s := onStage(t)
+	printed := s.python(t, python, t.TempDir(), []string{"EXTRA=yes"}, "-c", "import os, setuptools, wheel; print(os.environ['AGENT_ID'], os.environ['EXTRA'])")
+	if strings.TrimSpace(printed) != s.creds.AgentID+" yes" {
+		t.Errorf("%q", printed)
+	}
+}
+
+func TestNewEnough(t *testing.T) {
+	t.Parallel()
+	for printed, want := range map[string]string{
+		"v20.20.2\n": "", "v26.0.0\n": "", "v18.19.0\n": "Node is v18.19.0, and 20 or newer is needed", "v8.1.0": "Node is v8.1.0, and 20 or newer is needed",
+		"20.1.0": "no version of Node", "": "no version of Node",
+	} {
+		err := newEnough(printed)
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", printed, err)
+		}
+	}
+}
+
+// TestLockFiles keeps a machine's own registry out of the lock files, and every version exact.
+func TestLockFiles(t *testing.T) {
+	t.Parallel()
+	root := testkit.Root(t)
+	files, err := filepath.Glob(filepath.Join(root, "s*", "*", "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, filepath.Join(root, "scripts", "clients", "npm", "package-lock.json"))
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(raw); strings.Contains(text, `"resolved": "http`) || strings.Contains(text, "registry") {
+			t.Errorf("%s names a registry: put omit-lockfile-registry-resolved=true into .npmrc and make it anew", file)
+		}
+		var lock struct{ Packages map[string]json.RawMessage }
+		decode(t, raw, &lock)
+		if len(lock.Packages) == 0 {
+			t.Errorf("%s locks nothing", file)
+		}
+		for name, entry := range lock.Packages {
+			var locked struct {
+				Integrity string
+				Link      bool
+			}
+			decode(t, entry, &locked)
+			if name != "" && !locked.Link && !strings.HasPrefix(locked.Integrity, "sha512-") {
+				t.Errorf("%s: %s is not locked by its content", file, name)
+			}
+		}
+	}
+}

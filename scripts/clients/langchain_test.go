@@ -1,0 +1,72 @@
+package clients
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// failed is what LangChain says of a request that failed.
+type failed struct{ Text, Name, Code, Message string }
+
+// TestLangChain asks through LangChain: plain, with a history, streamed, in chains, by both of OpenAI's protocols, and what fails.
+func TestLangChain(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := onStage(t)
+	broken, recording := s.faults(t).DropFirst(), s.faults(t).Pass()
+	var told struct {
+		Invoke struct {
+			Text, Finish string
+			Usage        struct {
+				Input  int `json:"input_tokens"`
+				Output int `json:"output_tokens"`
+			}
+			IsAI bool
+		}
+		History, Chain, ResponsesStream                 string
+		Stream, Batch, Session                          []string
+		Responses                                       struct{ Text, ID string }
+		Failed, Unknown, Unauthenticated, Tools, Broken failed
+	}
+	decode(t, []byte(s.node(t, "langchain.mjs",
+		"AGENT_ID="+s.agent(t, map[string]any{"model": "offline/echo"}), "FAILING_AGENT_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),
+		"BROKEN_BASE_URL="+broken.URL, "PARLEY_BASE_URL="+recording.URL)), &told)
+	for what, pair := range map[string][2]string{
+		"invoke":              {told.Invoke.Text, "echo: one"},
+		"finish":              {told.Invoke.Finish, "stop"},
+		"history":             {told.History, "echo: second"},
+		"stream":              {strings.Join(told.Stream, ""), "echo: one two three"},
+		"chain":               {told.Chain, "echo: a question"},
+		"batch":               {strings.Join(told.Batch, "|"), "echo: left|echo: right"},
+		"session":             {strings.Join(told.Session, "|"), "echo: once|echo: twice"},
+		"responses":           {told.Responses.Text, "echo: by responses"},
+		"responses, streamed": {told.ResponsesStream, "echo: four five six"},
+		"after a break":       {told.Broken.Text, "echo: after a break"},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %q, want %q", what, pair[0], pair[1])
+		}
+	}
+	if !told.Invoke.IsAI || told.Invoke.Usage.Input == 0 || told.Invoke.Usage.Output == 0 || len(told.Stream) < 3 {
+		t.Errorf("%+v, %d pieces", told.Invoke, len(told.Stream))
+	}
+	if sent := broken.Requests(); len(sent) != 2 || broken.Faults() != 1 || sent[1].IdempotencyKey != "langchain-1" {
+		t.Errorf("after a break: %+v", sent)
+	}
+	checkFailed(t, told.Failed, "model_rejected")
+	checkFailed(t, told.Unknown, "model_not_found")
+	checkFailed(t, told.Unauthenticated, "invalid_api_key")
+	checkFailed(t, told.Tools, "unsupported_parameter")
+	// One request for each of the fourteen calls: nothing that failed was tried again.
+	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 14 {
+		t.Errorf("%d requests: %+v", sent, recording.Requests())
+	}
+}
+
+func checkFailed(t *testing.T, got failed, code string) {
+	t.Helper()
+	if got.Code != code || got.Message == "" || got.Text != "" {
+		t.Errorf("%+v, want code %s", got, code)
+	}
+}

@@ -1,0 +1,146 @@
+package clients
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/scripts/internal/fenced"
+	"parley/shared/testkit"
+	"parley/shared/testkit/pdf"
+)
+
+// js runs a program on Node, with the packages from npm that the tests of clients have, and the SDK as it is packaged.
+func (r *reader) js(t *testing.T, b fenced.Block) {
+	t.Helper()
+	if _, err := os.Lstat(filepath.Join(r.dir, "node_modules")); err != nil {
+		if err := os.Symlink(r.stage.packages(t), filepath.Join(r.dir, "node_modules")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.keep(t, b) {
+		return
+	}
+	r.save(t, "block.mjs", []byte(r.text(b)))
+	r.run(t, b.String(), needsNode(t), "block.mjs")
+}
+
+// packages is the folder of the packages from npm, the SDK among them.
+func (s *stage) packages(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(s.npmInstall(t), "node_modules")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := os.Stat(filepath.Join(dir, "parley-sdk")); err != nil {
+		unpackTypeScript(t, filepath.Join(dir, "parley-sdk"))
+	}
+	return dir
+}
+
+// python runs a program with the SDK as it is packaged.
+func (r *reader) python(t *testing.T, b fenced.Block) {
+	t.Helper()
+	interpreter := r.stage.withPythonSDK(t)
+	link := filepath.Join(r.dir, "bin", "python3")
+	if _, err := os.Lstat(link); err != nil {
+		if err := os.WriteFile(link, []byte("#!/bin/sh\nexec "+interpreter+` "$@"`+"\n"), 0o700); err != nil { //nolint:gosec // G306: a program
+			t.Fatal(err)
+		}
+	}
+	if r.keep(t, b) {
+		return
+	}
+	r.save(t, "block.py", []byte(r.text(b)))
+	r.run(t, b.String(), interpreter, "block.py")
+}
+
+// golang runs a program within this module, whose dependencies it may use.
+func (r *reader) golang(t *testing.T, b fenced.Block) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(name, []byte(r.text(b)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t, filepath.Join(r.root, "scripts"), r.env, "go", "run", name)
+	if got.code != 0 {
+		t.Fatalf("%s ended with %d\n%s%s", b, got.code, got.stdout, got.stderr)
+	}
+}
+
+// schedules is the part of a line of a crontab that says when, and settings a line that sets a variable.
+var (
+	schedules = regexp.MustCompile(`^(@\w+|([\d*/,-]+\s+){4}[\w*/,-]+)\s+`)
+	settings  = regexp.MustCompile(`^\w+=`)
+)
+
+// cron runs the command of each line of a crontab as cron does: by sh, a percent sign only behind a backslash.
+func (r *reader) cron(t *testing.T, b fenced.Block) {
+	t.Helper()
+	for line := range strings.Lines(r.text(b)) {
+		line = strings.TrimSpace(line)
+		when := schedules.FindString(line)
+		switch {
+		case line == "", strings.HasPrefix(line, "#"), settings.MatchString(line):
+			continue // variables are those of the reader
+		case when == "":
+			t.Errorf("%s: %q is no line of a crontab", b, line)
+			continue
+		}
+		command := line[len(when):]
+		if regexp.MustCompile(`(^|[^\\])%`).MatchString(command) {
+			t.Errorf("%s: cron takes a percent sign without a backslash for the end of the line: %s", b, command)
+		}
+		command = strings.ReplaceAll(command, `\%`, "%")
+		r.ran += command
+		r.run(t, b.String(), "sh", "-euc", command)
+	}
+}
+
+// sql runs statements on a database of the service's schema, as its owner.
+func (r *reader) sql(t *testing.T, b fenced.Block) {
+	t.Helper()
+	db := testkit.SQL(t, testkit.Postgres(t))
+	const role = `DO $$ BEGIN CREATE ROLE parley_service; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`
+	if _, err := db.ExecContext(t.Context(), role); err != nil { // the login that documents speak of
+		t.Fatal(err)
+	}
+	var name string
+	if err := db.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	statements := regexp.MustCompile(`\bDATABASE parley\b`).ReplaceAllString(b.Text, "DATABASE "+name)
+	if _, err := db.ExecContext(t.Context(), statements); err != nil {
+		t.Errorf("%s: %v", b, err)
+	}
+}
+
+// html is shown by scripts/browser, whose test looks at every block of this language.
+func (r *reader) html(t *testing.T, b fenced.Block) {
+	t.Helper()
+	if !strings.Contains(b.Text, "<script") {
+		t.Errorf("%s: there is no script in it, so that no test runs it", b)
+	}
+}
+
+// handbook is a document to upload.
+func handbook(t *testing.T) []byte {
+	t.Helper()
+	return pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})
+}
+
+// goEnv asks Go for a setting that would otherwise follow HOME.
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+
+func (s *stage) withPythonSDK(t *testing.T) string { t.Helper(); t.Skip("not yet"); return "" }

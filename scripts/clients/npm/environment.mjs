@@ -1,0 +1,8 @@
+// Prints what a script is given, as its test looks at it: the environment, and that packages and the service can be reached.
+import { readFile } from "node:fs/promises";
+
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, EXTRA } = process.env;
+const answer = await fetch(`${PARLEY_BASE_URL}/api/agents?id=${AGENT_ID}`, { headers: { "x-api-key": PARLEY_API_KEY } });
+const agent = await answer.json();
+const openai = JSON.parse(await readFile(new URL("node_modules/openai/package.json", import.meta.url), "utf8"));
+console.log(JSON.stringify({ PARLEY_BASE_URL, AGENT_ID, EXTRA, openai: openai.version, agent: agent.id }));

@@ -1,0 +1,87 @@
+package clients
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/faultproxy"
+	"parley/shared/testkit"
+)
+
+// openAIAgents makes what the tests of OpenAI's clients talk to, and gives it as their environment.
+func openAIAgents(t *testing.T, s *stage) map[string]string {
+	t.Helper()
+	document := s.searchable(t, "Everybody has thirty days of holidays a year. The canteen opens at noon. "+t.Name())
+	return map[string]string{
+		"ECHO_ID":       s.agent(t, map[string]any{"model": "offline/echo"}),
+		"STUB_ID":       s.agent(t, map[string]any{"model": "openai/stub"}),
+		"BOOKS_ID":      s.books(t, nil),
+		"ASKS_ID":       s.asks(t),
+		"AUTOMATION_ID": s.agent(t, map[string]any{"model": "offline/echo", "allowedCallers": []string{"system"}}),
+		"KNOWS_ID": s.agent(t, map[string]any{
+			"tools": map[string]any{"knowledge": map[string]any{"enabled": true, "documentIds": []string{document}}},
+		}),
+		"DOCUMENT_ID": document,
+		"QUESTION":    "How many days of holidays does everybody have?",
+	}
+}
+
+// asks makes an agent that books at the ledger when a person has approved.
+func (s *stage) asks(t *testing.T) (agentID string) {
+	t.Helper()
+	return s.books(t, map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
+		"enabled": true, "approval": "always", "endpoints": []any{map[string]any{
+			"name": "bookBill", "description": "Books a bill.", "method": "POST", "url": s.ledger.url + "/book", "sideEffect": "idempotent",
+		}},
+	}}})
+}
+
+// searchable uploads a document and waits until it can be searched.
+func (s *stage) searchable(t *testing.T, content string) (documentID string) {
+	t.Helper()
+	var document struct{ ID, Status string }
+	s.call(t, http.MethodPost, "/api/knowledge", map[string]any{"name": t.Name() + ".txt", "content": content, "mimeType": "text/plain"}, &document)
+	eventually(t, testkit.Within(30*time.Second), "the document can be searched", func() bool {
+		s.call(t, http.MethodGet, "/api/knowledge?id="+document.ID, nil, &document)
+		return document.Status == "ready"
+	})
+	return document.ID
+}
+
+// TestOpenAI runs OpenAI's own client for JavaScript: what it can do of the protocol, its errors, its retries.
+func TestOpenAI(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := onStage(t)
+	env := []string{}
+	for name, value := range openAIAgents(t, s) {
+		env = append(env, name+"="+value)
+	}
+	proxy := s.faults(t)
+	dropping, recording := proxy.DropFirst(), proxy.Pass()
+	var got struct{ Parts int }
+	decode(t, []byte(s.node(t, "openai.mjs", append(env, "DROPPING_URL="+dropping.URL, "RECORDING_URL="+recording.URL)...)), &got)
+	if got.Parts < 10 {
+		t.Errorf("%+v", got)
+	}
+	checkDropped(t, s, dropping, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 2}, "OPENAI-3", "OPENAI-4", "OPENAI-5")
+	if sent := recording.Requests(); len(sent) != 7 { // five of runs without an answer, one of a key that was used: none was sent twice
+		t.Errorf("%d requests: %+v", len(sent), sent)
+	}
+}
+
+// checkDropped checks that every dropped request was sent once more, and that each bill was booked once.
+func checkDropped(t *testing.T, s *stage, door *faultproxy.Door, distinct map[string]int, bills ...string) {
+	t.Helper()
+	for path, want := range distinct {
+		if sent := door.Sent(http.MethodPost, path); len(sent) != 2*want {
+			t.Errorf("%d requests to %s, want %d, each twice: %+v", len(sent), path, want, sent)
+		}
+	}
+	for _, bill := range bills {
+		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
+			t.Errorf("%s: %d requests, %d effects at the ledger", bill, requests, effects)
+		}
+	}
+}

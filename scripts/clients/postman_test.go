@@ -1,0 +1,138 @@
+package clients
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"parley/shared/testkit"
+)
+
+// TestPostman runs the collection with newman, from top to bottom: each request is answered as the document says it may be, none with a
+// fault of the service, and what people begin with succeeds.
+func TestPostman(t *testing.T) {
+	t.Parallel()
+	s := onStage(t)
+	root := testkit.Root(t)
+	var told struct {
+		Answers []struct {
+			Folder, Name, Method, Path, Target, Error, Body string
+			Status, Ms                                      int
+		}
+		Failures []string
+	}
+	collection := filepath.Join(s.dir, "collection.json")
+	writeCollection(t, s, filepath.Join(root, "docs", "parley.postman_collection.json"), collection)
+	decode(t, []byte(s.node(t, "newman.mjs", "COLLECTION="+collection)), &told)
+	if len(told.Failures) > 0 {
+		t.Errorf("newman complains: %s", strings.Join(told.Failures, "\n"))
+	}
+	documented := documentedStatuses(t, root)
+	succeeded := map[string]bool{}
+	for _, answer := range told.Answers {
+		is := answer.Method + " " + answer.Target
+		if answer.Error != "" || answer.Status >= http.StatusInternalServerError && answer.Path != "/readyz" {
+			t.Errorf("%s / %s: %s: %d %s %s", answer.Folder, answer.Name, is, answer.Status, answer.Error, answer.Body)
+			continue
+		}
+		if !slices.Contains(documented.of(answer.Method, answer.Path), answer.Status) {
+			t.Errorf("%s / %s: %s answers %d, which the document does not say: %s", answer.Folder, answer.Name, is, answer.Status, answer.Body)
+		}
+		if answer.Status < http.StatusMultipleChoices {
+			succeeded[answer.Folder+" / "+answer.Name] = true
+		} else {
+			t.Logf("%s / %s: %s: %d in %d ms %s", answer.Folder, answer.Name, is, answer.Status, answer.Ms, answer.Body)
+		}
+	}
+	for _, name := range mainRequests {
+		if !succeeded[name] {
+			t.Errorf("%s did not succeed", name)
+		}
+	}
+	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(told.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
+}
+
+// mainRequests are those that must succeed in a service that has an agent and nothing else. The others need what only a person has (the
+// token of an invitation, a provider of logins), or what no request of the collection makes (a file, a widget).
+var mainRequests = []string{
+	"Chat / Chat with an agent", "Chat / Stream the answer", "Chat / Demo mode", "Automation / From a scheduler", "Automation / Without waiting",
+	"Runs / Wait for a run", "Runs / Watch a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Read one", "Sessions / Erase",
+	"Agents / Create an agent", "Agents / One agent", "Agents / Let schedulers run it", "Agents / Delete", "Templates / List", "Keys / Create",
+	"Keys / Rotate", "Keys / Revoke", "Accounts / Sign up", "Accounts / Who am I", "Operations / Alive",
+	"OpenAI / Complete a chat", "OpenAI / Stream a completion", "OpenAI / Ask for a response", "OpenAI / One response", "OpenAI / List models",
+	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as the AI SDK's messages", "Chat / Stream as AG-UI's events",
+}
+
+// writeCollection sets the agent and the organization, as somebody does who has imported the collection.
+func writeCollection(t *testing.T, s *stage, from, to string) {
+	t.Helper()
+	raw, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var collection map[string]any
+	decode(t, raw, &collection)
+	set := map[string]string{"agentId": s.agent(t, nil), "organizationId": s.creds.OrganizationID}
+	for _, v := range collection["variable"].([]any) {
+		variable := v.(map[string]any)
+		if value, ok := set[variable["key"].(string)]; ok {
+			variable["value"] = value
+		}
+	}
+	if err := os.WriteFile(to, encoded(t, collection), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// statuses are what the document says that operations answer: by path, and by method in lower case.
+type statuses map[string]map[string]any
+
+func documentedStatuses(t *testing.T, root string) statuses {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, "ingress", "internal", "openapi", "openapi.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct{ Paths statuses }
+	if err := yaml.Unmarshal(raw, &document); err != nil {
+		t.Fatal(err)
+	}
+	return document.Paths
+}
+
+func (s statuses) of(method, path string) []int {
+	for pattern, operations := range s {
+		if !fits(pattern, path) {
+			continue
+		}
+		operation, ok := operations[strings.ToLower(method)].(map[string]any)
+		if !ok {
+			continue
+		}
+		responses, _ := operation["responses"].(map[string]any)
+		var out []int
+		for status := range responses {
+			if code, err := strconv.Atoi(status); err == nil {
+				out = append(out, code)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// fits reports whether a path is one of a pattern such as /v1/models/{id}.
+func fits(pattern, path string) bool {
+	wanted, given := strings.Split(pattern, "/"), strings.Split(path, "/")
+	return len(wanted) == len(given) && !slices.ContainsFunc(wanted, func(part string) bool {
+		i := slices.Index(wanted, part)
+		return part != given[i] && !strings.HasPrefix(part, "{")
+	})
+}

@@ -1,0 +1,240 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// ended is what came of a program.
+type ended struct {
+	stdout, stderr string
+	code           int
+}
+
+// execute runs a program in a directory until its end; what it started ends with it. env is added to a plain environment, in which
+// nothing of Parley or of a model provider is set, and loopback needs no proxy.
+func execute(t *testing.T, dir string, env []string, name string, args ...string) ended {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(plainEnvironment(), env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), stdout.String(), stderr.String())
+	}
+	return ended{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// succeed is execute for a program that must end with code 0; it gives what that printed.
+func succeed(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	got := execute(t, dir, env, name, args...)
+	if got.code != 0 {
+		t.Fatalf("%s %s ended with %d\n%s%s", name, strings.Join(args, " "), got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
+func plainEnvironment() []string {
+	var env []string
+	for _, setting := range os.Environ() {
+		name, _, _ := strings.Cut(setting, "=")
+		if !strings.HasPrefix(name, "PARLEY_") && !strings.HasPrefix(name, "OPENAI_") && !strings.HasPrefix(name, "LANGCHAIN_") {
+			env = append(env, setting)
+		}
+	}
+	const loopback = "127.0.0.1,localhost,::1"
+	return append(env, "NO_PROXY="+loopback, "no_proxy="+loopback, "NO_COLOR=1", "LANGSMITH_TRACING=false")
+}
+
+// nodeMajor is the Node that the clients from npm need at least.
+const nodeMajor = 20
+
+var (
+	findNode   = sync.OnceValues(lookForNode)
+	findPython = sync.OnceValues(lookForPython)
+)
+
+// needsNode skips a test where there is no Node that its client runs on, or no npm.
+func needsNode(t *testing.T) (node string) {
+	t.Helper()
+	node, err := findNode()
+	if err != nil {
+		t.Skipf("NOT TESTED: clients from npm, because %v (scripts/setup test installs what this system has)", err)
+	}
+	return node
+}
+
+func lookForNode() (string, error) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return "", fmt.Errorf("there is no Node: %w", err)
+	}
+	if _, err := exec.LookPath("npm"); err != nil {
+		return "", fmt.Errorf("there is no npm: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	printed, err := exec.CommandContext(ctx, node, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s does not say its version: %w", node, err)
+	}
+	return node, newEnough(string(printed))
+}
+
+// newEnough reads what `node --version` prints.
+func newEnough(printed string) error {
+	found := regexp.MustCompile(`^v(\d+)\.\d+`).FindStringSubmatch(printed)
+	if found == nil {
+		return fmt.Errorf("this is no version of Node: %q", printed)
+	}
+	if major, err := strconv.Atoi(found[1]); err != nil || major < nodeMajor {
+		return fmt.Errorf("Node is %s, and %d or newer is needed", strings.TrimSpace(printed), nodeMajor)
+	}
+	return nil
+}
+
+// npmInstall gives a folder with the scripts of scripts/clients/npm and what their lock file names, installed once for the package.
+func (s *stage) npmInstall(t *testing.T) (dir string) {
+	t.Helper()
+	needsNode(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.place(t)
+	dir = filepath.Join(s.dir, "npm")
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json")); err == nil {
+		return dir
+	}
+	from := filepath.Join(testkit.Root(t), "scripts", "clients", "npm")
+	copyFiles(t, from, dir)
+	if got := execute(t, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"); got.code != 0 {
+		t.Fatalf("npm ci ended with %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	return dir
+}
+
+// node runs scripts/clients/npm/<script> and gives what it printed; env comes on top of the stage's.
+func (s *stage) node(t *testing.T, script string, env ...string) string {
+	t.Helper()
+	return succeed(t, s.npmInstall(t), s.env(env...), needsNode(t), script)
+}
+
+// needsPython gives an interpreter that packages and environments can be made with, and skips a test where there is none.
+func needsPython(t *testing.T) (python string) {
+	t.Helper()
+	python, err := findPython()
+	if err != nil {
+		t.Skipf("NOT TESTED: the Python SDK, because %v (scripts/setup test installs it)", err)
+	}
+	return python
+}
+
+// pythonHas asks an interpreter whether it is new enough and can make packages.
+const pythonHas = `import importlib.util as u, sys
+lacks = [m for m in ("venv", "ensurepip", "pip", "setuptools", "wheel") if not u.find_spec(m)]
+if sys.version_info < (3, 11): sys.exit("it is " + sys.version.split()[0] + ", and 3.11 or newer is needed")
+if lacks: sys.exit("it has no " + ", ".join(lacks))
+print(sys.executable)`
+
+func lookForPython() (string, error) {
+	faults := []error{errors.New("there is no Python that will do")}
+	for _, name := range []string{"python3", "/usr/bin/python3", "/usr/local/bin/python3"} { // a person's own may lack what the system's has
+		path, err := exec.LookPath(name)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		cmd := exec.CommandContext(ctx, path, "-I", "-c", pythonHas)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		printed, err := cmd.Output()
+		cancel()
+		if err == nil {
+			return strings.TrimSpace(string(printed)), nil
+		}
+		faults = append(faults, fmt.Errorf("%s: %w: %s", path, err, strings.TrimSpace(stderr.String())))
+	}
+	return "", errors.Join(faults...)
+}
+
+// python runs an interpreter - needsPython's, or that of an environment made with it - in a directory and gives what it printed; env
+// comes on top of the stage's, and only what is installed in the environment can be imported.
+func (s *stage) python(t *testing.T, interpreter, dir string, env []string, args ...string) string {
+	t.Helper()
+	return succeed(t, dir, s.env(append([]string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONPATH="}, env...)...), interpreter, args...)
+}
+
+// copyFiles copies the files of a folder, but not its folders.
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(from, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, entry.Name()), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// readAll reads a request's body, and leaves it to be read again.
+func readAll(r *http.Request) (string, error) {
+	raw, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	return string(raw), err
+}
+
+func encoded(t *testing.T, v any) []byte {
+	t.Helper()
+	if v == nil {
+		return nil
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func decode(t *testing.T, raw []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatalf("decoding %s: %v", raw, err)
+	}
+}

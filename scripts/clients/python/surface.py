@@ -1,0 +1,155 @@
+"""Every call of the client against the service."""
+
+import io
+import os
+import pathlib
+import uuid
+
+import parley
+from parley import Parley
+
+word = uuid.uuid4().hex
+books = os.environ["BOOKS_WITH_APPROVAL"]  # an agent that asks before it books
+with Parley() as client:
+    # Agents.
+    agent = client.agents.create(
+        name=f"Surface {word}", system_prompt="Answer.", model="offline/echo", description="d", allowed_callers=["user", "system"],
+        tools={"webSearch": {"enabled": False}}, widget={"enabled": True, "allowedOrigins": ["https://a.example"]}, fallback_models=["offline"],
+    )
+    assert client.agents.get(agent["id"]) == agent and agent["tools"]["webSearch"] == {"enabled": False}, agent
+    changed = client.agents.update(agent["id"], description="e", version=agent["version"])
+    assert (changed["description"], changed["systemPrompt"], changed["version"]) == ("e", "Answer.", agent["version"] + 1), changed
+    try:
+        client.agents.update(agent["id"], description="f", version=agent["version"])
+        raise SystemExit("a change of what was changed went through")
+    except parley.ConflictError as error:
+        assert (error.status, error.code, error.retryable) == (409, "version_conflict", False), error
+    from_template = client.agents.create(template_id="tpl_support", name=f"Surface {word} from a template")
+    found = client.agents.list(q=word, limit=1)
+    assert (len(found.data), found.has_more, [each["id"] for each in found]) == (1, True, [from_template["id"], agent["id"]]), found.data
+    second = found.next_page()
+    assert second is not None and second.data[0] == changed and second.next_page() is None
+    assert client.agents.delete(from_template["id"]) == {"id": from_template["id"], "deleted": True}
+    try:
+        client.agents.get(from_template["id"])
+        raise SystemExit("a deleted agent was read")
+    except parley.NotFoundError as error:
+        assert error.code == "not_found" and error.request_id and error.request_id in str(error), error
+    assert "tpl_support" in [template["id"] for template in client.templates.list(limit=2)]
+
+    # Errors.
+    try:
+        client.agents.create(name="", system_prompt="", tools={"noSuch": {"enabled": True}})  # type: ignore[typeddict-unknown-key]
+        raise SystemExit("what is wrong was accepted")
+    except parley.BadRequestError as error:
+        assert {"name", "systemPrompt", "tools.noSuch"} <= {each["field"] for each in error.errors}, error.errors
+    for key, kind, code in (("ak_nobody", parley.AuthenticationError, "unauthenticated"), ("ps_nobody", parley.AuthenticationError, "unauthenticated")):
+        try:
+            Parley(api_key=key).agents.list()
+            raise SystemExit("a key that is none was taken")
+        except kind as error:
+            assert error.code == code, error
+    try:
+        Parley(organization_id="org_00000000000000000000000000").agents.list()
+        raise SystemExit("another organization was let in")
+    except parley.PermissionDeniedError as error:
+        assert error.code == "organization_mismatch", error
+    assert Parley(organization_id=os.environ["ORGANIZATION_ID"]).agents.get(agent["id"]) == changed
+
+    # Chat and sessions.
+    run = client.chat(agent_id=agent["id"], message="Grüße 👋", session_id=word)
+    assert (run["status"], run["message"], run["sessionId"]) == ("completed", "echo: Grüße 👋", word), run
+    assert parley.raise_for_status(run) is run
+    assert client.chat(agent_id=agent["id"], message="a")["sessionId"] != client.chat(agent_id=agent["id"], message="a")["sessionId"]
+    once = client.chat(agent_id=agent["id"], message="b", session_id=word, idempotency_key=word)
+    assert client.chat(agent_id=agent["id"], message="b", session_id=word, idempotency_key=word) == once
+    try:
+        client.chat(agent_id=agent["id"], message="c", session_id=word, idempotency_key=word)
+        raise SystemExit("a key was used twice")
+    except parley.ConflictError as error:
+        assert (error.status, error.code) == (422, "idempotency_key_reused"), error
+    early = client.chat(agent_id=agent["id"], message="d", wait=False)
+    assert client.runs.wait(early["id"])["message"] == "echo: d"
+    visitor = Parley(demo=True)
+    assert visitor.chat(template_id="tpl_support", message="Hello")["status"] == "completed"
+    with visitor.chat.stream(template_id="tpl_support", message="Hello") as stream:
+        assert "".join(stream.text()) == stream.final_run()["message"]
+    try:
+        visitor.agents.list()
+        raise SystemExit("a visitor saw agents")
+    except parley.PermissionDeniedError as error:
+        assert error.code == "demo_restricted", error
+
+    # Streams.
+    stream = client.chat.stream(agent_id=os.environ["AGENT_ID"], message="What is 12 * 12?")
+    events = list(stream)
+    text = "".join(event["data"]["text"] for event in events if event["event"] == "message.delta")
+    assert (events[0]["event"], events[-1]["event"]) == ("run.created", "run.completed"), events
+    assert stream.run_id == events[0]["data"]["runId"] and stream.last_event_id == events[-1]["id"]
+    assert text == stream.final_run()["message"] and "144" in text, text
+    assert list(client.runs.stream(stream.run_id)) == events
+    assert list(client.runs.stream(stream.run_id, last_event_id=events[2]["id"])) == events[3:]
+    assert client.runs.stream(stream.run_id, last_event_id=events[-1]["id"]).final_run() == stream.final_run()
+
+    # Automations.
+    triggered = client.automations.run(
+        target=agent["id"], message="Judge this", input={"alert": {"level": 3}}, automation_id=f"nächtlich {word}", trigger_type="schedule",
+        ttl_override=100_000, session_id=word, idempotency_key=word,
+    )
+    assert triggered["trigger"] == {"type": "schedule", "automationId": f"nächtlich {word}"}, triggered
+    assert (triggered["status"], triggered["idempotencyKey"], triggered["sessionId"]) == ("completed", word, word), triggered
+    unwaited = client.automations.run(target=agent["id"], input={"message": "x"}, wait=False)
+    assert client.runs.wait(unwaited["id"], timeout=30)["status"] == "completed"
+
+    # Runs.
+    assert client.runs.get(triggered["id"]) == triggered
+    assert [each["id"] for each in client.runs.list(automation_id=f"nächtlich {word}")] == [triggered["id"]]
+    assert {each["id"] for each in client.runs.list(session_id=word, agent_id=agent["id"], status="completed", limit=1)} == {run["id"], once["id"], triggered["id"]}
+    for decision, status in (("approve", "completed"), ("deny", "completed")):
+        asks = client.chat(agent_id=books, message=f'Use bookBill with {{"bill": "{word}-{decision}"}}')
+        assert asks["status"] == "requires_action" and asks["requiredAction"]["kind"] == "approval", asks
+        try:
+            parley.raise_for_status(asks)
+            raise SystemExit("a run that waits has completed")
+        except parley.RunFailedError as error:
+            assert error.run is asks
+        client.runs.act(asks["id"], decision, tool_call_id=asks["requiredAction"]["toolCallId"])
+        assert client.runs.wait(asks["id"])["status"] == status
+    waits = client.chat(agent_id=books, message=f'Use bookBill with {{"bill": "{word}-cancel"}}')
+    assert client.runs.cancel(waits["id"])["id"] == waits["id"]
+    assert client.runs.wait(waits["id"])["status"] == "cancelled"
+
+    # Knowledge.
+    path = pathlib.Path(f'böses "Heft" {word}.md')
+    path.write_text(f"# Signing\n\nReleases {word} are signed by Ann.\n", encoding="utf-8")
+    with open("opened.txt", "w+b") as file:
+        file.write(f"Opened {word} and read.".encode())
+        file.seek(0)
+        documents = [
+            client.knowledge.upload(path, metadata={"team": word}),
+            client.knowledge.upload(file),
+            client.knowledge.upload(io.BytesIO(f"Bytes {word} of a buffer.".encode()), name="buffer.txt", mime_type="text/plain"),
+            client.knowledge.upload(f"Bytes {word} alone.".encode(), name="bytes.txt"),
+            client.knowledge.upload(content=f"Text {word}.", name="text.md", metadata={"team": word}),
+        ]
+    assert client.knowledge.upload(str(path))["id"] == documents[0]["id"]  # the same bytes are the same document
+    assert [document["name"] for document in documents] == [path.name, "opened.txt", "buffer.txt", "bytes.txt", "text.md"], documents
+    for document in documents:
+        ready = client.knowledge.wait(document["id"], timeout=60)
+        assert (ready["status"], ready["error"]) == ("ready", None), ready
+        assert client.knowledge.get(document["id"]) == ready
+    assert ready["metadata"] == {"team": word} and {"buffer.txt"} == {each["name"] for each in client.knowledge.list(q="buffer", status="ready", limit=1)}
+    hits = client.knowledge.search(f"who signs releases {word}", limit=3)["data"]
+    assert hits[0]["documentId"] == documents[0]["id"] and "Ann" in hits[0]["text"], hits
+    only = client.knowledge.search(word, document_ids=[documents[1]["id"], documents[4]["id"]], metadata={"team": word})["data"]
+    assert {hit["documentId"] for hit in only} == {documents[4]["id"]}, only
+    for document in documents:
+        assert client.knowledge.delete(document["id"])["deleted"]
+    assert client.knowledge.search(word, metadata={"team": word})["data"] == []
+    try:
+        client.knowledge.upload(b"\0", name="x" * 300)
+        raise SystemExit("too long a name was accepted")
+    except parley.BadRequestError as error:
+        assert error.errors, error
+    client.agents.delete(agent["id"])
+print("all of it")

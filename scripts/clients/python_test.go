@@ -1,0 +1,337 @@
+package clients
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/shared/testkit"
+)
+
+// pythonWheel is the Python SDK as it is packaged, made once for the package.
+var pythonWheel struct {
+	sync.Mutex
+
+	path string
+}
+
+// wheel makes the package of sdk/python, of a copy: building leaves things behind.
+func (s *stage) wheel(t *testing.T) (path string) {
+	t.Helper()
+	python := needsPython(t)
+	pythonWheel.Lock()
+	defer pythonWheel.Unlock()
+	if pythonWheel.path != "" {
+		return pythonWheel.path
+	}
+	s.mu.Lock()
+	s.place(t)
+	s.mu.Unlock()
+	from, dist := filepath.Join(s.dir, "python", "sdk"), filepath.Join(s.dir, "python", "dist")
+	pythonSource(t, from)
+	succeed(t, s.dir, nil, python, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps", "--wheel-dir", dist, from)
+	made, err := filepath.Glob(filepath.Join(dist, "parley_sdk-*-py3-none-any.whl"))
+	if err != nil || len(made) != 1 {
+		t.Fatalf("the wheel: %v %v", made, err)
+	}
+	pythonWheel.path = made[0]
+	return pythonWheel.path
+}
+
+// pythonSource copies what sdk/python is built from.
+func pythonSource(t *testing.T, to string) {
+	t.Helper()
+	from := filepath.Join(testkit.Root(t), "sdk", "python")
+	copyFiles(t, from, to)
+	copyFiles(t, filepath.Join(from, "src", "parley"), filepath.Join(to, "src", "parley"))
+}
+
+// pythonProject makes an empty project with an environment of its own in which nothing but the SDK is installed.
+func (s *stage) pythonProject(t *testing.T) (dir, interpreter string) {
+	t.Helper()
+	python, wheel := needsPython(t), s.wheel(t)
+	dir = t.TempDir()
+	succeed(t, dir, nil, python, "-m", "venv", "--without-pip", ".venv") // the builder's pip installs into it, in a fraction of the time
+	interpreter = filepath.Join(dir, ".venv", "bin", "python")
+	succeed(t, dir, nil, python, "-m", "pip", "--python", interpreter, "install", "--no-index", "--no-deps", "--no-compile", wheel)
+	return dir, interpreter
+}
+
+// pythonScript runs scripts/clients/python/<script> in a project of its own and gives what it printed.
+func (s *stage) pythonScript(t *testing.T, env []string, script string, args ...string) string {
+	t.Helper()
+	dir, interpreter := s.pythonProject(t)
+	return s.python(t, interpreter, dir, env, append([]string{pythonFile(t, script)}, args...)...)
+}
+
+func pythonFile(t *testing.T, name string) string {
+	t.Helper()
+	return filepath.Join(testkit.Root(t), "scripts", "clients", "python", name)
+}
+
+// TestPythonPackage looks into the wheel.
+func TestPythonPackage(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	s := &theStage
+	wheel, err := zip.OpenReader(s.wheel(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wheel.Close()
+	var names []string
+	metadata := ""
+	for _, file := range wheel.File {
+		names = append(names, file.Name)
+		if strings.HasSuffix(file.Name, ".dist-info/METADATA") {
+			metadata = unzipped(t, file)
+		}
+	}
+	version := contractVersion(t)
+	for _, want := range []string{
+		"parley/__init__.py", "parley/py.typed", "parley/types.py", "parley_sdk-" + version + ".dist-info/LICENSE",
+	} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is missing in %v", want, names)
+		}
+	}
+	for _, want := range []string{"\nName: parley-sdk\n", "\nVersion: " + version + "\n", "\nRequires-Python: >=3.11\n", "\nLicense: Apache-2.0\n"} {
+		if !strings.Contains(metadata, want) {
+			t.Errorf("%q is missing in %s", want, metadata)
+		}
+	}
+	if strings.Contains(metadata, "Requires-Dist") {
+		t.Errorf("it depends on others: %s", metadata)
+	}
+}
+
+// contractVersion is the one place of the version: the SDK says the same.
+func contractVersion(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(testkit.Root(t), "ingress", "internal", "openapi", "openapi.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindSubmatch(raw)
+	if found == nil {
+		t.Fatal("the contract has no version")
+	}
+	return string(found[1])
+}
+
+func unzipped(t *testing.T, file *zip.File) string {
+	t.Helper()
+	opened, err := file.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	raw, err := io.ReadAll(opened)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// TestPythonReadme runs each block of the README as it stands: its commands as whoever has the repository and an environment, its
+// programs in an empty project with the package installed.
+func TestPythonReadme(t *testing.T) {
+	t.Parallel()
+	python := needsPython(t)
+	s := onStage(t)
+	dir, interpreter := s.pythonProject(t)
+	counted := map[string]int{}
+	for n, block := range blocksOf(t, testkit.Root(t), "sdk/python/README.md") {
+		counted[block.Language]++
+		switch block.Language {
+		case "python":
+			file := filepath.Join(dir, fmt.Sprintf("block%d.py", n))
+			if err := os.WriteFile(file, []byte(block.Text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if printed := s.python(t, interpreter, dir, nil, "-W", "error", file); strings.TrimSpace(printed) == "" {
+				t.Errorf("%s prints nothing", block)
+			}
+		case "sh":
+			checkout := t.TempDir()
+			pythonSource(t, filepath.Join(checkout, "sdk", "python"))
+			succeed(t, checkout, nil, python, "-m", "venv", "--system-site-packages", ".venv") // setuptools and wheel are the system's
+			bin := filepath.Join(checkout, ".venv", "bin")
+			succeed(t, checkout, []string{"PATH=" + bin + ":" + os.Getenv("PATH")}, "sh", "-e", "-c", block.Text)
+			succeed(t, checkout, []string{"PYTHONPATH="}, filepath.Join(bin, "python"), "-c", "import parley; parley.Parley(demo=True)")
+		default:
+			t.Errorf("%s: a block of %q is not run", block, block.Language)
+		}
+	}
+	if counted["python"] < 9 || counted["sh"] < 1 {
+		t.Errorf("%v", counted)
+	}
+}
+
+// TestPythonTransport runs the client against services that misbehave by a script.
+func TestPythonTransport(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	s := &theStage
+	dir, interpreter := s.pythonProject(t)
+	got := execute(t, dir, []string{"PYTHONPATH=", "PYTHONDONTWRITEBYTECODE=1"}, interpreter, "-W", "error", pythonFile(t, "transport.py"))
+	ran := regexp.MustCompile(`Ran (\d+) tests`).FindStringSubmatch(got.stderr)
+	if got.code != 0 || ran == nil || !strings.HasSuffix(strings.TrimSpace(got.stderr), "\nOK") {
+		t.Fatalf("%d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if n, err := strconv.Atoi(ran[1]); err != nil || n < 30 {
+		t.Errorf("only %s tests", ran[1])
+	}
+}
+
+// TestPythonSurface makes every call there is, sync and async.
+func TestPythonSurface(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	s := onStage(t)
+	for _, script := range []string{"surface.py", "surface_async.py"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			books := s.books(t, nil)
+			s.call(t, "PUT", "/api/agents?id="+books, map[string]any{"tools": map[string]any{"httpRequest": map[string]any{"approval": "always"}}}, nil)
+			if printed := s.pythonScript(t, []string{"BOOKS_WITH_APPROVAL=" + books}, script); printed != "all of it\n" {
+				t.Errorf("%q", printed)
+			}
+		})
+	}
+}
+
+// TestPythonRetriesAttach loses the answer to every first attempt after the service has taken it: the retry finds the run that there
+// is, and the ledger sees one effect.
+func TestPythonRetriesAttach(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	s := onStage(t)
+	door, books := s.faults(t).DropFirst(), s.books(t, nil)
+	var runs []struct{ ID, Status string }
+	decode(t, []byte(s.pythonScript(t, []string{"PARLEY_BASE_URL=" + door.URL, "BOOKS=" + books}, "effects.py")), &runs)
+	bills := []string{"automation", "keyed", "chat", "stream", "async-automation", "async-chat", "async-stream"}
+	if len(runs) != len(bills) || door.Faults() != len(bills) {
+		t.Fatalf("%d runs, %d faults", len(runs), door.Faults())
+	}
+	for _, run := range runs {
+		if run.Status != "completed" {
+			t.Errorf("%+v", run)
+		}
+	}
+	for _, bill := range bills {
+		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
+			t.Errorf("%s: %d requests, %d effects", bill, requests, effects)
+		}
+	}
+	var all struct{ Data []struct{ ID string } }
+	s.call(t, "GET", "/api/runs?limit=100&agentId="+books, nil, &all)
+	if len(all.Data) != len(bills) {
+		t.Errorf("%d runs of %d calls", len(all.Data), len(bills))
+	}
+	attempts := map[string]int{}
+	for _, request := range append(door.Sent("POST", "/api/agents"), door.Sent("POST", "/api/internal/run-automation")...) {
+		attempts[request.IdempotencyKey]++
+	}
+	for key, n := range attempts {
+		if key == "" || n != 2 {
+			t.Errorf("%q: %d attempts", key, n)
+		}
+	}
+	if len(attempts) != len(bills) || attempts["python-keyed"] != 2 {
+		t.Errorf("%v", attempts)
+	}
+}
+
+// reading is what scripts/clients/python/resumed.py tells of a stream.
+type reading struct {
+	IDs    []string
+	Events []json.RawMessage
+	Text   string
+	Run    struct{ ID, Message, Status string }
+}
+
+// TestPythonStreamsAreResumed cuts a stream ten times: no character is lost or doubled.
+func TestPythonStreamsAreResumed(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	s := onStage(t)
+	dir, interpreter := s.pythonProject(t)
+	talker := s.agent(t, map[string]any{"model": "openai/stub"})
+	message := "slowly " + strings.Repeat("Grüße 👋 an alle 日本語 ", 20) + "end"
+	for n, way := range []string{"sync", "sync-text", "async", "async-text"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			seed := uint64(n) + 1
+			t.Logf("seed %d", seed)
+			door := s.faults(t).CutStreams(10, 400, seed)
+			env := []string{"PARLEY_BASE_URL=" + door.URL, "TALKER=" + talker, "MESSAGE=" + message}
+			var cut, uncut reading
+			decode(t, []byte(s.python(t, interpreter, dir, env, pythonFile(t, "resumed.py"), way)), &cut)
+			if door.Faults() != 10 {
+				t.Errorf("%d cuts", door.Faults())
+			}
+			if cut.Text != cut.Run.Message || cut.Run.Status != "completed" || cut.Text != "echo: "+message {
+				t.Errorf("%q instead of %q", cut.Text, cut.Run.Message)
+			}
+			if strings.HasSuffix(way, "text") {
+				return
+			}
+			script := "import json, sys, parley; events = list(parley.Parley().runs.stream(sys.argv[1])); " +
+				"print(json.dumps({'ids': [e['id'] for e in events], 'events': events}))"
+			decode(t, []byte(s.python(t, interpreter, dir, nil, "-c", script, cut.Run.ID)), &uncut)
+			sameEvents(t, cut, uncut)
+		})
+	}
+}
+
+// sameEvents compares a reading that was cut with one that was not.
+func sameEvents(t *testing.T, cut, uncut reading) {
+	t.Helper()
+	if len(uncut.IDs) < 20 || !slices.Equal(cut.IDs, uncut.IDs) {
+		t.Errorf("%v instead of %v", cut.IDs, uncut.IDs)
+	}
+	if !slices.EqualFunc(cut.Events, uncut.Events, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
+		t.Error("an uncut reading has other events")
+	}
+	before := [2]int{-1, -1}
+	for _, id := range cut.IDs {
+		var at [2]int
+		if _, err := fmt.Sscanf(id, "%d.%d", &at[0], &at[1]); err != nil || slices.Compare(at[:], before[:]) <= 0 {
+			t.Errorf("%s comes behind %v: %v", id, before, err)
+		}
+		before = at
+	}
+}
+
+// TestPythonTypes has a type checker judge the package, as it is installed, and a program that uses it.
+func TestPythonTypes(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	mypy, err := exec.LookPath("mypy")
+	if err != nil {
+		t.Skipf("NOT TESTED: the Python SDK's types, because there is no mypy: %v (scripts/setup test installs it)", err)
+	}
+	s := &theStage
+	dir, interpreter := s.pythonProject(t)
+	packages, err := filepath.Glob(filepath.Join(dir, ".venv", "lib", "python*", "site-packages", "parley"))
+	if err = errors.Join(err); err != nil || len(packages) != 1 {
+		t.Fatal(packages, err)
+	}
+	got := execute(t, dir, nil, mypy, "--strict", "--python-executable", interpreter, "--cache-dir", filepath.Join(dir, "cache"),
+		packages[0], pythonFile(t, "consumer.py"))
+	if got.code != 0 {
+		t.Errorf("%s%s", got.stdout, got.stderr)
+	}
+}

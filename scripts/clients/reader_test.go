@@ -1,0 +1,233 @@
+package clients
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/fenced"
+	"parley/shared/testkit"
+)
+
+// reader is somebody who goes through a document and does what it shows, in a folder of their own, with a shell whose variables and
+// place last from block to block.
+type reader struct {
+	stage    *stage
+	root     string
+	dir      string
+	address  string // of the service at hand, which stands in for that of the documents
+	port     int    // where `make run` starts another one,
+	receiver int    // and where a receiver of webhooks listens
+	env      []string
+	saved    map[string]string // files that blocks are, by their names: where they were shown
+	ran      string            // what was run so far, to find which of them were used
+}
+
+// documented is where Parley listens in documents, and repository what stands for where it is cloned from.
+const (
+	documented = "127.0.0.1:8080"
+	repository = "<this repository>"
+)
+
+// receivers are the ports on which receivers of webhooks listen in documents.
+var receivers = regexp.MustCompile(`\b900[1-9]\b`)
+
+func newReader(t *testing.T, root string) *reader {
+	t.Helper()
+	s := onStage(t)
+	r := &reader{
+		stage: s, root: root, dir: t.TempDir(), address: strings.TrimPrefix(s.creds.BaseURL, "http://"), port: testkit.FreePort(t),
+		receiver: testkit.FreePort(t),
+		saved:    map[string]string{},
+	}
+	t.Cleanup(func() { r.endAll(t) }) // before the folder is removed
+	r.save(t, ".data/credentials.json", encoded(t, s.creds))
+	r.save(t, "handbook.pdf", handbook(t))
+	for _, command := range []string{"deploy/standalone/cmd/parley", "ingress/cmd/ingress", "workers/cmd/worker"} {
+		link := filepath.Join(r.dir, "bin", filepath.Base(command))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(testkit.BuildBinary(t, command), link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.env = s.env(
+		"HOME="+r.dir, "READER="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "REPOSITORY="+root,
+		"URL="+s.creds.BaseURL, "KEY="+s.creds.APIKey, "AGENT="+s.creds.AgentID, "ORGANIZATION="+s.creds.OrganizationID,
+		"RUN="+s.ranOnce(t), "UP_PORT="+strconv.Itoa(r.port), "PORT=", "DATA_DIR=",
+		"GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOCACHE="+goEnv(t, "GOCACHE"), "GOPATH="+goEnv(t, "GOPATH"))
+	return r
+}
+
+// ranOnce gives the id of a run that has ended.
+func (s *stage) ranOnce(t *testing.T) string {
+	t.Helper()
+	var run struct{ ID string }
+	s.call(t, "POST", "/api/agents?action=chat&id="+s.creds.AgentID, map[string]any{"sessionId": t.Name(), "message": "What is 6 * 7?"}, &run)
+	return run.ID
+}
+
+func (r *reader) save(t *testing.T, name string, content []byte) {
+	t.Helper()
+	if !filepath.IsLocal(name) {
+		t.Fatalf("%s is no name of a file", name)
+	}
+	path := filepath.Join(r.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o700)); err != nil { //nolint:gosec // G306: programs
+		t.Fatal(err)
+	}
+}
+
+// text is a block's, with the address of the service at hand.
+func (r *reader) text(b fenced.Block) string {
+	text := strings.NewReplacer(documented, r.address, repository, r.root).Replace(b.Text)
+	return receivers.ReplaceAllString(text, strconv.Itoa(r.receiver))
+}
+
+// keep saves a block that is a file; false when it is none.
+func (r *reader) keep(t *testing.T, b fenced.Block) bool {
+	t.Helper()
+	if b.File == "" {
+		return false
+	}
+	r.save(t, b.File, []byte(r.text(b)))
+	r.saved[b.File] = b.String()
+	return true
+}
+
+// checkUsed fails for files that nothing used: nobody knows whether they work.
+func (r *reader) checkUsed(t *testing.T) {
+	t.Helper()
+	for name, where := range r.saved {
+		if !strings.Contains(r.ran, filepath.Base(name)) {
+			t.Errorf("%s: %s is shown, and no later block uses it", where, name)
+		}
+	}
+}
+
+// prelude makes a shell whose user waits for what starts, and interrupts what does not end.
+const prelude = `
+set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"; set +a
+[ -e handbook.pdf ] || cp "$READER/handbook.pdf" .
+curl() {
+	local patience=60 code=0
+	case " $* " in *" -N "*|*" -sN "*) patience=5 ;; esac # a stream that goes on is left
+	command curl --fail-with-body --max-time $patience "$@" || code=$?
+	[ "$code.$patience" = 28.5 ] || return $code
+}
+starts() { # LOG LINE COMMAND...: a server that runs until the document has been read
+	local log=$READER/$1 line=$2; shift 2
+	setsid "$@" >"$log" 2>&1 & echo $! >>"$READER/.started"
+	for _ in $(seq 2400); do
+		if grep -q "$line" "$log"; then return; fi
+		kill -0 $! 2>/dev/null || break
+		sleep 0.05
+	done
+	cat "$log"; return 1
+}
+ends() { # what "starts" has started
+	[ -e "$READER/.started" ] || return 0
+	while read -r pid; do kill -TERM -- "-$pid" 2>/dev/null && while kill -0 -- "-$pid" 2>/dev/null; do sleep 0.05; done; done <"$READER/.started"
+	rm "$READER/.started"
+}
+credential() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$DATA_DIR/credentials.json"; }
+make() {
+	local where=$PWD
+	[ -e Makefile ] || where=$REPOSITORY
+	if [ "$1" != run ]; then # the target is there; what it does is tested elsewhere
+		env make -C "$where" -n "$@" >/dev/null; return
+	fi
+	ends
+	export DATA_DIR=$READER/up
+	PORT=$UP_PORT starts run.log 'Ctrl-C stops it' env make -C "$where" run
+	export URL=$(credential baseUrl) KEY=$(credential apiKey) AGENT=$(credential agentId)
+	export PARLEY_BASE_URL=$URL PARLEY_API_KEY=$KEY AGENT_ID=$AGENT
+}
+ingress() { ends; PORT=$UP_PORT starts ingress.log 'ingress ready' env ingress "$@"; }
+worker() { starts worker.log 'worker ready' env worker "$@"; }
+set -euo pipefail
+set -a
+`
+
+// shell runs commands as they stand, and keeps what they leave: variables and the folder that they went to.
+func (r *reader) shell(t *testing.T, where, commands string) string {
+	t.Helper()
+	r.ran += commands
+	if strings.Contains(commands, "make run") { // what follows speaks to that one
+		commands = strings.ReplaceAll(commands, r.address, "127.0.0.1:"+strconv.Itoa(r.port))
+		r.address = "127.0.0.1:" + strconv.Itoa(r.port)
+	}
+	if strings.Contains(commands, "parley migrate") { // with servers of one's own
+		postgres, nats := testkit.PostgresProcess(t), testkit.NATSProcess(t, "")
+		commands = "export DATABASE_URL=" + quoted(postgres.DSN()) + " NATS_URL=" + nats.URL + "\n" + commands
+	}
+	return r.run(t, where, "bash", "-c", prelude+commands+"\nexport -p >\"$READER/.state\"\n")
+}
+
+// run starts a program in the reader's folder, which must end well.
+func (r *reader) run(t *testing.T, where, name string, args ...string) string {
+	t.Helper()
+	got := execute(t, r.dir, r.env, name, args...)
+	if got.code != 0 {
+		t.Fatalf("%s ended with %d\n%s%s", where, got.code, got.stdout, got.stderr)
+	}
+	t.Logf("%s\n%.2000s", where, got.stdout+got.stderr)
+	return got.stdout
+}
+
+// endAll ends what the document has started.
+func (r *reader) endAll(t *testing.T) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(r.dir, ".started"))
+	if err != nil {
+		return // nothing was
+	}
+	for _, line := range strings.Fields(string(raw)) {
+		pid, err := strconv.Atoi(line)
+		if err != nil || pid < 2 {
+			t.Errorf("%q is no process", line)
+			continue
+		}
+		_ = syscall.Kill(-pid, syscall.SIGTERM) // it may have ended
+		if !polled(t, testkit.Within(20*time.Second), func() bool { return syscall.Kill(-pid, 0) != nil }) {
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func (r *reader) sh(t *testing.T, b fenced.Block) {
+	t.Helper()
+	if !r.keep(t, b) {
+		r.shell(t, b.String(), r.text(b))
+	}
+}
+
+func (r *reader) json(t *testing.T, b fenced.Block) {
+	t.Helper()
+	var value struct {
+		Nodes []node
+	}
+	if err := json.Unmarshal([]byte(r.text(b)), &value); err != nil {
+		t.Errorf("%s: %v", b, err)
+	}
+	for _, n := range value.Nodes {
+		r.node(t, b, n)
+	}
+	r.keep(t, b)
+}
+
+// commands finds what looks like one.
+var commands = regexp.MustCompile(`(?m)^\s*(\$ |curl |make |parley |npm |python3? |node )`)
+
+// shown is what programs print, and drawings: nothing to run. Commands would be of another language.
+func (r *reader) shown(t *testing.T, b fenced.Block) {
+	t.Helper()
+	if command := commands.FindString(b.Text); command != "" {
+		t.Errorf("%s: %q looks like a command, in a block that is not run", b, command)
+	}
+}

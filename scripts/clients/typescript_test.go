@@ -1,0 +1,347 @@
+package clients
+
+import (
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/scripts/internal/faultproxy"
+	"parley/scripts/internal/fenced"
+	"parley/shared/testkit"
+)
+
+// typeScript is the TypeScript SDK as it is packaged, made once for the package, and where its compiler is.
+var typeScript struct {
+	sync.Mutex
+
+	tarball, source string
+}
+
+// packTypeScript makes the package of sdk/typescript, of a copy, below a folder that outlives the test.
+func packTypeScript(t *testing.T, below string) (tarball, source string) {
+	t.Helper()
+	needsNode(t)
+	typeScript.Lock()
+	defer typeScript.Unlock()
+	if typeScript.tarball != "" {
+		return typeScript.tarball, typeScript.source
+	}
+	from := filepath.Join(testkit.Root(t), "sdk", "typescript")
+	source = filepath.Join(below, "typescript")
+	copyFiles(t, from, source)
+	copyFiles(t, filepath.Join(from, "src"), filepath.Join(source, "src"))
+	succeed(t, source, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+	succeed(t, source, nil, "npm", "pack") // which builds
+	made, err := filepath.Glob(filepath.Join(source, "parley-sdk-*.tgz"))
+	if err != nil || len(made) != 1 {
+		t.Fatalf("the package: %v %v", made, err)
+	}
+	typeScript.tarball, typeScript.source = made[0], source
+	return made[0], source
+}
+
+// unpackTypeScript puts the package's files into a folder. It is called with the stage's lock held, for a stage that has its place.
+func unpackTypeScript(t *testing.T, into string) {
+	t.Helper()
+	tarball, _ := packTypeScript(t, theStage.dir)
+	if err := os.MkdirAll(into, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, into, nil, "tar", "-xzf", tarball, "--strip-components=1")
+}
+
+// typeScriptPackage is packTypeScript for tests.
+func (s *stage) typeScriptPackage(t *testing.T) (tarball, source string) {
+	t.Helper()
+	s.mu.Lock()
+	s.place(t)
+	s.mu.Unlock()
+	return packTypeScript(t, s.dir)
+}
+
+// typeScriptProject makes an empty project in which nothing but the SDK is installed.
+func (s *stage) typeScriptProject(t *testing.T) (dir string) {
+	t.Helper()
+	tarball, _ := s.typeScriptPackage(t)
+	dir = t.TempDir()
+	save(t, dir, "package.json", `{"private": true, "type": "module"}`)
+	succeed(t, dir, nil, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", tarball)
+	return dir
+}
+
+// typeScriptScript runs scripts/clients/typescript/<script> in a project of its own and gives what it printed.
+func (s *stage) typeScriptScript(t *testing.T, script string, env ...string) string {
+	t.Helper()
+	dir := s.typeScriptProject(t)
+	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
+	return succeed(t, dir, s.env(env...), needsNode(t), script)
+}
+
+func save(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTypeScriptPackage looks at what is in the package: nothing that its users do not need.
+func TestTypeScriptPackage(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	tarball, _ := theStage.typeScriptPackage(t)
+	allowed := regexp.MustCompile(`^package/(LICENSE|README\.md|package\.json|dist/[a-z]+\.(js|js\.map|d\.ts))$`)
+	names := strings.Fields(succeed(t, t.TempDir(), nil, "tar", "-tzf", tarball))
+	for _, name := range names {
+		if !allowed.MatchString(name) {
+			t.Errorf("%s is in the package", name)
+		}
+	}
+	for _, must := range []string{"package/LICENSE", "package/README.md", "package/dist/index.js", "package/dist/index.d.ts", "package/dist/types.d.ts"} {
+		if !slices.Contains(names, must) {
+			t.Errorf("%s is missing in %v", must, names)
+		}
+	}
+	var manifest map[string]any
+	decode(t, []byte(succeed(t, t.TempDir(), nil, "tar", "-xzOf", tarball, "package/package.json")), &manifest)
+	if manifest["version"] != contractVersion(t) || manifest["name"] != "parley-sdk" || manifest["license"] != "Apache-2.0" {
+		t.Errorf("%v %v %v", manifest["name"], manifest["version"], manifest["license"])
+	}
+	for _, needs := range []string{"dependencies", "peerDependencies", "optionalDependencies", "bundledDependencies"} {
+		if manifest[needs] != nil {
+			t.Errorf("%s: %v", needs, manifest[needs])
+		}
+	}
+	scripts, _ := manifest["scripts"].(map[string]any)
+	for _, hook := range []string{"preinstall", "install", "postinstall", "prepare"} {
+		if scripts[hook] != nil {
+			t.Errorf("installing runs %v", scripts[hook])
+		}
+	}
+	file, err := os.Stat(tarball)
+	if err != nil || file.Size() > 100<<10 {
+		t.Errorf("the package has %d bytes, %v", file.Size(), err)
+	}
+}
+
+// TestTypeScriptUnits runs the package's own tests on the package.
+func TestTypeScriptUnits(t *testing.T) {
+	t.Parallel()
+	node := needsNode(t)
+	dir := theStage.typeScriptProject(t)
+	copyFiles(t, filepath.Join(testkit.Root(t), "sdk", "typescript", "test"), dir)
+	files, err := filepath.Glob(filepath.Join(dir, "*.test.mjs"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests: %v", err)
+	}
+	printed := succeed(t, dir, nil, node, append([]string{"--test", "--test-reporter=tap"}, files...)...)
+	for _, want := range []string{"\n# fail 0\n", "\n# skipped 0\n", "\n# todo 0\n"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("no %q in\n%s", want, printed)
+		}
+	}
+}
+
+// TestTypeScriptTypes compiles a program that uses the package, for each way in which projects find their modules. The lines of it that
+// must not compile say so themselves.
+func TestTypeScriptTypes(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	dir := theStage.typeScriptProject(t)
+	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
+	for name, options := range map[string]string{
+		"bundler":  `"module": "esnext", "moduleResolution": "bundler", "lib": ["es2022", "dom", "dom.iterable", "dom.asynciterable"], "types": []`,
+		"nodenext": `"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2022", "dom"], "types": []`,
+		"node":     `"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2023"], ` + nodeTypes(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compile(t, dir, name, options, "consumer.ts")
+		})
+	}
+	t.Run("mistakes", func(t *testing.T) {
+		t.Parallel()
+		raw, err := os.ReadFile(filepath.Join(dir, "consumer.ts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		save(t, dir, "mistakes.ts", strings.ReplaceAll(string(raw), "@ts-expect-error", ""))
+		project := project(t, dir, "mistakes", `"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2022", "dom"], "types": []`, "mistakes.ts")
+		got := execute(t, dir, nil, compiler(t), "-p", project)
+		if faults := strings.Count(got.stdout, "error TS"); got.code == 0 || faults != strings.Count(string(raw), "@ts-expect-error") {
+			t.Errorf("%d mistakes were found\n%s", faults, got.stdout)
+		}
+	})
+}
+
+// nodeTypes has a project know what Node has and nothing of what browsers have.
+func nodeTypes(t *testing.T) string {
+	t.Helper()
+	_, source := theStage.typeScriptPackage(t)
+	return fmt.Sprintf(`"types": ["node"], "typeRoots": [%q]`, filepath.Join(source, "node_modules", "@types"))
+}
+
+func compiler(t *testing.T) string {
+	t.Helper()
+	_, source := theStage.typeScriptPackage(t)
+	return filepath.Join(source, "node_modules", ".bin", "tsc")
+}
+
+// project writes the settings of a compilation, which looks into the package's declarations, too.
+func project(t *testing.T, dir, name, options string, files ...string) (file string) {
+	t.Helper()
+	settings := fmt.Sprintf(`{"compilerOptions": {"target": "es2022", "strict": true, "noUncheckedIndexedAccess": true, "skipLibCheck": false, "noEmit": true, %s}, "files": %s}`,
+		options, encoded(t, files))
+	save(t, dir, "tsconfig."+name+".json", settings)
+	return filepath.Join(dir, "tsconfig."+name+".json")
+}
+
+func compile(t *testing.T, dir, name, options string, files ...string) {
+	t.Helper()
+	if got := execute(t, dir, nil, compiler(t), "-p", project(t, dir, name, options, files...)); got.code != 0 {
+		t.Errorf("%s: %s", name, got.stdout)
+	}
+}
+
+// TestTypeScriptReadme runs every block of the package's README as it stands, in empty projects: the programs with the package
+// installed, and the command that installs it.
+func TestTypeScriptReadme(t *testing.T) {
+	t.Parallel()
+	node := needsNode(t)
+	s := onStage(t)
+	dir := s.typeScriptProject(t)
+	var programs []string
+	installs := 0
+	blocks := blocksOf(t, testkit.Root(t), "sdk/typescript/README.md")
+	for _, b := range blocks {
+		switch b.Language {
+		case "sh":
+			installs++
+			installsTypeScript(t, s, b)
+		case "ts":
+			name := fmt.Sprintf("line-%d", b.Line)
+			save(t, dir, name+".mts", b.Text)
+			save(t, dir, name+".mjs", b.Text) // the blocks are JavaScript as well
+			programs = append(programs, name)
+		default:
+			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+		}
+	}
+	if installs == 0 || len(programs) < 8 {
+		t.Fatalf("%d commands and %d programs: is this the README?", installs, len(programs))
+	}
+	var files []string
+	for _, name := range programs {
+		files = append(files, name+".mts")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if printed := succeed(t, dir, s.env(), node, name+".mjs"); strings.TrimSpace(printed) == "" {
+				t.Error("it says nothing")
+			}
+		})
+	}
+	compile(t, dir, "readme", `"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2023"], `+nodeTypes(t), files...)
+}
+
+// installsTypeScript runs the README's command in an empty folder, where the package comes from a registry that has nothing else.
+func installsTypeScript(t *testing.T, s *stage, b fenced.Block) {
+	t.Helper()
+	tarball, _ := s.typeScriptPackage(t)
+	raw, err := os.ReadFile(tarball)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := sha512.Sum512(raw)
+	version := contractVersion(t)
+	var registry *httptest.Server
+	registry = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/parley-sdk":
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"name": "parley-sdk", "dist-tags": map[string]string{"latest": version}, "versions": map[string]any{version: map[string]any{
+					"name": "parley-sdk", "version": version, "dist": map[string]string{
+						"tarball": registry.URL + "/package.tgz", "integrity": "sha512-" + base64.StdEncoding.EncodeToString(digest[:]),
+					},
+				}},
+			})
+		case "/package.tgz":
+			_, _ = w.Write(raw)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer registry.Close()
+	dir := t.TempDir()
+	env := []string{"npm_config_registry=" + registry.URL, "npm_config_audit=false", "npm_config_fund=false", "npm_config_cache=" + filepath.Join(dir, "cache")}
+	succeed(t, dir, env, "sh", "-euc", b.Text)
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
+		t.Errorf("%s: %v", b, err)
+	}
+}
+
+// TestTypeScriptSurface does all that the client can do.
+func TestTypeScriptSurface(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := onStage(t)
+	s.typeScriptScript(t, "surface.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}), "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
+	if requests, _ := s.ledger.of("TS-asks"); requests != 0 {
+		t.Errorf("what was denied was carried out %d times", requests)
+	}
+}
+
+// TestTypeScriptEffects loses the first answer to each of its calls, after the service has accepted it. The retries attach to the runs
+// that there are, and each run has one effect.
+func TestTypeScriptEffects(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := onStage(t)
+	door := s.faults(t).DropFirst()
+	printed := s.typeScriptScript(t, "effects.mjs", "DOOR="+door.URL, "BOOKS_ID="+s.books(t, nil),
+		"CHAT_MESSAGE="+booksFor("TS-chat"), "STREAM_MESSAGE="+booksFor("TS-stream"), "AUTOMATION_MESSAGE="+booksFor("TS-automation"))
+	var runs []string
+	decode(t, []byte(printed), &runs)
+	if len(runs) != 3 {
+		t.Fatalf("runs %v", runs)
+	}
+	for _, bill := range []string{"TS-chat", "TS-stream", "TS-automation"} {
+		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
+			t.Errorf("%s: %d requests, %d effects", bill, requests, effects)
+		}
+	}
+	chats, automations := door.Sent(http.MethodPost, "/api/agents"), door.Sent(http.MethodPost, "/api/internal/run-automation")
+	if len(chats) != 4 || len(automations) != 2 || door.Faults() != 3 {
+		t.Fatalf("%d faults: %+v", door.Faults(), door.Requests())
+	}
+	for i := 0; i < len(chats); i += 2 {
+		if chats[i].Fault != "dropped" || chats[i+1].Fault != "" || chats[i].IdempotencyKey == "" || chats[i].IdempotencyKey != chats[i+1].IdempotencyKey {
+			t.Errorf("%+v %+v", chats[i], chats[i+1])
+		}
+	}
+}
+
+// TestTypeScriptCuts cuts streams ten times: while their run goes on, after its end, and twice that of a visitor.
+func TestTypeScriptCuts(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := onStage(t)
+	const cuts, after, seed = 10, 420, 20261122
+	proxy := s.faults(t)
+	doors := []*faultproxy.Door{proxy.CutStreams(cuts, after, seed), proxy.CutStreams(cuts, after, seed+1), proxy.CutStreams(2, after, seed+2)}
+	urls := []string{doors[0].URL, doors[1].URL, doors[2].URL}
+	s.typeScriptScript(t, "cuts.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}), "PREFIX=slowly", "DOORS="+string(encoded(t, urls)))
+	for i, want := range []int{cuts, cuts, 2} {
+		if doors[i].Faults() != want {
+			t.Errorf("door %d, seed %d: %d cuts: %+v", i, seed+i, doors[i].Faults(), doors[i].Requests())
+		}
+	}
+}

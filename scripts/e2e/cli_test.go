@@ -1,0 +1,500 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/faultproxy"
+	"parley/scripts/internal/quickstart"
+	"parley/shared/testkit"
+	"parley/shared/testkit/openaistub"
+)
+
+// terminal is where the command line is tried out: a running parley, its demo agent, and an agent of a model that does as
+// its message says.
+type terminal struct {
+	quickstart.Credentials
+
+	program string
+	data    string
+	model   *openaistub.Server
+	stub    string // the agent of that model
+	users   string // an agent that no system may call
+}
+
+// cliDeadline is in which runs must end here; only the one that times out takes longer.
+const cliDeadline = 12 * time.Second
+
+func newTerminal(t *testing.T) *terminal {
+	t.Helper()
+	s := &terminal{
+		program: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), data: filepath.Join(t.TempDir(), "data"), model: openaistub.New(),
+	}
+	model := httptest.NewServer(s.model)
+	t.Cleanup(model.Close)
+	env := append(quickstart.Environment(s.data, testkit.FreePort(t)),
+		"OPENAI_BASE_URL="+model.URL+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline", "RUN_DEADLINE="+cliDeadline.String())
+	testkit.StartProcess(t, testkit.Command{Name: "parley", Path: s.program, Args: []string{"up"}, Env: env, ReadyLine: quickstart.BannerEnd})
+	s.Credentials = readCredentials(t, s.data)
+	s.stub = s.agent(t, "Stub agent", "user", "system")
+	s.users = s.agent(t, "Users only", "user")
+	return s
+}
+
+func (s *terminal) agent(t *testing.T, name string, callers ...string) string {
+	t.Helper()
+	body := map[string]any{"name": name, "systemPrompt": "Answer.", "model": "openai/stub", "allowedCallers": callers}
+	var made struct {
+		ID string `json:"id"`
+	}
+	send(t.Context(), http.MethodPost, s.BaseURL+"/api/agents", map[string]string{"x-api-key": s.APIKey}, body).want(t, http.StatusCreated).into(t, &made)
+	return made.ID
+}
+
+// ran is what a command came to.
+type ran struct {
+	args     string
+	code     int
+	out, err string
+}
+
+func (r ran) wants(t *testing.T, code int, says ...string) ran {
+	t.Helper()
+	if r.code != code {
+		t.Fatalf("%s exits with %d, want %d\n%s\n%s", r.args, r.code, code, r.out, r.err)
+	}
+	for _, word := range says {
+		if !strings.Contains(r.out+r.err, word) {
+			t.Fatalf("%s does not say %q:\n%s\n%s", r.args, word, r.out, r.err)
+		}
+	}
+	return r
+}
+
+// runs reads the run objects that a command has printed, one a line.
+func (r ran) runs(t *testing.T) []run {
+	t.Helper()
+	var list []run
+	for line := range strings.Lines(r.out) {
+		var one run
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%s printed no run: %v: %s", r.args, err, line)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// command is parley with these arguments, in an environment that names nothing but where the data is, and what is added.
+func (s *terminal) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.program, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "DATA_DIR=" + s.data}, env...)
+	return cmd
+}
+
+func (s *terminal) parley(t *testing.T, stdin string, args ...string) ran {
+	t.Helper()
+	return s.in(t, nil, stdin, args...)
+}
+
+func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) ran {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	defer cancel()
+	cmd := s.command(ctx, env, args...)
+	var out, complaints bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &complaints
+	err := cmd.Run()
+	if exited, is := errors.AsType[*exec.ExitError](err); err != nil && (!is || exited.ExitCode() < 0) {
+		t.Fatalf("parley %v: %v\n%s", args, err, complaints.String())
+	}
+	return ran{"parley " + strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
+}
+
+// TestCLI shares one parley among the tests of the command line.
+func TestCLI(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t)
+	for name, test := range map[string]func(*testing.T, *terminal){
+		"chat":            cliChat,
+		"chat_streams":    cliChatStreams,
+		"chat_resumes":    cliChatResumes,
+		"trigger":         cliTrigger,
+		"trigger_retries": cliTriggerRetries,
+		"exit_codes":      cliExitCodes,
+		"keys":            cliKeys,
+		"tail":            cliTail,
+		"interrupted":     cliInterrupted,
+		"service_away":    cliServiceAway,
+		"completion":      cliCompletion,
+		"docs":            cliDocs,
+		"json":            cliJSON,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
+}
+
+func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	if r := s.parley(t, "", "chat", s.stub, "hello", "there").wants(t, 0); r.out != "echo: hello there\n" || r.err != "" {
+		t.Fatalf("printed %q and %q", r.out, r.err)
+	}
+	s.parley(t, "from a pipe\n", "chat", s.stub).wants(t, 0, "echo: from a pipe\n")
+	s.parley(t, "", "chat", s.stub).wants(t, 80, "no message")
+	s.parley(t, "", "chat", "What is 12 * 34?").wants(t, 0, "408") // the demo agent
+	s.parley(t, "", "chat", "--demo", "Hello").wants(t, 0, "Offline model")
+	session := "cli-" + s.stub[3:]
+	first := s.parley(t, "", "chat", "--json", "--session", session, s.stub, "one").wants(t, 0).runs(t)
+	second := s.parley(t, "", "chat", "--json", "--session", session, s.stub, "two").wants(t, 0).runs(t)
+	if first[0].SessionID != session || second[0].SessionID != session || first[0].ID == second[0].ID {
+		t.Fatalf("the session %s has %+v and %+v", session, first, second)
+	}
+	if r := s.parley(t, "", "chat", "--json", s.stub, "fault context: x").wants(t, 2, "context_too_long").runs(t); r[0].Status != "failed" {
+		t.Fatalf("%+v", r)
+	}
+}
+
+// cliChatStreams reads the first words of an answer whose last ones the model has not said yet.
+func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	defer cancel()
+	cmd := s.command(ctx, nil, "chat", s.stub, "fault stall: these are many words that are never told to their end")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	told := make([]byte, len("echo: "))
+	if _, err := out.Read(told); err != nil || !strings.HasPrefix(string(told), "echo:") {
+		t.Fatalf("%q: %v", told, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 {
+		t.Fatalf("told to end: %v", err)
+	}
+}
+
+func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	proxy := faultproxy.Start(t, s.BaseURL)
+	cuts := proxy.CutStreams(4, 150, 7)
+	text := strings.TrimSpace(strings.Repeat("wort für wort ", 40))
+	r := s.in(t, []string{"PARLEY_API_KEY=" + s.APIKey}, "", "chat", "--url", cuts.URL, s.stub, text).wants(t, 0)
+	if r.out != "echo: "+text+"\n" || cuts.Faults() != 4 {
+		t.Fatalf("after %d cuts: %q", cuts.Faults(), r.out)
+	}
+}
+
+func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	args := []string{"trigger", "stub agent", "--idempotency-key", "night-1", "--automation", "nightly", "--trigger-type", "schedule", "-i", "city=Oslo", "--json", "good night"}
+	first := s.parley(t, "", args...).wants(t, 0).runs(t)
+	second := s.parley(t, "", args...).wants(t, 0).runs(t)
+	if first[0].ID != second[0].ID || first[0].Attempts != 1 {
+		t.Fatalf("%+v, and with the same key %+v", first, second)
+	}
+	asked := 0
+	for _, r := range s.model.Requests() {
+		if strings.Contains(fmt.Sprint(r.Messages), "Oslo") {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Fatalf("the model was asked %d times", asked)
+	}
+	if r := s.parley(t, "by a pipe", "trigger", s.stub).wants(t, 0, "idempotency key cli-", "run run_"); r.out != "echo: by a pipe\n" {
+		t.Fatalf("standard output is %q", r.out)
+	}
+	left := s.parley(t, "", "trigger", s.stub, "--no-wait", "left alone").wants(t, 0)
+	s.parley(t, "", "runs", "show", strings.TrimSpace(left.out)).wants(t, 0, "agent     "+s.stub)
+}
+
+// cliTriggerRetries has a service that takes the run and does not answer, and one that has no time.
+func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	proxy := faultproxy.Start(t, s.BaseURL)
+	key := []string{"PARLEY_API_KEY=" + s.APIKey}
+	dropped := proxy.DropFirst()
+	s.in(t, key, "", "trigger", "--url", dropped.URL, s.stub, "dropped").wants(t, 0, "echo: dropped\n")
+	if dropped.Faults() == 0 || s.model.Count("dropped") != 1 {
+		t.Fatalf("after %d answers that were lost the model was asked %d times", dropped.Faults(), s.model.Count("dropped"))
+	}
+	busy := proxy.Refuse(2, http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}}, `{"code":"overloaded","status":503}`)
+	s.in(t, key, "", "trigger", "--url", busy.URL, s.stub, "busy").wants(t, 0, "echo: busy\n")
+	if busy.Faults() != 2 {
+		t.Fatalf("%d refusals", busy.Faults())
+	}
+}
+
+func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"failed":          {[]string{"trigger", s.stub, "fault context: x"}, 2, "failed: context_too_long"},
+		"timed out":       {[]string{"trigger", s.stub, "sleep 10m: x"}, 2, "timed out"},
+		"refused":         {[]string{"trigger", s.users, "x"}, 3, "403 caller_not_allowed"},
+		"no such agent":   {[]string{"trigger", "nobody", "x"}, 3, "no agent is named"},
+		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, "404 not_found"},
+		"not ended":       {[]string{"trigger", s.stub, "--timeout", "1s", "sleep 3s: late"}, 4, "The run goes on: parley runs show run_"},
+		"wrong key":       {[]string{"runs", "tail", "--key", "ak_wrong"}, 3, "401 unauthenticated"},
+		"wrong arguments": {[]string{"trigger"}, 80, "Usage: parley trigger"},
+		"wrong value":     {[]string{"runs", "tail", "--status", "gone"}, 80, "--status"},
+		"no question":     {[]string{"reset"}, 1, "another parley may be running"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.parley(t, "", c.args...).wants(t, c.code, c.says)
+		})
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		waiting := s.start(t, nil, "trigger", s.stub, "--session", "by-hand", "sleep 10m: cancelled by hand")
+		id := ""
+		eventually(t, longest, "the run is listed", func() bool {
+			for _, r := range s.parley(t, "", "runs", "tail", "--agent", "Stub agent", "--lines", "100", "--json").wants(t, 0).runs(t) {
+				if r.SessionID == "by-hand" {
+					id = r.ID
+				}
+			}
+			return id != ""
+		})
+		s.parley(t, "", "runs", "cancel", id).wants(t, 0, id+" cancelled")
+		waiting.ended(t).wants(t, 2, "was cancelled")
+	})
+}
+
+// started is a command that goes on.
+type started struct {
+	*exec.Cmd
+
+	args     []string
+	mu       sync.Mutex
+	out, err bytes.Buffer
+}
+
+// Write takes what the command prints to standard output.
+func (c *started) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.Write(b)
+}
+
+// printed is what the command has printed by now.
+func (c *started) printed() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.String()
+}
+
+func (s *terminal) start(t *testing.T, env []string, args ...string) *started {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), longest)
+	c := &started{Cmd: s.command(ctx, env, args...), args: args}
+	c.Stdout, c.Stderr = c, &c.err
+	if err := c.Start(); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(cancel)
+	return c
+}
+
+// ended waits for the command's end.
+func (c *started) ended(t *testing.T) ran {
+	t.Helper()
+	if err := c.Wait(); err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return ran{"parley " + strings.Join(c.args, " "), c.ProcessState.ExitCode(), c.printed(), c.err.String()}
+}
+
+func (c *started) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := c.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	made := s.parley(t, "", "keys", "create", "for a test", "--expires", "48h").wants(t, 0, "shown this once")
+	key := []string{"PARLEY_API_KEY=" + strings.TrimSpace(made.out), "PARLEY_BASE_URL=" + s.BaseURL, "DATA_DIR=/nowhere"}
+	s.in(t, key, "", "trigger", s.stub, "by a new key").wants(t, 0, "echo: by a new key\n")
+	var listed []struct {
+		ID        string `json:"id"`
+		Name      string `json:"name"`
+		ExpiresAt string `json:"expiresAt"`
+	}
+	if err := json.Unmarshal([]byte(s.parley(t, "", "keys", "list", "--json").wants(t, 0).out), &listed); err != nil {
+		t.Fatal(err)
+	}
+	id := ""
+	for _, k := range listed {
+		if k.Name == "for a test" && k.ExpiresAt != "" {
+			id = k.ID
+		}
+	}
+	if table := s.parley(t, "", "keys", "list").wants(t, 0, id, "for a test"); strings.Contains(table.out, strings.TrimSpace(made.out)) {
+		t.Fatalf("the list shows the key:\n%s", table.out)
+	}
+	s.parley(t, "", "keys", "revoke", id).wants(t, 0, "revoked "+id)
+	s.in(t, key, "", "trigger", s.stub, "by a revoked key").wants(t, 3, "401 unauthenticated")
+	s.parley(t, "", "keys", "create", "x", "--scope", "user").wants(t, 3, "permission_denied")
+	s.parley(t, "", "keys", "create", "x", "--expires", "soon").wants(t, 80, "--expires")
+}
+
+// cliTail follows the runs of an agent, and sees one that begins later: first that it runs, then that it has ended.
+func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	agent := s.agent(t, "Tailed agent", "user", "system")
+	s.parley(t, "", "trigger", agent, "before").wants(t, 0)
+	tail := s.start(t, nil, "runs", "tail", "--follow", "--agent", "Tailed agent", "--json")
+	lines := func(n int) func() bool { return func() bool { return strings.Count(tail.printed(), "\n") >= n } }
+	eventually(t, longest, "the run before is listed", lines(1))
+	s.parley(t, "", "trigger", agent, "sleep 3s: later").wants(t, 0)
+	eventually(t, longest, "the run that began later is told of, and its end", lines(3))
+	tail.signal(t, syscall.SIGINT)
+	list := tail.ended(t).wants(t, 130).runs(t)
+	first, later, end := list[0], list[1], list[len(list)-1]
+	if first.Status != "completed" || later.ID == first.ID || later.Status == "completed" || end.ID != later.ID || end.Status != "completed" {
+		t.Fatalf("%+v", list)
+	}
+	once := s.parley(t, "", "runs", "tail", "--agent", agent).wants(t, 0, "echo: before", "echo: later")
+	if strings.Count(once.out, "\n") != 2 || strings.Index(once.out, "before") > strings.Index(once.out, "later") {
+		t.Fatalf("the newest is not last:\n%s", once.out)
+	}
+}
+
+// cliInterrupted leaves commands by Ctrl-C: they say what becomes of the run, and so it is.
+func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	for _, command := range []string{"chat", "trigger"} {
+		message := "sleep 4s: left by " + command
+		waiting := s.start(t, nil, command, s.stub, message)
+		eventually(t, longest, "the model is asked", func() bool { return s.model.Count(message) > 0 })
+		waiting.signal(t, syscall.SIGINT)
+		r := waiting.ended(t).wants(t, 130, "interrupted", "The run goes on: parley runs show run_")
+		_, id, _ := strings.Cut(r.err, "parley runs show ")
+		id = strings.Fields(id)[0]
+		eventually(t, longest, "the run ends", func() bool {
+			return strings.Contains(s.parley(t, "", "runs", "show", id).wants(t, 0).out, "echo: left by "+command)
+		})
+	}
+}
+
+func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	dir := t.TempDir()
+	creds := fmt.Sprintf(`{"baseUrl":"http://127.0.0.1:%d","apiKey":%q,"agentId":%q}`, testkit.FreePort(t), s.APIKey, s.AgentID)
+	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), []byte(creds), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"chat", "x"}, {"runs", "tail"}, {"agents", "list"}, {"trigger", s.stub, "--retries", "2", "x"}} {
+		s.parley(t, "", append(args, "--data-dir", dir)...).wants(t, 1, "no service answers at", "Start it with: parley up --data-dir "+dir)
+	}
+	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no parley has run on", "parley up")
+}
+
+// cliCompletion asks the shells themselves.
+func cliCompletion(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skipf("NOT TESTED: completion in bash: %v", err)
+	}
+	const asked = `eval "$(parley completion bash)"
+complete -p parley >/dev/null || exit 1
+try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _parley; echo "${COMPREPLY[*]}"; }
+try parley ke
+try parley keys ""
+try parley runs tail --sta
+try parley runs tail --status can
+try parley runs tail --status = ti
+try parley trigger x --no
+try parley chat tpl_su
+try parley trigger "" --json
+COMP_WORDS=(parley trigger ag_); COMP_CWORD=2; _parley; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
+`
+	const want = "keys\ncreate list revoke\n--status=\ncancelled\ntimed_out\n--no-wait\ntpl_support\n--json\n"
+	cmd := exec.CommandContext(t.Context(), "bash", "--norc", "-c", asked)
+	cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
+	out, err := cmd.CombinedOutput()
+	counted, whole := strings.CutPrefix(strings.ReplaceAll(string(out), "\r", ""), want)
+	if err != nil || !whole || strings.TrimSpace(counted) == "0" {
+		t.Errorf("bash completes: %v\n%s\nwant\n%s", err, out, want)
+	}
+	for shell, args := range map[string][]string{"zsh": {"-n"}, "fish": {"--no-execute"}} {
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "e2e: NOT TESTED: the syntax of the completion for %s: %v\n", shell, err)
+			continue
+		}
+		script := filepath.Join(t.TempDir(), "parley."+shell)
+		if err := os.WriteFile(script, []byte(s.parley(t, "", "completion", shell).wants(t, 0).out), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), path, append(args, script)...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", shell, err, out)
+		}
+	}
+}
+
+// cliDocs pastes every block of docs/cli.md into a shell.
+func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "cli.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := 0
+	for i, part := range strings.Split("\n"+string(page), "\n```") {
+		shell, script, _ := strings.Cut(part, "\n")
+		if i%2 == 0 || shell != "sh" && shell != "bash" {
+			continue
+		}
+		blocks++
+		cmd := exec.CommandContext(t.Context(), shell, "-euc", script)
+		cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s\n%v\n%s", script, err, out)
+		}
+	}
+	if blocks < 8 {
+		t.Fatalf("docs/cli.md has %d blocks", blocks)
+	}
+}
+
+// cliJSON has every command that prints facts print JSON.
+func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+	made := s.parley(t, "", "trigger", s.stub, "--json", "--no-wait", "hello").wants(t, 0)
+	id := made.runs(t)[0].ID
+	for _, args := range [][]string{
+		{"agents", "list"},
+		{"agents", "list", "--templates"},
+		{"keys", "list"},
+		{"keys", "create", "as JSON"},
+		{"runs", "show", id},
+		{"runs", "cancel", id},
+		{"runs", "tail", "-n", "1"},
+		{"config"},
+		{"doctor"},
+		{"chat", s.stub, "x"},
+		{"reset-password", "owner@parley.local"},
+	} {
+		r := s.parley(t, "", append(args, "--json")...).wants(t, 0)
+		if !json.Valid([]byte(r.out)) || strings.Count(r.out, "\n") != 1 || r.err != "" {
+			t.Errorf("%s prints %q and %q", r.args, r.out, r.err)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+// Package faultproxy is an HTTP proxy on loopback whose connections break where a test wants them to: after the service has taken a
+// request and before anything of its answer came back, or in the middle of an event stream. For tests of clients that must survive it.
+//
+//	client ──▶ http://127.0.0.1:port/<door> ──▶ proxy ──▶ service
+//	client ◀──────── what the door lets through ──────────┘
+//
+// Each door is a base URL for a client, with a rule and a record of its own.
+package faultproxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Proxy stands in front of one service.
+type Proxy struct {
+	target *url.URL
+	server *httptest.Server
+	client *http.Transport
+
+	mu    sync.Mutex
+	doors map[string]*Door
+}
+
+// Door is a base URL through which requests pass by a rule.
+type Door struct {
+	URL string // the base URL for a client, without a slash at its end
+
+	proxy *Proxy
+	rule  rule
+
+	mu     sync.Mutex
+	asked  []Request
+	faults int
+}
+
+// Request is one attempt of a client, as it came through a door.
+type Request struct {
+	Method, Path   string // the path with its query, without the door's part
+	IdempotencyKey string
+	LastEventID    string
+	Fault          string // what was done to it, "" when it passed
+}
+
+// rule decides what happens to a request.
+type rule interface {
+	// before may answer itself, without asking the service.
+	before() *refusal
+	// after says how much of the service's answer passes.
+	after(r *http.Request, answer *http.Response) cut
+}
+
+// Start makes a proxy to a service's base URL, until the test ends.
+func Start(tb testing.TB, target string) *Proxy {
+	tb.Helper()
+	to, err := url.Parse(target)
+	if err != nil || to.Host == "" {
+		tb.Fatalf("faultproxy: %q is no base URL: %v", target, err)
+	}
+	// Each request has a connection of its own, so that a fault strikes no other; and what is compressed cannot be cut by its bytes.
+	p := &Proxy{target: to, client: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, doors: map[string]*Door{}}
+	p.server = httptest.NewServer(p)
+	tb.Cleanup(func() {
+		p.server.CloseClientConnections()
+		p.server.Close()
+	})
+	return p
+}
+
+// Pass is a door through which everything passes; it only records.
+func (p *Proxy) Pass() *Door { return p.door(pass{}) }
+
+// DropFirst is a door that closes the connection of every distinct POST (by method, path and Idempotency-Key) once, after the service
+// has answered and before a byte of the answer went out. The next attempt passes.
+func (p *Proxy) DropFirst() *Door { return p.door(&dropFirst{dropped: map[string]bool{}}) }
+
+// CutStreams is a door that cuts the first n event streams in the middle of a frame, after at least so many bytes and at most twice
+// as many, where the seed says; half of the cuts end the connection in order, half reset it.
+func (p *Proxy) CutStreams(n, after int, seed uint64) *Door {
+	return p.door(newCutStreams(n, after, seed))
+}
+
+// Refuse is a door that answers the first n requests itself, with this status, header and body: the service never hears of them.
+func (p *Proxy) Refuse(n, status int, header http.Header, body string) *Door {
+	return p.door(&refuse{left: n, with: refusal{status: status, header: header, body: body}})
+}
+
+func (p *Proxy) door(with rule) *Door {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name := "door-" + strconv.Itoa(len(p.doors)+1)
+	d := &Door{URL: p.server.URL + "/" + name, proxy: p, rule: with}
+	p.doors[name] = d
+	return d
+}
+
+// Faults is how many requests were not let through whole.
+func (d *Door) Faults() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.faults
+}
+
+// Requests are all attempts so far, in the order in which they came.
+func (d *Door) Requests() []Request {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.asked)
+}
+
+// Sent are the attempts with a method at a path, whatever its query.
+func (d *Door) Sent(method, path string) []Request {
+	return slices.DeleteFunc(d.Requests(), func(r Request) bool {
+		bare, _, _ := strings.Cut(r.Path, "?")
+		return r.Method != method || bare != path
+	})
+}
+
+// ServeHTTP finds the door and lets the request through it.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	p.mu.Lock()
+	d := p.doors[name]
+	p.mu.Unlock()
+	if d == nil {
+		http.Error(w, "faultproxy: no such door: "+name, http.StatusNotFound)
+		return
+	}
+	d.serve(w, r, "/"+rest)
+}
+
+func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	n := d.record(r, path)
+	if refused := d.rule.before(); refused != nil {
+		d.fault(n, "refused")
+		refused.write(w)
+		return
+	}
+	answer, err := d.forward(r, path)
+	if err != nil {
+		if r.Context().Err() == nil { // else the client is gone, and nobody is to be told
+			http.Error(w, "faultproxy: "+err.Error(), http.StatusBadGateway)
+		}
+		return
+	}
+	defer answer.Body.Close()
+	made := d.rule.after(r, answer)
+	if deliver(w, answer, made) {
+		d.fault(n, made.name)
+	} else if made.spare != nil {
+		made.spare()
+	}
+}
+
+func (d *Door) record(r *http.Request, path string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, Request{
+		Method: r.Method, Path: path, IdempotencyKey: r.Header.Get("Idempotency-Key"), LastEventID: r.Header.Get("Last-Event-ID"),
+	})
+	return len(d.asked) - 1
+}
+
+func (d *Door) fault(n int, name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked[n].Fault = name
+	d.faults++
+}
+
+// forward asks the service.
+func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
+	out, err := http.NewRequestWithContext(r.Context(), r.Method, d.proxy.target.String()+path, r.Body) //nolint:gosec // G704: a test's own service
+	if err != nil {
+		return nil, fmt.Errorf("making request: %w", err)
+	}
+	out.Header = r.Header.Clone()
+	out.Header.Del("Connection")
+	out.ContentLength = r.ContentLength
+	if r.ContentLength == 0 {
+		out.Body = nil
+	}
+	answer, err := d.proxy.client.RoundTrip(out)
+	if err != nil {
+		return nil, fmt.Errorf("asking the service: %w", err)
+	}
+	return answer, nil
+}
+
+// deliver hands on what the cut lets through, and says whether it struck.
+func deliver(w http.ResponseWriter, answer *http.Response, made cut) (struck bool) {
+	if made.at == 0 {
+		hangUp(w, made.reset)
+		return true
+	}
+	for name, values := range answer.Header {
+		if name != "Connection" && name != "Transfer-Encoding" {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	flush(w)
+	passed, last := 0, byte(0)
+	buffer := make([]byte, 4<<10)
+	for {
+		n, err := answer.Body.Read(buffer)
+		piece := buffer[:n]
+		strike := made.at > 0 && passed+n > made.at
+		if strike {
+			piece = inFrame(piece[:made.at-passed], last)
+		}
+		if _, gone := w.Write(piece); gone != nil {
+			return false
+		}
+		flush(w)
+		switch {
+		case strike:
+			hangUp(w, made.reset)
+			return true
+		case errors.Is(err, io.EOF):
+			return false
+		case err != nil:
+			hangUp(w, false) // the service broke it off: so does the proxy
+			return false
+		}
+		passed += n
+		if n > 0 {
+			last = piece[n-1]
+		}
+	}
+}
+
+// inFrame shortens what is let through so that it does not end where a frame does.
+func inFrame(piece []byte, before byte) []byte {
+	for len(piece) > 0 && piece[len(piece)-1] == '\n' && (len(piece) > 1 && piece[len(piece)-2] == '\n' || len(piece) == 1 && before == '\n') {
+		piece = piece[:len(piece)-1]
+	}
+	return piece
+}
+
+func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() } // the client may be gone
+
+// hangUp ends the client's connection, in order or not, whatever was announced.
+func hangUp(w http.ResponseWriter, reset bool) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // nothing else breaks a connection that cannot be taken over
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && reset {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}

@@ -1,0 +1,21 @@
+package fenced
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	got, err := Read("x.md", "a\n```sh\necho 1\n```\n\n- b\n\n  ````js\n  // a.mjs\n  ```\n  x\n  ````\n")
+	want := []Block{
+		{"x.md", 2, "sh", "", "echo 1\n"},
+		{"x.md", 8, "js", "a.mjs", "// a.mjs\n```\nx\n"},
+	}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := Read("x.md", "```sh\necho"); err == nil {
+		t.Error("an open block was read")
+	}
+}

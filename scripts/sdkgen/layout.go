@@ -1,0 +1,103 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// width is how wide lines of generated files are.
+const width = 100
+
+// node is an expression that stands on one line if it fits, else with each part on a line of its own.
+type node struct {
+	text  string // all of it; the rest is empty then
+	head  string
+	parts []node
+	tail  string
+	// How parts are parted: on one line, and on lines of their own before and behind each.
+	between, before, behind string
+	bare                    bool // nothing stands before the first part, and on one line neither head nor tail
+}
+
+func (n node) flat() string {
+	if n.text != "" {
+		return n.text
+	}
+	parts := make([]string, len(n.parts))
+	for i, part := range n.parts {
+		parts[i] = part.flat()
+	}
+	if n.bare {
+		return strings.Join(parts, n.between)
+	}
+	return n.head + strings.Join(parts, n.between) + n.tail
+}
+
+// layOut writes a node that begins in a column of a line with an indent; room is what must fit behind it.
+func (n node) layOut(column, indent, step, room int) string {
+	flat := n.flat()
+	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
+		return flat
+	}
+	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a wrapper: what it wraps is broken
+		return n.head + n.parts[0].layOut(column+utf8.RuneCountInString(n.head), indent, step, room+len(n.tail)) + n.tail
+	}
+	var out strings.Builder
+	out.WriteString(n.head)
+	for i, part := range n.parts {
+		begin := strings.Repeat(" ", indent+step)
+		if i > 0 || !n.bare {
+			begin += n.before
+		}
+		out.WriteString("\n" + begin + part.layOut(len(begin), indent+step, step, len(n.behind)) + n.behind)
+	}
+	if n.tail != "" {
+		out.WriteString("\n" + strings.Repeat(" ", indent) + n.tail)
+	}
+	return out.String()
+}
+
+// wrap breaks a description into lines. Paragraphs are filled anew; lines of lists and tables stay.
+func wrap(doc string, room int) []string {
+	var out, words []string
+	fill := func() {
+		line := ""
+		for _, word := range words {
+			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > room {
+				out = append(out, line)
+				line = ""
+			}
+			if line != "" {
+				line += " "
+			}
+			line += word
+		}
+		if line != "" {
+			out = append(out, line)
+		}
+		words = nil
+	}
+	for line := range strings.SplitSeq(doc, "\n") {
+		bare := strings.TrimSpace(line)
+		switch {
+		case bare == "":
+			fill()
+			if len(out) > 0 && out[len(out)-1] != "" {
+				out = append(out, "")
+			}
+		case strings.HasPrefix(bare, "|"):
+			fill()
+			out = append(out, bare)
+		case strings.HasPrefix(bare, "- "), strings.HasPrefix(bare, "* "):
+			fill()
+			words = strings.Fields(bare)
+		default:
+			words = append(words, strings.Fields(bare)...)
+		}
+	}
+	fill()
+	for len(out) > 0 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	return out
+}

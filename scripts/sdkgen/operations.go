@@ -1,0 +1,176 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// methods of HTTP that a path may have, as the document writes them.
+var methods = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
+
+// operation is a method of a path.
+type operation struct {
+	id, method, path string
+	item, op         object // the path's object, and the operation's
+}
+
+// operationsOf gives a document's operations, in its order.
+func operationsOf(doc document) []operation {
+	var out []operation
+	for _, path := range doc.root.at("paths").members() {
+		for _, op := range path.value.members() {
+			if !slices.Contains(methods, op.name) {
+				continue
+			}
+			id := op.value.text("operationId")
+			if id == "" {
+				id = op.name + " " + path.name
+			}
+			out = append(out, operation{id: id, method: strings.ToUpper(op.name), path: path.name, item: path.value, op: op.value})
+		}
+	}
+	return out
+}
+
+// operations defines what each operation takes and gives: <Operation>Path, …Query, …Headers, …Body, …Answer and …Event.
+func (r *reader) operations() {
+	for _, o := range operationsOf(r.doc) {
+		name, of := typeName(o.id), "`"+o.method+" "+o.path+"`"
+		parameters := r.parameters(o)
+		for _, place := range []struct{ in, suffix, doc string }{
+			{"path", "Path", "The variables of the path of "}, {"query", "Query", "The query of "}, {"header", "Headers", "The headers of "},
+		} {
+			r.defineParameters(name+place.suffix, place.doc+of+": "+o.op.text("summary")+".", place.in, parameters)
+		}
+		r.defineContents(name+"Body", "The body of "+of+": "+o.op.text("summary")+".", r.bodies(o))
+		answers, events := r.answers(o)
+		r.defineContents(name+"Answer", "What "+of+" answers: "+o.op.text("summary")+".", answers)
+		r.defineContents(name+"Event", "An event of "+of+".", events)
+	}
+}
+
+// parameters are those of the path and of the operation, which beat them.
+func (r *reader) parameters(o operation) []object {
+	var out []object
+	for _, parameter := range slices.Concat(o.item.objects("parameters"), o.op.objects("parameters")) {
+		resolved, err := r.doc.resolve(parameter)
+		if err != nil {
+			r.fail("%s: %w", o.id, err)
+			continue
+		}
+		out = slices.DeleteFunc(out, func(other object) bool {
+			return other.text("name") == resolved.text("name") && other.text("in") == resolved.text("in")
+		})
+		out = append(out, resolved)
+	}
+	return out
+}
+
+func (r *reader) defineParameters(name, doc, in string, parameters []object) {
+	at := -1
+	for _, parameter := range parameters {
+		if parameter.text("in") != in {
+			continue
+		}
+		if at < 0 {
+			at = len(r.made)
+			r.made = append(r.made, definition{name: name, doc: doc, record: true})
+		}
+		made := field{
+			name: parameter.text("name"), doc: docOf(slices.Concat(parameter, defaultOf(parameter.at("schema")))),
+			required: parameter.get("required") == true || in == "path",
+			shape:    r.shape(parameter.at("schema"), name+typeName(parameter.text("name"))),
+		}
+		r.made[at].fields = append(r.made[at].fields, made)
+	}
+}
+
+// defaultOf gives the default of a schema, to be told with what else is said of a parameter.
+func defaultOf(schema object) object {
+	return slices.DeleteFunc(slices.Clone(schema), func(item yaml.MapItem) bool { return item.Key != "default" })
+}
+
+// bodies are the schemas of what an operation takes.
+func (r *reader) bodies(o operation) []object {
+	body, err := r.doc.resolve(o.op.at("requestBody"))
+	if err != nil {
+		r.fail("%s: %w", o.id, err)
+	}
+	var out []object
+	for _, content := range body.at("content").members() {
+		out = append(out, content.value.at("schema"))
+	}
+	return out
+}
+
+// answers are the schemas of what an operation answers when all goes well, those of event streams apart.
+func (r *reader) answers(o operation) (whole, events []object) {
+	for _, response := range o.op.at("responses").members() {
+		if !strings.HasPrefix(response.name, "2") {
+			continue
+		}
+		resolved, err := r.doc.resolve(response.value)
+		if err != nil {
+			r.fail("%s: %w", o.id, err)
+			continue
+		}
+		for _, content := range resolved.at("content").members() {
+			if content.name == "text/event-stream" {
+				events = append(events, content.value.at("schema"))
+			} else {
+				whole = append(whole, content.value.at("schema"))
+			}
+		}
+	}
+	return whole, events
+}
+
+// defineContents makes a type of alternatives.
+func (r *reader) defineContents(name, doc string, schemas []object) {
+	switch len(schemas) {
+	case 0:
+		return
+	case 1:
+		if target, isRef := strings.CutPrefix(schemas[0].text("$ref"), "#/components/schemas/"); isRef && typeName(target) == name {
+			return // the schema has the name already
+		}
+		at := len(r.made)
+		r.define(name, schemas[0])
+		r.made[at].doc = doc
+		return
+	}
+	at := len(r.made)
+	r.made = append(r.made, definition{name: name, doc: doc})
+	r.made[at].shape = r.closed(r.choices(schemas, name))
+}
+
+// closed puts alternatives together. Where one of them is bytes, what may be anything is read as its bytes too, and is left out.
+func (r *reader) closed(shapes []shape) shape {
+	all := oneOf(shapes...)
+	if !slices.ContainsFunc(shapes, func(s shape) bool { return r.isA(binary, s) }) {
+		return all
+	}
+	var flat []shape
+	for _, s := range shapes {
+		if s.kind == union {
+			flat = append(flat, s.of...)
+		} else {
+			flat = append(flat, s)
+		}
+	}
+	return oneOf(slices.DeleteFunc(flat, func(s shape) bool { return r.isA(unknown, s) })...)
+}
+
+// isA reports whether a shape is of a kind, by whatever name.
+func (r *reader) isA(k kind, s shape) bool {
+	for range len(r.made) {
+		i := slices.IndexFunc(r.made, func(d definition) bool { return s.kind == reference && d.name == s.name && !d.record })
+		if i < 0 {
+			break
+		}
+		s = r.made[i].shape
+	}
+	return s.kind == k
+}

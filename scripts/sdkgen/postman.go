@@ -1,0 +1,434 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The shapes of a Postman collection, version 2.1, as far as they are written.
+type (
+	collection struct {
+		Info     info       `json:"info"`
+		Auth     auth       `json:"auth"`
+		Event    []event    `json:"event"`
+		Variable []variable `json:"variable"`
+		Item     []folder   `json:"item"`
+	}
+	info struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Schema      string `json:"schema"`
+	}
+	auth struct {
+		Type   string     `json:"type"`
+		APIKey []variable `json:"apikey,omitempty"`
+		Bearer []variable `json:"bearer,omitempty"`
+	}
+	event struct {
+		Listen string `json:"listen"`
+		Script script `json:"script"`
+	}
+	script struct {
+		Type string   `json:"type"`
+		Exec []string `json:"exec"`
+	}
+	variable struct {
+		Key         string `json:"key"`
+		Value       string `json:"value"`
+		Type        string `json:"type,omitempty"`
+		Description string `json:"description,omitempty"`
+		Disabled    bool   `json:"disabled,omitempty"`
+	}
+	folder struct {
+		Name        string `json:"name"`
+		Description string `json:"description,omitempty"`
+		Item        []item `json:"item"`
+	}
+	item struct {
+		Name     string    `json:"name"`
+		Request  request   `json:"request"`
+		Response []example `json:"response"`
+	}
+	request struct {
+		Auth        *auth      `json:"auth,omitempty"` // nil: the collection's
+		Method      string     `json:"method"`
+		Header      []variable `json:"header"`
+		Body        *body      `json:"body,omitempty"`
+		URL         address    `json:"url"`
+		Description string     `json:"description,omitempty"`
+	}
+	body struct {
+		Mode    string      `json:"mode"`
+		Raw     string      `json:"raw"`
+		Options bodyOptions `json:"options"`
+	}
+	bodyOptions struct {
+		Raw struct {
+			Language string `json:"language"`
+		} `json:"raw"`
+	}
+	address struct {
+		Raw   string     `json:"raw"`
+		Host  []string   `json:"host"`
+		Path  []string   `json:"path"`
+		Query []variable `json:"query,omitempty"`
+	}
+	example struct {
+		Name            string     `json:"name"`
+		Status          string     `json:"status"`
+		Code            int        `json:"code"`
+		PreviewLanguage string     `json:"_postman_previewlanguage"`
+		Header          []variable `json:"header"`
+		Body            string     `json:"body"`
+	}
+)
+
+// identifiers are the ids of examples, and the variables that stand in their place.
+var (
+	identifiers = regexp.MustCompile(`\b(ag|org|run|resp|doc|usr|key|file|ls|inv)_[0-7][0-9a-hjkmnp-tv-z]{25}\b|\b(src)_[0-9a-f]{64}\b`)
+	variables   = []struct{ prefix, name, doc string }{
+		{"ag", "agentId", "An agent."},
+		{"org", "organizationId", "The organization to act in."},
+		{"run", "runId", "A run."},
+		{"resp", "responseId", "A run, as an answer of `/v1/responses`."},
+		{"doc", "documentId", "A document."},
+		{"key", "keyId", "An API key's id."},
+		{"file", "fileId", "A file that a run has made."},
+		{"src", "sourceId", "A text that an answer cites."},
+		{"usr", "userId", "A member."},
+		{"inv", "invitationId", "An invitation."},
+		{"ls", "loginSessionId", "A login session."},
+	}
+)
+
+// remember has what a request makes be what the next one is about.
+const remember = `const names = %s;
+const known = pm.collectionVariables;
+let answer = null;
+try { answer = pm.response.json(); } catch { /* no JSON, no id */ }
+const id = typeof answer?.id === "string" ? answer.id : "";
+const name = names[id.split("_")[0]];
+if (name && pm.request.method === "POST" && id !== known.get(name)) {
+  known.set(name + "Before", known.get(name));
+  known.set(name, id);
+}
+if (name && pm.request.method === "DELETE" && answer.deleted && id === known.get(name)) known.set(name, known.get(name + "Before"));
+const source = answer?.citations?.find?.((c) => c.sourceId)?.sourceId;
+if (source) known.set("sourceId", source);
+const file = answer?.toolCalls?.flatMap?.((call) => call.output?.files ?? [])[0]?.id;
+if (file) known.set("fileId", file);
+if (answer?.token?.startsWith?.("ps_")) known.set("sessionToken", answer.token);`
+
+// postman writes the collection: a folder for each tag, a request for each that the document shows.
+func postman(doc document) ([]byte, error) {
+	made := collection{
+		Info: info{
+			Name: doc.root.at("info").text("title"),
+			Description: doc.root.at("info").text("summary") + "\n\nSet the variables `baseUrl` and `apiKey`, and `agentId` to an agent of yours. " +
+				"What a request makes is remembered: the next one that needs a run, a document or a key takes the newest.\n\n" + notice,
+			Schema: "https://schema.getpostman.com/json/collection/v2.1.0/collection.json",
+		},
+		Auth: auth{Type: "apikey", APIKey: []variable{
+			{Key: "key", Value: "x-api-key"}, {Key: "value", Value: "{{apiKey}}"}, {Key: "in", Value: "header"},
+		}},
+		Event: []event{{Listen: "test", Script: script{Type: "text/javascript", Exec: rememberScript()}}},
+		Variable: []variable{
+			{Key: "baseUrl", Value: "http://127.0.0.1:8080", Type: "string", Description: "Where the service is."},
+			{Key: "apiKey", Value: "", Type: "string", Description: "An API key, `ak_…`."},
+			{Key: "sessionToken", Value: "", Type: "string", Description: "The token of a login session, `ps_…`; logging in sets it."},
+		},
+	}
+	for _, tag := range doc.root.objects("tags") {
+		made.Item = append(made.Item, folder{Name: tag.text("name"), Description: tag.text("description"), Item: []item{}})
+	}
+	for _, o := range operationsOf(doc) {
+		if err := addRequests(&made, doc, o); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.id, err)
+		}
+	}
+	made.Item = slices.DeleteFunc(made.Item, func(f folder) bool { return len(f.Item) == 0 })
+	for _, f := range made.Item {
+		f.arrange()
+	}
+	for _, v := range variables {
+		made.Variable = append(made.Variable, variable{Key: v.name, Type: "string", Description: v.doc})
+	}
+	return indented(made)
+}
+
+// arrange puts what makes things before what asks about them, and what deletes them last, so that a folder can be run from top to
+// bottom; and names requests apart that the document shows under one title.
+func (f folder) arrange() {
+	rank := func(it item) int {
+		hasID := slices.ContainsFunc(it.Request.URL.Query, func(v variable) bool { return v.Key == "id" && !v.Disabled })
+		switch {
+		case it.Request.Method == http.MethodPost && !hasID:
+			return 0
+		case it.Request.Method == http.MethodDelete:
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(f.Item, func(a, b item) int { return rank(a) - rank(b) })
+	count := map[string]int{}
+	for _, it := range f.Item {
+		count[it.Name]++
+	}
+	for i, it := range f.Item {
+		if count[it.Name] > 1 {
+			f.Item[i].Name += " " + strings.TrimPrefix(it.Request.URL.Raw, "{{baseUrl}}")
+		}
+	}
+}
+
+func rememberScript() []string {
+	var names []string
+	for _, v := range variables {
+		names = append(names, v.prefix+": "+strconv.Quote(v.name))
+	}
+	return strings.Split(fmt.Sprintf(remember, "{ "+strings.Join(names, ", ")+" }"), "\n")
+}
+
+func indented(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return nil, fmt.Errorf("writing the collection: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// addRequests adds an operation's requests to the folders of their tags: those that it shows, or else one.
+func addRequests(made *collection, doc document, o operation) error {
+	shown := o.op.objects("x-requests")
+	if len(shown) == 0 {
+		shown = []object{{{Key: "title", Value: o.op.text("summary")}}}
+	}
+	for i, sample := range shown {
+		tag := sample.text("tag")
+		if tag == "" && len(o.op.texts("tags")) > 0 {
+			tag = o.op.texts("tags")[0]
+		}
+		at := slices.IndexFunc(made.Item, func(f folder) bool { return f.Name == tag })
+		if at < 0 {
+			return fmt.Errorf("the document has no tag %q", tag)
+		}
+		it, err := requestOf(doc, o, sample)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			if it.Response, err = examplesOf(doc, o); err != nil {
+				return err
+			}
+		}
+		made.Item[at].Item = append(made.Item[at].Item, it)
+	}
+	return nil
+}
+
+// requestOf makes the request that a sample shows. What else the operation takes is there too, switched off.
+func requestOf(doc document, o operation, sample object) (item, error) {
+	req := request{
+		Auth: authOf(doc, o, sample), Method: o.method, Header: []variable{},
+		Description: o.op.text("summary") + "\n\n" + o.op.text("description"),
+	}
+	if sample.text("credential") == "demo" {
+		req.Header = append(req.Header, variable{Key: "x-tenant-id", Value: "tenant_demo"})
+	}
+	for _, header := range sample.at("headers") {
+		req.Header = append(req.Header, variable{Key: fmt.Sprint(header.Key), Value: named(fmt.Sprint(header.Value))})
+	}
+	for _, pair := range sample.at("query") {
+		req.URL.Query = append(req.URL.Query, variable{Key: fmt.Sprint(pair.Key), Value: named(fmt.Sprint(pair.Value))})
+	}
+	if err := addParameters(doc, o, &req); err != nil {
+		return item{}, err
+	}
+	if err := addBody(o, sample, &req); err != nil {
+		return item{}, err
+	}
+	req.URL.locate(named(o.path), sample.at("path"))
+	return item{Name: sample.text("title"), Request: req, Response: []example{}}, nil
+}
+
+// named puts variables in the place of ids.
+func named(s string) string {
+	return identifiers.ReplaceAllStringFunc(s, func(id string) string {
+		prefix, _, _ := strings.Cut(id, "_")
+		for _, v := range variables {
+			if v.prefix == prefix {
+				return "{{" + v.name + "}}"
+			}
+		}
+		return id
+	})
+}
+
+// addParameters adds what the operation takes beside what is sent: what must be there with a value, all else switched off.
+func addParameters(doc document, o operation, req *request) error {
+	r := reader{doc: doc}
+	for _, parameter := range r.parameters(o) {
+		made := variable{
+			Key: parameter.text("name"), Value: named(valueOf(doc, parameter)), Description: parameter.text("description"),
+			Disabled: parameter.get("required") != true,
+		}
+		to := &req.URL.Query
+		switch parameter.text("in") {
+		case "query":
+		case "header":
+			to = &req.Header
+		default:
+			continue
+		}
+		at := slices.IndexFunc(*to, func(v variable) bool { return strings.EqualFold(v.Key, made.Key) })
+		if at < 0 {
+			*to = append(*to, made)
+		} else if (*to)[at].Description == "" {
+			(*to)[at].Description = made.Description
+		}
+	}
+	return r.fault
+}
+
+// valueOf gives a value that a parameter may have: an example, what it is unless given, or a variable.
+func valueOf(doc document, parameter object) string {
+	schema := parameter.at("schema")
+	if name, isRef := strings.CutPrefix(schema.text("$ref"), "#/components/schemas/"); isRef {
+		for _, v := range variables {
+			if strings.EqualFold(v.name, name) {
+				return "{{" + v.name + "}}"
+			}
+		}
+	}
+	resolved, err := doc.resolve(schema)
+	if err != nil {
+		return "" // reading the types says so
+	}
+	for _, value := range []any{parameter.get("example"), resolved.get("default"), first(resolved.list("enum"))} {
+		if value != nil {
+			return fmt.Sprint(value)
+		}
+	}
+	return ""
+}
+
+func first(values []any) any {
+	if len(values) == 0 {
+		return nil
+	}
+	return values[0]
+}
+
+func addBody(o operation, sample object, req *request) error {
+	name := sample.text("body")
+	if name == "" {
+		return nil
+	}
+	value := o.op.at("requestBody", "content", "application/json", "examples", name)
+	if !value.has("value") {
+		return fmt.Errorf("there is no example %q of a body", name)
+	}
+	raw, err := encode(value.get("value"))
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", "  "); err != nil {
+		return fmt.Errorf("indenting: %w", err)
+	}
+	req.Header = append([]variable{{Key: "Content-Type", Value: "application/json"}}, req.Header...)
+	req.Body = &body{Mode: "raw", Raw: named(out.String())}
+	req.Body.Options.Raw.Language = "json"
+	return nil
+}
+
+// locate sets the address, with the variables of the path filled in.
+func (a *address) locate(path string, filled object) {
+	for _, variable := range filled {
+		path = strings.ReplaceAll(path, "{"+fmt.Sprint(variable.Key)+"}", named(fmt.Sprint(variable.Value)))
+	}
+	a.Host, a.Path = []string{"{{baseUrl}}"}, strings.Split(strings.TrimPrefix(path, "/"), "/")
+	var query []string
+	for _, pair := range a.Query {
+		if !pair.Disabled {
+			query = append(query, pair.Key+"="+escaped(pair.Value))
+		}
+	}
+	a.Raw = "{{baseUrl}}" + path
+	if len(query) > 0 {
+		a.Raw += "?" + strings.Join(query, "&")
+	}
+}
+
+// escaped escapes a value of a query, and leaves variables as they are.
+func escaped(value string) string {
+	if strings.HasPrefix(value, "{{") {
+		return value
+	}
+	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+}
+
+// authOf says how a request shows who calls; nil is the collection's way, an API key.
+func authOf(doc document, o operation, sample object) *auth {
+	allowed := o.op.objects("security")
+	if !o.op.has("security") {
+		allowed = doc.root.objects("security")
+	}
+	takes := func(scheme string) bool {
+		return slices.ContainsFunc(allowed, func(s object) bool { return s.has(scheme) })
+	}
+	credential := sample.text("credential")
+	switch {
+	case credential == "sessionToken", credential == "" && !takes("apiKey") && takes("sessionToken"):
+		return &auth{Type: "bearer", Bearer: []variable{{Key: "token", Value: "{{sessionToken}}"}}}
+	case credential == "apiKey", credential == "" && takes("apiKey"):
+		return nil
+	}
+	return &auth{Type: "noauth"}
+}
+
+// examplesOf gives the answers that the document shows when all goes well.
+func examplesOf(doc document, o operation) ([]example, error) {
+	out := []example{}
+	for _, response := range o.op.at("responses").members() {
+		code, err := strconv.Atoi(response.name)
+		if err != nil || code >= http.StatusMultipleChoices {
+			continue
+		}
+		resolved, err := doc.resolve(response.value)
+		if err != nil {
+			return nil, err
+		}
+		content := resolved.at("content", "application/json")
+		values := content.at("examples").members()
+		if content.has("example") {
+			only := object{{Key: "summary", Value: http.StatusText(code)}, {Key: "value", Value: content.get("example")}}
+			values = append(values, member{value: only})
+		}
+		for _, shown := range values {
+			raw, err := encode(shown.value.get("value"))
+			if err != nil {
+				return nil, err
+			}
+			var pretty bytes.Buffer
+			if err := json.Indent(&pretty, raw, "", "  "); err != nil {
+				return nil, fmt.Errorf("indenting: %w", err)
+			}
+			out = append(out, example{
+				Name: shown.value.text("summary"), Status: http.StatusText(code), Code: code, PreviewLanguage: "json",
+				Header: []variable{{Key: "Content-Type", Value: "application/json"}}, Body: pretty.String(),
+			})
+		}
+	}
+	return out, nil
+}

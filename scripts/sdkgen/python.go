@@ -1,0 +1,252 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// python writes the types for the Python SDK.
+func python(doc document) ([]byte, error) {
+	all, err := definitions(doc)
+	if err != nil {
+		return nil, err
+	}
+	w := &pythonWriter{of: map[string]definition{}, begun: map[string]bool{}, done: map[string]bool{}}
+	for _, d := range all {
+		w.of[d.name] = d
+	}
+	for _, d := range all {
+		w.define(d)
+	}
+	if w.fault != nil {
+		return nil, w.fault
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "# %s\n\"\"\"The shapes of Parley's HTTP API.\"\"\"\n\n", notice)
+	out.WriteString("from typing import Any, Literal, Never, NotRequired, TypeAlias, TypedDict\n\n__all__ = [\n")
+	for _, name := range slices.Sorted(slices.Values(w.order)) {
+		fmt.Fprintf(&out, "    %q,\n", name)
+	}
+	out.WriteString("]\n")
+	out.WriteString(w.out.String())
+	return []byte(out.String()), nil
+}
+
+// pythonWriter writes definitions behind those that they name: names are looked up when a line is run.
+type pythonWriter struct {
+	out         strings.Builder
+	of          map[string]definition
+	begun, done map[string]bool
+	order       []string
+	fault       error
+}
+
+func (w *pythonWriter) define(d definition) {
+	if w.begun[d.name] {
+		return
+	}
+	w.begun[d.name] = true
+	for _, name := range d.names() {
+		w.define(w.of[name])
+	}
+	switch {
+	case d.record && slices.ContainsFunc(d.fields, func(f field) bool { return !isPythonName(f.name) }):
+		w.call(d)
+	case d.record:
+		w.class(d)
+	default:
+		w.alias(d)
+	}
+	w.done[d.name] = true
+	w.order = append(w.order, d.name)
+}
+
+// class writes a record as a class.
+func (w *pythonWriter) class(d definition) {
+	fmt.Fprintf(&w.out, "\n\nclass %s(TypedDict):\n", d.name)
+	w.docstring("    ", d.doc)
+	if d.doc != "" && len(d.fields) > 0 {
+		w.out.WriteString("\n")
+	}
+	for i, f := range d.fields {
+		if i > 0 && (f.doc != "" || d.fields[i-1].doc != "") {
+			w.out.WriteString("\n")
+		}
+		begin := "    " + f.name + ": "
+		fmt.Fprintf(&w.out, "%s%s\n", begin, w.field(f).layOut(len(begin), 4, 4, 0))
+		w.docstring("    ", f.doc)
+	}
+	if d.doc == "" && len(d.fields) == 0 {
+		w.out.WriteString("    pass\n")
+	}
+}
+
+// call writes a record with names that no class can have, such as "from" and "Idempotency-Key".
+func (w *pythonWriter) call(d definition) {
+	fmt.Fprintf(&w.out, "\n\n%s = TypedDict(\n    %q,\n    {\n", d.name, d.name)
+	for _, f := range d.fields {
+		for _, line := range wrap(f.doc, width-10) {
+			fmt.Fprintf(&w.out, "%s\n", strings.TrimRight("        # "+line, " "))
+		}
+		begin := fmt.Sprintf("        %q: ", f.name)
+		fmt.Fprintf(&w.out, "%s%s,\n", begin, w.field(f).layOut(len(begin), 8, 4, 1))
+	}
+	w.out.WriteString("    },\n)\n")
+	w.docstring("", d.doc)
+}
+
+func (w *pythonWriter) alias(d definition) {
+	begin := d.name + ": TypeAlias = "
+	expression := w.quoted(d.shape)
+	if len(d.values) > 0 {
+		fmt.Fprintf(&w.out, "\n\n%sLiteral[\n", begin)
+		for _, v := range d.values {
+			for _, line := range wrap(v.doc, width-6) {
+				fmt.Fprintf(&w.out, "    # %s\n", line)
+			}
+			fmt.Fprintf(&w.out, "    %s,\n", w.literal(v.literal))
+		}
+		w.out.WriteString("]\n")
+	} else {
+		fmt.Fprintf(&w.out, "\n\n%s%s\n", begin, expression.layOut(len(begin), 0, 4, 0))
+	}
+	w.docstring("", d.doc)
+}
+
+func (w *pythonWriter) field(f field) node {
+	made := w.quoted(f.shape)
+	if f.required {
+		return made
+	}
+	return node{head: "NotRequired[", parts: []node{made}, tail: "]"}
+}
+
+// quoted writes a shape, as a text when it names what stands further below.
+func (w *pythonWriter) quoted(s shape) node {
+	made := w.shape(s)
+	if slices.ContainsFunc(s.names(), func(name string) bool { return !w.done[name] }) {
+		return node{text: fmt.Sprintf("%q", strings.ReplaceAll(made.flat(), `"`, "'"))}
+	}
+	return made
+}
+
+func (w *pythonWriter) shape(s shape) node {
+	switch s.kind {
+	case text:
+		return node{text: "str"}
+	case number:
+		if s.whole {
+			return node{text: "int"}
+		}
+		return node{text: "float"}
+	case boolean:
+		return node{text: "bool"}
+	case null:
+		return node{text: "None"}
+	case binary:
+		return node{text: "bytes"}
+	case empty:
+		return node{text: "dict[str, Never]"}
+	case reference:
+		if w.of[s.name].open { // a TypedDict takes no members but its own
+			return node{text: s.name + " | dict[str, Any]"}
+		}
+		return node{text: s.name}
+	case literal:
+		return w.literals([]shape{s})
+	case list:
+		return node{head: "list[", parts: []node{w.shape(s.of[0])}, tail: "]"}
+	case dictionary:
+		return node{head: "dict[str, ", parts: []node{w.shape(s.of[0])}, tail: "]"}
+	case union:
+		return w.union(s)
+	case unknown:
+	}
+	return node{text: "Any"}
+}
+
+// union writes alternatives, all literals among them in one.
+func (w *pythonWriter) union(s shape) node {
+	made := node{head: "(", tail: ")", between: " | ", before: "| ", bare: true}
+	var literals []shape
+	for _, inner := range s.of {
+		if inner.kind == literal {
+			literals = append(literals, inner)
+		}
+	}
+	for _, inner := range s.of {
+		switch {
+		case inner.kind != literal:
+			made.parts = append(made.parts, w.shape(inner))
+		case len(literals) > 0:
+			made.parts = append(made.parts, w.literals(literals))
+			literals = nil
+		}
+	}
+	if len(made.parts) == 1 {
+		return made.parts[0]
+	}
+	return made
+}
+
+func (w *pythonWriter) literals(shapes []shape) node {
+	made := node{head: "Literal[", tail: "]", between: ", ", behind: ","}
+	for _, s := range shapes {
+		if _, isFloat := s.value.(float64); isFloat {
+			return node{text: "float"} // Python has no literals of them
+		}
+		made.parts = append(made.parts, node{text: w.literal(s.value)})
+	}
+	return made
+}
+
+func (w *pythonWriter) literal(value any) string {
+	switch value {
+	case true:
+		return "True"
+	case false:
+		return "False"
+	}
+	raw, err := encode(value)
+	if err != nil && w.fault == nil {
+		w.fault = err
+	}
+	return string(raw)
+}
+
+// keywords of Python: a class has no members of these names.
+var keywords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from
+	global if import in is lambda nonlocal not or pass raise return try while with yield`)
+
+var pythonName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
+// isPythonName reports whether a member of a class can have a name. Those with two underscores before them mean something else.
+func isPythonName(name string) bool {
+	return pythonName.MatchString(name) && !slices.Contains(keywords, name) && !strings.HasPrefix(name, "__")
+}
+
+// docstring writes what people are told.
+func (w *pythonWriter) docstring(indent, doc string) {
+	doc = strings.ReplaceAll(doc, `"""`, `'''`)
+	lines := wrap(doc, width-len(indent)-8)
+	if len(lines) == 0 {
+		return
+	}
+	open := `"""`
+	if strings.Contains(doc, `\`) {
+		open = `r"""`
+	}
+	if last := lines[len(lines)-1]; len(lines) == 1 && !strings.HasSuffix(last, `"`) && !strings.HasSuffix(last, `\`) {
+		fmt.Fprintf(&w.out, "%s%s%s\"\"\"\n", indent, open, last)
+		return
+	}
+	for i, line := range lines {
+		if i == 0 {
+			line = open + line
+		}
+		fmt.Fprintf(&w.out, "%s\n", strings.TrimRight(indent+line, " "))
+	}
+	fmt.Fprintf(&w.out, "%s\"\"\"\n", indent)
+}

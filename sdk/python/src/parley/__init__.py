@@ -1,0 +1,52 @@
+"""Client of Parley, the self-hostable service for AI agents.
+
+`Parley` is the client, `AsyncParley` the same for asyncio; `parley.types` has the shapes of what they give.
+"""
+
+from . import types
+from ._async import AsyncPage, AsyncPages, AsyncParley, AsyncStream
+from ._client import VERSION as __version__
+from ._client import Page, Parley, RunDecision, Stream
+from ._errors import (
+    APIError,
+    AuthenticationError,
+    BadRequestError,
+    ConflictError,
+    ConnectionError,
+    NotFoundError,
+    ParleyError,
+    PermissionDeniedError,
+    RateLimitError,
+    RunFailedError,
+    ServerError,
+    StreamRestartedError,
+    TimeoutError,
+    raise_for_status,
+)
+
+__all__ = [
+    "APIError",
+    "AsyncPage",
+    "AsyncPages",
+    "AsyncParley",
+    "AsyncStream",
+    "AuthenticationError",
+    "BadRequestError",
+    "ConflictError",
+    "ConnectionError",
+    "NotFoundError",
+    "Page",
+    "Parley",
+    "ParleyError",
+    "PermissionDeniedError",
+    "RateLimitError",
+    "RunDecision",
+    "RunFailedError",
+    "ServerError",
+    "Stream",
+    "StreamRestartedError",
+    "TimeoutError",
+    "__version__",
+    "raise_for_status",
+    "types",
+]

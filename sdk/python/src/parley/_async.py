@@ -1,0 +1,363 @@
+"""The same calls for asyncio: each is carried out by a worker thread, and a cancelled one closes its connection."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from ._client import Agents, Automations, Chat, Group, Knowledge, Page, Parley, Runs, Stream, Templates
+from ._errors import ParleyError
+from ._events import Source, Told
+from ._transport import CURRENT, Call
+from .types import Run, RunEvent
+
+_T = TypeVar("_T")
+_G = TypeVar("_G", bound=Group)
+_P = ParamSpec("_P")
+
+
+class _Workers:
+    """Threads that carry out calls; there are never more than calls at a time, and those that rest are used again."""
+
+    def __init__(self, most: int) -> None:
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="parley")
+        self._lock = threading.Lock()
+        self._calls: set[Call] = set()
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        call = Call()
+        try:
+            future: Future[_T] = self._pool.submit(lambda: self._carry_out(call, work))
+        except RuntimeError:
+            raise ParleyError("the client is closed") from None
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+
+    def _carry_out(self, call: Call, work: Callable[[], _T]) -> _T:
+        with self._lock:
+            self._calls.add(call)
+        token = CURRENT.set(call)
+        try:
+            return work()
+        finally:
+            CURRENT.reset(token)
+            with self._lock:
+                self._calls.discard(call)
+
+    def close(self) -> None:
+        """Cancel what goes on, and take nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+
+
+class AsyncPage(Generic[_T]):
+    """A page of a list. Iterating over it goes on with the pages behind it."""
+
+    def __init__(self, workers: _Workers, page: Page[_T]) -> None:
+        self.data: list[_T] = page.data
+        """The entries of this page."""
+        self.has_more: bool = page.has_more
+        """Whether there is a next page."""
+        self.next_cursor: str | None = page.next_cursor
+        """What to give as `cursor` for the next page; None on the last one."""
+        self._workers = workers
+        self._page = page
+
+    async def next_page(self) -> AsyncPage[_T] | None:
+        """Give the page behind this one; None on the last one."""
+        page = await self._workers.run(self._page.next_page)
+        return None if page is None else AsyncPage(self._workers, page)
+
+    async def __aiter__(self) -> AsyncIterator[_T]:
+        page: AsyncPage[_T] | None = self
+        while page is not None:
+            for entry in page.data:
+                yield entry
+            page = await page.next_page()
+
+
+class AsyncPages(Generic[_T]):
+    """A list that was asked for: `await` gives its first page, `async for` the entries of all pages."""
+
+    def __init__(self, workers: _Workers, first: Callable[[], Page[_T]]) -> None:
+        self._workers = workers
+        self._first = first
+
+    def __await__(self) -> Generator[Any, None, AsyncPage[_T]]:
+        return self._page().__await__()
+
+    async def _page(self) -> AsyncPage[_T]:
+        return AsyncPage(self._workers, await self._workers.run(self._first))
+
+    async def __aiter__(self) -> AsyncIterator[_T]:
+        async for entry in await self:
+            yield entry
+
+
+class _Reading:
+    """One loop over a stream; leaving it closes the connection, whoever forgets to."""
+
+    def __init__(self, workers: _Workers, source: Source) -> None:
+        self._workers = workers
+        self._source = source
+
+    def __aiter__(self) -> _Reading:
+        return self
+
+    async def __anext__(self) -> RunEvent:
+        source = self._source
+        if not source.ready:
+            await self._workers.run(source.fill)
+        if not source.ready:
+            raise StopAsyncIteration
+        return source.take()
+
+    def __del__(self) -> None:
+        self._source.leave()
+
+
+class AsyncStream:
+    """The events of a run as they happen, and again from where they were when the connection breaks.
+
+    Iterate over it, or over `text()`. Leaving the loop, also by cancelling its task, closes the connection; another
+    loop goes on behind the last event. In an `async with` statement it is closed for good at the end.
+    """
+
+    def __init__(self, workers: _Workers, stream: Stream) -> None:
+        self._workers = workers
+        self._stream = stream
+
+    @property
+    def run_id(self) -> str | None:
+        """The run's id; None before the first event."""
+        return self._stream.run_id
+
+    @property
+    def last_event_id(self) -> str | None:
+        """The id of the last event that was given: `client.runs.stream(run_id, last_event_id=…)` goes on behind it, in any process."""
+        return self._stream.last_event_id
+
+    def __aiter__(self) -> AsyncIterator[RunEvent]:
+        return _Reading(self._workers, self._stream._source)
+
+    async def text(self) -> AsyncIterator[str]:
+        """Give the answer piece by piece.
+
+        A run that begins anew tells its answer again: what was given comes once. Should the new answer differ from
+        it, `StreamRestartedError` is raised.
+        """
+        told = Told()
+        async for event in self:
+            if text := told.text(event):
+                yield text
+
+    async def final_run(self) -> Run:
+        """Read to the end, passing over the events that are left, and give the run."""
+        async for _ in self:
+            pass
+        return await self._workers.run(self._stream.final_run)  # which has nothing left to read
+
+    async def close(self) -> None:
+        """Close the connection for good. The run goes on."""
+        self._stream.close()
+
+    async def __aenter__(self) -> AsyncStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class _Call(Generic[_G, _P, _T]):
+    """A method of a group, as a coroutine."""
+
+    def __init__(self, method: Callable[Concatenate[_G, _P], _T]) -> None:
+        self._method = method
+
+    def __get__(self, group: AsyncGroup[_G] | None, owner: type) -> Callable[_P, Coroutine[Any, Any, _T]]:
+        async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            assert group is not None, "call it of a client"
+            sync, workers = group._group, group._workers
+            return await workers.run(lambda: self._method(sync, *args, **kwargs))
+
+        return functools.update_wrapper(call, self._method)
+
+
+class _List(Generic[_G, _P, _T]):
+    """A method of a group that gives a page, as what can be awaited and iterated over."""
+
+    def __init__(self, method: Callable[Concatenate[_G, _P], Page[_T]]) -> None:
+        self._method = method
+
+    def __get__(self, group: AsyncGroup[_G] | None, owner: type) -> Callable[_P, AsyncPages[_T]]:
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> AsyncPages[_T]:
+            assert group is not None, "call it of a client"
+            sync, workers = group._group, group._workers
+            return AsyncPages(workers, lambda: self._method(sync, *args, **kwargs))
+
+        return functools.update_wrapper(call, self._method)
+
+
+class AsyncGroup(Generic[_G]):
+    """What calls have in common."""
+
+    def __init__(self, workers: _Workers, group: _G) -> None:
+        self._workers = workers
+        self._group = group
+
+
+class AsyncAgents(AsyncGroup[Agents]):
+    """Agents of the organization: a prompt, a model, tools, and who may call them."""
+
+    create = _Call(Agents.create)
+    get = _Call(Agents.get)
+    list = _List(Agents.list)
+    update = _Call(Agents.update)
+    delete = _Call(Agents.delete)
+
+
+class AsyncTemplates(AsyncGroup[Templates]):
+    """Ready-made agents that everybody may chat with."""
+
+    list = _List(Templates.list)
+
+
+class AsyncChat(AsyncGroup[Chat]):
+    """Messages to agents and templates: call it for the run, `stream` for its events."""
+
+    async def __call__(
+        self,
+        *,
+        message: str,
+        agent_id: str | None = None,
+        template_id: str | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> Run:
+        """Send a message and give the run once it has ended or waits for a person; with `wait=False` at once.
+
+        Messages of one `session_id` are one chat; left out, the message begins one of its own. `timeout` is how many
+        seconds the run may take until `TimeoutError` is raised; the run goes on then.
+        """
+        return await self._workers.run(
+            lambda: self._group(
+                message=message,
+                agent_id=agent_id,
+                template_id=template_id,
+                session_id=session_id,
+                idempotency_key=idempotency_key,
+                wait=wait,
+                timeout=timeout,
+            )
+        )
+
+    def stream(
+        self,
+        *,
+        message: str,
+        agent_id: str | None = None,
+        template_id: str | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> AsyncStream:
+        """Send a message, as soon as the stream is read, and give the events of its run."""
+        stream = self._group.stream(
+            message=message, agent_id=agent_id, template_id=template_id, session_id=session_id, idempotency_key=idempotency_key
+        )
+        return AsyncStream(self._workers, stream)
+
+
+class AsyncAutomations(AsyncGroup[Automations]):
+    """Agents run by schedulers, webhooks and services."""
+
+    run = _Call(Automations.run)
+
+
+class AsyncRuns(AsyncGroup[Runs]):
+    """What came of messages and triggers."""
+
+    get = _Call(Runs.get)
+    list = _List(Runs.list)
+    wait = _Call(Runs.wait)
+    cancel = _Call(Runs.cancel)
+    act = _Call(Runs.act)
+
+    def stream(self, id: str, *, last_event_id: str | None = None) -> AsyncStream:
+        """Give the events of a run from the beginning, or from behind one."""
+        return AsyncStream(self._workers, self._group.stream(id, last_event_id=last_event_id))
+
+
+class AsyncKnowledge(AsyncGroup[Knowledge]):
+    """Documents that agents search and cite."""
+
+    upload = _Call(Knowledge.upload)
+    get = _Call(Knowledge.get)
+    wait = _Call(Knowledge.wait)
+    list = _List(Knowledge.list)
+    search = _Call(Knowledge.search)
+    delete = _Call(Knowledge.delete)
+
+
+class AsyncParley:
+    """A client of a Parley for asyncio: the calls of `Parley`, and the same arguments.
+
+    At most `max_workers` calls and streams wait for the service at a time; further ones wait for their turn.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        organization_id: str | None = None,
+        demo: bool = False,
+        timeout: float = 75.0,
+        max_retries: int = 2,
+        ssl_context: ssl.SSLContext | None = None,
+        max_workers: int = 1000,
+    ) -> None:
+        self._client = client = Parley(
+            api_key=api_key,
+            base_url=base_url,
+            organization_id=organization_id,
+            demo=demo,
+            timeout=timeout,
+            max_retries=max_retries,
+            ssl_context=ssl_context,
+        )
+        self._workers = workers = _Workers(max_workers)
+        self.base_url: str = client.base_url
+        """The address of the service."""
+        self.agents = AsyncAgents(workers, client.agents)
+        self.templates = AsyncTemplates(workers, client.templates)
+        self.chat = AsyncChat(workers, client.chat)
+        self.automations = AsyncAutomations(workers, client.automations)
+        self.runs = AsyncRuns(workers, client.runs)
+        self.knowledge = AsyncKnowledge(workers, client.knowledge)
+
+    async def close(self) -> None:
+        """Close all connections. Calls that go on fail."""
+        self._workers.close()
+        self._client.close()
+
+    async def __aenter__(self) -> AsyncParley:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.base_url!r})"

@@ -1,0 +1,595 @@
+"""The client: what can be asked of the service, one class a group of calls."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import mimetypes
+import os
+import secrets
+import ssl
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import IO, Any, Generic, Literal, TypeVar
+
+from ._errors import ParleyError, TimeoutError
+from ._events import Source, Told
+from ._transport import Request, Transport
+from .types import (
+    Agent,
+    AgentList,
+    Deleted,
+    Document,
+    FoundList,
+    Run,
+    RunEvent,
+    RunStatus,
+    Template,
+    ToolsChange,
+    WidgetChange,
+)
+
+_T = TypeVar("_T")
+
+RunDecision = Literal["approve", "deny", "happened", "resend", "abandon"]
+"""What a person may decide about a run that is `requires_action`."""
+
+_ENDED = ("completed", "failed", "cancelled", "timed_out")
+_LONGEST_WAIT = 55  # seconds that the service waits for a run before it answers
+
+
+class Page(Generic[_T]):
+    """A page of a list. Iterating over it goes on with the pages behind it."""
+
+    def __init__(self, body: Mapping[str, Any], follow: Callable[[str], Page[_T]]) -> None:
+        self.data: list[_T] = body["data"]
+        """The entries of this page."""
+        self.has_more: bool = body["hasMore"]
+        """Whether there is a next page."""
+        self.next_cursor: str | None = body["nextCursor"]
+        """What to give as `cursor` for the next page; None on the last one."""
+        self._follow = follow
+
+    def next_page(self) -> Page[_T] | None:
+        """Give the page behind this one; None on the last one."""
+        return self._follow(self.next_cursor) if self.next_cursor else None
+
+    def __iter__(self) -> Iterator[_T]:
+        page: Page[_T] | None = self
+        while page is not None:
+            yield from page.data
+            page = page.next_page()
+
+
+class Stream:
+    """The events of a run as they happen, and again from where they were when the connection breaks.
+
+    Iterate over it, or over `text()`. Leaving the loop closes the connection; another loop goes on behind the last
+    event. In a `with` statement it is closed for good at the end.
+    """
+
+    def __init__(self, source: Source, read: Callable[[str], Run]) -> None:
+        self._source = source
+        self._read = read
+
+    @property
+    def run_id(self) -> str | None:
+        """The run's id; None before the first event."""
+        return self._source.run_id
+
+    @property
+    def last_event_id(self) -> str | None:
+        """The id of the last event that was given: `client.runs.stream(run_id, last_event_id=…)` goes on behind it, in any process."""
+        return self._source.given
+
+    def __iter__(self) -> Iterator[RunEvent]:
+        source = self._source
+        try:
+            while True:
+                if not source.ready:
+                    source.fill()
+                if not source.ready:
+                    return
+                yield source.take()
+        finally:
+            source.leave()
+
+    def text(self) -> Iterator[str]:
+        """Give the answer piece by piece.
+
+        A run that begins anew tells its answer again: what was given comes once. Should the new answer differ from
+        it, `RestartedError` is raised.
+        """
+        told = Told()
+        for event in self:
+            if text := told.text(event):
+                yield text
+
+    def final_run(self) -> Run:
+        """Read to the end, passing over the events that are left, and give the run."""
+        for _ in self:
+            pass
+        if self._source.run is not None:
+            return self._source.run
+        if self._source.run_id is None:
+            raise ParleyError("the stream was closed before it had begun")
+        return self._read(self._source.run_id)
+
+    def close(self) -> None:
+        """Close the connection for good. The run goes on."""
+        self._source.close()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Group:
+    """What calls have in common."""
+
+    def __init__(self, client: Parley) -> None:
+        self._client = client
+        self._http = client._transport
+
+    def _page(self, kind: type[_T], path: str, query: Mapping[str, Any]) -> Page[_T]:
+        body = self._http.call(AgentList, Request("GET", path, query))  # whatever the entries are
+        return Page(body, lambda cursor: self._page(kind, path, {**query, "cursor": cursor}))
+
+
+class Agents(Group):
+    """Agents of the organization: a prompt, a model, tools, and who may call them."""
+
+    def create(
+        self,
+        *,
+        name: str | None = None,
+        system_prompt: str | None = None,
+        template_id: str | None = None,
+        description: str | None = None,
+        model: str | None = None,
+        fallback_models: Sequence[str] | None = None,
+        tools: ToolsChange | None = None,
+        allowed_callers: Sequence[Literal["user", "system"]] | None = None,
+        widget: WidgetChange | None = None,
+    ) -> Agent:
+        """Create an agent of a name and a system prompt, or from a template and what differs from it.
+
+        Creating twice makes two agents: when nobody knows whether the service got the request, it is not repeated.
+        """
+        body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
+        return self._http.call(Agent, _json("POST", "/api/agents", {}, body, repeatable=False))
+
+    def get(self, id: str) -> Agent:
+        """Read an agent."""
+        return self._http.call(Agent, Request("GET", "/api/agents", {"id": _id(id)}))
+
+    def list(self, *, q: str | None = None, limit: int | None = None, cursor: str | None = None) -> Page[Agent]:
+        """List agents, the newest first; `q` is a part of their names."""
+        return self._page(Agent, "/api/agents", {"q": q, "limit": limit, "cursor": cursor})
+
+    def update(
+        self,
+        id: str,
+        *,
+        name: str | None = None,
+        system_prompt: str | None = None,
+        description: str | None = None,
+        model: str | None = None,
+        fallback_models: Sequence[str] | None = None,
+        tools: ToolsChange | None = None,
+        allowed_callers: Sequence[Literal["user", "system"]] | None = None,
+        widget: WidgetChange | None = None,
+        version: int | None = None,
+    ) -> Agent:
+        """Change an agent: what is left out stays. With `version` only if it has that version, else `ConflictError`."""
+        body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
+        return self._http.call(Agent, _json("PUT", "/api/agents", {"id": _id(id)}, body, repeatable=version is None))
+
+    def delete(self, id: str) -> Deleted:
+        """Delete an agent. Its queued runs are cancelled; what has ended stays readable."""
+        return self._http.call(Deleted, Request("DELETE", "/api/agents", {"id": _id(id)}))
+
+
+class Templates(Group):
+    """Ready-made agents that everybody may chat with."""
+
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Template]:
+        """List templates."""
+        return self._page(Template, "/api/agents/templates", {"limit": limit, "cursor": cursor})
+
+
+class Chat(Group):
+    """Messages to agents and templates: call it for the run, `stream` for its events."""
+
+    def __call__(
+        self,
+        *,
+        message: str,
+        agent_id: str | None = None,
+        template_id: str | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> Run:
+        """Send a message and give the run once it has ended or waits for a person; with `wait=False` at once.
+
+        Messages of one `session_id` are one chat; left out, the message begins one of its own. `timeout` is how many
+        seconds the run may take until `TimeoutError` is raised; the run goes on then.
+        """
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=False)
+        return self._client.runs._submitted(request, wait, timeout)
+
+    def stream(
+        self,
+        *,
+        message: str,
+        agent_id: str | None = None,
+        template_id: str | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Stream:
+        """Send a message, as soon as the stream is read, and give the events of its run."""
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=True)
+        return self._client.runs._events(request)
+
+    def _request(
+        self, message: str, agent_id: str | None, template_id: str | None, session_id: str | None, key: str | None, *, stream: bool
+    ) -> Request:
+        if (agent_id is None) == (template_id is None):
+            raise ValueError("give agent_id or template_id")
+        body = {"sessionId": session_id or str(uuid.uuid4()), "message": message, "stream": stream or None}
+        query = {"action": "chat", "id": agent_id, "template": template_id}
+        return _json("POST", "/api/agents", query, body, {"Idempotency-Key": key or str(uuid.uuid4())})
+
+
+class Automations(Group):
+    """Agents run by schedulers, webhooks and services."""
+
+    def run(
+        self,
+        *,
+        target: str,
+        message: str | None = None,
+        input: Mapping[str, Any] | None = None,
+        automation_id: str | None = None,
+        trigger_type: str | None = None,
+        ttl_override: int | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> Run:
+        """Run an agent, and give the run once it has ended or waits for a person; with `wait=False` at once.
+
+        `input` is data for the agent; its key `message`, or the argument of that name, is the text. The same
+        `idempotency_key` and payload give the same run, however often and from wherever they are sent; without one
+        each call is a run of its own. `timeout` is how many seconds the run may take until `TimeoutError` is raised;
+        the run goes on then.
+        """
+        given = {**(input or {}), **({} if message is None else {"message": message})}
+        body = {"target": _id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
+            if value is not None:
+                headers[name] = value
+        request = _json("POST", "/api/internal/run-automation", {}, body, headers)
+        return self._client.runs._submitted(request, wait, timeout)
+
+
+class Runs(Group):
+    """What came of messages and triggers."""
+
+    def get(self, id: str) -> Run:
+        """Read a run as it stands."""
+        return self._http.call(Run, Request("GET", "/api/runs", {"id": _id(id)}))
+
+    def list(
+        self,
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        automation_id: str | None = None,
+        status: RunStatus | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Run]:
+        """List runs, the newest first."""
+        query = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "status": status, "limit": limit}
+        return self._page(Run, "/api/runs", {**query, "cursor": cursor})
+
+    def wait(self, id: str, *, timeout: float | None = None) -> Run:
+        """Give the run once it has ended or waits for a person.
+
+        `timeout` is how many seconds that may take until `TimeoutError` is raised; the run goes on then.
+        """
+        return self._awaited(_id(id), self._deadline(timeout))
+
+    def stream(self, id: str, *, last_event_id: str | None = None) -> Stream:
+        """Give the events of a run from the beginning, or from behind one."""
+        request = Request("GET", "/api/runs", {"id": _id(id), "stream": "1"})
+        source = Source(self._http, request, lambda _: request, last_event_id)
+        source.run_id = id
+        return Stream(source, self.wait)
+
+    def cancel(self, id: str) -> Run:
+        """End a run that goes on; one that has ended stays as it is."""
+        return self._http.call(Run, Request("POST", "/api/runs", {"id": _id(id), "action": "cancel"}))
+
+    def act(self, id: str, decision: RunDecision, *, tool_call_id: str) -> Run:
+        """Answer the `requiredAction` of a run that waits for a person."""
+        return self._http.call(Run, Request("POST", "/api/runs", {"id": _id(id), "action": decision, "toolCallId": tool_call_id}))
+
+    def _events(self, begin: Request) -> Stream:
+        def resume(run_id: str) -> Request | None:
+            if self._client._visitor:  # who may not read runs; the same message with the same key gives the same stream
+                return None
+            return Request("GET", "/api/runs", {"id": run_id, "stream": "1"})
+
+        return Stream(Source(self._http, begin, resume), self.wait)
+
+    def _submitted(self, request: Request, wait: bool, timeout: float | None) -> Run:
+        deadline = self._deadline(timeout)
+        if not wait:
+            return self._http.call(Run, replace(request, headers={**request.headers, "Prefer": "respond-async"}))
+        while True:
+            asked = self._http.clock()
+            preference = {"Prefer": f"wait={self._patience(deadline)}"}
+            run = self._http.call(Run, replace(request, headers={**request.headers, **preference}))
+            if _settled(run):
+                return run
+            self._go_on(run["id"], asked, deadline)
+            if not self._client._visitor:  # who may not read runs asks by the same message with the same key
+                return self._awaited(run["id"], deadline)
+
+    def _awaited(self, id: str, deadline: float) -> Run:
+        while True:
+            asked = self._http.clock()
+            run = self._http.call(Run, Request("GET", "/api/runs", {"id": id, "wait": self._patience(deadline)}))
+            if _settled(run):
+                return run
+            self._go_on(id, asked, deadline)
+
+    def _deadline(self, timeout: float | None) -> float:
+        return math.inf if timeout is None else self._http.clock() + timeout
+
+    def _patience(self, deadline: float) -> int:
+        """Give how many seconds the service should wait: less than the transport does, so that there is an answer."""
+        most = max(1, min(_LONGEST_WAIT, int(self._http.timeout - 5)))
+        return int(min(most, max(0, math.ceil(deadline - self._http.clock())))) if deadline < math.inf else most
+
+    def _go_on(self, id: str, asked: float, deadline: float) -> None:
+        now = self._http.clock()
+        if now >= deadline:
+            raise TimeoutError(f"run {id} has not ended in time; it goes on")
+        if now - asked < 0.5:  # a service that is being stopped keeps nobody waiting
+            self._http.pause(0.5)
+
+
+class Knowledge(Group):
+    """Documents that agents search and cite."""
+
+    def upload(
+        self,
+        file: str | os.PathLike[str] | bytes | IO[bytes] | None = None,
+        *,
+        name: str | None = None,
+        content: str | None = None,
+        url: str | None = None,
+        mime_type: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Document:
+        """Add a document: a path, bytes, a file opened for reading bytes, a text as `content`, or a `url` to fetch.
+
+        It is read after this returns: see `wait`. The same bytes twice give the same document.
+        """
+        if sum(given is not None for given in (file, content, url)) != 1:
+            raise ValueError("give one of file, content and url")
+        if file is None:
+            body = {"name": name, "content": content, "url": url, "mimeType": mime_type, "metadata": metadata}
+            return self._http.call(Document, _json("POST", "/api/knowledge", {}, body))
+        known, data = _file(file)
+        return self._http.call(Document, _form(name or known, data, mime_type, metadata))
+
+    def get(self, id: str) -> Document:
+        """Read what is known of a document, and how far it is."""
+        return self._http.call(Document, Request("GET", "/api/knowledge", {"id": _id(id)}))
+
+    def wait(self, id: str, *, timeout: float | None = None) -> Document:
+        """Give the document once it is `ready` or `failed`; after `timeout` seconds raise `TimeoutError`."""
+        deadline = self._client.runs._deadline(timeout)
+        pause = 0.1
+        while True:
+            document = self.get(id)
+            if document["status"] in ("ready", "failed"):
+                return document
+            if self._http.clock() >= deadline:
+                raise TimeoutError(f"document {id} was not read in time; it is {document['status']}")
+            self._http.pause(min(pause, max(0.0, deadline - self._http.clock())))
+            pause = min(2.0, pause * 1.5)
+
+    def list(
+        self,
+        *,
+        q: str | None = None,
+        status: Literal["queued", "processing", "ready", "failed"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Document]:
+        """List documents, the newest first; `q` is a part of their names."""
+        return self._page(Document, "/api/knowledge", {"q": q, "status": status, "limit": limit, "cursor": cursor})
+
+    def search(
+        self,
+        query: str,
+        *,
+        document_ids: Sequence[str] | None = None,
+        metadata: Mapping[str, str] | None = None,
+        limit: int | None = None,
+    ) -> FoundList:
+        """Find passages, the best first, as agents do: in all documents that are ready, or in some of them."""
+        having = [f"{key}:{value}" for key, value in metadata.items()] if metadata else None
+        asked = {"query": query, "documentId": document_ids, "metadata": having, "limit": limit}
+        return self._http.call(FoundList, Request("GET", "/api/knowledge", asked))
+
+    def delete(self, id: str) -> Deleted:
+        """Delete a document; nothing of it is found or cited afterwards."""
+        return self._http.call(Deleted, Request("DELETE", "/api/knowledge", {"id": _id(id)}))
+
+
+class Parley:
+    """A client of a Parley. Threads may share it; it keeps connections, so make one and use it.
+
+    `api_key`, `base_url` and `organization_id` come from `PARLEY_API_KEY`, `PARLEY_BASE_URL` and
+    `PARLEY_ORGANIZATION_ID` unless given; the token of a login session does as a key. `demo=True` needs no key, and
+    lists templates and chats with them. `timeout` is how many seconds connecting, sending or waiting for the next bytes
+    of an answer may take; `max_retries` how often a request is sent again where that helps and is safe.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        organization_id: str | None = None,
+        demo: bool = False,
+        timeout: float = 75.0,
+        max_retries: int = 2,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.base_url: str = base_url or os.environ.get("PARLEY_BASE_URL") or "http://127.0.0.1:8080"
+        """The address of the service."""
+        headers = _identity(api_key, organization_id, demo)
+        self._visitor = demo or headers.get("Authorization", "").startswith("Bearer wt_")  # who may not read runs
+        self._transport = Transport(self.base_url, headers, timeout, max_retries, ssl_context)
+        self.agents = Agents(self)
+        self.templates = Templates(self)
+        self.chat = Chat(self)
+        self.automations = Automations(self)
+        self.runs = Runs(self)
+        self.knowledge = Knowledge(self)
+
+    def close(self) -> None:
+        """Close the connections that are kept. What goes on in other threads ends by itself."""
+        self._transport.close()
+
+    def __enter__(self) -> Parley:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.base_url!r})"
+
+
+def _identity(api_key: str | None, organization_id: str | None, demo: bool) -> dict[str, str]:
+    """Give the headers of every request."""
+    headers = {"Accept": "application/json", "User-Agent": f"parley-sdk-python/{VERSION}"}
+    if demo:
+        if api_key:
+            raise ParleyError("demo mode takes no api_key")
+        return {**headers, "x-tenant-id": "tenant_demo"}
+    key = (api_key or os.environ.get("PARLEY_API_KEY") or "").strip()
+    organization = (organization_id or os.environ.get("PARLEY_ORGANIZATION_ID") or "").strip()
+    if not key:
+        raise ParleyError("no API key: give api_key or set PARLEY_API_KEY; Parley(demo=True) chats with templates without one")
+    if not all("!" <= letter <= "~" for letter in key + organization):
+        raise ParleyError("api_key or organization_id has characters that no key and no id has")
+    if organization:
+        headers["x-organization-id"] = organization
+    if key.startswith("ak_"):
+        return {**headers, "x-api-key": key}
+    return {**headers, "Authorization": f"Bearer {key}"}
+
+
+def _version() -> str:
+    try:
+        return version("parley-sdk")
+    except PackageNotFoundError:  # imported from a checkout
+        return "0"
+
+
+VERSION = _version()
+
+
+def _id(value: str) -> str:
+    """Refuse what would turn a question about one thing into one about all of them."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"an id is a text that is not empty, not {value!r}")
+    return value
+
+
+def _settled(run: Run) -> bool:
+    return run["status"] in _ENDED or run["status"] == "requires_action"
+
+
+def _agent(
+    name: str | None,
+    system_prompt: str | None,
+    description: str | None,
+    model: str | None,
+    fallback_models: Sequence[str] | None,
+    tools: ToolsChange | None,
+    allowed_callers: Sequence[str] | None,
+    widget: WidgetChange | None,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "systemPrompt": system_prompt,
+        "description": description,
+        "model": model,
+        "fallbackModels": fallback_models,
+        "tools": tools,
+        "allowedCallers": allowed_callers,
+        "widget": widget,
+    }
+
+
+def _json(
+    method: str,
+    path: str,
+    query: Mapping[str, Any],
+    body: Mapping[str, Any],
+    headers: Mapping[str, str] | None = None,
+    *,
+    repeatable: bool = True,
+) -> Request:
+    """Give a request with a JSON body, of which what is None is left out."""
+    given = {name: value for name, value in body.items() if value is not None}
+    raw = json.dumps(given, ensure_ascii=False, allow_nan=False).encode()
+    return Request(method, path, query, {**(headers or {}), "Content-Type": "application/json"}, raw, repeatable)
+
+
+def _file(file: str | os.PathLike[str] | bytes | IO[bytes]) -> tuple[str, bytes]:
+    """Give name and content of a path, of bytes or of an open file."""
+    if isinstance(file, (bytes, bytearray, memoryview)):
+        return "", bytes(file)
+    if isinstance(file, (str, os.PathLike)):
+        with open(file, "rb") as opened:
+            return os.path.basename(os.fspath(file)), opened.read()
+    data = file.read()
+    if isinstance(data, str):
+        raise TypeError("open the file for reading bytes: open(path, 'rb')")
+    name = getattr(file, "name", "")
+    return os.path.basename(name) if isinstance(name, str) else "", data
+
+
+def _form(name: str, data: bytes, mime_type: str | None, metadata: Mapping[str, str] | None) -> Request:
+    """Give the form that uploads a file."""
+    if not name:
+        raise ValueError("give the name of the document: name=…")
+    boundary = secrets.token_hex(16)
+    quoted = name.replace("\\", "\\\\").replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+    kind = mime_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    body = io.BytesIO()
+    if metadata is not None:
+        body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{json.dumps(metadata)}\r\n'.encode())
+    body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{quoted}"\r\n'.encode())
+    body.write(f"Content-Type: {kind}\r\n\r\n".encode() + data + f"\r\n--{boundary}--\r\n".encode())
+    return Request("POST", "/api/knowledge", {}, {"Content-Type": f"multipart/form-data; boundary={boundary}"}, body.getvalue())

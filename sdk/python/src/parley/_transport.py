@@ -1,0 +1,339 @@
+"""Requests over connections that are kept: one connection per request at a time, any number of threads."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import http.client
+import json
+import logging
+import os
+import random
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+from urllib.parse import urlencode, urlsplit
+
+from ._errors import APIError, ConnectionError, NotFoundError, ParleyError, TimeoutError, api_error
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger("parley")
+
+_IDLE = 60.0  # seconds that an unused connection is kept: well below the two minutes of the service
+_IDLE_CONNECTIONS = 64
+_LONGEST_PAUSE = 60.0  # who asks to be left alone for longer than this is not asked again by itself
+_SILENCE = 30.0  # the service says something on a stream every 10 seconds; silence of this length is a broken connection
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, as often as it is sent."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)  # what is None is left out, what is a list comes repeatedly
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    repeatable: bool = True  # sent twice it has the effect of being sent once
+
+    def target(self) -> str:
+        """Give path and query."""
+        query = urlencode([(name, value) for name, value in self.query.items() if value is not None], doseq=True)
+        return f"{self.path}?{query}" if query else self.path
+
+
+class Call:
+    """A call in progress, which another thread may cancel: that closes its connection and wakes it from its pauses."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """End the call, which fails then."""
+        with self._lock:
+            self._cancelled.set()
+            _hang_up(self._socket)
+
+    def check(self) -> None:
+        """Fail when the call was cancelled."""
+        if self._cancelled.is_set():
+            raise ParleyError("the call was cancelled")
+
+    def pause(self, seconds: float) -> None:
+        """Wait, unless the call is cancelled."""
+        self._cancelled.wait(seconds)
+        self.check()
+
+    @contextlib.contextmanager
+    def using(self, sock: socket.socket | None) -> Iterator[None]:
+        """Say which connection `cancel` closes."""
+        with self._lock:
+            self.check()
+            self._socket = sock
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._socket = None
+
+
+CURRENT: ContextVar[Call | None] = ContextVar("parley_call", default=None)
+"""The call that the running worker thread carries out; none in the threads of callers."""
+
+
+def current() -> Call:
+    """Give the call that is being carried out."""
+    return CURRENT.get() or Call()
+
+
+class Connection:
+    """One connection; whoever holds it is alone with it."""
+
+    def __init__(self, link: http.client.HTTPConnection) -> None:
+        self.link = link
+        self.socket: socket.socket | None = None  # kept apart: http.client forgets it when the answer ends the connection
+        self.fresh = True
+        self._process = os.getpid()
+        self._since = 0.0
+
+    def connect(self) -> None:
+        """Connect, if it is not."""
+        if self.socket is None:
+            with _failures(sent=False):
+                self.link.connect()
+            self.socket = self.link.sock
+
+    def rest(self) -> None:
+        """Note that it is used no more for now."""
+        self.fresh, self._since = False, time.monotonic()
+
+    def usable(self) -> bool:
+        """Whether it may carry another request: a child of fork has no part in it, and readable now means closed."""
+        if self.socket is None or self._process != os.getpid() or time.monotonic() - self._since > _IDLE:
+            return False
+        return not _readable(self.socket)
+
+    def close(self) -> None:
+        """Close it, unless the parent process goes on with it."""
+        if self._process == os.getpid():
+            _hang_up(self.socket)
+        self.link.close()
+
+
+class Live:
+    """An answer that is being read."""
+
+    def __init__(self, connection: Connection, response: http.client.HTTPResponse) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.connection = connection
+        self.response = response
+
+    def whole(self) -> bytes:
+        """Give all of its body."""
+        with current().using(self.connection.socket), _failures():
+            return self.response.read()
+
+    def read(self) -> bytes:
+        """Give what has come of its body, at least a byte; none at the end."""
+        sock = self.connection.socket
+        with current().using(sock), _failures():
+            if sock is not None:
+                sock.settimeout(_SILENCE)
+            return self.response.read1(65536)
+
+    def abort(self) -> None:
+        """End the connection while another thread may be reading, which fails then."""
+        _hang_up(self.connection.socket)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+        self.response.close()
+
+
+class Transport:
+    """Sends requests to one service with one credential, again where that helps."""
+
+    def __init__(
+        self, base_url: str, headers: Mapping[str, str], timeout: float, max_retries: int, context: ssl.SSLContext | None
+    ) -> None:
+        url = urlsplit(base_url)
+        if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
+            raise ValueError(f"base_url must be an address like https://parley.example.com, not {base_url!r}")
+        if timeout <= 0 or max_retries < 0:
+            raise ValueError("timeout must be above 0, and max_retries at least 0")
+        self.timeout = timeout
+        self.max_retries = max_retries
+        self.pause: Callable[[float], None] = lambda seconds: current().pause(seconds)
+        self.clock: Callable[[], float] = time.monotonic
+        self._prefix = url.path.rstrip("/")
+        self._headers = headers
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._closed = False
+        host, port = url.hostname, url.port
+        if url.scheme == "https":
+            secure = context or ssl.create_default_context()
+            self._connect: Callable[[], http.client.HTTPConnection] = lambda: http.client.HTTPSConnection(
+                host, port, timeout=timeout, context=secure
+            )
+        else:
+            self._connect = lambda: http.client.HTTPConnection(host, port, timeout=timeout)
+
+    def call(self, kind: type[_T], request: Request) -> _T:
+        """Give the JSON that answers a request, which the contract says is a `kind`."""
+        failures, lost = 0, False
+        while True:
+            try:
+                value: _T = self._once(request)
+                return value
+            except (APIError, ConnectionError) as error:
+                if lost and request.method == "DELETE" and isinstance(error, NotFoundError):
+                    return cast(_T, {"id": request.query["id"], "deleted": True})  # by the request whose answer was lost
+                lost = lost or (isinstance(error, ConnectionError) and error.sent)
+                delay = self.delay(error, failures, request.repeatable)
+                if delay is None:
+                    raise
+                _log.debug("%s %s again in %.2f s: %s", request.method, request.path, delay, error)
+                failures += 1
+                self.pause(delay)
+
+    def _once(self, request: Request) -> Any:
+        body = self._whole(self.open(request))
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise ParleyError(f"{request.method} {request.path}: the answer is no JSON; is base_url a Parley?") from None
+
+    def open(self, request: Request) -> Live:
+        """Send a request once and give its answer, whose body is still to be read; raise what is none of success."""
+        call = current()
+        call.check()
+        connection = self._take(request)
+        try:
+            live = Live(connection, self._exchange(call, connection, request))
+        except BaseException as error:
+            connection.close()
+            if not isinstance(error, ConnectionError) or isinstance(error, TimeoutError) or connection.fresh:
+                raise
+        else:
+            if live.status < 300:
+                return live
+            raise api_error(live.status, live.headers, self._whole(live))
+        # Who is at the other end closes connections that rest; this one may have been closed just as it was taken.
+        self._forget()
+        return self.open(request)
+
+    def _exchange(self, call: Call, connection: Connection, request: Request) -> http.client.HTTPResponse:
+        # As UTF-8, which http.client does to bytes alone; names of automations may be in any script.
+        headers: Any = {name: value.encode() for name, value in {**self._headers, **request.headers}.items()}
+        connection.connect()
+        link, sock = connection.link, connection.socket
+        with call.using(sock), _failures():
+            if sock is not None:
+                sock.settimeout(self.timeout)
+            link.request(request.method, self._prefix + request.target(), request.body, headers)
+            return link.getresponse()
+
+    def _whole(self, live: Live) -> bytes:
+        complete = False
+        try:
+            body = live.whole()
+            complete = not live.response.will_close
+            return body
+        finally:
+            if complete:
+                self._give_back(live.connection)
+            else:
+                live.close()
+
+    def delay(self, error: ParleyError, failures: int, repeatable: bool) -> float | None:
+        """Say how long to wait before a request that failed is sent again; None when it must not be."""
+        if failures >= self.max_retries:
+            return None
+        backoff: float = min(8.0, 0.5 * 2**failures) * random.uniform(0.75, 1)
+        if isinstance(error, ConnectionError):
+            return backoff if repeatable or not error.sent else None
+        if not isinstance(error, APIError) or not error.retryable or (error.status < 500 and error.status not in (408, 409, 429)):
+            return None
+        if not repeatable and error.status not in (429, 503):  # with these two nothing was accepted
+            return None
+        if error.retry_after is not None:
+            return max(error.retry_after, backoff) if error.retry_after <= _LONGEST_PAUSE else None
+        return backoff
+
+    def _take(self, request: Request) -> Connection:
+        with self._lock:
+            if self._closed:
+                raise ParleyError("the client is closed")
+        # Whose second time is not like the first gets a fresh connection: one that has rested may break and leave a doubt.
+        while request.repeatable and request.method != "DELETE":
+            with self._lock:
+                if not self._idle:
+                    break
+                connection = self._idle.pop()
+            if connection.usable():
+                return connection
+            connection.close()
+        return Connection(self._connect())
+
+    def _give_back(self, connection: Connection) -> None:
+        connection.rest()
+        with self._lock:
+            if not self._closed and len(self._idle) < _IDLE_CONNECTIONS:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _forget(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def close(self) -> None:
+        """Close the connections that rest; further requests fail."""
+        with self._lock:
+            self._closed = True
+        self._forget()
+
+    def __del__(self) -> None:
+        for connection in getattr(self, "_idle", ()):
+            connection.close()
+
+
+@contextlib.contextmanager
+def _failures(sent: bool = True) -> Iterator[None]:
+    """Turn what sockets and http.client raise into exceptions of this package."""
+    try:
+        yield
+    except (OSError, http.client.HTTPException) as error:
+        kind = TimeoutError if isinstance(error, builtins.TimeoutError) else ConnectionError
+        problem = kind(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        problem.sent = sent
+        raise problem from error
+
+
+def _hang_up(sock: socket.socket | None) -> None:
+    """End both directions at once; closing alone would leave a thread that reads waiting."""
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # of TLS too the socket below, which any thread may end
+
+
+def _readable(sock: socket.socket) -> bool:
+    if hasattr(select, "poll"):  # select alone cannot look at descriptors from 1024 on
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([sock], [], [], 0)[0])

@@ -1,0 +1,15 @@
+export { Parley, type ParleyOptions } from "./client.js";
+export { Agents, Templates, type AgentQuery, type TemplateQuery } from "./agents.js";
+export { Automations, type AutomationParams } from "./automations.js";
+export type { Chat, ChatParams } from "./chat.js";
+export { Knowledge, type DocumentQuery, type NewFile, type SearchOptions } from "./knowledge.js";
+export { Runs, type RunDecision, type RunQuery } from "./runs.js";
+export { RunStream } from "./stream.js";
+export { orThrow, RunPromise, type CompletedRun } from "./run.js";
+export { Page, PagePromise } from "./page.js";
+export type { RequestOptions } from "./transport.js";
+export {
+  APIError, AuthenticationError, BadRequestError, ConflictError, ConnectionError, NotFoundError, ParleyError, PermissionDeniedError,
+  RateLimitError, RunFailedError, ServerError, StreamRestartedError, TimeoutError,
+} from "./errors.js";
+export type * from "./types.js";

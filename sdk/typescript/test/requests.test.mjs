@@ -1,0 +1,293 @@
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { test } from "node:test";
+import * as sdk from "parley-sdk";
+import { all, broken, client, guards, json, pauses, problem, run } from "./service.mjs";
+
+const page = (status) => new Response("<html>", { status, headers: { "Content-Type": "text/html" } });
+const agent = { name: "A", systemPrompt: "B" };
+
+test("what is sent again, how often, and when", async (t) => {
+  const made = pauses(t);
+  const rows = [
+    { what: "a connection that broke", answer: broken(), requests: 3, error: sdk.ConnectionError },
+    { what: "408 of a proxy", answer: page(408), requests: 3, error: sdk.BadRequestError },
+    { what: "409 that may pass", answer: problem(409, "version_conflict", true), requests: 3, error: sdk.ConflictError },
+    { what: "409 that will not pass", answer: problem(409, "version_conflict", false), requests: 1, error: sdk.ConflictError },
+    { what: "429", answer: problem(429, "rate_limited", true, { "Retry-After": "7" }), requests: 3, error: sdk.RateLimitError, least: 7_000, most: 7_500 },
+    { what: "429 for an hour", answer: problem(429, "budget_exceeded", true, { "Retry-After": "3600" }), requests: 1, error: sdk.RateLimitError },
+    { what: "503", answer: problem(503, "overloaded", true, { "Retry-After": "1" }), requests: 3, error: sdk.ServerError, least: 1_000, most: 1_500 },
+    { what: "503 until a date", answer: () => problem(503, "unavailable", true, { "Retry-After": new Date(Date.now() + 20_000).toUTCString() }), requests: 3, error: sdk.ServerError, least: 18_000, most: 20_500 },
+    { what: "503 until whenever", answer: problem(503, "unavailable", true, { "Retry-After": "soon" }), requests: 3, error: sdk.ServerError, least: 250, most: 1_000 },
+    { what: "500", answer: problem(500, "internal", false), requests: 1, error: sdk.ServerError },
+    { what: "502 of a proxy", answer: page(502), requests: 3, error: sdk.ServerError, least: 250, most: 1_000 },
+    { what: "500 of a proxy", answer: page(500), requests: 1, error: sdk.ServerError },
+    { what: "400", answer: problem(400, "invalid_request", false), requests: 1, error: sdk.BadRequestError },
+    { what: "401", answer: problem(401, "unauthenticated", false), requests: 1, error: sdk.AuthenticationError },
+    { what: "403", answer: problem(403, "permission_denied", false), requests: 1, error: sdk.PermissionDeniedError },
+    { what: "404", answer: problem(404, "not_found", false), requests: 1, error: sdk.NotFoundError },
+    { what: "410", answer: problem(410, "erased", false), requests: 1, error: sdk.NotFoundError },
+    { what: "413", answer: problem(413, "payload_too_large", false), requests: 1, error: sdk.BadRequestError },
+    { what: "422", answer: problem(422, "idempotency_key_reused", false), requests: 1, error: sdk.ConflictError },
+    { what: "a redirect", answer: new Response(null, { status: 307, headers: { Location: "http://elsewhere/" } }), requests: 1, error: sdk.APIError },
+  ];
+  for (const { what, answer, requests, error, least = 0, most = Infinity } of rows) {
+    made.length = 0;
+    const { parley, asked } = client([answer]);
+    const thrown = await parley.chat({ agentId: "ag_1", message: "hi" }).catch((reason) => reason);
+    assert.equal(thrown.constructor, error, what);
+    assert.equal(thrown.name, error.name, what);
+    assert.ok(thrown instanceof sdk.ParleyError, what);
+    assert.equal(asked.length, requests, what);
+    assert.equal(made.length, requests - 1, what);
+    assert.ok(made.every((ms) => ms >= least && ms <= most), `${what}: ${made}`);
+    assert.equal(new Set(asked.map((request) => request.headers["Idempotency-Key"])).size, 1, what);
+    assert.deepEqual(asked.at(-1).body, asked[0].body, what);
+  }
+});
+
+test("pauses grow, and differ", async (t) => {
+  const made = pauses(t);
+  for (let i = 0; i < 20; i++) await client([broken()], { maxRetries: 7 }).parley.runs.get("run_1").catch(() => {});
+  for (let i = 0; i < made.length; i++) {
+    const whole = Math.min(500 * 2 ** (i % 7), 8_000);
+    assert.ok(made[i] >= whole / 2 && made[i] <= whole, `${i % 7}: ${made[i]}`);
+  }
+  assert.ok(new Set(made).size > made.length / 2);
+});
+
+test("an error says what the service said", async () => {
+  const { parley } = client([problem(404, "not_found", false)]);
+  await assert.rejects(parley.agents.get("ag_1"), (error) => {
+    assert.deepEqual([error.status, error.code, error.requestId, error.retryable, error.errors, error.retryAfter], [404, "not_found", "R1", false, [], null]);
+    assert.equal(error.message, "404 not_found: it is not_found (request R1)");
+    assert.equal(error.problem.instance, "/api");
+    return true;
+  });
+  const { parley: behind } = client([page(404)]);
+  await assert.rejects(behind.agents.get("ag_1"), { name: "NotFoundError", status: 404, code: null, problem: null, requestId: null });
+  const { parley: elsewhere } = client([page(200)]);
+  await assert.rejects(elsewhere.agents.get("ag_1"), { name: "ParleyError", message: /not JSON: is baseUrl right/ });
+});
+
+test("retries are up to the client and the call", async (t) => {
+  pauses(t);
+  for (const [ofClient, ofCall, requests] of [[undefined, undefined, 3], [0, undefined, 1], [5, undefined, 6], [5, 1, 2], [0, 1, 2]]) {
+    const { parley, asked } = client([broken()], { maxRetries: ofClient });
+    await assert.rejects(parley.agents.list({}, { maxRetries: ofCall }), sdk.ConnectionError);
+    assert.equal(asked.length, requests);
+  }
+});
+
+test("what would take effect twice is sent again only when it had none", async (t) => {
+  pauses(t);
+  for (const [answer, requests] of [
+    [broken(), 1], [broken("ECONNREFUSED"), 3], [broken("ENOTFOUND"), 3], [page(502), 1], [page(503), 1], [page(429), 3],
+    [problem(503, "unavailable", true, { "Retry-After": "1" }), 3],
+  ]) {
+    const { parley, asked } = client([answer]);
+    await assert.rejects(parley.agents.create(agent));
+    assert.equal(asked.length, requests);
+  }
+});
+
+test("a deletion whose answer was lost has deleted", async (t) => {
+  pauses(t);
+  const gone = problem(404, "not_found", false);
+  for (const [answers, found] of [
+    [[broken(), gone], { id: "x", deleted: true }], [[broken(), json({ id: "x", deleted: true })], { id: "x", deleted: true }],
+    [[gone], sdk.NotFoundError], [[problem(503, "unavailable", true), gone], sdk.NotFoundError],
+  ]) {
+    for (const part of ["agents", "knowledge"]) {
+      const deletion = client(answers).parley[part].delete("x");
+      if (typeof found === "function") await assert.rejects(deletion, found);
+      else assert.deepEqual(await deletion, found);
+    }
+  }
+});
+
+test("a key names a call, not a request", async () => {
+  const { parley, asked } = client([json(run())]);
+  await parley.chat({ agentId: "ag_1", message: "hi" });
+  await parley.chat({ agentId: "ag_1", message: "hi" });
+  await parley.automations.run({ target: "ag_1", message: "hi" });
+  await parley.automations.run({ target: "ag_1", message: "hi", idempotencyKey: "mine" });
+  await parley.chat({ agentId: "ag_1", message: "hi", idempotencyKey: "mïne" });
+  const keys = asked.map(({ headers, body }) => headers["Idempotency-Key"] ?? body.idempotencyKey);
+  assert.equal(new Set(keys).size, 5);
+  assert.match(keys[0], /^[0-9a-f]{32}$/);
+  assert.equal(keys[3], "mine");
+  assert.equal(Buffer.from(keys[4], "latin1").toString(), "mïne");
+  assert.notEqual(asked[0].body.sessionId, asked[1].body.sessionId);
+  await assert.rejects(parley.chat({ agentId: "ag_1", message: "hi", idempotencyKey: "a\nb" }), { name: "ParleyError", message: "Idempotency-Key has a line break in it" });
+});
+
+test("what is sent", async () => {
+  const { parley, asked } = client([json(run())], { organizationId: "org_1" });
+  await parley.chat({ templateId: "tpl_1", message: "hi", sessionId: "s", wait: false });
+  await parley.automations.run({ target: "ag_1", input: { message: "hi", host: "db1" }, automationId: "nächtlich", triggerType: "schedule", ttlOverride: 60, sessionId: "s" });
+  await parley.runs.act("run_1", "approve", "call_1");
+  await parley.knowledge.search("a b", { documentIds: ["doc_1", "doc_2"], metadata: { team: "x" }, limit: 3 });
+  const sent = asked.map(({ method, path }) => `${method} ${path}`);
+  assert.deepEqual(sent, [
+    "POST /base/api/agents?action=chat&template=tpl_1", "POST /base/api/internal/run-automation",
+    "POST /base/api/runs?id=run_1&action=approve&toolCallId=call_1",
+    "GET /base/api/knowledge?query=a+b&documentId=doc_1&documentId=doc_2&metadata=team%3Ax&limit=3",
+  ]);
+  assert.deepEqual(asked[0].body, { sessionId: "s", message: "hi" });
+  assert.deepEqual({ ...asked[1].body, idempotencyKey: "" }, { target: "ag_1", input: { message: "hi", host: "db1" }, ttlOverride: 60, sessionId: "s", idempotencyKey: "" });
+  assert.equal(asked[0].headers.Prefer, "respond-async");
+  assert.equal(asked[1].headers.Prefer, "wait=55");
+  assert.equal(Buffer.from(asked[1].headers["x-automation-id"], "latin1").toString(), "nächtlich");
+  assert.equal(asked[1].headers["x-trigger-type"], "schedule");
+  for (const { headers, redirect } of asked) {
+    assert.equal(headers["x-api-key"], "ak_test");
+    assert.equal(headers["x-organization-id"], "org_1");
+    assert.equal(redirect, "manual");
+  }
+});
+
+test("credentials", (t) => {
+  const set = (name, value) => {
+    const before = process.env[name];
+    t.after(() => (before === undefined ? delete process.env[name] : (process.env[name] = before)));
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  };
+  const sent = async (options) => {
+    const { parley, asked } = client([json({ data: [], hasMore: false, nextCursor: null })], options);
+    await parley.templates.list();
+    return asked[0].headers;
+  };
+  return (async () => {
+    set("PARLEY_API_KEY", " ak_env\n");
+    set("PARLEY_ORGANIZATION_ID", "org_env");
+    assert.deepEqual(await sent({ apiKey: undefined }), { "x-api-key": "ak_env", "x-organization-id": "org_env" });
+    assert.deepEqual(await sent({ apiKey: "ps_1", organizationId: "org_2" }), { Authorization: "Bearer ps_1", "x-organization-id": "org_2" });
+    assert.deepEqual(await sent({ apiKey: undefined, demo: true }), { "x-tenant-id": "tenant_demo" });
+    assert.throws(() => new sdk.Parley({ apiKey: "ak_1", demo: true }), sdk.ParleyError);
+    set("PARLEY_API_KEY", " ");
+    assert.throws(() => new sdk.Parley(), { name: "ParleyError", message: /PARLEY_API_KEY/ });
+    assert.throws(() => new sdk.Parley({ apiKey: "ak_secret\nx" }), (error) => !error.message.includes("secret"));
+    assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl: "nowhere" }), sdk.ParleyError);
+    assert.ok(!JSON.stringify(new sdk.Parley({ apiKey: "ak_secret" })).includes("secret"));
+  })();
+});
+
+test("a request that takes too long is given up and sent again", async (t) => {
+  const made = pauses(t);
+  const hangs = ({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError"))));
+  const { parley, asked } = client([hangs]);
+  await assert.rejects(parley.agents.get("ag_1", { timeout: 40 }), (error) => error instanceof sdk.TimeoutError && error instanceof sdk.ConnectionError);
+  assert.equal(asked.length, 3);
+  assert.equal(made.filter((ms) => ms === 40).length, 3);
+  const { parley: once, asked: first } = client([hangs, json(agent)]);
+  assert.deepEqual(await once.agents.get("ag_1", { timeout: 40 }), agent);
+  assert.equal(first.length, 2);
+});
+
+test("an abort ends a call wherever it stands", async (t) => {
+  const hangs = ({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const reason = new Error("enough");
+  const before = AbortSignal.abort(reason);
+  const { parley, asked } = client([json(agent)]);
+  await assert.rejects(parley.agents.get("ag_1", { signal: before }), reason);
+  assert.equal(asked.length, 0);
+  for (const answers of [[hangs], [problem(503, "unavailable", true, { "Retry-After": "50" })], [json(run({ status: "running" }))]]) {
+    const controller = new AbortController();
+    const { parley, asked } = client(answers);
+    const call = parley.runs.wait("run_1", { signal: controller.signal });
+    setTimeout(() => controller.abort(reason), 5);
+    await assert.rejects(call, reason);
+    assert.equal(asked.length, 1);
+    assert.equal(getEventListeners(controller.signal, "abort").length, 0);
+  }
+  const { parley: fine } = client([json(agent)]);
+  const { signal } = new AbortController();
+  await fine.agents.get("ag_1", { signal });
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
+test("waiting for a run", async (t) => {
+  pauses(t);
+  const going = json(run({ status: "running", message: null }), 202);
+  const cases = [
+    [(p) => p.chat({ agentId: "ag_1", message: "hi" }), "GET /base/api/runs?id=run_1&wait=55"],
+    [(p) => p.automations.run({ target: "ag_1", message: "hi" }), "GET /base/api/runs?id=run_1&wait=55"],
+    [(p) => p.runs.wait("run_1"), "GET /base/api/runs?id=run_1&wait=55"],
+  ];
+  for (const [call, poll] of cases) {
+    const { parley, asked } = client([going, json(run({ status: "queued" })), json(run())]);
+    assert.equal((await call(parley)).status, "completed");
+    assert.deepEqual(asked.slice(1).map(({ method, path }) => `${method} ${path}`), [poll, poll]);
+  }
+  // Visitors may not read runs: the message itself is asked again.
+  for (const options of [{ apiKey: undefined, demo: true }, { apiKey: "wt_1" }]) {
+    const { parley, asked } = client([going, json(run())], options);
+    await parley.chat({ templateId: "tpl_1", message: "hi" });
+    assert.deepEqual(asked[1].body, asked[0].body);
+    assert.deepEqual(asked[1].headers, asked[0].headers);
+  }
+  const { parley, asked } = client([going]);
+  assert.equal((await parley.automations.run({ target: "ag_1", message: "hi", wait: false })).status, "running");
+  assert.equal(asked.length, 1);
+  const { parley: asks } = client([json(run({ status: "requires_action" }), 202)]);
+  assert.equal((await asks.chat({ agentId: "ag_1", message: "hi" })).status, "requires_action");
+  for (const [timeout, wait] of [[2_000, 1], [20_000, 15], [guards.request, 55], [600_000, 55]]) {
+    const { parley, asked } = client([json(run())]);
+    await parley.runs.wait("run_1", { timeout });
+    assert.equal(asked[0].query.wait, String(wait));
+  }
+});
+
+test("a run that failed is an answer, unless it is to be thrown", async () => {
+  const failed = json(run({ status: "failed", message: null, error: { code: "turn_limit", message: "too many calls" } }));
+  const { parley } = client([failed]);
+  assert.equal((await parley.chat({ agentId: "ag_1", message: "hi" })).status, "failed");
+  await assert.rejects(parley.runs.get("run_1").orThrow(), (error) => {
+    assert.equal(error.message, "run run_1 is failed: too many calls (turn_limit)");
+    return error instanceof sdk.RunFailedError && error.run.error.code === "turn_limit";
+  });
+  const { parley: fine } = client([json(run())]);
+  assert.equal((await fine.runs.wait("run_1").orThrow()).message, "hello");
+  assert.throws(() => sdk.orThrow(run({ status: "requires_action" })), sdk.RunFailedError);
+});
+
+test("lists", async () => {
+  const pages = [json({ data: [1, 2], hasMore: true, nextCursor: "c" }), json({ data: [], hasMore: true, nextCursor: "d" }), json({ data: [3], hasMore: false, nextCursor: null })];
+  const { parley, asked } = client(pages);
+  assert.deepEqual(await all(parley.runs.list({ status: "failed", limit: 2 })), [1, 2, 3]);
+  assert.deepEqual(asked.map(({ query }) => query), [{ status: "failed", limit: "2" }, { status: "failed", limit: "2", cursor: "c" }, { status: "failed", limit: "2", cursor: "d" }]);
+  const { parley: again, asked: some } = client(pages);
+  const first = await again.agents.list();
+  assert.deepEqual([first.data, first.hasMore, first.nextCursor], [[1, 2], true, "c"]);
+  const second = await first.nextPage();
+  assert.equal((await second.nextPage()).nextCursor, null);
+  assert.equal(await (await client([pages[2]]).parley.agents.list()).nextPage(), null);
+  assert.equal(some.length, 3);
+  for await (const one of again.agents.list()) if (one) break;
+});
+
+test("files", async () => {
+  const { parley, asked } = client([json({ id: "doc_1" }, 202)]);
+  await parley.knowledge.upload({ file: new TextEncoder().encode("text"), name: "a.txt", metadata: { team: "x" } });
+  await parley.knowledge.upload({ file: new File(["text"], "b.txt") });
+  await parley.knowledge.upload({ name: "c.md", content: "text" });
+  const [bytes, file, text] = asked;
+  assert.equal(bytes.body.get("file").name, "a.txt");
+  assert.equal(await bytes.body.get("file").text(), "text");
+  assert.equal(bytes.body.get("metadata"), '{"team":"x"}');
+  assert.equal(bytes.headers["Content-Type"], undefined);
+  assert.equal(file.body.get("file").name, "b.txt");
+  assert.deepEqual(text.body, { name: "c.md", content: "text" });
+  await assert.rejects(parley.knowledge.upload({ file: new Blob(["x"]) }), sdk.ParleyError);
+});
+
+test("waiting for a document", async (t) => {
+  const made = pauses(t);
+  const at = (status) => json({ id: "doc_1", status });
+  const { parley } = client([at("queued"), at("processing"), at("ready")]);
+  assert.equal((await parley.knowledge.wait("doc_1")).status, "ready");
+  assert.deepEqual(made, [100, 200]);
+  assert.equal((await client([at("failed")]).parley.knowledge.wait("doc_1")).status, "failed");
+});

@@ -1,0 +1,78 @@
+// A service that says what a test wants, and time that passes by itself: what is waited for is noted, and over at once.
+import { mock } from "node:test";
+import { Parley } from "parley-sdk";
+
+/** The clocks that guard a request and a stream, in milliseconds: they do not run out unless a test says so. */
+export const guards = { request: 75_000, stream: 30_000 };
+
+/** Notes the pauses that the SDK makes instead of making them. */
+export function pauses(t) {
+  const made = [];
+  const real = globalThis.clearTimeout;
+  mock.method(globalThis, "setTimeout", (done, ms) => {
+    if (Object.values(guards).includes(ms)) return {};
+    made.push(ms);
+    return setImmediate(done);
+  });
+  mock.method(globalThis, "clearTimeout", (timer) => (timer?.constructor.name === "Immediate" ? clearImmediate(timer) : real(timer)));
+  t.after(() => mock.restoreAll());
+  return made;
+}
+
+/** A client whose requests are answered by these, one after the other: a response, an error, or a function of the request. */
+export function client(answers, options = {}) {
+  const asked = [];
+  const fetch = async (url, init) => {
+    const { pathname, search, searchParams } = new URL(url);
+    const request = {
+      method: init.method, path: pathname + search, query: Object.fromEntries(searchParams), headers: init.headers,
+      body: typeof init.body === "string" ? JSON.parse(init.body) : init.body, signal: init.signal, redirect: init.redirect,
+    };
+    const answer = answers[Math.min(asked.push(request), answers.length) - 1];
+    const given = typeof answer === "function" ? await answer(request) : answer;
+    if (given instanceof Error) throw given;
+    return given.clone();
+  };
+  const parley = new Parley({ apiKey: "ak_test", baseUrl: "http://service/base/", fetch, ...options });
+  return { parley, asked };
+}
+
+export const json = (body, status = 200, headers = {}) =>
+  new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json", ...headers } });
+
+export const problem = (status, code, retryable, headers = {}) =>
+  json({ type: `/docs/errors#${code}`, title: code, status, detail: `it is ${code}`, instance: "/api", code, requestId: "R1", retryable, errors: [] }, status,
+    { "Content-Type": "application/problem+json", "X-Request-Id": "R1", ...headers });
+
+export const run = (fields = {}) => ({ id: "run_1", status: "completed", message: "hello", error: null, ...fields });
+
+/** What fetch throws when a connection breaks, or cannot be made. */
+export const broken = (code = "UND_ERR_SOCKET") =>
+  new TypeError("fetch failed", { cause: Object.assign(new Error("it broke"), { code }) });
+
+export const frame = (id, event, data = {}) => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify({ runId: "run_1", ...data })}\n\n`;
+export const delta = (id, text) => frame(id, "message.delta", { text });
+export const begun = frame("0.1", "run.created") + frame("1.1", "run.started");
+export const completed = (id, message) => frame(id, "run.completed", { run: run({ message }) });
+
+/** A stream whose body comes in these pieces - text or bytes - and then ends, or breaks with an error. */
+export const events = (...pieces) => () => {
+  const left = pieces.map((piece) => (typeof piece === "string" ? new TextEncoder().encode(piece) : piece));
+  const body = new ReadableStream({
+    pull(controller) {
+      const piece = left.shift();
+      if (piece instanceof Error) controller.error(piece);
+      else if (piece) controller.enqueue(piece);
+      else controller.close();
+    },
+  });
+  const response = new Response(body, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } });
+  response.clone = () => response;
+  return response;
+};
+
+export const all = async (iterable) => {
+  const got = [];
+  for await (const one of iterable) got.push(one);
+  return got;
+};

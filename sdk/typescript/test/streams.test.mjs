@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import * as sdk from "parley-sdk";
+import { all, begun, broken, client, completed, delta, events, frame, guards, json, pauses, problem } from "./service.mjs";
+
+const message = { agentId: "ag_1", message: "hi" };
+const told = (got) => got.map(({ id, event }) => `${id} ${event}`);
+const whole = begun + delta("1.2", "Wörter ") + delta("1.3", "😀") + completed("1.4", "Wörter 😀");
+const wholeTold = ["0.1 run.created", "1.1 run.started", "1.2 message.delta", "1.3 message.delta", "1.4 run.completed"];
+
+/** Cuts bytes into pieces of a size. */
+function pieces(text, size) {
+  const bytes = Buffer.from(text);
+  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => new Uint8Array(bytes.subarray(i * size, (i + 1) * size)));
+}
+
+test("events come whole, however their bytes come", async () => {
+  const ends = (end) => whole.replaceAll("\n", end);
+  const noise = ": ping\n\nretry: 10\n\nid\nunknown: x\nnonsense\n\n\uFEFF: x\n\n";
+  for (const text of [whole, ends("\r\n"), ends("\r"), noise + whole, "\uFEFF" + whole, whole.replaceAll(": ", ":")]) {
+    for (const size of [1, 2, 3, 7, 100_000]) {
+      const { parley } = client([events(...pieces(text, size))]);
+      const stream = parley.chat.stream(message);
+      const got = await all(stream);
+      assert.deepEqual(told(got), wholeTold, JSON.stringify(text.slice(0, 20)) + size);
+      assert.equal(got[3].data.text, "😀");
+      assert.deepEqual([stream.runId, stream.lastEventId, (await stream.finalRun()).message], ["run_1", "1.4", "Wörter 😀"]);
+    }
+  }
+  const lines = 'id: 1.2\nevent: message.delta\ndata: {"runId":"run_1",\ndata: "text":"two lines"}\n\n';
+  const [first] = await all(client([events(lines, completed("1.3", "two lines"))]).parley.chat.stream(message));
+  assert.equal(first.data.text, "two lines");
+});
+
+test("a large event in many pieces costs no more than its size", async () => {
+  const large = "x".repeat(8_000_000);
+  const { parley } = client([events(...pieces(begun + delta("1.2", large) + completed("1.3", large), 1_000))]);
+  const begin = performance.now();
+  assert.equal((await all(parley.chat.stream(message).text())).join(""), large);
+  assert.ok(performance.now() - begin < 10_000);
+});
+
+test("cut at every byte it goes on where it was", async (t) => {
+  pauses(t);
+  const bytes = Buffer.from(whole);
+  const lasts = new Set();
+  for (let cut = 0; cut < bytes.length - 1; cut++) {
+    const cutOff = events(new Uint8Array(bytes.subarray(0, cut)), ...(cut % 2 ? [broken()] : []));
+    const rest = (request) => {
+      const last = request.headers["Last-Event-ID"];
+      lasts.add(`${request.method} ${last}`);
+      const frames = whole.split(/(?<=\n\n)/);
+      return events(frames.slice(frames.findIndex((frame) => frame.startsWith(`id: ${last}\n`)) + 1).join(""))();
+    };
+    const { parley, asked } = client([cutOff, rest]);
+    assert.deepEqual(told(await all(parley.chat.stream(message))), wholeTold, `cut at ${cut}`);
+    assert.equal(asked.length, 2);
+    if (asked[1].method === "POST") assert.deepEqual([asked[1].body, asked[1].headers], [asked[0].body, asked[0].headers]);
+    else assert.equal(asked[1].path, "/base/api/runs?id=run_1&stream=1");
+    assert.equal(asked[0].headers.Accept, "text/event-stream");
+  }
+  assert.deepEqual([...lasts].sort(), ["GET 0.1", "GET 1.1", "GET 1.2", "GET 1.3", "POST undefined"]);
+});
+
+test("visitors resume with their message", async (t) => {
+  pauses(t);
+  for (const options of [{ apiKey: undefined, demo: true }, { apiKey: "wt_1" }]) {
+    const { parley, asked } = client([events(begun + delta("1.2", "a")), events(delta("1.3", "b") + completed("1.4", "ab"))], options);
+    assert.deepEqual(await all(parley.chat.stream({ templateId: "tpl_1", message: "hi" }).text()), ["a", "b"]);
+    assert.deepEqual(asked[1].body, asked[0].body);
+    assert.equal(asked[0].body.stream, true);
+    assert.equal(asked[1].headers["Last-Event-ID"], "1.2");
+    assert.equal(asked[1].headers["Idempotency-Key"], asked[0].headers["Idempotency-Key"]);
+  }
+});
+
+test("nothing is given twice, and nothing of a void attempt behind its successor", async () => {
+  const again = frame("3.1", "run.restarted", { afterStep: 0 });
+  const { parley } = client([events(begun + begun + delta("1.2", "a") + delta("1.2", "a") + again + delta("1.3", "void") + delta("3.2", "b") + completed("3.10", "b"))]);
+  const got = await all(parley.chat.stream(message));
+  assert.deepEqual(told(got), ["0.1 run.created", "1.1 run.started", "1.2 message.delta", "3.1 run.restarted", "3.2 message.delta", "3.10 run.completed"]);
+});
+
+test("text of an attempt that was lost is not told again", async () => {
+  const again = frame("2.1", "run.restarted", { afterStep: 0 });
+  const text = (...frames) => all(client([events(begun + frames.join(""))]).parley.chat.stream(message).text());
+  assert.deepEqual(await text(delta("1.2", "one two"), again, delta("2.2", "one"), delta("2.3", " two th"), delta("2.4", "ree"), completed("2.5", "one two three")), ["one two", " th", "ree"]);
+  assert.deepEqual(await text(again, delta("2.2", "one"), completed("2.3", "one")), ["one"]);
+  await assert.rejects(text(delta("1.2", "one two"), again, delta("2.2", "one three")), sdk.StreamRestartedError);
+  await assert.rejects(text(delta("1.2", "one two"), again, delta("2.2", "one"), completed("2.3", "one")), sdk.StreamRestartedError);
+  const { parley } = client([events(begun + delta("1.2", "a") + again + delta("2.2", "b")), events(delta("2.3", "c") + completed("2.4", "bc"))]);
+  const stream = parley.chat.stream(message);
+  await assert.rejects(all(stream.text()), { name: "StreamRestartedError" });
+  assert.equal((await stream.finalRun()).message, "bc");
+});
+
+test("how a run ends is an event, not an error", async () => {
+  for (const status of ["failed", "cancelled", "timed_out"]) {
+    const { parley } = client([events(begun + delta("1.2", "a") + frame("1.3", `run.${status}`, { run: { id: "run_1", status, message: null, error: null } }))]);
+    const stream = parley.chat.stream(message);
+    assert.deepEqual(await all(stream.text()), ["a"]);
+    assert.equal((await stream.finalRun()).status, status);
+    await assert.rejects(stream.finalRun().orThrow(), sdk.RunFailedError);
+    assert.deepEqual(await all(stream), []);
+  }
+});
+
+test("it gives up when nothing more comes", async (t) => {
+  const made = pauses(t);
+  const none = client([events(begun), events()]);
+  await assert.rejects(all(none.parley.chat.stream(message)), sdk.ConnectionError);
+  assert.equal(none.asked.length, 1 + 2);
+  const away = client([events(begun), broken()]);
+  await assert.rejects(all(away.parley.chat.stream(message)), sdk.ConnectionError);
+  assert.equal(away.asked.length, 1 + 2);
+  const once = client([events(begun), broken()], { maxRetries: 0 });
+  await assert.rejects(all(once.parley.chat.stream(message)), sdk.ConnectionError);
+  assert.equal(once.asked.length, 1);
+  const slow = client([events(begun), ...Array.from({ length: 12 }, (_, i) => [events(), events(delta(`1.${i + 2}`, "a"))]).flat(), events(completed("1.20", "a"))]);
+  assert.equal((await all(slow.parley.chat.stream(message))).length, 15);
+  const revoked = client([events(begun), problem(401, "unauthenticated", false)]);
+  await assert.rejects(all(revoked.parley.chat.stream(message)), sdk.AuthenticationError);
+  const busy = client([problem(503, "overloaded", true, { "Retry-After": "9" }), events(whole)]);
+  made.length = 0;
+  assert.deepEqual(told(await all(busy.parley.chat.stream(message))), wholeTold);
+  assert.ok(made[0] >= 9_000, made);
+  await assert.rejects(all(client([json({})]).parley.chat.stream(message)), { name: "ParleyError", message: /not a stream/ });
+});
+
+test("a stream of a run", async () => {
+  const { parley, asked } = client([events(delta("1.3", "😀") + completed("1.4", "Wörter 😀"))]);
+  assert.deepEqual(await all(parley.runs.stream("run_1", { lastEventId: "1.2" }).text()), ["😀"]);
+  assert.equal(asked[0].headers["Last-Event-ID"], "1.2");
+  const later = client([events(begun + frame("1.2", "run.dreamed", { of: "sheep" }) + completed("1.3", ""))]);
+  assert.equal((await all(later.parley.runs.stream("run_1")))[2].event, "run.dreamed");
+});
+
+/** A service on a real socket, which streams and then says no more; closed tells when its client has hung up. */
+async function silent(t, first = begun + delta("1.2", "a")) {
+  const requests = [];
+  const server = createServer((request, response) => {
+    requests.push({ last: request.headers["last-event-id"], closed: once(response, "close") });
+    response.writeHead(200, { "Content-Type": "text/event-stream" });
+    response.write(first);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const parley = new sdk.Parley({ apiKey: "ak_1", baseUrl: `http://127.0.0.1:${server.address().port}` });
+  return { parley, requests };
+}
+
+test("leaving the loop closes the connection, and reading again goes on", async (t) => {
+  const { parley, requests } = await silent(t);
+  const stream = parley.chat.stream(message);
+  for await (const event of stream) if (event.event === "message.delta") break;
+  await requests[0].closed;
+  for await (const piece of parley.chat.stream(message).text()) if (piece) break;
+  await requests[1].closed;
+  await assert.rejects(async () => {
+    for await (const event of parley.chat.stream(message)) throw new Error(event.id);
+  }, { message: "0.1" });
+  await requests[2].closed;
+  const controller = new AbortController();
+  for await (const event of parley.runs.stream("run_1", { lastEventId: "1.1", signal: controller.signal })) if (event.id === "1.2") break;
+  await requests[3].closed;
+  assert.equal(requests[3].last, "1.1");
+});
+
+test("an abort ends a stream", async (t) => {
+  const { parley, requests } = await silent(t);
+  const controller = new AbortController();
+  const got = [];
+  await assert.rejects(async () => {
+    for await (const event of parley.chat.stream(message, { signal: controller.signal })) {
+      if (got.push(event.id) === 3) setImmediate(() => controller.abort(new Error("enough")));
+    }
+  }, { message: "enough" });
+  assert.deepEqual(got, ["0.1", "1.1", "1.2"]);
+  await requests[0].closed;
+});
+
+test("a stream that falls silent is resumed", async (t) => {
+  const real = globalThis.setTimeout;
+  t.mock.method(globalThis, "setTimeout", (done, ms, ...of) => real(done, ms === guards.stream ? 30 : ms < 1_000 ? 0 : ms, ...of));
+  const { parley, requests } = await silent(t);
+  await assert.rejects(all(parley.chat.stream(message)), { name: "TimeoutError", message: "the service was silent for 30000 ms" });
+  assert.deepEqual(requests.map(({ last }) => last), [undefined, "1.2", "1.2"]);
+  await Promise.all(requests.map(({ closed }) => closed));
+});
