@@ -2,12 +2,16 @@ package clients
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lib/pq"
 
 	"parley/scripts/internal/fenced"
 	"parley/shared/testkit"
@@ -44,10 +48,10 @@ func (s *stage) packages(t *testing.T) string {
 // python runs a program with the SDK as it is packaged.
 func (r *reader) python(t *testing.T, b fenced.Block) {
 	t.Helper()
-	interpreter := r.stage.withPythonSDK(t)
-	link := filepath.Join(r.dir, "bin", "python3")
-	if _, err := os.Lstat(link); err != nil {
-		if err := os.WriteFile(link, []byte("#!/bin/sh\nexec "+interpreter+` "$@"`+"\n"), 0o700); err != nil { //nolint:gosec // G306: a program
+	if r.interpreter == "" {
+		_, r.interpreter = r.stage.pythonProject(t)
+		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter))                         // what `python3` is to the reader's shell
+		if err := os.WriteFile(filepath.Join(r.dir, "bin", "python3"), []byte(call), 0o700); err != nil { //nolint:gosec // G306: a program
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +59,7 @@ func (r *reader) python(t *testing.T, b fenced.Block) {
 		return
 	}
 	r.save(t, "block.py", []byte(r.text(b)))
-	r.run(t, b.String(), interpreter, "block.py")
+	r.run(t, b.String(), r.interpreter, "block.py")
 }
 
 // golang runs a program within this module, whose dependencies it may use.
@@ -100,21 +104,21 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 	}
 }
 
-// sql runs statements on a database of the service's schema, as its owner.
+// sql runs statements on a server of the reader's own, as its owner. What is there already need not be made.
 func (r *reader) sql(t *testing.T, b fenced.Block) {
 	t.Helper()
-	db := testkit.SQL(t, testkit.Postgres(t))
-	const role = `DO $$ BEGIN CREATE ROLE parley_service; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`
-	if _, err := db.ExecContext(t.Context(), role); err != nil { // the login that documents speak of
-		t.Fatal(err)
+	if r.database == nil {
+		r.database = testkit.SQL(t, testkit.PostgresProcess(t).DSN())
+		if _, err := r.database.ExecContext(t.Context(), "CREATE ROLE parley_service; CREATE ROLE the_owner"); err != nil { // who documents speak of
+			t.Fatal(err)
+		}
 	}
-	var name string
-	if err := db.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
-		t.Fatal(err)
-	}
-	statements := regexp.MustCompile(`\bDATABASE parley\b`).ReplaceAllString(b.Text, "DATABASE "+name)
-	if _, err := db.ExecContext(t.Context(), statements); err != nil {
-		t.Errorf("%s: %v", b, err)
+	for statement := range strings.SplitSeq(b.Text, ";\n") {
+		_, err := r.database.ExecContext(t.Context(), statement)
+		var refused *pq.Error
+		if err != nil && !(errors.As(err, &refused) && refused.Code == "42710") {
+			t.Errorf("%s: %v", b, err)
+		}
 	}
 }
 
@@ -141,6 +145,3 @@ func goEnv(t *testing.T, name string) string {
 	}
 	return strings.TrimSpace(string(out))
 }
-
-
-func (s *stage) withPythonSDK(t *testing.T) string { t.Helper(); t.Skip("not yet"); return "" }

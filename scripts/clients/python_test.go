@@ -3,7 +3,6 @@ package clients
 import (
 	"archive/zip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -326,8 +325,8 @@ func TestPythonTypes(t *testing.T) {
 	s := &theStage
 	dir, interpreter := s.pythonProject(t)
 	packages, err := filepath.Glob(filepath.Join(dir, ".venv", "lib", "python*", "site-packages", "parley"))
-	if err = errors.Join(err); err != nil || len(packages) != 1 {
-		t.Fatal(packages, err)
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("the installed package: %v %v", packages, err)
 	}
 	got := execute(t, dir, nil, mypy, "--strict", "--python-executable", interpreter, "--cache-dir", filepath.Join(dir, "cache"),
 		packages[0], pythonFile(t, "consumer.py"))

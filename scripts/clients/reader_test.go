@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"os"
@@ -19,15 +20,17 @@ import (
 // reader is somebody who goes through a document and does what it shows, in a folder of their own, with a shell whose variables and
 // place last from block to block.
 type reader struct {
-	stage    *stage
-	root     string
-	dir      string
-	address  string // of the service at hand, which stands in for that of the documents
-	port     int    // where `make run` starts another one,
-	receiver int    // and where a receiver of webhooks listens
-	env      []string
-	saved    map[string]string // files that blocks are, by their names: where they were shown
-	ran      string            // what was run so far, to find which of them were used
+	stage       *stage
+	root        string
+	dir         string
+	address     string  // of the service at hand, which stands in for that of the documents
+	port        int     // where `make run` starts another one,
+	receiver    int     // and where a receiver of webhooks listens
+	database    *sql.DB // for statements; nil until a block has some
+	env         []string
+	interpreter string            // with the Python SDK; empty until a block needs it
+	saved       map[string]string // files that blocks are, by their names: where they were shown
+	ran         string            // what was run so far, to find which of them were used
 }
 
 // documented is where Parley listens in documents, and repository what stands for where it is cloned from.
@@ -112,6 +115,7 @@ func (r *reader) checkUsed(t *testing.T) {
 
 // prelude makes a shell whose user waits for what starts, and interrupts what does not end.
 const prelude = `
+echo $$ >>"$READER/.groups"; exec >"$READER/.output" 2>&1
 set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"; set +a
 [ -e handbook.pdf ] || cp "$READER/handbook.pdf" .
 curl() {
@@ -155,7 +159,7 @@ set -a
 `
 
 // shell runs commands as they stand, and keeps what they leave: variables and the folder that they went to.
-func (r *reader) shell(t *testing.T, where, commands string) string {
+func (r *reader) shell(t *testing.T, where, commands string) {
 	t.Helper()
 	r.ran += commands
 	if strings.Contains(commands, "make run") { // what follows speaks to that one
@@ -166,7 +170,15 @@ func (r *reader) shell(t *testing.T, where, commands string) string {
 		postgres, nats := testkit.PostgresProcess(t), testkit.NATSProcess(t, "")
 		commands = "export DATABASE_URL=" + quoted(postgres.DSN()) + " NATS_URL=" + nats.URL + "\n" + commands
 	}
-	return r.run(t, where, "bash", "-c", prelude+commands+"\nexport -p >\"$READER/.state\"\n")
+	got := execute(t, r.dir, r.env, "bash", "-c", prelude+commands+"\nexport -p >\"$READER/.state\"\n")
+	output, err := os.ReadFile(filepath.Join(r.dir, ".output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.code != 0 {
+		t.Fatalf("%s ended with %d\n%s%s%s", where, got.code, got.stdout, got.stderr, output)
+	}
+	t.Logf("%s\n%.2000s", where, output)
 }
 
 // run starts a program in the reader's folder, which must end well.
@@ -183,17 +195,21 @@ func (r *reader) run(t *testing.T, where, name string, args ...string) string {
 // endAll ends what the document has started.
 func (r *reader) endAll(t *testing.T) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(r.dir, ".started"))
-	if err != nil {
-		return // nothing was
+	var groups []string
+	for _, name := range []string{".started", ".groups"} {
+		raw, err := os.ReadFile(filepath.Join(r.dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+		groups = append(groups, strings.Fields(string(raw))...)
 	}
-	for _, line := range strings.Fields(string(raw)) {
-		pid, err := strconv.Atoi(line)
+	for _, group := range groups {
+		pid, err := strconv.Atoi(group)
 		if err != nil || pid < 2 {
-			t.Errorf("%q is no process", line)
+			t.Errorf("%q is no process", group)
 			continue
 		}
-		_ = syscall.Kill(-pid, syscall.SIGTERM) // it may have ended
+		_ = syscall.Kill(-pid, syscall.SIGTERM) // most have ended
 		if !polled(t, testkit.Within(20*time.Second), func() bool { return syscall.Kill(-pid, 0) != nil }) {
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		}

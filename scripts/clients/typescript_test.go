@@ -151,97 +151,75 @@ func TestTypeScriptUnits(t *testing.T) {
 	}
 }
 
-// TestTypeScriptTypes compiles a program that uses the package, for each way in which projects find their modules. The lines of it that
-// must not compile say so themselves.
+// TestTypeScriptTypes compiles a program that uses the package, for each way in which projects find their modules. Lines of it that must
+// not compile say so themselves, and fail the test when they do. The README's programs are compiled as well.
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	dir := theStage.typeScriptProject(t)
+	_, source := theStage.typeScriptPackage(t)
 	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
-	for name, options := range map[string]string{
-		"bundler":  `"module": "esnext", "moduleResolution": "bundler", "lib": ["es2022", "dom", "dom.iterable", "dom.asynciterable"], "types": []`,
-		"nodenext": `"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2022", "dom"], "types": []`,
-		"node":     `"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2023"], ` + nodeTypes(t),
+	files := []string{"consumer.ts"}
+	for _, b := range typeScriptPrograms(t) {
+		files = append(files, fmt.Sprintf("line-%d.mts", b.Line))
+		save(t, dir, files[len(files)-1], b.Text)
+	}
+	nodeTypes := fmt.Sprintf(`"types": ["node"], "typeRoots": [%q]`, filepath.Join(source, "node_modules", "@types"))
+	for name, project := range map[string]struct {
+		options string
+		files   []string
+	}{
+		"bundler":  {`"module": "esnext", "moduleResolution": "bundler", "lib": ["es2022", "dom", "dom.iterable", "dom.asynciterable"], "types": []`, files[:1]},
+		"nodenext": {`"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2022", "dom"], "types": []`, files[:1]},
+		"node":     {`"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2023"], ` + nodeTypes, files},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			compile(t, dir, name, options, "consumer.ts")
+			const strict = `"target": "es2022", "strict": true, "noUncheckedIndexedAccess": true, "skipDefaultLibCheck": true, "noEmit": true`
+			settings := "tsconfig." + name + ".json"
+			save(t, dir, settings, fmt.Sprintf(`{"compilerOptions": {%s, %s}, "files": %s}`, strict, project.options, encoded(t, project.files)))
+			if got := execute(t, dir, nil, filepath.Join(source, "node_modules", ".bin", "tsc"), "-p", settings); got.code != 0 {
+				t.Error(got.stdout)
+			}
 		})
 	}
-	t.Run("mistakes", func(t *testing.T) {
-		t.Parallel()
-		raw, err := os.ReadFile(filepath.Join(dir, "consumer.ts"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		save(t, dir, "mistakes.ts", strings.ReplaceAll(string(raw), "@ts-expect-error", ""))
-		project := project(t, dir, "mistakes", `"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2022", "dom"], "types": []`, "mistakes.ts")
-		got := execute(t, dir, nil, compiler(t), "-p", project)
-		if faults := strings.Count(got.stdout, "error TS"); got.code == 0 || faults != strings.Count(string(raw), "@ts-expect-error") {
-			t.Errorf("%d mistakes were found\n%s", faults, got.stdout)
-		}
-	})
 }
 
-// nodeTypes has a project know what Node has and nothing of what browsers have.
-func nodeTypes(t *testing.T) string {
+// typeScriptPrograms are the programs of the package's README.
+func typeScriptPrograms(t *testing.T) []fenced.Block {
 	t.Helper()
-	_, source := theStage.typeScriptPackage(t)
-	return fmt.Sprintf(`"types": ["node"], "typeRoots": [%q]`, filepath.Join(source, "node_modules", "@types"))
-}
-
-func compiler(t *testing.T) string {
-	t.Helper()
-	_, source := theStage.typeScriptPackage(t)
-	return filepath.Join(source, "node_modules", ".bin", "tsc")
-}
-
-// project writes the settings of a compilation, which looks into the package's declarations, too.
-func project(t *testing.T, dir, name, options string, files ...string) (file string) {
-	t.Helper()
-	settings := fmt.Sprintf(`{"compilerOptions": {"target": "es2022", "strict": true, "noUncheckedIndexedAccess": true, "skipLibCheck": false, "noEmit": true, %s}, "files": %s}`,
-		options, encoded(t, files))
-	save(t, dir, "tsconfig."+name+".json", settings)
-	return filepath.Join(dir, "tsconfig."+name+".json")
-}
-
-func compile(t *testing.T, dir, name, options string, files ...string) {
-	t.Helper()
-	if got := execute(t, dir, nil, compiler(t), "-p", project(t, dir, name, options, files...)); got.code != 0 {
-		t.Errorf("%s: %s", name, got.stdout)
+	programs := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "ts" })
+	if len(programs) < 8 {
+		t.Fatalf("%d programs: is this the README?", len(programs))
 	}
+	return programs
 }
 
-// TestTypeScriptReadme runs every block of the package's README as it stands, in empty projects: the programs with the package
-// installed, and the command that installs it.
+func typeScriptBlocks(t *testing.T) []fenced.Block {
+	t.Helper()
+	return blocksOf(t, testkit.Root(t), "sdk/typescript/README.md")
+}
+
+// TestTypeScriptReadme runs every block of the package's README as it stands, in empty projects: the programs, which are JavaScript as
+// well, with the package installed, and the command that installs it.
 func TestTypeScriptReadme(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
 	s := onStage(t)
-	dir := s.typeScriptProject(t)
-	var programs []string
-	installs := 0
-	blocks := blocksOf(t, testkit.Root(t), "sdk/typescript/README.md")
-	for _, b := range blocks {
-		switch b.Language {
-		case "sh":
-			installs++
-			installsTypeScript(t, s, b)
-		case "ts":
-			name := fmt.Sprintf("line-%d", b.Line)
-			save(t, dir, name+".mts", b.Text)
-			save(t, dir, name+".mjs", b.Text) // the blocks are JavaScript as well
-			programs = append(programs, name)
-		default:
+	for _, b := range typeScriptBlocks(t) {
+		if b.Language != "ts" && b.Language != "sh" {
 			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+		} else if b.Language == "sh" {
+			t.Run(fmt.Sprintf("line-%d", b.Line), func(t *testing.T) {
+				t.Parallel()
+				installsTypeScript(t, s, b)
+			})
 		}
 	}
-	if installs == 0 || len(programs) < 8 {
-		t.Fatalf("%d commands and %d programs: is this the README?", installs, len(programs))
-	}
-	var files []string
-	for _, name := range programs {
-		files = append(files, name+".mts")
+	dir := s.typeScriptProject(t)
+	for _, b := range typeScriptPrograms(t) {
+		name := fmt.Sprintf("line-%d", b.Line)
+		save(t, dir, name+".mjs", b.Text)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if printed := succeed(t, dir, s.env(), node, name+".mjs"); strings.TrimSpace(printed) == "" {
@@ -249,7 +227,6 @@ func TestTypeScriptReadme(t *testing.T) {
 			}
 		})
 	}
-	compile(t, dir, "readme", `"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2023"], `+nodeTypes(t), files...)
 }
 
 // installsTypeScript runs the README's command in an empty folder, where the package comes from a registry that has nothing else.

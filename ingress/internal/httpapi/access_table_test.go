@@ -15,6 +15,7 @@ const (
 	forPerson  = "person"  // the same without organizations' keys
 	forSession = "session" // who has a login session: cookie and bearer
 	forSystem  = "system"  // API keys, and no browser
+	forKey     = "key"     // API keys
 	forPage    = "page"    // pages that an agent's widget lists; credentials are not looked at
 )
 
@@ -116,6 +117,8 @@ var accessTable = []accessRow{
 	{"GET", "/api/runs", "", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "id=$run", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "id=$ended&stream=1", "", forCaller, "member", 200, false},
+	{"GET", "/api/runs", "id=$ended&format=ai-sdk", "", forCaller, "member", 200, false},
+	{"GET", "/api/runs", "id=$ended&stream=1&format=ag-ui", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "id=$ended&wait=1", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=cancel&id=$run", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "status=requires_action", "", forCaller, "member", 200, false},
@@ -155,4 +158,5 @@ var accessTable = []accessRow{
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
 	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
+	{"POST", "/mcp", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, forKey, "member", 200, false},
 }

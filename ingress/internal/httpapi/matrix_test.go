@@ -27,7 +27,7 @@ func (r *accessRow) outcome(c *credential) string {
 		return c.refused
 	case (r.who == forAnyone || r.who == forLink || r.who == forPage) && c.demo:
 		return "403 demo_restricted"
-	case c.via == "widget" && (r.who != forSystem || c.refused != ""):
+	case c.via == "widget" && (r.who != forSystem && r.who != forKey || c.refused != ""):
 		return c.visitorsOutcome(r)
 	case r.who == forPage:
 		return c.pagesOutcome()
@@ -35,7 +35,7 @@ func (r *accessRow) outcome(c *credential) string {
 		return "403 permission_denied"
 	case r.who == forAnyone, r.who == forLink, r.who == forPublic && (c.refused == "" || c.elsewhere):
 		return "ok"
-	case r.who == forSystem && (c.via == "" || c.via == "login" || c.via == "widget"):
+	case (r.who == forSystem || r.who == forKey) && (c.via == "" || c.via == "login" || c.via == "widget"):
 		return "401 api_key_required"
 	case c.refused != "":
 		return c.refused

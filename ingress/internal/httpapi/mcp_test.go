@@ -13,9 +13,12 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/stream"
 	"parley/shared/domain"
 	"parley/shared/store"
 )
@@ -38,6 +41,26 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body = http.NoBody
 	}
 	return openapitest.Serve(d.t, d.handler, req).Result(), nil
+}
+
+// newWaitingArena is an arena in which requests wait for runs and their events, as those of a service that does not stop.
+func newWaitingArena(tb testing.TB, limits ratelimit.Settings) *arena {
+	tb.Helper()
+	a := arenaOf(tb, newWorld(tb, limits))
+	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
+	hub := stream.New(a.store, a.bus.NewWatch(), zerolog.Nop())
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context) error{d.Run, hub.Run} {
+		wg.Go(func() {
+			if err := run(tb.Context()); err != nil {
+				tb.Errorf("dispatcher or streams ended with %v", err)
+			}
+		})
+	}
+	tb.Cleanup(wg.Wait)
+	a.api.Dispatch, a.api.Streams = d, hub
+	a.api.WaitDefault = 55 * time.Second
+	return a
 }
 
 // toolClient is the protocol's own client, connected with these headers.
@@ -98,16 +121,24 @@ func (a *arena) queued(ctx context.Context) map[string]string {
 	return found
 }
 
-// end ends an accepted run as a worker does.
-func (a *arena) end(runID string, change func(*domain.Run)) {
+// end ends an accepted run as a worker does that has told nothing but the answer.
+func (a *arena) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
+
+// endAfter is end for a worker that has told events, as the lines of a chunk that begins with the number 2.
+func (a *arena) endAfter(runID, told string, change func(*domain.Run)) {
 	claims, err := a.store.Claim(a.t.Context(), []string{runID})
 	if err != nil || claims[0].Run == nil {
 		a.t.Errorf("run %s cannot be claimed: %v", runID, err)
 		return
 	}
-	held, run := claims[0].Run, claims[0].Run.Run()
+	claimed, run := claims[0].Run, claims[0].Run.Run()
+	run.Status = domain.RunCompleted
 	change(&run)
-	ending, err := store.NewEnding(held.Held(), run)
+	run.End(run.Status, run.Error, domain.At(claimed.Now), claimed.RetentionSecs)
+	ending, err := store.NewEnding(claimed.Held(), run)
+	if n := strings.Count(told, "\n"); n > 0 {
+		ending.Events, ending.EndN = store.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
+	}
 	if err == nil {
 		_, err = a.store.Finish(a.t.Context(), []store.Ending{ending})
 	}
@@ -116,11 +147,23 @@ func (a *arena) end(runID string, change func(*domain.Run)) {
 	}
 }
 
+// asks lets an accepted run wait for leave to publish, and tells of it.
+func (a *arena) asks(runID string) {
+	ctx, held := a.t.Context(), a.hold(runID)
+	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{"a":1}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID}
+	_, _, err := a.store.PrepareEffect(ctx, held, effect, true)
+	must(a.t, err)
+	action := domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: effect.CallID, Name: effect.Name, Input: effect.Input}
+	data, err := json.Marshal(map[string]any{"requiredAction": action})
+	must(a.t, err)
+	_, err = a.store.Park(ctx, held, action, store.Chunk{FirstN: 2, LastN: 2, Events: "run.requires_action " + string(data) + "\n"})
+	must(a.t, err)
+}
+
 // answers ends a run with an answer.
 func answers(text string, cited ...domain.Citation) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.Citations = &text, &domain.Output{Message: text}, cited
-		run.End(domain.RunCompleted, nil, domain.At(time.Now()), 0)
 	}
 }
 
@@ -193,7 +236,7 @@ func TestToolsAreTheAgentsOfTheOrganization(t *testing.T) {
 
 func TestToolsAreCalledAndAnswer(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newWaitingArena(t, unlimited)
 	home := a.newHouse("home")
 	agentID := a.newAgent(home)
 	page, document := 7, "doc_1"
@@ -235,16 +278,16 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 
 func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newWaitingArena(t, unlimited)
 	home := a.newHouse("home")
 	a.newAgent(home)
 	a.works(func(runID, message string) {
 		if message == "park" {
-			a.park(runID, "publish", domain.ActionApproval)
+			a.asks(runID)
 			return
 		}
 		a.end(runID, func(run *domain.Run) {
-			run.End(domain.RunStatus(message), &domain.RunError{Code: "model_error", Message: "The model is away."}, domain.At(time.Now()), 0)
+			run.Status, run.Error = domain.RunStatus(message), &domain.RunError{Code: "model_error", Message: "The model is away."}
 		})
 	})
 	session := a.toolClient(nil, home.key)
@@ -308,7 +351,7 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 // A client hears what happens, and its going away ends nothing but its wait.
 func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newWaitingArena(t, unlimited)
 	home := a.newHouse("home")
 	a.newAgent(home)
 	runs, over := make(chan string, 2), make(chan struct{})
@@ -410,7 +453,7 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	listen := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	got := a.from("POST", "/mcp", listen, home.key, newer[0], "Mcp-Method: subscriptions/listen")
-	if got.status != 404 || !strings.Contains(string(got.body), "nothing can be subscribed to here") {
+	if got.status != 404 || !strings.Contains(string(got.body), "-32601") {
 		t.Errorf("listening gave %d %s", got.status, got.body)
 	}
 }
@@ -418,20 +461,20 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 // Every request counts once, whatever it asks for; a call does not count again.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
-	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 2, User: 12, System: 1000, Widget: ratelimit.Widget{Visitor: 100, Address: 1000, Agent: 10_000}}))
+	a := newWaitingArena(t, ratelimit.Settings{Demo: 2, User: 14, System: 1000, Widget: ratelimit.Widget{Visitor: 100, Address: 1000, Agent: 10_000}})
 	h := &house{word: "home", owner: a.person("owner")}
 	h.org, h.header = h.owner.org, "X-Organization-Id: "+h.owner.org
 	key, _ := a.newKey(h, h.owner, domain.KeyScopeOrganization)
 	agentID := a.newAgent(h)
 	a.works(func(runID, _ string) { a.end(runID, answers("done")) })
 	tool := "x_" + agentID[len(agentID)-5:]
-	for n := 11; n >= 10; n-- {
+	for n := range 2 { // the key has asked for nothing before
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
-		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get("RateLimit"), `"user";r=`+strconv.Itoa(n)+";") || !strings.Contains(string(got.body), "done") {
-			t.Errorf("after %d calls the limit is %s\n%s", 12-n, got.header.Get("RateLimit"), got.body)
+		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get("RateLimit"), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
+			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get("RateLimit"), got.body)
 		}
 	}
-	for range 10 {
+	for range 12 {
 		a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, key).want(t, "a ping", 200, "")
 	}
 	got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, key).want(t, "one too many", 429, "rate_limited")

@@ -146,7 +146,11 @@ func ofV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, v1
 // failV1 answers with an error in OpenAI's shape.
 func failV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 	// Asked again without a key, an agent would run again.
-	again := retryable && (stateOf(c).runID == "" || c.GetHeader("Idempotency-Key") != "")
+	runID := stateOf(c).runID
+	again := retryable && (runID == "" || c.GetHeader("Idempotency-Key") != "")
+	if runID != "" {
+		c.Header(headerRunID, runID)
+	}
 	writeV1Error(c, status, again, openaiapi.Refused(status, coded))
 }
 

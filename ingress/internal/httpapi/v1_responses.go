@@ -111,18 +111,23 @@ func (a *api) getResponse(c *gin.Context) {
 		fail(c, missing)
 		return
 	}
-	run, err := a.findRun(c, runID)
+	who := caller(c)
+	run, err := a.Store.RunByID(c.Request.Context(), who.OrganizationID, readable(who), runID)
 	switch {
 	case err != nil:
 		fail(c, err)
-	case run.Run.Trigger.Type != domain.TriggerChat:
+		return
+	case run.Run.Trigger.Type != domain.TriggerChat: // nothing of it is told, its id neither
 		fail(c, missing)
-	case run.Erased:
-		fail(c, erasedRun())
-	default:
-		c.Header(headerRunID, runID)
-		writeResponse(c, &run, openaiapi.ResponseEcho{})
+		return
 	}
+	about(c, run.Target(), runID, run.Run.SessionID)
+	if run.Erased {
+		fail(c, erasedRun())
+		return
+	}
+	c.Header(headerRunID, runID)
+	writeResponse(c, &run, openaiapi.ResponseEcho{})
 }
 
 // writeResponse answers with a run as it stands.

@@ -154,9 +154,9 @@ func TestRunsWithoutAnAnswerAreResponsesThatSaySo(t *testing.T) {
 		cause  *domain.RunError
 		want   string
 	}{
-		"failed":    {domain.RunFailed, &domain.RunError{Code: "model_failed", Message: "No."}, "failed model_failed"},
-		"timed out": {domain.RunTimedOut, nil, "failed timed_out"},
-		"cancelled": {domain.RunCancelled, nil, "cancelled cancelled"},
+		"failed":    {domain.RunFailed, &domain.RunError{Code: "model_failed", Message: "No."}, "failed, model_failed"},
+		"timed out": {domain.RunTimedOut, nil, "failed, timed_out"},
+		"cancelled": {domain.RunCancelled, nil, "cancelled, cancelled"},
 	} {
 		key := "Idempotency-Key: " + name
 		responseID := a.respond(body+`,"background":true}`, h.key, key)
@@ -164,7 +164,7 @@ func TestRunsWithoutAnAnswerAreResponsesThatSaySo(t *testing.T) {
 		for how, got := range map[string]answer{
 			"waited for": a.ok("POST", "/v1/responses", body+"}", h.key, key), "read": a.ok("GET", "/v1/responses/"+responseID, "", h.key),
 		} {
-			if said := got.text(t, "status") + " " + got.text(t, "error.code"); said != tc.want {
+			if said := got.text(t, "status") + ", " + got.text(t, "error.code"); said != tc.want {
 				t.Errorf("%s, %s: %s", name, how, got.body)
 			}
 		}

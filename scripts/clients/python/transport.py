@@ -199,6 +199,10 @@ class Retries(Case):
             client.agents.create(name="one", system_prompt="x")
         with self.assertRaises(parley.ConnectionError):
             self.client(self.service(drop)).agents.update("ag_1", name="two", version=1)
+        doubtful = self.service(answer(502, b"<h1>Bad gateway</h1>"), answer(201, AGENT))
+        with self.assertRaises(parley.ServerError):
+            self.client(doubtful).agents.create(name="one", system_prompt="x")
+        self.assertEqual(len(doubtful.requests), 1)
         accepted = self.service(refuse(503, "overloaded", True), answer(201, AGENT))
         self.assertEqual(self.client(accepted).agents.create(name="one", system_prompt="x"), AGENT)
         self.assertEqual((len(service.requests), len(accepted.requests)), (1, 2))
@@ -297,6 +301,21 @@ class Connections(Case):
             client.agents.get("ag_1")
         self.assertEqual((len(service.requests), self.pauses), (20, []))
 
+    def test_one_on_which_something_came_unasked(self):
+        def late(handler):  # as proxies do that end a connection which rests
+            answer(200, AGENT)(handler)
+            read.wait(10)
+            handler.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+        read = threading.Event()
+        service = self.service(late)
+        client = self.client(service)
+        client.agents.get("ag_1")
+        read.set()
+        self.assertTrue(wait_until(lambda: not client._transport._idle[0].usable()))
+        self.assertEqual(client.agents.get("ag_1"), AGENT)
+        self.assertEqual(len(service.connections), 2)
+
     def test_one_that_breaks_when_it_is_used_again(self):
         service = self.service(answer(200, AGENT), drop, answer(200, AGENT))
         client = self.client(service, max_retries=0)
@@ -378,6 +397,20 @@ class Streams(Case):
         self.assertEqual("".join(stream.text()), "ab")
         self.assertEqual((stream.final_run()["message"], stream.run_id, stream.last_event_id), ("ab", "run_1", "1.3"))
         self.assertEqual((service.requests[1].path, service.requests[1].headers["Last-Event-ID"]), ("/behind/api/runs?id=run_1&stream=1", "1.1"))
+        self.assertEqual(self.pauses, [])
+
+    def test_any_number_of_cuts_with_progress(self):
+        service = self.service(*(events(frame(f"1.{n}", "message.delta", text=str(n))) for n in range(1, 8)), events(ended("1.8", "")))
+        self.assertEqual("".join(self.client(service).runs.stream("run_1").text()), "1234567")
+        self.assertEqual(self.pauses, [])
+
+    def test_a_connection_that_held_is_no_failure(self):
+        quiet = events(b": ping\n\n")
+        service = self.service(events(frame("0.1", "run.created")), quiet, quiet, quiet, quiet, events(ended("1.1", "a")))
+        client = self.client(service)
+        seconds = iter(range(0, 1000, 20))
+        client._transport.clock = lambda: float(next(seconds))
+        self.assertEqual(client.runs.stream("run_1").final_run()["message"], "a")
         self.assertEqual(self.pauses, [])
 
     def test_before_the_first_event_the_message_is_sent_again(self):
@@ -465,7 +498,8 @@ def wait_until(done):
 class Async(Case):
     def test_leaving_closes_the_connection(self):
         held = events(frame("1.1", "a"), frame("1.2", "b"), stay=True)
-        service = self.service(held, held, held, events(frame("1.1", "a"), stay=True), events(ended("1.2", "")))
+        says = events(frame("1.1", "message.delta", text="a"), stay=True)
+        service = self.service(held, says, held, held, events(frame("1.1", "a"), stay=True), events(ended("1.2", "")))
 
         async def left():
             self.assertTrue(await asyncio.to_thread(service.left.acquire, timeout=10), "the connection is still open")
@@ -473,6 +507,10 @@ class Async(Case):
         async def main():
             async with self.client(service, parley.AsyncParley) as client:
                 async for _ in client.runs.stream("run_1"):
+                    break
+                await left()
+                async for text in client.runs.stream("run_1").text():
+                    self.assertEqual(text, "a")
                     break
                 await left()
                 async with client.runs.stream("run_1") as stream:
@@ -549,7 +587,8 @@ class Async(Case):
             self.assertTrue(await asyncio.to_thread(wait_until, lambda: client._workers._calls))
             await client.close()
             with self.assertRaises(parley.ParleyError):
-                await task
+                async with asyncio.timeout(10):
+                    await task
             with self.assertRaisesRegex(parley.ParleyError, "closed"):
                 await client.agents.get("ag_1")
 

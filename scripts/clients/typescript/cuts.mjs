@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";
 
 const direct = new Parley();
-const message = `${process.env.PREFIX} ${Array.from({ length: 260 }, (_, i) => `wörd-${i}${["", " 😀", " e\u0301", "\r\n", " \\u0000"][i % 5]}`).join(" ")} end`;
+const message = `${process.env.PREFIX} ${Array.from({ length: 120 }, (_, i) => `wörd-${i}${["", " 😀", " e\u0301", "\r\n", " \\u0000"][i % 5]}`).join(" ")} end`;
 
 const read = async (stream) => {
   const events = [];

@@ -8,6 +8,7 @@
 package faultproxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy stands in front of one service.
@@ -83,6 +85,12 @@ func (p *Proxy) Pass() *Door { return p.door(pass{}) }
 // DropFirst is a door that closes the connection of every distinct POST (by method, path and Idempotency-Key) once, after the service
 // has answered and before a byte of the answer went out. The next attempt passes.
 func (p *Proxy) DropFirst() *Door { return p.door(&dropFirst{dropped: map[string]bool{}}) }
+
+// DropWhen is a door that closes the connection of every distinct POST once, as DropFirst does, but before the service has answered: as
+// soon as ready says so, which is asked every few milliseconds while the service works on the request.
+func (p *Proxy) DropWhen(ready func() bool) *Door {
+	return p.door(&dropWhen{dropFirst: dropFirst{dropped: map[string]bool{}}, ready: ready})
+}
 
 // CutStreams is a door that cuts the first n event streams in the middle of a frame, after at least so many bytes and at most twice
 // as many, where the seed says; half of the cuts end the connection in order, half reset it.
@@ -149,7 +157,16 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 		refused.write(w)
 		return
 	}
+	r, unwatch := d.watch(r)
 	answer, err := d.forward(r, path)
+	if unwatch() {
+		if err == nil {
+			_ = answer.Body.Close() // it came just then
+		}
+		d.fault(n, "dropped")
+		hangUp(w, false)
+		return
+	}
 	if err != nil {
 		if r.Context().Err() == nil { // else the client is gone, and nobody is to be told
 			http.Error(w, "faultproxy: "+err.Error(), http.StatusBadGateway)
@@ -162,6 +179,34 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 		d.fault(n, made.name)
 	} else if made.spare != nil {
 		made.spare()
+	}
+}
+
+// watch has a request given up when the rule says so while the service works on it; unwatch reports whether it did.
+func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() bool) {
+	rule, ok := d.rule.(*dropWhen)
+	if !ok || !rule.first(r) {
+		return r, func() bool { return false }
+	}
+	ctx, giveUp := context.WithCancel(r.Context())
+	stop, gaveUp := make(chan struct{}), make(chan bool, 1)
+	go func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for !rule.ready() {
+			select {
+			case <-stop:
+				gaveUp <- false
+				return
+			case <-tick.C:
+			}
+		}
+		giveUp()
+		gaveUp <- true
+	}()
+	return r.WithContext(ctx), func() bool {
+		close(stop)
+		return <-gaveUp
 	}
 }
 
@@ -183,7 +228,8 @@ func (d *Door) fault(n int, name string) {
 
 // forward asks the service.
 func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
-	out, err := http.NewRequestWithContext(r.Context(), r.Method, d.proxy.target.String()+path, r.Body) //nolint:gosec // G704: a test's own service
+	address := d.proxy.target.String() + path
+	out, err := http.NewRequestWithContext(r.Context(), r.Method, address, r.Body) //nolint:gosec // G704: a test's own service
 	if err != nil {
 		return nil, fmt.Errorf("making request: %w", err)
 	}

@@ -125,6 +125,36 @@ func TestDropFirst(t *testing.T) {
 	}
 }
 
+// TestDropWhen gives a request up while the service works on it, once, and the service is told.
+func TestDropWhen(t *testing.T) {
+	t.Parallel()
+	var working atomic.Int64
+	left := make(chan struct{}, 1)
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if working.Add(1) == 1 {
+			<-r.Context().Done()
+			left <- struct{}{}
+		}
+	}))
+	t.Cleanup(slow.Close)
+	door := faultproxy.Start(t, slow.URL).DropWhen(func() bool { return working.Load() > 0 })
+	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err == nil {
+		t.Errorf("the first was answered: %+v", got)
+	}
+	<-left
+	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK {
+		t.Errorf("the second: %+v, %v", got, err)
+	}
+	if sent := door.Requests(); len(sent) != 2 || sent[0].Fault != "dropped" || sent[1].Fault != "" || door.Faults() != 1 {
+		t.Errorf("recorded %+v", sent)
+	}
+	never := faultproxy.Start(t, slow.URL).DropWhen(func() bool { return false })
+	if got, _, err := ask(t, http.MethodPost, never.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK || never.Faults() != 0 {
+		t.Errorf("what is answered before: %+v, %v", got, err)
+	}
+}
+
 func TestCutStreams(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, newService(t).URL)

@@ -47,18 +47,33 @@ type dropFirst struct {
 }
 
 func (f *dropFirst) after(r *http.Request, _ *http.Response) cut {
+	if f.first(r) {
+		return cut{name: "dropped"}
+	}
+	return everything
+}
+
+// first reports whether a request is a POST of which there was none before.
+func (f *dropFirst) first(r *http.Request) bool {
 	if r.Method != http.MethodPost {
-		return everything
+		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	request := r.URL.String() + " " + r.Header.Get("Idempotency-Key")
-	if f.dropped[request] {
-		return everything
-	}
+	before := f.dropped[request]
 	f.dropped[request] = true
-	return cut{name: "dropped"}
+	return !before
 }
+
+// dropWhen gives up every distinct POST while the service works on it.
+type dropWhen struct {
+	dropFirst
+
+	ready func() bool
+}
+
+func (f *dropWhen) after(*http.Request, *http.Response) cut { return everything }
 
 // cutStreams breaks event streams off.
 type cutStreams struct {

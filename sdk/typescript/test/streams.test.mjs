@@ -152,7 +152,7 @@ async function silent(t, first = begun + delta("1.2", "a")) {
   return { parley, requests };
 }
 
-test("leaving the loop closes the connection, and reading again goes on", async (t) => {
+test("leaving the loop closes the connection, and reading again goes on", { timeout: 30_000 }, async (t) => {
   const { parley, requests } = await silent(t);
   const stream = parley.chat.stream(message);
   for await (const event of stream) if (event.event === "message.delta") break;
@@ -169,7 +169,7 @@ test("leaving the loop closes the connection, and reading again goes on", async 
   assert.equal(requests[3].last, "1.1");
 });
 
-test("an abort ends a stream", async (t) => {
+test("an abort ends a stream", { timeout: 30_000 }, async (t) => {
   const { parley, requests } = await silent(t);
   const controller = new AbortController();
   const got = [];
@@ -182,7 +182,7 @@ test("an abort ends a stream", async (t) => {
   await requests[0].closed;
 });
 
-test("a stream that falls silent is resumed", async (t) => {
+test("a stream that falls silent is resumed", { timeout: 30_000 }, async (t) => {
   const real = globalThis.setTimeout;
   t.mock.method(globalThis, "setTimeout", (done, ms, ...of) => real(done, ms === guards.stream ? 30 : ms < 1_000 ? 0 : ms, ...of));
   const { parley, requests } = await silent(t);

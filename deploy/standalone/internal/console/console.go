@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 )
@@ -20,6 +21,9 @@ type Console struct {
 	asks     bool // somebody types at In
 	shows    bool // somebody watches Out
 	tells    bool // somebody watches Err
+
+	mu      sync.Mutex
+	passing bool // the last line of Err is a progress's
 }
 
 // Standard gives the process's own.
@@ -43,6 +47,7 @@ func (c *Console) Watched() bool { return c.tells }
 
 // Printf writes a formatted text to Out.
 func (c *Console) Printf(format string, args ...any) error {
+	defer c.begin()()
 	if _, err := fmt.Fprintf(c.Out, format, args...); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
@@ -51,7 +56,18 @@ func (c *Console) Printf(format string, args ...any) error {
 
 // Notef writes a line to Err: what a person should know and no program reads.
 func (c *Console) Notef(format string, args ...any) {
+	defer c.begin()()
 	_, _ = fmt.Fprintf(c.Err, format+"\n", args...) // there is nowhere else to complain
+}
+
+// begin takes a progress's line away, and keeps it away until end is called.
+func (c *Console) begin() (end func()) {
+	c.mu.Lock()
+	if c.passing {
+		fmt.Fprint(c.Err, clearLine)
+		c.passing = false
+	}
+	return c.mu.Unlock
 }
 
 // JSON writes a value to Out, in one line.

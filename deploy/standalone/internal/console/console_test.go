@@ -39,6 +39,23 @@ func TestNothingPassingWithoutTerminal(t *testing.T) {
 	}
 }
 
+// TestProgressMakesRoom has lines that stay come in between.
+func TestProgressMakesRoom(t *testing.T) {
+	t.Parallel()
+	var both bytes.Buffer
+	c := &Console{Out: &both, Err: &both, tells: true}
+	c.pass("working")
+	c.Notef("noted")
+	c.pass("working")
+	if err := c.Printf("printed\n"); err != nil {
+		t.Fatal(err)
+	}
+	want := clearLine + "working" + clearLine + "noted\n" + clearLine + "working" + clearLine + "printed\n"
+	if both.String() != want {
+		t.Errorf("%q, want %q", both.String(), want)
+	}
+}
+
 // TestProgressGoesAway has somebody watch.
 func TestProgressGoesAway(t *testing.T) {
 	t.Parallel()

@@ -45,16 +45,24 @@ func (p *Progress) Done() {
 func (p *Progress) tick() {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
-	defer fmt.Fprint(p.console.Err, clearLine)
+	defer func() { p.console.begin()() }()
 	for {
 		p.mu.Lock()
 		line := fmt.Sprintf("%s  %s", p.text, time.Since(p.began).Round(time.Second))
 		p.mu.Unlock()
-		fmt.Fprint(p.console.Err, clearLine+cut(line, p.console.width()-1))
+		p.console.pass(cut(line, p.console.width()-1))
 		select {
 		case <-ticker.C:
 		case <-p.done:
 			return
 		}
 	}
+}
+
+// pass shows a line in place of the one before.
+func (c *Console) pass(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.passing = true
+	fmt.Fprint(c.Err, clearLine+line)
 }

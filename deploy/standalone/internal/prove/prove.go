@@ -13,12 +13,12 @@ import (
 
 // Prove is `parley prove`.
 type Prove struct {
-	Triggers int           `name:"triggers" default:"1000" help:"Keyed triggers to send, 1 to 100000."`
-	Workers  int           `name:"workers" default:"2" help:"Workers to start, 1 to 16."`
-	Seed     *uint64       `name:"seed" help:"Draw the kills that this seed has drawn before; by default another one each time."`
+	Triggers int           `name:"triggers" default:"1000" help:"Keyed triggers to send, a hundred thousand at most."`
+	Workers  int           `name:"workers" default:"2" help:"Workers to start, sixteen at most."`
+	Seed     *uint64       `name:"seed" placeholder:"N" help:"Draw the kills that this seed has drawn before; by default another one each time."`
 	Kill     []string      `name:"kill" default:"worker,nats,ingress,postgres" enum:"worker,nats,ingress,postgres" help:"What is killed: ${enum}."`
 	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time in which all triggers must be answered."`
-	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" help:"Show that this can fail: keys sends retries with new keys, ledger forgets bookings."`
+	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" placeholder:"KIND" help:"Show that this can fail: keys sends retries with new keys, ledger forgets bookings."`
 	Keep     bool          `name:"keep" help:"Keep the directory with the data and the logs of all processes."`
 	JSON     bool          `name:"json" help:"Print one JSON object at the end and nothing else."`
 }
@@ -34,6 +34,20 @@ const drainTime = 2 * time.Minute
 
 // ErrFailed is returned when the proof failed: the service, or what a sabotage made of it, has broken its promise.
 var ErrFailed = errors.New("the proof failed")
+
+// Help says more than a line of usage.
+func (*Prove) Help() string {
+	return "It starts a service of its own, on loopback ports and in a temporary directory of its own; none of your settings, " +
+		"keys and data are read. Workers, NATS, the ingress and PostgreSQL are killed by kill -9, at places that the seed draws, " +
+		"while clients send keyed triggers and send them again until they are answered. The agent books an effect for each at a " +
+		"ledger that honours keys. Status 0 means that every trigger was answered by one run with one effect. docs/prove.md says " +
+		"what each line means, and what is not proved."
+}
+
+// Examples shows it in use.
+func (*Prove) Examples() string {
+	return "parley prove\nparley prove --triggers 100 --seed 7\nparley prove --triggers 100 --kill ingress --sabotage keys"
+}
 
 // Run proves, prints the verdict and returns ErrFailed unless nothing is lost or doubled.
 func (p *Prove) Run(ctx context.Context, c *console.Console) error {

@@ -238,12 +238,9 @@ class Transport:
         # As UTF-8, which http.client does to bytes alone; names of automations may be in any script.
         headers: Any = {name: value.encode() for name, value in {**self._headers, **request.headers}.items()}
         connection.connect()
-        link, sock = connection.link, connection.socket
-        with call.using(sock), _failures():
-            if sock is not None:
-                sock.settimeout(self.timeout)
-            link.request(request.method, self._prefix + request.target(), request.body, headers)
-            return link.getresponse()
+        with call.using(connection.socket), _failures():
+            connection.link.request(request.method, self._prefix + request.target(), request.body, headers)
+            return connection.link.getresponse()
 
     def _whole(self, live: Live) -> bytes:
         complete = False

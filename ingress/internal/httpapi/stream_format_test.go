@@ -1,0 +1,226 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+)
+
+// The lines of a run that has used a tool, of which a word is the organization's.
+const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
+	`tool.started {"toolCall":{"id":"call_1","name":"webSearch","status":"running","input":{"query":"secretword"},"output":null,"durationMs":0}}` + "\n" +
+	`tool.completed {"toolCall":{"id":"call_1","name":"webSearch","status":"completed","input":{"query":"secretword"},"output":{"found":"secretword"},"durationMs":4}}` + "\n" +
+	`message.delta {"text":" done [1]"}` + "\n" +
+	`citation.added {"citation":{"id":1,"type":"web","title":"A page","url":"https://example.com/","citedText":"x","startIndex":0,"endIndex":3,"documentId":null,"page":null,"sourceId":null}}` + "\n"
+
+const formatAnswer = "Let me \n\ndata: [DONE] done [1]"
+
+// chatters is an arena whose runs all have that log.
+func chatters(t *testing.T) (a *arena, h *house, agentID string) {
+	t.Helper()
+	a = newWaitingArena(t, unlimited)
+	h = a.newHouse("home")
+	a.works(func(runID, message string) {
+		if message == "fail" {
+			a.endAfter(runID, "message.delta {\"text\":\"a\"}\n", func(run *domain.Run) {
+				run.Status, run.Error = domain.RunFailed, &domain.RunError{Code: "model_error", Message: "secretword is away"}
+			})
+			return
+		}
+		a.endAfter(runID, formatLog, func(run *domain.Run) {
+			answers(formatAnswer)(run)
+			run.Usage.Model = "secretword/model"
+			run.ToolCalls = []domain.ToolCall{{ID: "call_1", Name: "webSearch", Status: "completed", Input: json.RawMessage(`{"query":"secretword"}`)}}
+		})
+	})
+	return a, h, a.newAgent(h)
+}
+
+// chunkTypes are the types of what a stream tells, and what of the text.
+func chunkTypes(t *testing.T, stream []byte) (types, text string) {
+	t.Helper()
+	var all []string
+	for line := range strings.SplitSeq(string(stream), "\n") {
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
+		var chunk struct{ Type, Delta, ToolCallID string }
+		if data == "[DONE]" {
+			chunk.Type = data
+		} else {
+			must(t, json.Unmarshal([]byte(data), &chunk))
+		}
+		if chunk.Type == "text-delta" || chunk.Type == "TEXT_MESSAGE_CONTENT" {
+			text += chunk.Delta
+		}
+		all = append(all, chunk.Type)
+	}
+	return strings.Join(all, " "), text
+}
+
+var wantTypes = map[string]string{
+	"ai-sdk": "start start-step data-run text-start text-delta text-end tool-input-available tool-output-available text-start text-delta " +
+		"source-url data-citation text-end finish-step finish [DONE]",
+	"ag-ui": "RUN_STARTED CUSTOM TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_RESULT " +
+		"TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT CUSTOM TEXT_MESSAGE_END RUN_FINISHED",
+}
+
+const (
+	sdkBody  = `{"id":"s1","messages":[{"id":"a","role":"assistant","parts":[{"type":"step-start"}]},{"id":"m","role":"user","parts":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}],"trigger":"submit-message","extra":{"x":[1]}}`
+	aguiBody = `{"threadId":"s1","runId":"r7","messages":[{"id":"m","role":"user","content":"Hello"}],"tools":[],"context":[],"state":{"a":1},"forwardedProps":{}}`
+)
+
+func TestChatsAreToldInTheFormatsOfUserInterfaces(t *testing.T) {
+	t.Parallel()
+	a, h, agentID := chatters(t)
+	chat := "/api/agents?action=chat&id=" + agentID
+	for name, tc := range map[string]struct {
+		format, query, body string
+		headers             []string
+	}{
+		"ours, by query":      {"ai-sdk", "&format=ai-sdk", `{"sessionId":"s1","message":"Hello"}`, nil},
+		"ours, by Accept":     {"ag-ui", "", `{"sessionId":"s1","message":"Hello"}`, []string{"Accept: application/json, text/event-stream;profile=ag-ui"}},
+		"by both":             {"ag-ui", "&format=ag-ui", `{"sessionId":"s1","message":"Hello","stream":true}`, []string{`Accept: text/event-stream; profile="ag-ui"`}},
+		"the AI SDK's":        {"ai-sdk", "&format=ai-sdk", sdkBody, nil},
+		"AG-UI's":             {"ag-ui", "&format=ag-ui", aguiBody, []string{"Accept: text/event-stream"}},
+		"AG-UI's with parts":  {"ag-ui", "&format=ag-ui", strings.Replace(aguiBody, `"Hello"`, `[{"type":"text","text":"Hello"}]`, 1), nil},
+		"a long conversation": {"ai-sdk", "&format=ai-sdk", strings.Replace(sdkBody, `"step-start"`, `"`+strings.Repeat("x", maxBody)+`"`, 1), nil},
+	} {
+		got := a.from("POST", chat+tc.query, tc.body, append(tc.headers, h.key)...).want(t, name, 200, "")
+		types, text := chunkTypes(t, got.body)
+		if types != wantTypes[tc.format] || text != formatAnswer {
+			t.Errorf("%s: told %s and %q", name, types, text)
+		}
+		if header := got.header.Get("X-Vercel-AI-UI-Message-Stream"); (header == "v1") != (tc.format == "ai-sdk") {
+			t.Errorf("%s: the header of the AI SDK is %q", name, header)
+		}
+		runID := strings.TrimPrefix(got.header.Get("Location"), "/api/runs?id=")
+		run := a.ok("GET", "/api/runs?id="+runID+"&timeline=1", "", h.key)
+		if run.text(t, "input.message") != "Hello" || a.ok("GET", "/api/runs?id="+runID, "", h.key).text(t, "sessionId") != "s1" {
+			t.Errorf("%s: the run is %s", name, run.body)
+		}
+		if tc.body == aguiBody && !strings.Contains(string(got.body), `"threadId":"s1","runId":"r7"`) {
+			t.Errorf("%s: the client's names are not in %s", name, got.body)
+		}
+	}
+	failed := a.from("POST", chat+"&format=ai-sdk", `{"sessionId":"s2","message":"fail"}`, h.key)
+	if types, _ := chunkTypes(t, failed.body); types != "start start-step data-run text-start text-delta text-end error [DONE]" {
+		t.Errorf("a failed run told %s", types)
+	}
+}
+
+func TestRunsAreReadAndResumedInFormats(t *testing.T) {
+	t.Parallel()
+	a, h, agentID := chatters(t)
+	key := "Idempotency-Key: k1"
+	chat := "/api/agents?action=chat&id=" + agentID
+	for format, types := range wantTypes {
+		first := a.from("POST", chat+"&format="+format, `{"sessionId":"s1","message":"Hello"}`, h.key, key).want(t, format, 200, "")
+		runID := strings.TrimPrefix(first.header.Get("Location"), "/api/runs?id=")
+		read := "/api/runs?id=" + runID + "&format=" + format
+		for _, again := range []answer{
+			a.from("POST", chat+"&format="+format, `{"sessionId":"s1","message":"Hello"}`, h.key, key),
+			a.from("GET", read, "", h.memberKey, h.header), a.from("GET", read+"&stream=1", "", h.key),
+			a.from("GET", "/api/runs?id="+runID, "", h.key, "Accept: text/event-stream;profile="+format),
+		} {
+			if again.status == 404 {
+				continue // the member's key did not ask
+			}
+			if got, _ := chunkTypes(t, again.body); got != types || string(again.body) != string(first.body) {
+				t.Errorf("%s: read again, the stream is %d %s", format, again.status, again.body)
+			}
+		}
+		ids := regexp.MustCompile(`(?m)^id: (.*)\ndata: .*\n\n`).FindAllSubmatchIndex(first.body, -1)
+		if len(ids) < 7 {
+			t.Fatalf("%s: %d places to resume at", format, len(ids))
+		}
+		for _, at := range ids {
+			end, last := at[1], string(first.body[at[2]:at[3]])
+			got := a.from("GET", read, "", h.key, "Last-Event-ID: "+last)
+			if end == len(first.body) || strings.HasPrefix(string(first.body[end:]), "data: [DONE]") {
+				got.want(t, "behind the end", 204, "")
+			} else if got.status != 200 || string(got.body) != string(first.body[end:]) {
+				t.Errorf("%s behind %s: %d\n%s\nwant\n%s", format, last, got.status, got.body, first.body[end:])
+			}
+		}
+	}
+	a.from("GET", "/api/runs?format=ai-sdk&id=run_00000000000000000000000000", "", h.key).want(t, "no run", 404, "not_found")
+}
+
+func TestFormatsAreAskedForWell(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	runID := a.newChat(h, agentID, "s", h.key)
+	chat, read := "/api/agents?action=chat&id="+agentID, "/api/runs?id="+runID
+	const ours = `{"sessionId":"s1","message":"Hello"}`
+	cut := func(body, old, by string) string {
+		if !strings.Contains(body, old) {
+			t.Fatalf("no %s in %s", old, body)
+		}
+		return strings.Replace(body, old, by, 1)
+	}
+	for name, tc := range map[string]struct{ method, target, body, accept, problems string }{
+		"unknown":            {"POST", chat + "&format=xml", ours, "", "invalid_request format:invalid_value"},
+		"unknown profile":    {"POST", chat, ours, "text/event-stream;profile=xml", "invalid_request Accept:invalid_value"},
+		"twice":              {"POST", chat + "&format=ai-sdk&format=ai-sdk", ours, "", "invalid_request format:duplicate"},
+		"two":                {"POST", chat + "&format=ai-sdk", ours, "text/event-stream;profile=ag-ui", "invalid_request format:conflict"},
+		"no stream":          {"POST", chat + "&format=ai-sdk", cut(ours, "}", `,"stream":false}`), "", "invalid_request stream:conflict"},
+		"several faults":     {"POST", chat + "&format=xml", `{"sessionId":"","message":""}`, "", "invalid_request sessionId:too_short message:too_short format:invalid_value"},
+		"reading unknown":    {"GET", read + "&format=xml", "", "", "invalid_request format:invalid_value"},
+		"reading and wait":   {"GET", read + "&format=ag-ui&wait=1", "", "", "invalid_request wait:invalid_value"},
+		"reading a timeline": {"GET", read + "&format=ag-ui&timeline=1", "", "", "invalid_request timeline:invalid_value"},
+		"reading, no stream": {"GET", read + "&format=ag-ui&stream=0", "", "", "invalid_request stream:invalid_value"},
+		"ours is strict":     {"POST", chat + "&format=ag-ui", cut(ours, "}", `,"x":1}`), "", "invalid_request x:unknown_field"},
+		"without a format":   {"POST", chat, sdkBody, "", "invalid_request id:unknown_field messages:unknown_field trigger:unknown_field extra:unknown_field sessionId:required message:required"},
+		"no messages":        {"POST", chat + "&format=ai-sdk", `{"id":"s","messages":[]}`, "", "invalid_request messages:invalid_value"},
+		"no session":         {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, ""), "", "invalid_request id:too_short"},
+		"no thread":          {"POST", chat + "&format=ag-ui", cut(aguiBody, `"threadId":"s1",`, ""), "", "invalid_request threadId:too_short"},
+		"answer last":        {"POST", chat + "&format=ag-ui", cut(aguiBody, `"user"`, `"assistant"`), "", "invalid_request messages:invalid_value"},
+		"no text":            {"POST", chat + "&format=ag-ui", cut(aguiBody, `"Hello"`, `""`), "", "invalid_request messages[0].content:too_short"},
+		"no content":         {"POST", chat + "&format=ag-ui", cut(aguiBody, `"content"`, `"contents"`), "", "invalid_request messages[0].content:required"},
+		"no parts":           {"POST", chat + "&format=ai-sdk", cut(aguiBody, `"threadId"`, `"id"`), "", "invalid_request messages[0].parts:required"},
+		"a picture":          {"POST", chat + "&format=ai-sdk", cut(sdkBody, `{"type":"text","text":"lo"}`, `{"type":"file","url":"x"}`), "", "invalid_request messages[1].parts[1]:invalid_value"},
+		"a wrong part":       {"POST", chat + "&format=ai-sdk", cut(sdkBody, `{"type":"text","text":"lo"}`, `{"type":"text","text":5}`), "", "invalid_request messages[1].parts[1].text:invalid_type"},
+		"a wrong message":    {"POST", chat + "&format=ag-ui", cut(aguiBody, `"Hello"`, `5`), "", "invalid_request messages[0].content:invalid_type"},
+		"client's tools":     {"POST", chat + "&format=ag-ui", cut(aguiBody, `"tools":[]`, `"tools":[{"name":"x"}]`), "", "invalid_request tools:invalid_value"},
+		"context and resume": {"POST", chat + "&format=ag-ui", cut(aguiBody, `"context":[]`, `"context":[{}],"resume":[{}]`), "", "invalid_request context:invalid_value resume:invalid_value"},
+		"a name twice":       {"POST", chat + "&format=ai-sdk", cut(sdkBody, `"id":"s1",`, `"id":"s1","id":"s2",`), "", "invalid_request id:duplicate"},
+		"no JSON":            {"POST", chat + "&format=ai-sdk", `{"messages":[`, "", "invalid_request body:invalid_json"},
+	} {
+		headers := []string{h.key}
+		if tc.accept != "" {
+			headers = append(headers, "Accept: "+tc.accept)
+		}
+		a.from(tc.method, tc.target, tc.body, headers...).want(t, name, 400, tc.problems)
+	}
+	a.from("POST", chat+"&format=ai-sdk", cut(ours, "Hello", strings.Repeat("x", maxBody)), h.key).want(t, "ours, too large", 413, "payload_too_large")
+	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", v1Body)), h.key).want(t, "too large", 413, "payload_too_large")
+}
+
+// What visitors of a widget may not see stays hidden in every format.
+func TestVisitorsAreToldInFormatsWhatTheyMaySee(t *testing.T) {
+	t.Parallel()
+	a, h, _ := chatters(t)
+	agentID := a.embedded(h, widgetPage)
+	visitor := a.guest(agentID, "")
+	for format, body := range map[string]string{"ai-sdk": sdkBody, "ag-ui": aguiBody} {
+		for message, types := range map[string]string{"Hello": wantTypes[format], "fail": ""} {
+			body := strings.Replace(strings.Replace(body, `"Hello"`, `"`+message+`"`, 1), `"Hel"},{"type":"text","text":"lo"`, `"`+message+`"`, 1)
+			got := a.from("POST", "/api/agents?action=chat&format="+format+"&id="+agentID, body, slices.Concat(visitor.headers)...).want(t, format, 200, "")
+			told, _ := chunkTypes(t, got.body)
+			if strings.Contains(string(got.body), "secretword") || types != "" && told != types {
+				t.Errorf("%s, %s: a visitor was told %s\n%s", format, message, told, got.body)
+			}
+			if message == "fail" && !strings.Contains(string(got.body), failedForVisitors) {
+				t.Errorf("%s: a failure is %s", format, got.body)
+			}
+		}
+	}
+}

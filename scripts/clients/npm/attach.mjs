@@ -1,0 +1,9 @@
+// Asks an agent that takes its time, through a door that gives the request up while the agent works. The client's own retry carries the
+// same key, so that it attaches to the run. Prints the answer.
+import OpenAI from "openai";
+
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, MESSAGE } = process.env;
+const client = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY });
+const answer = await client.chat.completions.create(
+  { model: AGENT_ID, messages: [{ role: "user", content: MESSAGE }] }, { headers: { "Idempotency-Key": "attach-1" } });
+console.log(JSON.stringify({ text: answer.choices[0].message.content, runId: answer.parley.runId }));
