@@ -53,7 +53,7 @@ type completion struct {
 		}
 		FinishReason string `json:"finish_reason"`
 	}
-	Usage  struct{ Prompt_tokens, Completion_tokens, Total_tokens int64 } //nolint:revive,staticcheck // encoding/json matches names so
+	Usage  json.RawMessage
 	Parley struct{ RunID, SessionID string }
 }
 
@@ -117,7 +117,7 @@ func TestACompletionIsARun(t *testing.T) {
 	}
 	choice := c.Choices[0]
 	if choice.Message.Role != "assistant" || choice.Message.Content != "echo: hi" || choice.FinishReason != "stop" || string(choice.Message.Annotations) != "[]" ||
-		choice.Message.Refusal != nil || got.header.Get("X-Parley-Run-Id") != run.ID || !strings.Contains(got.header.Get("RateLimit"), `"user";r=`) {
+		choice.Message.Refusal != nil || got.header.Get("X-Parley-Run-Id") != run.ID || !strings.Contains(got.header.Get("Ratelimit"), `"user";r=`) {
 		t.Errorf("completion %s, headers %v", got.body, got.header)
 	}
 	var template completion
@@ -345,11 +345,13 @@ func chunks(t *testing.T, body string) (out []string) {
 		}
 		var c struct {
 			Choices []struct {
-				Delta        json.RawMessage
-				FinishReason *string `json:"finish_reason"`
-			}
-			Usage json.RawMessage
-			Error *struct{ Code string }
+				Delta        json.RawMessage `json:"delta"`
+				FinishReason *string         `json:"finish_reason"`
+			} `json:"choices"`
+			Usage json.RawMessage `json:"usage"`
+			Error *struct {
+				Code string `json:"code"`
+			} `json:"error"`
 		}
 		if err := json.Unmarshal([]byte(data), &c); err != nil {
 			t.Fatalf("%q: %v", frame, err)

@@ -10,8 +10,8 @@ func TestAttach(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := onStage(t)
-	const message = "slowly: one two three four five six seven eight nine ten, and it is not over yet"
 	agent := s.agent(t, map[string]any{"model": "openai/stub"})
+	message := "slowly: one two three four five six seven eight nine ten, and it is not over yet, " + agent
 	door := s.faults(t).DropWhen(func() bool { return s.model.Count(message) > 0 })
 	var told struct{ Text, RunID string }
 	decode(t, []byte(s.node(t, "attach.mjs", "PARLEY_BASE_URL="+door.URL, "AGENT_ID="+agent, "MESSAGE="+message)), &told)

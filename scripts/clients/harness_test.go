@@ -29,6 +29,7 @@ func TestLedger(t *testing.T) {
 // TestNode runs a script with the environment that clients are given.
 func TestNode(t *testing.T) {
 	t.Parallel()
+	needsNode(t)
 	s := onStage(t)
 	var seen map[string]string
 	decode(t, []byte(s.node(t, "environment.mjs", "EXTRA=yes")), &seen)

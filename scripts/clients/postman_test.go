@@ -19,6 +19,7 @@ import (
 // fault of the service, and what people begin with succeeds.
 func TestPostman(t *testing.T) {
 	t.Parallel()
+	needsNode(t)
 	s := onStage(t)
 	root := testkit.Root(t)
 	var told struct {

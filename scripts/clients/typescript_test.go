@@ -106,8 +106,8 @@ func TestTypeScriptPackage(t *testing.T) {
 			t.Errorf("%s is in the package", name)
 		}
 	}
-	for _, must := range []string{"package/LICENSE", "package/README.md", "package/dist/index.js", "package/dist/index.d.ts", "package/dist/types.d.ts"} {
-		if !slices.Contains(names, must) {
+	for _, must := range []string{"LICENSE", "README.md", "dist/index.js", "dist/index.d.ts", "dist/types.d.ts"} {
+		if !slices.Contains(names, "package/"+must) {
 			t.Errorf("%s is missing in %v", must, names)
 		}
 	}
@@ -169,7 +169,7 @@ func TestTypeScriptTypes(t *testing.T) {
 		options string
 		files   []string
 	}{
-		"bundler":  {`"module": "esnext", "moduleResolution": "bundler", "lib": ["es2022", "dom", "dom.iterable", "dom.asynciterable"], "types": []`, files[:1]},
+		"bundler":  {`"module": "esnext", "moduleResolution": "bundler", "lib": ["es2022", "dom", "dom.asynciterable"], "types": []`, files[:1]},
 		"nodenext": {`"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2022", "dom"], "types": []`, files[:1]},
 		"node":     {`"module": "nodenext", "moduleResolution": "nodenext", "lib": ["es2023"], ` + nodeTypes, files},
 	} {
@@ -258,7 +258,9 @@ func installsTypeScript(t *testing.T, s *stage, b fenced.Block) {
 	}))
 	defer registry.Close()
 	dir := t.TempDir()
-	env := []string{"npm_config_registry=" + registry.URL, "npm_config_audit=false", "npm_config_fund=false", "npm_config_cache=" + filepath.Join(dir, "cache")}
+	env := []string{
+		"npm_config_registry=" + registry.URL, "npm_config_cache=" + filepath.Join(dir, "cache"), "npm_config_audit=false", "npm_config_fund=false",
+	}
 	succeed(t, dir, env, "sh", "-euc", b.Text)
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
 		t.Errorf("%s: %v", b, err)
@@ -270,7 +272,8 @@ func TestTypeScriptSurface(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := onStage(t)
-	s.typeScriptScript(t, "surface.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}), "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
+	stub := s.agent(t, map[string]any{"model": "openai/stub"})
+	s.typeScriptScript(t, "surface.mjs", "STUB_ID="+stub, "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
 	if requests, _ := s.ledger.of("TS-asks"); requests != 0 {
 		t.Errorf("what was denied was carried out %d times", requests)
 	}
@@ -300,8 +303,9 @@ func TestTypeScriptEffects(t *testing.T) {
 		t.Fatalf("%d faults: %+v", door.Faults(), door.Requests())
 	}
 	for i := 0; i < len(chats); i += 2 {
-		if chats[i].Fault != "dropped" || chats[i+1].Fault != "" || chats[i].IdempotencyKey == "" || chats[i].IdempotencyKey != chats[i+1].IdempotencyKey {
-			t.Errorf("%+v %+v", chats[i], chats[i+1])
+		lost, again := chats[i], chats[i+1]
+		if lost.Fault != "dropped" || again.Fault != "" || lost.IdempotencyKey == "" || lost.IdempotencyKey != again.IdempotencyKey {
+			t.Errorf("%+v %+v", lost, again)
 		}
 	}
 }
@@ -315,7 +319,8 @@ func TestTypeScriptCuts(t *testing.T) {
 	proxy := s.faults(t)
 	doors := []*faultproxy.Door{proxy.CutStreams(cuts, after, seed), proxy.CutStreams(cuts, after, seed+1), proxy.CutStreams(2, after, seed+2)}
 	urls := []string{doors[0].URL, doors[1].URL, doors[2].URL}
-	s.typeScriptScript(t, "cuts.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}), "PREFIX=slowly", "DOORS="+string(encoded(t, urls)))
+	stub := s.agent(t, map[string]any{"model": "openai/stub"})
+	s.typeScriptScript(t, "cuts.mjs", "STUB_ID="+stub, "PREFIX=slowly", "DOORS="+string(encoded(t, urls)))
 	for i, want := range []int{cuts, cuts, 2} {
 		if doors[i].Faults() != want {
 			t.Errorf("door %d, seed %d: %d cuts: %+v", i, seed+i, doors[i].Faults(), doors[i].Requests())

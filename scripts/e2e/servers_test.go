@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/shared/testkit/openaistub"
 )
 
 func TestChaosNATSKilledMidRun(t *testing.T) {
@@ -123,4 +125,39 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 		t.Errorf("the outage was counted as the death of %d workers", deaths)
 	}
 	owner.result(t, id, 30*time.Second).completed(t, "answer 2", 2)
+}
+
+// TestChaosNATSAwayWhenAToolIsCalled has a run come to its tool call while there is no bus: that says nothing of the tool,
+// so the model is not told that there is none, and the call is made when the bus is back.
+func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
+	t.Parallel()
+	receiver := newTill(t)
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host)
+	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
+		reply, known := pays(req)
+		reply.Delay = 2 * time.Second // time for both runs to get here, and for the kill
+		return reply, known
+	})
+	in := c.ingress(t)
+	worker := c.worker(t)
+	owner := signUp(t, in.url).paying(t, receiver.url, nil)
+	runs := map[bill]string{}
+	for _, tool := range []string{"payOnce", "payByKey"} {
+		b := bill{tool, "free"}
+		runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
+		c.model.awaitCalls(t, b.message(), 1)
+	}
+	c.nats.Kill9()
+	eventually(t, 30*time.Second, "the worker gives both attempts up", func() bool {
+		return strings.Count(worker.Output(), "the bus was away") >= len(runs)
+	})
+	c.nats.Restart()
+	for b, id := range runs {
+		var r waitingRun
+		owner.result(t, id, 40*time.Second).into(t, &r)
+		effects, _ := receiver.of(b.name())
+		if r.Status != "completed" || !strings.Contains(r.Message, `"paid":true`) || r.Attempts < 2 || len(effects) != 1 {
+			t.Errorf("%s: %d effects; %+v", b.name(), len(effects), r)
+		}
+	}
 }

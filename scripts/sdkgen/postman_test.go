@@ -8,10 +8,9 @@ import (
 
 // collected is a collection as far as these tests look at it.
 type collected struct {
-	Auth     auth
-	Event    []event
-	Variable []variable
-	Item     []folder
+	Auth     auth       `json:"auth"`
+	Variable []variable `json:"variable"`
+	Item     []folder   `json:"item"`
 }
 
 func collect(t *testing.T, raw string) collected {

@@ -10,116 +10,119 @@ import (
 	"testing"
 )
 
-// TestTypes gives small documents, and what each language says of them.
+// small documents, and what each language says of them.
+var small = []struct{ name, doc, typeScript, python string }{
+	{
+		"plain",
+		"A: {type: string, description: A text.}",
+		"/** A text. */\nexport type A = string;",
+		"A: TypeAlias = str\n\"\"\"A text.\"\"\"",
+	},
+	{
+		"record",
+		"A: {type: object, description: One., required: [n, b], additionalProperties: false, properties: {n: {type: integer, description: Whole.}, b: {type: boolean}, f: {type: number}, l: {type: array, items: {type: string}}}}",
+		"/** One. */\nexport interface A {\n  /** Whole. */\n  n: number;\n  b: boolean;\n  f?: number;\n  l?: Array<string>;\n}",
+		"class A(TypedDict):\n    \"\"\"One.\"\"\"\n\n    n: int\n    \"\"\"Whole.\"\"\"\n\n    b: bool\n    f: NotRequired[float]\n    l: NotRequired[list[str]]",
+	},
+	{
+		"nullable by type", "A: {type: [string, 'null']}", "export type A = string | null;", "A: TypeAlias = str | None",
+	},
+	{
+		"null stands last", "A: {type: ['null', integer, string]}", "export type A = number | string | null;", "A: TypeAlias = int | str | None",
+	},
+	{
+		"nullable by alternative",
+		"A: {oneOf: [{type: 'null'}, {$ref: '#/components/schemas/B'}]}\n    B: {type: string}",
+		"export type A = B | null;\n\nexport type B = string;",
+		"B: TypeAlias = str\n\n\nA: TypeAlias = B | None",
+	},
+	{"nullable as 3.0 had it", "A: {type: string, nullable: true}", "export type A = string | null;", "A: TypeAlias = str | None"},
+	{"only null", "A: {type: 'null'}", "export type A = null;", "A: TypeAlias = None"},
+	{"enum", "A: {type: string, enum: [x, y]}", "export type A = \"x\" | \"y\";", "A: TypeAlias = Literal[\"x\", \"y\"]"},
+	{"enum with null", "A: {enum: [x, 1, true, null]}", "export type A = \"x\" | 1 | true | null;", "A: TypeAlias = Literal[\"x\", 1, True] | None"},
+	{"const", "A: {const: \"a\\\"b\"}", `export type A = "a\"b";`, `A: TypeAlias = Literal["a\"b"]`},
+	{"number as a const", "A: {const: 1.5}", "export type A = 1.5;", "A: TypeAlias = float"},
+	{
+		"explained values",
+		"A: {type: string, oneOf: [{const: x, description: The x.}, {const: y}]}",
+		"export type A =\n  /** The x. */\n  | \"x\"\n  | \"y\";",
+		"A: TypeAlias = Literal[\n    # The x.\n    \"x\",\n    \"y\",\n]",
+	},
+	{"dictionary", "A: {type: object, additionalProperties: {type: integer}}", "export type A = Record<string, number>;", "A: TypeAlias = dict[str, int]"},
+	{"anything by name", "A: {type: object}", "export type A = Record<string, unknown>;", "A: TypeAlias = dict[str, Any]"},
+	{"nothing by name", "A: {type: object, additionalProperties: false}", "export type A = Record<string, never>;", "A: TypeAlias = dict[str, Never]"},
+	{"anything", "A: {description: Whatever.}", "/** Whatever. */\nexport type A = unknown;", "A: TypeAlias = Any\n\"\"\"Whatever.\"\"\""},
+	{"anything else is part of anything", "A: {oneOf: [{type: string}, {}]}", "export type A = unknown;", "A: TypeAlias = Any"},
+	{"bytes", "A: {type: string, contentMediaType: application/octet-stream}\n    B: {type: array, items: {type: string, format: binary}}", "export type A = Blob | Uint8Array;\n\nexport type B = Array<Blob | Uint8Array>;", "A: TypeAlias = bytes\n\n\nB: TypeAlias = list[bytes]"},
+	{"list of anything", "A: {type: array}", "export type A = Array<unknown>;", "A: TypeAlias = list[Any]"},
+	{
+		"open record",
+		"A: {type: object, required: [m], properties: {m: {type: string}}}\n    B: {type: array, items: {$ref: '#/components/schemas/A'}}",
+		"export interface A {\n  m: string;\n  [key: string]: unknown;\n}\n\nexport type B = Array<A>;",
+		"class A(TypedDict):\n    m: str\n\n\nB: TypeAlias = list[A | dict[str, Any]]",
+	},
+	{
+		"records within",
+		"A: {type: object, additionalProperties: false, required: [in-ner, all], properties: {in-ner: {type: [object, 'null'], additionalProperties: false, properties: {x: {type: string}}}, all: {type: array, items: {type: object, additionalProperties: false, properties: {y: {type: string}}}}}}",
+		"export interface A {\n  \"in-ner\": AInNer | null;\n  all: Array<AAllItem>;\n}\n\nexport interface AInNer {\n  x?: string;\n}\n\nexport interface AAllItem {\n  y?: string;\n}",
+		"class AInNer(TypedDict):\n    x: NotRequired[str]\n\n\nclass AAllItem(TypedDict):\n    y: NotRequired[str]\n\n\nA = TypedDict(\n    \"A\",\n    {\n        \"in-ner\": AInNer | None,\n        \"all\": list[AAllItem],\n    },\n)",
+	},
+	{
+		"recursive",
+		"A: {type: object, additionalProperties: false, properties: {next: {$ref: '#/components/schemas/A'}, b: {type: array, items: {$ref: '#/components/schemas/B'}}}}\n    B: {oneOf: [{$ref: '#/components/schemas/A'}, {type: 'null'}]}",
+		"export interface A {\n  next?: A;\n  b?: Array<B>;\n}\n\nexport type B = A | null;",
+		"B: TypeAlias = \"A | None\"\n\n\nclass A(TypedDict):\n    next: NotRequired[\"A\"]\n    b: NotRequired[list[B]]",
+	},
+	{
+		"put together",
+		"A: {allOf: [{$ref: '#/components/schemas/B'}, {properties: {k: {const: a}, n: {type: integer}}, required: [n]}], description: Both.}\n    B: {type: object, required: [k], additionalProperties: false, properties: {k: {type: string}, m: {type: string}}}",
+		"/** Both. */\nexport interface A {\n  k: \"a\";\n  m?: string;\n  n: number;\n}\n\nexport interface B {\n  k: string;\n  m?: string;\n}",
+		"class A(TypedDict):\n    \"\"\"Both.\"\"\"\n\n    k: Literal[\"a\"]\n    m: NotRequired[str]\n    n: int\n\n\nclass B(TypedDict):\n    k: str\n    m: NotRequired[str]",
+	},
+	{
+		"one part put together", "A: {type: object, additionalProperties: false, properties: {b: {allOf: [{$ref: '#/components/schemas/B'}], description: It.}}}\n    B: {type: string, enum: [x]}",
+		"export interface A {\n  /** It. */\n  b?: B;\n}\n\nexport type B = \"x\";",
+		"B: TypeAlias = Literal[\"x\"]\n\n\nclass A(TypedDict):\n    b: NotRequired[B]\n    \"\"\"It.\"\"\"",
+	},
+	{
+		"alternatives that only require",
+		"A: {type: object, description: Some., additionalProperties: false, oneOf: [{required: [x]}, {required: [y, z]}], properties: {x: {type: string}, y: {type: string}, z: {type: string, default: q}}}",
+		"/**\n * Some.\n *\n * Exactly one of these must be there: `x`, or `y` with `z`.\n */\nexport interface A {\n  x?: string;\n  y?: string;\n  /** Unless given: `\"q\"`. */\n  z?: string;\n}",
+		"class A(TypedDict):\n    \"\"\"Some.\n\n    Exactly one of these must be there: `x`, or `y` with `z`.\n    \"\"\"\n\n    x: NotRequired[str]\n    y: NotRequired[str]\n\n    z: NotRequired[str]\n    \"\"\"Unless given: `\"q\"`.\"\"\"",
+	},
+	{
+		"alternatives told apart",
+		"A: {anyOf: [{type: object, additionalProperties: false, required: [k], properties: {k: {const: a}}}, {type: object, additionalProperties: false, required: [k], properties: {k: {const: b}}}, {type: string}]}",
+		"export type A = A1 | A2 | string;\n\nexport interface A1 {\n  k: \"a\";\n}\n\nexport interface A2 {\n  k: \"b\";\n}",
+		"class A1(TypedDict):\n    k: Literal[\"a\"]\n\n\nclass A2(TypedDict):\n    k: Literal[\"b\"]\n\n\nA: TypeAlias = A1 | A2 | str",
+	},
+	{
+		"members of other schemas",
+		"A: {type: object, additionalProperties: false, properties: {o: {type: object, additionalProperties: false, properties: {x: {type: string}}}, s: {type: integer}}}\n    B: {type: object, additionalProperties: false, properties: {o: {$ref: '#/components/schemas/A/properties/o'}, s: {$ref: '#/components/schemas/A/properties/s'}}}",
+		"export interface A {\n  o?: AO;\n  s?: number;\n}\n\nexport interface AO {\n  x?: string;\n}\n\nexport interface B {\n  o?: AO;\n  s?: number;\n}",
+		"class AO(TypedDict):\n    x: NotRequired[str]\n\n\nclass A(TypedDict):\n    o: NotRequired[AO]\n    s: NotRequired[int]\n\n\nclass B(TypedDict):\n    o: NotRequired[AO]\n    s: NotRequired[int]",
+	},
+	{
+		"reserved words",
+		"Record: {type: string}\n    none-such: {type: object, additionalProperties: false, required: [from], properties: {from: {$ref: '#/components/schemas/Record'}, class: {type: string, description: Its class.}}}",
+		"export type Record_ = string;\n\nexport interface NoneSuch {\n  from: Record_;\n  /** Its class. */\n  class?: string;\n}",
+		"Record_: TypeAlias = str\n\n\nNoneSuch = TypedDict(\n    \"NoneSuch\",\n    {\n        \"from\": Record_,\n        # Its class.\n        \"class\": NotRequired[str],\n    },\n)",
+	},
+	{
+		"hostile descriptions",
+		`A: {type: string, description: "ends */ and \"\"\" and \\d"}` + "\n    " + `B: {type: string, description: 'says "so"'}`,
+		"/** ends *\\/ and \"\"\" and \\d */\nexport type A = string;\n\n/** says \"so\" */\nexport type B = string;",
+		"A: TypeAlias = str\nr\"\"\"ends */ and ''' and \\d\"\"\"\n\n\nB: TypeAlias = str\n\"\"\"says \"so\"\n\"\"\"",
+	},
+	{"deprecated", "A: {type: string, description: Old., deprecated: true}", "/**\n * Old.\n *\n * @deprecated\n */\nexport type A = string;", "A: TypeAlias = str\n\"\"\"Old.\n\n@deprecated\n\"\"\""},
+}
+
+// TestTypes writes small documents in each language.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	var modules [][]byte
-	for _, row := range []struct{ name, doc, typeScript, python string }{
-		{
-			"plain",
-			"A: {type: string, description: A text.}",
-			"/** A text. */\nexport type A = string;",
-			"A: TypeAlias = str\n\"\"\"A text.\"\"\"",
-		},
-		{
-			"record",
-			"A: {type: object, description: One., required: [n, b], additionalProperties: false, properties: {n: {type: integer, description: Whole.}, b: {type: boolean}, f: {type: number}, l: {type: array, items: {type: string}}}}",
-			"/** One. */\nexport interface A {\n  /** Whole. */\n  n: number;\n  b: boolean;\n  f?: number;\n  l?: Array<string>;\n}",
-			"class A(TypedDict):\n    \"\"\"One.\"\"\"\n\n    n: int\n    \"\"\"Whole.\"\"\"\n\n    b: bool\n    f: NotRequired[float]\n    l: NotRequired[list[str]]",
-		},
-		{
-			"nullable by type", "A: {type: [string, 'null']}", "export type A = string | null;", "A: TypeAlias = str | None",
-		},
-		{
-			"null stands last", "A: {type: ['null', integer, string]}", "export type A = number | string | null;", "A: TypeAlias = int | str | None",
-		},
-		{
-			"nullable by alternative",
-			"A: {oneOf: [{type: 'null'}, {$ref: '#/components/schemas/B'}]}\n    B: {type: string}",
-			"export type A = B | null;\n\nexport type B = string;",
-			"B: TypeAlias = str\n\n\nA: TypeAlias = B | None",
-		},
-		{"nullable as 3.0 had it", "A: {type: string, nullable: true}", "export type A = string | null;", "A: TypeAlias = str | None"},
-		{"only null", "A: {type: 'null'}", "export type A = null;", "A: TypeAlias = None"},
-		{"enum", "A: {type: string, enum: [x, y]}", "export type A = \"x\" | \"y\";", "A: TypeAlias = Literal[\"x\", \"y\"]"},
-		{"enum with null", "A: {enum: [x, 1, true, null]}", "export type A = \"x\" | 1 | true | null;", "A: TypeAlias = Literal[\"x\", 1, True] | None"},
-		{"const", "A: {const: \"a\\\"b\"}", `export type A = "a\"b";`, `A: TypeAlias = Literal["a\"b"]`},
-		{"number as a const", "A: {const: 1.5}", "export type A = 1.5;", "A: TypeAlias = float"},
-		{
-			"explained values",
-			"A: {type: string, oneOf: [{const: x, description: The x.}, {const: y}]}",
-			"export type A =\n  /** The x. */\n  | \"x\"\n  | \"y\";",
-			"A: TypeAlias = Literal[\n    # The x.\n    \"x\",\n    \"y\",\n]",
-		},
-		{"dictionary", "A: {type: object, additionalProperties: {type: integer}}", "export type A = Record<string, number>;", "A: TypeAlias = dict[str, int]"},
-		{"anything by name", "A: {type: object}", "export type A = Record<string, unknown>;", "A: TypeAlias = dict[str, Any]"},
-		{"nothing by name", "A: {type: object, additionalProperties: false}", "export type A = Record<string, never>;", "A: TypeAlias = dict[str, Never]"},
-		{"anything", "A: {description: Whatever.}", "/** Whatever. */\nexport type A = unknown;", "A: TypeAlias = Any\n\"\"\"Whatever.\"\"\""},
-		{"anything else is part of anything", "A: {oneOf: [{type: string}, {}]}", "export type A = unknown;", "A: TypeAlias = Any"},
-		{"bytes", "A: {type: string, contentMediaType: application/octet-stream}\n    B: {type: array, items: {type: string, format: binary}}", "export type A = Blob | Uint8Array;\n\nexport type B = Array<Blob | Uint8Array>;", "A: TypeAlias = bytes\n\n\nB: TypeAlias = list[bytes]"},
-		{"list of anything", "A: {type: array}", "export type A = Array<unknown>;", "A: TypeAlias = list[Any]"},
-		{
-			"open record",
-			"A: {type: object, required: [m], properties: {m: {type: string}}}\n    B: {type: array, items: {$ref: '#/components/schemas/A'}}",
-			"export interface A {\n  m: string;\n  [key: string]: unknown;\n}\n\nexport type B = Array<A>;",
-			"class A(TypedDict):\n    m: str\n\n\nB: TypeAlias = list[A | dict[str, Any]]",
-		},
-		{
-			"records within",
-			"A: {type: object, additionalProperties: false, required: [in-ner, all], properties: {in-ner: {type: [object, 'null'], additionalProperties: false, properties: {x: {type: string}}}, all: {type: array, items: {type: object, additionalProperties: false, properties: {y: {type: string}}}}}}",
-			"export interface A {\n  \"in-ner\": AInNer | null;\n  all: Array<AAllItem>;\n}\n\nexport interface AInNer {\n  x?: string;\n}\n\nexport interface AAllItem {\n  y?: string;\n}",
-			"class AInNer(TypedDict):\n    x: NotRequired[str]\n\n\nclass AAllItem(TypedDict):\n    y: NotRequired[str]\n\n\nA = TypedDict(\n    \"A\",\n    {\n        \"in-ner\": AInNer | None,\n        \"all\": list[AAllItem],\n    },\n)",
-		},
-		{
-			"recursive",
-			"A: {type: object, additionalProperties: false, properties: {next: {$ref: '#/components/schemas/A'}, b: {type: array, items: {$ref: '#/components/schemas/B'}}}}\n    B: {oneOf: [{$ref: '#/components/schemas/A'}, {type: 'null'}]}",
-			"export interface A {\n  next?: A;\n  b?: Array<B>;\n}\n\nexport type B = A | null;",
-			"B: TypeAlias = \"A | None\"\n\n\nclass A(TypedDict):\n    next: NotRequired[\"A\"]\n    b: NotRequired[list[B]]",
-		},
-		{
-			"put together",
-			"A: {allOf: [{$ref: '#/components/schemas/B'}, {properties: {k: {const: a}, n: {type: integer}}, required: [n]}], description: Both.}\n    B: {type: object, required: [k], additionalProperties: false, properties: {k: {type: string}, m: {type: string}}}",
-			"/** Both. */\nexport interface A {\n  k: \"a\";\n  m?: string;\n  n: number;\n}\n\nexport interface B {\n  k: string;\n  m?: string;\n}",
-			"class A(TypedDict):\n    \"\"\"Both.\"\"\"\n\n    k: Literal[\"a\"]\n    m: NotRequired[str]\n    n: int\n\n\nclass B(TypedDict):\n    k: str\n    m: NotRequired[str]",
-		},
-		{
-			"one part put together", "A: {type: object, additionalProperties: false, properties: {b: {allOf: [{$ref: '#/components/schemas/B'}], description: It.}}}\n    B: {type: string, enum: [x]}",
-			"export interface A {\n  /** It. */\n  b?: B;\n}\n\nexport type B = \"x\";",
-			"B: TypeAlias = Literal[\"x\"]\n\n\nclass A(TypedDict):\n    b: NotRequired[B]\n    \"\"\"It.\"\"\"",
-		},
-		{
-			"alternatives that only require",
-			"A: {type: object, description: Some., additionalProperties: false, oneOf: [{required: [x]}, {required: [y, z]}], properties: {x: {type: string}, y: {type: string}, z: {type: string, default: q}}}",
-			"/**\n * Some.\n *\n * Exactly one of these must be there: `x`, or `y` with `z`.\n */\nexport interface A {\n  x?: string;\n  y?: string;\n  /** Unless given: `\"q\"`. */\n  z?: string;\n}",
-			"class A(TypedDict):\n    \"\"\"Some.\n\n    Exactly one of these must be there: `x`, or `y` with `z`.\n    \"\"\"\n\n    x: NotRequired[str]\n    y: NotRequired[str]\n\n    z: NotRequired[str]\n    \"\"\"Unless given: `\"q\"`.\"\"\"",
-		},
-		{
-			"alternatives told apart",
-			"A: {anyOf: [{type: object, additionalProperties: false, required: [k], properties: {k: {const: a}}}, {type: object, additionalProperties: false, required: [k], properties: {k: {const: b}}}, {type: string}]}",
-			"export type A = A1 | A2 | string;\n\nexport interface A1 {\n  k: \"a\";\n}\n\nexport interface A2 {\n  k: \"b\";\n}",
-			"class A1(TypedDict):\n    k: Literal[\"a\"]\n\n\nclass A2(TypedDict):\n    k: Literal[\"b\"]\n\n\nA: TypeAlias = A1 | A2 | str",
-		},
-		{
-			"members of other schemas",
-			"A: {type: object, additionalProperties: false, properties: {o: {type: object, additionalProperties: false, properties: {x: {type: string}}}, s: {type: integer}}}\n    B: {type: object, additionalProperties: false, properties: {o: {$ref: '#/components/schemas/A/properties/o'}, s: {$ref: '#/components/schemas/A/properties/s'}}}",
-			"export interface A {\n  o?: AO;\n  s?: number;\n}\n\nexport interface AO {\n  x?: string;\n}\n\nexport interface B {\n  o?: AO;\n  s?: number;\n}",
-			"class AO(TypedDict):\n    x: NotRequired[str]\n\n\nclass A(TypedDict):\n    o: NotRequired[AO]\n    s: NotRequired[int]\n\n\nclass B(TypedDict):\n    o: NotRequired[AO]\n    s: NotRequired[int]",
-		},
-		{
-			"reserved words",
-			"Record: {type: string}\n    none-such: {type: object, additionalProperties: false, required: [from], properties: {from: {$ref: '#/components/schemas/Record'}, class: {type: string, description: Its class.}}}",
-			"export type Record_ = string;\n\nexport interface NoneSuch {\n  from: Record_;\n  /** Its class. */\n  class?: string;\n}",
-			"Record_: TypeAlias = str\n\n\nNoneSuch = TypedDict(\n    \"NoneSuch\",\n    {\n        \"from\": Record_,\n        # Its class.\n        \"class\": NotRequired[str],\n    },\n)",
-		},
-		{
-			"hostile descriptions",
-			`A: {type: string, description: "ends */ and \"\"\" and \\d"}` + "\n    " + `B: {type: string, description: 'says "so"'}`,
-			"/** ends *\\/ and \"\"\" and \\d */\nexport type A = string;\n\n/** says \"so\" */\nexport type B = string;",
-			"A: TypeAlias = str\nr\"\"\"ends */ and ''' and \\d\"\"\"\n\n\nB: TypeAlias = str\n\"\"\"says \"so\"\n\"\"\"",
-		},
-		{"deprecated", "A: {type: string, description: Old., deprecated: true}", "/**\n * Old.\n *\n * @deprecated\n */\nexport type A = string;", "A: TypeAlias = str\n\"\"\"Old.\n\n@deprecated\n\"\"\""},
-	} {
-		t.Run(row.name, func(t *testing.T) { //nolint:paralleltest // it is over at once, and what it made is run below
+	for _, row := range small {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			doc := parsed(t, schemas(strings.Split(row.doc, "\n    ")...))
 			made, err := typeScript(doc)
 			if err != nil {
@@ -134,8 +137,20 @@ func TestTypes(t *testing.T) {
 			if _, got, _ := strings.Cut(string(made), "]\n"); strings.TrimSpace(got) != row.python {
 				t.Errorf("Python:\n%s\nwant:\n%s", got, row.python)
 			}
-			modules = append(modules, made)
 		})
+	}
+}
+
+// TestPython has an interpreter run what small documents are in its language.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	modules := make([][]byte, 0, len(small))
+	for _, row := range small {
+		made, err := python(parsed(t, schemas(strings.Split(row.doc, "\n    ")...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		modules = append(modules, made)
 	}
 	isPython(t, modules...)
 }

@@ -20,6 +20,9 @@ var (
 	// ErrNoToolWorker says that no tool worker took the call: there is none, or none has a place. Only a worker that
 	// was frozen just then may still begin it.
 	ErrNoToolWorker = errors.New("no tool worker took the call")
+	// ErrToolsAway is the ErrNoToolWorker of a call during which the bus itself was away: it says nothing of the workers,
+	// and one of them may have taken the call just before.
+	ErrToolsAway = fmt.Errorf("%w: the bus was away", ErrNoToolWorker)
 	// ErrToolLost says that a worker took the call and was not heard of again.
 	ErrToolLost = errors.New("the tool worker was lost")
 	// ErrToolRefused says that a worker did not accept the capability or could not read the call.
@@ -38,6 +41,7 @@ const (
 	answerGrace  = 7 * time.Second         // behind the deadline, for the worker's word that it was too late
 	absentWithin = 500 * time.Millisecond  // nobody subscribed: long enough for a worker to reconnect
 	retryPause   = 100 * time.Millisecond
+	outageFor    = 6 * time.Second // that the bus may be away before a call is given up
 	lostAfter    = 6 * time.Second // three beats
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
@@ -99,7 +103,8 @@ func (c *ToolCaller) hear(m *nats.Msg) {
 }
 
 // Call has a tool worker carry a call out and gives its answer, a contract.ToolReply. The worker is told the deadline, and a
-// moment behind it Call returns. Its errors are ErrNoToolWorker, ErrToolLost, ErrToolRefused, ErrToolTooLarge and ctx's.
+// moment behind it Call returns. Its errors are ErrNoToolWorker, ErrToolsAway, ErrToolLost, ErrToolRefused, ErrToolTooLarge
+// and ctx's.
 //
 // A call that nobody takes is offered again as long as there is hope: to another worker, where one is frozen, has no
 // place, or does not accept the capability. One that was frozen may take an old offer late; then two carry the call
@@ -113,23 +118,51 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
 		contract.HeaderDeadline: {deadline.UTC().Format(deadlineFormat)}, contract.HeaderCapability: {capability},
 	}}
+	outage, absent := time.Now().Add(outageFor), absentWithin
+	for {
+		here := c.presence()
+		turned, answer, err := c.offerAround(ctx, msg, absent)
+		if !turned || here.connected && c.presence() == here {
+			return answer, err
+		}
+		if time.Now().After(outage) {
+			return nil, ErrToolsAway
+		}
+		absent = acceptWithin // workers have to come back, too: they get all the time that there is for one that is frozen
+	}
+}
+
+// offerAround offers a call again and again for as long as a worker has to take it; less when for some time nobody at all
+// is there. A call that nobody took was turned away, and err says why.
+func (c *ToolCaller) offerAround(ctx context.Context, msg *nats.Msg, absent time.Duration) (turned bool, answer []byte, err error) {
 	began, nobody := time.Now(), ErrNoToolWorker
 	for left := acceptWithin; left > 0; left = acceptWithin - time.Since(began) {
-		turned, answer, err := c.offer(ctx, msg, min(left, offerFor))
+		turned, answer, err = c.offer(ctx, msg, min(left, offerFor))
 		if !turned {
-			return answer, err
+			return false, answer, err
 		}
 		if errors.Is(err, ErrToolRefused) {
 			nobody = err
 		}
-		if errors.Is(err, errAbsent) && time.Since(began) >= absentWithin {
-			return nil, nobody
+		if errors.Is(err, errAbsent) && time.Since(began) >= absent {
+			return true, nil, nobody
 		}
 		if err := wait(ctx, retryPause); err != nil {
-			return nil, err
+			return false, nil, err
 		}
 	}
-	return nil, nobody
+	return true, nil, nobody
+}
+
+// presence is whether the server can be reached, and how often it has come back: as long as both stay the same, it was
+// there all the time.
+type presence struct {
+	connected  bool
+	reconnects uint64
+}
+
+func (c *ToolCaller) presence() presence {
+	return presence{c.nc.IsConnected(), c.nc.Stats().Reconnects}
 }
 
 // offer sends a call once, waits until a worker takes it, and then for the end of it. When it was turned away, it may be

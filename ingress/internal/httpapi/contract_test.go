@@ -10,6 +10,7 @@ import (
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
 	"parley/shared/store"
 )
 
@@ -36,8 +37,9 @@ func TestEveryOperationIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
 	ada := w.signUp("ada@example.com")
-	for range 2 {
-		w.do("GET", "/api/agents", "", ada.auth).want(t, "within the limit", 200, "")
+	key, _ := w.key(ada, domain.KeyScopeOrganization)
+	for _, who := range []string{ada.auth, key, key} { // ada has asked for the key
+		w.do("GET", "/api/agents", "", who).want(t, "within the limit", 200, "")
 	}
 	w.do("GET", "/api/agents/templates", "", "X-Tenant-Id: tenant_demo").want(t, "within the demo limit", 200, "")
 	each(func(o openapi.Operation, target, body string) {
@@ -47,6 +49,8 @@ func TestEveryOperationIsLimited(t *testing.T) {
 			return // counted by organization, once the idempotency key is known to be new: TestSystemLimit and others
 		case len(o.Credentials) == 0:
 			who = "X-Tenant-Id: tenant_demo"
+		case o.ID == "mcp":
+			who = key
 		}
 		w.do(o.Method, target, body, who).want(t, o.ID, 429, "rate_limited")
 	})
@@ -58,7 +62,10 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	w := arenaOf(t, newWorld(t, manyRequests))
 	ada := w.signUp("ada@example.com")
-	w.do("GET", "/api/agents", "", ada.auth).want(t, "while it can be reached", 200, "")
+	key, _ := w.key(ada, domain.KeyScopeOrganization)
+	for _, who := range []string{ada.auth, key} {
+		w.do("GET", "/api/agents", "", who).want(t, "while it can be reached", 200, "")
+	}
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
 	t.Cleanup(func() { _ = away.Close() })
@@ -69,8 +76,11 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 			return // the first three need a dispatcher that runs, the next a page, the others a provider: they have tests of their own
 		}
 		who := ada.auth
-		if len(o.Credentials) == 0 {
+		switch {
+		case len(o.Credentials) == 0:
 			who = "X-Unknown: x"
+		case o.ID == "mcp":
+			who = key
 		}
 		if o.ID == "getEvents" { // reads nothing
 			w.do(o.Method, target, body, who).want(t, o.ID, 200, "")

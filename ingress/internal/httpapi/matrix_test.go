@@ -27,7 +27,7 @@ func (r *accessRow) outcome(c *credential) string {
 		return c.refused
 	case (r.who == forAnyone || r.who == forLink || r.who == forPage) && c.demo:
 		return "403 demo_restricted"
-	case c.via == "widget" && (r.who != forSystem && r.who != forKey || c.refused != ""):
+	case c.via == "widget" && r.who != forKey && (r.who != forSystem || c.refused != ""):
 		return c.visitorsOutcome(r)
 	case r.who == forPage:
 		return c.pagesOutcome()

@@ -42,18 +42,33 @@ func (a *api) mcp(c *gin.Context) {
 	}
 }
 
-// messageOf reads a message of the protocol: one, for each is counted against the caller's limit.
+// envelope is a message of JSON-RPC, as far as it is looked at before the SDK does: a request, or a notification. Answers have
+// nobody to go to, for clients are asked nothing.
+type envelope struct {
+	Version string          `json:"jsonrpc" need:"yes"`
+	ID      envelopeID      `json:"id"`
+	Method  string          `json:"method" need:"yes"`
+	Params  json.RawMessage `json:"params"`
+}
+
+type envelopeID struct {
+	Text   string
+	Number int64
+}
+
+// Either says that it is a text or a number.
+func (envelopeID) Either() {}
+
+// messageOf reads a message of the protocol: one, for each is counted against the caller's limit. Names may come once in it,
+// where the SDK would take the last.
 func messageOf(c *gin.Context) ([]byte, error) {
 	var buf bytes.Buffer
 	if err := readBody(c, &buf, maxBody); err != nil {
 		return nil, err
 	}
-	found := &problems{}
-	var message map[string]json.RawMessage // names may come once, also where the SDK would take the last
-	if !decodeOpen(buf.Bytes(), &message, found) || len(found.list) > 0 {
-		return nil, found.err()
-	}
-	return buf.Bytes(), nil
+	found, message := &problems{}, envelope{}
+	decodeStrict(buf.Bytes(), &message, found)
+	return buf.Bytes(), found.err()
 }
 
 // callable are the agents that the caller of a request may call. Its methods are called by other goroutines than the
@@ -74,7 +89,8 @@ func (t *callable) coded(err error) error {
 func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
 	known, err := t.a.Store.CallableAgents(t.c.Request.Context(), caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
 	if err != nil {
-		return nil, t.coded(err)
+		t.out.instead = t.coded(err)
+		return nil, t.out.instead
 	}
 	agents := make([]agenttools.Agent, len(known))
 	for i, agent := range known {
@@ -210,30 +226,40 @@ func cutOff(err error, runID string) error {
 	return stopping
 }
 
-// mcpWriter is a response as the SDK writes it. Its refusals, which are plain text, are kept back, to be answered as ours are.
+// mcpWriter is a response as the SDK writes it. Its refusals, which are plain text, are kept back, to be answered as ours are,
+// and so is what it says when nothing could be looked up.
 type mcpWriter struct {
 	gin.ResponseWriter
 	refused int
 	why     bytes.Buffer
+	instead error // is answered
 }
 
 // WriteHeader keeps a refusal back.
 func (w *mcpWriter) WriteHeader(status int) {
 	if status >= http.StatusBadRequest && w.Header().Get("Content-Type") == "text/plain; charset=utf-8" {
 		w.refused = status
-		return
 	}
-	w.ResponseWriter.WriteHeader(status)
+	if w.refused == 0 && w.instead == nil {
+		w.ResponseWriter.WriteHeader(status)
+	}
 }
 
 // Write gives the client its time to take what is written.
 func (w *mcpWriter) Write(b []byte) (int, error) {
-	if w.refused != 0 {
+	if w.refused != 0 || w.instead != nil {
 		return w.why.Write(b)
 	}
 	// The server's own limit is for answers that come at once; tests' recorders have none.
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime))
 	return w.ResponseWriter.Write(b)
+}
+
+// Flush sends what was written.
+func (w *mcpWriter) Flush() {
+	if w.refused == 0 && w.instead == nil {
+		w.ResponseWriter.Flush()
+	}
 }
 
 // ping writes a comment, so that proxies and clients know that the stream lives.
@@ -247,11 +273,14 @@ func (w *mcpWriter) ping() {
 
 // refusal gives what was kept back as one of our errors.
 func (w *mcpWriter) refusal() error {
-	if w.refused == 0 {
+	if w.refused == 0 && w.instead == nil {
 		return nil
 	}
 	why := string(bytes.TrimSpace(w.why.Bytes()))
 	w.Header().Del("Content-Type")
+	if w.instead != nil {
+		return w.instead
+	}
 	switch w.refused {
 	case http.StatusBadRequest:
 		return apierr.New(apierr.InvalidRequest, "%s", why)

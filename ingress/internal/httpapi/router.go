@@ -26,7 +26,7 @@ type route struct {
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
-	return []route{
+	return append([]route{
 		{"POST", "/api/auth/signup", "", auth.NeedNobody, "", false, false, a.signup},
 		{"POST", "/api/auth/login", "", auth.NeedNobody, "", false, false, a.login},
 		{"POST", "/api/auth/logout", "", auth.NeedUser, member, false, false, a.logout},
@@ -83,15 +83,8 @@ func (a *api) routes() []route {
 		{"DELETE", "/api/knowledge", "", auth.NeedUser, admin, false, false, a.deleteDocument},
 
 		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, false, a.runAutomation},
-
-		{"GET", "/v1/models", "", auth.NeedUser, member, false, false, a.listModels},
-		{"GET", "/v1/models/:id", "", auth.NeedUser, member, false, false, a.getModel},
-		{"POST", "/v1/chat/completions", "", auth.NeedUser, member, true, false, a.createCompletion},
-		{"POST", "/v1/responses", "", auth.NeedUser, member, true, false, a.createResponse},
-		{"GET", "/v1/responses/:id", "", auth.NeedUser, member, false, false, a.getResponse},
-
 		{"POST", "/mcp", "", auth.NeedUserKey, member, false, false, a.mcp},
-	}
+	}, a.v1Routes()...)
 }
 
 // pages is everything else: no gate stands before these.

@@ -100,7 +100,7 @@ func newShape(typ reflect.Type) *shape {
 		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)
 		return s
 	}
-	if _, ok := reflect.TypeAssert[either](reflect.Zero(typ)); ok && typ.Kind() == reflect.Struct {
+	if typ.Kind() == reflect.Struct && reflect.PointerTo(typ).Implements(reflect.TypeFor[either]()) {
 		s.kind = ofEither
 		for _, f := range reflect.VisibleFields(typ) {
 			s.fields = append(s.fields, field{index: f.Index, shape: shapeOf(f.Type)})

@@ -65,7 +65,7 @@ func bodyRows(t *testing.T) []bodyRow {
 			continue
 		}
 		caller := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
-		if r.who == forSystem {
+		if r.who == forSystem || r.who == forKey {
 			caller = orgKey("organization's key", m.home, m.home.key)
 		}
 		rows = append(rows, bodyRow{r, m, caller})
@@ -254,7 +254,7 @@ func TestEveryFieldHasItsType(t *testing.T) {
 				changed[name] = json.RawMessage(other)
 				raw := renderRaw(changed)
 				got := r.sent(target, raw)
-				sameType := kindOf(wrong) == kindOf(right) && other != "1e400"
+				sameType := kindOf(wrong) == kindOf(right) && other != "1e400" || r.path == "/mcp" && name == "id" && kindOf(wrong) == "string"
 				if r.open() && got.status == http.StatusServiceUnavailable {
 					continue // a request that would wait for its run's end, where no request waits
 				}

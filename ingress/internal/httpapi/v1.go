@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/apierr"
@@ -32,6 +33,18 @@ const (
 	headerRunID       = "X-Parley-Run-Id"
 	headerShouldRetry = "X-Should-Retry" // OpenAI's own clients obey it
 )
+
+// v1Routes is everything under /v1.
+func (a *api) v1Routes() []route {
+	const member = domain.RoleMember
+	return []route{
+		{"GET", "/v1/models", "", auth.NeedUser, member, false, false, a.listModels},
+		{"GET", "/v1/models/:id", "", auth.NeedUser, member, false, false, a.getModel},
+		{"POST", "/v1/chat/completions", "", auth.NeedUser, member, true, false, a.createCompletion},
+		{"POST", "/v1/responses", "", auth.NeedUser, member, true, false, a.createResponse},
+		{"GET", "/v1/responses/:id", "", auth.NeedUser, member, false, false, a.getResponse},
+	}
+}
 
 // v1Submission is a request of OpenAI's protocol to run what it calls a model: an agent or a template, by its id. Its
 // session is one of its own when it names none.
@@ -120,7 +133,7 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	if run.Status == domain.RunRequiresAction {
 		return run, nil
 	}
-	stopping := apierr.New(apierr.Unavailable, "the service is stopping; the run %s goes on, and GET /api/runs?id=%s gives its answer", run.ID, run.ID)
+	stopping := apierr.New(apierr.Unavailable, "the service is stopping; the run goes on, and GET /api/runs?id=%s gives its answer", run.ID)
 	stopping.RetryAfter = time.Second
 	return nil, stopping
 }

@@ -46,10 +46,10 @@ type chunkWithUsage struct {
 }
 
 type chunkChoice struct {
-	Index        int       `json:"index"`
-	Delta        chunkDelta     `json:"delta"`
-	Logprobs     *struct{} `json:"logprobs"`
-	FinishReason *string   `json:"finish_reason"`
+	Index        int        `json:"index"`
+	Delta        chunkDelta `json:"delta"`
+	Logprobs     *struct{}  `json:"logprobs"`
+	FinishReason *string    `json:"finish_reason"`
 }
 
 type chunkDelta struct {

@@ -102,8 +102,9 @@ func Unanswered(run *domain.Run) Error {
 func requiresActionError(runID string, action *domain.RequiredAction) Error {
 	return Error{
 		Type: TypeRun, Code: string(domain.RunRequiresAction),
-		Message: "the run " + runID + " waits for a person to decide about its call of the tool " + action.Name + ": at /dashboard/runs/" + runID +
-			", or by POST /api/runs?id=" + runID + "; it goes on then, and GET /api/runs?id=" + runID + " gives its answer",
+		Message: "the run " + runID + " waits for a person to decide about its call of the tool " + action.Name +
+			": at /dashboard/runs/" + runID + ", or by POST /api/runs?id=" + runID +
+			"; it goes on then, and GET /api/runs?id=" + runID + " gives its answer",
 	}
 }
 

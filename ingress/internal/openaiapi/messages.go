@@ -34,7 +34,7 @@ type Content struct {
 }
 
 // Either says that a content is one of its fields.
-func (Content) Either() {}
+func (*Content) Either() {}
 
 // Part is a piece of a content.
 type Part struct {

@@ -175,8 +175,7 @@ func FuzzCompletionStream(f *testing.F) {
 func checkStream(t *testing.T, out, answer string) {
 	t.Helper()
 	text, ends := "", 0
-	frames := strings.Split(strings.TrimSuffix(out, "\n\n"), "\n\n")
-	for _, frame := range frames {
+	for frame := range strings.SplitSeq(strings.TrimSuffix(out, "\n\n"), "\n\n") {
 		data, ok := strings.CutPrefix(frame, "data: ")
 		if !ok || ends > 0 {
 			t.Fatalf("frame %q behind %d ends in %q", frame, ends, out)
@@ -189,8 +188,12 @@ func checkStream(t *testing.T, out, answer string) {
 			continue
 		}
 		var c struct {
-			Choices []struct{ Delta struct{ Content string } }
-			Error   *Error
+			Choices []struct {
+				Delta struct {
+					Content string `json:"content"`
+				} `json:"delta"`
+			} `json:"choices"`
+			Error *Error `json:"error"`
 		}
 		if err := json.Unmarshal([]byte(data), &c); err != nil {
 			t.Fatalf("%q: %v", frame, err)

@@ -26,7 +26,9 @@ export async function right(signal: AbortSignal): Promise<string> {
     if (event.event === "message.delta") same<typeof event.data.text, string>(true);
     else if (event.event === "tool.started") event.data.toolCall.name.toUpperCase();
     else if (event.event === "run.completed") same<typeof event.data.run, Run>(true);
-    else if (event.event === "run.requires_action") await client.runs.act(event.data.runId, "approve", event.data.requiredAction.toolCallId);
+    else if (event.event === "run.requires_action") {
+      await client.runs.act(event.data.runId, "approve", event.data.requiredAction.toolCallId);
+    }
   }
   for await (const text of stream.text()) text.toUpperCase();
   for await (const listed of client.runs.list({ status: "failed", limit: 5 })) same<typeof listed, Run>(true);

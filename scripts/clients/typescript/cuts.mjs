@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";
 
 const direct = new Parley();
-const message = `${process.env.PREFIX} ${Array.from({ length: 120 }, (_, i) => `wörd-${i}${["", " 😀", " e\u0301", "\r\n", " \\u0000"][i % 5]}`).join(" ")} end`;
+const odd = ["", " 😀", " e\u0301", "\r\n", " \\u0000"];
+const words = Array.from({ length: 120 }, (_, i) => `wörd-${i}${odd[i % odd.length]}`);
+const message = `${process.env.PREFIX} ${words.join(" ")} end`;
 
 const read = async (stream) => {
   const events = [];

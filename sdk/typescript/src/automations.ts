@@ -27,8 +27,9 @@ export class Automations {
    * Runs an agent and gives the run once it has ended, requires an action, or, with `wait: false`, was accepted. With the same
    * `idempotencyKey` it never runs again, whoever asks; unless given, each call has its own.
    */
-  run({ message, input, automationId, triggerType, wait, idempotencyKey, ...params }: AutomationParams, options: RequestOptions = {}): RunPromise {
-    const body: AutomationTrigger = { ...params, input: input ?? { message: message! }, idempotencyKey: idempotencyKey ?? random() };
+  run(params: AutomationParams, options: RequestOptions = {}): RunPromise {
+    const { message, input, automationId, triggerType, wait, idempotencyKey, ...trigger } = params;
+    const body: AutomationTrigger = { ...trigger, input: input ?? { message: message! }, idempotencyKey: idempotencyKey ?? random() };
     const headers = { "x-trigger-type": triggerType, "x-automation-id": automationId };
     const call = { method: "POST", path: "/api/internal/run-automation", headers, body } as const;
     return runPromise(() => this.#runs.submit(call, wait ?? true, false, options));

@@ -1,6 +1,6 @@
 import { ConnectionError, ParleyError, TimeoutError } from "./errors.js";
 
-/** What ends one exchange with the service before its time: the caller's signal, or a clock that is wound up anew with every sign of life. */
+/** What ends one exchange with the service before its time: the caller's signal, or a clock that every sign of life winds up anew. */
 export class Bounds {
   readonly #caller: AbortSignal | undefined;
   readonly #controller = new AbortController();

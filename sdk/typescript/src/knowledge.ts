@@ -61,7 +61,8 @@ export class Knowledge {
   /** Finds the passages that are most like a question, the best first, as agents find them. */
   search(question: string, { documentIds, metadata = {}, limit }: SearchOptions = {}, options?: RequestOptions): Promise<FoundList> {
     const having = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
-    return this.#transport.json({ method: "GET", path, query: { query: question, documentId: documentIds, metadata: having, limit } }, options);
+    const query = { query: question, documentId: documentIds, metadata: having, limit };
+    return this.#transport.json({ method: "GET", path, query }, options);
   }
 
   /** Deletes a document: nothing of it is found or cited any more. */

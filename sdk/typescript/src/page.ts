@@ -49,7 +49,9 @@ export class PagePromise<T> extends Promise<Page<T>> implements AsyncIterable<T>
 
 /** Lists what stands at a path. */
 export function list<T>(transport: Transport, path: string, query: Query, options?: RequestOptions): PagePromise<T> {
-  const read = async (cursor?: string): Promise<Page<T>> =>
-    new Page(await transport.json<Listed<T>>({ method: "GET", path, query: cursor === undefined ? query : { ...query, cursor } }, options), read);
+  const read = async (more?: Query): Promise<Page<T>> => {
+    const listed = await transport.json<Listed<T>>({ method: "GET", path, query: { ...query, ...more } }, options);
+    return new Page(listed, (cursor) => read({ cursor }));
+  };
   return new PagePromise((resolve) => resolve(read()));
 }

@@ -164,6 +164,7 @@ test("credentials", (t) => {
     set("PARLEY_ORGANIZATION_ID", "org_env");
     assert.deepEqual(await sent({ apiKey: undefined }), { "x-api-key": "ak_env", "x-organization-id": "org_env" });
     assert.deepEqual(await sent({ apiKey: "ps_1", organizationId: "org_2" }), { Authorization: "Bearer ps_1", "x-organization-id": "org_2" });
+    assert.equal((await sent({ apiKey: "\tak_1 \n" }))["x-api-key"], "ak_1");
     assert.deepEqual(await sent({ apiKey: undefined, demo: true }), { "x-tenant-id": "tenant_demo" });
     assert.throws(() => new sdk.Parley({ apiKey: "ak_1", demo: true }), sdk.ParleyError);
     set("PARLEY_API_KEY", " ");

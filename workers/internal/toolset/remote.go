@@ -88,6 +88,8 @@ func (r *remote) send(ctx context.Context, call tool.Call, key string) (tool.Res
 	case errors.Is(err, bus.ErrToolRefused):
 		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker refused a call: do all processes have the same SECRETS_KEY?")
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" refused the call.")
+	case errors.Is(err, bus.ErrToolsAway): // no word of the tool's workers: the run waits for the bus, not the model
+		return tool.Result{}, unreachable(err)
 	case errors.Is(err, bus.ErrNoToolWorker):
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" is not available at the moment.")
 	case errors.Is(err, bus.ErrToolTooLarge):

@@ -134,6 +134,9 @@ func TestCalls(t *testing.T) {
 	}{
 		"read":                          {"read", backstage{answer: answered}, "", `"ok"`, 1},
 		"read, nobody there":            {"read", backstage{err: bus.ErrNoToolWorker}, "", "tells: The tool read is not available at the moment.", 1},
+		"read, the bus away":            {"read", backstage{err: bus.ErrToolsAway}, "", "ends the attempt", 1},
+		"put, the bus away":             {"put", backstage{state: in(domain.EffectReady), err: bus.ErrToolsAway}, "", "ends the attempt", 1},
+		"pay, the bus away":             {"pay", backstage{state: in(domain.EffectReady), err: bus.ErrToolsAway}, "", "ends the attempt", 1},
 		"read, lost":                    {"read", backstage{err: bus.ErrToolLost}, "", "ends the attempt", 1},
 		"read, refused":                 {"read", backstage{err: bus.ErrToolRefused}, "", "tells: The tool read refused the call.", 1},
 		"read, failed":                  {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no."}}}, "", "tells: no.", 1},

@@ -75,13 +75,19 @@ with urllib.request.urlopen(request) as response:
 export const connect = ({ baseUrl, id }: Where): Record<string, string> => ({
   "TypeScript SDK": `import { Parley } from "parley-sdk";
 
-const parley = new Parley({ baseUrl: "${baseUrl}" }); // the key is PARLEY_API_KEY
-const run = await parley.chat({ agentId: "${id}", message: "${sample}" });
+const parley = new Parley({ baseUrl: "${baseUrl}" });
+const run = await parley.chat({
+  agentId: "${id}",
+  message: "${sample}",
+});
 console.log(run.message);`,
   "Python SDK": `from parley import Parley
 
-client = Parley(base_url="${baseUrl}")  # the key is PARLEY_API_KEY
-run = client.chat(agent_id="${id}", message="${sample}")
+client = Parley(base_url="${baseUrl}")
+run = client.chat(
+    agent_id="${id}",
+    message="${sample}",
+)
 print(run["message"])`,
   "OpenAI, Node.js": `import OpenAI from "openai";
 

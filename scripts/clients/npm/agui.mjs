@@ -1,0 +1,49 @@
+// Runs agents with AG-UI's own client, which checks the order and the shape of every event.
+import assert from "node:assert/strict";
+import { HttpAgent } from "@ag-ui/client";
+
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, QUESTION } = process.env;
+const warnings = [];
+console.warn = (...what) => warnings.push(what.join(" "));
+
+const agentOf = (id, threadId) => new HttpAgent({
+  url: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${id}&format=ag-ui`, headers: { "x-api-key": PARLEY_API_KEY }, threadId,
+});
+const ask = (agent, content, parameters, subscriber) => {
+  agent.addMessage({ id: crypto.randomUUID(), role: "user", content });
+  return agent.runAgent(parameters, subscriber);
+};
+
+// Two messages of a thread, each with a tool: no id comes twice.
+const agent = agentOf(AGENT_ID, "agui-1");
+const events = [];
+const first = await ask(agent, "What is 12 * 12?", { runId: "mine" }, { onEvent: ({ event }) => { events.push(event); } });
+assert.equal(events[0].type, "RUN_STARTED");
+assert.equal(events[0].runId, "mine");
+assert.equal(events.at(-1).type, "RUN_FINISHED");
+assert.equal(events.at(-1).outcome.type, "success");
+assert.match(first.result.message, /144/);
+await ask(agent, "And 13 * 13?");
+const roles = agent.messages.map((message) => message.role).join(" ");
+assert.equal(roles, "user assistant tool assistant user assistant tool assistant");
+assert.match(agent.messages[3].content, /144/);
+assert.match(agent.messages[7].content, /169/);
+assert.equal(agent.messages[1].toolCalls[0].function.name, "codeExecution");
+assert.equal(new Set(agent.messages.map((message) => message.id)).size, agent.messages.length);
+assert.equal(agent.messages[2].toolCallId, agent.messages[1].toolCalls[0].id);
+
+// Citations are told as they come.
+const cited = [];
+await ask(agentOf(ASKING_ID, "agui-2"), QUESTION, {}, { onCustomEvent: ({ event }) => { if (event.name === "citation") cited.push(event.value); } });
+assert.ok(cited.length > 0 && cited[0].citedText);
+
+// A run that fails, and requests that are refused.
+const failures = [];
+await ask(agentOf(FAILING_ID, "agui-3"), "fault 400: no", {}, { onRunErrorEvent: ({ event }) => { failures.push(event); } }).catch(() => {});
+assert.equal(failures.length, 1);
+assert.ok(failures[0].code && failures[0].message);
+await assert.rejects(ask(agentOf(AGENT_ID, "agui-4"), "x", { tools: [{ name: "x", description: "x", parameters: {} }] }), /tools/);
+await assert.rejects(ask(agentOf("ag_00000000000000000000000000", "agui-5"), "x"), /404/);
+
+assert.deepEqual(warnings, [], "the client took something out of what it was told");
+console.log(JSON.stringify({ runId: first.result.runId, code: failures[0].code, cited: cited.length }));

@@ -1,0 +1,71 @@
+package clients
+
+import (
+	"net/http"
+	"testing"
+)
+
+// protocolAgents are the agents that the tests of other protocols' clients ask, as variables of their scripts' environment.
+func protocolAgents(t *testing.T, s *stage) []string {
+	t.Helper()
+	document := s.searchable(t, "Everybody has thirty days of holidays a year.\n\n"+t.Name())
+	asking := s.agent(t, map[string]any{"tools": map[string]any{"knowledge": map[string]any{"enabled": true, "documentIds": []string{document}}}})
+	failing := s.agent(t, map[string]any{"model": "openai/stub"})
+	return []string{
+		"ASKING_ID=" + asking, "FAILING_ID=" + failing, "PARKING_ID=" + s.asks(t), "QUESTION=How many days of holidays does everybody have?",
+	}
+}
+
+// TestMCP runs the Model Context Protocol's own client for JavaScript.
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := onStage(t)
+	var got struct {
+		Tools         int
+		RunID, Parked string
+	}
+	decode(t, []byte(s.node(t, "mcp.mjs", protocolAgents(t, s)...)), &got)
+	var run struct {
+		Status  string
+		Trigger struct{ Type string }
+	}
+	s.call(t, http.MethodGet, "/api/runs?id="+got.RunID, nil, &run)
+	if run.Status != "completed" || run.Trigger.Type != "chat" || got.Tools < 2 {
+		t.Errorf("%+v of %+v", run, got)
+	}
+	s.call(t, http.MethodPost, "/api/runs?action=cancel&id="+got.Parked, nil, &run)
+}
+
+// TestAISDK runs the AI SDK's client side: its transport, its chats, the schema of its chunks.
+func TestAISDK(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := onStage(t)
+	var got struct {
+		RunID, Error string
+		Chunks       int
+	}
+	decode(t, []byte(s.node(t, "aisdk.mjs", protocolAgents(t, s)...)), &got)
+	if got.RunID == "" || got.Error == "" || got.Chunks < 8 {
+		t.Errorf("%+v", got)
+	}
+	if _, effects := s.ledger.of("AISDK-1"); effects != 1 {
+		t.Errorf("what was approved was booked %d times", effects)
+	}
+}
+
+// TestAGUI runs AG-UI's own client, which accepts no event out of its order.
+func TestAGUI(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := onStage(t)
+	var got struct {
+		RunID, Code string
+		Cited       int
+	}
+	decode(t, []byte(s.node(t, "agui.mjs", protocolAgents(t, s)...)), &got)
+	if got.RunID == "" || got.Code == "" || got.Cited == 0 {
+		t.Errorf("%+v", got)
+	}
+}
