@@ -1,12 +1,8 @@
 package clients
 
 import (
-	"crypto/sha512"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -212,7 +208,7 @@ func TestTypeScriptReadme(t *testing.T) {
 		} else if b.Language == "sh" {
 			t.Run(fmt.Sprintf("line-%d", b.Line), func(t *testing.T) {
 				t.Parallel()
-				installsTypeScript(t, s, b)
+				installsTypeScript(t, b)
 			})
 		}
 	}
@@ -229,39 +225,14 @@ func TestTypeScriptReadme(t *testing.T) {
 	}
 }
 
-// installsTypeScript runs the README's command in an empty folder, where the package comes from a registry that has nothing else.
-func installsTypeScript(t *testing.T, s *stage, b fenced.Block) {
+// installsTypeScript runs the README's commands in a checkout that has never been built.
+func installsTypeScript(t *testing.T, b fenced.Block) {
 	t.Helper()
-	tarball, _ := s.typeScriptPackage(t)
-	raw, err := os.ReadFile(tarball)
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest := sha512.Sum512(raw)
-	version := contractVersion(t)
-	var registry *httptest.Server
-	registry = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/parley-sdk":
-			_ = json.NewEncoder(w).Encode(map[string]any{
-				"name": "parley-sdk", "dist-tags": map[string]string{"latest": version}, "versions": map[string]any{version: map[string]any{
-					"name": "parley-sdk", "version": version, "dist": map[string]string{
-						"tarball": registry.URL + "/package.tgz", "integrity": "sha512-" + base64.StdEncoding.EncodeToString(digest[:]),
-					},
-				}},
-			})
-		case "/package.tgz":
-			_, _ = w.Write(raw)
-		default:
-			http.NotFound(w, r)
-		}
-	}))
-	defer registry.Close()
-	dir := t.TempDir()
-	env := []string{
-		"npm_config_registry=" + registry.URL, "npm_config_cache=" + filepath.Join(dir, "cache"), "npm_config_audit=false", "npm_config_fund=false",
-	}
-	succeed(t, dir, env, "sh", "-euc", b.Text)
+	dir, from := t.TempDir(), filepath.Join(testkit.Root(t), "sdk", "typescript")
+	source := filepath.Join(dir, "sdk", "typescript")
+	copyFiles(t, from, source)
+	copyFiles(t, filepath.Join(from, "src"), filepath.Join(source, "src"))
+	succeed(t, dir, []string{"npm_config_audit=false", "npm_config_fund=false", "npm_config_prefer_offline=true"}, "sh", "-euc", b.Text)
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
 		t.Errorf("%s: %v", b, err)
 	}

@@ -149,7 +149,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	}
 	c.nats.Kill9()
 	eventually(t, 30*time.Second, "the worker gives both attempts up", func() bool {
-		return strings.Count(worker.Output(), "the bus was away") >= len(runs)
+		return strings.Count(worker.Output(), "attempt failed") >= len(runs)
 	})
 	c.nats.Restart()
 	for b, id := range runs {

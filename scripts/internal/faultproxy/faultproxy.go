@@ -26,6 +26,7 @@ import (
 
 // Proxy stands in front of one service.
 type Proxy struct {
+	tb     testing.TB
 	target *url.URL
 	server *httptest.Server
 	client *http.Transport
@@ -70,7 +71,7 @@ func Start(tb testing.TB, target string) *Proxy {
 		tb.Fatalf("faultproxy: %q is no base URL: %v", target, err)
 	}
 	// Each request has a connection of its own, so that a fault strikes no other; and what is compressed cannot be cut by its bytes.
-	p := &Proxy{target: to, client: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, doors: map[string]*Door{}}
+	p := &Proxy{tb: tb, target: to, client: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, doors: map[string]*Door{}}
 	p.server = httptest.NewServer(p)
 	tb.Cleanup(func() {
 		p.server.CloseClientConnections()
@@ -169,13 +170,19 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	if err != nil {
 		if r.Context().Err() == nil { // else the client is gone, and nobody is to be told
+			d.proxy.tb.Logf("faultproxy: %s %s: %v", r.Method, path, err)
 			http.Error(w, "faultproxy: "+err.Error(), http.StatusBadGateway)
 		}
 		return
 	}
 	defer answer.Body.Close()
 	made := d.rule.after(r, answer)
-	if deliver(w, answer, made) {
+	broken := func(err error) {
+		if r.Context().Err() == nil { // else the client had gone before
+			d.proxy.tb.Logf("faultproxy: the service broke its answer to %s %s off %v", r.Method, path, err)
+		}
+	}
+	if deliver(w, answer, made, broken) {
 		d.fault(n, made.name)
 	} else if made.spare != nil {
 		made.spare()
@@ -246,8 +253,8 @@ func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	return answer, nil
 }
 
-// deliver hands on what the cut lets through, and says whether it struck.
-func deliver(w http.ResponseWriter, answer *http.Response, made cut) (struck bool) {
+// deliver hands on what the cut lets through, and says whether it struck. What the service itself breaks off is told to broken.
+func deliver(w http.ResponseWriter, answer *http.Response, made cut, broken func(error)) (struck bool) {
 	if made.at == 0 {
 		hangUp(w, made.reset)
 		return true
@@ -279,6 +286,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut) (struck boo
 		case errors.Is(err, io.EOF):
 			return false
 		case err != nil:
+			broken(fmt.Errorf("after %d bytes: %w", passed+n, err))
 			hangUp(w, false) // the service broke it off: so does the proxy
 			return false
 		}

@@ -55,8 +55,8 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 		return agentloop.Input{}, asRetry(err)
 	}
 	in := agentloop.Input{
-		System: cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions), Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry,
-		Limits: r.cfg.Limits, Price: r.cfg.Price,
+		System:  cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
+		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
 	history, err := r.history(ctx, a, asked)
 	if err != nil {
