@@ -1218,6 +1218,14 @@ export interface AgUiInputMessagesItem {
   [key: string]: unknown;
 }
 
+/** A request or a notification of JSON-RPC 2.0. */
+export interface McpRequest {
+  jsonrpc: "2.0";
+  id?: string | number;
+  method: string;
+  params?: Record<string, unknown>;
+}
+
 /** A message of JSON-RPC 2.0. */
 export interface McpMessage {
   jsonrpc: "2.0";
@@ -1226,7 +1234,6 @@ export interface McpMessage {
   params?: Record<string, unknown>;
   result?: Record<string, unknown>;
   error?: McpMessageError;
-  [key: string]: unknown;
 }
 
 export interface McpMessageError {
@@ -3311,7 +3318,7 @@ export interface McpHeaders {
 }
 
 /** The body of `POST /mcp`: Use agents as the tools of an MCP server. */
-export type McpBody = McpMessage;
+export type McpBody = McpRequest;
 
 /** What `GET /healthz` answers: Is the process alive. */
 export type HealthzAnswer = Health;

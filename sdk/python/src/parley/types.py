@@ -192,6 +192,7 @@ __all__ = [
     "McpHeaders",
     "McpMessage",
     "McpMessageError",
+    "McpRequest",
     "McpServer",
     "Member",
     "MemberList",
@@ -1973,6 +1974,15 @@ class AgUiInput(TypedDict):
     resume: NotRequired[list[Any]]
 
 
+class McpRequest(TypedDict):
+    """A request or a notification of JSON-RPC 2.0."""
+
+    jsonrpc: Literal["2.0"]
+    id: NotRequired[str | int]
+    method: str
+    params: NotRequired[dict[str, Any]]
+
+
 class McpMessageError(TypedDict):
     code: int
     message: str
@@ -1993,7 +2003,7 @@ class McpEvent(TypedDict):
     """A server-sent event: a notification of progress, or the answer, which is the last one."""
 
     event: Literal["message"]
-    data: McpMessage | dict[str, Any]
+    data: McpMessage
 
 
 class Session(TypedDict):
@@ -4318,7 +4328,7 @@ McpHeaders = TypedDict(
 """The headers of `POST /mcp`: Use agents as the tools of an MCP server."""
 
 
-McpBody: TypeAlias = McpMessage | dict[str, Any]
+McpBody: TypeAlias = McpRequest
 """The body of `POST /mcp`: Use agents as the tools of an MCP server."""
 
 
