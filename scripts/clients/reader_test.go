@@ -81,7 +81,7 @@ func (r *reader) save(t *testing.T, name string, content []byte) {
 		t.Fatalf("%s is no name of a file", name)
 	}
 	path := filepath.Join(r.dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o700)); err != nil { //nolint:gosec // G306: programs
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -226,7 +226,7 @@ func (r *reader) sh(t *testing.T, b fenced.Block) {
 func (r *reader) json(t *testing.T, b fenced.Block) {
 	t.Helper()
 	var value struct {
-		Nodes []node
+		Nodes []node `json:"nodes"`
 	}
 	if err := json.Unmarshal([]byte(r.text(b)), &value); err != nil {
 		t.Errorf("%s: %v", b, err)

@@ -224,14 +224,19 @@ func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, bo
 
 // node is one of a workflow of n8n.
 type node struct {
-	Name, Type string
+	Name       string `json:"name"`
+	Type       string `json:"type"`
 	Parameters struct {
-		Method, URL      string
+		Method           string `json:"method"`
+		URL              string `json:"url"`
 		HeaderParameters struct {
-			Parameters []struct{ Name, Value string }
-		}
-		JSONBody string
-	}
+			Parameters []struct {
+				Name  string `json:"name"`
+				Value string `json:"value"`
+			} `json:"parameters"`
+		} `json:"headerParameters"`
+		JSONBody string `json:"jsonBody"`
+	} `json:"parameters"`
 }
 
 // inBraces finds the expressions of n8n.

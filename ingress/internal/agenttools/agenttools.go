@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,8 +17,8 @@ import (
 // KeyName names the idempotency key in a call's _meta.
 const KeyName = "parley/idempotencyKey"
 
-const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would ask a colleague; " +
-	"to go on with a conversation, send the sessionId of the earlier answer along."
+const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would " +
+	"ask a colleague; to go on with a conversation, send the sessionId of the earlier answer along."
 
 // The methods of the protocol that are answered here; all others are the SDK's.
 const (
@@ -157,9 +158,9 @@ func said(e *apierr.Error) string {
 	if len(e.Fields) == 0 {
 		return string(e.Code) + ": " + e.Detail
 	}
-	text := string(e.Code)
+	lines := []string{string(e.Code)}
 	for _, f := range e.Fields {
-		text += "\n" + f.Field + ": " + f.Message
+		lines = append(lines, f.Field+": "+f.Message)
 	}
-	return text
+	return strings.Join(lines, "\n")
 }

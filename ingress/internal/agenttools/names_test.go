@@ -21,8 +21,10 @@ func TestToolsHaveNamesThatClientsTake(t *testing.T) {
 func TestToolsAreFoundByTheirNames(t *testing.T) {
 	t.Parallel()
 	agents := []Agent{
-		{ID: "ag_01aaaaaaaaaaaaaaaaaaaa11111", Name: "One"}, {ID: "ag_01bbbbbbbbbbbbbbbbbbbb22222", Name: "One"},
-		{ID: "ag_01cccccccccccccccccccc11111", Name: "One"}, {ID: "ag_01dddddddddddddddddddd33333", Name: "Two"},
+		{ID: "ag_01aaaaaaaaaaaaaaaaaaaa11111", Name: "One"},
+		{ID: "ag_01bbbbbbbbbbbbbbbbbbbb22222", Name: "One"},
+		{ID: "ag_01cccccccccccccccccccc11111", Name: "One"},
+		{ID: "ag_01dddddddddddddddddddd33333", Name: "Two"},
 		{ID: "ag_01eeeeeeeeeeeeeeeeeeee22222", Name: "Three"},
 	}
 	names := toolNames(agents)

@@ -247,7 +247,7 @@ func TestEveryRouteIsGated(t *testing.T) {
 		switch r.need {
 		case auth.NeedUser, auth.NeedDemo:
 			a.want(t, r.method+" "+target, 401, "unauthenticated")
-		case auth.NeedKey:
+		case auth.NeedKey, auth.NeedUserKey:
 			a.want(t, r.method+" "+target, 401, "api_key_required")
 		case auth.NeedPublic, auth.NeedNobody, auth.NeedPage:
 			if a.status == http.StatusUnauthorized {

@@ -87,6 +87,7 @@ func (t *callable) coded(err error) error {
 
 // List gives the newest agents of the organization that people may chat with.
 func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
+	//nolint:contextcheck // the request's ends with its client, the SDK's does not
 	known, err := t.a.Store.CallableAgents(t.c.Request.Context(), caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
 	if err != nil {
 		t.out.instead = t.coded(err)
@@ -111,7 +112,7 @@ func (t *callable) Run(_ context.Context, call agenttools.Call, progress func(st
 	if err != nil {
 		return nil, t.coded(err)
 	}
-	run, err := t.run(s, progress)
+	run, err := t.run(s, progress) //nolint:contextcheck // as above
 	if err != nil {
 		return nil, t.coded(err)
 	}
@@ -221,7 +222,8 @@ func cutOff(err error, runID string) error {
 	if errors.Is(err, io.EOF) { // behind no end
 		return erasedRun()
 	}
-	stopping := apierr.Wrap(apierr.Unavailable, err, "the service is stopping; the run %s goes on, and GET /api/runs?id=%s gives its answer", runID, runID)
+	stopping := apierr.Wrap(apierr.Unavailable, err,
+		"the service is stopping; the run %s goes on, and GET /api/runs?id=%[1]s gives its answer", runID)
 	stopping.RetryAfter = time.Second
 	return stopping
 }

@@ -64,9 +64,9 @@ func newWaitingArena(tb testing.TB, limits ratelimit.Settings) *arena {
 }
 
 // toolClient is the protocol's own client, connected with these headers.
-func (a *arena) toolClient(options *mcp.ClientOptions, headers ...string) *mcp.ClientSession {
+func (a *arena) toolClient(headers ...string) *mcp.ClientSession {
 	a.t.Helper()
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, options)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(a.t.Context(), &mcp.StreamableClientTransport{
 		Endpoint: "http://parley.test/mcp", HTTPClient: &http.Client{Transport: direct{a, headers}},
 		DisableStandaloneSSE: true, MaxRetries: -1,
@@ -218,7 +218,7 @@ func TestToolsAreTheAgentsOfTheOrganization(t *testing.T) {
 		"organization's key": {home.key}, "member's key": {home.memberKey, home.header}, "admin's key": {home.adminKey, home.header},
 		"key as bearer": {"Authorization: Bearer " + strings.TrimPrefix(home.key, "X-Api-Key: ")},
 	} {
-		list, err := a.toolClient(nil, headers...).ListTools(t.Context(), nil)
+		list, err := a.toolClient(headers...).ListTools(t.Context(), nil)
 		must(t, err)
 		var names []string
 		for _, tool := range list.Tools {
@@ -245,7 +245,7 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 			domain.Citation{ID: 1, Type: "document", Title: "plan.pdf", CitedText: "x", EndIndex: 2, DocumentID: &document, Page: &page},
 			domain.Citation{ID: 2, Type: "web", Title: "A page", URL: "https://example.com/"}, domain.Citation{ID: 1, Title: "plan.pdf"}))
 	})
-	session := a.toolClient(nil, home.memberKey, home.header)
+	session := a.toolClient(home.memberKey, home.header)
 	tool := toolOf(t, session, "home agent")
 	first := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
 	if got := texts(first); got != "re: one [1]\n--\nSources:\n[1] plan.pdf, page 7\n[2] A page https://example.com/" || first.IsError {
@@ -290,7 +290,7 @@ func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 			run.Status, run.Error = domain.RunStatus(message), &domain.RunError{Code: "model_error", Message: "The model is away."}
 		})
 	})
-	session := a.toolClient(nil, home.key)
+	session := a.toolClient(home.key)
 	tool := toolOf(t, session, "home agent").Name
 	for message, want := range map[string]string{
 		"failed": "failed: The model is away.", "timed_out": "was not done in time: The model is away.", "cancelled": "was cancelled: The model is away.",
@@ -313,8 +313,8 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 	home, other := a.newHouse("home"), a.newHouse("other")
 	a.newAgent(home)
 	a.newAgent(other)
-	foreign := toolOf(t, a.toolClient(nil, other.key), "other agent").Name
-	session := a.toolClient(nil, home.key)
+	foreign := toolOf(t, a.toolClient(other.key), "other agent").Name
+	session := a.toolClient(home.key)
 	tool := toolOf(t, session, "home agent").Name
 	for name, tc := range map[string]struct {
 		arguments any
@@ -342,7 +342,7 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 		}
 	}
 	var runs int
-	must(t, a.sql.QueryRow(`SELECT count(*) FROM runs`).Scan(&runs))
+	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FROM runs`).Scan(&runs))
 	if runs != 0 {
 		t.Errorf("%d runs were made", runs)
 	}
@@ -369,7 +369,7 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { heard <- req.Params.Message },
 	})
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed{home.key}}, MaxRetries: -1,
+		Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed{server.Client().Transport, home.key}}, MaxRetries: -1,
 	}, nil)
 	must(t, err)
 	defer session.Close()
@@ -403,14 +403,18 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 }
 
 // keyed sends requests with a header over the network.
-type keyed struct{ header string }
+type keyed struct {
+	http.RoundTripper
+
+	header string
+}
 
 // RoundTrip adds the header.
 func (k keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 	name, value, _ := strings.Cut(k.header, ": ")
 	req = req.Clone(req.Context())
 	req.Header.Set(name, value)
-	return http.DefaultTransport.RoundTrip(req)
+	return k.RoundTripper.RoundTrip(req)
 }
 
 func TestMessagesThatAreNoneAreRefused(t *testing.T) {
@@ -474,8 +478,8 @@ func TestMessagesAreCounted(t *testing.T) {
 	tool := "x_" + agentID[len(agentID)-5:]
 	for n := range 2 { // the key has asked for nothing before
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
-		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get("RateLimit"), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
-			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get("RateLimit"), got.body)
+		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(headerLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
+			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get(headerLimit), got.body)
 		}
 	}
 	for range 12 {

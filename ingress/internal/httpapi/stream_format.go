@@ -199,12 +199,12 @@ func saidIn(found *problems, where string, raw json.RawMessage) string {
 		}
 		return ""
 	}
-	text := content.Text
+	text := []string{content.Text}
 	for i, part := range content.Parts {
 		if part.Type != "text" {
 			found.add(where+"["+strconv.Itoa(i)+"]", codeInvalidValue, "must be text: other parts are not understood")
 		}
-		text += part.Text
+		text = append(text, part.Text)
 	}
-	return text
+	return strings.Join(text, "")
 }

@@ -49,7 +49,10 @@ func chunkTypes(t *testing.T, stream []byte) (types, text string) {
 		if !ok {
 			continue
 		}
-		var chunk struct{ Type, Delta, ToolCallID string }
+		var chunk struct {
+			Type  string `json:"type"`
+			Delta string `json:"delta"`
+		}
 		if data == "[DONE]" {
 			chunk.Type = data
 		} else {
@@ -96,7 +99,7 @@ func TestChatsAreToldInTheFormatsOfUserInterfaces(t *testing.T) {
 		if types != wantTypes[tc.format] || text != formatAnswer {
 			t.Errorf("%s: told %s and %q", name, types, text)
 		}
-		if header := got.header.Get("X-Vercel-AI-UI-Message-Stream"); (header == "v1") != (tc.format == "ai-sdk") {
+		if header := got.header.Get("X-Vercel-Ai-Ui-Message-Stream"); (header == "v1") != (tc.format == "ai-sdk") {
 			t.Errorf("%s: the header of the AI SDK is %q", name, header)
 		}
 		runID := strings.TrimPrefix(got.header.Get("Location"), "/api/runs?id=")

@@ -201,8 +201,8 @@ func (e *Encoder) end(run *domain.Run) []any {
 
 // contradict ends a stream whose reader was told what does not hold any more.
 func (e *Encoder) contradict() []any {
-	return e.breakOff("stream_restarted", "The agent began anew, and answers otherwise than it had begun to. The run goes on: GET /api/runs?id="+
-		e.runID+", or the same request with the same Idempotency-Key, gives its answer.")
+	return e.breakOff("stream_restarted", "The agent began anew, and answers otherwise than it had begun to. The run goes on: "+
+		"GET /api/runs?id="+e.runID+", or the same request with the same Idempotency-Key, gives its answer.")
 }
 
 func (e *Encoder) breakOff(code, message string) []any {

@@ -2,6 +2,7 @@ package uistream_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -179,7 +180,13 @@ func TestAGUIIsToldOfEverything(t *testing.T) {
 func kinds(out []string) string {
 	var said []string
 	for _, line := range out {
-		var c struct{ Type, Delta, ErrorText, Message, Code, Reason, ToolCallID string }
+		var c struct {
+			Type       string `json:"type"`
+			Delta      string `json:"delta"`
+			Code       string `json:"code"`
+			Reason     string `json:"reason"`
+			ToolCallID string `json:"toolCallId"`
+		}
 		switch {
 		case strings.HasPrefix(line, "id: "):
 		case json.Unmarshal([]byte(line), &c) != nil:
@@ -264,7 +271,7 @@ func TestRestartedAttemptsTellNothingTwice(t *testing.T) {
 		},
 		"nothing but its end": {[]string{ended("3.1", "timed_out", `{"code":"deadline","message":"late"}`)}, "error|[DONE]"},
 	} {
-		if got := kinds(tell(t, uistream.Reader{Format: uistream.AISDK}, append(first[:len(first):len(first)], tc.log...)...)); got != begin+tc.want {
+		if got := kinds(tell(t, uistream.Reader{Format: uistream.AISDK}, append(slices.Clip(first), tc.log...)...)); got != begin+tc.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, begin+tc.want)
 		}
 	}
@@ -379,7 +386,9 @@ func FuzzText(f *testing.F) {
 					}
 					frame = rest
 				}
-				var c struct{ Delta string }
+				var c struct {
+					Delta string `json:"delta"`
+				}
 				data, ok := strings.CutPrefix(frame, "data: ")
 				if err := json.Unmarshal([]byte(data), &c); err != nil || !ok || strings.ContainsAny(frame, "\r\n") {
 					t.Fatalf("%q is no frame: %v", frame, err)
