@@ -119,9 +119,10 @@ echo $$ >>"$READER/.groups"; exec >"$READER/.output" 2>&1
 set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"; set +a
 [ -e handbook.pdf ] || cp "$READER/handbook.pdf" .
 curl() {
-	local patience=60 code=0
+	local patience=60 code=0 fail=--fail-with-body
+	case "$*" in *'%{http_code}'*) fail=--no-fail-with-body ;; esac # whoever asks for the status looks at it
 	case " $* " in *" -N "*|*" -sN "*) patience=5 ;; esac # a stream that goes on is left
-	command curl --fail-with-body --max-time $patience "$@" || code=$?
+	command curl $fail --max-time $patience "$@" || code=$?
 	[ "$code.$patience" = 28.5 ] || return $code
 }
 starts() { # LOG LINE COMMAND...: a server that runs until the document has been read

@@ -85,8 +85,8 @@ func textsOf(run *domain.Run) []string {
 		return []string{*run.Message}
 	case run.RequiredAction != nil:
 		return []string{fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It goes on once somebody has decided: in the "+
-			"dashboard, or by POST /api/runs?id=%s&action=…&toolCallId=%s. Its answer is then at GET /api/runs?id=%s.", run.ID, run.RequiredAction.Name,
-			strings.ReplaceAll(string(run.RequiredAction.Kind), "_", " "), run.ID, run.RequiredAction.ToolCallID, run.ID)}
+			"dashboard, or by POST /api/runs?id=%s&action=…&toolCallId=%s. Its answer is then at GET /api/runs?id=%s.",
+			run.ID, run.RequiredAction.Name, strings.ReplaceAll(string(run.RequiredAction.Kind), "_", " "), run.ID, run.RequiredAction.ToolCallID, run.ID)}
 	case run.Error != nil:
 		return []string{"The run " + run.ID + " " + ending(run.Status) + ": " + run.Error.Message}
 	default:
