@@ -84,14 +84,19 @@ func textsOf(run *domain.Run) []string {
 		}
 		return []string{*run.Message}
 	case run.RequiredAction != nil:
-		return []string{fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It goes on once somebody has decided: in the "+
-			"dashboard, or by POST /api/runs?id=%s&action=…&toolCallId=%s. Its answer is then at GET /api/runs?id=%s.",
-			run.ID, run.RequiredAction.Name, strings.ReplaceAll(string(run.RequiredAction.Kind), "_", " "), run.ID, run.RequiredAction.ToolCallID, run.ID)}
+		return []string{waits(run.ID, run.RequiredAction)}
 	case run.Error != nil:
 		return []string{"The run " + run.ID + " " + ending(run.Status) + ": " + run.Error.Message}
 	default:
 		return []string{"The run " + run.ID + " " + ending(run.Status) + "."}
 	}
+}
+
+// waits says that a run waits for a person, and where that is decided.
+func waits(runID string, action *domain.RequiredAction) string {
+	return fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It goes on once somebody has decided: in the dashboard, or by "+
+		"POST /api/runs?id=%[1]s&action=…&toolCallId=%s. Its answer is then at GET /api/runs?id=%[1]s.",
+		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 
 func ending(status domain.RunStatus) string {

@@ -1774,7 +1774,7 @@ export type ErrorCode =
    * the password is wrong.
    */
   | "unauthenticated"
-  /** run-automation takes API keys only. */
+  /** run-automation and MCP take API keys only. */
   | "api_key_required"
   /**
    * The caller's role or membership does not allow this, a page of another origin sent the request,

@@ -2451,7 +2451,7 @@ ErrorCode: TypeAlias = Literal[
     # No credential, or one that is unknown, revoked, expired or malformed. At login: the address or
     # the password is wrong.
     "unauthenticated",
-    # run-automation takes API keys only.
+    # run-automation and MCP take API keys only.
     "api_key_required",
     # The caller's role or membership does not allow this, a page of another origin sent the
     # request, or an agent has no widget for the page.
