@@ -61,7 +61,6 @@ func newReader(t *testing.T, root string) *reader {
 	}
 	r.env = s.env(
 		"HOME="+r.dir, "READER="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "REPOSITORY="+root,
-		"URL="+s.creds.BaseURL, "KEY="+s.creds.APIKey, "AGENT="+s.creds.AgentID, "ORGANIZATION="+s.creds.OrganizationID,
 		"RUN="+s.ranOnce(t), "UP_PORT="+strconv.Itoa(r.port), "PORT=", "DATA_DIR=",
 		"GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOCACHE="+goEnv(t, "GOCACHE"), "GOPATH="+goEnv(t, "GOPATH"))
 	return r
@@ -149,9 +148,9 @@ make() {
 	fi
 	ends
 	export DATA_DIR=$READER/up
+	[ "$where" != "$PWD" ] || DATA_DIR=$PWD/.data
 	PORT=$UP_PORT starts run.log 'Ctrl-C stops it' env make -C "$where" run
-	export URL=$(credential baseUrl) KEY=$(credential apiKey) AGENT=$(credential agentId)
-	export PARLEY_BASE_URL=$URL PARLEY_API_KEY=$KEY AGENT_ID=$AGENT
+	export PARLEY_BASE_URL=$(credential baseUrl) PARLEY_API_KEY=$(credential apiKey) AGENT_ID=$(credential agentId)
 }
 ingress() { ends; PORT=$UP_PORT starts ingress.log 'ingress ready' env ingress "$@"; }
 worker() { starts worker.log 'worker ready' env worker "$@"; }
@@ -227,7 +226,9 @@ func (r *reader) sh(t *testing.T, b fenced.Block) {
 func (r *reader) json(t *testing.T, b fenced.Block) {
 	t.Helper()
 	var value struct {
-		Nodes []node `json:"nodes"`
+		Nodes      []node            `json:"nodes"`      // of n8n
+		MCPServers map[string]server `json:"mcpServers"` // of assistants, under one name
+		Servers    map[string]server `json:"servers"`    // or another
 	}
 	if err := json.Unmarshal([]byte(r.text(b)), &value); err != nil {
 		t.Errorf("%s: %v", b, err)
@@ -235,11 +236,17 @@ func (r *reader) json(t *testing.T, b fenced.Block) {
 	for _, n := range value.Nodes {
 		r.node(t, b, n)
 	}
+	for _, servers := range []map[string]server{value.MCPServers, value.Servers} {
+		for _, s := range servers {
+			r.server(t, b, s)
+		}
+	}
 	r.keep(t, b)
 }
 
 // commands finds what looks like one.
-var commands = regexp.MustCompile(`(?m)^\s*(\$ |curl |make |parley |npm |python3? |node )`)
+var commands = regexp.MustCompile(`(?m)^\s*(\$ |(bash|cat|cd|claude|cmp|curl|docker|export|git|helm|kubectl|make|node|np[mx]|parley|pip|psql|python3?|sh|sudo|` +
+	`(go (build|get|install|run|test))) )`)
 
 // shown is what programs print, and drawings: nothing to run. Commands would be of another language.
 func (r *reader) shown(t *testing.T, b fenced.Block) {

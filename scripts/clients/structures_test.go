@@ -282,3 +282,44 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 		t.Errorf("%s: %s: %d %s %v", b, n.Name, res.StatusCode, raw, err)
 	}
 }
+
+// server is one of an assistant's settings for MCP.
+type server struct {
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+	Args    []string          `json:"args"` // of a program that connects it
+}
+
+// server connects as the assistant does, with the reader's key for the one that is shown.
+func (r *reader) server(t *testing.T, b fenced.Block, s server) {
+	t.Helper()
+	url := s.URL
+	if url == "" {
+		for _, arg := range s.Args {
+			if strings.HasPrefix(arg, "http://") {
+				url = arg
+			}
+		}
+		t.Logf("NOT TESTED: the program that %s names, because it would be fetched; only the address is", b)
+		s.Headers = map[string]string{"x-api-key": r.variable(t, b, "PARLEY_API_KEY")}
+	}
+	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+		`"clientInfo":{"name":"reader","version":"1"}}}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(initialize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for name, value := range s.Headers {
+		req.Header.Set(name, strings.ReplaceAll(value, "ak_…", r.variable(t, b, "PARLEY_API_KEY")))
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if raw, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(raw, []byte("serverInfo")) {
+		t.Errorf("%s: %d %s %v", b, res.StatusCode, raw, err)
+	}
+}

@@ -15,7 +15,14 @@ func TestRead(t *testing.T) {
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := Read("x.md", "```sh\necho"); err == nil {
-		t.Error("an open block was read")
+	for name, text := range map[string]string{
+		"open": "```sh\necho", "tildes": "~~~sh\necho\n~~~", "quoted": "> ```sh\n> echo\n> ```", "indented": "So:\n\n    echo\n",
+	} {
+		if _, err := Read("x.md", text); err == nil {
+			t.Errorf("%s: it was read", name)
+		}
+	}
+	if _, err := Read("x.md", "- item\n\n    its text\n\nend\n"); err != nil {
+		t.Error(err)
 	}
 }

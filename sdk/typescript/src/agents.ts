@@ -1,3 +1,4 @@
+import { idOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type { Agent, AgentChange, Deleted, GetAgentsQuery, GetTemplatesQuery, NewAgent, Template } from "./types.js";
@@ -25,8 +26,8 @@ export class Agents {
   }
 
   /** Reads an agent. */
-  get(id: string, options?: RequestOptions): Promise<Agent> {
-    return this.#transport.json({ method: "GET", path, query: { id } }, options);
+  async get(id: string, options?: RequestOptions): Promise<Agent> {
+    return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
   }
 
   /** Lists agents, newest first. */
@@ -35,8 +36,8 @@ export class Agents {
   }
 
   /** Changes an agent: what is left out keeps its value. With `version`, only if the agent has it still. */
-  update(id: string, change: AgentChange, options?: RequestOptions): Promise<Agent> {
-    return this.#transport.json({ method: "PUT", path, query: { id }, body: change }, options);
+  async update(id: string, change: AgentChange, options?: RequestOptions): Promise<Agent> {
+    return this.#transport.json({ method: "PUT", path, query: { id: idOf(id) }, body: change }, options);
   }
 
   /** Deletes an agent. */

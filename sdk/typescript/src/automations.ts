@@ -1,3 +1,5 @@
+import { ParleyError } from "./errors.js";
+import { idOf, paramsOf } from "./given.js";
 import { runPromise, type RunPromise } from "./run.js";
 import { random, type Runs } from "./runs.js";
 import type { RequestOptions } from "./transport.js";
@@ -28,10 +30,20 @@ export class Automations {
    * `idempotencyKey` it never runs again, whoever asks; unless given, each call has its own.
    */
   run(params: AutomationParams, options: RequestOptions = {}): RunPromise {
-    const { message, input, automationId, triggerType, wait, idempotencyKey, ...trigger } = params;
-    const body: AutomationTrigger = { ...trigger, input: input ?? { message: message! }, idempotencyKey: idempotencyKey ?? random() };
-    const headers = { "x-trigger-type": triggerType, "x-automation-id": automationId };
-    const call = { method: "POST", path: "/api/internal/run-automation", headers, body } as const;
-    return runPromise(() => this.#runs.submit(call, wait ?? true, false, options));
+    return runPromise(async () => {
+      const { automationId, triggerType, wait, ...trigger } = paramsOf(params, "{ target, message } or { target, input }");
+      const body = bodyOf(trigger);
+      const headers = { "x-trigger-type": triggerType, "x-automation-id": automationId };
+      const call = { method: "POST", path: "/api/internal/run-automation", headers, body } as const;
+      return this.#runs.submit(call, body.idempotencyKey, wait ?? true, false, options);
+    });
   }
+}
+
+type Trigger = Omit<AutomationParams, "automationId" | "triggerType" | "wait">;
+
+function bodyOf({ message, input, target, idempotencyKey, ...trigger }: Trigger): AutomationTrigger & { idempotencyKey: string } {
+  const text = message ?? input?.message;
+  if (input?.message !== undefined && input.message !== text) throw new ParleyError("give the message once: as message or in input");
+  return { ...trigger, target: idOf(target), input: { ...input, message: text! }, idempotencyKey: idempotencyKey ?? random() };
 }

@@ -53,7 +53,7 @@ export class Parley {
 
 function baseUrlOf({ baseUrl }: ParleyOptions): string {
   const address = baseUrl ?? environment("PARLEY_BASE_URL") ?? "http://127.0.0.1:8080";
-  if (!URL.canParse(address)) throw new ParleyError(`baseUrl is not an address: ${address}`);
+  if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) throw new ParleyError(`baseUrl is not an http or https address: ${address}`);
   return address.replace(/\/+$/, "");
 }
 
@@ -75,6 +75,7 @@ function credentialOf(options: ParleyOptions): Record<string, string> {
 }
 
 function credential({ apiKey, demo }: ParleyOptions): string | undefined {
+  if (apiKey?.trim() === "") throw new ParleyError("apiKey is blank");
   const key = (apiKey ?? (demo ? undefined : environment("PARLEY_API_KEY")))?.trim();
   if (key && !/^[\x21-\x7e]+$/.test(key)) throw new ParleyError("apiKey has characters that no key has");
   return key;

@@ -43,6 +43,28 @@ export class RunFailedError extends ParleyError {
   }
 }
 
+/**
+ * The waiting for a run was ended by the call's `signal`, whose reason is the `cause`. The run goes on: `client.runs.wait(runId)` waits
+ * again, and so does the same call with this `idempotencyKey`.
+ */
+export class WaitEndedError extends ParleyError {
+  static {
+    this.prototype.name = "WaitEndedError";
+  }
+
+  /** The run; null when the service had not answered yet. */
+  readonly runId: string | null;
+  /** The key of the message or the trigger; null when the run was waited for by its id. */
+  readonly idempotencyKey: string | null;
+
+  constructor(runId: string | null, idempotencyKey: string | null, cause: unknown) {
+    const unknown = `the waiting ended before the service had answered: the same call with idempotencyKey ${idempotencyKey} finds the run`;
+    super(runId === null ? unknown : `run ${runId} has not ended yet: it goes on`, { cause });
+    this.runId = runId;
+    this.idempotencyKey = idempotencyKey;
+  }
+}
+
 /** The service refused the request, or failed to carry it out. */
 export class APIError extends ParleyError {
   static {

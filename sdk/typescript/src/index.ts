@@ -10,6 +10,6 @@ export { Page, PagePromise } from "./page.js";
 export type { RequestOptions } from "./transport.js";
 export {
   APIError, AuthenticationError, BadRequestError, ConflictError, ConnectionError, NotFoundError, ParleyError, PermissionDeniedError,
-  RateLimitError, RunFailedError, ServerError, StreamRestartedError, TimeoutError,
+  RateLimitError, RunFailedError, ServerError, StreamRestartedError, TimeoutError, WaitEndedError,
 } from "./errors.js";
 export type * from "./types.js";

@@ -1,4 +1,5 @@
 import { ParleyError } from "./errors.js";
+import { idOf, paramsOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { sleep } from "./retry.js";
 import type { RequestOptions, Transport } from "./transport.js";
@@ -36,12 +37,13 @@ export class Knowledge {
 
   /** Adds a document: a file, a text (`name`, `content`), or an address to fetch (`url`). It is read after the answer: `wait` for it. */
   async upload(document: NewDocument | NewFile, options?: RequestOptions): Promise<Document> {
-    return this.#transport.json({ method: "POST", path, body: "file" in document ? formOf(document) : document }, options);
+    const given = paramsOf(document, "{ file, name }, { name, content } or { url }");
+    return this.#transport.json({ method: "POST", path, body: "file" in given ? formOf(given) : given }, options);
   }
 
   /** Reads how a document stands. */
-  get(id: string, options?: RequestOptions): Promise<Document> {
-    return this.#transport.json({ method: "GET", path, query: { id } }, options);
+  async get(id: string, options?: RequestOptions): Promise<Document> {
+    return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
   }
 
   /** Waits until a document has been read, and gives it: `status` is `ready`, or `failed` with an `error`. */
@@ -72,6 +74,7 @@ export class Knowledge {
 }
 
 function formOf({ file, name, metadata }: NewFile): FormData {
+  if (!(file instanceof Blob || ArrayBuffer.isView(file))) throw new ParleyError("file is a Blob, a File or bytes: in Node await openAsBlob(path)");
   const blob = file instanceof Blob ? file : new Blob([file as Uint8Array<ArrayBuffer>]);
   const called = name ?? (file as File).name;
   if (!called) throw new ParleyError("a file needs a name");

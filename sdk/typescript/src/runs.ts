@@ -1,3 +1,5 @@
+import { WaitEndedError } from "./errors.js";
+import { idOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { sleep } from "./retry.js";
 import { runPromise, settled, type RunPromise } from "./run.js";
@@ -26,7 +28,7 @@ export class Runs {
 
   /** Reads a run as it stands. */
   get(id: string, options?: RequestOptions): RunPromise {
-    return runPromise(() => this.#transport.json<Run>({ method: "GET", path, query: { id } }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "GET", path, query: { id: idOf(id) } }, options));
   }
 
   /** Lists runs, newest first. */
@@ -34,25 +36,29 @@ export class Runs {
     return list(this.#transport, path, { ...query }, options);
   }
 
-  /** Waits until a run has ended or requires an action, and gives it. `options.signal` ends the waiting. */
+  /** Waits until a run has ended or requires an action, and gives it. `options.signal` ends the waiting, with a `WaitEndedError`. */
   wait(id: string, options: RequestOptions = {}): RunPromise {
-    const poll: Call = { method: "GET", path, query: { id, wait: this.#patience(options) } };
-    return runPromise(() => this.#settle(poll, poll, options));
+    const known: Known = { runId: id, idempotencyKey: null };
+    return runPromise(async () => {
+      const poll: Call = { method: "GET", path, query: { id: idOf(id), wait: this.#patience(options) } };
+      return this.#findable(known, options, () => this.#settle(poll, poll, options, known));
+    });
   }
 
   /** Gives a run's events from its first one, or from behind the last event that is known. */
   stream(id: string, options: RequestOptions & { lastEventId?: string | undefined } = {}): RunStream {
-    return new RunStream(this.#transport, () => this.streamCall(id), options, options.lastEventId);
+    const call = this.streamCall(idOf(id));
+    return new RunStream(this.#transport, () => call, options, options.lastEventId);
   }
 
   /** Ends a run as cancelled; one that has ended stays as it is. */
   cancel(id: string, options?: RequestOptions): RunPromise {
-    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id, action: "cancel" } }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "cancel" } }, options));
   }
 
   /** Answers a run's `requiredAction`; the run then goes on. */
   act(id: string, decision: RunDecision, toolCallId: string, options?: RequestOptions): RunPromise {
-    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id, action: decision, toolCallId } }, options));
+    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } }, options));
   }
 
   /** @internal */
@@ -61,16 +67,23 @@ export class Runs {
   }
 
   /** @internal Sends what makes a run, and waits for the run if so wished; by sending it again where the caller may not read runs. */
-  async submit(call: Call, wait: boolean, again: boolean, options: RequestOptions): Promise<Run> {
-    const patience = this.#patience(options);
-    const submitted = { ...call, headers: { ...call.headers, Prefer: wait ? `wait=${patience}` : "respond-async" } };
-    if (!wait) return this.#transport.json<Run>(submitted, options);
-    return this.#settle(submitted, again ? submitted : undefined, options);
+  async submit(call: Call, key: string, wait: boolean, again: boolean, options: RequestOptions): Promise<Run> {
+    const known: Known = { runId: null, idempotencyKey: key };
+    const preferring = (preference: string): Call => ({ ...call, headers: { ...call.headers, Prefer: preference } });
+    const patient = preferring(`wait=${this.#patience(options)}`);
+    const hasty = preferring("respond-async");
+    // Who may end the waiting has to know the run then: it is asked for before it is waited for.
+    const first = options.signal && !again ? hasty : patient;
+    return this.#findable(known, options, () => {
+      return wait ? this.#settle(first, again ? patient : undefined, options, known) : this.#transport.json<Run>(hasty, options);
+    });
   }
 
-  async #settle(call: Call, again: Call | undefined, options: RequestOptions): Promise<Run> {
+  async #settle(call: Call, again: Call | undefined, options: RequestOptions, known: Known): Promise<Run> {
     let asked = Date.now();
     let run = await this.#transport.json<Run>(call, options);
+    if (call.headers?.["Prefer"] === "respond-async") asked = 0;
+    known.runId = run.id;
     const poll = again ?? { method: "GET", path, query: { id: run.id, wait: this.#patience(options) } };
     while (!settled(run)) {
       // A service that is being stopped does not keep anybody waiting.
@@ -81,9 +94,23 @@ export class Runs {
     return run;
   }
 
+  // Tells whose waiting was ended by its signal how the run is found. Before anything was sent there is no run.
+  async #findable(known: Known, { signal }: RequestOptions, work: () => Promise<Run>): Promise<Run> {
+    signal?.throwIfAborted();
+    return work().catch((error: unknown) => {
+      throw signal?.aborted && error === signal.reason ? new WaitEndedError(known.runId, known.idempotencyKey, error) : error;
+    });
+  }
+
   #patience(options: RequestOptions): number {
     return Math.max(1, Math.min(longest, Math.floor(this.#transport.timeout(options) / 1000) - 5));
   }
+}
+
+/** What is known of a run that is waited for. */
+interface Known {
+  runId: string | null;
+  readonly idempotencyKey: string | null;
 }
 
 /** Gives a name that nobody else has; of random bytes, for pages without TLS have no `randomUUID`. */

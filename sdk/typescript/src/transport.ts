@@ -1,11 +1,12 @@
 import { Bounds } from "./bounds.js";
 import { ConnectionError, errorOf, NotFoundError, ParleyError } from "./errors.js";
+import { idOf } from "./given.js";
 import { retryDelay, sleep } from "./retry.js";
 import type { Deleted } from "./types.js";
 
 /** What a single call may have otherwise than its client. */
 export interface RequestOptions {
-  /** Ends the call, its retries and its waiting; the call is rejected with the signal's reason. A run goes on all the same. */
+  /** Ends the call, its retries and its waiting; the call is rejected with the signal's reason, for a run's as a `WaitEndedError`. The run goes on. */
   signal?: AbortSignal | undefined;
   /** Milliseconds that one request may take; a call that waits for a run makes as many as it takes. */
   timeout?: number | undefined;
@@ -79,7 +80,7 @@ export class Transport {
   async delete(path: string, id: string, options: RequestOptions = {}): Promise<Deleted> {
     let lost = false;
     const onLost = (): void => void (lost = true);
-    return this.json<Deleted>({ method: "DELETE", path, query: { id }, onLost }, options).catch((error: unknown) => {
+    return this.json<Deleted>({ method: "DELETE", path, query: { id: idOf(id) }, onLost }, options).catch((error: unknown) => {
       if (lost && error instanceof NotFoundError) return { id, deleted: true };
       throw error;
     });

@@ -21,6 +21,7 @@ from ._errors import (
     ServerError,
     StreamRestartedError,
     TimeoutError,
+    WaitEndedError,
     raise_for_status,
 )
 
@@ -46,6 +47,7 @@ __all__ = [
     "Stream",
     "StreamRestartedError",
     "TimeoutError",
+    "WaitEndedError",
     "__version__",
     "raise_for_status",
     "types",

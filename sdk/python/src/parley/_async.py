@@ -250,7 +250,7 @@ class AsyncChat(AsyncGroup[Chat]):
         """Send a message and give the run once it has ended or waits for a person; with `wait=False` at once.
 
         Messages of one `session_id` are one chat; left out, the message begins one of its own. `timeout` is how many
-        seconds the run may take until `TimeoutError` is raised; the run goes on then.
+        seconds the run may take until `WaitEndedError` is raised; the run goes on then.
         """
         return await self._workers.run(
             lambda: self._group(

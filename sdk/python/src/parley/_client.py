@@ -15,7 +15,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import IO, Any, Generic, Literal, TypeVar
 
-from ._errors import ParleyError, TimeoutError
+from ._errors import ParleyError, WaitEndedError
 from ._events import Source, Told
 from ._transport import Request, Transport
 from .types import (
@@ -101,7 +101,7 @@ class Stream:
         """Give the answer piece by piece.
 
         A run that begins anew tells its answer again: what was given comes once. Should the new answer differ from
-        it, `RestartedError` is raised.
+        it, `StreamRestartedError` is raised.
         """
         told = Told()
         for event in self:
@@ -220,7 +220,7 @@ class Chat(Group):
         """Send a message and give the run once it has ended or waits for a person; with `wait=False` at once.
 
         Messages of one `session_id` are one chat; left out, the message begins one of its own. `timeout` is how many
-        seconds the run may take until `TimeoutError` is raised; the run goes on then.
+        seconds the run may take until `WaitEndedError` is raised; the run goes on then.
         """
         request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
@@ -243,9 +243,15 @@ class Chat(Group):
     ) -> Request:
         if (agent_id is None) == (template_id is None):
             raise ValueError("give agent_id or template_id")
-        body = {"sessionId": session_id or str(uuid.uuid4()), "message": message, "stream": stream or None}
+        key = str(uuid.uuid4()) if key is None else key
+        if session_id is None:
+            # Of the key, so that the same key is the same message from wherever it is sent; the service takes 128 characters.
+            if len(key) > 124:
+                raise ValueError("an idempotency_key of more than 124 characters needs a session_id")
+            session_id = f"key-{key}"
+        body = {"sessionId": session_id, "message": message, "stream": stream or None}
         query = {"action": "chat", "id": agent_id, "template": template_id}
-        return _json("POST", "/api/agents", query, body, {"Idempotency-Key": key or str(uuid.uuid4())})
+        return _json("POST", "/api/agents", query, body, {"Idempotency-Key": key})
 
 
 class Automations(Group):
@@ -269,12 +275,14 @@ class Automations(Group):
 
         `input` is data for the agent; its key `message`, or the argument of that name, is the text. The same
         `idempotency_key` and payload give the same run, however often and from wherever they are sent; without one
-        each call is a run of its own. `timeout` is how many seconds the run may take until `TimeoutError` is raised;
+        each call is a run of its own. `timeout` is how many seconds the run may take until `WaitEndedError` is raised;
         the run goes on then.
         """
-        given = {**(input or {}), **({} if message is None else {"message": message})}
+        given = dict(input or {})
+        if message is not None and given.setdefault("message", message) != message:
+            raise ValueError("give the message once: as message or in input")
         body = {"target": _id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
             if value is not None:
                 headers[name] = value
@@ -306,7 +314,7 @@ class Runs(Group):
     def wait(self, id: str, *, timeout: float | None = None) -> Run:
         """Give the run once it has ended or waits for a person.
 
-        `timeout` is how many seconds that may take until `TimeoutError` is raised; the run goes on then.
+        `timeout` is how many seconds that may take until `WaitEndedError` is raised; the run goes on then.
         """
         return self._awaited(_id(id), self._deadline(timeout))
 
@@ -366,7 +374,7 @@ class Runs(Group):
     def _go_on(self, id: str, asked: float, deadline: float) -> None:
         now = self._http.clock()
         if now >= deadline:
-            raise TimeoutError(f"run {id} has not ended in time; it goes on")
+            raise WaitEndedError(f"run {id} has not ended yet: it goes on", run_id=id)
         if now - asked < 0.5:  # a service that is being stopped keeps nobody waiting
             self._http.pause(0.5)
 
@@ -401,7 +409,7 @@ class Knowledge(Group):
         return self._http.call(Document, Request("GET", "/api/knowledge", {"id": _id(id)}))
 
     def wait(self, id: str, *, timeout: float | None = None) -> Document:
-        """Give the document once it is `ready` or `failed`; after `timeout` seconds raise `TimeoutError`."""
+        """Give the document once it is `ready` or `failed`; after `timeout` seconds raise `WaitEndedError`."""
         deadline = self._client.runs._deadline(timeout)
         pause = 0.1
         while True:
@@ -409,7 +417,7 @@ class Knowledge(Group):
             if document["status"] in ("ready", "failed"):
                 return document
             if self._http.clock() >= deadline:
-                raise TimeoutError(f"document {id} was not read in time; it is {document['status']}")
+                raise WaitEndedError(f"document {id} has not been read yet: it is {document['status']}", document_id=id)
             self._http.pause(min(pause, max(0.0, deadline - self._http.clock())))
             pause = min(2.0, pause * 1.5)
 
@@ -495,6 +503,8 @@ def _identity(api_key: str | None, organization_id: str | None, demo: bool) -> d
         if api_key:
             raise ParleyError("demo mode takes no api_key")
         return {**headers, "x-tenant-id": "tenant_demo"}
+    if api_key is not None and not api_key.strip():  # a setting of the caller's that is empty must not become somebody else's key
+        raise ParleyError("api_key is blank")
     key = (api_key or os.environ.get("PARLEY_API_KEY") or "").strip()
     organization = (organization_id or os.environ.get("PARLEY_ORGANIZATION_ID") or "").strip()
     if not key:
@@ -562,7 +572,8 @@ def _json(
 ) -> Request:
     """Give a request with a JSON body, of which what is None is left out."""
     given = {name: value for name, value in body.items() if value is not None}
-    raw = json.dumps(given, ensure_ascii=False, allow_nan=False).encode()
+    # Half a surrogate pair becomes its escape, and the service says which field it is in.
+    raw = json.dumps(given, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace")
     return Request(method, path, query, {**(headers or {}), "Content-Type": "application/json"}, raw, repeatable)
 
 
@@ -590,6 +601,6 @@ def _form(name: str, data: bytes, mime_type: str | None, metadata: Mapping[str, 
     body = io.BytesIO()
     if metadata is not None:
         body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{json.dumps(metadata)}\r\n'.encode())
-    body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{quoted}"\r\n'.encode())
+    body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{quoted}"\r\n'.encode(errors="surrogatepass"))
     body.write(f"Content-Type: {kind}\r\n\r\n".encode() + data + f"\r\n--{boundary}--\r\n".encode())
     return Request("POST", "/api/knowledge", {}, {"Content-Type": f"multipart/form-data; boundary={boundary}"}, body.getvalue())

@@ -25,6 +25,7 @@ __all__ = [
     "ServerError",
     "StreamRestartedError",
     "TimeoutError",
+    "WaitEndedError",
     "raise_for_status",
 ]
 
@@ -110,6 +111,20 @@ class StreamRestartedError(ParleyError):
 
     The run goes on; `final_run()` of the stream gives its answer.
     """
+
+
+class WaitEndedError(ParleyError, builtins.TimeoutError):
+    """The caller's `timeout` was over before the run, or the reading of a document, had come to its end: it goes on.
+
+    The service is well and has answered; `client.runs.wait(error.run_id)` goes on waiting.
+    """
+
+    def __init__(self, message: str, *, run_id: str | None = None, document_id: str | None = None) -> None:
+        self.run_id: str | None = run_id
+        """The run that was waited for; None when it was a document."""
+        self.document_id: str | None = document_id
+        """The document that was waited for; None when it was a run."""
+        super().__init__(message)
 
 
 class RunFailedError(ParleyError):

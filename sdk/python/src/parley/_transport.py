@@ -45,7 +45,7 @@ class Request:
 
     def target(self) -> str:
         """Give path and query."""
-        query = urlencode([(name, value) for name, value in self.query.items() if value is not None], doseq=True)
+        query = urlencode([(name, value) for name, value in self.query.items() if value is not None], doseq=True, errors="surrogatepass")
         return f"{self.path}?{query}" if query else self.path
 
 
@@ -105,10 +105,10 @@ class Connection:
         self._process = os.getpid()
         self._since = 0.0
 
-    def connect(self) -> None:
-        """Connect, if it is not."""
+    def connect(self, address: str) -> None:
+        """Connect, if it is not; what hinders it says to which address."""
         if self.socket is None:
-            with _failures(sent=False):
+            with _failures(sent=False, where=f"{address}: "):
                 self.link.connect()
             self.socket = self.link.sock
 
@@ -176,6 +176,7 @@ class Transport:
         self.max_retries = max_retries
         self.pause: Callable[[float], None] = lambda seconds: current().pause(seconds)
         self.clock: Callable[[], float] = time.monotonic
+        self._address = base_url
         self._prefix = url.path.rstrip("/")
         self._headers = headers
         self._lock = threading.Lock()
@@ -236,8 +237,8 @@ class Transport:
 
     def _exchange(self, call: Call, connection: Connection, request: Request) -> http.client.HTTPResponse:
         # As UTF-8, which http.client does to bytes alone; names of automations may be in any script.
-        headers: Any = {name: value.encode() for name, value in {**self._headers, **request.headers}.items()}
-        connection.connect()
+        headers: Any = {name: value.encode(errors="surrogatepass") for name, value in {**self._headers, **request.headers}.items()}
+        connection.connect(self._address)
         with call.using(connection.socket), _failures():
             connection.link.request(request.method, self._prefix + request.target(), request.body, headers)
             return connection.link.getresponse()
@@ -310,13 +311,13 @@ class Transport:
 
 
 @contextlib.contextmanager
-def _failures(sent: bool = True) -> Iterator[None]:
+def _failures(sent: bool = True, where: str = "") -> Iterator[None]:
     """Turn what sockets and http.client raise into exceptions of this package."""
     try:
         yield
     except (OSError, http.client.HTTPException) as error:
         kind = TimeoutError if isinstance(error, builtins.TimeoutError) else ConnectionError
-        problem = kind(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        problem = kind(where + f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
         problem.sent = sent
         raise problem from error
 
