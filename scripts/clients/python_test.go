@@ -143,7 +143,7 @@ func unzipped(t *testing.T, file *zip.File) string {
 	return string(raw)
 }
 
-// TestPythonReadme runs each block of the README as it stands: its commands as whoever has the repository and an environment, its
+// TestPythonReadme runs each block of the README as it stands: its commands as whoever has the repository, its
 // programs in an empty project with the package installed.
 func TestPythonReadme(t *testing.T) {
 	t.Parallel()
@@ -163,19 +163,43 @@ func TestPythonReadme(t *testing.T) {
 				t.Errorf("%s prints nothing", block)
 			}
 		case "sh":
-			checkout := t.TempDir()
-			pythonSource(t, filepath.Join(checkout, "sdk", "python"))
-			succeed(t, checkout, nil, python, "-m", "venv", "--system-site-packages", ".venv") // setuptools and wheel are the system's
-			bin := filepath.Join(checkout, ".venv", "bin")
-			succeed(t, checkout, []string{"PATH=" + bin + ":" + os.Getenv("PATH")}, "sh", "-e", "-c", block.Text)
-			succeed(t, checkout, []string{"PYTHONPATH="}, filepath.Join(bin, "python"), "-c", "import parley; parley.Parley(demo=True)")
+			pythonInstall(t, python, block.Text)
 		default:
 			t.Errorf("%s: a block of %q is not run", block, block.Language)
 		}
 	}
-	if counted["python"] < 9 || counted["sh"] < 1 {
+	if counted["python"] < 9 || counted["sh"] < 2 {
 		t.Errorf("%v", counted)
 	}
+}
+
+// pythonInstall runs commands that install the SDK, in a clone: afterwards the environment that they made has it. No test fetches
+// anything, so commands that would are given what they build with, by the settings that pip has for it.
+func pythonInstall(t *testing.T, python, commands string) {
+	t.Helper()
+	clone := t.TempDir()
+	pythonSource(t, filepath.Join(clone, "sdk", "python"))
+	env := []string{"PATH=" + namedPython(t, python) + ":" + os.Getenv("PATH"), "PYTHONPATH="}
+	if !strings.Contains(commands, "--no-index") {
+		builder := succeed(t, clone, nil, python, "-I", "-c", "import setuptools, pathlib; print(pathlib.Path(setuptools.__file__).parents[1])")
+		env = append(env, "PIP_NO_INDEX=1", "PIP_NO_BUILD_ISOLATION=0", "PYTHONPATH="+strings.TrimSpace(builder)) // 0: no isolation
+	}
+	succeed(t, clone, env, "sh", "-e", "-c", commands)
+	made := filepath.Join(clone, ".venv", "bin", "python")
+	installed := succeed(t, clone, nil, made, "-I", "-c", "import parley; parley.Parley(demo=True); print(parley.__file__)")
+	if !strings.Contains(installed, filepath.Join(".venv", "lib")) {
+		t.Errorf("it is installed as %s", installed)
+	}
+}
+
+// namedPython gives a folder in which an interpreter is called python3.
+func namedPython(t *testing.T, interpreter string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Symlink(interpreter, filepath.Join(dir, "python3")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // TestPythonTransport runs the client against services that misbehave by a script.

@@ -126,6 +126,7 @@ curl() {
 }
 starts() { # LOG LINE COMMAND...: a server that runs until the document has been read
 	local log=$READER/$1 line=$2; shift 2
+	: >"$log" # what another one wrote there says nothing of this one
 	setsid "$@" >"$log" 2>&1 & echo $! >>"$READER/.started"
 	for _ in $(seq 2400); do
 		if grep -q "$line" "$log"; then return; fi
@@ -176,7 +177,8 @@ func (r *reader) shell(t *testing.T, where, commands string) {
 		t.Fatal(err)
 	}
 	if got.code != 0 {
-		t.Fatalf("%s ended with %d\n%s%s%s", where, got.code, got.stdout, got.stderr, output)
+		started, _ := os.ReadFile(filepath.Join(r.dir, "run.log")) // of `make run`, if there was one
+		t.Fatalf("%s ended with %d\n%s%s%s\n%s", where, got.code, got.stdout, got.stderr, output, started)
 	}
 	t.Logf("%s\n%.2000s", where, output)
 }

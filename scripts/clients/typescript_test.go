@@ -225,16 +225,22 @@ func TestTypeScriptReadme(t *testing.T) {
 	}
 }
 
-// installsTypeScript runs the README's commands in a checkout that has never been built.
+// installsTypeScript runs the README's commands in a checkout that has never been built: they install into a project beside it.
 func installsTypeScript(t *testing.T, b fenced.Block) {
 	t.Helper()
-	dir, from := t.TempDir(), filepath.Join(testkit.Root(t), "sdk", "typescript")
-	source := filepath.Join(dir, "sdk", "typescript")
+	above, from := t.TempDir(), filepath.Join(testkit.Root(t), "sdk", "typescript")
+	checkout := filepath.Join(above, "parley")
+	source := filepath.Join(checkout, "sdk", "typescript")
 	copyFiles(t, from, source)
 	copyFiles(t, filepath.Join(from, "src"), filepath.Join(source, "src"))
-	succeed(t, dir, []string{"npm_config_audit=false", "npm_config_fund=false", "npm_config_prefer_offline=true"}, "sh", "-euc", b.Text)
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
+	succeed(t, checkout, []string{"npm_config_audit=false", "npm_config_fund=false", "npm_config_prefer_offline=true"}, "sh", "-euc", b.Text)
+	if _, err := os.Stat(filepath.Join(above, "my-project", "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
 		t.Errorf("%s: %v", b, err)
+	}
+	for _, left := range []string{"parley-sdk-*.tgz", "package.json", "node_modules"} {
+		if found, err := filepath.Glob(filepath.Join(checkout, left)); err != nil || len(found) > 0 {
+			t.Errorf("%s leaves %v in the checkout, %v", b, found, err)
+		}
 	}
 }
 

@@ -116,7 +116,7 @@ func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	case p.via == ViaNothing:
 		return nobody(need)
 	case need.ofKeys() && p.via != ViaKey:
-		return Identity{}, keyRequired()
+		return Identity{}, noKey(p)
 	}
 	return r.known(req.Context(), p, need)
 }
@@ -129,7 +129,15 @@ func fromBrowser(req *http.Request) bool {
 }
 
 func keyRequired() error {
-	return apierr.New(apierr.APIKeyRequired, "this endpoint takes an API key in the header x-api-key and nothing else")
+	return apierr.New(apierr.APIKeyRequired, "this endpoint takes an API key, in x-api-key or as a bearer token, and nothing else")
+}
+
+// noKey is the refusal of a credential where an API key is needed. A bearer token that is nothing of ours was meant as one.
+func noKey(p presented) error {
+	if p.via == ViaBearer && !secrets.IsSessionToken(p.token) {
+		return apierr.New(apierr.APIKeyRequired, "the bearer token is no API key of Parley: they begin with ak_")
+	}
+	return keyRequired()
 }
 
 func nobody(need Need) (Identity, error) {
@@ -188,12 +196,12 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[sto
 	if p.via == ViaKey {
 		keyID, ok := secrets.APIKeyID(p.token)
 		if !ok {
-			return entry[store.Credential]{}, unauthenticated("the API key is malformed")
+			return entry[store.Credential]{}, malformed(p)
 		}
 		found, err = r.keys.get(ctx, keyID, r.now())
 	} else {
 		if !secrets.IsSessionToken(p.token) {
-			return entry[store.Credential]{}, unauthenticated("the session token is malformed")
+			return entry[store.Credential]{}, malformed(p)
 		}
 		found, err = r.logins.get(ctx, hashed(p.token), r.now())
 	}
@@ -210,6 +218,20 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[sto
 	}
 	r.touches.note(cred.KeyID+cred.LoginID, now)
 	return found, nil
+}
+
+// malformed says what a credential should look like. Clients that were made for other services send those services' keys.
+func malformed(p presented) error {
+	switch {
+	case p.via == ViaCookie:
+		return unauthenticated("the session token is malformed")
+	case p.via == ViaBearer:
+		return unauthenticated("the bearer token is neither an API key of Parley, which begins with ak_, nor the token of a login session")
+	case secrets.IsAPIKey(p.token):
+		return unauthenticated("the API key is malformed")
+	default:
+		return unauthenticated("this is no API key of Parley: they begin with ak_")
+	}
 }
 
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -206,6 +207,35 @@ func TestResolve(t *testing.T) {
 		caller := got.Caller
 		if code != c.code || caller.OrganizationID != c.org || caller.Role != c.role || code == ok && caller.Kind != c.kind {
 			t.Errorf("%s: %+v, %v; want code %q, %q as %q %q", name, caller, err, c.code, c.org, c.kind, c.role)
+		}
+	}
+}
+
+// Clients of other services come with those services' keys: they are told what one of ours looks like.
+func TestKeysOfOthersAreToldApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const others, ours, bearer, key = "sk-proj-abc", "begin with ak_", "authorization", "x-api-key"
+	for name, c := range map[string]struct {
+		need    Need
+		headers []string
+		code    apierr.Code
+		says    string
+	}{
+		"as bearer":            {NeedUser, []string{bearer, "Bearer " + others}, apierr.Unauthenticated, "neither an API key of Parley, which begins with ak_, nor"},
+		"as key":               {NeedUser, []string{key, others}, apierr.Unauthenticated, ours},
+		"as bearer, for keys":  {NeedUserKey, []string{bearer, "Bearer " + others}, apierr.APIKeyRequired, ours},
+		"as bearer, of system": {NeedKey, []string{bearer, "Bearer " + others}, apierr.APIKeyRequired, ours},
+		"as key, for keys":     {NeedUserKey, []string{key, others}, apierr.Unauthenticated, ours},
+		"a session, for keys":  {NeedUserKey, []string{bearer, "Bearer " + w.session}, apierr.APIKeyRequired, "in x-api-key or as a bearer token"},
+		"nothing, for keys":    {NeedUserKey, nil, apierr.APIKeyRequired, "in x-api-key or as a bearer token"},
+		"a key cut short":      {NeedUser, []string{bearer, "Bearer " + w.orgKey[:20]}, apierr.Unauthenticated, "the API key is malformed"},
+		"a broken cookie":      {NeedUser, []string{"cookie", CookieName + "=x"}, apierr.Unauthenticated, "the session token is malformed"},
+	} {
+		_, err := w.Resolve(request(c.headers...), c.need)
+		coded, ok := errors.AsType[*apierr.Error](err)
+		if !ok || coded.Code != c.code || !strings.Contains(coded.Detail, c.says) {
+			t.Errorf("%s: %v, want %s: %s", name, err, c.code, c.says)
 		}
 	}
 }

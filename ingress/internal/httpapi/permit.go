@@ -37,11 +37,11 @@ func (a *api) takeSeats(who domain.Caller) ([]stream.Seat, error) {
 	case full == nil:
 		return seats, nil
 	case full.Name == credential.Name:
-		return nil, rateLimited(seatWait, "this credential has too many streams open; close some")
+		return nil, rateLimited(seatWait, "this credential has too many streams and waiting requests open; end some")
 	case full.Name == seats[len(seats)-1].Name && len(seats) > 2:
 		return nil, rateLimited(seatWait, "this address has too many streams open; close some")
 	default:
-		return nil, rateLimited(seatWait, "this organization has too many streams open; close some")
+		return nil, rateLimited(seatWait, "this organization has too many streams and waiting requests open; end some")
 	}
 }
 

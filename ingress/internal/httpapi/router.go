@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -25,33 +26,8 @@ type route struct {
 
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []route {
-	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
-	return append([]route{
-		{"POST", "/api/auth/signup", "", auth.NeedNobody, "", false, false, a.signup},
-		{"POST", "/api/auth/login", "", auth.NeedNobody, "", false, false, a.login},
-		{"POST", "/api/auth/logout", "", auth.NeedUser, member, false, false, a.logout},
-		{"GET", "/api/auth/session", "", auth.NeedUser, member, false, false, a.session},
-		{"GET", "/api/auth/sessions", "", auth.NeedUser, member, false, false, a.listLogins},
-		{"DELETE", "/api/auth/sessions", "", auth.NeedUser, member, false, false, a.endLogin},
-		{"POST", "/api/auth/accept", "", auth.NeedNobody, "", false, false, a.accept},
-		{"POST", "/api/auth/reset", "", auth.NeedNobody, "", false, false, a.reset},
-		{"GET", "/api/auth/oidc", "", auth.NeedNobody, "", false, false, a.beginOIDC},
-		{"GET", "/api/auth/oidc/callback", "", auth.NeedNobody, "", false, false, a.finishOIDC},
-
-		{"GET", "/api/organizations", "", auth.NeedUser, member, false, false, a.getOrganizations},
-		{"POST", "/api/organizations", "", auth.NeedUser, member, false, false, a.createOrganization},
-		{"PUT", "/api/organizations", "", auth.NeedUser, member, false, false, a.renameOrganization},
-		{"GET", "/api/organizations/limits", "", auth.NeedUser, member, false, false, a.getLimits},
-		{"GET", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.listMembers},
-		{"POST", "/api/organizations/members", "", auth.NeedUser, owner, false, false, a.addMember},
-		{"POST", "/api/organizations/members", "reset", auth.NeedUser, admin, false, false, a.resetMember},
-		{"DELETE", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.removeMember},
-
-		{"GET", "/api/keys", "", auth.NeedUser, member, false, false, a.listKeys},
-		{"POST", "/api/keys", "", auth.NeedUser, member, false, false, a.createKey},
-		{"POST", "/api/keys", "rotate", auth.NeedUser, member, false, false, a.rotateKey},
-		{"DELETE", "/api/keys", "", auth.NeedUser, member, false, false, a.revokeKey},
-
+	const member, admin = domain.RoleMember, domain.RoleAdmin
+	return slices.Concat(a.accountRoutes(), []route{
 		{"GET", "/api/agents/templates", "", auth.NeedPublic, "", false, false, a.listTemplates},
 		{"GET", "/api/agents", "", auth.NeedUser, member, false, false, a.getAgents},
 		{"POST", "/api/agents", "", auth.NeedUser, admin, false, false, a.createAgent},
@@ -84,7 +60,38 @@ func (a *api) routes() []route {
 
 		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, false, a.runAutomation},
 		{"POST", "/mcp", "", auth.NeedUserKey, member, false, false, a.mcp},
-	}, a.v1Routes()...)
+	}, a.v1Routes())
+}
+
+// accountRoutes is what people have before they have agents: a login, an organization, and keys.
+func (a *api) accountRoutes() []route {
+	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
+	return []route{
+		{"POST", "/api/auth/signup", "", auth.NeedNobody, "", false, false, a.signup},
+		{"POST", "/api/auth/login", "", auth.NeedNobody, "", false, false, a.login},
+		{"POST", "/api/auth/logout", "", auth.NeedUser, member, false, false, a.logout},
+		{"GET", "/api/auth/session", "", auth.NeedUser, member, false, false, a.session},
+		{"GET", "/api/auth/sessions", "", auth.NeedUser, member, false, false, a.listLogins},
+		{"DELETE", "/api/auth/sessions", "", auth.NeedUser, member, false, false, a.endLogin},
+		{"POST", "/api/auth/accept", "", auth.NeedNobody, "", false, false, a.accept},
+		{"POST", "/api/auth/reset", "", auth.NeedNobody, "", false, false, a.reset},
+		{"GET", "/api/auth/oidc", "", auth.NeedNobody, "", false, false, a.beginOIDC},
+		{"GET", "/api/auth/oidc/callback", "", auth.NeedNobody, "", false, false, a.finishOIDC},
+
+		{"GET", "/api/organizations", "", auth.NeedUser, member, false, false, a.getOrganizations},
+		{"POST", "/api/organizations", "", auth.NeedUser, member, false, false, a.createOrganization},
+		{"PUT", "/api/organizations", "", auth.NeedUser, member, false, false, a.renameOrganization},
+		{"GET", "/api/organizations/limits", "", auth.NeedUser, member, false, false, a.getLimits},
+		{"GET", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.listMembers},
+		{"POST", "/api/organizations/members", "", auth.NeedUser, owner, false, false, a.addMember},
+		{"POST", "/api/organizations/members", "reset", auth.NeedUser, admin, false, false, a.resetMember},
+		{"DELETE", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.removeMember},
+
+		{"GET", "/api/keys", "", auth.NeedUser, member, false, false, a.listKeys},
+		{"POST", "/api/keys", "", auth.NeedUser, member, false, false, a.createKey},
+		{"POST", "/api/keys", "rotate", auth.NeedUser, member, false, false, a.rotateKey},
+		{"DELETE", "/api/keys", "", auth.NeedUser, member, false, false, a.revokeKey},
+	}
 }
 
 // pages is everything else: no gate stands before these.

@@ -42,6 +42,10 @@ type submission struct {
 	streamed     bool            // events are wanted instead of the result,
 	last         domain.EventID  // behind this one
 	reader       uistream.Reader // of the events, in another format than ours
+
+	// before looks up what the run needs besides: once the request is counted, and not at all for one that cannot be
+	// afforded. nil for nothing.
+	before func(context.Context) error
 }
 
 func (s *submission) target() string { return s.agentID + s.templateID }
@@ -184,10 +188,13 @@ func (a *api) begin(ctx context.Context, s *submission, t toll, accepting func(r
 			return nil, err
 		}
 		if run != nil {
-			return attach(s, run)
+			return attach(ctx, s, run)
 		}
 	}
 	if err := t.pay(); err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
 	run, err := s.newRun(a.RunDeadline)
@@ -200,11 +207,24 @@ func (a *api) begin(ctx context.Context, s *submission, t toll, accepting func(r
 		return sub, err
 	}
 	t.refund()
-	return attach(s, &sub.Run)
+	return attach(ctx, s, &sub.Run)
+}
+
+// prepare does what is to be done before the run: once.
+func (s *submission) prepare(ctx context.Context) error {
+	if s.before == nil {
+		return nil
+	}
+	before := s.before
+	s.before = nil
+	return before(ctx)
 }
 
 // attach gives the run that holds the key, if it was asked the same.
-func attach(s *submission, run *store.StoredRun) (*dispatch.Submitted, error) {
+func attach(ctx context.Context, s *submission, run *store.StoredRun) (*dispatch.Submitted, error) {
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
 		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
 	}

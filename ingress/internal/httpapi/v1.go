@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,8 +85,22 @@ func (a *api) begun(c *gin.Context, s *submission) (*dispatch.Submitted, error) 
 	return sub, nil
 }
 
-// submitAndWait begins a submission's run and gives it as it stands once it has ended, or waits for a person.
+// refuse answers a request that cannot be taken. It is counted like others: to find that out, up to 2 MiB were read.
+func (a *api) refuse(c *gin.Context, err error) {
+	if limit := a.spend(c); limit != nil {
+		err = limit
+	}
+	fail(c, err)
+}
+
+// submitAndWait begins a submission's run and gives it as it stands once it has ended, or waits for a person. Whoever
+// waits takes seats, as streams do: it holds a connection for as long.
 func (a *api) submitAndWait(c *gin.Context, s *submission) (*domain.Run, error) {
+	seats, err := a.takeSeats(s.caller)
+	if err != nil {
+		return nil, err
+	}
+	defer a.seats.Leave(seats...)
 	sub, err := a.begun(c, s)
 	if err != nil {
 		return nil, err
@@ -95,21 +108,21 @@ func (a *api) submitAndWait(c *gin.Context, s *submission) (*domain.Run, error) 
 	defer a.Dispatch.Release(sub)
 	// The server's own limit is for answers that come at once; tests' recorders have none.
 	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(a.RunDeadline + endMargin + writeTime))
-	return a.awaitEnd(c.Request.Context(), sub)
+	return a.awaitEnd(c, sub)
 }
 
 // awaitEnd gives a run that was begun as it stands once it has ended, however long that takes, or waits for a person.
-func (a *api) awaitEnd(ctx context.Context, sub *dispatch.Submitted) (*domain.Run, error) {
+func (a *api) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	body, erased := sub.Run.Result, sub.Run.Erased
 	if sub.Run.Run.Status != domain.RunRequiresAction {
-		result, err := a.Dispatch.Await(ctx, sub, a.RunDeadline+endMargin)
+		result, err := a.awaitResult(c, sub)
 		if err != nil {
 			return nil, err
 		}
 		body, erased = result.Body, result.Erased
 	}
 	if body == nil && !erased {
-		now, err := a.Store.RunByID(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
+		now, err := a.Store.RunByID(c.Request.Context(), sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -126,6 +139,24 @@ func (a *api) awaitEnd(ctx context.Context, sub *dispatch.Submitted) (*domain.Ru
 		return nil, fmt.Errorf("reading result: %w", err)
 	}
 	return run, nil
+}
+
+// awaitResult waits for a run's end, or until it waits for a person, for as long as the caller's credential is good.
+func (a *api) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch.Result, error) {
+	may, over := a.permit(c), time.Now().Add(a.RunDeadline+endMargin)
+	for {
+		until := may.earlier(over)
+		result, err := a.Dispatch.Await(c.Request.Context(), sub, time.Until(until))
+		now := time.Now()
+		switch {
+		case err != nil:
+			return dispatch.Result{}, err
+		case !may.holds(now):
+			return dispatch.Result{}, apierr.New(apierr.Unauthenticated, "the credential is not valid any more; the run %s goes on", sub.Run.Run.ID)
+		case result.Ended || now.Before(until) || !now.Before(over): // before its time a wait ends without a result for a reason
+			return result, nil
+		}
+	}
 }
 
 // waiting gives a run that waits for a person. One that goes on is not waited for any longer.

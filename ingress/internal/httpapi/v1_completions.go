@@ -16,7 +16,7 @@ func (a *api) createCompletion(c *gin.Context) {
 	s, usage, err := completionAsked(c)
 	switch {
 	case err != nil:
-		fail(c, err)
+		a.refuse(c, err)
 	case s.streamed:
 		a.streamAs(c, s, func(runID string) encoder { return openaiapi.NewCompletionStream(runID, usage) })
 	default:

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ func (a *api) createResponse(c *gin.Context) {
 	s, ask, err := a.responseSubmission(c)
 	switch {
 	case err != nil:
-		fail(c, err)
+		a.refuse(c, err)
 	case ask.Stream:
 		a.streamAs(c, s, func(runID string) encoder { return openaiapi.NewResponseStream(runID, ask.Echo) })
 	case ask.Echo.Background:
@@ -40,25 +41,22 @@ func (a *api) responseSubmission(c *gin.Context) (*submission, *openaiapi.Respon
 	ask := openaiapi.ParseResponse(&body, found.add)
 	s := v1Submission(c, found, contract.EndpointResponses, ask.Model, ask.SessionID, ask.Conversation)
 	if ask.Previous != "" {
-		if err := a.goOnFrom(c, found, s, ask.Previous); err != nil {
-			return nil, nil, err
-		}
+		s.before = func(ctx context.Context) error { return a.goOnFrom(ctx, s, ask.Previous) }
 	}
 	return s, &ask, found.err()
 }
 
 // goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
 // template: sessions are theirs.
-func (a *api) goOnFrom(c *gin.Context, found *problems, s *submission, runID string) error {
-	run, err := a.Store.RunByID(c.Request.Context(), s.caller.OrganizationID, s.principal, runID)
+func (a *api) goOnFrom(ctx context.Context, s *submission, runID string) error {
+	run, err := a.Store.RunByID(ctx, s.caller.OrganizationID, s.principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
 	if err != nil && !missing {
 		return err
 	}
 	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.target() {
-		found.add("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
-		return nil
+		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
 	s.sessionID = run.Run.SessionID
 	if strings.HasPrefix(s.sessionID, "auto_") {

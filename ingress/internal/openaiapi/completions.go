@@ -11,32 +11,27 @@ import (
 // CompletionRequest is the body of POST /v1/chat/completions, as far as Parley looks at it. What is not here is passed
 // over.
 type CompletionRequest struct {
-	Model          string             `json:"model" need:"yes"`
-	Messages       []Message          `json:"messages" need:"yes"`
-	Stream         *bool              `json:"stream"`
-	StreamOptions  *StreamOptions     `json:"stream_options"`
-	User           *string            `json:"user"`
-	Metadata       *Metadata          `json:"metadata"`
-	N              *int64             `json:"n"`
-	Tools          *[]json.RawMessage `json:"tools"`
-	ToolChoice     *json.RawMessage   `json:"tool_choice"`
-	Functions      *[]json.RawMessage `json:"functions"`
-	FunctionCall   *json.RawMessage   `json:"function_call"`
-	ResponseFormat *Format            `json:"response_format"`
-	Logprobs       *bool              `json:"logprobs"`
-	Stop           *Stop              `json:"stop"`
-	Audio          *json.RawMessage   `json:"audio"`
-	Modalities     *[]string          `json:"modalities"`
+	Model          string              `json:"model" need:"yes"`
+	Messages       []Message           `json:"messages" need:"yes"`
+	Stream         *bool               `json:"stream"`
+	StreamOptions  *StreamOptions      `json:"stream_options"`
+	User           *string             `json:"user"`
+	Metadata       *map[string]*string `json:"metadata"`
+	N              *int64              `json:"n"`
+	Tools          *[]json.RawMessage  `json:"tools"`
+	ToolChoice     *json.RawMessage    `json:"tool_choice"`
+	Functions      *[]json.RawMessage  `json:"functions"`
+	FunctionCall   *json.RawMessage    `json:"function_call"`
+	ResponseFormat *Format             `json:"response_format"`
+	Logprobs       *bool               `json:"logprobs"`
+	Stop           *Stop               `json:"stop"`
+	Audio          *json.RawMessage    `json:"audio"`
+	Modalities     *[]string           `json:"modalities"`
 }
 
 // StreamOptions are the options of a stream.
 type StreamOptions struct {
 	IncludeUsage *bool `json:"include_usage"`
-}
-
-// Metadata is what a request tells about itself: its session, and what else is the caller's matter.
-type Metadata struct {
-	SessionID *string `json:"session_id"`
 }
 
 // Format is the form in which an answer is wanted.
@@ -63,8 +58,8 @@ func (r *CompletionRequest) WantsUsage() bool {
 
 // Session is the session that the request names, "" when it names none.
 func (r *CompletionRequest) Session() string {
-	if r.Metadata != nil && r.Metadata.SessionID != nil {
-		return *r.Metadata.SessionID
+	if named := value(r.Metadata)[sessionName]; named != nil {
+		return *named
 	}
 	return deref(r.User)
 }
@@ -72,12 +67,17 @@ func (r *CompletionRequest) Session() string {
 // Conversation checks the request and gives what it says.
 func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	r.refuse(wrong)
+	metadata := map[string]string{}
+	for name, text := range value(r.Metadata) {
+		metadata[name] = deref(text)
+	}
 	switch {
-	case r.Metadata != nil && r.Metadata.SessionID != nil:
-		CheckSession(*r.Metadata.SessionID, "metadata.session_id", wrong)
+	case value(r.Metadata)[sessionName] != nil:
+		CheckSession(metadata[sessionName], "metadata.session_id", wrong)
 	case deref(r.User) != "":
 		CheckSession(*r.User, "user", wrong)
 	}
+	checkMetadata(metadata, wrong)
 	return Converse(Read(r.Messages, "messages", wrong), r.Session() != "", "messages", wrong)
 }
 

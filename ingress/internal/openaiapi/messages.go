@@ -136,20 +136,18 @@ type Conversation struct {
 // only what the user says behind the last answer counts: what was said before is known.
 func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversation {
 	var out Conversation
-	var talk, instructions []Said
+	var messages, instructions []Said
 	for _, s := range said {
 		switch {
 		case s.Role == RoleSystem || s.Role == RoleDeveloper:
 			instructions = append(instructions, s)
-		case s.Text == "" || len(talk) == 0 && s.Role == RoleAssistant: // nothing, or an answer to nothing
-		case len(talk) > 0 && talk[len(talk)-1].Role == s.Role:
-			last := &talk[len(talk)-1]
-			last.Field, last.Text = s.Field, last.Text+"\n\n"+s.Text
+		case s.Text == "" || len(messages) == 0 && s.Role == RoleAssistant: // nothing, or an answer to nothing
 		default:
-			talk = append(talk, s)
+			messages = append(messages, s)
 		}
 	}
 	out.Instructions = join(instructions, wrong)
+	talk := turns(messages)
 	if len(talk) == 0 || talk[len(talk)-1].Role != RoleUser {
 		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty")
 		return out
@@ -165,15 +163,34 @@ func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversati
 	return out
 }
 
-// join makes one text of all instructions.
-func join(instructions []Said, wrong Wrong) string {
-	var texts []string
-	for _, s := range instructions {
+// turns makes one message of those that one side says in a row. Each is written once: a body holds tens of thousands.
+func turns(messages []Said) []Said {
+	var out []Said
+	for len(messages) > 0 {
+		n := 1
+		for n < len(messages) && messages[n].Role == messages[0].Role {
+			n++
+		}
+		out = append(out, Said{Field: messages[n-1].Field, Role: messages[0].Role, Text: oneText(messages[:n])})
+		messages = messages[n:]
+	}
+	return out
+}
+
+// oneText joins what was said, with empty lines between.
+func oneText(said []Said) string {
+	texts := make([]string, 0, len(said))
+	for _, s := range said {
 		if s.Text != "" {
 			texts = append(texts, s.Text)
 		}
 	}
-	all := strings.Join(texts, "\n\n")
+	return strings.Join(texts, "\n\n")
+}
+
+// join makes one text of all instructions.
+func join(instructions []Said, wrong Wrong) string {
+	all := oneText(instructions)
 	if n := utf8.RuneCountInString(all); n > instructionsMax {
 		wrong(instructions[0].Field, codeTooLong, "all instructions together must have at most %d characters, not %d", instructionsMax, n)
 	}

@@ -79,6 +79,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 		},
 	}
 	ask.nameSession(body, wrong)
+	checkMetadata(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
 	said := saidIn(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
@@ -90,7 +91,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 
 // nameSession finds which session a request is of: the first name counts.
 func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
-	named, inMetadata := ask.Echo.Metadata["session_id"]
+	named, inMetadata := ask.Echo.Metadata[sessionName]
 	switch {
 	case body.Conversation != nil && body.Conversation.Name == "" && body.Conversation.Object.ID != "":
 		ask.name(body.Conversation.Object.ID, "conversation.id", wrong)

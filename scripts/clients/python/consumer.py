@@ -32,6 +32,8 @@ def sync(client: Parley) -> str | None:
         parley.raise_for_status(client.automations.run(target=agent["id"], message="x"))
     except parley.RunFailedError as error:
         assert_type(error.run, Run)
+    except parley.WaitEndedError as error:
+        assert_type(error.run_id, str | None)
     except parley.APIError as error:
         print(error.status, [each["field"] for each in error.errors])
     return run["message"]

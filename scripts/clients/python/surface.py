@@ -43,6 +43,21 @@ with Parley() as client:
         raise SystemExit("what is wrong was accepted")
     except parley.BadRequestError as error:
         assert {"name", "systemPrompt", "tools.noSuch"} <= {each["field"] for each in error.errors}, error.errors
+    for asked, field in (
+        ({"message": "half \ud83d"}, "message"), ({"message": "x", "idempotency_key": "half \ud83d"}, "Idempotency-Key"),
+        ({"message": "x", "session_id": ""}, "sessionId"), ({"message": "x", "idempotency_key": "", "session_id": "s"}, "Idempotency-Key"),
+    ):
+        try:
+            client.chat(agent_id=agent["id"], **asked)
+            raise SystemExit(f"{asked} was accepted")
+        except parley.BadRequestError as error:
+            assert field in {each["field"] for each in error.errors}, error.errors
+    for ask in (lambda: client.knowledge.upload(b"x", name="half \udcff.txt"), lambda: client.agents.list(q="half \ud83d")):
+        try:
+            ask()
+            raise SystemExit("half a character was accepted")
+        except parley.BadRequestError as error:
+            assert error.errors, error
     for key, kind, code in (("ak_nobody", parley.AuthenticationError, "unauthenticated"), ("ps_nobody", parley.AuthenticationError, "unauthenticated")):
         try:
             Parley(api_key=key).agents.list()
@@ -68,6 +83,10 @@ with Parley() as client:
         raise SystemExit("a key was used twice")
     except parley.ConflictError as error:
         assert (error.status, error.code) == (422, "idempotency_key_reused"), error
+    keyed = client.chat(agent_id=agent["id"], message="b", idempotency_key=f"{word}-alone")
+    assert client.chat(agent_id=agent["id"], message="b", idempotency_key=f"{word}-alone") == keyed
+    assert client.chat.stream(agent_id=agent["id"], message="b", idempotency_key=f"{word}-alone").final_run() == keyed
+    assert Parley(demo=True).chat(template_id="tpl_support", message="b", idempotency_key="k" * 124)["status"] == "completed"
     early = client.chat(agent_id=agent["id"], message="d", wait=False)
     assert client.runs.wait(early["id"])["message"] == "echo: d"
     visitor = Parley(demo=True)

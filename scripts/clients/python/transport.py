@@ -221,6 +221,7 @@ class Retries(Case):
         with self.assertRaises(builtins.ConnectionError) as caught:
             client.agents.create(name="one", system_prompt="x")
         self.assertIsInstance(caught.exception, parley.ConnectionError)
+        self.assertIn(service.url, str(caught.exception))
         self.assertEqual(len(self.pauses), 2)  # it was never sent, so it may be
 
     def test_timeouts(self):
@@ -239,16 +240,47 @@ class Retries(Case):
         now = [0.0]
         client._transport.clock = lambda: now[0]
         client._transport.pause = lambda seconds: now.__setitem__(0, now[0] + seconds)
-        with self.assertRaisesRegex(parley.TimeoutError, "run_1"):
+        with self.assertRaisesRegex(parley.WaitEndedError, "run_1") as caught:
             client.chat(agent_id="ag_1", message="x", timeout=3)
+        self.assertEqual((caught.exception.run_id, caught.exception.document_id), ("run_1", None))
+        self.assertIsInstance(caught.exception, builtins.TimeoutError)
+        self.assertNotIsInstance(caught.exception, builtins.ConnectionError)  # the service is not away
         self.assertEqual(now[0], 3)
         self.assertEqual([service.requests[0].headers["Prefer"], service.requests[1].path], ["wait=3", "/behind/api/runs?id=run_1&wait=3"])
+
+    def test_waiting_for_a_document_ends(self):
+        client = self.client(self.service(answer(200, {"id": "doc_1", "status": "processing"})))
+        with self.assertRaisesRegex(parley.WaitEndedError, "processing") as caught:
+            client.knowledge.wait("doc_1", timeout=0)
+        self.assertEqual((caught.exception.run_id, caught.exception.document_id), (None, "doc_1"))
+
+    def test_the_session_of_a_chat_without_one(self):
+        service = self.service(answer(200, {"id": "run_1", "status": "completed"}))
+        client = self.client(service)
+        for options in ({"idempotency_key": "k2"}, {"idempotency_key": "k2"}, {"idempotency_key": "k" * 124}, {}, {}, {"session_id": ""}):
+            client.chat(agent_id="ag_1", message="x", **options)
+        client.chat(agent_id="ag_1", message="x", idempotency_key="k" * 255, session_id="s")
+        keys = [request.headers["Idempotency-Key"] for request in service.requests]
+        sessions = [json.loads(request.body)["sessionId"] for request in service.requests]
+        self.assertEqual(sessions, [f"key-{key}" for key in keys[:5]] + ["", "s"])
+        self.assertEqual((keys[0], service.requests[0].body), ("k2", service.requests[1].body))
+        self.assertEqual(len(set(keys)), 6)
+
+    def test_where_the_text_of_an_automation_is(self):
+        service = self.service(answer(200, {"id": "run_1", "status": "completed"}))
+        client = self.client(service)
+        whole = {"message": "x", "n": 1}
+        for options in ({"message": "x", "input": {"n": 1}}, {"input": whole}, {"message": "x", "input": whole}):
+            client.automations.run(target="ag_1", **options)
+            self.assertEqual(json.loads(service.requests[-1].body)["input"], whole)
 
     def test_errors_survive_pickling(self):
         with self.assertRaises(parley.RateLimitError) as caught:
             self.client(self.service(refuse(429, "rate_limited", True, Retry_After="90"))).agents.get("ag_1")
         again = pickle.loads(pickle.dumps(caught.exception))
         self.assertEqual((type(again), str(again), again.retry_after), (parley.RateLimitError, str(caught.exception), 90))
+        ended = pickle.loads(pickle.dumps(parley.WaitEndedError("run_1 goes on", run_id="run_1")))
+        self.assertEqual((str(ended), ended.run_id, ended.document_id), ("run_1 goes on", "run_1", None))
         failed = parley.RunFailedError({"id": "run_1", "status": "failed", "error": {"code": "turn_limit", "message": "too many"}})
         self.assertEqual(str(pickle.loads(pickle.dumps(failed))), "run run_1 failed: turn_limit: too many")
 
@@ -260,12 +292,20 @@ class Retries(Case):
             lambda: client.chat(message="x", agent_id="a", template_id="b"), lambda: client.knowledge.upload(b"x"),
             lambda: client.knowledge.upload(b"x", content="x", name="x"), lambda: parley.Parley(api_key="ak_x", base_url="nowhere"),
             lambda: parley.Parley(api_key="ak_x", base_url="http://u:p@h"), lambda: parley.Parley(api_key="ak_x", timeout=0),
+            lambda: client.chat(agent_id="a", message="x", idempotency_key="k" * 125),
+            lambda: parley.Parley(api_key="ak_x", base_url="localhost:8611"),
+            lambda: client.automations.run(target="a", message="x", input={"message": "y"}), lambda: client.runs.stream(None),
         ):
             with self.assertRaises(ValueError):
                 call()
         for options in ({"api_key": "ak_x\r\nx-evil: 1"}, {"api_key": "ak_x", "demo": True}, {}):
             with self.assertRaises(parley.ParleyError):
                 parley.Parley(**options)
+        os.environ["PARLEY_API_KEY"] = "ak_environment"
+        self.addCleanup(os.environ.pop, "PARLEY_API_KEY")
+        for key in ("", " "):
+            with self.assertRaisesRegex(parley.ParleyError, "blank"):
+                parley.Parley(api_key=key)
         self.assertEqual(service.requests, [])
 
     def test_whom_a_request_comes_from(self):

@@ -1,6 +1,6 @@
 // What a program that uses the client looks like to the compiler: this is checked, never run.
 import {
-  APIError, orThrow, Parley, RunFailedError,
+  APIError, orThrow, Parley, RunFailedError, WaitEndedError,
   type Agent, type CompletedRun, type Document, type NewAgent, type Page, type Run, type RunEvent, type RunStatus, type RunStream,
 } from "parley-sdk";
 
@@ -45,6 +45,7 @@ export async function right(signal: AbortSignal): Promise<string> {
     await client.runs.wait(run.id, { signal }).orThrow();
   } catch (error) {
     if (error instanceof RunFailedError) same<typeof error.run, Run>(true);
+    if (error instanceof WaitEndedError) same<typeof error.runId, string | null>(true);
     if (error instanceof APIError && error.code === "rate_limited") return `${error.status} ${error.errors[0]?.field} ${score}`;
   }
   return message;

@@ -4,6 +4,7 @@ import { openAsBlob } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import {
   AuthenticationError, BadRequestError, ConflictError, NotFoundError, Parley, PermissionDeniedError, RunFailedError, StreamRestartedError,
+  WaitEndedError,
 } from "parley-sdk";
 
 const client = new Parley();
@@ -42,6 +43,12 @@ async function chat(agentId) {
   await assert.rejects(client.chat({ agentId, message: "other", sessionId: mark, idempotencyKey: key }), (error) => {
     return error instanceof ConflictError && error.status === 422 && error.code === "idempotency_key_reused";
   });
+  const question = { agentId, message: "once", idempotencyKey: `${key}-2` };
+  const asked = await client.chat(question).orThrow();
+  assert.equal(asked.sessionId, `key-${question.idempotencyKey}`);
+  assert.deepEqual(await new Parley().chat(question), asked);
+  assert.equal((await client.chat.stream(question).finalRun()).id, asked.id);
+  await assert.rejects(client.chat({ ...question, message: "other" }), ConflictError);
   const template = await client.chat({ templateId: "tpl_support", message: "hello" });
   assert.deepEqual([template.status, template.templateId, template.agentId], ["completed", "tpl_support", null]);
 }
@@ -115,6 +122,19 @@ async function waits() {
   assert.ok(run.message.includes("hello") && requests >= 2, `${requests} requests`);
 }
 
+async function aborts() {
+  const controller = new AbortController();
+  const watched = new Parley({ fetch: (url, init) => {
+    if (init.method === "GET") controller.abort(); // the run was accepted, and is waited for now
+    return fetch(url, init);
+  } });
+  const question = { agentId: process.env.STUB_ID, message: "sleep 1500ms: hello" };
+  const ended = await watched.chat(question, { signal: controller.signal }).catch((error) => error);
+  assert.ok(ended instanceof WaitEndedError && ended.cause === controller.signal.reason, ended);
+  const run = await client.runs.wait(ended.runId).orThrow();
+  assert.deepEqual(await client.chat({ ...question, idempotencyKey: ended.idempotencyKey }), run);
+}
+
 async function knowledge() {
   const words = `Releases ${mark} are signed with the key of the release team.`;
   await writeFile(`${mark}.txt`, words);
@@ -161,7 +181,7 @@ async function demo() {
 }
 
 const agentId = await agents();
-await Promise.all([chat(agentId), streams(agentId), decisions(), waits(), knowledge(), refusals(), demo()]);
+await Promise.all([chat(agentId), streams(agentId), decisions(), waits(), aborts(), knowledge(), refusals(), demo()]);
 await automations(agentId);
 await client.agents.delete(agentId);
 console.log("done");

@@ -10,9 +10,12 @@ import type { ChatMessage } from "./types.js";
 export type ChatParams = ({ agentId: string; templateId?: undefined } | { templateId: string; agentId?: undefined }) & {
   /** What the person says. */
   message: ChatMessage["message"];
-  /** The session that the message belongs to; one of its own, named by the idempotency key, unless given. The run's `sessionId` names it. */
+  /** The session that the message belongs to; one of its own, which its key names, unless given. The run's `sessionId` names it. */
   sessionId?: ChatMessage["sessionId"] | undefined;
-  /** Names this message: sent again with the same key it gives the same run. Made for each call unless given; of 124 characters at most without a `sessionId`. */
+  /**
+   * Names this message: sent again with the same key it gives the same run. Made for each call unless given; without a `sessionId` it
+   * has 124 characters at most.
+   */
   idempotencyKey?: string | undefined;
 };
 

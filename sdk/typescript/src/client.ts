@@ -53,7 +53,8 @@ export class Parley {
 
 function baseUrlOf({ baseUrl }: ParleyOptions): string {
   const address = baseUrl ?? environment("PARLEY_BASE_URL") ?? "http://127.0.0.1:8080";
-  if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) throw new ParleyError(`baseUrl is not an http or https address: ${address}`);
+  const web = /^https?:\/\//i.test(address) && URL.canParse(address);
+  if (!web) throw new ParleyError(`baseUrl is not an http or https address: ${address}`);
   return address.replace(/\/+$/, "");
 }
 

@@ -61,7 +61,8 @@ export class Knowledge {
   }
 
   /** Finds the passages that are most like a question, the best first, as agents find them. */
-  search(question: string, { documentIds, metadata = {}, limit }: SearchOptions = {}, options?: RequestOptions): Promise<FoundList> {
+  async search(question: string, { documentIds, metadata = {}, limit }: SearchOptions = {}, options?: RequestOptions): Promise<FoundList> {
+    if (!question) throw new ParleyError("search takes a question");
     const having = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
     const query = { query: question, documentId: documentIds, metadata: having, limit };
     return this.#transport.json({ method: "GET", path, query }, options);
@@ -74,7 +75,8 @@ export class Knowledge {
 }
 
 function formOf({ file, name, metadata }: NewFile): FormData {
-  if (!(file instanceof Blob || ArrayBuffer.isView(file))) throw new ParleyError("file is a Blob, a File or bytes: in Node await openAsBlob(path)");
+  const readable = file instanceof Blob || ArrayBuffer.isView(file);
+  if (!readable) throw new ParleyError("file is a Blob, a File or bytes: in Node await openAsBlob(path)");
   const blob = file instanceof Blob ? file : new Blob([file as Uint8Array<ArrayBuffer>]);
   const called = name ?? (file as File).name;
   if (!called) throw new ParleyError("a file needs a name");

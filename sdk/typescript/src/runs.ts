@@ -58,7 +58,8 @@ export class Runs {
 
   /** Answers a run's `requiredAction`; the run then goes on. */
   act(id: string, decision: RunDecision, toolCallId: string, options?: RequestOptions): RunPromise {
-    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } }, options));
+    const answer = (): Call => ({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } });
+    return runPromise(() => this.#transport.json<Run>(answer(), options));
   }
 
   /** @internal */
@@ -75,14 +76,14 @@ export class Runs {
     // Who may end the waiting has to know the run then: it is asked for before it is waited for.
     const first = options.signal && !again ? hasty : patient;
     return this.#findable(known, options, () => {
-      return wait ? this.#settle(first, again ? patient : undefined, options, known) : this.#transport.json<Run>(hasty, options);
+      if (!wait) return this.#transport.json<Run>(hasty, options);
+      return this.#settle(first, again ? patient : undefined, options, known);
     });
   }
 
   async #settle(call: Call, again: Call | undefined, options: RequestOptions, known: Known): Promise<Run> {
-    let asked = Date.now();
+    let asked = call.headers?.["Prefer"] === "respond-async" ? 0 : Date.now();
     let run = await this.#transport.json<Run>(call, options);
-    if (call.headers?.["Prefer"] === "respond-async") asked = 0;
     known.runId = run.id;
     const poll = again ?? { method: "GET", path, query: { id: run.id, wait: this.#patience(options) } };
     while (!settled(run)) {

@@ -6,7 +6,10 @@ import type { Deleted } from "./types.js";
 
 /** What a single call may have otherwise than its client. */
 export interface RequestOptions {
-  /** Ends the call, its retries and its waiting; the call is rejected with the signal's reason, for a run's as a `WaitEndedError`. The run goes on. */
+  /**
+   * Ends the call, its retries and its waiting; the call is rejected with the signal's reason. A run that was waited for goes on: the
+   * `WaitEndedError` says how it is found.
+   */
   signal?: AbortSignal | undefined;
   /** Milliseconds that one request may take; a call that waits for a run makes as many as it takes. */
   timeout?: number | undefined;

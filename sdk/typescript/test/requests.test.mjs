@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import * as sdk from "parley-sdk";
-import { all, broken, client, guards, json, pauses, problem, run } from "./service.mjs";
+import { all, broken, client, completed, events, guards, json, pauses, problem, run } from "./service.mjs";
 
 const page = (status) => new Response("<html>", { status, headers: { "Content-Type": "text/html" } });
 const agent = { name: "A", systemPrompt: "B" };
@@ -111,15 +111,62 @@ test("a key names a call, not a request", async () => {
   await parley.chat({ agentId: "ag_1", message: "hi" });
   await parley.chat({ agentId: "ag_1", message: "hi" });
   await parley.automations.run({ target: "ag_1", message: "hi" });
-  await parley.automations.run({ target: "ag_1", message: "hi", idempotencyKey: "mine" });
+  await parley.automations.run({ target: "ag_1", message: "hi", idempotencyKey: "mine", input: { host: "db1" } });
   await parley.chat({ agentId: "ag_1", message: "hi", idempotencyKey: "mïne" });
   const keys = asked.map(({ headers, body }) => headers["Idempotency-Key"] ?? body.idempotencyKey);
   assert.equal(new Set(keys).size, 5);
   assert.match(keys[0], /^[0-9a-f]{32}$/);
-  assert.equal(keys[3], "mine");
+  assert.deepEqual(asked[3].body, { target: "ag_1", input: { host: "db1", message: "hi" }, idempotencyKey: "mine" });
   assert.equal(Buffer.from(keys[4], "latin1").toString(), "mïne");
-  assert.notEqual(asked[0].body.sessionId, asked[1].body.sessionId);
+  const sessions = [0, 1, 4].map((i) => asked[i].body.sessionId);
+  assert.deepEqual(sessions, [`key-${keys[0]}`, `key-${keys[1]}`, "key-mïne"]);
   await assert.rejects(parley.chat({ agentId: "ag_1", message: "hi", idempotencyKey: "a\nb" }), { name: "ParleyError", message: "Idempotency-Key has a line break in it" });
+});
+
+test("the same message with the same key is the same request, in whatever process", async () => {
+  const { parley, asked } = client([json(run()), json(run()), events(completed("1.1", "hello")), json(run())]);
+  const message = { agentId: "ag_1", message: "hi", idempotencyKey: "k2" };
+  await parley.chat(message);
+  await parley.chat(message);
+  await parley.chat.stream(message).finalRun();
+  const wanted = { sessionId: "key-k2", message: "hi" };
+  assert.deepEqual(asked.map(({ body }) => body), [wanted, wanted, { ...wanted, stream: true }]);
+  const long = { ...message, idempotencyKey: "😀".repeat(124) };
+  await parley.chat(long);
+  assert.equal([...asked.at(-1).body.sessionId].length, 128);
+  const longer = { ...message, idempotencyKey: "k".repeat(125) };
+  await assert.rejects(parley.chat(longer), { name: "ParleyError", message: "an idempotencyKey of more than 124 characters needs a sessionId" });
+  await parley.chat({ ...longer, sessionId: "s" });
+  assert.equal(asked.at(-1).body.sessionId, "s");
+});
+
+test("what is missing is said before anything is sent", async () => {
+  const { parley, asked } = client([json({ data: [], hasMore: false, nextCursor: null })]);
+  const { agents, automations, chat, knowledge, runs } = parley;
+  const byId = [
+    ...["get", "update", "delete"].map((name) => [agents, name]), ...["get", "wait", "cancel", "act"].map((name) => [runs, name]),
+    ...["get", "wait", "delete"].map((name) => [knowledge, name]),
+  ];
+  for (const [id, told] of [[undefined, "undefined"], ["", '""'], [null, "null"], [7, "7"]]) {
+    const error = { name: "ParleyError", message: `an id is a text that is not empty, not ${told}` };
+    for (const [part, name] of byId) await assert.rejects(part[name](id, {}), error, name);
+    assert.throws(() => runs.stream(id), error);
+    await assert.rejects(automations.run({ target: id, message: "x" }), error);
+  }
+  const rows = [
+    [() => chat(), "it takes { agentId, message } or { templateId, message }"],
+    [() => chat({ message: "x" }), "give agentId or templateId"],
+    [() => chat({ agentId: "", message: "x" }), "give agentId or templateId"],
+    [() => chat({ agentId: "ag_1", templateId: "tpl_1", message: "x" }), "give agentId or templateId"],
+    [async () => chat.stream("hi"), "it takes { agentId, message } or { templateId, message }"],
+    [() => automations.run(), "it takes { target, message } or { target, input }"],
+    [() => automations.run({ target: "ag_1", message: "a", input: { message: "b" } }), "give the message once: as message or in input"],
+    [() => knowledge.upload("a.md"), "it takes { file, name }, { name, content } or { url }"],
+    [() => knowledge.upload({ file: "a.md", name: "a.md" }), "file is a Blob, a File or bytes: in Node await openAsBlob(path)"],
+    [() => knowledge.search(), "search takes a question"],
+  ];
+  for (const [call, message] of rows) await assert.rejects(call(), { name: "ParleyError", message });
+  assert.equal(asked.length, 0);
 });
 
 test("what is sent", async () => {
@@ -170,7 +217,10 @@ test("credentials", (t) => {
     set("PARLEY_API_KEY", " ");
     assert.throws(() => new sdk.Parley(), { name: "ParleyError", message: /PARLEY_API_KEY/ });
     assert.throws(() => new sdk.Parley({ apiKey: "ak_secret\nx" }), (error) => !error.message.includes("secret"));
-    assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl: "nowhere" }), sdk.ParleyError);
+    assert.throws(() => new sdk.Parley({ apiKey: " " }), { name: "ParleyError", message: "apiKey is blank" });
+    for (const baseUrl of ["nowhere", "", "localhost:8611", "ftp://service", "http://"]) {
+      assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl }), { name: "ParleyError", message: `baseUrl is not an http or https address: ${baseUrl}` });
+    }
     assert.ok(!JSON.stringify(new sdk.Parley({ apiKey: "ak_secret" })).includes("secret"));
   })();
 });
@@ -194,10 +244,10 @@ test("an abort ends a call wherever it stands", async (t) => {
   const { parley, asked } = client([json(agent)]);
   await assert.rejects(parley.agents.get("ag_1", { signal: before }), reason);
   assert.equal(asked.length, 0);
-  for (const answers of [[hangs], [problem(503, "unavailable", true, { "Retry-After": "50" })], [json(run({ status: "running" }))]]) {
+  for (const answers of [[hangs], [problem(503, "unavailable", true, { "Retry-After": "50" })]]) {
     const controller = new AbortController();
     const { parley, asked } = client(answers);
-    const call = parley.runs.wait("run_1", { signal: controller.signal, maxRetries: answers[0] === hangs ? 0 : 2 });
+    const call = parley.agents.get("ag_1", { signal: controller.signal, maxRetries: answers[0] === hangs ? 0 : 2 });
     setTimeout(() => controller.abort(reason), 5);
     await assert.rejects(call, reason);
     assert.equal(asked.length, 1);
@@ -207,6 +257,43 @@ test("an abort ends a call wherever it stands", async (t) => {
   const { signal } = new AbortController();
   await fine.agents.get("ag_1", { signal });
   assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
+test("an abort of the waiting says how the run is found", async () => {
+  const reason = new Error("enough");
+  const accepted = json(run({ status: "queued" }), 202);
+  const key = /^[0-9a-f]{32}$/;
+  const chat = (p, options) => p.chat({ agentId: "ag_1", message: "hi" }, options);
+  const trigger = (p, options) => p.automations.run({ target: "ag_1", message: "hi", idempotencyKey: "k" }, options);
+  const rows = [
+    { call: chat, known: true, key, prefers: ["respond-async", undefined] },
+    { call: trigger, known: true, key: /^k$/, prefers: ["respond-async", undefined] },
+    { call: chat, known: false, key, prefers: ["respond-async"] },
+    { call: trigger, known: false, key: /^k$/, prefers: ["respond-async"] },
+    { call: (p, options) => p.runs.wait("run_1", options), known: true, key: null, answers: [], prefers: [undefined] },
+    { call: chat, known: false, key, prefers: ["wait=55"], options: { apiKey: "wt_1" } },
+    { call: chat, known: true, key, prefers: ["respond-async", undefined], pauses: true },
+  ];
+  for (const { call, known, key, prefers, answers = known ? [accepted] : [], options, pauses } of rows) {
+    const controller = new AbortController();
+    const hangs = ({ signal }) => new Promise((_, reject) => (signal.addEventListener("abort", () => reject(signal.reason)), controller.abort(reason)));
+    const isGoing = () => (setImmediate(() => controller.abort(reason)), accepted);
+    const { parley, asked } = client([...answers, pauses ? isGoing : hangs], options);
+    await assert.rejects(call(parley, { signal: controller.signal }), (error) => {
+      assert.ok(error instanceof sdk.WaitEndedError && !(error instanceof sdk.ConnectionError), error);
+      assert.deepEqual([error.name, error.cause, error.runId], ["WaitEndedError", reason, known ? "run_1" : null]);
+      if (key) assert.match(error.idempotencyKey, key);
+      else assert.equal(error.idempotencyKey, null);
+      assert.ok(error.message.includes(error.runId ?? error.idempotencyKey), error.message);
+      return true;
+    });
+    assert.deepEqual(asked.map(({ headers }) => headers.Prefer), prefers);
+    assert.equal(getEventListeners(controller.signal, "abort").length, 0);
+  }
+  // Nothing was sent: there is no run to find.
+  const { parley, asked } = client([accepted]);
+  await assert.rejects(chat(parley, { signal: AbortSignal.abort(reason) }), reason);
+  assert.equal(asked.length, 0);
 });
 
 test("waiting for a run", async (t) => {

@@ -8,6 +8,8 @@ import (
 	"context"
 	"io"
 	"os"
+	"reflect"
+	"strconv"
 
 	"github.com/alecthomas/kong"
 
@@ -39,6 +41,7 @@ type commands struct {
 
 	Completion cli.Completion `cmd:"" group:"learn" help:"Print the script by which a shell completes commands."`
 	Help       cli.Help       `cmd:"" group:"learn" help:"Print the manual page of a command."`
+	Version    cli.Version    `cmd:"" group:"learn" help:"Say which release this is, and what it was built with."`
 	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print what may follow the words of a command line, for shells."`
 }
 
@@ -58,7 +61,7 @@ func main() {
 		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // there is nowhere to complain
 		return
 	}
-	chosen, err := k.Parse(os.Args[1:])
+	chosen, err := k.Parse(words(os.Args[1:]))
 	ctx, stop := lifecycle.Context(context.Background())
 	if err == nil {
 		chosen.BindTo(ctx, (*context.Context)(nil))
@@ -70,12 +73,21 @@ func main() {
 	os.Exit(code)
 }
 
+// words are a command line's. --version is a command where a command stands, and no option of any: a message may be about it.
+func words(args []string) []string {
+	if args[0] != "--version" {
+		return args
+	}
+	return append([]string{"version"}, args[1:]...)
+}
+
 // newParser reads arguments and the environment. What it does not understand it says last, after a line or two on usage: a
 // whole page of settings would hide it.
 func newParser(c *commands, options ...kong.Option) *kong.Kong {
 	own := []kong.Option{
 		kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ExplicitGroups(groups),
 		kong.Help(cli.PrintHelp), kong.ShortHelp(cli.PrintUsage), kong.ShortUsageOnError(),
+		cli.WholeNumbers(reflect.Int, strconv.IntSize), cli.WholeNumbers(reflect.Int64, 64),
 	}
 	return kong.Must(c, append(own, options...)...)
 }

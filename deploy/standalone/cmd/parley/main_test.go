@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,8 +33,31 @@ func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 	}
 	check("--sandbox-warm", "up", "--sandbox-warm=many")
 	check("unexpected argument nothing", "nothing")
+	check(`--status must be one of "queued","running",`, "runs", "tail", "--status", "done")
+	check(`--lines: must be a whole number, not "abc"`, "runs", "list", "--lines", "abc")
+	check(`--ttl: must be a whole number, not "1h"`, "trigger", "a", "b", "--ttl", "1h")
+	check(`--timeout: must be a time such as`, "trigger", "a", "b", "--timeout", "soon")
+	check("unknown flag --version", "chat", "what", "is", "--version")
+	for _, args := range [][]string{{"runs", "list", "-n", "3"}, {"trigger", "a", "b", "--timeout", "5"}, {"up", "--port", "9000"}, words([]string{"--version", "--json"})} {
+		if lines, code := wrong(args...); code != cli.ExitDone {
+			t.Errorf("parley %v: %q", args, lines)
+		}
+	}
 	t.Setenv("SANDBOX_CPU", "ten")
 	for _, command := range []string{"up", "serve", "doctor"} {
 		check("SANDBOX_CPU", command)
+	}
+}
+
+// TestVersionIsTheInterfaces has the one place of the version: info.version of openapi.yaml.
+func TestVersionIsTheInterfaces(t *testing.T) {
+	t.Parallel()
+	contract, err := os.ReadFile("../../../../ingress/internal/openapi/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindSubmatch(contract)
+	if found == nil || string(found[1]) != cli.Release {
+		t.Fatalf("parley says that it is %s, and openapi.yaml %s", cli.Release, found)
 	}
 }

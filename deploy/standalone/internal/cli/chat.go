@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
@@ -21,6 +22,7 @@ import (
 const (
 	demoTemplate = "tpl_support"
 	longestTyped = 1 << 20
+	longestName  = 120 // characters that the service takes
 )
 
 // Chat talks to an agent or a template.
@@ -28,7 +30,7 @@ type Chat struct {
 	Service
 	Session string   `name:"session" placeholder:"ID" help:"Session to go on with; without it a new one."`
 	Demo    bool     `name:"demo" help:"Chat with a template as a visitor of the demo, without a key."`
-	Words   []string `arg:"" optional:"" name:"words" help:"An agent or a template by its id, and the message. Without an id: the demo agent. Without a message: it is read, from a terminal line by line."`
+	Words   []string `arg:"" optional:"" name:"words" help:"An agent or a template by its id or its name, and the message. Without one: the demo agent. Without a message: it is read, from a terminal line by line."`
 }
 
 // Help is the command's description.
@@ -64,31 +66,33 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	talk, message, err := c.about(service)
+	talk, message, err := c.about(ctx, service)
 	if err != nil {
-		return err
+		return c.explain(err)
 	}
 	talk.con = con
 	if message == "" && con.Typed() {
 		return c.explain(talk.loop(ctx))
 	}
 	if message == "" {
-		raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped))
-		if err != nil {
-			return fmt.Errorf("reading the message: %w", err)
-		}
-		if message = strings.TrimSpace(string(raw)); message == "" {
-			return exit(ExitArguments, "no message: name one, or write it to standard input")
+		if message, err = piped(con); err != nil {
+			return err
 		}
 	}
 	return c.explain(talk.say(ctx, message))
 }
 
 // about reads who is talked to, and the message, if they are named.
-func (c *Chat) about(service *connection) (*talk, string, error) {
+func (c *Chat) about(ctx context.Context, service *connection) (*talk, string, error) {
 	target, words := "", c.Words
-	if len(words) > 0 && (strings.HasPrefix(words[0], "ag_") || strings.HasPrefix(words[0], "tpl_")) {
-		target, words = words[0], words[1:]
+	if len(words) > 0 {
+		found, err := c.addressed(ctx, service, words[0])
+		if err != nil {
+			return nil, "", err
+		}
+		if found != "" {
+			target, words = found, words[1:]
+		}
 	}
 	if target == "" && c.Demo {
 		target = demoTemplate
@@ -104,6 +108,22 @@ func (c *Chat) about(service *connection) (*talk, string, error) {
 		service: service, query: query, target: target, json: c.JSON, demo: c.Demo,
 		session: cmp.Or(c.Session, "cli_"+strings.ToLower(rand.Text())),
 	}, strings.Join(words, " "), nil
+}
+
+// addressed gives the id of the agent or the template that a word is the id or the whole name of; none when it is neither.
+func (c *Chat) addressed(ctx context.Context, service *connection, word string) (id string, err error) {
+	switch {
+	case strings.HasPrefix(word, "ag_"), strings.HasPrefix(word, "tpl_"):
+		return word, nil
+	case strings.TrimSpace(word) == "" || utf8.RuneCountInString(word) > longestName || console.Safe(word) != word || !utf8.ValidString(word):
+		return "", nil // no name
+	}
+	if !c.Demo { // a visitor has no agents
+		if id, err = service.named(ctx, "/api/agents", url.Values{"q": {word}}, word); err != nil || id != "" {
+			return id, err
+		}
+	}
+	return service.named(ctx, "/api/agents/templates", url.Values{}, word)
 }
 
 // talk is a session of messages and answers.
@@ -133,7 +153,7 @@ func (t *talk) loop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			t.con.Notef("")
-			return fmt.Errorf("the session %s is kept: %w", t.session, context.Cause(ctx))
+			return &left{"The session is kept, to go on with: " + t.again(), context.Cause(ctx)}
 		case line, more := <-lines:
 			if !more {
 				t.con.Notef("")
@@ -150,6 +170,15 @@ func (t *talk) loop(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// again is the command that goes on with the session.
+func (t *talk) again() string {
+	command := "parley chat "
+	if t.demo {
+		command += "--demo "
+	}
+	return command + "--session " + t.session + " " + t.target
 }
 
 // say sends one message and prints the answer as it comes.
@@ -240,20 +269,23 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	if !t.json && !t.told.freshLine() {
 		_ = t.told.print("\n") // the error matters more
 	}
-	cause := err
-	if ctx.Err() != nil {
-		cause = fmt.Errorf("interrupted: %w", context.Cause(ctx))
-	}
+	after := ""
 	switch {
 	case t.runID != "" && t.demo:
-		return fmt.Errorf("%w\nThe run %s goes on without you", cause, t.runID)
+		after = fmt.Sprintf("\nThe run %s goes on without you", t.runID)
 	case t.runID != "":
-		return fmt.Errorf("%w\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", cause, t.runID, t.runID)
+		after = fmt.Sprintf("\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", t.runID, t.runID)
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w\nThe service had not answered yet: if it got the message, parley runs tail shows the run", cause)
-	default:
-		return cause
+		after = "\nThe service had not answered yet: if it got the message, parley runs tail shows the run"
 	}
+	if ctx.Err() != nil {
+		return &left{"interrupted" + after, context.Cause(ctx)}
+	}
+	what := "agent"
+	if strings.HasPrefix(t.target, "tpl_") {
+		what = "template"
+	}
+	return fmt.Errorf("%w%s", sought(err, what, t.target), after)
 }
 
 // waitsFor says what a run waits for, and where it is decided.

@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"parley/deploy/standalone/internal/client"
+	"parley/deploy/standalone/internal/console"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -75,6 +78,7 @@ func TestCode(t *testing.T) {
 		"run failed":              {t.Context(), errors.Join(nil, outcome(&domain.Run{Status: domain.RunTimedOut})), 2},
 		"late":                    {t.Context(), exit(ExitNotEnded, "x"), 4},
 		"Ctrl-C":                  {signalled, refused, 130},
+		"not UTF-8":               {t.Context(), fmt.Errorf("x: %w", &client.TextError{Field: "message"}), 80},
 		"SIGTERM":                 {ended, errors.New("x"), 143},
 	} {
 		if got := Code(c.ctx, c.err); got != c.want {
@@ -83,6 +87,33 @@ func TestCode(t *testing.T) {
 	}
 	if outcome(&domain.Run{Status: domain.RunCompleted}) != nil {
 		t.Error("a run that completed is no failure")
+	}
+}
+
+// What a service sends is printed in errors, and rules no terminal.
+func TestComplaintsAreSafe(t *testing.T) {
+	t.Parallel()
+	const code, says = "x\x1b]0;t\a\u202e", "a\x1b[2J\u2066b\nc\u009b"
+	run := &domain.Run{ID: "run_1\x1b[1m", Status: domain.RunFailed, Error: &domain.RunError{Code: code, Message: says}}
+	for name, err := range map[string]error{
+		"a run":     outcome(run),
+		"a refusal": &client.ProblemError{Status: 400, Code: code, Detail: says, RequestID: code},
+		"who left":  &left{"interrupted" + says, errors.New("x")},
+	} {
+		var out strings.Builder
+		k, failed := kong.New(&struct{}{}, kong.Writers(&out, &out))
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		Complain(k, err)
+		if got := out.String(); console.Safe(got) != got || !strings.Contains(got, "a[2Jb") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	var out strings.Builder
+	if err := printRun(&console.Console{Out: &out, Err: &out}, "", run); err != nil || console.Safe(out.String()) != out.String() ||
+		!strings.Contains(out.String(), "error     x]0;t: a[2Jb c\n") {
+		t.Errorf("a run is shown as %q, %v", out.String(), err)
 	}
 }
 
@@ -123,7 +154,7 @@ func TestInstant(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]string{
-		"36h": "2030-01-03T00:00:00Z", "2031-05-06T07:08:09+02:00": "2031-05-06T05:08:09Z", "tomorrow": "", "2031-05-06": "",
+		"36h": "2030-01-03T00:00:00Z", "30d": "2030-01-31T12:00:00Z", "2031-05-06T07:08:09+02:00": "2031-05-06T05:08:09Z", "tomorrow": "", "2031-05-06": "",
 	} {
 		if got, err := instant(text, now); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v", text, got, err)

@@ -76,9 +76,9 @@ func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Conte
 	if c.JSON {
 		return con.JSON(list)
 	}
-	rows := [][]string{{"NAME", "VALUE", "FROM"}}
+	rows := [][]string{{"NAME", "FROM", "VALUE"}}
 	for _, s := range list {
-		rows = append(rows, []string{s.Name, or(s.Value, "-"), s.From})
+		rows = append(rows, []string{s.Name, s.From, or(s.Value, "-")})
 	}
 	return table(con, rows)
 }

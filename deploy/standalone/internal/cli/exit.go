@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"parley/deploy/standalone/internal/client"
+	"parley/deploy/standalone/internal/console"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -66,11 +68,24 @@ func Code(ctx context.Context, err error) int {
 	if _, is := errors.AsType[*kong.ParseError](err); is {
 		return ExitArguments
 	}
+	if _, is := errors.AsType[*client.TextError](err); is {
+		return ExitArguments
+	}
 	if problem, is := errors.AsType[*client.ProblemError](err); is && problem.Refused() {
 		return ExitRefused
 	}
 	return ExitFailure
 }
+
+// left is the error of somebody who has gone by Ctrl-C: nothing is wrong, and says is what is worth knowing, if anything.
+type left struct {
+	says  string
+	cause error
+}
+
+func (e *left) Error() string { return e.says }
+
+func (e *left) Unwrap() error { return e.cause }
 
 // outcome is the error of a run that has ended without an answer; nil for one that completed.
 func outcome(run *domain.Run) error {
@@ -98,13 +113,20 @@ func words(status domain.RunStatus) string {
 	}
 }
 
-// Complain prints an error, and before it how a command is called that was called wrongly.
+// Complain prints an error, which may be in words of others, and before it how a command is called that was called wrongly.
 func Complain(k *kong.Kong, err error) {
 	if err == nil {
+		return
+	}
+	if gone, is := errors.AsType[*left](err); is {
+		if gone.says != "" {
+			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // there is nowhere else to complain
+		}
 		return
 	}
 	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context != nil {
 		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // the error matters more
 	}
-	k.Errorf("%s", err.Error())
+	// An option with a choice that may be left out has "" among its choices: nobody chooses it by writing it.
+	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
 }

@@ -341,7 +341,7 @@ func Overview(app *kong.Application) string {
 	}
 	p.line("")
 	p.line("To begin: parley up, and beside it: parley chat Hello")
-	p.line("parley help COMMAND says all about one; parley help about the whole.")
+	p.line("`parley help COMMAND` prints the page of a command, `parley help` the program's.")
 	return p.String()
 }
 

@@ -25,7 +25,7 @@ type KeysCreate struct {
 	Service
 	Name    string `arg:"" help:"What the key is for."`
 	Scope   string `name:"scope" default:"organization" enum:"organization,user" placeholder:"SCOPE" help:"Whose key it is: organization (the default), or user, which needs a key of a person."`
-	Expires string `name:"expires" placeholder:"WHEN" help:"When it ends: a time from now, such as 720h, or an instant, such as 2030-01-31T12:00:00Z. Without it: never."`
+	Expires string `name:"expires" placeholder:"WHEN" help:"When it ends: a time from now, such as 30d or 720h, or an instant, such as 2030-01-31T12:00:00Z. Without it: never."`
 }
 
 // Help is the command's description.
@@ -35,7 +35,7 @@ func (*KeysCreate) Help() string {
 
 // Examples shows it in use.
 func (*KeysCreate) Examples() string {
-	return `parley keys create "nightly cron" --expires 720h
+	return `parley keys create "nightly cron" --expires 30d
 KEY=$(parley keys create ci)`
 }
 
@@ -73,12 +73,12 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 
 // instant reads a time from now, or an instant, and gives it as the service reads it.
 func instant(text string, now time.Time) (string, error) {
-	if lasts, err := time.ParseDuration(text); err == nil {
+	if lasts, ok := lasting(text); ok {
 		return now.Add(lasts).UTC().Format(time.RFC3339), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return "", exit(ExitArguments, "--expires must be as 720h or as 2030-01-31T12:00:00Z, not %q", text)
+		return "", exit(ExitArguments, "--expires must be as 30d, 720h or 2030-01-31T12:00:00Z, not %q", text)
 	}
 	return at.UTC().Format(time.RFC3339), nil
 }
@@ -138,7 +138,7 @@ func (k *KeysRevoke) Run(ctx context.Context, con *console.Console) error {
 	}
 	answer, err := service.Call(ctx, client.Request{Method: http.MethodDelete, Path: "/api/keys", Query: url.Values{"id": {k.ID}}})
 	if err != nil {
-		return k.explain(err)
+		return k.explain(sought(err, "key", k.ID))
 	}
 	if k.JSON {
 		return con.JSON(json.RawMessage(answer.Body))

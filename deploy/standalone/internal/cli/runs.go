@@ -14,7 +14,7 @@ import (
 
 // Runs shows runs and ends them.
 type Runs struct {
-	Tail   RunsTail   `cmd:"" help:"List the newest runs, and those that begin and change from then on."`
+	Tail   RunsTail   `cmd:"" aliases:"list" help:"List the newest runs, and those that begin and change from then on."`
 	Show   RunsShow   `cmd:"" help:"Show one run: what it was asked by, how it went, its answer."`
 	Cancel RunsCancel `cmd:"" help:"End a run that has not ended."`
 }
@@ -42,7 +42,7 @@ func (r *RunsShow) Run(ctx context.Context, con *console.Console) error {
 	var run domain.Run
 	answer, err := service.Get(ctx, "/api/runs", url.Values{"id": {r.ID}}, &run)
 	if err != nil {
-		return r.explain(err)
+		return r.explain(sought(err, "run", r.ID))
 	}
 	if r.JSON {
 		return con.JSON(json.RawMessage(answer.Body))
@@ -68,7 +68,7 @@ func printRun(con *console.Console, service string, run *domain.Run) error {
 		lines = append(lines, [2]string{"key", console.OneLine(*run.IdempotencyKey)})
 	}
 	if run.Error != nil {
-		lines = append(lines, [2]string{"error", run.Error.Code + ": " + console.OneLine(run.Error.Message)})
+		lines = append(lines, [2]string{"error", console.OneLine(run.Error.Code + ": " + run.Error.Message)})
 	}
 	for _, call := range run.ToolCalls {
 		says := fmt.Sprintf("%s %s, %d ms: %s", console.OneLine(call.Name), call.Status, call.DurationMS, console.OneLine(string(call.Input)))
@@ -134,7 +134,7 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // twice is once
 	})
 	if err != nil {
-		return r.explain(err)
+		return r.explain(sought(err, "run", r.ID))
 	}
 	if r.JSON {
 		return con.JSON(json.RawMessage(answer.Body))
@@ -142,6 +142,9 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 	var run domain.Run
 	if err := answer.Into(&run); err != nil {
 		return err
+	}
+	if run.Status != domain.RunCancelled && run.Status.Terminal() {
+		con.Notef("it had ended before, and stays as it is")
 	}
 	return con.Printf("%s %s\n", run.ID, run.Status)
 }

@@ -14,7 +14,7 @@ import (
 
 	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
-	"parley/shared/domain"
+	"parley/shared/lifecycle"
 )
 
 // Service says which service a command calls, and as whom. What it does not say stands in DATA_DIR's credentials.json, which
@@ -101,6 +101,12 @@ func (s *Service) known() (made credentials, err error) {
 
 // explain adds what helps to an error of the service.
 func (s *Service) explain(err error) error {
+	if _, is := errors.AsType[*lifecycle.SignalError](err); is {
+		if _, said := errors.AsType[*left](err); !said {
+			return &left{cause: err}
+		}
+		return err
+	}
 	if !errors.Is(err, client.ErrAway) || errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -152,28 +158,41 @@ func (c *connection) agentID(ctx context.Context, named string) (string, error) 
 	if strings.HasPrefix(named, "ag_") || strings.HasPrefix(named, "tpl_") {
 		return named, nil
 	}
-	list, err := c.all(ctx, "/api/agents", url.Values{"q": {named}}, 100)
+	found, err := c.named(ctx, "/api/agents", url.Values{"q": {named}}, named)
+	if err == nil && found == "" {
+		err = exit(ExitRefused, "no agent is named %q: parley agents list names all", named)
+	}
+	return found, err
+}
+
+// named gives the id of the one entry of a list that has this name; none when there is none.
+func (c *connection) named(ctx context.Context, path string, query url.Values, name string) (string, error) {
+	list, err := c.all(ctx, path, query, 100)
 	if err != nil {
 		return "", err
 	}
-	agents, err := entries[domain.Agent](list)
+	entries, err := entries[struct{ ID, Name string }](list)
 	if err != nil {
 		return "", err
 	}
 	var found []string
-	for _, a := range agents {
-		if strings.EqualFold(a.Name, named) {
-			found = append(found, a.ID)
+	for _, e := range entries {
+		if strings.EqualFold(e.Name, name) {
+			found = append(found, e.ID)
 		}
 	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return "", exit(ExitRefused, "no agent is named %q: parley agents list names all", named)
-	default:
-		return "", exit(ExitArguments, "%d agents are named %q: name one by its id: %s", len(found), named, strings.Join(found, ", "))
+	if len(found) > 1 {
+		return "", exit(ExitArguments, "%d are named %q: name one by its id: %s", len(found), name, strings.Join(found, ", "))
 	}
+	return strings.Join(found, ""), nil
+}
+
+// sought says what was looked for in vain.
+func sought(err error, what, id string) error {
+	if problem, is := errors.AsType[*client.ProblemError](err); is && problem.Code == "not_found" {
+		return fmt.Errorf("no %s %q, or none that the key may see: %w", what, id, err)
+	}
+	return err
 }
 
 // printList prints a list as one JSON array.

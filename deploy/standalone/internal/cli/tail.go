@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"time"
 
 	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
@@ -29,7 +28,7 @@ type RunsTail struct {
 
 // Help is the command's description.
 func (*RunsTail) Help() string {
-	return `A line is a run's state: when it was accepted, its id, its status, what triggered it, its agent, how long it took, and the beginning of its answer or its error. The newest is last.
+	return `A line is a run's state: when it was accepted, its id, its status, how long it took, its agent, what triggered it, and the beginning of its answer or its error. The newest is last. On a terminal that is too narrow for a line, a run has two. parley runs list is this command, too.
 
 With --follow the service tells when something has changed (GET /api/events), and what is new is read then. With --json each line is the run object.`
 }
@@ -237,10 +236,13 @@ func (t *tail) print(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &run); err != nil {
 		return fmt.Errorf("reading a run: %w", err)
 	}
-	return t.con.Printf("%s\n", t.con.Cut(runLine(&run)))
+	return t.con.Printf("%s", runLine(&run, t.con.Width()))
 }
 
-func runLine(run *domain.Run) string {
+// runColumns are wide enough for what stands in them, whatever runs come: but triggers, which are cut.
+var runColumns = []int{len(stampLayout), 30, 15, 8, 29, 20, answerEnd}
+
+func runLine(run *domain.Run, room int) string {
 	says := ""
 	switch {
 	case run.Error != nil:
@@ -248,10 +250,9 @@ func runLine(run *domain.Run) string {
 	case run.Message != nil:
 		says = *run.Message
 	}
-	text := []rune(console.OneLine(says))
-	if len(text) > answerEnd {
-		text = append(text[:answerEnd-1], '…')
+	cells := []string{
+		stamp(&run.CreatedAt, ""), run.ID, string(run.Status), fmt.Sprintf("%8s", took(&run.CreatedAt, run.FinishedAt)),
+		target(run), trigger(run), console.OneLine(says),
 	}
-	return fmt.Sprintf("%s  %s  %-15s  %-10s  %-29s  %8s  %s", run.CreatedAt.UTC().Format(time.RFC3339), run.ID, run.Status,
-		trigger(run), target(run), took(&run.CreatedAt, run.FinishedAt), string(text))
+	return folded(cells, runColumns, room)
 }

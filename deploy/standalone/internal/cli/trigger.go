@@ -33,7 +33,7 @@ type Trigger struct {
 	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"A further value that the agent gets as data; may be given again."`
 	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"Keep the result so long, if that is longer than the service's retention."`
 	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait for the run's end; --no-wait prints its id and leaves."`
-	Timeout        time.Duration     `name:"timeout" default:"20m" placeholder:"TIME" help:"How long to wait at most, ${default} without it; 0: without end."`
+	Timeout        span              `name:"timeout" default:"20m" placeholder:"TIME" help:"How long to wait at most, such as 90 (seconds), 5m or 1d; ${default} without it; 0: without end."`
 	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"How often to send again what was not answered, or refused for now; ${default} without it."`
 }
 
@@ -77,7 +77,7 @@ func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	}
 	if t.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.Timeout, errLate)
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(t.Timeout), errLate)
 		defer cancel()
 	}
 	w := &wait{Trigger: t, service: service, con: con, progress: progress, key: cmp.Or(t.IdempotencyKey, "cli-"+rand.Text())}
@@ -94,9 +94,17 @@ func (t *Trigger) message(con *console.Console) (string, error) {
 	if con.Typed() {
 		return "", exit(ExitArguments, "no message: name one, or write it to standard input")
 	}
-	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped))
+	return piped(con)
+}
+
+// piped reads the message that stands at standard input.
+func piped(con *console.Console) (string, error) {
+	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped+1))
 	if err != nil {
 		return "", fmt.Errorf("reading the message: %w", err)
+	}
+	if len(raw) > longestTyped {
+		return "", exit(ExitArguments, "the message is longer than %d bytes", longestTyped)
 	}
 	message := strings.TrimSpace(string(raw))
 	if message == "" {
@@ -128,7 +136,7 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 	w.sent = true
 	answer, err := w.service.Call(ctx, w.request(target, message))
 	if err != nil {
-		return err
+		return sought(err, "agent", target)
 	}
 	var run domain.Run
 	if err := answer.Into(&run); err != nil {
@@ -183,7 +191,7 @@ func (w *wait) left(answer *client.Answer) error {
 // toEnd asks for the run until it has ended, and prints what it came to.
 func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run) (err error) {
 	for !run.Status.Terminal() {
-		w.progress.Sayf("%s %s", run.ID, words(run.Status))
+		w.progress.Sayf("%s", awaited(run))
 		if run.RequiredAction != nil && !w.told && !w.JSON {
 			w.con.Notef("%s", waitsFor(w.service.url, run.ID, run.RequiredAction))
 			w.told = true
@@ -203,6 +211,14 @@ func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run
 	return w.show(answer, run)
 }
 
+// awaited says what is waited for. A run that is queued or runs goes from one to the other without that being told here.
+func awaited(run *domain.Run) string {
+	if run.Status == domain.RunRequiresAction {
+		return run.ID + " " + words(run.Status)
+	}
+	return "waiting for " + run.ID
+}
+
 func (w *wait) show(answer *client.Answer, run *domain.Run) error {
 	if w.JSON {
 		return errors.Join(w.con.JSON(json.RawMessage(answer.Body)), outcome(run))
@@ -220,23 +236,21 @@ func (w *wait) broken(ctx context.Context, err error) error {
 	if _, ended := errors.AsType[*coded](err); ended && ctx.Err() == nil {
 		return err
 	}
-	cause := err
-	if ctx.Err() != nil {
-		cause = context.Cause(ctx)
-		if !errors.Is(cause, errLate) {
-			cause = fmt.Errorf("interrupted: %w", cause)
-		}
-	}
+	after := ""
 	switch {
 	case w.runID != "":
-		cause = fmt.Errorf("%w\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", cause, w.runID, w.runID)
+		after = fmt.Sprintf("\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", w.runID, w.runID)
 	case w.sent && (ctx.Err() != nil || errors.Is(err, client.ErrAway)):
-		cause = fmt.Errorf("%w\nNo answer came: triggered again with --idempotency-key %s it runs once", cause, w.key)
+		after = fmt.Sprintf("\nNo answer came: triggered again with --idempotency-key %s it runs once", w.key)
 	}
-	if errors.Is(cause, errLate) {
-		return &coded{ExitNotEnded, cause}
+	switch {
+	case ctx.Err() == nil:
+		return fmt.Errorf("%w%s", err, after)
+	case errors.Is(context.Cause(ctx), errLate):
+		return exit(ExitNotEnded, "%w%s", errLate, after)
+	default:
+		return &left{"interrupted" + after, context.Cause(ctx)}
 	}
-	return cause
 }
 
 func pause(ctx context.Context, wait time.Duration) error {

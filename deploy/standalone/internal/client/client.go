@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -154,6 +157,9 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 func (c *Client) build(ctx context.Context, request Request) (*http.Request, error) {
 	var payload io.Reader
 	if request.Body != nil {
+		if field := notText(request.Body, ""); field != "" {
+			return nil, &TextError{Field: field}
+		}
 		raw, err := json.Marshal(request.Body)
 		if err != nil {
 			return nil, fmt.Errorf("encoding request: %w", err)
@@ -185,6 +191,23 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 		req.Header.Set("X-Organization-Id", c.options.Organization)
 	}
 	return req, nil
+}
+
+// notText names a text in a body that is not UTF-8: JSON would send other characters in place of some, without a word.
+func notText(value any, at string) string {
+	switch value := value.(type) {
+	case string:
+		if !utf8.ValidString(value) {
+			return at
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if found := notText(value[name], strings.TrimPrefix(at+"."+name, ".")); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // away says that no answer came, without the address's password, which the library's words may hold.

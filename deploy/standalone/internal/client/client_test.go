@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -166,15 +167,25 @@ func TestStreamsAreResumed(t *testing.T) {
 	}
 	whole := strings.Join(frames, "")
 	for at := range len(whole) {
+		want, end := []string(nil), 0 // the id of the last event that was told to its end
+		for _, frame := range frames {
+			id, event := strings.CutPrefix(frame, "id: ")
+			if end += len(frame); event && end <= at {
+				want = []string{id[:strings.Index(id, "\n")]}
+			}
+		}
 		var calls atomic.Int32
 		client, _ := served(t, Options{Retries: 2}, func(w http.ResponseWriter, r *http.Request) {
-			rest := whole
+			rest, again := whole, calls.Add(1) > 1
+			if got := r.Header["Last-Event-Id"]; again && !slices.Equal(got, want) || !again && got != nil {
+				t.Errorf("cut at %d: Last-Event-ID is %q, want %q; again %v", at, got, want, again)
+			}
 			if last := r.Header.Get("Last-Event-ID"); last != "" {
 				_, rest, _ = strings.Cut(whole, "id: "+last+"\n")
 				_, rest, _ = strings.Cut(rest, "\n\n")
 			}
 			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-			if calls.Add(1) > 1 {
+			if again {
 				fmt.Fprint(w, rest)
 				return
 			}

@@ -26,6 +26,14 @@ func (e *AwayError) Is(target error) bool { return target == ErrAway }
 // Unwrap gives the cause.
 func (e *AwayError) Unwrap() error { return e.Err }
 
+// TextError says that a text is none that can be sent.
+type TextError struct{ Field string }
+
+// Error names the field, and what helps.
+func (e *TextError) Error() string {
+	return fmt.Sprintf("%q is not UTF-8 text: convert it first, as iconv -f ISO-8859-1 -t UTF-8 does", e.Field)
+}
+
 // Field is one thing wrong with one field of a request.
 type Field struct {
 	Field   string `json:"field"`

@@ -45,19 +45,19 @@ func (c *Console) Typed() bool { return c.asks }
 // Watched reports whether somebody reads Err as it is printed.
 func (c *Console) Watched() bool { return c.tells }
 
-// Printf writes a formatted text to Out.
+// Printf writes a formatted text to Out. What others have written in it rules no terminal.
 func (c *Console) Printf(format string, args ...any) error {
 	defer c.begin()()
-	if _, err := fmt.Fprintf(c.Out, format, args...); err != nil {
+	if _, err := io.WriteString(c.Out, Safe(fmt.Sprintf(format, args...))); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
 }
 
-// Notef writes a line to Err: what a person should know and no program reads.
+// Notef writes a line to Err: what a person should know and no program reads. It rules no terminal either.
 func (c *Console) Notef(format string, args ...any) {
 	defer c.begin()()
-	_, _ = fmt.Fprintf(c.Err, format+"\n", args...) // there is nowhere else to complain
+	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // there is nowhere else to complain
 }
 
 // begin takes a progress's line away, and keeps it away until end is called.
@@ -85,7 +85,15 @@ func (c *Console) Cut(line string) string {
 	if !c.shows {
 		return line
 	}
-	return cut(line, c.width())
+	return Clip(line, c.width())
+}
+
+// Width is how many characters a line may have before a terminal breaks it, 0 where nobody watches.
+func (c *Console) Width() int {
+	if !c.shows {
+		return 0
+	}
+	return c.width()
 }
 
 func (c *Console) width() int {
@@ -100,7 +108,8 @@ func (c *Console) width() int {
 	return width
 }
 
-func cut(line string, width int) string {
+// Clip shortens a line to so many characters, and says by its last one that it did.
+func Clip(line string, width int) string {
 	runes := []rune(line)
 	if len(runes) <= width {
 		return line
@@ -111,12 +120,17 @@ func cut(line string, width int) string {
 // OneLine makes one line of a text that was written by others: a terminal must not obey what stands in it.
 func OneLine(text string) string { return strings.Join(strings.Fields(Safe(text)), " ") }
 
-// Safe leaves out of a text what would control a terminal, but for line ends and tabs.
+// Safe leaves out of a text what would control a terminal, but for line ends and tabs, and what would show its letters in another
+// order than they have: a name must look as what it is.
 func Safe(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0) {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r < ' ', r >= 0x7f && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 			return -1
+		default:
+			return r
 		}
-		return r
 	}, text)
 }

@@ -12,11 +12,18 @@ func TestWhatIsShown(t *testing.T) {
 	if got := OneLine(" a\tb\n\x1b[31mc\u009b\x7f  d "); got != "a b [31mc d" {
 		t.Errorf("one line: %q", got)
 	}
-	if got := Safe("a\n\tb\r\x00ü"); got != "a\n\tbü" {
-		t.Errorf("safe: %q", got)
+	for text, want := range map[string]string{
+		"a\n\tb\r\x00ü":                      "a\n\tbü",
+		"\u202aa\u202bb\u202cc\u202dd\u202ee": "abcde",
+		"\u2066a\u2067b\u2068c\u2069":         "abc",
+		"\u2029a\u202fb\u2065c\u206ad":        "\u2029a\u202fb\u2065c\u206ad",
+	} {
+		if got := Safe(text); got != want {
+			t.Errorf("of %q is safe: %q", text, got)
+		}
 	}
 	for width, want := range map[int]string{3: "üb…", 5: "über…", 6: "überal", 9: "überal"} {
-		if got := cut("überal", width); got != want {
+		if got := Clip("überal", width); got != want {
 			t.Errorf("cut to %d: %q, want %q", width, got, want)
 		}
 	}
@@ -34,7 +41,7 @@ func TestNothingPassingWithoutTerminal(t *testing.T) {
 	if err := c.Printf("%s\n", c.Cut(long)); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != long+"\n" || complaints.Len() > 0 || c.Watched() || c.Interactive() || c.Typed() {
+	if out.String() != long+"\n" || complaints.Len() > 0 || c.Watched() || c.Interactive() || c.Typed() || c.Width() != 0 {
 		t.Errorf("printed %d bytes, and %q", out.Len(), complaints.String())
 	}
 }
@@ -53,6 +60,24 @@ func TestProgressMakesRoom(t *testing.T) {
 	want := clearLine + "working" + clearLine + "noted\n" + clearLine + "working" + clearLine + "printed\n"
 	if both.String() != want {
 		t.Errorf("%q, want %q", both.String(), want)
+	}
+}
+
+// TestNothingThatIsPrintedRulesATerminal has what a service sent printed in all ways.
+func TestNothingThatIsPrintedRulesATerminal(t *testing.T) {
+	t.Parallel()
+	const sent, shown = "a\x1b[2J\u202eb", "a[2Jb"
+	var out, complaints bytes.Buffer
+	c := &Console{Out: &out, Err: &complaints}
+	c.Notef("said %s", sent)
+	p := c.Progress(true, "working")
+	p.Sayf("after: %s\nsince then", sent)
+	p.Done()
+	if err := c.Printf("%s\n", sent); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != shown+"\n" || complaints.String() != "said "+shown+"\n" || p.text != "after: "+shown+" since then" {
+		t.Errorf("%q, %q, %q", out.String(), complaints.String(), p.text)
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *Console) Progress(quiet bool, format string, args ...any) *Progress {
 func (p *Progress) Sayf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.text = fmt.Sprintf(format, args...)
+	p.text = OneLine(fmt.Sprintf(format, args...)) // it may tell what a service has answered
 }
 
 // Done takes the line away.
@@ -50,7 +50,7 @@ func (p *Progress) tick() {
 		p.mu.Lock()
 		line := fmt.Sprintf("%s  %s", p.text, time.Since(p.began).Round(time.Second))
 		p.mu.Unlock()
-		p.console.pass(cut(line, p.console.width()-1))
+		p.console.pass(Clip(line, p.console.width()-1))
 		select {
 		case <-ticker.C:
 		case <-p.done:

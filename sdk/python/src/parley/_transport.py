@@ -317,7 +317,7 @@ def _failures(sent: bool = True, where: str = "") -> Iterator[None]:
         yield
     except (OSError, http.client.HTTPException) as error:
         kind = TimeoutError if isinstance(error, builtins.TimeoutError) else ConnectionError
-        problem = kind(where + f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        problem = kind(where + type(error).__name__ + (f": {error}" if str(error) else ""))
         problem.sent = sent
         raise problem from error
 

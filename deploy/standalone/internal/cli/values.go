@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+const (
+	day      = 24 * time.Hour
+	mostDays = 100_000
+)
+
+// span is a time that an option names.
+type span time.Duration
+
+// UnmarshalText reads 90 (seconds), 1m30s or 2d.
+func (s *span) UnmarshalText(text []byte) error {
+	lasts, ok := lasting(string(text))
+	if seconds, err := strconv.ParseInt(string(text), 10, 32); err == nil {
+		lasts, ok = time.Duration(seconds)*time.Second, true
+	}
+	if !ok || lasts < 0 {
+		return fmt.Errorf("must be a time such as 90 (seconds), 5m or 1d, not %q", text)
+	}
+	*s = span(lasts)
+	return nil
+}
+
+// lasting reads a time such as 90s, 1h30m or 30d; days have 24 hours, and stand in front.
+func lasting(text string) (lasts time.Duration, ok bool) {
+	if days, rest, has := strings.Cut(text, "d"); has {
+		n, err := strconv.Atoi(days)
+		if err != nil || n < 0 || n > mostDays {
+			return 0, false
+		}
+		if lasts, text = time.Duration(n)*day, rest; rest == "" {
+			return lasts, true
+		}
+	}
+	more, err := time.ParseDuration(text)
+	return lasts + more, err == nil
+}
+
+// WholeNumbers has kong say what a number must be in a reader's words.
+func WholeNumbers(kind reflect.Kind, bits int) kong.Option {
+	return kong.KindMapper(kind, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		token, err := ctx.Scan.PopValue("number")
+		if err != nil {
+			return fmt.Errorf("reading a number: %w", err)
+		}
+		n, err := strconv.ParseInt(token.String(), 0, bits)
+		if err != nil {
+			return fmt.Errorf("must be a whole number, not %q", token.String())
+		}
+		target.SetInt(n)
+		return nil
+	}))
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+
+	"parley/deploy/standalone/internal/console"
+)
+
+// Release is this release: info.version of the interface that it serves, which a test compares.
+const Release = "0.2.0"
+
+// Version says which release this is.
+type Version struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// Help is the command's description.
+func (*Version) Help() string {
+	return `Prints the release, which is the version of the interface that it serves (info.version of its /openapi.json), and what the program was built with: Go, the system, and the commit where the build knew it. parley --version is the same.`
+}
+
+// Examples shows it in use.
+func (*Version) Examples() string {
+	return `parley version
+parley version --json`
+}
+
+// built is a program's origin.
+type built struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Commit   string `json:"commit,omitempty"`
+	Time     string `json:"time,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+}
+
+// Run prints it.
+func (v *Version) Run(_ context.Context, con *console.Console) error {
+	info, _ := debug.ReadBuildInfo()
+	b := origin(info)
+	if v.JSON {
+		return con.JSON(b)
+	}
+	text := "parley " + b.Version + "\nbuilt with " + b.Go + " for " + b.Platform
+	if b.Commit != "" {
+		text += ", of commit " + b.Commit + " of " + b.Time
+	}
+	if b.Modified {
+		text += ", with changes"
+	}
+	return con.Printf("%s\n", text)
+}
+
+// origin reads what the build has left in the program; nil: nothing.
+func origin(info *debug.BuildInfo) built {
+	b := built{Version: Release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info == nil {
+		return b
+	}
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			b.Commit = setting.Value
+		case "vcs.time":
+			b.Time = setting.Value
+		case "vcs.modified":
+			b.Modified = setting.Value == "true"
+		}
+	}
+	return b
+}

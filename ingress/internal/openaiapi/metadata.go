@@ -1,0 +1,31 @@
+package openaiapi
+
+import (
+	"maps"
+	"slices"
+	"unicode/utf8"
+)
+
+// What metadata may be, as OpenAI has it: responses repeat them.
+const (
+	metadataPairs = 16
+	metadataName  = 64 // characters
+	metadataValue = 512
+
+	sessionName = "session_id" // in metadata
+)
+
+// checkMetadata tells what is wrong with a request's metadata.
+func checkMetadata(metadata map[string]string, wrong Wrong) {
+	if len(metadata) > metadataPairs {
+		wrong("metadata", codeTooLong, "must have at most %d pairs, not %d", metadataPairs, len(metadata))
+		return // rather than of each
+	}
+	for _, name := range slices.Sorted(maps.Keys(metadata)) {
+		if n := utf8.RuneCountInString(name); n > metadataName {
+			wrong("metadata", codeTooLong, "a name must have at most %d characters, not %d", metadataName, n)
+		} else if n := utf8.RuneCountInString(metadata[name]); n > metadataValue {
+			wrong("metadata."+name, codeTooLong, "must have at most %d characters, not %d", metadataValue, n)
+		}
+	}
+}
