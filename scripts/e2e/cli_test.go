@@ -158,6 +158,15 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	s.parley(t, "", "chat", s.stub).wants(t, 80, "no message")
 	s.parley(t, "", "chat", "What is 12 * 34?").wants(t, 0, "408") // the demo agent
 	s.parley(t, "", "chat", "--demo", "Hello").wants(t, 0, "Offline model")
+	s.parley(t, "", "chat", "echo agent", "by", "its name").wants(t, 0, "echo: by its name\n")
+	s.parley(t, "from a pipe", "chat", "Echo agent").wants(t, 0, "echo: from a pipe\n")
+	for _, demo := range [][]string{nil, {"--demo"}} {
+		args := append([]string{"chat", "--json"}, demo...)
+		s.parley(t, "", append(args, "Customer support", "Hello")...).wants(t, 0, `"templateId":"tpl_support"`)
+	}
+	s.parley(t, "gr\xfcn", "chat", s.stub).wants(t, 80, "\"message\" is not UTF-8")
+	s.parley(t, "", "chat", "ag_nope", "hi").wants(t, 3, `no agent "ag_nope"`, "404 not_found")
+	s.parley(t, "", "chat", "tpl_nope", "hi").wants(t, 3, `no template "tpl_nope"`)
 	session := "cli-" + s.stub[3:]
 	first := s.parley(t, "", "chat", "--json", "--session", session, s.stub, "one").wants(t, 0).runs(t)
 	second := s.parley(t, "", "chat", "--json", "--session", session, s.stub, "two").wants(t, 0).runs(t)
@@ -222,6 +231,7 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a test, not a p
 	if r := s.parley(t, "by a pipe", "trigger", s.stub).wants(t, 0, "idempotency key cli-", "run run_"); r.out != "echo: by a pipe\n" {
 		t.Fatalf("standard output is %q", r.out)
 	}
+	s.parley(t, "gr\xfcn", "trigger", s.stub).wants(t, 80, "\"input.message\" is not UTF-8")
 	left := s.parley(t, "", "trigger", s.stub, "--no-wait", "left alone").wants(t, 0)
 	s.parley(t, "", "runs", "show", strings.TrimSpace(left.out)).wants(t, 0, "agent     "+s.stub)
 }
@@ -252,10 +262,13 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a
 		"timed out":       {[]string{"trigger", s.stub, "sleep 10m: x"}, 2, "timed out"},
 		"refused":         {[]string{"trigger", s.users, "x"}, 3, "403 caller_not_allowed"},
 		"no such agent":   {[]string{"trigger", "nobody", "x"}, 3, "no agent is named"},
-		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, "404 not_found"},
-		"not ended":       {[]string{"trigger", s.stub, "--timeout", "1s", "sleep 3s: late"}, 4, "The run goes on: parley runs show run_"},
+		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, `no run "run_01m7yq6d4gehatajbks6zzn8ya", or none that the key may see: 404 not_found`},
+		"not ended":       {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run goes on: parley runs show run_"},
 		"wrong key":       {[]string{"runs", "tail", "--key", "ak_wrong"}, 3, "401 unauthenticated"},
 		"wrong arguments": {[]string{"trigger"}, 80, "Usage: parley trigger"},
+		"no such key":     {[]string{"keys", "revoke", "key_nope"}, 3, `no key "key_nope"`},
+		"to be cancelled": {[]string{"runs", "cancel", "run_nope"}, 3, `no run "run_nope"`},
+		"to be triggered": {[]string{"trigger", "ag_nope", "x"}, 3, `no agent "ag_nope"`},
 		"wrong value":     {[]string{"runs", "tail", "--status", "gone"}, 80, "--status"},
 		"no question":     {[]string{"reset"}, 1, "another parley may be running"},
 	} {
@@ -334,7 +347,7 @@ func (c *started) signal(t *testing.T, signal syscall.Signal) {
 }
 
 func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
-	made := s.parley(t, "", "keys", "create", "for a test", "--expires", "48h").wants(t, 0, "shown this once")
+	made := s.parley(t, "", "keys", "create", "for a test", "--expires", "2d").wants(t, 0, "shown this once")
 	key := []string{"PARLEY_API_KEY=" + strings.TrimSpace(made.out), "PARLEY_BASE_URL=" + s.BaseURL, "DATA_DIR=/nowhere"}
 	s.in(t, key, "", "trigger", s.stub, "by a new key").wants(t, 0, "echo: by a new key\n")
 	var listed []struct {
@@ -370,12 +383,17 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	s.parley(t, "", "trigger", agent, "sleep 3s: later").wants(t, 0)
 	eventually(t, longest, "the run that began later is told of, and its end", lines(3))
 	tail.signal(t, syscall.SIGINT)
-	list := tail.ended(t).wants(t, 130).runs(t)
+	followed := tail.ended(t).wants(t, 130)
+	if followed.err != "" {
+		t.Fatalf("leaving by Ctrl-C is no error: %s", followed.err)
+	}
+	list := followed.runs(t)
 	first, later, end := list[0], list[1], list[len(list)-1]
 	if first.Status != "completed" || later.ID == first.ID || later.Status == "completed" || end.ID != later.ID || end.Status != "completed" {
 		t.Fatalf("%+v", list)
 	}
-	once := s.parley(t, "", "runs", "tail", "--agent", agent).wants(t, 0, "echo: before", "echo: later")
+	s.parley(t, "", "runs", "cancel", end.ID).wants(t, 0, "it had ended before", end.ID+" completed")
+	once := s.parley(t, "", "runs", "list", "--agent", agent).wants(t, 0, "echo: before", "echo: later")
 	if strings.Count(once.out, "\n") != 2 || strings.Index(once.out, "before") > strings.Index(once.out, "later") {
 		t.Fatalf("the newest is not last:\n%s", once.out)
 	}
@@ -388,7 +406,10 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 		waiting := s.start(t, nil, command, s.stub, message)
 		eventually(t, longest, "the model is asked", func() bool { return s.model.Count(message) > 0 })
 		waiting.signal(t, syscall.SIGINT)
-		r := waiting.ended(t).wants(t, 130, "interrupted", "The run goes on: parley runs show run_")
+		r := waiting.ended(t).wants(t, 130, "interrupted\nThe run goes on: parley runs show run_")
+		if strings.Contains(r.err, "error") {
+			t.Fatalf("leaving by Ctrl-C is no error: %s", r.err)
+		}
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
 		id = strings.Fields(id)[0]
 		eventually(t, longest, "the run ends", func() bool {
@@ -488,6 +509,8 @@ func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 		{"runs", "cancel", id},
 		{"runs", "tail", "-n", "1"},
 		{"config"},
+		{"version"},
+		{"--version"},
 		{"doctor"},
 		{"chat", s.stub, "x"},
 		{"reset-password", "owner@parley.local"},

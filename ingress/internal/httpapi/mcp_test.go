@@ -276,6 +276,39 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	}
 }
 
+// An idempotency key is its caller's: another's request under the same one is another request.
+func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
+	t.Parallel()
+	a := newWaitingArena(t, unlimited)
+	home := a.newHouse("home")
+	a.newAgent(home)
+	a.works(func(runID, message string) { a.end(runID, answers("re: "+message)) })
+	second, _ := a.newKey(home, home.owner, domain.KeyScopeOrganization)
+	ask := func(key string, how ...string) string {
+		params := &mcp.CallToolParams{Arguments: map[string]any{"message": "one", "sessionId": "s"}}
+		if len(how) == 0 {
+			params.Meta = mcp.Meta{"parley/idempotencyKey": "k1"}
+		}
+		session := a.toolClient(append(how, key)...)
+		params.Name = toolOf(t, session, "home agent").Name
+		got := call(t, session, params)
+		if got.IsError {
+			t.Fatalf("%q", texts(got))
+		}
+		return structured(got, "runId")
+	}
+	first := ask(home.key)
+	if again := ask(home.key); again != first {
+		t.Errorf("the same key's same call gave the runs %s and %s", first, again)
+	}
+	if by := ask(home.key, "Idempotency-Key: k1"); by != first {
+		t.Errorf("under the same key, named by the header, came the runs %s and %s", first, by)
+	}
+	if others := ask(second); others == first {
+		t.Error("another API key's call was given the run of the first")
+	}
+}
+
 func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	a := newWaitingArena(t, unlimited)
@@ -423,6 +456,7 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	home := a.newHouse("home")
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	newer := []string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: prompts/get"}
+	protocols := []string{"no such tool", "newer, no such method", "newer, nothing said"} // whose answers are errors of JSON-RPC
 	for name, tc := range map[string]struct {
 		body     string
 		headers  []string
@@ -448,11 +482,15 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 		},
 		"newer, nothing said": {`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, []string{newer[0], "Mcp-Method: tools/list"}, 400, ""},
 		"a notification":      {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nil, 202, ""},
+		"no such tool":        {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody_00000"}}`, nil, 200, ""},
 		"good":                {list, nil, 200, ""},
 		"good, of any kind":   {list, []string{"Accept: */*"}, 200, ""},
 	} {
 		got := a.from("POST", "/mcp", tc.body, append(tc.headers, home.key)...)
 		got.want(t, name, tc.status, tc.problems)
+		if said := strings.Contains(string(got.body), `"error":{"code":-326`); said != slices.Contains(protocols, name) {
+			t.Errorf("%s: an error of the protocol: %v: %s", name, said, got.body)
+		}
 	}
 	for _, method := range []string{"GET", "DELETE"} {
 		a.from(method, "/mcp", "", home.key).want(t, method, 405, "method_not_allowed")

@@ -114,10 +114,19 @@ type dialogPart struct {
 	Text string `json:"text"`
 }
 
+// dialogMost is how many bytes a dialog may have: those of whole conversations from callers whose organization answers for them,
+// and no more than of any body from visitors, who need no account.
+func dialogMost(who domain.Caller) int64 {
+	if who.Kind == domain.CallerDemo || who.Visitor.ID != "" {
+		return maxBody
+	}
+	return v1Body
+}
+
 // collectFormatted reads a chat's body for a format: our own, or that of the format's clients, which has messages.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *problems, error) {
 	var buf bytes.Buffer
-	if err := readBody(c, &buf, v1Body); err != nil {
+	if err := readBody(c, &buf, dialogMost(caller(c))); err != nil {
 		return chatBody{}, nil, err
 	}
 	found, said := &problems{}, dialog{}

@@ -207,6 +207,28 @@ func TestFormatsAreAskedForWell(t *testing.T) {
 	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", v1Body)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
+// Whole conversations are taken from callers with an account; anybody may visit the demo or a page with a widget.
+func TestVisitorsSendShortDialogs(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	agentID := a.embedded(a.newHouse("home"), widgetPage)
+	for target, headers := range map[string][]string{
+		"id=" + agentID: a.guest(agentID, "").headers, "template=tpl_support": {"X-Tenant-Id: " + domain.DemoTenant},
+	} {
+		for format, body := range map[string]string{"ai-sdk": sdkBody, "ag-ui": aguiBody} {
+			filled := func(size int) string { return strings.TrimSuffix(body, "}") + strings.Repeat(" ", size-len(body)) + "}" }
+			chat := "/api/agents?action=chat&format=" + format + "&" + target
+			got := a.from("POST", chat, filled(maxBody+1), headers...).want(t, target+" "+format, 413, "payload_too_large")
+			if !strings.Contains(got.text(t, "detail"), " 262144 ") {
+				t.Errorf("%s %s: %s", target, format, got.body)
+			}
+			if got := a.from("POST", chat, filled(maxBody), headers...); got.status != 200 {
+				t.Errorf("%s %s, as large as it may be: %d %s", target, format, got.status, got.body)
+			}
+		}
+	}
+}
+
 // What visitors of a widget may not see stays hidden in every format.
 func TestVisitorsAreToldInFormatsWhatTheyMaySee(t *testing.T) {
 	t.Parallel()

@@ -194,11 +194,10 @@ func TestAnEncodedStreamEndsWithItsClient(t *testing.T) {
 // Requests of OpenAI's protocol are limited as chats are, and replays of a key are free.
 func TestCompletionsAreLimited(t *testing.T) {
 	t.Parallel()
-	limits := manyRequests
-	limits.User = 101
-	a := arenaOf(t, newWorld(t, limits))
+	a := newArena(t)
 	h := a.newHouse("home")
 	agentID := a.newAgent(h)
+	limits := a.tallied(4)
 	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"m"}]}`, agentID)
 	ask := func(key string) answer {
 		return a.from("POST", "/v1/chat/completions", body, h.memberKey, h.header, "Idempotency-Key: "+key)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -80,6 +82,70 @@ func TestLongHistoriesLoseTheirOldest(t *testing.T) {
 		if len(got.History) != want || kept != want*2*size || len(found) > 0 {
 			t.Errorf("of exchanges of %d: %d kept, want %d, %v", 2*size, len(got.History), want, found)
 		}
+	}
+}
+
+// Tens of thousands of messages fit a body: what is said in a row is written once, not once for every message behind it.
+func TestManyMessagesInARowTakeNoMoreThanTheirLength(t *testing.T) {
+	t.Parallel()
+	const many, each = 40_000, 24
+	said := make([]Said, many)
+	for i := range said {
+		said[i] = Said{Field: index("messages", i), Role: RoleAssistant, Text: strings.Repeat("a", each)}
+	}
+	said[0].Role = RoleUser
+	said = append(said, Said{Field: "last", Role: RoleUser, Text: "m"})
+	var found noted
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := Converse(said, false, "messages", found.wrong)
+	runtime.ReadMemStats(&after)
+	// A tenth of what copying the whole with each message takes, and far more than other tests do meanwhile.
+	if took, most := after.TotalAlloc-before.TotalAlloc, uint64(many*many*each/20); took > most {
+		t.Errorf("%d bytes were allocated, at most %d are to be", took, most)
+	}
+	if got.Message != "m" || len(found) > 0 {
+		t.Errorf("message %q, wrong %.100v", got.Message, found)
+	}
+}
+
+func TestMetadataIsBounded(t *testing.T) {
+	t.Parallel()
+	pairs := func(n int) map[string]string {
+		out := map[string]string{}
+		for i := range n {
+			out[fmt.Sprint("k", i)] = "v"
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		metadata map[string]string
+		want     noted
+	}{
+		"the most pairs":       {pairs(16), nil},
+		"one too many":         {pairs(17), noted{"metadata too_long"}},
+		"the longest name":     {map[string]string{strings.Repeat("é", 64): ""}, nil},
+		"too long a name":      {map[string]string{strings.Repeat("é", 65): ""}, noted{"metadata too_long"}},
+		"the longest value":    {map[string]string{"k": strings.Repeat("é", 512)}, nil},
+		"too long values":      {map[string]string{"k": strings.Repeat("é", 513), "a": strings.Repeat("x", 513)}, noted{"metadata.a too_long", "metadata.k too_long"}},
+		"a session beside":     {map[string]string{"session_id": strings.Repeat("s", 128)}, nil},
+		"an unused session is": {map[string]string{"session_id": strings.Repeat("s", 513)}, noted{"metadata.session_id too_long"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			completion := CompletionRequest{Messages: []Message{{Role: RoleUser, Content: &Content{Text: "m"}}}, Metadata: &map[string]*string{}}
+			for name, text := range tt.metadata {
+				(*completion.Metadata)[name] = &text
+			}
+			var inCompletion, inResponse noted
+			completion.Conversation(inCompletion.wrong)
+			ParseResponse(&ResponseBody{
+				Input: &ResponseInput{Text: "m"}, Metadata: &tt.metadata, Conversation: &ConversationName{Name: "c"},
+			}, inResponse.wrong)
+			if slices.Sort(inCompletion); !reflect.DeepEqual(slices.Compact(inCompletion), tt.want) || !reflect.DeepEqual(inResponse, tt.want) {
+				t.Errorf("completions %v, responses %v, want %v", inCompletion, inResponse, tt.want)
+			}
+		})
 	}
 }
 

@@ -161,6 +161,7 @@ class Retries(Case):
         self.assertEqual(len(self.pauses), 6)
         for pause, most in zip(self.pauses, (0.5, 1, 2, 4, 8, 8)):
             self.assertTrue(0.75 * most <= pause <= most, self.pauses)
+        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # clients that failed together do not come back together
 
     def test_what_is_sent_again(self):
         for status, code, retryable, attempts in [
@@ -301,6 +302,10 @@ class Retries(Case):
         for options in ({"api_key": "ak_x\r\nx-evil: 1"}, {"api_key": "ak_x", "demo": True}, {}):
             with self.assertRaises(parley.ParleyError):
                 parley.Parley(**options)
+        client = self.client(service)
+        for key in ("a\r\n evil: 2", "a\nx", "a\0"):
+            with self.assertRaisesRegex(parley.ParleyError, "line break"):
+                client.chat(agent_id="a", session_id="s", message="x", idempotency_key=key)
         os.environ["PARLEY_API_KEY"] = "ak_environment"
         self.addCleanup(os.environ.pop, "PARLEY_API_KEY")
         for key in ("", " "):

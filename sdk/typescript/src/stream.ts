@@ -46,6 +46,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     const most = this.#transport.retries(this.#options);
     for (let failures = 0; this.#run === undefined; ) {
       const connection = await this.#open(most - failures);
+      if (!connection) return; // behind the last event there is none
       let broken: unknown = new ConnectionError("the stream ended before its run");
       try {
         for await (const event of this.#read(connection)) {
@@ -83,18 +84,25 @@ export class RunStream implements AsyncIterable<RunEvent> {
   finalRun(): RunPromise {
     return runPromise(async () => {
       for await (const _ of this);
-      if (!this.#run) throw new ParleyError("the stream has no end");
-      return this.#run;
+      return (this.#run ??= await this.#ofEnded());
     });
   }
 
-  async #open(maxRetries: number): Promise<Opened> {
+  /** Opens the stream; undefined when the last event that is known is the run's last. */
+  async #open(maxRetries: number): Promise<Opened | undefined> {
     const call = this.#opening(this.#runId);
     const headers = { ...call.headers, Accept: "text/event-stream", "Last-Event-ID": this.#lastEventId };
     const opened = await this.#transport.open({ ...call, headers }, { ...this.#options, maxRetries });
     if (opened.response.headers.get("content-type")?.startsWith("text/event-stream")) return opened;
     opened.bounds.close();
+    if (opened.response.status === 204) return undefined;
     throw new ParleyError(`${call.path} was answered with something that is not a stream: is baseUrl right?`);
+  }
+
+  /** Reads the run of a stream that was taken up behind its end. */
+  #ofEnded(): Promise<Run> {
+    const { path, query } = this.#opening(this.#runId);
+    return this.#transport.json<Run>({ method: "GET", path, query: { id: query?.["id"] } }, this.#options);
   }
 
   async *#read({ response, bounds }: Opened): AsyncGenerator<RunEvent, void, undefined> {

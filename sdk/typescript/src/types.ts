@@ -1910,6 +1910,7 @@ export interface OpenAiCompletionRequest {
   stream_options?: OpenAiCompletionRequestStream_options | null;
   /** Names the session, unless `metadata.session_id` does. */
   user?: string | null;
+  /** `session_id` names the session; the rest is yours. */
   metadata?: OpenAiCompletionRequestMetadata | null;
   n?: 1 | null;
   /** None: agents have their own. */
@@ -1931,6 +1932,7 @@ export interface OpenAiCompletionRequestStream_options {
   [key: string]: unknown;
 }
 
+/** `session_id` names the session; the rest is yours. */
 export interface OpenAiCompletionRequestMetadata {
   /** Names the session. */
   session_id?: string | null;
@@ -2072,7 +2074,10 @@ export interface OpenAiResponseRequest {
    * unless `conversation` names one.
    */
   previous_response_id?: string | null;
-  /** `session_id` names the session, unless one of those before does. */
+  /**
+   * `session_id` names the session, unless one of those before does; the rest is yours, and the
+   * answer repeats it.
+   */
   metadata?: Record<string, string> | null;
   /** Names the session, unless one of those before does. */
   user?: string | null;

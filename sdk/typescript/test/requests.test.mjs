@@ -66,6 +66,8 @@ test("an error says what the service said", async () => {
   });
   const { parley: behind } = client([page(404)]);
   await assert.rejects(behind.agents.get("ag_1"), { name: "NotFoundError", status: 404, code: null, problem: null, requestId: null });
+  const { parley: marked } = client([new Response("away", { status: 404, headers: { "X-Request-Id": "R2" } })]);
+  await assert.rejects(marked.agents.get("ag_1"), { requestId: "R2" });
   const { parley: elsewhere } = client([page(200)]);
   await assert.rejects(elsewhere.agents.get("ag_1"), { name: "ParleyError", message: /not JSON: is baseUrl right/ });
 });

@@ -34,6 +34,14 @@ test("events come whole, however their bytes come", async () => {
   assert.equal(first.data.text, "two lines");
 });
 
+test("taken up behind its last event a stream is empty, and has its run", async () => {
+  const nothing = () => new Response(null, { status: 204 });
+  const { parley, asked } = client([nothing, nothing, json({ id: "run_1", status: "completed", message: "done" })]);
+  assert.deepEqual(await all(parley.runs.stream("run_1", { lastEventId: "1.9" })), []);
+  assert.equal((await parley.runs.stream("run_1", { lastEventId: "1.9" }).finalRun()).message, "done");
+  assert.deepEqual(asked.map(({ path }) => path), ["/base/api/runs?id=run_1&stream=1", "/base/api/runs?id=run_1&stream=1", "/base/api/runs?id=run_1"]);
+});
+
 test("a large event in many pieces costs no more than its size", async () => {
   const large = "x".repeat(8_000_000);
   const { parley } = client([events(...pieces(begun + delta("1.2", large) + completed("1.3", large), 1_000))]);

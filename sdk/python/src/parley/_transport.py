@@ -43,6 +43,12 @@ class Request:
     body: bytes | None = None
     repeatable: bool = True  # sent twice it has the effect of being sent once
 
+    def __post_init__(self) -> None:
+        """Refuse what would be read as another header."""
+        for name, value in self.headers.items():
+            if any(mark in value for mark in "\0\r\n"):
+                raise ParleyError(f"{name} may not hold a line break")
+
     def target(self) -> str:
         """Give path and query."""
         query = urlencode([(name, value) for name, value in self.query.items() if value is not None], doseq=True, errors="surrogatepass")

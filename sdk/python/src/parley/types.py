@@ -2657,6 +2657,8 @@ class OpenAiCompletionRequestStream_options(TypedDict):
 
 
 class OpenAiCompletionRequestMetadata(TypedDict):
+    """`session_id` names the session; the rest is yours."""
+
     session_id: NotRequired[str | None]
     """Names the session."""
 
@@ -2685,6 +2687,8 @@ class OpenAiCompletionRequest(TypedDict):
     """Names the session, unless `metadata.session_id` does."""
 
     metadata: NotRequired[OpenAiCompletionRequestMetadata | dict[str, Any] | None]
+    """`session_id` names the session; the rest is yours."""
+
     n: NotRequired[Literal[1] | None]
 
     tools: NotRequired[list[Any] | None]
@@ -2875,7 +2879,9 @@ class OpenAiResponseRequest(TypedDict):
     """
 
     metadata: NotRequired[dict[str, str] | None]
-    """`session_id` names the session, unless one of those before does."""
+    """`session_id` names the session, unless one of those before does; the rest is yours, and
+    the answer repeats it.
+    """
 
     user: NotRequired[str | None]
     """Names the session, unless one of those before does."""

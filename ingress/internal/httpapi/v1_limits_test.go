@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/ingress/internal/openaiapi"
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+)
+
+// v1Asks are requests for a run's answer, by their paths.
+func v1Asks(agentID, more string) map[string]string {
+	return map[string]string{
+		"/v1/chat/completions": fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"m"}]%s}`, agentID, more),
+		"/v1/responses":        fmt.Sprintf(`{"model":%q,"input":"m"%s}`, agentID, more),
+	}
+}
+
+// tallied gives an arena limits that regain no room.
+func (a *arena) tallied(user int) ratelimit.Settings {
+	a.t.Helper()
+	limits := ratelimit.Settings{Demo: 2, User: user, System: user + 1}
+	var err error
+	a.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, limits)
+	must(a.t, err)
+	return limits
+}
+
+// Whoever is refused for what a body says has had it read, and pays for that.
+func TestRefusedBodiesOfOpenAICount(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	for path, body := range v1Asks(a.newAgent(h), `,"n":2,"prompt":{}`) {
+		limits := a.tallied(4)
+		for left := range 4 {
+			wrong := []string{body, `{"model":`, `{}`, `{"model":"` + strings.Repeat("x", v1Body) + `"}`}[left]
+			got := a.from("POST", path, wrong, h.memberKey, h.header)
+			if tier, remaining := limitOn(t, got, limits); got.status != 400 && got.status != 413 || tier != "user" || remaining != 3-left {
+				t.Errorf("%s: %d, %q, %d left\n%s", path, got.status, tier, remaining, got.body)
+			}
+		}
+		a.from("POST", path, body, h.memberKey, h.header).want(t, path, 429, "rate_limited")
+	}
+}
+
+// An earlier response is looked up for who has paid, and a replay is free all the same.
+func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	first := a.respond(`{"background":true,"input":"m","model":"`+agentID+`"}`, h.memberKey, h.header)
+	after := func(responseID string) string {
+		return `{"background":true,"input":"m","model":"` + agentID + `","previous_response_id":"` + responseID + `"}`
+	}
+	a.tallied(3)
+	second := a.respond(after(first), h.memberKey, h.header, "Idempotency-Key: k")
+	for range 2 {
+		a.from("POST", "/v1/responses", after("resp_01h455vb4pex5vsknk084sn02q"), h.memberKey, h.header).
+			want(t, "none", 400, "invalid_request previous_response_id")
+	}
+	for name, responseID := range map[string]string{"of nobody": "resp_01h455vb4pex5vsknk084sn02q", "one's own": first} {
+		a.from("POST", "/v1/responses", after(responseID), h.memberKey, h.header).want(t, name, 429, "rate_limited")
+	}
+	if again := a.respond(after(first), h.memberKey, h.header, "Idempotency-Key: k"); again != second {
+		t.Errorf("the replay is %s, not %s", again, second)
+	}
+	a.from("POST", "/v1/responses", after(second), h.memberKey, h.header, "Idempotency-Key: k").
+		want(t, "the key, after another response", 200, "") // which is of the same session
+}
+
+// A request that waits takes a seat and leaves it; one that waits for nothing takes none.
+func TestWaitingForARunTakesSeats(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	for path, body := range v1Asks(agentID, "") {
+		a.api.StreamsPerCredential = 1
+		begun := a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path, 503, "unavailable") // as all that waits here
+		a.finish("answer", begun.header.Get(headerRunID))
+		for range 2 {
+			a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path+" again", 200, "")
+		}
+		a.api.StreamsPerCredential = 0
+		full := a.from("POST", path, body, h.key, "Idempotency-Key: more").want(t, path+" without a seat", 429, "rate_limited")
+		if full.header.Get("Retry-After") == "" || full.header.Get(headerRunID) != "" {
+			t.Errorf("%s: %v", path, full.header)
+		}
+	}
+	a.respond(`{"background":true,"input":"m","model":"`+agentID+`"}`, h.key)
+}
+
+// A key that is revoked gives no answers any more, and what it has begun goes on.
+func TestARevokedKeyWaitsInVain(t *testing.T) {
+	t.Parallel()
+	a := newWaitingArena(t, unlimited)
+	h := a.newHouse("home")
+	begun := make(chan string, 2)
+	a.works(func(runID, _ string) { begun <- runID })
+	asks := v1Asks(a.newAgent(h), "")
+	key, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
+	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // without an answer
+	defer leave()
+	answered := make(chan answer, len(asks))
+	for path, body := range asks {
+		req := httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("X-Api-Key", strings.TrimPrefix(key, "X-Api-Key: "))
+		go func() {
+			rec := openapitest.Serve(t, a.handler, req)
+			answered <- answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+		}()
+	}
+	runs := []string{<-begun, <-begun}
+	a.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth, h.header)
+	revoked := time.Now()
+	for range asks {
+		got := (<-answered).want(t, "revoked", 401, "unauthenticated")
+		if took := time.Since(revoked); took > 10*time.Second || got.header.Get(headerRunID) == "" {
+			t.Errorf("after %v: %v", took, got.header)
+		}
+	}
+	for _, runID := range runs {
+		a.end(runID, answers("answer"))
+		if got := a.ok("GET", "/v1/responses/"+openaiapi.ResponseID(runID), "", h.key); got.text(t, "status") != "completed" {
+			t.Errorf("its run: %s", got.body)
+		}
+	}
+}
+
+// An idempotency key is its caller's: two of one organization that use the same one get a run each.
+func TestKeysOfTwoCallersAreTwoRuns(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	for path, body := range v1Asks(a.newAgent(h), `,"stream":true`) {
+		runs := map[string]bool{}
+		for _, key := range []string{h.key, h.memberKey, h.adminKey} {
+			first := a.ok("POST", path, body, key, h.header, "Idempotency-Key: k").header.Get(headerRunID)
+			again := a.ok("POST", path, body, key, h.header, "Idempotency-Key: k").header.Get(headerRunID)
+			if first == "" || again != first {
+				t.Errorf("%s: run %s, and again %s", path, first, again)
+			}
+			runs[first] = true
+		}
+		if len(runs) != 3 {
+			t.Errorf("%s: three callers have the runs %v", path, runs)
+		}
+	}
+}
