@@ -246,14 +246,10 @@ func (r *reader) json(t *testing.T, b fenced.Block) {
 	r.keep(t, b)
 }
 
-// commands finds what looks like one.
-var commands = regexp.MustCompile(`(?m)^\s*(\$ |(bash|cat|cd|claude|cmp|curl|docker|export|git|helm|kubectl|make|node|np[mx]|parley|pip|psql|python3?|sh|sudo|` +
-	`(go (build|get|install|run|test))) )`)
-
 // shown is what programs print, and drawings: nothing to run. Commands would be of another language.
 func (r *reader) shown(t *testing.T, b fenced.Block) {
 	t.Helper()
-	if command := commands.FindString(b.Text); command != "" {
+	if command := fenced.Command(b.Text); command != "" {
 		t.Errorf("%s: %q looks like a command, in a block that is not run", b, command)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"parley/scripts/internal/faultproxy"
+	"parley/scripts/internal/fenced"
 	"parley/scripts/internal/quickstart"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
@@ -432,9 +433,25 @@ func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 
 // cliCompletion asks the shells themselves.
 func cliCompletion(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
-	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skipf("NOT TESTED: completion in bash: %v", err)
+	for shell, test := range map[string]func(t *testing.T, path string){
+		"bash": s.completesInBash,
+		"zsh":  func(t *testing.T, path string) { t.Helper(); s.reads(t, path, "zsh", "-n") },
+		"fish": func(t *testing.T, path string) { t.Helper(); s.reads(t, path, "fish", "--no-execute") },
+	} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skipf("NOT TESTED: completion in %s: %v (install the package %[1]s)", shell, err)
+			}
+			test(t, path)
+		})
 	}
+}
+
+// completesInBash has the shell complete words.
+func (s *terminal) completesInBash(t *testing.T, path string) {
+	t.Helper()
 	const asked = `eval "$(parley completion bash)"
 complete -p parley >/dev/null || exit 1
 try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _parley; echo "${COMPREPLY[*]}"; }
@@ -449,50 +466,62 @@ try parley trigger "" --json
 COMP_WORDS=(parley trigger ag_); COMP_CWORD=2; _parley; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 `
 	const want = "keys\ncreate list revoke\n--status=\ncancelled\ntimed_out\n--no-wait\ntpl_support\n--json\n"
-	cmd := exec.CommandContext(t.Context(), "bash", "--norc", "-c", asked)
+	cmd := exec.CommandContext(t.Context(), path, "--norc", "-c", asked)
 	cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
 	out, err := cmd.CombinedOutput()
 	counted, whole := strings.CutPrefix(strings.ReplaceAll(string(out), "\r", ""), want)
 	if err != nil || !whole || strings.TrimSpace(counted) == "0" {
 		t.Errorf("bash completes: %v\n%s\nwant\n%s", err, out, want)
 	}
-	for shell, args := range map[string][]string{"zsh": {"-n"}, "fish": {"--no-execute"}} {
-		path, err := exec.LookPath(shell)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "e2e: NOT TESTED: the syntax of the completion for %s: %v\n", shell, err)
-			continue
-		}
-		script := filepath.Join(t.TempDir(), "parley."+shell)
-		if err := os.WriteFile(script, []byte(s.parley(t, "", "completion", shell).wants(t, 0).out), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := exec.CommandContext(t.Context(), path, append(args, script)...).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", shell, err, out)
-		}
+}
+
+// reads has a shell read its script without carrying it out.
+func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "parley."+shell)
+	if err := os.WriteFile(script, []byte(s.parley(t, "", "completion", shell).wants(t, 0).out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), path, append(args, script)...).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", shell, err, out)
 	}
 }
 
 // cliDocs pastes every block of docs/cli.md into a shell.
 func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
-	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "cli.md"))
+	const document = "docs/cli.md"
+	page, err := os.ReadFile(filepath.Join(testkit.Root(t), document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := 0
-	for i, part := range strings.Split("\n"+string(page), "\n```") {
-		shell, script, _ := strings.Cut(part, "\n")
-		if i%2 == 0 || shell != "sh" && shell != "bash" {
-			continue
-		}
-		blocks++
-		cmd := exec.CommandContext(t.Context(), shell, "-euc", script)
-		cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s\n%v\n%s", script, err, out)
+	blocks, err := fenced.Read(document, string(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, b := range blocks {
+		switch b.Language {
+		case "sh", "bash":
+			ran++
+			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", b.Text)
+			cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s\n%s\n%v\n%s", b, b.Text, err, out)
+			}
+		case "json":
+			if !json.Valid([]byte(b.Text)) {
+				t.Errorf("%s is no JSON", b)
+			}
+		case "text":
+			if command := fenced.Command(b.Text); command != "" {
+				t.Errorf("%s: %q looks like a command, in a block that is not run", b, command)
+			}
+		default:
+			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
 		}
 	}
-	if blocks < 8 {
-		t.Fatalf("docs/cli.md has %d blocks", blocks)
+	if ran < 8 {
+		t.Fatalf("%d blocks of %s were run", ran, document)
 	}
 }
 

@@ -216,7 +216,9 @@ func TestVisitorsSendShortDialogs(t *testing.T) {
 		"id=" + agentID: a.guest(agentID, "").headers, "template=tpl_support": {"X-Tenant-Id: " + domain.DemoTenant},
 	} {
 		for format, body := range map[string]string{"ai-sdk": sdkBody, "ag-ui": aguiBody} {
-			filled := func(size int) string { return strings.TrimSuffix(body, "}") + strings.Repeat(" ", size-len(body)) + "}" }
+			filled := func(size int) string {
+				return strings.TrimSuffix(body, "}") + strings.Repeat(" ", size-len(body)) + "}"
+			}
 			chat := "/api/agents?action=chat&format=" + format + "&" + target
 			got := a.from("POST", chat, filled(maxBody+1), headers...).want(t, target+" "+format, 413, "payload_too_large")
 			if !strings.Contains(got.text(t, "detail"), " 262144 ") {

@@ -89,11 +89,10 @@ func TestLongHistoriesLoseTheirOldest(t *testing.T) {
 func TestManyMessagesInARowTakeNoMoreThanTheirLength(t *testing.T) {
 	t.Parallel()
 	const many, each = 40_000, 24
-	said := make([]Said, many)
-	for i := range said {
-		said[i] = Said{Field: index("messages", i), Role: RoleAssistant, Text: strings.Repeat("a", each)}
+	said := []Said{{Field: "first", Role: RoleUser, Text: "m"}}
+	for i := range many {
+		said = append(said, Said{Field: index("messages", i), Role: RoleAssistant, Text: strings.Repeat("a", each)})
 	}
-	said[0].Role = RoleUser
 	said = append(said, Said{Field: "last", Role: RoleUser, Text: "m"})
 	var found noted
 	var before, after runtime.MemStats

@@ -23,6 +23,13 @@ func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Document, b.Line)
 // fileNames finds the name in a first line that is a comment and nothing but a file's name: "// github.mjs", "# .github/workflows/x.yml".
 var fileNames = regexp.MustCompile(`^(?://|#|--)\s+([\w./-]+\.\w+)\s*$`)
 
+// commands finds what looks like one.
+var commands = regexp.MustCompile(`(?m)^\s*(\$ |(bash|cat|cd|claude|cmp|curl|docker|export|git|helm|kubectl|make|node|np[mx]|parley|pip|psql|python3?|sh|sudo|` +
+	`(go (build|get|install|run|test))) )`)
+
+// Command gives what of a text looks like a command, to be run; empty for none.
+func Command(text string) string { return commands.FindString(text) }
+
 // Read reads a document's blocks. Code that is written in another way than with backticks at the beginning of a line or a list's item is
 // an error: nobody would run it.
 func Read(document, text string) ([]Block, error) {

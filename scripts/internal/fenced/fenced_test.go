@@ -26,3 +26,15 @@ func TestRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"model: offline\n  parley reset\n": "  parley ", "$ x\n": "$ ", "curl -N x": "curl ", "go run .": "go run ",
+		"GET /x\nparley: offline\n": "", "a curl -N x": "", "go home": "", "": "",
+	} {
+		if got := Command(text); got != want {
+			t.Errorf("in %q the command is %q, want %q", text, got, want)
+		}
+	}
+}

@@ -93,7 +93,7 @@ func TestCode(t *testing.T) {
 // What a service sends is printed in errors, and rules no terminal.
 func TestComplaintsAreSafe(t *testing.T) {
 	t.Parallel()
-	const code, says = "x\x1b]0;t\a\u202e", "a\x1b[2J\u2066b\nc\u009b"
+	const code, says = "x\x1b]0;t\n\a\u202e", "a\x1b[2J\u2066b\nc\u009b"
 	run := &domain.Run{ID: "run_1\x1b[1m", Status: domain.RunFailed, Error: &domain.RunError{Code: code, Message: says}}
 	for name, err := range map[string]error{
 		"a run":     outcome(run),
@@ -112,7 +112,7 @@ func TestComplaintsAreSafe(t *testing.T) {
 	}
 	var out strings.Builder
 	if err := printRun(&console.Console{Out: &out, Err: &out}, "", run); err != nil || console.Safe(out.String()) != out.String() ||
-		!strings.Contains(out.String(), "error     x]0;t: a[2Jb c\n") {
+		!strings.Contains(out.String(), "error     x]0;t : a[2Jb c\n") {
 		t.Errorf("a run is shown as %q, %v", out.String(), err)
 	}
 }

@@ -13,7 +13,7 @@ func TestWhatIsShown(t *testing.T) {
 		t.Errorf("one line: %q", got)
 	}
 	for text, want := range map[string]string{
-		"a\n\tb\r\x00ü":                      "a\n\tbü",
+		"a\n\tb\r\x00ü":                       "a\n\tbü",
 		"\u202aa\u202bb\u202cc\u202dd\u202ee": "abcde",
 		"\u2066a\u2067b\u2068c\u2069":         "abc",
 		"\u2029a\u202fb\u2065c\u206ad":        "\u2029a\u202fb\u2065c\u206ad",
