@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
+	"parley/shared/store"
 )
 
 // v1Asks are requests for a run's answer, by their paths.
@@ -50,6 +53,18 @@ func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	}
 }
 
+// dialed counts how often a database is dialed, which is away.
+type dialed struct{ times atomic.Int64 }
+
+// Connect fails.
+func (d *dialed) Connect(context.Context) (driver.Conn, error) {
+	d.times.Add(1)
+	return nil, driver.ErrBadConn
+}
+
+// Driver is asked for by nobody.
+func (d *dialed) Driver() driver.Driver { return nil }
+
 // An earlier response is looked up for who has paid, and a replay is free all the same.
 func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 	t.Parallel()
@@ -66,14 +81,22 @@ func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 		a.from("POST", "/v1/responses", after("resp_01h455vb4pex5vsknk084sn02q"), h.memberKey, h.header).
 			want(t, "none", 400, "invalid_request previous_response_id")
 	}
-	for name, responseID := range map[string]string{"of nobody": "resp_01h455vb4pex5vsknk084sn02q", "one's own": first} {
-		a.from("POST", "/v1/responses", after(responseID), h.memberKey, h.header).want(t, name, 429, "rate_limited")
-	}
 	if again := a.respond(after(first), h.memberKey, h.header, "Idempotency-Key: k"); again != second {
 		t.Errorf("the replay is %s, not %s", again, second)
 	}
 	a.from("POST", "/v1/responses", after(second), h.memberKey, h.header, "Idempotency-Key: k").
 		want(t, "the key, after another response", 200, "") // which is of the same session
+	away := &dialed{}
+	a.api.Store = store.On(away, 1)
+	a.from("POST", "/v1/responses", after(first), h.memberKey, h.header).want(t, "beyond the limit", 429, "rate_limited")
+	if n := away.times.Load(); n > 0 {
+		t.Errorf("the response was looked up by %d connections", n)
+	}
+	a.tallied(3)
+	a.from("POST", "/v1/responses", after(first), h.memberKey, h.header).want(t, "within it", 503, "unavailable")
+	if away.times.Load() == 0 {
+		t.Error("the response is looked up elsewhere")
+	}
 }
 
 // A request that waits takes a seat and leaves it; one that waits for nothing takes none.
