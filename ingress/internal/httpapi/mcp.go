@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -229,9 +230,11 @@ func cutOff(err error, runID string) error {
 }
 
 // mcpWriter is a response as the SDK writes it. Its refusals, which are plain text, are kept back, to be answered as ours are,
-// and so is what it says when nothing could be looked up.
+// and so is what it says when nothing could be looked up. A call's goroutine writes pings between what the SDK writes.
 type mcpWriter struct {
 	gin.ResponseWriter
+
+	mu      sync.Mutex
 	refused int
 	why     bytes.Buffer
 	instead error // is answered
@@ -239,6 +242,8 @@ type mcpWriter struct {
 
 // WriteHeader keeps a refusal back.
 func (w *mcpWriter) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if status >= http.StatusBadRequest && w.Header().Get("Content-Type") == "text/plain; charset=utf-8" {
 		w.refused = status
 	}
@@ -249,6 +254,12 @@ func (w *mcpWriter) WriteHeader(status int) {
 
 // Write gives the client its time to take what is written.
 func (w *mcpWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(b)
+}
+
+func (w *mcpWriter) write(b []byte) (int, error) {
 	if w.refused != 0 || w.instead != nil {
 		return w.why.Write(b)
 	}
@@ -259,6 +270,8 @@ func (w *mcpWriter) Write(b []byte) (int, error) {
 
 // Flush sends what was written.
 func (w *mcpWriter) Flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.refused == 0 && w.instead == nil {
 		w.ResponseWriter.Flush()
 	}
@@ -266,9 +279,11 @@ func (w *mcpWriter) Flush() {
 
 // ping writes a comment, so that proxies and clients know that the stream lives.
 func (w *mcpWriter) ping() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.Header().Get("Content-Type") == contentEvents {
-		if _, err := w.Write([]byte(": ping\n\n")); err == nil {
-			w.Flush()
+		if _, err := w.write([]byte(": ping\n\n")); err == nil {
+			w.ResponseWriter.Flush()
 		}
 	}
 }
