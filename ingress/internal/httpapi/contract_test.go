@@ -49,7 +49,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 			return // counted by organization, once the idempotency key is known to be new: TestSystemLimit and others
 		case len(o.Credentials) == 0:
 			who = "X-Tenant-Id: tenant_demo"
-		case o.ID == "mcp":
+		case o.ID == "postMcp":
 			who = key
 		}
 		w.do(o.Method, target, body, who).want(t, o.ID, 429, "rate_limited")
@@ -79,7 +79,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 		switch {
 		case len(o.Credentials) == 0:
 			who = "X-Unknown: x"
-		case o.ID == "mcp":
+		case o.ID == "postMcp":
 			who = key
 		}
 		if o.ID == "getEvents" { // reads nothing

@@ -3312,7 +3312,7 @@ export interface GetResponseHeaders {
 export type GetResponseAnswer = OpenAiResponse;
 
 /** The headers of `POST /mcp`: Use agents as the tools of an MCP server. */
-export interface McpHeaders {
+export interface PostMcpHeaders {
   /**
    * The organization to act in. A user's key must name it, a login session may, an organization's
    * key may name its own.
@@ -3323,7 +3323,10 @@ export interface McpHeaders {
 }
 
 /** The body of `POST /mcp`: Use agents as the tools of an MCP server. */
-export type McpBody = McpRequest;
+export type PostMcpBody = McpRequest;
+
+/** An event of `POST /mcp`. */
+export type PostMcpEvent = McpEvent;
 
 /** What `GET /healthz` answers: Is the process alive. */
 export type HealthzAnswer = Health;

@@ -187,9 +187,7 @@ __all__ = [
     "LoginSessionId",
     "LoginSessionList",
     "MaybeTime",
-    "McpBody",
     "McpEvent",
-    "McpHeaders",
     "McpMessage",
     "McpMessageError",
     "McpRequest",
@@ -290,6 +288,9 @@ __all__ = [
     "PostKnowledgeBody",
     "PostKnowledgeHeaders",
     "PostKnowledgeQuery",
+    "PostMcpBody",
+    "PostMcpEvent",
+    "PostMcpHeaders",
     "PostMembersAnswer",
     "PostMembersBody",
     "PostMembersHeaders",
@@ -4321,8 +4322,8 @@ GetResponseAnswer: TypeAlias = OpenAiResponse
 """What `GET /v1/responses/{id}` answers: Read a response."""
 
 
-McpHeaders = TypedDict(
-    "McpHeaders",
+PostMcpHeaders = TypedDict(
+    "PostMcpHeaders",
     {
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
@@ -4334,8 +4335,12 @@ McpHeaders = TypedDict(
 """The headers of `POST /mcp`: Use agents as the tools of an MCP server."""
 
 
-McpBody: TypeAlias = McpRequest
+PostMcpBody: TypeAlias = McpRequest
 """The body of `POST /mcp`: Use agents as the tools of an MCP server."""
+
+
+PostMcpEvent: TypeAlias = McpEvent
+"""An event of `POST /mcp`."""
 
 
 HealthzAnswer: TypeAlias = Health
