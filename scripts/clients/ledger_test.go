@@ -81,12 +81,18 @@ func (s *stage) agent(t *testing.T, fields map[string]any) (id string) {
 // call sends a request to the API with the stage's key, which must succeed.
 func (s *stage) call(t *testing.T, method, path string, body, into any) {
 	t.Helper()
+	s.callAs(t, http.Header{"X-Api-Key": {s.creds.APIKey}}, method, path, body, into)
+}
+
+// callAs is call with another credential.
+func (s *stage) callAs(t *testing.T, who http.Header, method, path string, body, into any) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.creds.BaseURL+path, bytes.NewReader(encoded(t, body)))
 	if err != nil {
 		t.Fatal(err)
 	}
+	maps.Copy(req.Header, who)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Api-Key", s.creds.APIKey)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

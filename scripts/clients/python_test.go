@@ -150,6 +150,8 @@ func TestPythonReadme(t *testing.T) {
 	python := needsPython(t)
 	s := onStage(t)
 	dir, interpreter := s.pythonProject(t)
+	own := s.tenant(t)
+	env := []string{"PARLEY_API_KEY=" + own.APIKey, "AGENT_ID=" + own.AgentID, "ORGANIZATION_ID=" + own.OrganizationID}
 	counted := map[string]int{}
 	for n, block := range blocksOf(t, testkit.Root(t), "sdk/python/README.md") {
 		counted[block.Language]++
@@ -159,7 +161,7 @@ func TestPythonReadme(t *testing.T) {
 			if err := os.WriteFile(file, []byte(block.Text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if printed := s.python(t, interpreter, dir, nil, "-W", "error", file); strings.TrimSpace(printed) == "" {
+			if printed := s.python(t, interpreter, dir, env, "-W", "error", file); strings.TrimSpace(printed) == "" {
 				t.Errorf("%s prints nothing", block)
 			}
 		case "sh":

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"parley/scripts/internal/fenced"
+	"parley/scripts/internal/quickstart"
 	"parley/shared/testkit"
 )
 
@@ -51,7 +53,8 @@ func newReader(t *testing.T, root string) *reader {
 		saved:    map[string]string{},
 	}
 	t.Cleanup(func() { r.endAll(t) }) // before the folder is removed
-	r.save(t, ".data/credentials.json", encoded(t, s.creds))
+	own := s.tenant(t)
+	r.save(t, ".data/credentials.json", encoded(t, own))
 	r.save(t, "handbook.pdf", handbook(t))
 	for _, command := range []string{"deploy/standalone/cmd/parley", "ingress/cmd/ingress", "workers/cmd/worker"} {
 		link := filepath.Join(r.dir, "bin", filepath.Base(command))
@@ -60,17 +63,19 @@ func newReader(t *testing.T, root string) *reader {
 		}
 	}
 	r.env = s.env(
+		"PARLEY_API_KEY="+own.APIKey, "AGENT_ID="+own.AgentID, "ORGANIZATION_ID="+own.OrganizationID,
 		"HOME="+r.dir, "READER="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "REPOSITORY="+root,
-		"RUN="+s.ranOnce(t), "UP_PORT="+strconv.Itoa(r.port), "PORT=", "DATA_DIR=",
+		"RUN="+s.ranOnce(t, own), "UP_PORT="+strconv.Itoa(r.port), "PORT=", "DATA_DIR=",
 		"GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOCACHE="+goEnv(t, "GOCACHE"), "GOPATH="+goEnv(t, "GOPATH"))
 	return r
 }
 
-// ranOnce gives the id of a run that has ended.
-func (s *stage) ranOnce(t *testing.T) string {
+// ranOnce gives the id of a run of an organization's agent that has ended.
+func (s *stage) ranOnce(t *testing.T, own quickstart.Credentials) string {
 	t.Helper()
 	var run struct{ ID string }
-	s.call(t, "POST", "/api/agents?action=chat&id="+s.creds.AgentID, map[string]any{"sessionId": t.Name(), "message": "What is 6 * 7?"}, &run)
+	body := map[string]any{"sessionId": t.Name(), "message": "What is 6 * 7?"}
+	s.callAs(t, http.Header{"X-Api-Key": {own.APIKey}}, http.MethodPost, "/api/agents?action=chat&id="+own.AgentID, body, &run)
 	return run.ID
 }
 

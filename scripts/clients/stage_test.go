@@ -34,6 +34,7 @@ type stage struct {
 	model  *openaistub.Server // the model "openai/stub"
 	ledger *ledger
 	creds  quickstart.Credentials
+	owner  string // session token of whom the organizations of tests belong to; empty until one is asked for
 }
 
 var theStage stage

@@ -312,7 +312,7 @@ func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	for name, value := range s.Headers {
-		req.Header.Set(name, strings.ReplaceAll(value, "ak_…", r.variable(t, b, "PARLEY_API_KEY")))
+		req.Header.Set(name, strings.NewReplacer("ak_…", r.variable(t, b, "PARLEY_API_KEY"), "ak_...", r.variable(t, b, "PARLEY_API_KEY")).Replace(value))
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -49,6 +49,6 @@ await assert.rejects(client.callTool({ name: "nobody_00000", arguments: { messag
 await assert.rejects(connect({}), /api_key_required/);
 await assert.rejects(connect({ authorization: "Bearer nonsense" }), /api_key_required|unauthenticated/);
 const bearer = await connect({ authorization: `Bearer ${PARLEY_API_KEY}` });
-assert.equal((await bearer.listTools()).tools.length, tools.length);
+assert.ok((await bearer.listTools()).tools.some(({ name }) => name === tool.name));
 await Promise.all([bearer.close(), client.close()]);
 console.log(JSON.stringify({ tools: tools.length, runId: first.structuredContent.runId, parked: parked.structuredContent.runId }));

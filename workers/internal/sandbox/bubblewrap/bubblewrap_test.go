@@ -4,6 +4,7 @@ package bubblewrap
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/cgroup"
+	"parley/workers/internal/sandbox/sandboxtest"
 )
 
 const python3 = "/usr/bin/python3"
@@ -103,6 +105,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envWorker) != "" {
 		beWorker()
 		return
+	}
+	if err := sandboxtest.Alone(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
