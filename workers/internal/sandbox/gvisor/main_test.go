@@ -9,9 +9,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := sandboxtest.Alone(); err != nil {
+	release, err := sandboxtest.Alone()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	release()
+	os.Exit(code)
 }
