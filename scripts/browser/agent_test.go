@@ -91,7 +91,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	chat.in("log", "Messages").sees("echo: Hello there")
 	p.press("Escape")
 	p.isNot("dialog", "Greeter")
-	p.focusIs("button", "Open chat: Greeter")
+	p.focusIs("button", "Open chat: Greeter…") // which tells of an answer that ended behind the closed panel
 }
 
 // TestInvitation brings somebody else into an organization, who may then read but not change.

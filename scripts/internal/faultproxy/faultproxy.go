@@ -182,9 +182,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 			d.proxy.tb.Logf("faultproxy: the service broke its answer to %s %s off %v", r.Method, path, err)
 		}
 	}
-	if deliver(w, answer, made, broken) {
-		d.fault(n, made.name)
-	} else if made.spare != nil {
+	strikes := func() { d.fault(n, made.name) } // before the client can know of it
+	if !deliver(w, answer, made, strikes, broken) && made.spare != nil {
 		made.spare()
 	}
 }
@@ -253,9 +252,11 @@ func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	return answer, nil
 }
 
-// deliver hands on what the cut lets through, and says whether it struck. What the service itself breaks off is told to broken.
-func deliver(w http.ResponseWriter, answer *http.Response, made cut, broken func(error)) (struck bool) {
+// deliver hands on what the cut lets through, and says whether it struck, of which strikes is told just before. What the service itself
+// breaks off is told to broken.
+func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes func(), broken func(error)) (struck bool) {
 	if made.at == 0 {
+		strikes()
 		hangUp(w, made.reset)
 		return true
 	}
@@ -281,6 +282,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, broken func
 		flush(w)
 		switch {
 		case strike:
+			strikes()
 			hangUp(w, made.reset)
 			return true
 		case errors.Is(err, io.EOF):
