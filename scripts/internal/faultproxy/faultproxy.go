@@ -272,7 +272,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	for {
 		n, err := answer.Body.Read(buffer)
 		piece := buffer[:n]
-		strike := made.at > 0 && passed+n > made.at
+		strike := made.at > 0 && passed+n >= made.at // at once: what was passed cannot be shortened any more
 		if strike {
 			piece = inFrame(piece[:made.at-passed], last)
 		}
