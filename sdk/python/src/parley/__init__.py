@@ -6,7 +6,8 @@
 from . import types
 from ._async import AsyncPage, AsyncPages, AsyncParley, AsyncStream
 from ._client import VERSION as __version__
-from ._client import Page, Parley, RunDecision, Stream
+from ._client import Parley, RunDecision
+from ._reading import Page, Stream
 from ._errors import (
     APIError,
     AuthenticationError,

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from ._client import Agents, Automations, Chat, Group, Knowledge, Page, Parley, Runs, Stream, Templates
+from ._client import Agents, Automations, Chat, Group, Knowledge, Parley, Runs, Templates
+from ._reading import Page, Stream
 from ._errors import ParleyError
 from ._events import Source, Told
 from ._transport import CURRENT, Call

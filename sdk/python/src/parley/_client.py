@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import mimetypes
 import os
-import secrets
 import ssl
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import IO, Any, Generic, Literal, TypeVar
+from typing import TypeVar, IO, Any, Literal
 
 from ._errors import ParleyError, WaitEndedError
-from ._events import Source, Told
+from ._events import Source
+from ._reading import Page, Stream
+from ._requests import form_request, json_request, read_file
 from ._transport import Request, Transport
 from .types import (
     Agent,
@@ -25,7 +23,6 @@ from .types import (
     Document,
     FoundList,
     Run,
-    RunEvent,
     RunStatus,
     Template,
     ToolsChange,
@@ -39,94 +36,6 @@ RunDecision = Literal["approve", "deny", "happened", "resend", "abandon"]
 
 _ENDED = ("completed", "failed", "cancelled", "timed_out")
 _LONGEST_WAIT = 55  # seconds that the service waits for a run before it answers
-
-
-class Page(Generic[_T]):
-    """A page of a list. Iterating over it goes on with the pages behind it."""
-
-    def __init__(self, body: Mapping[str, Any], follow: Callable[[str], Page[_T]]) -> None:
-        self.data: list[_T] = body["data"]
-        """The entries of this page."""
-        self.has_more: bool = body["hasMore"]
-        """Whether there is a next page."""
-        self.next_cursor: str | None = body["nextCursor"]
-        """What to give as `cursor` for the next page; None on the last one."""
-        self._follow = follow
-
-    def next_page(self) -> Page[_T] | None:
-        """Give the page behind this one; None on the last one."""
-        return self._follow(self.next_cursor) if self.next_cursor else None
-
-    def __iter__(self) -> Iterator[_T]:
-        page: Page[_T] | None = self
-        while page is not None:
-            yield from page.data
-            page = page.next_page()
-
-
-class Stream:
-    """The events of a run as they happen, and again from where they were when the connection breaks.
-
-    Iterate over it, or over `text()`. Leaving the loop closes the connection; another loop goes on behind the last
-    event. In a `with` statement it is closed for good at the end.
-    """
-
-    def __init__(self, source: Source, read: Callable[[str], Run]) -> None:
-        self._source = source
-        self._read = read
-
-    @property
-    def run_id(self) -> str | None:
-        """The run's id; None before the first event."""
-        return self._source.run_id
-
-    @property
-    def last_event_id(self) -> str | None:
-        """The id of the last event that was given: `client.runs.stream(run_id, last_event_id=…)` goes on behind it, in any process."""
-        return self._source.given
-
-    def __iter__(self) -> Iterator[RunEvent]:
-        source = self._source
-        try:
-            while True:
-                if not source.ready:
-                    source.fill()
-                if not source.ready:
-                    return
-                yield source.take()
-        finally:
-            source.leave()
-
-    def text(self) -> Iterator[str]:
-        """Give the answer piece by piece.
-
-        A run that begins anew tells its answer again: what was given comes once. Should the new answer differ from
-        it, `StreamRestartedError` is raised.
-        """
-        told = Told()
-        for event in self:
-            if text := told.text(event):
-                yield text
-
-    def final_run(self) -> Run:
-        """Read to the end, passing over the events that are left, and give the run."""
-        for _ in self:
-            pass
-        if self._source.run is not None:
-            return self._source.run
-        if self._source.run_id is None:
-            raise ParleyError("the stream was closed before it had begun")
-        return self._read(self._source.run_id)
-
-    def close(self) -> None:
-        """Close the connection for good. The run goes on."""
-        self._source.close()
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Group:
@@ -162,7 +71,7 @@ class Agents(Group):
         Creating twice makes two agents: when nobody knows whether the service got the request, it is not repeated.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
-        return self._http.call(Agent, _json("POST", "/api/agents", {}, body, repeatable=False))
+        return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False))
 
     def get(self, id: str) -> Agent:
         """Read an agent."""
@@ -188,7 +97,7 @@ class Agents(Group):
     ) -> Agent:
         """Change an agent: what is left out stays. With `version` only if it has that version, else `ConflictError`."""
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
-        return self._http.call(Agent, _json("PUT", "/api/agents", {"id": _id(id)}, body, repeatable=version is None))
+        return self._http.call(Agent, json_request("PUT", "/api/agents", {"id": _id(id)}, body, repeatable=version is None))
 
     def delete(self, id: str) -> Deleted:
         """Delete an agent. Its queued runs are cancelled; what has ended stays readable."""
@@ -251,7 +160,7 @@ class Chat(Group):
             session_id = f"key-{key}"
         body = {"sessionId": session_id, "message": message, "stream": stream or None}
         query = {"action": "chat", "id": agent_id, "template": template_id}
-        return _json("POST", "/api/agents", query, body, {"Idempotency-Key": key})
+        return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key})
 
 
 class Automations(Group):
@@ -286,7 +195,7 @@ class Automations(Group):
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
             if value is not None:
                 headers[name] = value
-        request = _json("POST", "/api/internal/run-automation", {}, body, headers)
+        request = json_request("POST", "/api/internal/run-automation", {}, body, headers)
         return self._client.runs._submitted(request, wait, timeout)
 
 
@@ -400,9 +309,9 @@ class Knowledge(Group):
             raise ValueError("give one of file, content and url")
         if file is None:
             body = {"name": name, "content": content, "url": url, "mimeType": mime_type, "metadata": metadata}
-            return self._http.call(Document, _json("POST", "/api/knowledge", {}, body))
-        known, data = _file(file)
-        return self._http.call(Document, _form(name or known, data, mime_type, metadata))
+            return self._http.call(Document, json_request("POST", "/api/knowledge", {}, body))
+        known, data = read_file(file)
+        return self._http.call(Document, form_request(name or known, data, mime_type, metadata))
 
     def get(self, id: str) -> Document:
         """Read what is known of a document, and how far it is."""
@@ -559,48 +468,3 @@ def _agent(
         "allowedCallers": allowed_callers,
         "widget": widget,
     }
-
-
-def _json(
-    method: str,
-    path: str,
-    query: Mapping[str, Any],
-    body: Mapping[str, Any],
-    headers: Mapping[str, str] | None = None,
-    *,
-    repeatable: bool = True,
-) -> Request:
-    """Give a request with a JSON body, of which what is None is left out."""
-    given = {name: value for name, value in body.items() if value is not None}
-    # Half a surrogate pair becomes its escape, and the service says which field it is in.
-    raw = json.dumps(given, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace")
-    return Request(method, path, query, {**(headers or {}), "Content-Type": "application/json"}, raw, repeatable)
-
-
-def _file(file: str | os.PathLike[str] | bytes | IO[bytes]) -> tuple[str, bytes]:
-    """Give name and content of a path, of bytes or of an open file."""
-    if isinstance(file, (bytes, bytearray, memoryview)):
-        return "", bytes(file)
-    if isinstance(file, (str, os.PathLike)):
-        with open(file, "rb") as opened:
-            return os.path.basename(os.fspath(file)), opened.read()
-    data = file.read()
-    if isinstance(data, str):
-        raise TypeError("open the file for reading bytes: open(path, 'rb')")
-    name = getattr(file, "name", "")
-    return os.path.basename(name) if isinstance(name, str) else "", data
-
-
-def _form(name: str, data: bytes, mime_type: str | None, metadata: Mapping[str, str] | None) -> Request:
-    """Give the form that uploads a file."""
-    if not name:
-        raise ValueError("give the name of the document: name=…")
-    boundary = secrets.token_hex(16)
-    quoted = name.replace("\\", "\\\\").replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
-    kind = mime_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    body = io.BytesIO()
-    if metadata is not None:
-        body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{json.dumps(metadata)}\r\n'.encode())
-    body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{quoted}"\r\n'.encode(errors="surrogatepass"))
-    body.write(f"Content-Type: {kind}\r\n\r\n".encode() + data + f"\r\n--{boundary}--\r\n".encode())
-    return Request("POST", "/api/knowledge", {}, {"Content-Type": f"multipart/form-data; boundary={boundary}"}, body.getvalue())
