@@ -25,6 +25,7 @@ import (
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
+	"parley/ingress/internal/voicegate"
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/lifecycle"
@@ -38,6 +39,7 @@ const (
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 32 << 10
 	drainTimeout  = 25 * time.Second
+	voiceDrain    = 14 * time.Second // for answers that are being spoken; what the gate takes to close comes on top
 	// A response is written within this time, the longest wait included; streams set deadlines of their own.
 	writeTimeout = 90 * time.Second
 )
@@ -70,6 +72,8 @@ type Ingress struct {
 	changes  *changes.Hub
 	auth     *auth.Resolver
 	searches *bus.ToolCaller
+	lines    *bus.VoiceCaller
+	voice    *voicegate.Gate
 	handler  http.Handler
 	draining atomic.Bool
 }
@@ -85,24 +89,18 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := cmp.Or(cfg.Documents.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
 	}
-	box, err := secrets.NewBox(cfg.SecretsKey)
+	box, signer, err := keys(cfg.SecretsKey)
 	if err != nil {
-		return nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
-	}
-	signer, err := secrets.NewSigner(cfg.SecretsKey)
-	if err != nil {
-		return nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
+		return nil, err
 	}
 	if cfg.EncryptContents {
 		deps.Store.SealContents(box)
 	} else {
 		deps.Store.OpenContents(box) // that were kept while it was set
 	}
-	proxies := make(auth.Proxies, len(cfg.TrustedProxies))
-	for n, network := range cfg.TrustedProxies {
-		if proxies[n], err = netip.ParsePrefix(network); err != nil {
-			return nil, fmt.Errorf("reading TRUSTED_PROXIES: %w", err)
-		}
+	proxies, err := networks(cfg.TrustedProxies)
+	if err != nil {
+		return nil, err
 	}
 	limits, err := ratelimit.New(deps.Store, ratelimit.Settings{
 		Demo: cfg.LimitDemo, User: cfg.LimitUser, System: cfg.LimitSystem,
@@ -118,21 +116,63 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if i.searches, err = deps.Bus.NewToolCaller(); err != nil {
 		return nil, err
 	}
+	if err := i.openVoice(signer); err != nil {
+		return nil, err
+	}
 	i.handler, err = httpapi.New(httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch,
-		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer,
+		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice,
 		Documents: store.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics,
 		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping},
 		Draining: i.draining.Load, Proxies: proxies, PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
-		OpenID:     openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
-		DemoTokens: cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
+		VoicePerOrganization: cfg.VoicePerOrganization,
+		OpenID:               openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
+		DemoTokens:           cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return i, nil
+}
+
+// keys makes what seals and what signs from the one secret.
+func keys(key string) (*secrets.Box, *secrets.Signer, error) {
+	box, err := secrets.NewBox(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	signer, err := secrets.NewSigner(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	return box, signer, nil
+}
+
+func networks(trusted []string) (auth.Proxies, error) {
+	proxies := make(auth.Proxies, len(trusted))
+	for n, network := range trusted {
+		prefix, err := netip.ParsePrefix(network)
+		if err != nil {
+			return nil, fmt.Errorf("reading TRUSTED_PROXIES: %w", err)
+		}
+		proxies[n] = prefix
+	}
+	return proxies, nil
+}
+
+// openVoice makes the gate of voice connections.
+func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
+	if i.lines, err = i.deps.Bus.NewVoiceCaller(); err != nil {
+		return err
+	}
+	deps := voicegate.Deps{Lines: i.lines, Signer: signer, Log: i.deps.Log}
+	if i.deps.Metrics != nil {
+		deps.Metrics = i.deps.Metrics
+	}
+	i.voice, err = voicegate.New(voicegate.Config{MaxDuration: i.cfg.VoiceMaxDuration, IdleTimeout: i.cfg.VoiceIdleTimeout}, deps)
+	return err
 }
 
 // publicURL is where people reach the service: as set, or where it listens.
@@ -151,6 +191,7 @@ func publicURL(cfg Config, listener net.Listener) string {
 // their runs as they stand, and what is in hand is finished.
 func (i *Ingress) Run(ctx context.Context) error {
 	defer i.searches.Close()
+	defer i.lines.Close()
 	listener, err := i.listen(ctx)
 	if err != nil {
 		return err
@@ -215,8 +256,26 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	i.changes.Drain()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
+	defer i.drainVoice(drain)() // Shutdown knows nothing of connections that are none of HTTP any more
 	if err := server.Shutdown(drain); err != nil {
 		return errors.Join(fmt.Errorf("draining HTTP: %w", err), server.Close())
 	}
 	return nil
+}
+
+// drainVoice ends voice connections while requests are drained. It gives what waits for that.
+func (i *Ingress) drainVoice(ctx context.Context) (wait func()) {
+	spoken := make(chan struct{})
+	go func() {
+		defer close(spoken)
+		ctx, cancel := context.WithTimeout(ctx, voiceDrain)
+		defer cancel()
+		i.voice.Drain(ctx)
+	}()
+	return func() {
+		select {
+		case <-spoken:
+		case <-ctx.Done():
+		}
+	}
 }

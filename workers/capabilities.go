@@ -22,8 +22,8 @@ type Capability struct {
 // mainPackages are what people who write programs for agents ask for first; "python" is the interpreter itself.
 var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
 
-// Capabilities says what this process can do on its machine, of what depends on the machine. It is nothing without the roles tool
-// and ingest.
+// Capabilities says what this process can do on its machine, of what depends on the machine. It is nothing without the roles tool,
+// ingest and voice.
 func (w *Workers) Capabilities() []Capability {
 	var list []Capability
 	if w.has(RoleTool) {
@@ -31,6 +31,9 @@ func (w *Workers) Capabilities() []Capability {
 	}
 	if w.has(RoleIngest) {
 		list = append(list, documentsCapability(w.isolation.none, findReaders()), embeddingsCapability(w.embedder.Model()))
+	}
+	if w.has(RoleVoice) {
+		list = append(list, voiceCapability(w.speech.backends))
 	}
 	return list
 }
@@ -50,7 +53,7 @@ func Survey(cfg Config) []Capability {
 	readers := findReaders()
 	list = append(list, documentsCapability(opened.none, readers))
 	list = append(list, readers.capabilities()...)
-	list = append(list, surveyEmbeddings(cfg))
+	list = append(list, surveyEmbeddings(cfg), surveyVoice(cfg))
 	if opened.backend == nil {
 		return list
 	}

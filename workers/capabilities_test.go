@@ -74,12 +74,15 @@ func find(t *testing.T, list []Capability, name string) Capability {
 func TestSurveyWithoutSandbox(t *testing.T) {
 	t.Parallel()
 	cfg := sensible()
-	cfg.OpenAIAPIKey = "sk-secret"
+	cfg.OpenAIAPIKey, cfg.AudioAPIKey, cfg.AudioBaseURL = "sk-secret", "sk-secret", "https://audio.example/v1"
 	list := Survey(cfg)
 	if c := find(t, list, "sandbox"); c.Ok || c.State != "off" {
 		t.Errorf("%+v", c)
 	}
 	if c := find(t, list, "model"); !c.Ok || !strings.HasPrefix(c.State, "openai/") {
+		t.Errorf("%+v", c)
+	}
+	if c := find(t, list, "voice"); c != (Capability{Name: "voice", State: "openai/gpt-4o-mini-tts, openai/gpt-4o-mini-transcribe", Ok: true}) {
 		t.Errorf("%+v", c)
 	}
 	if c := find(t, list, "numpy"); c.Ok {
@@ -178,5 +181,18 @@ func TestEmbeddingsInOneLine(t *testing.T) {
 	}
 	if cfg.OpenAIAPIKey = "sk-secret"; surveyEmbeddings(cfg) != (Capability{Name: "embeddings", State: cfg.EmbeddingsModel, Ok: true}) {
 		t.Errorf("%+v", surveyEmbeddings(cfg))
+	}
+}
+
+func TestVoiceThatIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	const want = "pocketsphinx is not installed (apt install pocketsphinx pocketsphinx-en-us); espeak-ng is not installed (apt install espeak-ng)"
+	if c := surveyVoice(Config{}); c != (Capability{Name: "voice", State: want}) {
+		t.Errorf("%+v", c)
+	}
+	cfg := Config{}
+	cfg.AudioBaseURL, cfg.SpeechModel = "https://user:hunter2@audio.example/v1", config.OfflineSpeak
+	if c := surveyVoice(cfg); c.Ok || !strings.Contains(c.State, "AUDIO_BASE_URL") || strings.Contains(c.State, "hunter2") {
+		t.Errorf("%+v", c)
 	}
 }

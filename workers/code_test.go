@@ -24,7 +24,7 @@ func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
 	r := newRig(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxGVisor}})
 	can := r.work.Capabilities()
-	if len(can) != 3 || can[1].Ok || can[1].Name != "documents" || can[0].Ok || !strings.HasPrefix(can[0].State, "none: gVisor: ") || !strings.Contains(can[0].State, "/nonexistent/runsc") {
+	if len(can) != 4 || can[1].Ok || can[1].Name != "documents" || can[0].Ok || !strings.HasPrefix(can[0].State, "none: gVisor: ") || !strings.Contains(can[0].State, "/nonexistent/runsc") {
 		t.Errorf("%+v", can)
 	}
 	began := time.Now()

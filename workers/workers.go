@@ -42,10 +42,11 @@ const (
 	RoleTool   Role = "tool"   // carries out tool calls
 	RoleIngest Role = "ingest" // processes documents
 	RoleSweep  Role = "sweep"  // repairs what was lost and ends what is over
+	RoleVoice  Role = "voice"  // understands and makes speech
 )
 
 // Roles lists all roles.
-var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep}
+var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice}
 
 // How much a process takes on for each core, unless it is set.
 const (
@@ -95,6 +96,7 @@ type Workers struct {
 	embedder  *embed.Embedder  // of the same; nil: no model is set
 	ingester  *ingest.Ingester // of the role ingest, where there is a sandbox
 	extractor *reading         // of the same
+	speech    *voiceParts      // of the role voice, else nil
 }
 
 // New checks the settings.
@@ -143,6 +145,11 @@ func (w *Workers) setUpServices() error {
 			return err
 		}
 	}
+	if w.has(RoleVoice) {
+		if err := w.setUpVoice(); err != nil {
+			return err
+		}
+	}
 	if w.has(RoleAgent) {
 		return w.setUpAgent()
 	}
@@ -183,6 +190,9 @@ func (w *Workers) close() error {
 	}
 	if w.embedder != nil {
 		w.embedder.Close()
+	}
+	if w.speech != nil {
+		w.speech.backends.Close()
 	}
 	var errs []error
 	if w.extractor != nil {
@@ -252,6 +262,9 @@ func (w *Workers) Run(ctx context.Context) error {
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
 		group.Add("search", w.search.Run)
+	}
+	if w.speech != nil && w.speech.server != nil {
+		group.Add("voice", w.speech.server.Run)
 	}
 	if w.ingester != nil {
 		group.Add("ingest", w.ingester.Run)

@@ -40,7 +40,7 @@ var functions = template.FuncMap{"credential": credential, "spans": openapi.Pars
 // credential says in words what a security scheme of the document takes.
 func credential(scheme string) string {
 	return map[string]string{
-		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie",
+		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie", "clientSecret": "client secret",
 		"demo": "demo mode", "widgetToken": "widget token",
 	}[scheme]
 }

@@ -59,14 +59,16 @@ type everything struct {
 	waitingFlags
 	codeFlags
 	documentFlags
+	voiceFlags
 }
 
 // Validate is called by kong.
 func (e *everything) Validate() error {
-	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check(), e.codeFlags.check(), e.documentFlags.check())
+	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check(), e.codeFlags.check(), e.documentFlags.check(),
+		e.voiceFlags.check())
 }
 
 // Run measures and writes the report.
 func (e *everything) Run(ctx context.Context) error {
-	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags, &e.documentFlags)
+	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags, &e.documentFlags, &e.voiceFlags)
 }

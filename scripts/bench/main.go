@@ -22,6 +22,7 @@ type commands struct {
 	Waiting    waiting    `cmd:"" help:"Waiting requests and open streams: the memory that each costs the ingress, whether each is answered, and how fast tokens reach streams."`
 	Code       code       `cmd:"" help:"Calls of codeExecution beside a bare bubblewrap with Python."`
 	Documents  documents  `cmd:"" help:"Documents: how fast they are ingested, beside pdftotext alone, and searched, beside one indexed query."`
+	Voice      voice      `cmd:"" help:"Conversations: what Parley adds to the time until an answer is heard, interruptions, and many at a time."`
 	Retrieval  retrieval  `cmd:"" help:"What searches find: questions about manual pages, beside PostgreSQL's ts_rank."`
 
 	FloorIngress floorIngress `cmd:"" hidden:""`

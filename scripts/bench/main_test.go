@@ -38,6 +38,7 @@ func quick(t *testing.T) *everything {
 		waitingFlags:  waitingFlags{Waiters: 8, Streams: 6, WaitingRounds: 1},
 		codeFlags:     codeFlags{CodeCalls: 2, CodeRounds: 2},
 		documentFlags: documentFlags{DocumentPages: 3, DocumentRounds: 1, DocumentPassages: 100, DocumentSearches: 10},
+		voiceFlags:    voiceFlags{VoiceTurns: 2, VoiceInterruptions: 1, VoiceSessions: 2, VoiceSeconds: 3},
 	}
 }
 
@@ -95,6 +96,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 		t.Errorf("streams: %+v", f)
 	}
 	checkCode(t, a, r)
+	checkVoice(t, a, r)
 	for _, name := range []string{
 		"ingress.pprof", "worker.pprof", "ingress-heap.pprof", "ingress-goroutine.pprof", "ingress-memory.json", "worker-memory.json",
 	} {
@@ -130,6 +132,19 @@ func checkCode(t *testing.T, a *everything, r report.Report) {
 	}
 	if goals != 2 {
 		t.Errorf("%d goals of calls that run code: %+v", goals, r.Goals)
+	}
+}
+
+// checkVoice looks at what was measured of conversations.
+func checkVoice(t *testing.T, a *everything, r report.Report) {
+	t.Helper()
+	if _, err := exec.LookPath("espeak-ng"); err != nil {
+		t.Logf("NOT TESTED: conversations: %v", err)
+		return
+	}
+	v := r.Voice
+	if v == nil || v.Turns != a.VoiceTurns || v.Added.P50 <= 0 || v.Added.Max < v.Added.P99 || v.Answers < a.VoiceSessions {
+		t.Errorf("conversations: %+v", v)
 	}
 }
 
@@ -196,6 +211,8 @@ func TestValidate(t *testing.T) {
 		"no waiter":         func(a *everything) { a.Waiters = 0 },
 		"streams below 0":   func(a *everything) { a.Streams = -1 },
 		"no waiting round":  func(a *everything) { a.WaitingRounds = 0 },
+		"no turn":           func(a *everything) { a.VoiceTurns = 0 },
+		"no time to speak":  func(a *everything) { a.VoiceSeconds = 0 },
 		"no call":           func(a *everything) { a.CodeCalls = 0 },
 		"no code round":     func(a *everything) { a.CodeRounds = 0 },
 		"pause below 0":     func(a *everything) { a.CodePause = -1 },

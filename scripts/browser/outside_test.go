@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// outside is what agents reach outside: a web that can be searched, and a till.
+// outside is what agents reach outside: a web that can be searched, a till, and a provider that understands speech.
 type outside struct {
 	url, host string
 
@@ -45,6 +45,10 @@ func (o *outside) payments(with string) (n int) {
 
 // ServeHTTP is a SearXNG at /search, a till at /pay, a hostile service at /note, and pages.
 func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/audio/transcriptions" {
+		ear(w, r)
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch found, is := o.pages[r.URL.Path]; {

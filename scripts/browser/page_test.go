@@ -55,9 +55,20 @@ type page struct {
 func open(t *testing.T) *page {
 	t.Helper()
 	s := onStage(t)
+	return s.tab(t, chromium{s.browser})
+}
+
+// chromium is a browser that runs.
+type chromium struct {
+	handle context.Context //nolint:containedctx // chromedp's handle of a browser is a context
+}
+
+// tab gives a new tab of a browser.
+func (s *stage) tab(t *testing.T, browser chromium) *page {
+	t.Helper()
 	p := &page{t: t, s: s, watch: newWatch(s.host)}
 	p.area = area{p: p}
-	ctx, cancel := chromedp.NewContext(s.browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.watch.hear))
+	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.watch.hear))
 	ctx, late := context.WithTimeout(ctx, testkit.Within(2*time.Minute))
 	p.ctx = ctx
 	t.Cleanup(func() { late(); cancel() })

@@ -92,6 +92,7 @@ func (s *stage) startParley(t *testing.T, program string) error {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
 		"OPENAI_BASE_URL="+s.servers[0].URL+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
+		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
 		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000") // each page comes from an address of its own
 	cmd.Stdout, cmd.Stderr = log, log
@@ -118,19 +119,25 @@ func (s *stage) startBrowser(program string) error {
 		return fmt.Errorf("making log of the browser: %w", err)
 	}
 	s.log = log
+	s.browser, s.close, err = launch(program, filepath.Join(s.dir, "profile"), chromedp.CombinedOutput(log))
+	return err
+}
+
+// launch starts a browser with a profile of its own.
+func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (browser context.Context, end context.CancelFunc, err error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", os.Geteuid() == 0),
-		chromedp.UserDataDir(filepath.Join(s.dir, "profile")), chromedp.Flag("hide-scrollbars", true),
+		chromedp.UserDataDir(profile), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
-		chromedp.Flag("no-proxy-server", true), // what the environment names is no business of loopback
-		chromedp.CombinedOutput(log))
-	ctx, free := chromedp.NewExecAllocator(context.Background(), options...)
+		chromedp.Flag("no-proxy-server", true)) // what the environment names is no business of loopback
+	ctx, free := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, stop := chromedp.NewContext(ctx)
-	s.browser, s.close = ctx, func() { stop(); free() }
+	end = func() { stop(); free() }
 	if err := chromedp.Do(ctx); err != nil {
-		return fmt.Errorf("starting %s: %w", program, err)
+		end()
+		return nil, func() {}, fmt.Errorf("starting %s: %w", program, err)
 	}
-	return nil
+	return ctx, end, nil
 }
 
 // output is all that parley has written.

@@ -31,7 +31,11 @@ type watch struct {
 	faults   []string
 	requests map[network.RequestID]*request
 	changed  time.Time
+	frames   []string // the newest that went out over WebSockets
 }
+
+// framesKept is how many frames are kept: some seconds of speech.
+const framesKept = 200
 
 // request is one that the page has made.
 type request struct {
@@ -118,6 +122,15 @@ func (w *watch) weight() (requests int, bytes int64, list string) {
 	return requests, bytes, strings.Join(lines, "\n")
 }
 
+// sent gives the newest frames that went out over WebSockets, and forgets them.
+func (w *watch) sent() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	frames := w.frames
+	w.frames = nil
+	return frames
+}
+
 // hear takes an event; it is called on the goroutine that reads them.
 func (w *watch) hear(event any) {
 	w.mu.Lock()
@@ -163,6 +176,12 @@ func (w *watch) changes(event any) {
 		}
 	case *network.EventLoadingFailed:
 		w.failed(e)
+	case *network.EventWebSocketCreated:
+		if at, err := url.Parse(e.URL); err != nil || !slices.Contains(w.hosts, at.Host) {
+			w.faultf("it opens a WebSocket elsewhere: %s", e.URL)
+		}
+	case *network.EventWebSocketFrameSent:
+		w.frames = append(w.frames[max(0, len(w.frames)+1-framesKept):], string(e.Response.PayloadData))
 	case *cdppage.EventFrameNavigated:
 		if e.Frame.ParentID == "" {
 			for _, r := range w.requests { // what the last document waited for comes no more

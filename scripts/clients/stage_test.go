@@ -85,6 +85,7 @@ func (s *stage) startParley(t *testing.T, program, model string) error {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
 		"OPENAI_BASE_URL="+model+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
+		"TRANSCRIPTION_MODEL=offline/pocketsphinx", "SPEECH_MODEL=offline/espeak-ng", // the stub has no ears and no voice
 		"OUTBOUND_ALLOW="+strings.TrimPrefix(s.ledger.url, "http://"), "LIMIT_DEMO=6000", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

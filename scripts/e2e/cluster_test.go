@@ -100,7 +100,9 @@ func (c *cluster) ingress(t *testing.T) *edge {
 func (c *cluster) worker(t *testing.T, settings ...string) *testkit.Process {
 	t.Helper()
 	ready := "agent worker ready"
-	for role, line := range map[string]string{"sweep": "sweeper ready", "tool": "tool worker ready", "ingest": "ingest worker ready"} {
+	for role, line := range map[string]string{
+		"sweep": "sweeper ready", "tool": "tool worker ready", "ingest": "ingest worker ready", "voice": "voice worker ready",
+	} {
 		if slices.Contains(settings, "ROLES="+role) {
 			ready = line
 		}

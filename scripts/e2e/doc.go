@@ -17,6 +17,10 @@
 // It is how a test tells that a run was carried out, how often, in which order and by how many
 // workers at once: no process under test is asked.
 //
+// Conversations by voice are held by scripts/internal/realtimeclient with a worker that speaks with espeak-ng, which says the same
+// text with the same samples every time: that is how a test tells that none was lost when something died. What is said to it goes to
+// a listener, a loopback server in the test, that keeps it and understands what the test says.
+//
 // The tests of `parley up` start that binary instead, with a private PostgreSQL and an
 // embedded NATS, as somebody does who has just cloned the repository.
 //

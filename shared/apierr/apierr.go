@@ -36,6 +36,7 @@ const (
 	UnsupportedMediaType   Code = "unsupported_media_type"
 	RangeNotSatisfiable    Code = "range_not_satisfiable"
 	IdempotencyKeyReused   Code = "idempotency_key_reused"
+	UpgradeRequired        Code = "upgrade_required"
 	RateLimited            Code = "rate_limited"
 	BudgetExceeded         Code = "budget_exceeded"
 	Internal               Code = "internal"

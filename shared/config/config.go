@@ -110,6 +110,9 @@ type Ingress struct {
 	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages a minute of all visitors of one agent's widget, and as many tokens; 0: none."`
 	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Streams that one credential may have open at an ingress."`
 	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Streams that one organization may have open at an ingress."`
+	VoicePerOrganization   int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Voice connections that one organization may have open at an ingress."`
+	VoiceMaxDuration       time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Longest time that a voice connection lasts."`
+	VoiceIdleTimeout       time.Duration `name:"voice-idle-timeout" env:"VOICE_IDLE_TIMEOUT" default:"5m" help:"Time after which a voice connection ends in which nobody says anything."`
 	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
 	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
 	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
@@ -141,7 +144,20 @@ func (i Ingress) Check() error {
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
 	}
-	return cmp.Or(i.checkWidgets(), i.checkOpenID(), i.checkAddresses())
+	return cmp.Or(i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
+}
+
+// checkVoice reports limits of voice connections that make no sense.
+func (i Ingress) checkVoice() error {
+	switch {
+	case i.VoicePerOrganization < 1:
+		return fmt.Errorf("VOICE_PER_ORGANIZATION must be at least 1, not %d", i.VoicePerOrganization)
+	case i.VoiceMaxDuration < time.Second || i.VoiceMaxDuration > 24*time.Hour:
+		return fmt.Errorf("VOICE_MAX_DURATION must be between 1s and 24h, not %s", i.VoiceMaxDuration)
+	case i.VoiceIdleTimeout < time.Second:
+		return fmt.Errorf("VOICE_IDLE_TIMEOUT must be at least 1s, not %s", i.VoiceIdleTimeout)
+	}
+	return nil
 }
 
 // checkWidgets reports limits that make no sense.

@@ -29,6 +29,7 @@ func TestOpenIDSettings(t *testing.T) {
 	} {
 		err := config.Ingress{
 			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
+			VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
 			OIDCIssuer: c.issuer, OIDCClientID: c.client, OIDCClientSecret: c.secret,
 		}.Check()
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
@@ -45,9 +46,34 @@ func TestWidgetLimits(t *testing.T) {
 	}{{0, 0, 0, true}, {20, 60, 1200, true}, {-1, 60, 1200, false}, {20, -1, 1200, false}, {20, 60, -1, false}} {
 		err := config.Ingress{
 			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour, BacklogMax: 1,
+			VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
 			LimitWidgetVisitor: c.visitor, LimitWidgetAddress: c.address, LimitWidgetAgent: c.agent,
 		}.Check()
 		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "LIMIT_WIDGET_VISITOR") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestVoiceLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		connections    int
+		duration, idle time.Duration
+		wrong          string
+	}{
+		{1, time.Second, time.Second, ""},
+		{100, 24 * time.Hour, 48 * time.Hour, ""},
+		{0, time.Minute, time.Minute, "VOICE_PER_ORGANIZATION"},
+		{1, 999 * time.Millisecond, time.Minute, "VOICE_MAX_DURATION"},
+		{1, 24*time.Hour + 1, time.Minute, "VOICE_MAX_DURATION"},
+		{1, time.Minute, 0, "VOICE_IDLE_TIMEOUT"},
+	} {
+		err := config.Ingress{
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
+			BacklogMax: 1, VoicePerOrganization: c.connections, VoiceMaxDuration: c.duration, VoiceIdleTimeout: c.idle,
+		}.Check()
+		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

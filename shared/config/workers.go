@@ -29,6 +29,7 @@ type Workers struct {
 	WikipediaURL      string   `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki that is searched when no search service is set."`
 	Sandbox
 	Ingest
+	Speech
 }
 
 const (
@@ -69,7 +70,7 @@ func (w Workers) Check() error {
 			return err
 		}
 	}
-	return cmp.Or(w.Sandbox.Check(), w.Ingest.Check())
+	return cmp.Or(w.Sandbox.Check(), w.Ingest.Check(), w.checkSpeech())
 }
 
 // RunMaxCostMicros is RunMaxCost in millionths, as runs count theirs.

@@ -48,6 +48,7 @@ const (
 	EndpointCompletions Endpoint = "v1/chat/completions"
 	EndpointResponses   Endpoint = "v1/responses"
 	EndpointMCP         Endpoint = "mcp"
+	EndpointRealtime    Endpoint = "v1/realtime"
 )
 
 // JobSubject is where a job's doorbell is published.

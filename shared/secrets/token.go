@@ -16,10 +16,15 @@ const (
 	tokenPurpose = "parley sealed token v1"
 	saltSize     = 24
 	maxSealed    = 4 << 10 // characters of a token; what is longer is not even decoded
+	maxSecret    = 6 << 10 // of a client secret, which holds settings: proxies take 8 KiB in a header
 
 	widgetStart  = "wt_"
 	visitorStart = "vt_"
+	clientStart  = "ek_" // OpenAI's own clients know secrets for browsers by it
 )
+
+// ClientSecretRoom is how many bytes a client secret may hold.
+const ClientSecretRoom = maxSecret/4*3 - keyIDSize - saltSize - 16
 
 // SealWidgetToken seals what a widget token says; see SealVisitorToken.
 func (b *Box) SealWidgetToken(plain []byte) string { return b.sealToken(widgetStart, plain, "") }
@@ -38,6 +43,17 @@ func (b *Box) SealVisitorToken(plain []byte, place string) string {
 func (b *Box) OpenVisitorToken(token, place string) ([]byte, error) {
 	return b.openToken(visitorStart, token, place)
 }
+
+// SealClientSecret seals what a client secret of /v1/realtime says, which has ClientSecretRoom.
+func (b *Box) SealClientSecret(plain []byte) string { return b.sealToken(clientStart, plain, "") }
+
+// OpenClientSecret is the reverse of SealClientSecret.
+func (b *Box) OpenClientSecret(token string) ([]byte, error) {
+	return b.openToken(clientStart, token, "")
+}
+
+// IsClientSecret reports whether a bearer value means to be a client secret.
+func IsClientSecret(s string) bool { return strings.HasPrefix(s, clientStart) }
 
 // IsWidgetToken reports whether a bearer value means to be a widget token.
 func IsWidgetToken(s string) bool { return strings.HasPrefix(s, widgetStart) }
@@ -59,7 +75,11 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 
 func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	text, ok := strings.CutPrefix(token, start)
-	if !ok || len(text) > maxSealed || strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
+	most := maxSealed
+	if start == clientStart {
+		most = maxSecret
+	}
+	if !ok || len(text) > most || strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
 		return nil, ErrSealed
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)

@@ -28,6 +28,8 @@ func TestTokensAreOpenedAsWhatTheyAre(t *testing.T) {
 		for name, wrong := range map[string]func() ([]byte, error){
 			"another key":               func() ([]byte, error) { return other.OpenWidgetToken(token) },
 			"another place":             func() ([]byte, error) { return b.OpenVisitorToken(visitor, "there") },
+			"a client secret, renamed":  func() ([]byte, error) { return b.OpenWidgetToken("wt_" + b.SealClientSecret(plain)[3:]) },
+			"renamed to a client's":     func() ([]byte, error) { return b.OpenClientSecret("ek_" + token[3:]) },
 			"a visitor's":               func() ([]byte, error) { return b.OpenWidgetToken(visitor) },
 			"a visitor's, renamed":      func() ([]byte, error) { return b.OpenWidgetToken("wt_" + visitor[3:]) },
 			"a widget's, renamed":       func() ([]byte, error) { return b.OpenVisitorToken("vt_"+token[3:], "") },
@@ -50,6 +52,27 @@ func TestTokensAreOpenedAsWhatTheyAre(t *testing.T) {
 			if got, err := b.OpenWidgetToken(string(changed)); err == nil && string(changed) != token {
 				t.Errorf("changed at %d it was opened: %q", i, got)
 			}
+		}
+	}
+}
+
+// A client secret holds what it has room for, and not a byte more.
+func TestClientSecretsHoldSettings(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, hex.EncodeToString(testKey('a')))
+	full := bytes.Repeat([]byte("x"), ClientSecretRoom)
+	token := b.SealClientSecret(full)
+	if got, err := b.OpenClientSecret(token); err != nil || !bytes.Equal(got, full) || !IsClientSecret(token) || len(token) > 8000 {
+		t.Errorf("a full one of %d characters: %v", len(token), err)
+	}
+	if _, err := b.OpenClientSecret(b.SealClientSecret(append(full, "xyz"...))); err == nil {
+		t.Error("one that is too full was opened")
+	}
+	for i := 3; i < len(token); i += 97 {
+		changed := []byte(token)
+		changed[i] = changed[i]&^3 | (changed[i]+1)&3
+		if _, err := b.OpenClientSecret(string(changed)); err == nil && string(changed) != token {
+			t.Errorf("changed at %d it was opened", i)
 		}
 	}
 }

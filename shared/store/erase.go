@@ -11,8 +11,8 @@ import (
 // eraseBatch is how many runs of a long session are erased in one transaction.
 const eraseBatch = 1000
 
-// EraseSession erases a session: what its runs were asked and answered, called, read and made, their journals and events, and then
-// the session itself; a message of that name afterwards begins a new one. Its open runs are cancelled and
+// EraseSession erases a session: what its runs were asked, answered and heard to say, called, read and made, their journals and
+// events, and then the session itself; a message of that name afterwards begins a new one. Its open runs are cancelled and
 // given back, for whoever carries them out or waits for them. Of each run a husk without any text stays for
 // as long as its idempotency key is kept, a day at least, so that a replay is not taken for a new request.
 //
@@ -161,7 +161,7 @@ func eraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...span) error {
 	}
 	for _, query := range []string{
 		`DELETE FROM steps WHERE run_id = ANY ($1)`, `DELETE FROM run_events WHERE run_id = ANY ($1)`,
-		`DELETE FROM run_attempts WHERE run_id = ANY ($1)`,
+		`DELETE FROM run_attempts WHERE run_id = ANY ($1)`, `DELETE FROM heard WHERE run_id = ANY ($1)`,
 	} {
 		if _, err := tx.ExecContext(ctx, query, pq.Array(runs)); err != nil {
 			return err

@@ -72,9 +72,12 @@ func TestErasingLeavesNothing(t *testing.T) {
 	r.finish(done, "answer "+canary)
 	running := work(keyed("running"))
 	queued := r.accept(wideWindow, keyed("queued"))[0].Run.Run.ID
+	for _, run := range []string{done.RunID, running.RunID} {
+		r.heard(run, domain.Heard{Text: canary})
+	}
 	r.raw(`UPDATE open_runs SET last_error = $2, reply_to = 'inbox' WHERE run_id = $1`, running.RunID, `{"message":"`+canary+`"}`)
 	other := r.said(r.chat("usr_2", session, "mine"), "stays")
-	if got := r.leaks(); got != "effects:2 open_runs:1 run_events:2 runs:4 sessions:2 sources:1 steps:2" {
+	if got := r.leaks(); got != "effects:2 heard:2 open_runs:1 run_events:2 runs:4 sessions:2 sources:1 steps:2" {
 		t.Fatalf("before: %s", got)
 	}
 

@@ -87,6 +87,7 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 		{`DELETE FROM steps WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
 		{`DELETE FROM run_events WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
 		{`DELETE FROM run_attempts WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM heard WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
 		{`DELETE FROM runs WHERE id = ANY ($1)`, []any{pq.Array(gone)}},
 		{`SELECT 1 FROM sessions WHERE ref = ANY ($1) ORDER BY ref FOR UPDATE`, []any{pq.Array(sessions)}},
 		{

@@ -97,6 +97,7 @@ type SessionTurn struct {
 	Status     domain.RunStatus `db:"status"`
 	Message    string           `db:"message"`
 	Answer     *string          `db:"answer"` // nil: none, or an empty one
+	Heard      *string          `db:"heard"`  // of a spoken answer that was interrupted; nil: it was not
 	Result     *string          `db:"result"` // the rendered run object; nil while the run is open
 	CreatedAt  time.Time        `db:"created_at"`
 	FinishedAt *time.Time       `db:"finished_at"`
@@ -116,8 +117,9 @@ func (s *Store) ReadSession(ctx context.Context, name SessionName, before, limit
 			return err
 		}
 		return tx.SelectContext(ctx, &turns, `SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status,
-			r.input->>'message' AS message, r.answer, r.result, r.created_at, r.finished_at
+			r.input->>'message' AS message, r.answer, h.text AS heard, r.result, r.created_at, r.finished_at
 			FROM sessions s JOIN runs r ON `+runInSession+` LEFT JOIN open_runs o ON o.run_id = r.id
+			LEFT JOIN heard h ON h.run_id = r.id
 			WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3`, found.Ref, before, limit)
 	})
 	if err != nil {

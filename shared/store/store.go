@@ -127,7 +127,7 @@ func (s *Store) Ping(ctx context.Context) error {
 // CheckSchema reports an error unless the database has this release's schema.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	if _, err := s.db.ExecContext(ctx, `SELECT agents.widget_secret FROM agents, open_runs, rate_buckets, run_events, invitations, effects, files,
-		documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents, run_attempts LIMIT 0`); err != nil {
+		documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents, run_attempts, heard LIMIT 0`); err != nil {
 		return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 	}
 	return nil

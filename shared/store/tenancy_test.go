@@ -62,6 +62,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	}
 	b.exec(`INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, message)
 		VALUES ($1, 1, $2, 'attempt', 1, $4, $4, 'failed', $3)`, o.held.RunID, b.org, o.canary, time.Now())
+	b.heard(o.ended, domain.Heard{Text: "heard " + o.canary})
 	b.exec(`INSERT INTO past_usage VALUES ($1, date_trunc('hour', now(), 'UTC'), $2, 1, 1, 0, 0, 0, 0, 0, 0, '{}')`, b.org, o.past())
 	b.exec(`INSERT INTO past_automations VALUES ($1, $2, 'ag', 'api', 'run', 'failed', now(), NULL)`, b.org, o.past())
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, b.org, "")
@@ -351,6 +352,9 @@ var probes = []probe{
 	}},
 	{"NoteAttempt", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.NoteAttempt(ctx, store.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2})
+	}},
+	{"SaveHeard", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return nil, s.SaveHeard(ctx, org, of.ended, domain.Heard{Text: "theirs"})
 	}},
 	{"CancelQueued", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.CancelQueued(ctx, org, of.agent, 100)

@@ -19,6 +19,7 @@ const (
 	ViaBearer  Via = "bearer"
 	ViaKey     Via = "key"
 	ViaWidget  Via = "widget"
+	ViaSecret  Via = "client secret" // of /v1/realtime
 )
 
 // CookieName is the name of the session cookie.
@@ -70,12 +71,8 @@ func read(req *http.Request, cookies bool) (presented, error) {
 	switch {
 	case key != "":
 		p.via, p.token = ViaKey, key
-	case secrets.IsAPIKey(bearer):
-		p.via, p.token = ViaKey, bearer
-	case secrets.IsWidgetToken(bearer):
-		p.via, p.token = ViaWidget, bearer
 	case bearer != "":
-		p.via, p.token = ViaBearer, bearer
+		p.via, p.token = bearing(bearer), bearer
 	case cookies:
 		p.token, err = cookieToken(req)
 		if p.token != "" {
@@ -83,6 +80,18 @@ func read(req *http.Request, cookies bool) (presented, error) {
 		}
 	}
 	return p, err
+}
+
+// bearing says what a bearer token means to be.
+func bearing(token string) Via {
+	switch {
+	case secrets.IsAPIKey(token):
+		return ViaKey
+	case secrets.IsWidgetToken(token):
+		return ViaWidget
+	default:
+		return ViaBearer
+	}
 }
 
 // single gives a header that may come once, "" when it is absent. Empty, doubled, comma-joined and

@@ -27,6 +27,7 @@ const (
 	NeedKey                 // an API key, and no browser: the caller is a system
 	NeedUserKey             // an API key, on behalf of the person who uses it
 	NeedPage                // as NeedNobody: what counts is the page that sends the request
+	NeedVoice               // a person or a key, but by no cookie; or who was given a client secret
 )
 
 // ofKeys reports whether nothing but an API key will do.
@@ -87,6 +88,7 @@ type Identity struct {
 	Via           Via
 	Token         string
 	Organizations []store.Standing
+	Secret        *ClientSecret // what was shown, when it is one
 }
 
 // Resolve tells who sends req to an endpoint of that need. Its errors are coded.
@@ -99,6 +101,9 @@ func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 }
 
 func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
+	if need == NeedVoice {
+		return r.voice(req, false)
+	}
 	anybody := need == NeedNobody || need == NeedPage
 	p, err := read(req, !anybody)
 	if err != nil {
@@ -208,9 +213,14 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[sto
 	if err != nil {
 		return entry[store.Credential]{}, err
 	}
-	cred, sum := found.found, hashed(p.token)
+	return r.lasting(found, hashed(p.token))
+}
+
+// lasting gives what was found, if it is of that hash and good still.
+func (r *Resolver) lasting(found entry[store.Credential], sum [32]byte) (entry[store.Credential], error) {
+	cred := found.found
 	if cred == nil || subtle.ConstantTimeCompare(cred.SecretHash, sum[:]) != 1 {
-		return entry[store.Credential]{}, unauthenticated("the credential is unknown, was revoked or has ended")
+		return entry[store.Credential]{}, ended()
 	}
 	now := r.now()
 	if !cred.ExpiresAt.IsZero() && !now.Before(cred.ExpiresAt) {
@@ -220,11 +230,15 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[sto
 	return found, nil
 }
 
+func ended() error { return unauthenticated("the credential is unknown, was revoked or has ended") }
+
 // malformed says what a credential should look like. Clients that were made for other services send those services' keys.
 func malformed(p presented) error {
 	switch {
 	case p.via == ViaCookie:
 		return unauthenticated("the session token is malformed")
+	case p.via == ViaBearer && secrets.IsClientSecret(p.token):
+		return unauthenticated("a client secret is for voice connections at /v1/realtime, nothing else")
 	case p.via == ViaBearer:
 		return unauthenticated("the bearer token is neither an API key of Parley, which begins with ak_, nor the token of a login session")
 	case secrets.IsAPIKey(p.token):

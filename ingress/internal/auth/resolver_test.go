@@ -72,6 +72,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, nil, time.Now)
+}
+
+func newWorldWith(t *testing.T, widgets *Widgets, now func() time.Time) *world {
+	t.Helper()
 	w := &world{
 		lookup: &fakeLookup{keys: map[string]*store.Credential{}, logins: map[string]*store.Credential{}},
 		org:    id.New(id.Organization), first: id.New(id.Organization), second: id.New(id.Organization),
@@ -83,7 +88,8 @@ func newWorld(t *testing.T) *world {
 	w.old = w.addKey(store.Credential{OrganizationID: w.org, ExpiresAt: time.Now().Add(-time.Second)})
 	w.session = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(time.Hour)})
 	w.lapsed = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(-time.Second)})
-	w.Resolver = New(w.lookup, nil, nil)
+	w.Resolver = New(w.lookup, widgets, nil)
+	w.now = now
 	done := make(chan struct{})
 	go func() { defer close(done); w.Run(t.Context()) }()
 	t.Cleanup(func() { <-done })

@@ -16,6 +16,7 @@ const (
 	forSession = "session" // who has a login session: cookie and bearer
 	forSystem  = "system"  // API keys, and no browser
 	forKey     = "key"     // API keys
+	forVoice   = "voice"   // people and keys, but by no cookie, and not from pages of other origins
 	forPage    = "page"    // pages that an agent's widget lists; credentials are not looked at
 )
 
@@ -158,5 +159,7 @@ var accessTable = []accessRow{
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
 	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
+	{"GET", "/v1/realtime", "model=$vag", "", forVoice, "member", 426, false}, // whoever may is told how
+	{"POST", "/v1/realtime/client_secrets", "", `{"session":{"model":"$vag","instructions":"$word"}}`, forCaller, "member", 200, false},
 	{"POST", "/mcp", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, forKey, "member", 200, false},
 }

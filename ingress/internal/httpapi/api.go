@@ -20,6 +20,7 @@ import (
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
+	"parley/ingress/internal/voicegate"
 	"parley/shared/secrets"
 	"parley/shared/store"
 )
@@ -42,6 +43,7 @@ type Deps struct {
 	Bells    Doorbells
 	Searches SearchCaller
 	Signer   ClaimSigner
+	Voice    *voicegate.Gate
 	Log      zerolog.Logger
 	Metrics  *prometheus.Registry // whose metrics /metrics shows; the requests' own are added
 
@@ -57,6 +59,7 @@ type Deps struct {
 
 	StreamsPerCredential   int // open at this ingress
 	StreamsPerOrganization int
+	VoicePerOrganization   int
 
 	Documents store.DocumentLimits // of an organization
 

@@ -32,6 +32,7 @@ type arena struct {
 	*world
 	sql  *sql.DB // as a superuser: no row-level security
 	bus  *bus.Bus
+	nats string // where its bus is
 	next atomic.Int64
 
 	stopSearches func() // then nobody answers them any more
@@ -68,7 +69,8 @@ func newSabotaged(tb testing.TB) (*arena, *testkit.Sabotage) {
 // arenaOf gives a world its dispatcher.
 func arenaOf(tb testing.TB, w *world) *arena {
 	tb.Helper()
-	b, err := bus.Dial(testkit.NATS(tb), "test", zerolog.Nop())
+	nats := testkit.NATS(tb)
+	b, err := bus.Dial(nats, "test", zerolog.Nop())
 	must(tb, err)
 	tb.Cleanup(b.Close)
 	_, err = b.EnsureStream(tb.Context())
@@ -88,7 +90,8 @@ func arenaOf(tb testing.TB, w *world) *arena {
 	w.api.Changes.Drain() // a request of a recorder has no other end
 	d.Drain()             // what waits for a run's end, however long, is answered at once
 	hub.Drain()
-	w.api.Dispatch, w.api.Streams, w.api.StreamsPerCredential, w.api.StreamsPerOrganization = d, hub, 1000, 1000
+	w.api.Dispatch, w.api.Streams = d, hub
+	w.api.StreamsPerCredential, w.api.StreamsPerOrganization, w.api.VoicePerOrganization = 1000, 1000, 1000
 	w.bells.next = b
 	w.api.Searches, err = b.NewToolCaller()
 	must(tb, err)
@@ -97,7 +100,7 @@ func arenaOf(tb testing.TB, w *world) *arena {
 	must(tb, err)
 	super.SetMaxIdleConns(2)
 	tb.Cleanup(func() { _ = super.Close() })
-	a := &arena{world: w, sql: super, bus: b}
+	a := &arena{world: w, sql: super, bus: b, nats: nats}
 	a.answerSearches()
 	return a
 }

@@ -61,6 +61,7 @@ func (a *arena) fill(word string) *filled {
 	for n := range 4 {
 		agentID := a.newAgent(h)
 		f.add("ag", agentID)
+		f.add("vag", a.talking(h))
 		for _, caller := range callers {
 			f.add("run", a.newChat(h, agentID, word+"-session", caller...), a.newChat(h, agentID, "shared", caller...))
 		}

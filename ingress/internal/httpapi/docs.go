@@ -32,6 +32,7 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 			return
 		}
 		c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
+		c.Writer.Header().Set("Permissions-Policy", noMicrophone)
 		serve(c, made, "no-cache") // keep it, and ask whether it is still the one
 	}
 }

@@ -245,7 +245,7 @@ func TestEveryRouteIsGated(t *testing.T) {
 		}
 		a := w.do(r.method, target, `{}`)
 		switch r.need {
-		case auth.NeedUser, auth.NeedDemo:
+		case auth.NeedUser, auth.NeedDemo, auth.NeedVoice:
 			a.want(t, r.method+" "+target, 401, "unauthenticated")
 		case auth.NeedKey, auth.NeedUserKey:
 			a.want(t, r.method+" "+target, 401, "api_key_required")

@@ -161,7 +161,7 @@ func (a answer) text(tb testing.TB, path string) string {
 // ofOpenAI are the codes that OpenAI's clients know under names of their own.
 var ofOpenAI = map[string]apierr.Code{
 	openaiapi.CodeInvalidKey: apierr.Unauthenticated, openaiapi.CodeModelNotFound: apierr.NotFound, openaiapi.CodeNoPrevious: apierr.InvalidRequest,
-	openaiapi.CodeUnsupported: apierr.InvalidRequest,
+	openaiapi.CodeUnsupported: apierr.InvalidRequest, openaiapi.CodeVoiceNotEnabled: apierr.InvalidRequest,
 }
 
 // problems renders an error's code and fields: "invalid_request name:required". Of one in OpenAI's shape it is the code as

@@ -17,6 +17,9 @@ type limitsView struct {
 		PerCredential   int `json:"perCredential"`
 		PerOrganization int `json:"perOrganization"`
 	} `json:"streams"`
+	Voice struct {
+		PerOrganization int `json:"perOrganization"`
+	} `json:"voice"`
 	Run struct {
 		DeadlineSeconds int `json:"deadlineSeconds"`
 	} `json:"run"`
@@ -52,6 +55,7 @@ func (a *api) getLimits(c *gin.Context) {
 		view.Rates = append(view.Rates, rateView{rate.Name, rate.Requests, int(ratelimit.Window / time.Second), rate.Per})
 	}
 	view.Streams.PerCredential, view.Streams.PerOrganization = a.StreamsPerCredential, a.StreamsPerOrganization
+	view.Voice.PerOrganization = a.VoicePerOrganization
 	view.Run.DeadlineSeconds = int(a.RunDeadline / time.Second)
 	writeJSON(c, http.StatusOK, view)
 }

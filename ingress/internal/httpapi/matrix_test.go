@@ -25,6 +25,8 @@ func (r *accessRow) outcome(c *credential) string {
 		return "403 server_to_server_only"
 	case c.harmful:
 		return c.refused
+	case r.who == forVoice:
+		return c.voiceOutcome()
 	case (r.who == forAnyone || r.who == forLink || r.who == forPage) && c.demo:
 		return "403 demo_restricted"
 	case c.via == "widget" && r.who != forKey && (r.who != forSystem || c.refused != ""):
@@ -83,6 +85,16 @@ var idKinds = map[string]idKind{
 		own:    func(s *stage, c *credential) string { return s.embedded(c.houseOr(s.home), widgetPage) },
 		gone: func(s *stage, h *house) string {
 			agentID := s.embedded(h, widgetPage)
+			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
+			return agentID
+		},
+	},
+	// One to talk with.
+	"vag": {
+		prefix: id.Agent,
+		own:    func(s *stage, c *credential) string { return s.talking(c.house) },
+		gone: func(s *stage, h *house) string {
+			agentID := s.talking(h)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
 		},
@@ -395,10 +407,10 @@ func neverGiven(prefix string) string {
 
 // missingAt are those of a row's kind. A path without its id is another path, and a model may be an agent or a template.
 func (m *matrix) missingAt(r *accessRow) []target {
-	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.Contains(r.body, `"model":`)
+	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.HasPrefix(r.query, "model=") || strings.Contains(r.body, `"model":`)
 	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {
 		agent, template := strings.HasPrefix(at.name, "id of ag"), strings.HasPrefix(at.name, "id of tpl")
-		return r.inPath() && at.id == "" || aModel && (agent || template || at.name == "id of wag" || at.name == "id of at")
+		return r.inPath() && at.id == "" || aModel && (agent || template || at.name == "id of wag" || at.name == "id of vag" || at.name == "id of at")
 	})
 }
 
@@ -416,6 +428,9 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		missing = missing[:2]
 	}
 	list := append([]target{{"own", kind.own(m.stage, c), "ok"}}, missing...)
+	if r.who == forVoice && c.page == foreignPage { // of what is not the caller's it is not told whose page may
+		list[0].outcome = "403 permission_denied"
+	}
 	if c.via == "demo" { // to whom nothing belongs
 		return list
 	}

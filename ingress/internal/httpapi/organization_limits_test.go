@@ -13,6 +13,7 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	a.api.StreamsPerCredential, a.api.StreamsPerOrganization, a.api.RunDeadline = 7, 70, 90*time.Second
+	a.api.VoicePerOrganization = 17
 	ada, bob := a.signUp("ada@example.com"), a.signUp("bob@example.com")
 	a.join(bob, ada.org, domain.RoleMember)
 	read := func(what string, headers ...string) (got limitsView) {
@@ -30,7 +31,8 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 		rates["widget-tokens"] != (rateView{"widget-tokens", unlimited.Widget.Agent, 60, "agent"}) || len(rates) != 7 {
 		t.Errorf("rates %+v", got.Rates)
 	}
-	if got.Documents != (documentUsageView{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Run.DeadlineSeconds != 90 {
+	if got.Documents != (documentUsageView{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Voice.PerOrganization != 17 ||
+		got.Run.DeadlineSeconds != 90 {
 		t.Errorf("%+v", got)
 	}
 	a.api.Documents = store.DocumentLimits{Documents: 5, Bytes: 1000}

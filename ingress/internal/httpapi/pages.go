@@ -19,6 +19,10 @@ import (
 const (
 	dashboardPath = "/dashboard"
 	nextPageMost  = 1024 // bytes of an address within the dashboard
+
+	// People talk with agents in the dashboard alone, and no page of ours needs more of the device than that.
+	noMicrophone  = "camera=(), geolocation=(), microphone=()"
+	ownMicrophone = "camera=(), geolocation=(), microphone=(self)"
 )
 
 // loginPage is GET /login: with ?token= a one-time link, which logs its user in, and without it the
@@ -113,5 +117,9 @@ func showPage(c *gin.Context, status int, page []byte, policy string) {
 	// An address may hold a token, which is no other site's business. With no-referrer browsers would send the
 	// pages' own forms as if from another origin.
 	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Permissions-Policy", noMicrophone)
+	if strings.HasPrefix(c.Request.URL.Path, dashboardPath) {
+		header.Set("Permissions-Policy", ownMicrophone)
+	}
 	c.Data(status, "text/html; charset=utf-8", page)
 }

@@ -54,6 +54,7 @@ var kinds = map[apierr.Code]struct {
 	apierr.UnsupportedMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", false},
 	apierr.RangeNotSatisfiable:    {http.StatusRequestedRangeNotSatisfiable, "Range not satisfiable", false},
 	apierr.IdempotencyKeyReused:   {http.StatusUnprocessableEntity, "Idempotency key reused", false},
+	apierr.UpgradeRequired:        {http.StatusUpgradeRequired, "Upgrade required", false},
 	apierr.RateLimited:            {http.StatusTooManyRequests, "Rate limited", true},
 	apierr.BudgetExceeded:         {http.StatusTooManyRequests, "Budget exceeded", true},
 	apierr.Internal:               {http.StatusInternalServerError, "Internal error", false},
@@ -80,6 +81,11 @@ func fail(c *gin.Context, err error) {
 	}
 	if kind.status == http.StatusUnauthorized {
 		c.Header("WWW-Authenticate", `Bearer realm="parley"`)
+	}
+	if kind.status == http.StatusUpgradeRequired {
+		c.Header("Upgrade", "websocket")
+		c.Header("Connection", "Upgrade")
+		c.Header("Sec-WebSocket-Version", socketVersion)
 	}
 	if ofV1(c) {
 		failV1(c, kind.status, kind.retryable, coded)

@@ -49,6 +49,8 @@ type message struct {
 	Status    domain.RunStatus `json:"status"`
 	CreatedAt domain.Time      `json:"createdAt"`
 	Citations json.RawMessage  `json:"citations,omitempty"` // of answers
+	// Interrupted says of a spoken answer that it was not heard to its end: the content is what was heard.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // The roles of messages.
@@ -265,7 +267,7 @@ func appendTurn(messages []message, turn store.SessionTurn) ([]message, error) {
 		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
 	}
 	messages = append(messages, asked)
-	if turn.Result == nil || turn.Answer == nil && turn.Status != domain.RunCompleted {
+	if turn.Result == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
 		return messages, nil
 	}
 	var kept struct {
@@ -277,7 +279,10 @@ func appendTurn(messages []message, turn store.SessionTurn) ([]message, error) {
 	answered := asked
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
 	answered.Citations = kept.Citations
-	if turn.Answer != nil {
+	switch {
+	case turn.Heard != nil:
+		answered.Content, answered.Interrupted = *turn.Heard, true
+	case turn.Answer != nil:
 		answered.Content = *turn.Answer
 	}
 	if turn.FinishedAt != nil {

@@ -110,7 +110,7 @@ func (r bodyRow) most() int {
 	if r.path == "/api/knowledge" {
 		return documentBodyMost
 	}
-	if r.open() {
+	if r.open() && r.path != secretsPath {
 		return v1Body
 	}
 	return maxBody

@@ -42,6 +42,8 @@ func (a *api) v1Routes() []route {
 		{"POST", "/v1/chat/completions", "", auth.NeedUser, member, true, false, a.createCompletion},
 		{"POST", "/v1/responses", "", auth.NeedUser, member, true, false, a.createResponse},
 		{"GET", "/v1/responses/:id", "", auth.NeedUser, member, false, false, a.getResponse},
+		{"GET", realtimePath, "", auth.NeedVoice, member, false, false, a.realtime},
+		{"POST", realtimePath + "/client_secrets", "", auth.NeedUser, member, false, false, a.createClientSecret},
 	}
 }
 

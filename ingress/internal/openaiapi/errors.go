@@ -25,6 +25,7 @@ const (
 	CodeModelNotFound   = "model_not_found"
 	CodeNoPrevious      = "previous_response_not_found"
 	CodeStreamRestarted = "stream_restarted"
+	CodeVoiceNotEnabled = "voice_not_enabled"
 )
 
 // Error is an error as this protocol shows it.
@@ -58,7 +59,7 @@ func Refused(status int, e *apierr.Error) Error {
 	first := e.Fields[0]
 	out.Param = &first.Field
 	switch first.Code {
-	case CodeModelNotFound, CodeUnsupported, CodeNoPrevious:
+	case CodeModelNotFound, CodeUnsupported, CodeNoPrevious, CodeVoiceNotEnabled:
 		out.Code = first.Code
 	}
 	if e.Code != apierr.InvalidRequest {

@@ -66,7 +66,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all readers.
+// Drain ends all readers but those that outlast it.
 func (h *Hub) Drain() {
 	h.drained.Store(true)
 	h.mu.Lock()

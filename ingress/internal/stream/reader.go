@@ -41,6 +41,7 @@ type Reader struct {
 	wait   time.Duration  // between reads, while that is so or reading fails
 	lookAt time.Time      // when to read the log if nothing is heard until then
 	timer  *time.Timer
+	lasts  bool // the hub's drain is not its end
 
 	mu    sync.Mutex
 	heard [][]byte
@@ -114,6 +115,9 @@ func (r *Reader) Close() {
 		r.timer.Stop()
 	}
 }
+
+// Outlast has the reader go on while its hub is drained, until it is closed: who reads ends by themselves, and soon.
+func (r *Reader) Outlast() { r.lasts = true }
 
 // Next gives the events that follow those given before, waiting for some until that time; none when it has come.
 // Behind the log's last event the error is io.EOF. The events are valid until the next call.
@@ -242,7 +246,7 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 // sleep waits for news, until the time to look or the caller's. Thousands of goroutines are parked here with the
 // frames of all who called: these are kept small, so that their stacks can be.
 func (r *Reader) sleep(ctx context.Context, until time.Time) error {
-	if r.hub.drained.Load() { // before it was opened: nobody rouses it any more
+	if r.drained() { // before it was opened: nobody rouses it any more
 		return ErrDrained
 	}
 	r.arm(until)
@@ -252,11 +256,13 @@ func (r *Reader) sleep(ctx context.Context, until time.Time) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if r.hub.drained.Load() {
+	if r.drained() {
 		return ErrDrained
 	}
 	return nil
 }
+
+func (r *Reader) drained() bool { return !r.lasts && r.hub.drained.Load() }
 
 func (r *Reader) arm(until time.Time) {
 	if r.lookAt.Before(until) {

@@ -440,10 +440,11 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 		t, run, h := s.t, s.run, s.hub
 		ctx := t.Context()
 		run.begin()
-		erased, left, drained := open(t, h, "1.1"), open(t, h, "1.1"), open(t, h, "1.1")
-		for _, r := range []*Reader{erased, left, drained} {
+		erased, left, drained, lasting := open(t, h, "1.1"), open(t, h, "1.1"), open(t, h, "1.1"), open(t, h, "1.1")
+		for _, r := range []*Reader{erased, left, drained, lasting} {
 			defer r.Close()
 		}
+		lasting.Outlast()
 		gone, leave := context.WithCancel(ctx)
 		leave()
 		if _, err := left.Next(gone, time.Now().Add(time.Minute)); !errors.Is(err, context.Canceled) {
@@ -463,6 +464,12 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 		go h.Drain()
 		if _, err := drained.Next(ctx, time.Now().Add(time.Minute)); !errors.Is(err, ErrDrained) {
 			t.Errorf("draining: %v", err)
+		}
+		run.set(func() { run.log.Run.Erased = false })
+		for range 2 { // roused by the drain, and then opened to what had begun
+			if events, err := lasting.Next(ctx, time.Now().Add(time.Second)); len(events) > 0 || err != nil {
+				t.Errorf("a reader that outlasts the drain: %v, %v", events, err)
+			}
 		}
 	})
 }

@@ -96,10 +96,11 @@ async function send<T>(method: string, url: string, body?: unknown, signal?: Abo
 export async function problemOf(response: Response): Promise<ApiError> {
   const wait = Number(response.headers.get("retry-after"));
   const problem: Record<string, unknown> = await response.json().catch(() => ({}));
+  const foreign = (problem["error"] ?? {}) as Record<string, unknown>; // as OpenAI's clients read it
   const error = new ApiError(
     response.status,
-    String(problem["code"] ?? "unknown"),
-    String(problem["detail"] ?? problem["title"] ?? `The service answered ${response.status}.`),
+    String(problem["code"] ?? foreign["code"] ?? "unknown"),
+    String(problem["detail"] ?? problem["title"] ?? foreign["message"] ?? `The service answered ${response.status}.`),
     Array.isArray(problem["errors"]) ? (problem["errors"] as FieldError[]) : [],
     response.headers.get("x-request-id") ?? "",
     wait > 0 ? wait : null,

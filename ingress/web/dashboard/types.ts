@@ -159,6 +159,8 @@ export interface Message {
   status: RunStatus;
   createdAt: string;
   citations?: Citation[];
+  /** The content is what was heard of a spoken answer until somebody interrupted it. */
+  interrupted?: boolean;
 }
 
 export interface SessionMessages extends SessionEntry {

@@ -1400,6 +1400,11 @@ export interface Message {
   status: RunStatus;
   createdAt: Time;
   citations?: Array<Citation>;
+  /**
+   * Of an answer that was spoken and not heard to its end: `content` is what was heard. The run has
+   * all of it.
+   */
+  interrupted?: true;
 }
 
 /** An API key, without its secret. */
@@ -1489,6 +1494,8 @@ export interface Limits {
   documents: LimitsDocuments;
   /** That may be open at each instance of the service. */
   streams: LimitsStreams;
+  /** Voice connections that may be open at each instance of the service. */
+  voice: LimitsVoice;
   run: LimitsRun;
 }
 
@@ -1516,6 +1523,11 @@ export interface LimitsDocuments {
 /** That may be open at each instance of the service. */
 export interface LimitsStreams {
   perCredential: number;
+  perOrganization: number;
+}
+
+/** Voice connections that may be open at each instance of the service. */
+export interface LimitsVoice {
   perOrganization: number;
 }
 
@@ -1822,6 +1834,11 @@ export type ErrorCode =
   | "range_not_satisfiable"
   /** The idempotency key was used for another request. */
   | "idempotency_key_reused"
+  /**
+   * `/v1/realtime` is a WebSocket: the request must be an upgrade to one, of version 13 of its
+   * protocol.
+   */
+  | "upgrade_required"
   /** Too many requests in this minute. `Retry-After` says when to try again. */
   | "rate_limited"
   /** The budget of the organization or of the demo is used up for now. */
@@ -1836,7 +1853,7 @@ export type ErrorCode =
 /**
  * An error in OpenAI's shape. `code` is stable: one of [all codes](/docs/errors), `invalid_api_key`
  * for `unauthenticated`, or one of this API's own: `model_not_found`, `unsupported_parameter`,
- * `previous_response_not_found`, `requires_action`, `stream_restarted`.
+ * `previous_response_not_found`, `requires_action`, `stream_restarted`, `voice_not_enabled`.
  */
 export interface OpenAiError {
   error: OpenAiErrorError;
@@ -1856,6 +1873,42 @@ export interface OpenAiErrorError {
   param: string | null;
   /** Stable. */
   code: string;
+}
+
+/** What a client secret is for, and for how long. Fields that are not known are passed over. */
+export interface OpenAiClientSecretRequest {
+  /** When it expires. */
+  expires_after?: OpenAiSecretLife | null;
+  session: OpenAiRealtimeSession;
+  [key: string]: unknown;
+}
+
+/** When a client secret expires. */
+export interface OpenAiSecretLife {
+  /** What the time is counted from. */
+  anchor?: "created_at" | null;
+  /** Unless it is given 600. */
+  seconds?: number | null;
+  [key: string]: unknown;
+}
+
+/** A session's settings, as in the event `session.update`. */
+export interface OpenAiRealtimeSession {
+  /** What kind of session. */
+  type?: "realtime" | null;
+  /** The agent or template, by its id. */
+  model: string;
+  [key: string]: unknown;
+}
+
+/** A client secret. */
+export interface OpenAiClientSecret {
+  /** The secret, to be sent as a bearer token or subprotocol. */
+  value: string;
+  /** In seconds of Unix time. */
+  expires_at: number;
+  /** The session as its connections begin with it, as in the event `session.created`. */
+  session: Record<string, unknown>;
 }
 
 /** An agent or a template as a model. */
@@ -3310,6 +3363,63 @@ export interface GetResponseHeaders {
 
 /** What `GET /v1/responses/{id}` answers: Read a response. */
 export type GetResponseAnswer = OpenAiResponse;
+
+/** The query of `GET /v1/realtime`: Talk with an agent. */
+export interface ConnectRealtimeQuery {
+  /** The agent or template, by its id. A client secret names it by itself. */
+  model?: string;
+  /**
+   * The session to go on with, or to begin. Without one the connection has a session of its own,
+   * whose runs are kept for 30 days. With a client secret: its own, or none.
+   */
+  session_id?: SessionId;
+}
+
+/** The headers of `GET /v1/realtime`: Talk with an agent. */
+export interface ConnectRealtimeHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+  /** `Upgrade`. */
+  Connection?: string;
+  /** `websocket`. */
+  Upgrade?: string;
+  /** `13`. */
+  "Sec-WebSocket-Version"?: string;
+  /** 16 random bytes, as the protocol has it. */
+  "Sec-WebSocket-Key"?: string;
+  /**
+   * When there is one: `realtime`, and of browsers `openai-insecure-api-key.…`;
+   * `openai-organization.…` stands for `x-organization-id`.
+   */
+  "Sec-WebSocket-Protocol"?: string;
+}
+
+/** The query of `POST /v1/realtime/client_secrets`: Make a client secret. */
+export interface CreateClientSecretQuery {
+  /**
+   * The session that it is for. Without one it has a session of its own, whose runs are kept for 30
+   * days.
+   */
+  session_id?: SessionId;
+}
+
+/** The headers of `POST /v1/realtime/client_secrets`: Make a client secret. */
+export interface CreateClientSecretHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `POST /v1/realtime/client_secrets`: Make a client secret. */
+export type CreateClientSecretBody = OpenAiClientSecretRequest;
+
+/** What `POST /v1/realtime/client_secrets` answers: Make a client secret. */
+export type CreateClientSecretAnswer = OpenAiClientSecret;
 
 /** The headers of `POST /mcp`: Use agents as the tools of an MCP server. */
 export interface PostMcpHeaders {

@@ -27,7 +27,7 @@ type flags struct {
 	config.Secrets
 	config.Documents
 	config.Workers
-	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep" help:"Parts of the work to take on: agent, tool, ingest, sweep."`
+	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep,voice" help:"Parts of the work to take on: agent, tool, ingest, sweep, voice."`
 }
 
 func main() {

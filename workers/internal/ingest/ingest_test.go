@@ -192,7 +192,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	other := r.organization()
-	for n := range 30 {
+	for n := range 80 {
 		r.send(r.org, fmt.Sprintf("flood-%d.txt", n), fmt.Sprint("flood ", n))
 	}
 	var drops []string
@@ -221,7 +221,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 			floods++
 		}
 	}
-	if read != 3 || floods > 24 { // it is by lot whose turn is next: this many are as good as impossible
+	if read != 3 || floods > 70 { // whose turn is next is by lot, half of the time: this many come before the third in one of four million runs
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}
 }

@@ -99,6 +99,7 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 		"DATABASE_URL":  "postgres://u:hunter2@db:5432/x?sslmode=disable&sslpassword=hunter2",
 		"NATS_URL":      "nats://hunter2@a:4222,nats://v:hunter2@b:4222",
 		"WIKIPEDIA_URL": "https://de.wikipedia.org", "OIDC_CLIENT_SECRET": "hunter2",
+		"AUDIO_API_KEY": "hunter2", "AUDIO_BASE_URL": "https://u:hunter2@audio.example/v1",
 	}
 	got, raw := configured(t, env, "--limit-demo=4", "--tavily-api-key=hunter2")
 	for name, want := range map[string]setting{
@@ -109,6 +110,8 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 		"OIDC_CLIENT_SECRET": {"OIDC_CLIENT_SECRET", "***", "environment"},
 		"TAVILY_API_KEY":     {"TAVILY_API_KEY", "***", "flag"},
 		"BRAVE_API_KEY":      {"BRAVE_API_KEY", "", "default"},
+		"AUDIO_API_KEY":      {"AUDIO_API_KEY", "***", "environment"},
+		"AUDIO_BASE_URL":     {"AUDIO_BASE_URL", "https://u:***@audio.example/v1", "environment"},
 		"DATABASE_URL":       {"DATABASE_URL", "postgres://u:***@db:5432/x?sslmode=disable&sslpassword=***", "environment"},
 		"NATS_URL":           {"NATS_URL", "nats://***@a:4222,nats://v:***@b:4222", "environment"},
 		"WIKIPEDIA_URL":      {"WIKIPEDIA_URL", "https://de.wikipedia.org", "environment"},

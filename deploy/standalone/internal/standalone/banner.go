@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 	"text/template"
 	"time"
 
+	"parley/shared/config"
 	"parley/workers"
 )
 
@@ -77,9 +79,12 @@ func (b *banner) presentJSON(creds credentials) error {
 	return nil
 }
 
+// realOne follows what does without a provider.
+const realOne = "   (a real one: OPENAI_API_KEY=… make run)"
+
 func modelLine(model string) string {
 	if strings.HasPrefix(model, "offline") {
-		return model + "   (a real one: OPENAI_API_KEY=… make run)"
+		return model + realOne
 	}
 	return model
 }
@@ -91,11 +96,19 @@ func searchLine(engine string) string {
 	return engine
 }
 
+// isOfflineVoice tells whether agents speak and listen with what is installed, which mishears much.
+func isOfflineVoice(c workers.Capability) bool {
+	return c.Name == "voice" && c.Ok && c.State == path.Base(config.OfflineSpeak)+", "+path.Base(config.OfflineListen)
+}
+
 // capabilityLines says what to do about what is missing.
 func capabilityLines(can []workers.Capability) []workers.Capability {
 	lines := make([]workers.Capability, len(can))
 	for i, c := range can {
 		switch {
+		case isOfflineVoice(c):
+			c.State += realOne
+		case c.Name == "voice": // it says what to do itself
 		case c.State == "off":
 			c.State += "   (run code: SANDBOX=bubblewrap make run)"
 		case !c.Ok:

@@ -34,7 +34,7 @@ type Doctor struct {
 
 // Help is the command's description.
 func (*Doctor) Help() string {
-	return `Looks for what parley up with the same settings would use: PostgreSQL, the model, search, the sandbox and what runs in it, readers of documents. A line is ok, missing or off (not asked for by the settings), and one that is missing names the command that mends it. It needs no running service and changes nothing.
+	return `Looks for what parley up with the same settings would use: PostgreSQL, the model, search, the sandbox and what runs in it, readers of documents, speech. A line is ok, missing or off (not asked for by the settings), and one that is missing names the command that mends it. It needs no running service and changes nothing.
 
 It fails when something is missing that the service does not start without.`
 }
@@ -144,8 +144,10 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 		reader("poppler", known, "poppler-utils", "PDF documents are not read"),
 		reader("tesseract", known, "tesseract-ocr tesseract-ocr-eng", "scanned pages are not read"),
 		d.embeddings(known["embeddings"]))
-	return append(all,
-		d.optional("espeak", "espeak-ng", "espeak-ng", "no offline speech"))
+	return append(all, voice(known["voice"]),
+		d.speaks("espeak", "espeak-ng", "espeak-ng", "SPEECH_MODEL", config.OfflineSpeak, d.Voice().SpeechModel),
+		d.speaks("pocketsphinx", "pocketsphinx_batch", "pocketsphinx pocketsphinx-en-us", "TRANSCRIPTION_MODEL", config.OfflineListen,
+			d.Voice().TranscriptionModel))
 }
 
 func (d *Doctor) checkSecrets() error {
@@ -304,11 +306,29 @@ func packages(known map[string]workers.Capability) (list []finding) {
 	return list
 }
 
-func (d *Doctor) optional(name, program, debian, without string) finding {
+// voice says what agents speak and listen with. What is missing is told by its own line.
+func voice(c workers.Capability) finding {
+	switch {
+	case isOfflineVoice(c):
+		return finding{State: stateOK, Name: "voice", Says: c.State + "; OPENAI_API_KEY brings a real one"}
+	case c.Ok:
+		return finding{State: stateOK, Name: "voice", Says: c.State}
+	case c.State == config.SpeechOff:
+		return finding{State: stateOff, Name: "voice", Says: "TRANSCRIPTION_MODEL and SPEECH_MODEL are off"}
+	default:
+		return finding{State: stateMissing, Name: "voice", Says: cmp.Or(c.State, "nothing here can speak or listen")}
+	}
+}
+
+// speaks is a program for speech; it is missing where the settings ask for it.
+func (d *Doctor) speaks(name, program, debian, setting, is, wanted string) finding {
 	if path, err := d.around.program(program); err == nil {
 		return finding{State: stateOK, Name: name, Says: path}
 	}
-	return finding{State: stateMissing, Name: name, Says: without + ": " + install(debian)}
+	if wanted != is {
+		return finding{State: stateOff, Name: name, Says: setting + "=" + is + " would need it: " + install(debian)}
+	}
+	return finding{State: stateMissing, Name: name, Says: setting + "=" + is + " needs it: " + install(debian)}
 }
 
 // install is the command on Debian and Ubuntu, whose package names others mostly share.

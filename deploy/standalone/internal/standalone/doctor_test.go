@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/shared/config"
 	"parley/shared/store/pgserver"
@@ -42,6 +43,7 @@ func healthy(without ...string) machine {
 				{Name: "poppler", State: "22.12", Ok: !slices.Contains(without, "pdftotext")},
 				{Name: "tesseract", State: "5.3 (eng)", Ok: !slices.Contains(without, "tesseract")},
 				{Name: "embeddings", State: "openai/text-embedding-3-small", Ok: !slices.Contains(without, "embeddings")},
+				{Name: "voice", State: "espeak-ng, pocketsphinx", Ok: !slices.Contains(without, "espeak-ng")},
 			}
 		},
 	}
@@ -58,6 +60,7 @@ func sound() Doctor {
 	d.OrgDispatchWindow, d.SandboxKind = 64, config.SandboxBubblewrap
 	d.Ingress = config.Ingress{
 		Port: 8080, LimitDemo: 1, LimitUser: 2, LimitSystem: 3, DemoTokens: 1, StreamsPerCredential: 1, StreamsPerOrganization: 1,
+		VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
 		RunDeadline: 1e9, RetentionDefault: 24 * 3600 * 1e9, BacklogMax: 1,
 	}
 	return d
@@ -74,10 +77,10 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 		"everything": {healthy(), nil, []string{
 			"ok|postgresql|15.18", "ok|nats|built in", "ok|model|offline; OPENAI_API_KEY", "ok|search|wikipedia", "ok|bubblewrap|/usr/bin/bwrap",
 			"ok|runsc|", "ok|cgroups|version 2", "ok|sandbox|(Python 3.11.2)", "ok|python|3.11.2", "ok|matplotlib|3.6.3", "ok|documents|poppler 22.12, tesseract", "ok|poppler|22.12", "ok|tesseract|5.3 (eng)",
-			"off|embeddings|EMBEDDINGS_MODEL", "ok|espeak|",
+			"off|embeddings|EMBEDDINGS_MODEL", "ok|voice|espeak-ng, pocketsphinx; OPENAI_API_KEY brings a real one", "ok|espeak|/usr/bin/espeak-ng", "ok|pocketsphinx|/usr/bin/pocketsphinx_batch",
 		}, ""},
 		"nothing": {
-			instead(healthy("postgres", "bwrap", "runsc", "pdftotext", "tesseract", "espeak-ng"),
+			instead(healthy("postgres", "bwrap", "runsc", "pdftotext", "tesseract", "espeak-ng", "pocketsphinx_batch"),
 				workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "cgroups", State: "none are mounted"},
 				workers.Capability{Name: "sandbox", State: "none: there is no program bwrap"},
 				workers.Capability{Name: "documents", State: "none: there is no sandbox to read them in"}),
@@ -85,7 +88,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 			[]string{
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|SANDBOX=gvisor would", "off|cgroups|none are mounted",
 				"missing|sandbox|not served: there is no program bwrap", "off|python|not looked for", "off|numpy|not looked for",
-				"missing|documents|they wait until they can be read: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|espeak|espeak-ng",
+				"missing|documents|they wait until they can be read: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|voice|nothing here", "missing|espeak|apt-get install -y --no-install-recommends espeak-ng", "missing|pocketsphinx|pocketsphinx pocketsphinx-en-us",
 			},
 			"required and missing: postgresql",
 		},
@@ -106,6 +109,17 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 		}, ""},
 		"notes": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "note", State: "Files are watched.", Ok: true}), nil, []string{
 			"off|note|Files are watched.",
+		}, ""},
+		"audio service": {instead(healthy("espeak-ng", "pocketsphinx_batch"), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "voice", State: "openai/gpt-4o-mini-tts, openai/gpt-4o-mini-transcribe", Ok: true}), func(d *Doctor) {
+			d.AudioAPIKey, d.AudioBaseURL = "hunter2", "https://hunter2@x"
+		}, []string{
+			"ok|voice|openai/gpt-4o-mini-tts", "off|espeak|SPEECH_MODEL=offline/espeak-ng would need it: apt-get install", "off|pocketsphinx|TRANSCRIPTION_MODEL=",
+		}, ""},
+		"no voice": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "voice", State: "off"}), func(d *Doctor) {
+			d.TranscriptionModel, d.SpeechModel = "off", "off"
+		}, []string{"off|voice|TRANSCRIPTION_MODEL and SPEECH_MODEL are off"}, ""},
+		"half a voice": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "voice", State: "pocketsphinx is not installed (apt install x)"}), nil, []string{
+			"missing|voice|pocketsphinx is not installed",
 		}, ""},
 		"keys": {healthy(), func(d *Doctor) {
 			d.OpenAIAPIKey, d.OpenAIBaseURL, d.BraveAPIKey, d.AnthropicAPIKey = "hunter2", "https://hunter2@x", "hunter2", "hunter2"
@@ -174,7 +188,12 @@ func TestDoctorOnThisMachine(t *testing.T) {
 func TestBannerSaysWhatCanBeDone(t *testing.T) {
 	t.Parallel()
 	lines := capabilityLines([]workers.Capability{
-		{Name: "sandbox", State: "bubblewrap   (Python 3.11.2)", Ok: true}, {Name: "sandbox", State: "none: no program bwrap"}, {Name: "sandbox", State: "off"},
+		{Name: "sandbox", State: "bubblewrap   (Python 3.11.2)", Ok: true},
+		{Name: "sandbox", State: "none: no program bwrap"},
+		{Name: "sandbox", State: "off"},
+		{Name: "voice", State: "espeak-ng, pocketsphinx", Ok: true},
+		{Name: "voice", State: "espeak-ng, openai/x", Ok: true},
+		{Name: "voice", State: "off"},
 	})
 	var out strings.Builder
 	if err := bannerText.Execute(&out, map[string]any{"Busy": "", "Can": lines, "Search": "wikipedia"}); err != nil {
@@ -184,6 +203,9 @@ func TestBannerSaysWhatCanBeDone(t *testing.T) {
   sandbox     bubblewrap   (Python 3.11.2)
   sandbox     none: no program bwrap   (parley doctor says more)
   sandbox     off   (run code: SANDBOX=bubblewrap make run)
+  voice       espeak-ng, pocketsphinx   (a real one: OPENAI_API_KEY=… make run)
+  voice       espeak-ng, openai/x
+  voice       off
 
   Chat with a template`
 	if !strings.Contains(out.String(), want) {

@@ -190,7 +190,7 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	demo := map[string]any{
 		"name": demoAgent, "description": "Answers chats and automations; change it or make your own.",
 		"systemPrompt": "You are a helpful agent. Answer briefly and cite your sources.", "allowedCallers": both,
-		"tools": map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on},
+		"tools": map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on, "voice": on},
 	}
 	echo := map[string]any{
 		"name": "Echo agent", "description": "Repeats each message: for tests and benchmarks.",

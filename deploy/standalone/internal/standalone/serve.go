@@ -28,7 +28,7 @@ type Serve struct {
 	config.Documents
 	config.Ingress
 	config.Workers
-	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep" enum:"ingress,agent,tool,ingest,sweep" help:"Parts to run: ${enum}."`
+	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep,voice" enum:"ingress,agent,tool,ingest,sweep,voice" help:"Parts to run: ${enum}."`
 }
 
 // Help is the command's description.
@@ -40,7 +40,7 @@ func (*Serve) Help() string {
 func (*Serve) Examples() string {
 	return `export DATABASE_URL=postgres://parley@db/parley NATS_URL=nats://bus:4222
 parley serve --roles ingress
-parley serve --roles agent,tool,ingest,sweep`
+parley serve --roles agent,tool,ingest,sweep,voice`
 }
 
 // Run serves until ctx ends.

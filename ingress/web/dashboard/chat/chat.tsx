@@ -5,20 +5,24 @@ import { inDemo } from "../api";
 import { setQuery } from "../router";
 import { Button, failed } from "../ui/button";
 import { Problem, Waiting } from "../ui/parts";
+import type { Call } from "../voice/call";
+import { VoicePanel } from "../voice/panel";
+import type { Voice } from "../voice/speak";
+import { useCall } from "../voice/use";
 import { Composer } from "./composer";
 import { demoSession, keepDemo } from "./kept";
 import { useScroll, useWidth } from "./scroll";
-import { ChatSession } from "./session";
+import { ChatSession, moment } from "./session";
 import { Sessions } from "./sessions";
 import { freshName, targetId, type Target } from "./target";
-import { underWay } from "./turn";
+import { shownText, underWay, type Turn } from "./turn";
 import { TurnView } from "./turnview";
 
 /** From this width on, in CSS pixels, sessions stand beside what is said. */
 const roomForSessions = 760;
 
 /** Talking with an agent or a template, in sessions that the address of the page names. */
-export function Chat({ target, suggested = [] }: { target: Target; suggested?: string[] }) {
+export function Chat({ target, suggested = [], voice }: { target: Target; suggested?: string[]; voice?: Voice }) {
   const { id, begun, slot, choose } = useSessionId(target);
   const session = useSession(target, id, begun);
   const root = useRef<HTMLDivElement>(null);
@@ -33,7 +37,7 @@ export function Chat({ target, suggested = [] }: { target: Target; suggested?: s
       {demo
         ? session.turns.length > 0 && <div class="row"><Button icon="plus" onClick={again}>New session</Button></div>
         : <Sessions target={target} open={id} begun={begun} wide={wide} session={session} onChoose={choose} onNew={again} />}
-      <Said session={session} slot={slot} suggested={suggested} onBegin={() => choose(id)} />
+      <Said session={session} slot={slot} suggested={suggested} voice={voice} onBegin={() => choose(id)} />
     </div>
   );
 }
@@ -76,16 +80,32 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
   return session;
 }
 
-function Said({ session, slot, suggested, onBegin }: { session: ChatSession; slot: string; suggested: string[]; onBegin: () => void }) {
+function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSession; slot: string; suggested: string[]; voice: Voice | undefined; onBegin: () => void }) {
   const scroll = useScroll(session);
   const turns = session.turns;
   const last = turns.at(-1);
   const busy = turns.find(underWay);
+  const call = useCall(session);
+  const [spokenWith, setSpokenWith] = useState<Call | null>(null);
+  const speaking = spokenWith === call;
+  useBeginning(session, onBegin);
   const send = (message: string) => {
     session.send(message);
     onBegin();
     scroll.toEnd();
   };
+  const speak = () => {
+    if (performance.now() - call.turnedAt < moment) return;
+    setSpokenWith(call);
+    void call.start().catch(failed);
+    scroll.toEnd();
+  };
+  const endSpeaking = async () => {
+    await call.end();
+    setSpokenWith((now) => (now === call ? null : now));
+    setTimeout(() => document.getElementById("chat-message")?.focus()); // once it is there
+  };
+  const toEnd = scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>To the newest message</Button>;
   return (
     <div class="chat-said">
       {session.error && <Problem error={session.error} retry={() => session.open(true).catch(failed)} />}
@@ -99,12 +119,28 @@ function Said({ session, slot, suggested, onBegin }: { session: ChatSession; slo
         {turns.map((turn) => <TurnView key={turn.name} turn={turn} session={session} onAsk={send} last={turn === last} />)}
       </div>
       <Told session={session} />
-      {turns.length === 0 && !session.loading && !session.error && <Suggestions messages={suggested} onChoose={send} />}
-      <Composer session={session} slot={slot} busy={busy} onSend={send}>
-        {scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>To the newest message</Button>}
-      </Composer>
+      {turns.length === 0 && !speaking && !session.loading && !session.error && <Suggestions messages={suggested} onChoose={send} />}
+      <div class="composer" ref={scroll.foot}>
+        {toEnd && <div class="composer-above">{toEnd}</div>}
+        {speaking
+          ? <VoicePanel call={call} onEnd={endSpeaking} />
+          : <Composer session={session} slot={slot} busy={busy} voice={inDemo() ? undefined : voice} onSend={send} onSpeak={speak} />}
+      </div>
     </div>
   );
+}
+
+/** A session begins with the first run of it, however it was asked for. */
+function useBeginning(session: ChatSession, onBegin: () => void): void {
+  const begin = useRef(onBegin);
+  begin.current = onBegin;
+  useEffect(() => {
+    const accepted = () => {
+      if (session.turns.at(-1)?.spoken) begin.current();
+    };
+    session.addEventListener("accepted", accepted);
+    return () => session.removeEventListener("accepted", accepted);
+  }, [session]);
 }
 
 /** Says how the newest turn stands, for those who do not see it. */
@@ -122,12 +158,25 @@ function Told({ session }: { session: ChatSession }) {
   let said = "";
   if (turn && turn.name !== first.current && turn.name !== silent) {
     if (turn.problem) said = "";
+    else if (turn.spoken) said = spokenWords(turn);
     else if (turn.status === "requires_action") said = "The agent waits for your decision.";
     else if (turn.status === "completed") said = `The answer is: ${turn.text.slice(0, 1000)}`;
     else if (underWay(turn)) said = turn.cutOff ? "The connection is lost. Trying again." : calls ? `The agent uses ${calls}.` : "The agent is answering.";
     else said = "The run ended without an answer.";
   }
   return <p class="visually-hidden" role="status">{said}</p>;
+}
+
+/** What was said by either, once it is said: not each word as it comes. */
+export function spokenWords(turn: Turn): string {
+  if (turn.status === "requires_action") return "The agent waits for your decision.";
+  if (turn.spoken?.phase === "over") {
+    if (turn.heard !== null) return "The answer was interrupted.";
+    if (!turn.spoken.silent) return `The agent said: ${shownText(turn).slice(0, 1000)}`;
+    if (turn.status === "completed") return `The answer is: ${turn.text.slice(0, 1000)}`;
+    return underWay(turn) ? "The agent is answering." : "The run ended without an answer.";
+  }
+  return turn.message === "" ? "" : `You said: ${turn.message}`;
 }
 
 function Suggestions({ messages, onChoose }: { messages: string[]; onChoose: (message: string) => void }): ComponentChildren {

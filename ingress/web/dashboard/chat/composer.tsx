@@ -1,10 +1,10 @@
 // Where messages are written, and what is being answered is stopped.
-import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { useSession } from "../state";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/copy";
+import { Speak, type Voice } from "../voice/speak";
 import { DemoLimit } from "./demo";
 import { draftOf, keepDraft } from "./kept";
 import { bodyOf, moment, type ChatSession } from "./session";
@@ -14,8 +14,8 @@ import type { Turn } from "./turn";
 const most = 32_000; // characters of a message
 
 /** Where messages are written. Enter sends; with Shift it begins a new line. */
-export function Composer({ session, slot, busy, onSend, children }: {
-  session: ChatSession; slot: string; busy: Turn | undefined; onSend: (message: string) => void; children?: ComponentChildren;
+export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
+  session: ChatSession; slot: string; busy: Turn | undefined; voice: Voice | undefined; onSend: (message: string) => void; onSpeak: () => void;
 }) {
   const [text, setText] = useDraft(slot);
   const area = useRef<HTMLTextAreaElement>(null);
@@ -38,12 +38,12 @@ export function Composer({ session, slot, busy, onSend, children }: {
     send();
   };
   return (
-    <form class="composer" onSubmit={(e) => { e.preventDefault(); send(); }}>
-      {children && <div class="composer-above">{children}</div>}
+    <form onSubmit={(e) => { e.preventDefault(); send(); }}>
       <div class="composer-box">
         <label class="visually-hidden" for="chat-message">Message</label>
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder="Write a message" aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} />
+        {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
         {busy && settled && !inDemo() // visitors of the demo may not end runs
           ? <Button icon="stop" label="Stop the run" disabled={busy.stopping} onClick={() => stop(busy)}>Stop</Button>
           : <Button type="submit" look="primary" icon="send" label="Send message" disabled={!ready}>Send</Button>}

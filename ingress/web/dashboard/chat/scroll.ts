@@ -10,6 +10,7 @@ const jump = (top: number): void => scrollTo({ top, behavior: "instant" });
 /** Keeps the newest in sight while the reader is at the end of the page. */
 export function useScroll(of: object) {
   const content = useRef<HTMLDivElement>(null);
+  const foot = useRef<HTMLDivElement>(null);
   const sticks = useRef(true);
   const [away, setAway] = useState(false);
   useEffect(() => {
@@ -22,12 +23,15 @@ export function useScroll(of: object) {
       setAway(!sticks.current);
     };
     let height = 0;
-    const grown = new ResizeObserver(([entry]) => {
-      const now = entry?.contentRect.height ?? 0;
-      if (now > height && sticks.current) jump(document.documentElement.scrollHeight);
+    let footHeight = Infinity; // whatever it is at first is no growth
+    const grown = new ResizeObserver(() => {
+      const now = content.current?.clientHeight ?? 0;
+      const footNow = foot.current?.clientHeight ?? 0;
+      if (sticks.current && (now > height || (now > 0 && footNow > footHeight))) jump(document.documentElement.scrollHeight);
       height = now;
+      footHeight = footNow;
     });
-    if (content.current) grown.observe(content.current);
+    for (const { current } of [content, foot]) if (current) grown.observe(current);
     addEventListener("scroll", look, { passive: true });
     return () => {
       grown.disconnect();
@@ -41,6 +45,8 @@ export function useScroll(of: object) {
   });
   return {
     content,
+    /** What stands below it, and covers what the page is too short for. */
+    foot,
     away,
     toEnd: () => {
       sticks.current = true;

@@ -3,6 +3,7 @@ import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } 
 import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
 import type { List, Run, SessionMessages } from "../types";
 import { failed } from "../ui/button";
+import { afterLoss, afterVoice, type VoiceEvent } from "../voice/spoken";
 import { demoSession, keepDemo, noteSent, sentOf } from "./kept";
 import { noteLimit } from "./limit";
 import { freshName, ofChat, ofSession, targetId, type Target } from "./target";
@@ -67,7 +68,8 @@ export class ChatSession extends EventTarget {
 
   /** Sends again what was not accepted. The key is the same: were it accepted after all, nothing happens twice. */
   resend(turn: Turn): void {
-    this.change(turn.name, (t) => ({ ...t, problem: null, status: t.runId === null ? "sending" : t.status }));
+    const key = turn.key ?? freshName("chat"); // what was spoken had none
+    this.change(turn.name, (t) => ({ ...t, key, spoken: undefined, problem: null, status: t.runId === null ? "sending" : t.status }));
     const now = this.turns.find((t) => t.name === turn.name);
     if (now) void this.follow(now);
   }
@@ -124,7 +126,7 @@ export class ChatSession extends EventTarget {
     this.draw();
     try {
       const said = await this.read(null);
-      const sent = this.turns.filter((t) => t.key !== null); // while that was read
+      const sent = this.turns.filter((t) => t.key !== null || t.spoken); // while that was read
       this.turns = [...said.filter((t) => !sent.some((s) => s.runId === t.runId)), ...sent];
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
@@ -156,7 +158,38 @@ export class ChatSession extends EventTarget {
       else if (known) this.change(known.name, (t) => ({ ...t, key: sent.key, stopping }));
       else this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), runId: sent.runId, stopping }];
     }
-    for (const turn of this.turns.filter(underWay).slice(-5)) void this.follow(turn);
+    for (const turn of this.turns.filter((t) => underWay(t) && (t.key !== null || t.runId !== null)).slice(-5)) void this.follow(turn);
+  }
+
+  /** Takes in what was told over a voice connection. A run that answers is followed as any other. */
+  spoke(event: VoiceEvent): void {
+    this.turnsWith((turns) => afterVoice(turns, event));
+    for (const turn of this.turns) {
+      if (turn.spoken && turn.runId !== null && turn.run === null && underWay(turn)) void this.follow(turn);
+    }
+  }
+
+  /** Takes in that a voice connection is gone, or was ended by the person. */
+  lost(ended = false): void {
+    this.turnsWith((turns) => afterLoss(turns, ended));
+  }
+
+  turnsWith(update: (turns: Turn[]) => Turn[]): void {
+    const before = this.turns;
+    this.turns = update(before);
+    if (this.turns.some((t, i) => t !== before[i]) || this.turns.length !== before.length) this.draw();
+  }
+
+  /** Reads what was heard of an answer that was interrupted: the service knows it by the word, a moment later. */
+  cut(answer: string, tries = 3): void {
+    const turn = this.turns.find((t) => t.spoken?.answer === answer);
+    if (!turn || turn.runId === null || this.closed) return;
+    get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: 5 }).then((said) => {
+      const message = said.messages.find((m) => m.role === "assistant" && m.runId === turn.runId);
+      if (message?.interrupted) this.change(turn.name, (t) => ({ ...t, heard: message.content }));
+      else if (tries > 1) setTimeout(() => this.cut(answer, tries - 1), 500);
+      else if (message) this.change(turn.name, (t) => ({ ...t, heard: null })); // it was heard to its end after all
+    }, () => {}); // what was sent stands there until the session is read again
   }
 
   private change(name: string, update: (turn: Turn) => Turn): void {

@@ -41,6 +41,7 @@ function headOf(problem: ApiError): string {
     case "caller_not_allowed": return "This agent does not talk with people";
     case "not_found": return "This agent is gone";
     case "erased": return "This message was erased";
+    case "speaking_ended": return "This was not answered";
     default: return problem.status >= 500 || problem.status === 0 ? "The service cannot answer just now" : "The message was not accepted";
   }
 }

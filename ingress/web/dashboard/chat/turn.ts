@@ -2,6 +2,7 @@
 import type { ApiError } from "../api";
 import type { ServerEvent } from "../../kit/sse";
 import type { Citation, Message, RequiredAction, Run, RunStatus, ToolCall } from "../types";
+import type { Spoken } from "../voice/spoken";
 
 export interface Turn {
   /** Names the turn on the page for as long as it is shown. */
@@ -27,6 +28,10 @@ export interface Turn {
   stopping: boolean;
   /** Under which it was sent from this window. */
   key: string | null;
+  /** What the person heard of an answer that was interrupted. */
+  heard: string | null;
+  /** How it stands, of one that was spoken in this window. */
+  spoken?: Spoken;
 }
 
 export const ended = (status: Turn["status"]): boolean => ["completed", "failed", "cancelled", "timed_out"].includes(status);
@@ -37,8 +42,14 @@ export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.pro
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {
     name: key ?? createdAt, runId: null, message, createdAt, status: "sending", text: "", citations: [], toolCalls: [], requiredAction: null,
-    run: null, problem: null, againAt: null, cutOff: false, stopping: false, key,
+    run: null, problem: null, againAt: null, cutOff: false, stopping: false, key, heard: null,
   };
+}
+
+/** What is to be read of an answer: what was heard of one that was interrupted, and of one that is being said what was said so far. */
+export function shownText(turn: Turn): string {
+  if (turn.heard !== null) return turn.heard;
+  return turn.spoken && turn.spoken.phase !== "over" ? turn.spoken.said : turn.text;
 }
 
 /** The turns that a session's messages make, with what is known of their runs. */
@@ -50,7 +61,7 @@ export function turnsOf(messages: Message[], runs: Map<string, Run>): Turn[] {
       continue;
     }
     const turn = turns.find((t) => t.runId === m.runId);
-    if (turn) Object.assign(turn, { text: m.content, citations: m.citations ?? [], status: m.status });
+    if (turn) Object.assign(turn, { text: m.content, citations: m.citations ?? [], status: m.status, heard: m.interrupted ? m.content : null });
   }
   return turns.map((t) => withRun(t, t.runId === null ? undefined : runs.get(t.runId)));
 }

@@ -7,28 +7,38 @@ import { get, inDemo } from "../api";
 import type { Run } from "../types";
 import { Copy } from "../ui/copy";
 import { count, duration, money, Time } from "../ui/parts";
+import type { Spoken } from "../voice/spoken";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
-import { ended, underWay, type Turn } from "./turn";
+import { ended, shownText, underWay, type Turn } from "./turn";
 
 export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string) => void; last: boolean }) {
-  const answered = turn.text !== "" || turn.status === "completed";
+  const text = shownText(turn);
+  const answered = text !== "" || (turn.status === "completed" && turn.spoken?.phase !== "thinking");
+  const listening = turn.spoken?.phase === "hearing" || turn.spoken?.phase === "understanding";
   return (
-    <article class="turn" aria-label={`Message: ${turn.message.slice(0, 60)}`}>
-      <div class="turn-asked" dir="auto">{turn.message}</div>
-      {(turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
+    <article class="turn" aria-label={`Message: ${turn.message.slice(0, 60) || "being spoken"}`}>
+      <div class="turn-asked" dir="auto">{turn.message || <Hearing />}</div>
+      {!listening && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
         <div class="turn-reply">
           <ToolCalls calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
-          {answered && <Answer text={turn.text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
+          {answered && <Answer text={text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
+          {turn.heard !== null && <p class="turn-ended"><span class="tag">Interrupted</span> This is what was heard of the answer.</p>}
+          {turn.spoken?.silent && turn.heard === null && answered && <p class="turn-ended">This was not said aloud.</p>}
           <Going turn={turn} />
           {turn.status === "requires_action" && <Decision turn={turn} session={session} />}
-          {ended(turn.status) && turn.status !== "completed" && <Ended turn={turn} onAsk={last ? () => onAsk(turn.message) : undefined} />}
+          {ended(turn.status) && turn.status !== "completed" && turn.heard === null && <Ended turn={turn} onAsk={last ? () => onAsk(turn.message) : undefined} />}
           {ended(turn.status) && <Took turn={turn} />}
         </div>
       )}
       {turn.problem && <Refused turn={turn} session={session} />}
     </article>
   );
+}
+
+/** That somebody speaks, while there are no words of it yet. */
+function Hearing() {
+  return <><span class="dots" aria-hidden="true"><i /><i /><i /></span><span class="visually-hidden">being spoken</span></>;
 }
 
 /** That the agent is at work, while nothing of an answer shows it. */
@@ -42,8 +52,8 @@ function Going({ turn }: { turn: Turn }) {
   if (!underWay(turn) || turn.status === "requires_action") return null;
   if (turn.cutOff) return <p class="turn-going">The connection is lost. Trying again …</p>;
   const calls = turn.toolCalls.filter((c) => c.status === "running");
-  if (turn.text.trim() !== "" && calls.length === 0 && !turn.stopping) return null;
-  const words = turn.stopping ? "Stopping" : turn.status === "sending" ? "Sending" : calls.length > 0 ? "Working" : slow ? "Waiting for its turn" : "Thinking";
+  if (shownText(turn).trim() !== "" && calls.length === 0 && !turn.stopping) return null;
+  const words = turn.stopping ? "Stopping" : turn.status === "sending" && !turn.spoken ? "Sending" : calls.length > 0 ? "Working" : slow ? "Waiting for its turn" : "Thinking";
   return <p class="turn-going"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{words}</p>;
 }
 
@@ -63,14 +73,24 @@ function Decision({ turn, session }: { turn: Turn; session: ChatSession }) {
 
 /** What an answer took, for those who want to know. */
 function Took({ turn }: { turn: Turn }) {
-  const { run } = turn;
+  const { run, spoken } = turn;
   return (
     <div class="turn-took">
-      {turn.text !== "" && <Copy text={turn.text} label="Copy answer" />}
+      {shownText(turn) !== "" && <Copy text={shownText(turn)} label="Copy answer" />}
       {turn.runId !== null && !inDemo() && <a href={`/dashboard/runs/${turn.runId}`}>Run details</a>}
       {run && <Figures run={run} />}
+      {spoken && <SpokenFigures spoken={spoken} />}
       <span class="quiet"><Time at={turn.createdAt} /></span>
     </div>
+  );
+}
+
+function SpokenFigures({ spoken }: { spoken: Spoken }) {
+  return (
+    <>
+      {spoken.latency !== null && <span class="quiet number">answered aloud after {duration(spoken.latency)}</span>}
+      {spoken.played > 0 && <span class="quiet number">{duration(spoken.played)} heard</span>}
+    </>
   );
 }
 

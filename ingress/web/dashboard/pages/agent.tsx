@@ -8,7 +8,7 @@ import { Copy, Curl } from "../ui/copy";
 import { Dialog } from "../ui/dialog";
 import { Empty, Loaded, PageHeader } from "../ui/parts";
 import { namesOf } from "./agent/draft";
-import { useEditor, type Leaving } from "./agent/editor";
+import { useEditor, type Editor, type Leaving } from "./agent/editor";
 import { Embed } from "./agent/embed";
 import { useKeptFocus } from "./agent/focus";
 import { SaveBar } from "./agent/savebar";
@@ -54,7 +54,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
           <a key={path} href={`/dashboard/agents/${agent.id}${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
       </nav>
-      {current === "" && <Playground agent={agent} pending={editor.changed.length > 0} />}
+      {current === "" && <Playground editor={editor} />}
       {current === "settings" && <Settings editor={editor} />}
       {current === "embed" && <Embed editor={editor} />}
       {current === "use" && <Use editor={editor} />}
@@ -77,7 +77,9 @@ function Leave({ leaving, fields }: { leaving: Leaving; fields: string[] }) {
   );
 }
 
-function Playground({ agent, pending }: { agent: Agent; pending: boolean }) {
+function Playground({ editor }: { editor: Editor }) {
+  const { agent, mayEdit, adopt } = editor;
+  const pending = editor.changed.length > 0;
   if (!agent.allowedCallers.includes("user")) {
     return (
       <Empty title="People may not chat with this agent" action={<LinkButton href={`/dashboard/agents/${agent.id}/settings`}>To its settings</LinkButton>}>
@@ -88,7 +90,7 @@ function Playground({ agent, pending }: { agent: Agent; pending: boolean }) {
   return (
     <>
       {pending && <p class="note warn">Your unsaved changes do not count here: the agent answers as it was last saved. <a href={`/dashboard/agents/${agent.id}/settings`}>Go on editing</a></p>}
-      <Chat target={{ agentId: agent.id }} />
+      <Chat target={{ agentId: agent.id }} voice={{ agent, mayEdit, adopt }} />
     </>
   );
 }

@@ -17,6 +17,8 @@ interface ButtonProps extends Common {
   type?: "button" | "submit";
   disabled?: boolean;
   pressed?: boolean;
+  /** The key that does the same, where it does. */
+  keys?: string;
   expanded?: boolean;
   wide?: boolean;
   /** What it does. While a promise is under way further clicks do nothing; its error is shown as a message. */
@@ -25,7 +27,7 @@ interface ButtonProps extends Common {
 
 const classes = (look: Look = "plain", wide?: boolean) => "button" + (look === "plain" ? "" : " " + look) + (wide ? " wide" : "");
 
-export function Button({ look, icon, label, children, type = "button", disabled, pressed, expanded, wide, onClick }: ButtonProps) {
+export function Button({ look, icon, label, children, type = "button", disabled, pressed, keys, expanded, wide, onClick }: ButtonProps) {
   const [busy, setBusy] = useState(false);
   const here = useRef(true);
   useEffect(() => {
@@ -48,7 +50,7 @@ export function Button({ look, icon, label, children, type = "button", disabled,
   };
   return (
     <button type={type} class={classes(look, wide)} disabled={disabled} aria-disabled={busy ? "true" : undefined} aria-busy={busy ? "true" : undefined}
-      aria-label={label} aria-pressed={pressed} aria-expanded={expanded} onClick={click}>
+      aria-label={label} aria-pressed={pressed} aria-keyshortcuts={keys} aria-expanded={expanded} onClick={click}>
       {icon && <Icon name={icon} />}
       {children}
     </button>

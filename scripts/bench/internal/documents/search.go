@@ -10,7 +10,6 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver of the bare query
 
-	"parley/scripts/bench/internal/latency"
 	"parley/scripts/bench/internal/report"
 )
 
@@ -36,7 +35,7 @@ func (b *bench) search(ctx context.Context, out *report.Documents) error {
 		return err
 	}
 	for n, q := range questions {
-		for side, ask := range map[*report.SearchSide]func(context.Context, string) error{
+		for side, ask := range map[*report.Took]func(context.Context, string) error{
 			&out.Ours: b.found, &out.Bare: bareQuery(db, " | "), &out.BareAll: bareQuery(db, " & "),
 		} {
 			began := time.Now()
@@ -44,23 +43,17 @@ func (b *bench) search(ctx context.Context, out *report.Documents) error {
 				return fmt.Errorf("searching for %q: %w", q, err)
 			}
 			if n >= warmUp {
-				side.Took = append(side.Took, time.Since(began))
+				side.Each = append(side.Each, time.Since(began))
 			}
 		}
 	}
-	for _, side := range []*report.SearchSide{&out.Ours, &out.Bare, &out.BareAll} {
-		var h latency.Histogram
-		for _, d := range side.Took {
-			h.Record(d)
-		}
-		side.P50, side.P99, side.Max = milliseconds(h.Quantile(.5)), milliseconds(h.Quantile(.99)), milliseconds(h.Max())
+	for _, side := range []*report.Took{&out.Ours, &out.Bare, &out.BareAll} {
+		side.Compare()
 	}
 	b.Progress("searches among %d passages: bare query p50 %.1f ms, p99 %.1f ms; Parley p50 %.1f ms, p99 %.1f ms",
 		out.Passages, out.Bare.P50, out.Bare.P99, out.Ours.P50, out.Ours.P99)
 	return nil
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // fill uploads text until there are passages enough, and gives questions about parts of it.
 func (b *bench) fill(ctx context.Context, out *report.Documents) (questions []string, err error) {

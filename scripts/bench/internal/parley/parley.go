@@ -34,6 +34,7 @@ type Config struct {
 
 	Model    string            // of the agent; offline/echo by default
 	Roles    string            // of the worker; agent,tool,sweep by default
+	Tools    map[string]any    // of the agent
 	Settings map[string]string // besides Overrides
 }
 

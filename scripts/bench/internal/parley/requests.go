@@ -11,6 +11,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+
+	"parley/scripts/internal/realtimeclient"
 )
 
 // Request is what a client sends: Path with its query, Body as JSON or nil.
@@ -78,6 +80,11 @@ func (p *Parley) Document(id string) Request {
 // Search asks for passages of documents.
 func (p *Parley) Search(query string) Request {
 	return p.request(http.MethodGet, "/api/knowledge?limit=10&query="+url.QueryEscape(query), nil, nil)
+}
+
+// Realtime is a conversation with the agent by voice.
+func (p *Parley) Realtime() realtimeclient.Options {
+	return realtimeclient.Options{BaseURL: p.base, Key: p.key, Model: p.agent}
 }
 
 // Ask sends a request and reads its answer, which must be 2xx.

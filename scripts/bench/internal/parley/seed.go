@@ -30,9 +30,13 @@ func (p *Parley) seed(ctx context.Context) error {
 	var agent struct {
 		ID string `json:"id"`
 	}
-	err = p.post(ctx, "/api/agents", bearer, map[string]any{
+	echo := map[string]any{
 		"name": "Echo", "systemPrompt": "Repeat what you are told.", "model": p.config.Model, "allowedCallers": []string{"user", "system"},
-	}, &agent)
+	}
+	if p.config.Tools != nil {
+		echo["tools"] = p.config.Tools
+	}
+	err = p.post(ctx, "/api/agents", bearer, echo, &agent)
 	if err != nil {
 		return err
 	}

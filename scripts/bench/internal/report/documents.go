@@ -3,21 +3,12 @@ package report
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // Rates are pages a second, of each round and in the middle.
 type Rates struct {
 	Median float64   `json:"median"`
 	Rounds []float64 `json:"rounds"`
-}
-
-// SearchSide is how long searches take, in milliseconds.
-type SearchSide struct {
-	P50  float64         `json:"p50Ms"`
-	P99  float64         `json:"p99Ms"`
-	Max  float64         `json:"maxMs"`
-	Took []time.Duration `json:"-"`
 }
 
 // Documents is how fast documents are ingested, beside pdftotext alone on the same file - as it writes plain text, and as it writes
@@ -30,11 +21,11 @@ type Documents struct {
 	Placed   Rates `json:"pdftotextBboxLayout"`
 	Ingested Rates `json:"ingested"`
 
-	Passages int        `json:"passages"` // that are searched
-	Searches int        `json:"searches"`
-	Bare     SearchSide `json:"bare"`    // of passages with any of the words, ordered by ts_rank
-	BareAll  SearchSide `json:"bareAll"` // of those with all of the words
-	Ours     SearchSide `json:"search"`  // GET /api/knowledge?query=
+	Passages int  `json:"passages"` // that are searched
+	Searches int  `json:"searches"`
+	Bare     Took `json:"bare"`    // of passages with any of the words, ordered by ts_rank
+	BareAll  Took `json:"bareAll"` // of those with all of the words
+	Ours     Took `json:"search"`  // GET /api/knowledge?query=
 }
 
 // Compare takes the medians of the rounds.
@@ -69,7 +60,7 @@ func (d *Documents) write(b *strings.Builder) {
 	out := grid{{"side", "p50 ms", "p99 ms", "max ms"}}
 	for _, side := range []struct {
 		name string
-		s    SearchSide
+		s    Took
 	}{{"one query, any word", d.Bare}, {"one query, all words", d.BareAll}, {Parley, d.Ours}} {
 		out = append(out, []string{side.name, fmt.Sprintf("%.1f", side.s.P50), fmt.Sprintf("%.1f", side.s.P99), fmt.Sprintf("%.1f", side.s.Max)})
 	}

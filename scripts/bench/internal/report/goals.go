@@ -53,6 +53,9 @@ func (r *Report) judge() {
 	if r.Retrieval != nil {
 		r.Goals = append(r.Goals, r.Retrieval.goals()...)
 	}
+	if r.Voice != nil {
+		r.Goals = append(r.Goals, r.Voice.goals()...)
+	}
 	for i, g := range r.Goals {
 		r.Goals[i].Met = g.AtLeast == (g.Value >= g.Limit) || g.Value == g.Limit
 	}

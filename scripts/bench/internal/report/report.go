@@ -92,6 +92,7 @@ type Report struct {
 	Code       *Code       `json:"code,omitempty"`
 	Documents  *Documents  `json:"documents,omitempty"`
 	Retrieval  *Retrieval  `json:"retrieval,omitempty"`
+	Voice      *Voice      `json:"voice,omitempty"`
 	Goals      []Goal      `json:"goals"`
 	Statements []Statement `json:"statements,omitempty"` // when they were asked for
 }
@@ -152,6 +153,12 @@ func (r *Report) AddCode(c *Code) {
 // AddDocuments adds how fast documents are ingested and searched.
 func (r *Report) AddDocuments(d *Documents) {
 	r.Documents = d
+	r.judge()
+}
+
+// AddVoice adds what conversations cost.
+func (r *Report) AddVoice(v *Voice) {
+	r.Voice = v
 	r.judge()
 }
 

@@ -57,6 +57,10 @@ func (r *Report) WriteTables(w io.Writer) error {
 		b.WriteString("\n")
 		r.Retrieval.write(&b)
 	}
+	if r.Voice != nil {
+		b.WriteString("\n")
+		r.Voice.write(&b)
+	}
 	if len(r.Goals) > 0 {
 		b.WriteString("\nGoals\n\n")
 		r.goals().write(&b)

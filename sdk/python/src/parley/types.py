@@ -39,6 +39,12 @@ __all__ = [
     "CodeExecution",
     "CodeExecutionChange",
     "CodeOutput",
+    "ConnectRealtimeHeaders",
+    "ConnectRealtimeQuery",
+    "CreateClientSecretAnswer",
+    "CreateClientSecretBody",
+    "CreateClientSecretHeaders",
+    "CreateClientSecretQuery",
     "CreateCompletionAnswer",
     "CreateCompletionBody",
     "CreateCompletionEvent",
@@ -175,6 +181,7 @@ __all__ = [
     "LimitsRatesItem",
     "LimitsRun",
     "LimitsStreams",
+    "LimitsVoice",
     "ListModelsAnswer",
     "ListModelsHeaders",
     "LlmsAnswer",
@@ -219,6 +226,8 @@ __all__ = [
     "OpenAiChunkChoicesItem",
     "OpenAiChunkChoicesItemDelta",
     "OpenAiChunkEvent",
+    "OpenAiClientSecret",
+    "OpenAiClientSecretRequest",
     "OpenAiCompletion",
     "OpenAiCompletionChoicesItem",
     "OpenAiCompletionChoicesItemMessage",
@@ -244,6 +253,7 @@ __all__ = [
     "OpenAiModel",
     "OpenAiModelList",
     "OpenAiOutputText",
+    "OpenAiRealtimeSession",
     "OpenAiResponse",
     "OpenAiResponseError2",
     "OpenAiResponseEvent",
@@ -259,6 +269,7 @@ __all__ = [
     "OpenAiResponseUsageInput_tokens_details",
     "OpenAiResponseUsageOutput_tokens_details",
     "OpenAiRunNames",
+    "OpenAiSecretLife",
     "OpenAiTextAnnotation",
     "OpenAiTextAnnotation1",
     "OpenAiTextAnnotation2",
@@ -2046,6 +2057,11 @@ class Message(TypedDict):
     createdAt: Time
     citations: NotRequired[list[Citation]]
 
+    interrupted: NotRequired[Literal[True]]
+    """Of an answer that was spoken and not heard to its end: `content` is what was heard. The
+    run has all of it.
+    """
+
 
 class SessionWithMessages(TypedDict):
     """A session and a page of its messages."""
@@ -2205,6 +2221,12 @@ class LimitsStreams(TypedDict):
     perOrganization: int
 
 
+class LimitsVoice(TypedDict):
+    """Voice connections that may be open at each instance of the service."""
+
+    perOrganization: int
+
+
 class LimitsRun(TypedDict):
     deadlineSeconds: int
     """Time from acceptance in which a run must end."""
@@ -2221,6 +2243,9 @@ class Limits(TypedDict):
 
     streams: LimitsStreams
     """That may be open at each instance of the service."""
+
+    voice: LimitsVoice
+    """Voice connections that may be open at each instance of the service."""
 
     run: LimitsRun
 
@@ -2492,6 +2517,9 @@ ErrorCode: TypeAlias = Literal[
     "range_not_satisfiable",
     # The idempotency key was used for another request.
     "idempotency_key_reused",
+    # `/v1/realtime` is a WebSocket: the request must be an upgrade to one, of version 13 of its
+    # protocol.
+    "upgrade_required",
     # Too many requests in this minute. `Retry-After` says when to try again.
     "rate_limited",
     # The budget of the organization or of the demo is used up for now.
@@ -2599,10 +2627,54 @@ class OpenAiError(TypedDict):
     """An error in OpenAI's shape. `code` is stable: one of [all codes](/docs/errors),
     `invalid_api_key` for `unauthenticated`, or one of this API's own: `model_not_found`,
     `unsupported_parameter`, `previous_response_not_found`, `requires_action`,
-    `stream_restarted`.
+    `stream_restarted`, `voice_not_enabled`.
     """
 
     error: OpenAiErrorError
+
+
+class OpenAiSecretLife(TypedDict):
+    """When a client secret expires."""
+
+    anchor: NotRequired[Literal["created_at"] | None]
+    """What the time is counted from."""
+
+    seconds: NotRequired[int | None]
+    """Unless it is given 600."""
+
+
+class OpenAiRealtimeSession(TypedDict):
+    """A session's settings, as in the event `session.update`."""
+
+    type: NotRequired[Literal["realtime"] | None]
+    """What kind of session."""
+
+    model: str
+    """The agent or template, by its id."""
+
+
+class OpenAiClientSecretRequest(TypedDict):
+    """What a client secret is for, and for how long. Fields that are not known are passed
+    over.
+    """
+
+    expires_after: NotRequired[OpenAiSecretLife | dict[str, Any] | None]
+    """When it expires."""
+
+    session: OpenAiRealtimeSession | dict[str, Any]
+
+
+class OpenAiClientSecret(TypedDict):
+    """A client secret."""
+
+    value: str
+    """The secret, to be sent as a bearer token or subprotocol."""
+
+    expires_at: int
+    """In seconds of Unix time."""
+
+    session: dict[str, Any]
+    """The session as its connections begin with it, as in the event `session.created`."""
 
 
 class OpenAiModel(TypedDict):
@@ -4320,6 +4392,68 @@ GetResponseHeaders = TypedDict(
 
 GetResponseAnswer: TypeAlias = OpenAiResponse
 """What `GET /v1/responses/{id}` answers: Read a response."""
+
+
+class ConnectRealtimeQuery(TypedDict):
+    """The query of `GET /v1/realtime`: Talk with an agent."""
+
+    model: NotRequired[str]
+    """The agent or template, by its id. A client secret names it by itself."""
+
+    session_id: NotRequired[SessionId]
+    """The session to go on with, or to begin. Without one the connection has a session of its
+    own, whose runs are kept for 30 days. With a client secret: its own, or none.
+    """
+
+
+ConnectRealtimeHeaders = TypedDict(
+    "ConnectRealtimeHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+        # `Upgrade`.
+        "Connection": NotRequired[str],
+        # `websocket`.
+        "Upgrade": NotRequired[str],
+        # `13`.
+        "Sec-WebSocket-Version": NotRequired[str],
+        # 16 random bytes, as the protocol has it.
+        "Sec-WebSocket-Key": NotRequired[str],
+        # When there is one: `realtime`, and of browsers `openai-insecure-api-key.…`;
+        # `openai-organization.…` stands for `x-organization-id`.
+        "Sec-WebSocket-Protocol": NotRequired[str],
+    },
+)
+"""The headers of `GET /v1/realtime`: Talk with an agent."""
+
+
+class CreateClientSecretQuery(TypedDict):
+    """The query of `POST /v1/realtime/client_secrets`: Make a client secret."""
+
+    session_id: NotRequired[SessionId]
+    """The session that it is for. Without one it has a session of its own, whose runs are kept
+    for 30 days.
+    """
+
+
+CreateClientSecretHeaders = TypedDict(
+    "CreateClientSecretHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /v1/realtime/client_secrets`: Make a client secret."""
+
+
+CreateClientSecretBody: TypeAlias = OpenAiClientSecretRequest | dict[str, Any]
+"""The body of `POST /v1/realtime/client_secrets`: Make a client secret."""
+
+
+CreateClientSecretAnswer: TypeAlias = OpenAiClientSecret
+"""What `POST /v1/realtime/client_secrets` answers: Make a client secret."""
 
 
 PostMcpHeaders = TypedDict(

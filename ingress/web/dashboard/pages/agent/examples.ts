@@ -118,6 +118,32 @@ print(answer.choices[0].message.content)`,
   "Command line": `parley chat --url ${baseUrl} ${id} "${sample}"`,
 });
 
+/** A conversation aloud. Its question is typed, so that the program needs no microphone. */
+export const speak = ({ baseUrl, id }: Where): Record<string, string> => ({
+  "Node.js": `import { appendFileSync, rmSync } from "node:fs";
+import WebSocket from "ws"; // npm install ws
+
+const socket = new WebSocket("${baseUrl.replace(/^http/, "ws")}/v1/realtime?model=${id}", {
+  headers: { authorization: \`Bearer \${process.env.PARLEY_API_KEY}\` },
+});
+const send = (event) => socket.send(JSON.stringify(event));
+rmSync("answer.pcm", { force: true });
+
+socket.on("open", () => {
+  // Speech goes in as { type: "input_audio_buffer.append", audio: base64 of 16-bit samples, 24,000 a second }.
+  const content = [{ type: "input_text", text: "${sample}" }];
+  send({ type: "conversation.item.create", item: { type: "message", role: "user", content } });
+  send({ type: "response.create" });
+});
+socket.on("message", (data) => {
+  const event = JSON.parse(data);
+  if (event.type === "response.output_audio_transcript.delta") process.stdout.write(event.delta);
+  if (event.type === "response.output_audio.delta") appendFileSync("answer.pcm", Buffer.from(event.delta, "base64"));
+  if (event.type === "error") throw new Error(event.error.message);
+  if (event.type === "response.done") socket.close(); // ffplay -f s16le -ar 24000 answer.pcm
+});`,
+});
+
 export const automation = ({ baseUrl, id }: Where): Record<string, string> => ({
   curl: `curl '${baseUrl}/api/internal/run-automation' \\
   -H "x-api-key: $PARLEY_API_KEY" \\

@@ -30,9 +30,9 @@ export function Tools({ editor }: { editor: Editor }) {
         <Tool editor={editor} name="mcp" icon="tool" what="Uses the tools of remote MCP servers.">
           <Servers editor={editor} />
         </Tool>
-        <Tool editor={editor} name="voice" icon="voice" what="People may speak with the agent.">
+        <Tool editor={editor} name="voice" icon="voice" what="People may speak with the agent, in the playground and over the API.">
           <TextField label="Voice" value={draft["tools.voice.voice"]} maxLength={64} onChange={(v) => set("tools.voice.voice", v)} fault={fault("tools.voice.voice")}
-            hint="The speaking voice's name, as the speech service knows it. Empty: the service's own choice." />
+            hint="Such as alloy, echo, nova or shimmer: OpenAI's names of voices work everywhere, and so does each name that the speech service knows itself (of espeak-ng: en-gb, en-us+f3). Empty: the service's own choice." />
         </Tool>
       </div>
     </Section>

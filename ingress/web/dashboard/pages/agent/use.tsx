@@ -8,7 +8,7 @@ import { Section } from "../../ui/parts";
 import { failed } from "../../ui/button";
 import { toast } from "../../ui/toast";
 import type { Editor } from "./editor";
-import { automation, chat, connect, stream } from "./examples";
+import { automation, chat, connect, speak, stream } from "./examples";
 import { Languages } from "./languages";
 
 export function Use({ editor }: { editor: Editor }) {
@@ -26,6 +26,9 @@ export function Use({ editor }: { editor: Editor }) {
       </Section>
       <Section title="With what you have" intro="The SDKs retry and resume by themselves. To OpenAI clients the agent is a model, to assistants that speak MCP all agents of the organization are tools.">
         <Languages what="With what you have" of={connect(where)} />
+      </Section>
+      <Section title="Speak with it" intro={<>A WebSocket with the events of OpenAI’s Realtime API, so its clients connect as well; where they insist on it, over https. The agent’s Voice must be enabled{editor.agent.tools.voice?.enabled ? ", as it is" : <>, which it is not: <a href={`/dashboard/agents/${editor.agent.id}/settings#tools`}>to its tools</a></>}. Pages connect with a secret that lives for minutes, from <code>/v1/realtime/client_secrets</code>.</>}>
+        <Languages what="Speak with it" of={speak(where)} />
       </Section>
       <Section title="Run it from a scheduler" intro="Cron jobs, pipelines and services run the agent without a person. Repeated with the same idempotencyKey it never runs again: the caller gets the same result.">
         <div class="stack">

@@ -1,0 +1,281 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/openaiapi"
+	"parley/ingress/internal/realtime"
+	"parley/ingress/internal/stream"
+	"parley/ingress/internal/voicegate"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+const (
+	realtimePath  = v1Prefix + "realtime"
+	voiceSession  = "rt" // prefix of a voice session that nobody has named
+	socketVersion = "13" // of the WebSocket protocol
+	socketName    = "realtime"
+
+	headerProtocol  = "Sec-WebSocket-Protocol"
+	headerVersion   = "Sec-WebSocket-Version"
+	headerSocketKey = "Sec-WebSocket-Key"
+	headerBeta      = "Openai-Beta" // as net/http keeps it,
+	nameBeta        = "OpenAI-Beta" // and as others write it
+)
+
+// voiceCall is what a voice connection is asked for with.
+type voiceCall struct {
+	model     string
+	sessionID string
+	named     bool // the session, by who asks
+	tools     domain.VoiceTool
+}
+
+// realtime is GET /v1/realtime: a voice connection with an agent or template, by OpenAI's Realtime protocol. Whatever stands against
+// it is answered before it is one.
+func (a *api) realtime(c *gin.Context) {
+	if err := bodiless(c); err != nil {
+		fail(c, err)
+		return
+	}
+	asked, err := a.callOf(c)
+	if err == nil {
+		err = upgradable(c.Request)
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	seats, err := a.takeVoiceSeats(caller(c))
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer a.seats.Leave(seats...)
+	about(c, asked.model, "", asked.sessionID)
+	if err := a.Voice.Serve(c.Writer, c.Request, a.admission(c, asked)); err != nil {
+		fail(c, err)
+	}
+}
+
+// admission lets a caller's connection in.
+func (a *api) admission(c *gin.Context, asked voiceCall) voicegate.Admission {
+	may, who := a.voicePermit(c), caller(c)
+	settings := asked.settings()
+	if secret := identity(c).Secret; secret != nil {
+		settings.Session = secret.Session
+	}
+	return voicegate.Admission{
+		Conversation: settings, Organization: who.OrganizationID, Holds: may.holds, Look: may.earlier,
+		Runs: &voiceRuns{
+			a: a, request: c.Request, traceparent: traceparent(c), call: asked,
+			org: who.OrganizationID, principal: who.Principal(), begun: map[string]bool{},
+		},
+	}
+}
+
+// settings are what the protocol's session begins with.
+func (k *voiceCall) settings() realtime.Settings {
+	return realtime.Settings{SessionID: k.sessionID, Model: k.model, Voice: k.tools.Voice, NewID: id.New}
+}
+
+// voicePermit is the permit of a connection that is its caller's as they stand at each turn: whatever they may do by then, it is
+// their own session.
+func (a *api) voicePermit(c *gin.Context) *permit {
+	may := a.permit(c)
+	may.reads = caller(c).Principal()
+	may.resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return a.Auth.VoiceAgain(req) }
+	return &may
+}
+
+// callOf reads and checks what a connection is asked for with, but for its being one.
+func (a *api) callOf(c *gin.Context) (voiceCall, error) {
+	found := &problems{}
+	checkProtocol(found, c.Request)
+	model, given := single(c, "model", found)
+	asked := voiceCall{model: model}
+	if !given && identity(c).Secret == nil {
+		found.add("model", codeRequired, "the query must name the agent or template to talk with by model")
+	}
+	if asked.sessionID, asked.named = single(c, "session_id", found); asked.named {
+		found.text("session_id", asked.sessionID, 1, sessionIDMax)
+	}
+	if err := found.err(); err != nil {
+		return voiceCall{}, err
+	}
+	if err := asked.bind(identity(c).Secret, given); err != nil {
+		return voiceCall{}, err
+	}
+	// What is not the caller's is missing to every page: whose widget lists it is none of theirs.
+	if err := a.findVoice(c.Request.Context(), caller(c).OrganizationID, &asked); err != nil {
+		return voiceCall{}, err
+	}
+	return asked, a.checkOrigin(c, asked.model)
+}
+
+// bind holds a call to what a client secret is for, and gives a session to one that names none. Whoever was given a secret must not
+// choose the session: those of its maker are none of their business.
+func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
+	k.model = clipped(k.model)
+	switch {
+	case secret == nil && !k.named:
+		k.sessionID = id.New(voiceSession)
+	case secret == nil:
+	case modelGiven && k.model != secret.Model:
+		return apierr.New(apierr.PermissionDenied, "the client secret is for another agent")
+	case k.named && k.sessionID != secret.SessionID:
+		return apierr.New(apierr.PermissionDenied, "the client secret is for a session of its own")
+	default:
+		k.model, k.sessionID, k.named = secret.Model, secret.SessionID, secret.Named
+	}
+	return nil
+}
+
+// checkProtocol reads which protocol a client expects: OpenAI's has had another one.
+func checkProtocol(found *problems, req *http.Request) {
+	for _, value := range req.Header.Values(headerBeta) {
+		if strings.Contains(value, "realtime=") {
+			found.add(nameBeta, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; leave the header away")
+		}
+	}
+	offered, err := auth.Protocols(req)
+	if err != nil || len(offered) == 0 { // what is malformed was refused before
+		return
+	}
+	if slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, "openai-beta.") }) {
+		found.add(headerProtocol, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; offer %s", socketName)
+	}
+	if !slices.Contains(offered, socketName) {
+		found.add(headerProtocol, codeInvalidValue, "what is offered must include %s", socketName)
+	}
+}
+
+// checkOrigin refuses pages of other origins than the service's own and those that the agent's widget lists: browsers let any page
+// open a WebSocket.
+func (a *api) checkOrigin(c *gin.Context, model string) error {
+	posted := *c.Request
+	posted.Method = http.MethodPost // what only reads is let pass by the check
+	cause := a.origins.Check(&posted)
+	if cause == nil && len(c.Request.Header[headerOrigin]) <= 1 {
+		return nil
+	}
+	if origin, ok := pageOrigin(c.Request); ok && a.embeds(c.Request.Context(), model, origin) {
+		return nil
+	}
+	return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not talk with this agent: its widget does not list it")
+}
+
+// findVoice finds the agent or template that a call is for, if it is for talking with.
+func (a *api) findVoice(ctx context.Context, org string, k *voiceCall) error {
+	tools, err := a.toolsOf(ctx, org, k.model)
+	if err != nil {
+		return asModel(err)
+	}
+	if tools.Voice == nil || !tools.Voice.Enabled {
+		return apierr.Invalid("model", openaiapi.CodeVoiceNotEnabled, "voice is not enabled for this agent: set tools.voice.enabled")
+	}
+	k.tools = *tools.Voice
+	return nil
+}
+
+func (a *api) toolsOf(ctx context.Context, org, model string) (domain.Tools, error) {
+	if id.Valid(id.Agent, model) {
+		agent, err := a.Store.Agent(ctx, org, model)
+		if err == nil && !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
+			err = apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", domain.CallerUser)
+		}
+		return agent.Tools, err
+	}
+	all, err := a.templates.get(ctx, a.Store)
+	if err != nil {
+		return domain.Tools{}, err
+	}
+	for _, t := range all {
+		if t.ID == model {
+			return t.Tools, nil
+		}
+	}
+	return domain.Tools{}, modelNotFound()
+}
+
+// bodiless refuses a request that brings or announces a body, which no upgrade has: a WebSocket's frames would be taken for it, or it
+// for them. It is not waited for, so that nothing else can follow on its connection.
+func bodiless(c *gin.Context) error {
+	if c.Request.ContentLength == 0 && len(c.Request.TransferEncoding) == 0 {
+		return nil
+	}
+	c.Header("Connection", "close")
+	return apierr.Invalid(bodyPath, codeInvalidValue, "a request for a WebSocket has no body")
+}
+
+// upgradable refuses requests that do not ask for a WebSocket as RFC 6455 has it. The library would refuse them in words of its own.
+func upgradable(req *http.Request) error {
+	has := func(header, token string) bool {
+		for _, line := range req.Header.Values(header) {
+			for name := range strings.SplitSeq(line, ",") {
+				if strings.EqualFold(strings.TrimSpace(name), token) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	versions := req.Header.Values(headerVersion)
+	switch {
+	case !req.ProtoAtLeast(1, 1):
+		return apierr.New(apierr.UpgradeRequired, "this is a WebSocket: it begins with HTTP/1.1")
+	case !has("Connection", "upgrade") || !has("Upgrade", "websocket"):
+		return apierr.New(apierr.UpgradeRequired, "this is a WebSocket: the request must be an upgrade to one")
+	case len(versions) <= 1 && req.Header.Get(headerVersion) != socketVersion:
+		return apierr.New(apierr.UpgradeRequired, "the version of the WebSocket protocol must be %s", socketVersion)
+	}
+	found := &problems{}
+	if len(versions) > 1 {
+		found.add(headerVersion, codeDuplicate, "the header may be sent only once")
+	}
+	checkSocketKey(found, req.Header.Values(headerSocketKey))
+	return found.err()
+}
+
+func checkSocketKey(found *problems, keys []string) {
+	const bytes = 16
+	switch len(keys) {
+	case 0:
+		found.add(headerSocketKey, codeRequired, "the header is missing")
+	case 1:
+		if key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(keys[0])); err != nil || len(key) != bytes {
+			found.add(headerSocketKey, codeInvalidValue, "must be %d bytes in base64", bytes)
+		}
+	default:
+		found.add(headerSocketKey, codeDuplicate, "the header may be sent only once")
+	}
+}
+
+// takeVoiceSeats is takeSeats for a voice connection, which takes one of its organization's besides.
+func (a *api) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
+	if a.Draining != nil && a.Draining() {
+		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")
+		stopping.RetryAfter = time.Second
+		return nil, stopping
+	}
+	seats, err := a.takeSeats(who)
+	if err != nil {
+		return nil, err
+	}
+	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Most: a.VoicePerOrganization}
+	if full := a.seats.Take(voice); full != nil {
+		a.seats.Leave(seats...)
+		return nil, rateLimited(seatWait, "this organization has too many voice connections open; end some")
+	}
+	return append(seats, voice), nil
+}

@@ -1,0 +1,249 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+const (
+	spokenSamples = contract.VoiceRate / 2 // that a line of the tests has for a sentence
+	frameSamples  = contract.VoiceRate / 10
+)
+
+// recite serves a line as a worker does that hears what the bytes of the sound spell, and spells the first sentence of what it says.
+func recite(_ context.Context, _ []byte, line *bus.VoiceEnd) {
+	var heard bytes.Buffer
+	said := map[string]bool{}
+	for f := range line.Frames() {
+		switch c := f.Control; {
+		case f.Audio != nil:
+			heard.Write(f.Audio.PCM)
+			end := f.Audio.At + int64(len(f.Audio.PCM)/2)
+			_ = line.Report(contract.VoiceReport{Type: contract.VoiceAlive, Heard: end})
+		case c.Type == contract.VoiceCommit:
+			_ = line.Report(contract.VoiceReport{Type: contract.VoiceTranscript, Item: c.Item, Text: strings.Trim(heard.String(), "\x00")})
+			heard.Reset()
+		case c.Type == contract.VoiceSay && !said[c.Answer] && strings.Contains(c.Text, "."):
+			said[c.Answer] = true
+			spell(line, c)
+		}
+	}
+}
+
+func spell(line *bus.VoiceEnd, c *contract.VoiceCommand) {
+	end := c.Start + strings.IndexByte(c.Text, '.') + 1
+	frame := make([]byte, 2*frameSamples)
+	copy(frame, c.Text)
+	for at := int64(0); at < spokenSamples; at += frameSamples {
+		_ = line.Audio(contract.VoiceAudio{At: at, Answer: c.Answer, Start: c.Start, End: end, PCM: frame})
+	}
+	_ = line.Report(contract.VoiceReport{Type: contract.VoiceSegment, Answer: c.Answer, Start: c.Start, End: end, Samples: spokenSamples})
+}
+
+// tapped is everything that the bus of a test carries.
+type tapped struct {
+	mu   sync.Mutex
+	seen []*nats.Msg
+}
+
+func (a *arena) tap() *tapped {
+	a.t.Helper()
+	nc, err := nats.Connect(a.nats)
+	must(a.t, err)
+	a.t.Cleanup(nc.Close)
+	tap := &tapped{}
+	_, err = nc.Subscribe(">", func(m *nats.Msg) {
+		tap.mu.Lock()
+		defer tap.mu.Unlock()
+		tap.seen = append(tap.seen, m)
+	})
+	must(a.t, err)
+	must(a.t, nc.Flush())
+	return tap
+}
+
+// ends are the inboxes, with their lines' names, that an organization's lines speak from.
+func (p *tapped) ends(org string) map[string]bool {
+	ends := map[string]bool{}
+	for _, m := range p.seen {
+		claims, _, _ := strings.Cut(m.Header.Get(contract.HeaderCapability), ".")
+		raw, _ := base64.RawURLEncoding.DecodeString(claims)
+		var of contract.VoiceClaims
+		if json.Unmarshal(raw, &of) == nil && of.Kind == contract.KindVoice && of.OrganizationID == org {
+			ends[m.Reply] = true
+		}
+	}
+	for _, m := range p.seen { // the other ends have answered these
+		if ends[m.Subject] && m.Reply != "" {
+			ends[m.Reply] = true
+		}
+	}
+	return ends
+}
+
+// check fails the test if a word of an organization is anywhere but on its own lines.
+func (p *tapped) check(t *testing.T, word, org string) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ends, carried := p.ends(org), 0
+	for _, m := range p.seen {
+		switch held := bytes.Contains(m.Data, []byte(word)); {
+		case held && ends[m.Subject] && ends[m.Reply]:
+			carried++
+		case held && (m.Subject != contract.SubjectVoiceOpen || !ends[m.Reply]): // that names the agent's voice
+			t.Errorf("%s on the bus, at %s from %s: %.300q", word, m.Subject, m.Reply, m.Data)
+		}
+	}
+	if carried < 10 {
+		t.Errorf("%d messages of %s's lines were seen: the tap does not see what there is", carried, word)
+	}
+}
+
+// attending is a talk of which all is kept that came over it, sound as what it spells.
+type attending struct {
+	*talk
+	seen bytes.Buffer
+}
+
+// turn reads an answer up to the end of its first sentence, has heard no more of it, and gives its run.
+func (k *attending) turn() (runID string) {
+	k.Helper()
+	sound := 0
+	for {
+		event, code := k.read()
+		if event == nil {
+			k.Fatalf("the connection ended with %d", code)
+		}
+		raw, err := json.Marshal(event)
+		must(k, err)
+		k.seen.Write(raw)
+		switch event["type"] {
+		case "error":
+			k.Fatalf("%s", raw)
+		case "response.output_audio.delta":
+			pcm, err := base64.StdEncoding.DecodeString(event["delta"].(string))
+			must(k, err)
+			k.seen.Write(pcm)
+			item, _ := event["item_id"].(string)
+			if sound += len(pcm) / 2; sound == spokenSamples {
+				k.send(`{"type":"conversation.item.truncate","item_id":"` + item + `","content_index":0,"audio_end_ms":500}`)
+			}
+		case "response.done":
+			response := event["response"].(map[string]any)
+			if response["status"] != "cancelled" {
+				k.Fatalf("%s", raw)
+			}
+			runID, _ = response["metadata"].(map[string]any)["run_id"].(string)
+			return runID
+		}
+	}
+}
+
+// What one organization says, writes and hears by voice is seen by nobody else: not by another that has a session of the same name at
+// the same worker at the same time, not by who reads the log, and on the bus on its own lines alone.
+func TestCanariesThroughVoice(t *testing.T) {
+	t.Parallel()
+	b := newBoothOf(t, manyRequests, recite)
+	b.works(func(runID, message string) { b.end(runID, answers(message+" heard. "+message+" unheard.")) })
+	tap := b.tap()
+	houses := []*house{b.newHouse(canary("a")), b.newHouse(canary("b"))}
+	agents, talks, runs := make([]string, 2), make([]*attending, 2), make([][]string, 2)
+	for n, h := range houses {
+		agents[n] = b.talking(h)
+		talks[n] = &attending{talk: b.open(t, "?session_id=shared&model="+agents[n], h.key)}
+		talks[n].send(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`)
+	}
+	for range 2 {
+		for n, h := range houses {
+			sound := make([]byte, 4*frameSamples)
+			copy(sound, h.word+" spoken")
+			talks[n].send(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(sound)+`"}`,
+				`{"type":"input_audio_buffer.commit"}`, `{"type":"response.create"}`)
+		}
+		for n := range houses {
+			runs[n] = append(runs[n], talks[n].turn())
+		}
+		for n, h := range houses {
+			talks[n].says(h.word + " typed")
+		}
+		for n := range houses {
+			runs[n] = append(runs[n], talks[n].turn())
+		}
+	}
+	for n, h := range houses {
+		other := houses[1-n]
+		seen := talks[n].seen.String() + b.keptOf(h, agents[n], runs[n]) + b.tried(h, agents[1-n], runs[1-n])
+		for _, what := range []string{" spoken", " spoken heard.", " typed", " typed heard."} {
+			if !strings.Contains(seen, h.word+what) {
+				t.Errorf("%s%s is not there to be seen", h.word, what)
+			}
+		}
+		if strings.Contains(seen, other.word) {
+			t.Errorf("a canary of %s: %s", other.word, around(seen, other.word))
+		}
+	}
+	for _, k := range talks {
+		must(t, k.socket.CloseNow())
+	}
+	eventually(t, "both connections are logged", func() bool { return strings.Count(b.log.String(), `"message":"voice connection"`) == 2 })
+	for _, h := range houses {
+		b.logsClean(h.word)
+		tap.check(t, h.word, h.org)
+	}
+}
+
+// keptOf reads what was kept of a house's turns, once what was heard of the last is.
+func (b *booth) keptOf(h *house, agent string, runs []string) string {
+	b.t.Helper()
+	path := "/api/sessions?id=shared&agentId=" + agent
+	eventually(b.t, "what was heard is kept", func() bool {
+		return bytes.Count(b.ok("GET", path, "", h.key).body, []byte(`"interrupted":true`)) == len(runs)
+	})
+	kept := string(b.ok("GET", path, "", h.key).body)
+	for _, runID := range runs {
+		kept += string(b.ok("GET", "/api/runs?id="+runID, "", h.key).body)
+	}
+	return kept
+}
+
+// tried is all that a house is answered which asks for another's turns.
+func (b *booth) tried(h *house, agent string, runs []string) string {
+	b.t.Helper()
+	var shown strings.Builder
+	try := func(method, path, body string, headers ...string) {
+		for _, credential := range []string{h.key, h.ownerKey} {
+			got := b.from(method, path, body, append(headers, credential, h.header)...)
+			if got.status >= 500 {
+				b.t.Errorf("%s %s: %d %s", method, path, got.status, got.body)
+			}
+			must(b.t, got.header.Write(&shown))
+			shown.Write(got.body)
+		}
+	}
+	try("GET", "/api/sessions", "")
+	try("GET", "/api/runs", "")
+	try("GET", "/api/sessions?id=shared&agentId="+agent, "")
+	try("GET", realtimePath+"?session_id=shared&model="+agent, "", upgrades...)
+	try("POST", realtimePath+"/client_secrets", `{"session":{"type":"realtime","model":"`+agent+`"}}`)
+	for _, runID := range runs {
+		try("GET", "/api/runs?id="+runID, "")
+		err := (&voiceRuns{a: b.api, org: h.org, principal: h.owner.id, begun: map[string]bool{runID: true}}).
+			SaveHeard(b.t.Context(), runID, domain.Heard{Text: "stolen"})
+		if err == nil {
+			b.t.Errorf("what another organization heard of %s was changed", runID)
+		}
+	}
+	return shown.String()
+}

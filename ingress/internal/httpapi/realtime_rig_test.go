@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/voicegate"
+	"parley/shared/bus"
+	"parley/shared/contract"
+)
+
+// voicePatience is how long a test waits for what has to come.
+const voicePatience = 20 * time.Second
+
+// offered is the header in which a WebSocket's client offers subprotocols.
+const offered = "Sec-WebSocket-Protocol: "
+
+// upgrades are the headers of a request for a WebSocket.
+var upgrades = []string{
+	"Connection: keep-alive, Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+// talking is an agent of h to talk with.
+func (a *arena) talking(h *house, more ...string) string {
+	a.t.Helper()
+	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","tools":{"voice":{"enabled":true,"voice":"`+h.word+`"}}`+
+		strings.Join(more, "")+`}`, h.owner.auth, h.header).text(a.t, "id")
+}
+
+// voiceOutcome is what a credential gets that asks for a voice connection.
+func (c *credential) voiceOutcome() string {
+	shown := strings.Contains(strings.Join(c.headers, "\n"), "X-Api-Key: ") || strings.Contains(strings.Join(c.headers, "\n"), "Authorization: ")
+	switch {
+	case c.harmful, shown && c.refused != "":
+		return c.refused
+	case !shown && c.demo:
+		return "403 demo_restricted"
+	case !shown: // a cookie is nothing here
+		return "401 unauthenticated"
+	case c.via == "widget":
+		return "403 permission_denied"
+	}
+	return "ok"
+}
+
+// booth is an arena on a network, with a voice worker that hears nothing, and an agent to talk with.
+type booth struct {
+	*arena
+	*house
+	url   string
+	agent string
+}
+
+func newBooth(t *testing.T, limits ratelimit.Settings) *booth {
+	t.Helper()
+	return newBoothOf(t, limits, attend)
+}
+
+// newBoothOf is newBooth with a worker that serves lines that way.
+func newBoothOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.VoiceEnd)) *booth {
+	t.Helper()
+	a := newWaitingArena(t, limits)
+	lines, err := a.bus.NewVoiceCaller()
+	must(t, err)
+	t.Cleanup(lines.Close)
+	stop, err := a.bus.ServeVoice(bus.VoiceServing{
+		Places: 1000, Serve: serve,
+		Admit: func(_ string, body []byte) (string, bool) {
+			var open contract.VoiceOpen
+			err := json.Unmarshal(body, &open)
+			return open.Line, err == nil
+		},
+	})
+	must(t, err)
+	t.Cleanup(func() { stop(context.WithoutCancel(t.Context())) }) // the test has ended
+	a.api.Voice, err = voicegate.New(voicegate.Config{}, voicegate.Deps{Lines: lines, Signer: a.api.Signer, Log: zerolog.New(a.log)})
+	must(t, err)
+	server := httptest.NewServer(a.handler)
+	t.Cleanup(server.Close)
+	h := a.newHouse("home")
+	return &booth{arena: a, house: h, url: server.URL + realtimePath, agent: a.talking(h)}
+}
+
+// attend keeps a line until it ends, and says that it is there.
+func attend(ctx context.Context, _ []byte, line *bus.VoiceEnd) {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-line.Frames():
+			if !open {
+				return
+			}
+		case <-tick.C:
+			_ = line.Report(contract.VoiceReport{Type: contract.VoiceAlive})
+		}
+	}
+}
+
+// eventually waits until something is so.
+func eventually(tb testing.TB, what string, so func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for over := time.Now().Add(voicePatience); time.Now().Before(over); <-tick.C {
+		if so() {
+			return
+		}
+	}
+	tb.Fatalf("not within %s: %s", voicePatience, what)
+}
+
+// talk is a voice connection of a test's.
+type talk struct {
+	*testing.T
+	socket *websocket.Conn
+	id     string // of the session
+}
+
+// dial asks for a voice connection; what it gets instead is an answer.
+func (b *booth) dial(t *testing.T, query string, headers ...string) (*talk, answer) {
+	t.Helper()
+	options := &websocket.DialOptions{HTTPHeader: http.Header{}}
+	for _, h := range headers {
+		if protocols, ok := strings.CutPrefix(h, offered); ok {
+			options.Subprotocols = strings.Split(protocols, ", ")
+			continue
+		}
+		name, value, _ := strings.Cut(h, ": ")
+		options.HTTPHeader.Add(name, value)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), voicePatience)
+	defer cancel()
+	socket, res, err := websocket.Dial(ctx, b.url+query, options) //nolint:bodyclose // the library has read and closed it
+	if res == nil {
+		t.Fatalf("dialing: %v", err)
+	}
+	e := openapitest.Exchange{Method: "GET", URL: res.Request.URL, RequestHeader: res.Request.Header, Status: res.StatusCode, Header: res.Header}
+	if err != nil { // of which the library has read a part
+		return nil, answer{status: res.StatusCode, header: res.Header}
+	}
+	openapitest.Check(t, e)
+	t.Cleanup(func() { _ = socket.CloseNow() })
+	k := &talk{T: t, socket: socket}
+	socket.SetReadLimit(2 << 20)
+	k.id = k.until("session.created")["session"].(map[string]any)["id"].(string)
+	return k, answer{status: res.StatusCode, header: res.Header}
+}
+
+// open is dial for what must be let in.
+func (b *booth) open(t *testing.T, query string, headers ...string) *talk {
+	t.Helper()
+	k, got := b.dial(t, query, headers...)
+	if k == nil {
+		t.Fatalf("%s is answered with %d", query, got.status)
+	}
+	return k
+}
+
+// read gives the next event; nil when the connection has ended, and with which code.
+func (k *talk) read() (map[string]any, websocket.StatusCode) {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(k.Context(), voicePatience)
+	defer cancel()
+	_, raw, err := k.socket.Read(ctx)
+	if err != nil {
+		return nil, websocket.CloseStatus(err)
+	}
+	var event map[string]any
+	if err := json.Unmarshal(raw, &event); err != nil {
+		k.Fatalf("event %s: %v", raw, err)
+	}
+	return event, 0
+}
+
+// until reads to an event of that type.
+func (k *talk) until(kind string) map[string]any {
+	k.Helper()
+	var seen []string
+	for {
+		event, code := k.read()
+		if event == nil {
+			k.Fatalf("the connection ended with %d before %s; there were %v", code, kind, seen)
+		}
+		if event["type"] == kind {
+			return event
+		}
+		if seen = append(seen, event["type"].(string)); event["type"] == "error" {
+			k.Logf("error: %v", event)
+		}
+	}
+}
+
+// ended reads to the connection's end, and gives the code of the last error before it.
+func (k *talk) ended() (code string, status websocket.StatusCode) {
+	k.Helper()
+	for {
+		event, status := k.read()
+		if event == nil {
+			return code, status
+		}
+		if event["type"] == "error" {
+			code, _ = event["error"].(map[string]any)["code"].(string)
+		}
+	}
+}
+
+func (k *talk) send(events ...string) {
+	k.Helper()
+	for _, event := range events {
+		if err := k.socket.Write(k.Context(), websocket.MessageText, []byte(event)); err != nil {
+			k.Fatalf("sending %s: %v", event, err)
+		}
+	}
+}
+
+// inWriting has the agent write its answers.
+const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
+
+// says brings something up in writing, and wants an answer.
+func (k *talk) says(text string) {
+	k.Helper()
+	raw, err := json.Marshal(text)
+	must(k, err)
+	k.send(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":`+string(raw)+`}]}}`,
+		`{"type":"response.create"}`)
+}
+
+// answered reads to an answer's end: its status, its text or the code of its error, and its run.
+func (k *talk) answered() (status, text, runID string) {
+	k.Helper()
+	response := k.until("response.done")["response"].(map[string]any)
+	status, _ = response["status"].(string)
+	if metadata, ok := response["metadata"].(map[string]any); ok {
+		runID, _ = metadata["run_id"].(string)
+	}
+	if details, ok := response["status_details"].(map[string]any); ok {
+		if failed, ok := details["error"].(map[string]any); ok {
+			text, _ = failed["code"].(string)
+		}
+	}
+	for _, item := range response["output"].([]any) {
+		for _, part := range item.(map[string]any)["content"].([]any) {
+			said, _ := part.(map[string]any)["text"].(string)
+			text += said
+		}
+	}
+	return status, text, runID
+}

@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+
+	"parley/ingress/internal/realtime"
+	"parley/ingress/internal/stream"
+	"parley/ingress/internal/voicegate"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+// voiceRuns makes a connection's turns runs. Of other runs it does nothing.
+type voiceRuns struct {
+	a           *api
+	request     *http.Request // that became the connection
+	traceparent string
+	call        voiceCall
+	org         string
+	principal   string
+
+	mu    sync.Mutex
+	begun map[string]bool // by run
+}
+
+// quietly counts a turn against its caller's limit; there is no response to say on where that stands.
+type quietly struct {
+	a   *api
+	ctx context.Context //nolint:containedctx // of the one turn that it counts
+	who domain.Caller
+}
+
+func (t quietly) pay() error {
+	d, err := t.a.Limits.Check(t.ctx, t.who)
+	if err != nil {
+		return err
+	}
+	return limited(d)
+}
+
+func (t quietly) refund() { t.a.Limits.Refund(t.who) }
+
+// Begin submits a turn as the run of a chat, by its caller as they stand now.
+func (r *voiceRuns) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, error) {
+	s, err := r.submission(ctx, turn)
+	if err != nil {
+		return nil, err
+	}
+	reader, run, err := r.a.follow(ctx, s, quietly{r.a, ctx, s.caller})
+	if err != nil {
+		return nil, asModel(err)
+	}
+	reader.Outlast() // the gate says what is being answered to its end, and closes it
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun[run.Run.ID] = true
+	return voiceRun{reader}, nil
+}
+
+func (r *voiceRuns) submission(ctx context.Context, turn realtime.Turn) (*submission, error) {
+	ident, err := r.a.Auth.VoiceAgain(r.request.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	who, found := ident.Caller, &problems{}
+	checkMessage(found, "message", turn.Message)
+	s := &submission{
+		endpoint: contract.EndpointRealtime, lane: domain.LaneChat, caller: who, principal: who.Principal(), triggerType: domain.TriggerChat,
+		sessionID: r.call.sessionID, message: turn.Message, history: turn.History, instructions: turn.Instructions, traceparent: r.traceparent,
+		before: func(ctx context.Context) error { // it may have been disabled since
+			now := r.call
+			return r.a.findVoice(ctx, who.OrganizationID, &now)
+		},
+	}
+	if strings.HasPrefix(r.call.model, templatePrefix) {
+		s.templateID = r.call.model
+	} else {
+		s.agentID = r.call.model
+	}
+	s.keyScope = s.target() + "\x00" + s.principal
+	if !r.call.named {
+		s.retention = unnamedRetention
+	}
+	return s, found.err()
+}
+
+// Cancel ends a run of the connection's.
+func (r *voiceRuns) Cancel(ctx context.Context, runID string) error {
+	org, principal, err := r.of(runID)
+	if err == nil {
+		_, err = r.a.Dispatch.Cancel(ctx, org, principal, runID)
+	}
+	return err
+}
+
+// SaveHeard notes what was heard of a run of the connection's.
+func (r *voiceRuns) SaveHeard(ctx context.Context, runID string, heard domain.Heard) error {
+	org, _, err := r.of(runID)
+	if err == nil {
+		err = r.a.Store.SaveHeard(ctx, org, runID, heard)
+	}
+	return err
+}
+
+// of says whose a run of the connection's is; not_found of any other run.
+func (r *voiceRuns) of(runID string) (org, principal string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.begun[runID] {
+		return "", "", apierr.New(apierr.NotFound, "no such resource")
+	}
+	return r.org, r.principal, nil
+}
+
+// voiceRun is a run that is followed.
+type voiceRun struct{ *stream.Reader }
+
+// ID gives the run's id.
+func (r voiceRun) ID() string { return r.RunID() }

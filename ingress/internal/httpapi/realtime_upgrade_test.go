@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/shared/testkit"
+)
+
+// upgradeHead is a request for a WebSocket as it is written, without the empty line behind it.
+func (b *booth) upgradeHead(proto string, headers ...string) string {
+	return "GET " + realtimePath + "?model=" + b.agent + " " + proto + "\r\nHost: parley.test\r\n" + strings.Join(headers, "\r\n")
+}
+
+// raw sends a request as it is written, and gives the answer to it, which must come at once, and whether it is the connection's last.
+func (b *booth) raw(t *testing.T, name, request string) (got answer, last bool) {
+	t.Helper()
+	conn := b.wire(t)
+	began := time.Now()
+	_, err := io.WriteString(conn, request)
+	must(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	body, err := io.ReadAll(res.Body)
+	must(t, err)
+	must(t, res.Body.Close())
+	if took := time.Since(began); took > testkit.Within(3*time.Second) {
+		t.Errorf("%s: answered after %s", name, took)
+	}
+	asked, err := http.ReadRequest(bufio.NewReader(strings.NewReader(b.upgradeHead("HTTP/1.1", b.key) + "\r\n\r\n")))
+	must(t, err)
+	openapitest.Check(t, openapitest.Exchange{
+		Method: "GET", URL: asked.URL, RequestHeader: asked.Header, Status: res.StatusCode, Header: res.Header, Body: body,
+	})
+	return answer{status: res.StatusCode, header: res.Header, body: body}, res.Close
+}
+
+// A request for a WebSocket has no body: nobody waits for one that was announced, and none is taken for frames.
+func TestUpgradesHaveNoBody(t *testing.T) {
+	t.Parallel()
+	b := newBooth(t, manyRequests)
+	b.api.VoicePerOrganization = 1
+	b.open(t, "?model="+b.agent, b.key) // whoever takes a seat before looking is told of that instead
+	frame := "\x81\x82\x00\x00\x00\x00{}"
+	for name, c := range map[string]struct{ header, body string }{
+		"announced and never sent": {"Content-Length: 5", ""},
+		"a length beyond all":      {"Content-Length: 9000000000000", "x"},
+		"sent":                     {"Content-Length: 8", frame},
+		"chunks that never come":   {"Transfer-Encoding: chunked", ""},
+		"half a chunk":             {"Transfer-Encoding: chunked", "ff\r\n" + frame},
+		"no chunks":                {"Transfer-Encoding: chunked", "0\r\n\r\n"},
+		"chunks and a length":      {"Content-Length: 0\r\nTransfer-Encoding: chunked", ""},
+		"announced with a wait":    {"Content-Length: 5\r\nExpect: 100-continue", ""},
+	} {
+		head := b.upgradeHead("HTTP/1.1", append([]string{b.key, c.header}, upgrades...)...)
+		got, last := b.raw(t, name, head+"\r\n\r\n"+c.body)
+		got.want(t, name, 400, "invalid_request body")
+		if !last || got.text(t, "error.type") != "invalid_request_error" {
+			t.Errorf("%s: %v %s", name, got.header, got.body)
+		}
+	}
+}
+
+// What is no handshake of RFC 6455 is told so as every other refusal of /v1.
+func TestHandshakesThatAreNone(t *testing.T) {
+	t.Parallel()
+	b := newBooth(t, manyRequests)
+	const (
+		key     = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+		version = "Sec-WebSocket-Version: 13"
+	)
+	ask := upgrades[:2]
+	for name, c := range map[string]struct {
+		proto    string
+		headers  []string
+		status   int
+		problems string
+	}{
+		"HTTP/1.0":               {"HTTP/1.0", []string{version, key}, 426, "upgrade_required"},
+		"no version":             {"HTTP/1.1", []string{key}, 426, "upgrade_required"},
+		"an empty version":       {"HTTP/1.1", []string{"Sec-WebSocket-Version:", key}, 426, "upgrade_required"},
+		"an older version":       {"HTTP/1.1", []string{"Sec-WebSocket-Version: 8", key}, 426, "upgrade_required"},
+		"versions in a list":     {"HTTP/1.1", []string{"Sec-WebSocket-Version: 13, 8", key}, 426, "upgrade_required"},
+		"two versions":           {"HTTP/1.1", []string{version, version, key}, 400, "invalid_request Sec-WebSocket-Version"},
+		"no key":                 {"HTTP/1.1", []string{version}, 400, "invalid_request Sec-WebSocket-Key"},
+		"an empty key":           {"HTTP/1.1", []string{version, "Sec-WebSocket-Key:"}, 400, "invalid_request Sec-WebSocket-Key"},
+		"two keys":               {"HTTP/1.1", []string{version, key, key}, 400, "invalid_request Sec-WebSocket-Key"},
+		"a key of 15 bytes":      {"HTTP/1.1", []string{version, "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAA"}, 400, "invalid_request Sec-WebSocket-Key"},
+		"a key of 17 bytes":      {"HTTP/1.1", []string{version, "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAAA="}, 400, "invalid_request Sec-WebSocket-Key"},
+		"a key that is no text":  {"HTTP/1.1", []string{version, "Sec-WebSocket-Key: \xff\xfe"}, 400, "invalid_request Sec-WebSocket-Key"},
+		"a key that is no code":  {"HTTP/1.1", []string{version, "Sec-WebSocket-Key: not base64 not base64!!!"}, 400, "invalid_request Sec-WebSocket-Key"},
+		"a key without its ends": {"HTTP/1.1", []string{version, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ"}, 400, "invalid_request Sec-WebSocket-Key"},
+		"both twice":             {"HTTP/1.1", []string{version, version, key, key}, 400, "invalid_request Sec-WebSocket-Version"},
+	} {
+		got, _ := b.raw(t, name, b.upgradeHead(c.proto, append(append([]string{b.key}, ask...), c.headers...)...)+"\r\n\r\n")
+		got.want(t, name, c.status, c.problems)
+		if kind := got.text(t, "error.type"); kind != "invalid_request_error" || !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
+			t.Errorf("%s: %s %v", name, got.body, got.header)
+		}
+		if c.status == 426 && (got.header.Get("Sec-WebSocket-Version") != "13" || got.header.Get("Upgrade") != "websocket") {
+			t.Errorf("%s: %v", name, got.header)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package realtime
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+// Begun says that a turn's run was accepted.
+func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
+	var e effects
+	a := c.now
+	if a == nil || a.id != name || a.begun {
+		e.End = append(e.End, Ended{Answer: name, RunID: runID, Cancel: true})
+		return e
+	}
+	c.active = now
+	a.begun, a.run, a.response, a.given = true, runID, openaiapi.ResponseID(runID), nil
+	c.tell(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
+	if a.dropped != "" {
+		c.interrupt(&e, now, a.dropped)
+	}
+	return e
+}
+
+// Refused says that a turn's run was not accepted.
+func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error) Effects {
+	var e effects
+	a := c.now
+	if a == nil || a.id != name || a.begun {
+		return e
+	}
+	c.active = now
+	for _, it := range a.given {
+		it.refused = true
+	}
+	a.given = nil
+	a.response = c.set.NewID("resp")
+	c.tell(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
+	why := openaiapi.Refused(statusOf(refusal.Code), refusal)
+	c.finish(&e, now, status{name: statusFailed, err: &why})
+	return e
+}
+
+// open tells of the message, the first time that there is something of it.
+func (c *Conversation) open(e *effects, a *answer) {
+	if a.opened {
+		return
+	}
+	a.opened = true
+	it := c.message(a, status{name: statusInProgress})
+	c.tell(e, "response.output_item.added", outputItemEvent{ResponseID: a.response, Item: it.shown()})
+	c.added(e, len(c.items), it, false)
+	c.tell(e, "response.content_part.added", partEvent{a.place(), a.part("")})
+}
+
+// Run takes an event of an answer's run.
+func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effects {
+	var e effects
+	a := c.now
+	if a == nil || a.id != name || !a.begun || a.last {
+		return e
+	}
+	c.active = now
+	if err := c.run(&e, now, a, event); err != nil { // a log that is not ours to repair
+		c.abandon(&e, now, openaiapi.Error{
+			Type: openaiapi.TypeServer, Code: string(apierr.Internal), Message: "the run's events cannot be read",
+		}, true)
+	}
+	return e
+}
+
+func (c *Conversation) run(e *effects, now time.Time, a *answer, event domain.Event) error {
+	switch event.Type {
+	case domain.EventRunRestarted:
+		a.attempts.Restarted()
+	case domain.EventMessageDelta:
+		var said struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(event.Data, &said); err != nil {
+			return err
+		}
+		fresh, ok := a.attempts.Delta(said.Text)
+		if !ok {
+			c.restarted(e, now, a)
+			return nil
+		}
+		c.grow(e, a, fresh)
+	case domain.EventRequiresAction:
+		run := domain.Run{}
+		if err := json.Unmarshal(event.Data, &run); err != nil {
+			return err
+		}
+		a.waits = run.RequiredAction
+		c.complete(e, now, a, "")
+	case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:
+		return c.ended(e, now, a, event.Data)
+	}
+	return nil
+}
+
+func (c *Conversation) ended(e *effects, now time.Time, a *answer, data []byte) error {
+	var told struct {
+		Run domain.Run `json:"run"`
+	}
+	if err := json.Unmarshal(data, &told); err != nil {
+		return err
+	}
+	a.final = &told.Run
+	if a.final.ID == "" {
+		a.final.ID = a.run
+	}
+	switch a.final.Status {
+	case domain.RunCompleted:
+		full := ""
+		if a.final.Message != nil {
+			full = *a.final.Message
+		}
+		fresh, ok := a.attempts.Rest(full)
+		if !ok {
+			c.restarted(e, now, a)
+			return nil
+		}
+		c.complete(e, now, a, fresh)
+	case domain.RunCancelled:
+		c.interrupt(e, now, reasonClient)
+	default:
+		c.abandon(e, now, openaiapi.Unanswered(a.final), false)
+	}
+	return nil
+}
+
+// grow adds to an answer's text.
+func (c *Conversation) grow(e *effects, a *answer, fresh string) {
+	if fresh == "" {
+		return
+	}
+	c.open(e, a)
+	start := len(a.spoken.text)
+	a.spoken.text = append(a.spoken.text, fresh...)
+	if a.text {
+		c.tell(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.tell(len(a.spoken.text))})
+		return
+	}
+	if a.mute != nil {
+		c.transcript(e, a, len(a.spoken.text))
+		return
+	}
+	e.Commands = a.say(e.Commands, start, 0)
+}
+
+// sayMost is how many bytes of text a command has at most: a message of the bus has a limit, and escapes make them more.
+const sayMost = 32 << 10
+
+// say has the worker say the text from start on, which ends as far as it is known to.
+func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
+	for {
+		end := min(len(a.spoken.text), start+sayMost)
+		for end < len(a.spoken.text) && !utf8.RuneStart(a.spoken.text[end]) {
+			end++
+		}
+		whole := end == len(a.spoken.text)
+		commands = append(commands, contract.VoiceCommand{
+			Type: contract.VoiceSay, Answer: a.id, Text: string(a.spoken.text[start:end]), Start: start, Last: whole && a.last, Skip: skip,
+		})
+		if whole {
+			return commands
+		}
+		start, skip = end, 0
+	}
+}
+
+// complete ends an answer's text. What is spoken ends once that is said.
+func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh string) {
+	a.last = true
+	if fresh != "" || a.final != nil { // of an empty answer too
+		c.open(e, a)
+	}
+	start := len(a.spoken.text)
+	a.spoken.text = append(a.spoken.text, fresh...)
+	switch {
+	case a.text || len(a.spoken.text) == 0:
+		if a.text && fresh != "" {
+			c.tell(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.tell(len(a.spoken.text))})
+		}
+		c.said(e, now, a)
+	case a.mute != nil:
+		c.unspoken(e, now, a.id, *a.mute)
+	default:
+		e.Commands = a.say(e.Commands, start, 0)
+	}
+}
+
+// said ends a response whose text was told, and spoken as far as it can be.
+func (c *Conversation) said(e *effects, now time.Time, a *answer) {
+	if !a.text {
+		c.transcript(e, a, len(a.spoken.text))
+	}
+	a.whole = true
+	if a.waits != nil {
+		why := openaiapi.WaitsForPerson(a.run, a.waits)
+		c.finish(e, now, status{name: statusIncomplete, reason: string(domain.RunRequiresAction), err: &why})
+		return
+	}
+	c.finish(e, now, status{name: statusCompleted})
+}
+
+// transcript tells what an answer says up to a byte of it.
+func (c *Conversation) transcript(e *effects, a *answer, end int) {
+	if fresh := a.spoken.tell(end); fresh != "" {
+		c.tell(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})
+	}
+}

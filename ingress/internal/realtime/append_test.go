@@ -1,0 +1,108 @@
+package realtime
+
+import (
+	"encoding/json"
+	"testing"
+
+	"parley/shared/contract"
+)
+
+// What the quick way takes, a JSON decoder reads alike.
+func TestAppendsInAllForms(t *testing.T) {
+	t.Parallel()
+	for raw, quick := range map[string]bool{
+		`{"type":"input_audio_buffer.append","audio":"AAAA"}`:                 true,
+		` { "audio" : "AAAA" , "type" : "input_audio_buffer.append" } `:       true,
+		"{\"type\":\"input_audio_buffer.append\",\n\t\"audio\":\"AAAA\"}\r\n": true,
+		`{"event_id":"e","type":"input_audio_buffer.append","audio":"AAAA"}`:  true,
+		`{"event_id":"é","type":"input_audio_buffer.append","audio":"AAAA"}`:  false,
+		`{"type":"input_audio_buffer.append","audio":"AAAA","more":"x"}`:      false,
+		`{"type":"input_audio_buffer.append","audio":"AAAA","audio":"BBBB"}`:  false,
+		`{"type":"input_audio_buffer.append","audio":"AA\u0041A"}`:            false,
+		`{"type":"input_audio_buffer.append","audio":"AAAA"}x`:                false,
+		`{"type":"input_audio_buffer.append","audio":"AAAA",}`:                false,
+		`{"type":"input_audio_buffer.append" "audio":"AAAA"}`:                 false,
+		`{"type":"input_audio_buffer.append","audio":"AAAA"`:                  false,
+		`{"type":"input_audio_buffer.append","audio":"AAAA`:                   false,
+		`{"type":"input_audio_buffer.append","audio":null}`:                   false,
+		`{"type":"input_audio_buffer.append"}`:                                false,
+		`{"type":"input_audio_buffer.commit","audio":"AAAA"}`:                 false,
+		`{,"type":"input_audio_buffer.append","audio":"AAAA"}`:                false,
+		`{}`: false,
+		``:   false,
+	} {
+		if _, encoded, ok := quickAppend([]byte(raw)); ok != quick || ok && string(encoded) != "AAAA" {
+			t.Errorf("%s: %s, %v", raw, encoded, ok)
+		}
+	}
+}
+
+func FuzzQuickAppend(f *testing.F) {
+	f.Add([]byte(`{"type":"input_audio_buffer.append","audio":"AAAA","event_id":"x"}`))
+	f.Add([]byte(` {"audio" : "" ,"type":"input_audio_buffer.append"}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		eventID, encoded, ok := quickAppend(raw)
+		if !ok {
+			return
+		}
+		for _, b := range raw {
+			if b < ' ' || b > '~' {
+				return // control characters and what is no UTF-8 are refused as base64
+			}
+		}
+		var event struct {
+			Type    string `json:"type"`
+			Audio   string `json:"audio"`
+			EventID string `json:"event_id"`
+		}
+		err := json.Unmarshal(raw, &event)
+		if err != nil || event.Type != appendType || event.Audio != string(encoded) || event.EventID != string(eventID) {
+			t.Errorf("%s: %s %s, %+v %v", raw, encoded, eventID, event, err)
+		}
+	})
+}
+
+// An append costs one small allocation, and a tenth of a block that is kept.
+func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of others too
+	r := newRig(t, "")
+	raw := appended(20)
+	got := testing.AllocsPerRun(500, func() {
+		if e := r.c.Client(r.now, raw); len(e.Audio) != 1 {
+			t.Fatal("no audio")
+		}
+		r.c.Report(r.now, contract.VoiceReport{Type: contract.VoiceAlive, Heard: r.c.input.end, Needs: r.c.input.end})
+	})
+	if got > 2 {
+		t.Errorf("%v allocations an append", got)
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for name, ms := range map[string]int{"20ms": 20, "100ms": 100} {
+		b.Run(name, func(b *testing.B) {
+			r := newRig(b, "")
+			raw := appended(ms)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				e := r.c.Client(r.now, raw)
+				if len(e.Audio) != 1 {
+					b.Fatal("no audio")
+				}
+				r.c.Report(r.now, contract.VoiceReport{Type: contract.VoiceAlive, Heard: r.c.input.end, Needs: r.c.input.end})
+			}
+		})
+	}
+}
+
+func BenchmarkAudio(b *testing.B) {
+	r := newRig(b, "")
+	r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)
+	r.do("begun item_1 run_01")
+	r.do(`delta item_1 "Something to say."`)
+	frame := contract.VoiceAudio{Answer: "item_1", End: 17, PCM: make([]byte, 100*perMS*bytesOf)}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.c.Audio(r.now, frame)
+	}
+}

@@ -1,0 +1,41 @@
+package realtime
+
+// moved is a field of the protocol's beta, and where it is now.
+type moved struct{ from, to string }
+
+// What clients of the beta set: to pass it over would give them another session than they asked for.
+var (
+	betaSession = []moved{
+		{"modalities", "output_modalities"},
+		{"input_audio_format", "audio.input.format"},
+		{"input_audio_transcription", "audio.input.transcription"},
+		{"input_audio_noise_reduction", "audio.input.noise_reduction"},
+		{"turn_detection", "audio.input.turn_detection"},
+		{"output_audio_format", "audio.output.format"},
+		{"voice", "audio.output.voice"},
+		{"speed", "audio.output.speed"},
+		{"max_response_output_tokens", "max_output_tokens"},
+	}
+	betaResponse = []moved{
+		{"modalities", "output_modalities"},
+		{"output_audio_format", "audio.output.format"},
+		{"voice", "audio.output.voice"},
+		{"max_response_output_tokens", "max_output_tokens"},
+	}
+)
+
+// refuseMoved refuses the beta's fields, and names the places where they are now. Null asks for nothing, but for no turn detection.
+func refuseMoved(o object, fields []moved) {
+	for _, f := range fields {
+		if o.has(f.from) || f.from == "turn_detection" && o.null(f.from) {
+			o.wrong(f.from, codeUnsupported, "is a field of the beta of the Realtime API: now it is %s", o.at(f.to))
+		}
+	}
+}
+
+// An event that only the beta has, and what is said about it.
+const (
+	betaUpdate = "transcription_session.update"
+	betaGone   = betaUpdate + " is an event of the beta of the Realtime API: now sessions are set with session.update, " +
+		"and sessions that only transcribe are not offered"
+)

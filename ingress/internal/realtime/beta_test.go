@@ -1,0 +1,63 @@
+package realtime
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// A client may send a session back as it was told of it, also one with all that the protocol's declarations have.
+func TestASessionMayBeSentBack(t *testing.T) {
+	t.Parallel()
+	for _, given := range []string{
+		``,
+		`{"output_modalities":["text"],"instructions":"Be kind.","audio":{"input":{"turn_detection":null}}}`,
+		`{"audio":{"input":{"turn_detection":{"type":"semantic_vad"},"transcription":{"language":"en"}},"output":{"voice":"echo","speed":1.5}}}`,
+	} {
+		r := newRig(t, given)
+		told := r.told(r.c.Open(), "session.created")
+		sent, err := json.Marshal(map[string]any{"type": "session.update", "session": told})
+		must(t, err)
+		again := r.told(r.c.Client(r.now, sent), "session.updated")
+		if string(again) != string(told) {
+			t.Errorf("%s became %s", told, again)
+		}
+	}
+	r := newRig(t, "")
+	r.told(r.c.Client(r.now, []byte(`{"type":"session.update","session":{"type":"realtime","object":"realtime.session","id":"sess_1",
+		"expires_at":1,"include":null,"instructions":"x","max_output_tokens":"inf","model":"ag_1","output_modalities":["audio"],
+		"prompt":null,"tool_choice":"auto","tools":[],"tracing":null,"truncation":"auto","audio":{
+		"input":{"format":{"type":"audio/pcm","rate":24000},"noise_reduction":null,"transcription":null,"turn_detection":{
+		"type":"server_vad","create_response":true,"idle_timeout_ms":null,"interrupt_response":true,"prefix_padding_ms":300,
+		"silence_duration_ms":200,"threshold":0.5}},
+		"output":{"format":{"type":"audio/pcm","rate":24000},"speed":1,"voice":"marin"}}}}`)), "session.updated")
+}
+
+// told gives the session of the only event that came.
+func (r *rig) told(e Effects, kind string) json.RawMessage {
+	r.tb.Helper()
+	var event struct {
+		Type    string          `json:"type"`
+		Session json.RawMessage `json:"session"`
+	}
+	if len(e.Events) != 1 || json.Unmarshal(e.Events[0].Body, &event) != nil || event.Type != kind {
+		r.tb.Fatalf("no %s came, but %+v", kind, e.Events)
+	}
+	return event.Session
+}
+
+// Of the beta's fields each is refused, alone, by its name and the place where it is now.
+func TestFieldsOfTheBetaAreRefused(t *testing.T) {
+	t.Parallel()
+	for at, fields := range map[string][]moved{"session": betaSession, "response": betaResponse} {
+		for _, f := range fields {
+			r := newRig(t, "")
+			kind := map[string]string{"session": "session.update", "response": "response.create"}[at]
+			r.do(`client {"type":"` + kind + `","` + at + `":{"` + f.from + `":"x"}}`)
+			line := r.lastLine()
+			if !strings.Contains(line, `error.param="`+at+`.`+f.from+`"`) || !strings.Contains(line, "now it is "+at+"."+f.to) {
+				t.Errorf("%s.%s: %s", at, f.from, line)
+			}
+		}
+	}
+}

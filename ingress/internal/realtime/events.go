@@ -1,0 +1,149 @@
+package realtime
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+
+	"parley/shared/contract"
+)
+
+// effects collects what is to be done.
+type effects = Effects
+
+// eventHead begins every event.
+type eventHead struct {
+	Type string `json:"type"`
+	ID   string `json:"event_id"`
+}
+
+type sessionEvent struct {
+	Session *shownSession `json:"session"`
+}
+
+type itemEvent struct {
+	Previous *string   `json:"previous_item_id"`
+	Item     shownItem `json:"item"`
+}
+
+type retrievedEvent struct {
+	Item shownItem `json:"item"`
+}
+
+type namedEvent struct {
+	ItemID string `json:"item_id"`
+}
+
+type committedEvent struct {
+	ItemID   string  `json:"item_id"`
+	Previous *string `json:"previous_item_id"`
+}
+
+type startedEvent struct {
+	ItemID  string `json:"item_id"`
+	StartMS int64  `json:"audio_start_ms"`
+}
+
+type stoppedEvent struct {
+	ItemID string `json:"item_id"`
+	EndMS  int64  `json:"audio_end_ms"`
+}
+
+type truncatedEvent struct {
+	ItemID       string `json:"item_id"`
+	ContentIndex int    `json:"content_index"`
+	EndMS        int64  `json:"audio_end_ms"`
+}
+
+type transcriptEvent struct {
+	ItemID       string        `json:"item_id"`
+	ContentIndex int           `json:"content_index"`
+	Transcript   string        `json:"transcript"`
+	Usage        durationUsage `json:"usage"`
+}
+
+type durationUsage struct {
+	Type    string  `json:"type"` // duration
+	Seconds float64 `json:"seconds"`
+}
+
+type untranscribedEvent struct {
+	ItemID       string     `json:"item_id"`
+	ContentIndex int        `json:"content_index"`
+	Error        errorShown `json:"error"`
+}
+
+type responseEvent struct {
+	Response *shownResponse `json:"response"`
+}
+
+type outputItemEvent struct {
+	ResponseID  string    `json:"response_id"`
+	OutputIndex int       `json:"output_index"`
+	Item        shownItem `json:"item"`
+}
+
+// partPlace is where an answer stands: the one part of the one item of its response.
+type partPlace struct {
+	ResponseID   string `json:"response_id"`
+	ItemID       string `json:"item_id"`
+	OutputIndex  int    `json:"output_index"`
+	ContentIndex int    `json:"content_index"`
+}
+
+type partEvent struct {
+	partPlace
+	Part shownPart `json:"part"`
+}
+
+type deltaEvent struct {
+	partPlace
+	Delta string `json:"delta"`
+}
+
+type textDoneEvent struct {
+	partPlace
+	Text string `json:"text"`
+}
+
+type transcriptDoneEvent struct {
+	partPlace
+	Transcript string `json:"transcript"`
+}
+
+// tell adds an event: its type and id, and what it says.
+func (c *Conversation) tell(e *effects, kind string, says any) {
+	e.Events = append(e.Events, Event{Body: c.event(kind, says)})
+}
+
+func (c *Conversation) event(kind string, says any) []byte {
+	head, err := json.Marshal(eventHead{kind, c.set.NewID("event")})
+	if err != nil {
+		panic(err) // not reached: two texts
+	}
+	body, err := json.Marshal(says)
+	if err != nil {
+		panic(err) // not reached: the events' types have a JSON form each
+	}
+	if len(body) == len("{}") {
+		return head
+	}
+	head[len(head)-1] = ','
+	return append(head, body[1:]...)
+}
+
+// audioEvent is the one that comes by the thousand. Its ids are ours and need no escapes.
+func (c *Conversation) audioEvent(a *answer, samples []byte) Event {
+	const fixed = len(`{"type":"response.output_audio.delta","event_id":"","response_id":"","item_id":"","output_index":0,"content_index":0,"delta":""}`)
+	eventID := c.set.NewID("event")
+	size := fixed + len(eventID) + len(a.response) + len(a.id) + base64.StdEncoding.EncodedLen(len(samples))
+	b := slices.Grow([]byte(nil), size)
+	b = append(append(b, `{"type":"response.output_audio.delta","event_id":"`...), eventID...)
+	b = append(append(b, `","response_id":"`...), a.response...)
+	b = append(append(b, `","item_id":"`...), a.id...)
+	b = append(b, `","output_index":0,"content_index":0,"delta":"`...)
+	b = append(base64.StdEncoding.AppendEncode(b, samples), `"}`...)
+	return Event{Body: b, Answer: a.id, Samples: int64(len(samples)) / bytesOf}
+}
+
+func seconds(samples int64) float64 { return float64(samples) / contract.VoiceRate }

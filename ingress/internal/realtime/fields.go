@@ -1,0 +1,178 @@
+package realtime
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/apierr"
+)
+
+// Codes of what can be wrong with a field.
+const (
+	codeMissing     = "missing_required_parameter"
+	codeType        = "invalid_type"
+	codeValue       = "invalid_value"
+	codeTooLong     = "too_long"
+	codeUnsupported = "unsupported_parameter"
+)
+
+// faults collects what is wrong with an event or a session.
+type faults []apierr.Field
+
+func (f *faults) add(field, code, message string, args ...any) {
+	*f = append(*f, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
+}
+
+// object is a JSON object that is read member by member; what is wrong with one goes to faults under its path. Members that
+// nobody reads are passed over: the protocol grows.
+type object struct {
+	path    string
+	members map[string]json.RawMessage
+	faults  *faults
+}
+
+// newObject reads an object; false, and a fault, for what is none.
+func newObject(path string, raw json.RawMessage, found *faults) (object, bool) {
+	o := object{path: path, faults: found}
+	if kind(raw) != '{' || json.Unmarshal(raw, &o.members) != nil {
+		found.add(path, codeType, "must be an object")
+		return o, false
+	}
+	return o, true
+}
+
+// kind is the first byte of a value: what it is.
+func kind(raw json.RawMessage) byte {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	if len(raw) == 0 {
+		return 0
+	}
+	return raw[0]
+}
+
+func (o object) at(name string) string {
+	if o.path == "" {
+		return name
+	}
+	return o.path + "." + name
+}
+
+// has tells whether a member is there, and is not null.
+func (o object) has(name string) bool {
+	raw, there := o.members[name]
+	return there && kind(raw) != 'n'
+}
+
+// null tells whether a member is there and null.
+func (o object) null(name string) bool {
+	raw, there := o.members[name]
+	return there && kind(raw) == 'n'
+}
+
+func (o object) wrong(name, code, message string, args ...any) {
+	o.faults.add(o.at(name), code, message, args...)
+}
+
+// object gives a member that is an object; false when there is none.
+func (o object) object(name string) (object, bool) {
+	if !o.has(name) {
+		return object{}, false
+	}
+	return newObject(o.at(name), o.members[name], o.faults)
+}
+
+// text reads a member that is a text of at most so many characters into it; without one it stays.
+func (o object) text(name string, it *string, most int) bool {
+	if !o.has(name) {
+		return false
+	}
+	var value string
+	if kind(o.members[name]) != '"' || json.Unmarshal(o.members[name], &value) != nil {
+		o.wrong(name, codeType, "must be a text")
+		return false
+	}
+	switch n := utf8.RuneCountInString(value); {
+	case strings.ContainsRune(value, 0):
+		o.wrong(name, codeValue, "must be without U+0000")
+		return false
+	case n > most:
+		o.wrong(name, codeTooLong, "must have at most %d characters, not %d", most, n)
+		return false
+	}
+	*it = value
+	return true
+}
+
+// need is text for a member that must be there, and not be empty.
+func (o object) need(name string, it *string, most int) {
+	switch {
+	case !o.has(name):
+		o.wrong(name, codeMissing, "is required")
+	case o.text(name, it, most) && *it == "":
+		o.wrong(name, codeValue, "must not be empty")
+	}
+}
+
+// number reads a member that is a number from least to most.
+func (o object) number(name string, it *float64, least, most float64) {
+	if !o.has(name) {
+		return
+	}
+	var value float64
+	switch err := json.Unmarshal(o.members[name], &value); {
+	case err != nil:
+		o.wrong(name, codeType, "must be a number")
+	case value < least || value > most:
+		o.wrong(name, codeValue, "must be from %s to %s", plainly(least), plainly(most))
+	default:
+		*it = value
+	}
+}
+
+func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
+
+// whole reads a member that is a whole number from least to most.
+func (o object) whole(name string, it *int, least, most int) {
+	value := float64(*it)
+	before := len(*o.faults)
+	o.number(name, &value, float64(least), float64(most))
+	switch {
+	case len(*o.faults) > before:
+	case value != float64(int(value)):
+		o.wrong(name, codeType, "must be a whole number")
+	default:
+		*it = int(value)
+	}
+}
+
+// flag reads a member that is true or false.
+func (o object) flag(name string, it *bool) {
+	if o.has(name) && json.Unmarshal(o.members[name], it) != nil {
+		o.wrong(name, codeType, "must be true or false")
+	}
+}
+
+// list gives a member that is a list; false when there is none.
+func (o object) list(name string) ([]json.RawMessage, bool) {
+	if !o.has(name) {
+		return nil, false
+	}
+	var entries []json.RawMessage
+	if json.Unmarshal(o.members[name], &entries) != nil {
+		o.wrong(name, codeType, "must be a list")
+		return nil, false
+	}
+	return entries, true
+}
+
+// refuse refuses a member that asks for something; null and an empty list ask for nothing.
+func (o object) refuse(name, why string) {
+	if !o.has(name) || string(bytes.Join(bytes.Fields(o.members[name]), nil)) == "[]" {
+		return
+	}
+	o.wrong(name, codeUnsupported, "%s", why)
+}

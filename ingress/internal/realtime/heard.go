@@ -1,0 +1,142 @@
+package realtime
+
+import (
+	"time"
+
+	"parley/shared/domain"
+)
+
+// Reasons for which a response was cancelled.
+const (
+	reasonTurn   = "turn_detected"
+	reasonClient = "client_cancelled"
+)
+
+// interrupt cancels the response under way; one whose run was not accepted yet as soon as it is.
+func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
+	a := c.now
+	if !a.begun {
+		a.dropped = reason
+		return
+	}
+	c.cancel(e, now, reason, a.heard(now))
+}
+
+func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *domain.Heard) {
+	a := c.now
+	c.stop(e, a)
+	a.stopped, a.recorded = true, true
+	e.Drop = append(e.Drop, a.id)
+	e.End = append(e.End, Ended{Answer: a.id, RunID: a.run, Cancel: a.final == nil, Heard: heard})
+	c.finish(e, now, status{name: statusCancelled, reason: reason})
+	c.keep(a, heard)
+}
+
+// silence stops what is still playing of the answer before, when the user speaks.
+func (c *Conversation) silence(e *effects, now time.Time) {
+	a := c.before
+	if !a.playing(now) || a.run == "" {
+		return
+	}
+	heard := a.heard(now)
+	a.stopped, a.recorded = true, true
+	e.Drop = append(e.Drop, a.id)
+	e.End = append(e.End, Ended{Answer: a.id, RunID: a.run, Heard: heard})
+	c.keep(a, heard)
+}
+
+// keep makes an answer's item say what was heard of it.
+func (c *Conversation) keep(a *answer, heard *domain.Heard) {
+	if _, it := c.find(a.id); it != nil && heard != nil && len(it.parts) > 0 {
+		it.parts[0].text, it.parts[0].annotations = heard.Text, nil
+	}
+}
+
+// Gone says that the client is: what was heard is to be kept of the answer that is being said. Its run goes on. An answer of which
+// nothing was heard stays as it is: it is there to be read; and so does one that was sent to its end, for a client may have taken it
+// to be played later.
+func (c *Conversation) Gone(now time.Time) []Ended {
+	a := c.now
+	if a == nil || a.text {
+		return nil
+	}
+	if heard := a.heard(now); heard.AudioMS > 0 {
+		return []Ended{{Answer: a.id, RunID: a.run, Heard: heard}}
+	}
+	return nil
+}
+
+// playing tells whether audio of an answer is still to be heard; also what was not sent yet.
+func (a *answer) playing(now time.Time) bool {
+	return a != nil && !a.text && !a.stopped && a.spoken.playhead.advance(now) < a.spoken.samples()
+}
+
+// heard is what was heard of an answer by now; of a written one what was told. All of a whole answer is nothing to be kept.
+func (a *answer) heard(now time.Time) *domain.Heard {
+	if a.text {
+		if a.final != nil {
+			return nil
+		}
+		return &domain.Heard{Text: string(a.spoken.text[:a.spoken.told])}
+	}
+	return new(a.spoken.heard(a.spoken.playhead.advance(now)))
+}
+
+// truncate takes the client's word for what was heard of an answer.
+func (c *Conversation) truncate(e *effects, now time.Time, r *request) {
+	var itemID string
+	part, ms := 0, 0
+	r.object.need("item_id", &itemID, nameMax)
+	r.object.whole("content_index", &part, 0, 0)
+	if !r.object.has("audio_end_ms") {
+		r.object.wrong("audio_end_ms", codeMissing, "is required")
+	}
+	r.object.whole("audio_end_ms", &ms, 0, 1<<31)
+	if c.faulty(e, r) {
+		return
+	}
+	_, it := c.find(itemID)
+	switch {
+	case it == nil:
+		c.refuse(e, r.id, codeNoItem, "item_id", "there is no item "+itemID)
+		return
+	case it.answer == nil || it.answer.text:
+		c.refuse(e, r.id, codeValue, "item_id", "only what an agent said can be truncated")
+		return
+	}
+	a := it.answer
+	p := &a.spoken.playhead
+	if sent := (p.sent + perMS - 1) / perMS; int64(ms) > sent {
+		r.object.wrong("audio_end_ms", codeValue, "of this item's audio %d ms were sent", sent)
+		c.faulty(e, r)
+		return
+	}
+	c.correct(e, now, a, int64(ms))
+	c.tell(e, "conversation.item.truncated", truncatedEvent{ItemID: a.id, EndMS: int64(ms)})
+}
+
+// correct makes so many ms what was heard of an answer. One that goes on is cancelled: nobody listens.
+func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
+	samples := ms * perMS
+	whole := a.whole && samples+perMS > a.spoken.samples()
+	heard := new(a.spoken.heard(samples))
+	if whole {
+		heard.Text = string(a.spoken.text)
+	}
+	heard.AudioMS = ms
+	a.spoken.playhead.played, a.spoken.playhead.asOf = min(samples, a.spoken.playhead.sent), now
+	if a == c.now {
+		c.cancel(e, now, reasonClient, heard)
+		return
+	}
+	a.stopped = true
+	if a.spoken.playhead.sent < a.spoken.samples() {
+		e.Drop = append(e.Drop, a.id)
+	}
+	if whole && !a.recorded {
+		return
+	}
+	a.recorded = true
+	e.End = append(e.End, Ended{Answer: a.id, RunID: a.run, Heard: heard})
+	c.keep(a, heard)
+}

@@ -1,0 +1,264 @@
+package realtime
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/contract"
+)
+
+const (
+	itemsMost   = 500
+	textsMost   = 1 << 20 // bytes of all items
+	messageMost = 32_000  // characters, as in a chat
+	partsMost   = 100
+
+	annotationBytes, segmentBytes = 128, 24 // that one has beside its texts
+)
+
+// States of items and responses.
+const (
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+	statusCancelled  = "cancelled"
+	statusFailed     = "failed"
+)
+
+// Kinds of parts of an item.
+const (
+	partInputText   = "input_text"
+	partInputAudio  = "input_audio"
+	partOutputText  = "output_text"
+	partOutputAudio = "output_audio"
+)
+
+// item is one entry of the conversation: a message.
+type item struct {
+	id      string
+	role    string
+	status  string
+	parts   []part
+	waiting bool // for its transcript
+	taken   bool // by a run, with which it stays
+	refused bool // that run was: no session has it
+	answer  *answer
+}
+
+type part struct {
+	kind        string
+	text        string // the transcript, of audio
+	heardBy     bool   // audio: its transcript is there
+	annotations []openaiapi.ResponseAnnotation
+}
+
+// shownItem is an item as clients are told of it.
+type shownItem struct {
+	ID      string      `json:"id"`
+	Object  string      `json:"object"`
+	Type    string      `json:"type"`
+	Status  string      `json:"status"`
+	Role    string      `json:"role"`
+	Content []shownPart `json:"content"`
+}
+
+type shownPart struct {
+	Type        string                         `json:"type"`
+	Text        *string                        `json:"text,omitempty"`
+	Transcript  *string                        `json:"transcript,omitempty"`
+	Annotations []openaiapi.ResponseAnnotation `json:"annotations,omitempty"`
+}
+
+func (i *item) shown() shownItem {
+	out := shownItem{ID: i.id, Object: "realtime.item", Type: "message", Status: i.status, Role: i.role, Content: []shownPart{}}
+	for _, p := range i.parts {
+		shown := shownPart{Type: p.kind, Annotations: p.annotations}
+		switch {
+		case p.kind == partInputText || p.kind == partOutputText:
+			shown.Text = &p.text
+		case p.heardBy:
+			shown.Transcript = &p.text
+		}
+		out.Content = append(out.Content, shown)
+	}
+	return out
+}
+
+// said is what an item says: its parts are lines of it.
+func (i *item) said() string {
+	texts := make([]string, 0, len(i.parts))
+	for _, p := range i.parts {
+		if strings.TrimSpace(p.text) != "" {
+			texts = append(texts, p.text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+func (c *Conversation) find(id string) (int, *item) {
+	for i, it := range c.items {
+		if it.id == id {
+			return i, it
+		}
+	}
+	return -1, nil
+}
+
+// place puts an item at a place, and gives the id of the one before. The oldest fall out when there are too many.
+func (c *Conversation) place(at int, it *item) (previous *string) {
+	c.items = slices.Insert(c.items, at, it)
+	if at > 0 {
+		previous = &c.items[at-1].id
+	}
+	bytes := 0
+	for _, i := range c.items {
+		bytes += i.bytes()
+	}
+	for len(c.items) > itemsMost || bytes > textsMost {
+		old := slices.IndexFunc(c.items, func(i *item) bool { return !i.waiting && i != it && (c.now == nil || i.id != c.now.id) })
+		if old < 0 {
+			break
+		}
+		bytes -= c.items[old].bytes()
+		c.items = slices.Delete(c.items, old, old+1)
+	}
+	return previous
+}
+
+// bytes is about how much an item keeps: its texts, and what was spoken.
+func (i *item) bytes() int {
+	sum := 0
+	for _, p := range i.parts {
+		sum += len(p.text)
+		for _, a := range p.annotations {
+			sum += annotationBytes + len(a.URL) + len(a.FileID) + len(a.Filename)
+			if a.Title != nil {
+				sum += len(*a.Title)
+			}
+		}
+	}
+	if i.answer != nil {
+		sum += len(i.answer.spoken.text) + segmentBytes*len(i.answer.spoken.segments)
+	}
+	return sum
+}
+
+// last gives the id of the newest item; nil for none.
+func (c *Conversation) last() *string {
+	if len(c.items) == 0 {
+		return nil
+	}
+	return &c.items[len(c.items)-1].id
+}
+
+// added places an item and tells of it.
+func (c *Conversation) added(e *effects, at int, it *item, done bool) {
+	previous := c.place(at, it)
+	c.tell(e, "conversation.item.added", itemEvent{previous, it.shown()})
+	if done {
+		c.tell(e, "conversation.item.done", itemEvent{previous, it.shown()})
+	}
+}
+
+// partKinds are the kinds of parts that items of a role have.
+var partKinds = map[string][]string{
+	"user":      {partInputText, partInputAudio},
+	"system":    {partInputText},
+	"assistant": {partOutputText, partOutputAudio},
+}
+
+// readItem reads an item that a client makes, and the audio that is in it.
+func readItem(o object) (*item, []byte) {
+	it := &item{status: statusCompleted}
+	kind := "message"
+	if o.text("type", &kind, nameMax) && kind != "message" {
+		o.wrong("type", codeUnsupported, "must be message: agents call their own tools, not their caller's")
+		return it, nil
+	}
+	o.text("id", &it.id, nameMax)
+	o.need("role", &it.role, nameMax)
+	if it.role != "" && partKinds[it.role] == nil {
+		o.wrong("role", codeValue, "must be user, assistant or system")
+		return it, nil
+	}
+	entries, given := o.list("content")
+	switch {
+	case !given && !o.has("content"):
+		o.wrong("content", codeMissing, "is required")
+	case given && (len(entries) == 0 || len(entries) > partsMost):
+		o.wrong("content", codeValue, "must have from 1 to %d parts", partsMost)
+	case given && it.role != "":
+		return it, readParts(o, it, entries)
+	}
+	return it, nil
+}
+
+func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
+	for i, raw := range entries {
+		entry, ok := newObject(o.at("content")+"["+strconv.Itoa(i)+"]", raw, o.faults)
+		if !ok {
+			continue
+		}
+		p := part{}
+		entry.need("type", &p.kind, nameMax)
+		if p.kind == "" {
+			continue
+		}
+		if !slices.Contains(partKinds[it.role], p.kind) {
+			entry.wrong("type", codeUnsupported, "must be %s in an item of role %s", strings.Join(partKinds[it.role], " or "), it.role)
+			continue
+		}
+		if p.kind == partInputAudio {
+			if it.waiting {
+				entry.wrong("type", codeUnsupported, "an item has one part of audio at most")
+				continue
+			}
+			audio, it.waiting = readAudio(entry), true
+		} else {
+			readText(entry, &p)
+		}
+		it.parts = append(it.parts, p)
+	}
+	if n := utf8.RuneCountInString(it.said()); n > messageMost {
+		o.wrong("content", codeTooLong, "must have at most %d characters, not %d", messageMost, n)
+	}
+	return audio
+}
+
+func readText(entry object, p *part) {
+	name := "text"
+	if p.kind == partOutputAudio {
+		name, p.heardBy = "transcript", true
+	}
+	if !entry.has(name) {
+		entry.wrong(name, codeMissing, "is required")
+		return
+	}
+	entry.text(name, &p.text, messageMost)
+}
+
+// readAudio reads the audio of a part: base64, as in the buffer.
+func readAudio(entry object) []byte {
+	if !entry.has("audio") {
+		entry.wrong("audio", codeMissing, "is required")
+		return nil
+	}
+	var samples []byte
+	switch err := json.Unmarshal(entry.members["audio"], &samples); {
+	case kind(entry.members["audio"]) != '"' || err != nil:
+		entry.wrong("audio", codeValue, "%v", errBase64)
+	case len(samples)%bytesOf != 0:
+		entry.wrong("audio", codeValue, "%v", errOdd)
+	case len(samples) < commitLeast*bytesOf:
+		entry.wrong("audio", codeValue, "must be at least 100 ms long")
+	case len(samples) > bufferMost*bytesOf:
+		entry.wrong("audio", codeTooLong, "must be at most %d seconds long", bufferMost/contract.VoiceRate)
+	default:
+		return samples
+	}
+	return nil
+}

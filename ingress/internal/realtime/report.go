@@ -1,0 +1,244 @@
+package realtime
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/contract"
+)
+
+// Report takes what the line's worker tells.
+func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
+	var e effects
+	switch r.Type {
+	case contract.VoiceAlive:
+		c.alive(r)
+		c.release(&e)
+	case contract.VoiceStarted:
+		c.started(&e, now, r)
+	case contract.VoiceStopped:
+		c.stopped(&e, now, r)
+	case contract.VoiceTranscript:
+		c.transcribed(&e, now, r)
+	case contract.VoiceSegment:
+		c.segment(&e, r)
+	case contract.VoiceSaid:
+		if a := c.saying(r.Answer); a != nil && a.last {
+			c.said(&e, now, a)
+		}
+	case contract.VoiceFailed:
+		c.failed(&e, now, r)
+	}
+	return e
+}
+
+func (c *Conversation) alive(r contract.VoiceReport) {
+	in := &c.input
+	in.heard = max(in.heard, min(r.Heard, in.end))
+	in.needs = max(in.needs, min(r.Needs, in.end))
+	in.prune(c.listening())
+}
+
+// started takes that speech began. What the worker heard before a commit took it, or has heard anew, is known already.
+func (c *Conversation) started(e *effects, now time.Time, r contract.VoiceReport) {
+	in := &c.input
+	switch _, known := c.find(r.Item); {
+	case !c.listening() || r.From < in.behind || known != nil || r.Item == "" || len(r.Item) > nameMax:
+		return
+	case in.speech != nil:
+		in.speech.line = r.Item
+		return
+	}
+	c.active = now
+	in.speech = &speech{item: r.Item, line: r.Item, from: min(max(r.From, in.start), in.end)}
+	c.tell(e, "input_audio_buffer.speech_started", startedEvent{r.Item, in.ms(in.speech.from)})
+	if !c.interrupts() {
+		return
+	}
+	c.silence(e, now)
+	if c.now != nil {
+		c.interrupt(e, now, reasonTurn)
+	}
+}
+
+// stopped takes that speech ended: it is an item from now on.
+func (c *Conversation) stopped(e *effects, now time.Time, r contract.VoiceReport) {
+	in := &c.input
+	if in.speech == nil || in.speech.line != r.Item {
+		return
+	}
+	c.active = now
+	was := *in.speech
+	to := min(max(r.To, was.from), in.end)
+	in.speech, in.start = nil, max(in.start, to)
+	c.tell(e, "input_audio_buffer.speech_stopped", stoppedEvent{was.item, in.ms(to)})
+	c.committed(e, span{item: was.item, line: was.line, from: was.from, to: to, auto: c.listening() && c.session.detection.create})
+	c.release(e)
+}
+
+// committed makes an item of an utterance.
+func (c *Conversation) committed(e *effects, utterance span) {
+	c.input.waits = append(c.input.waits, utterance)
+	it := &item{id: utterance.item, role: "user", status: statusCompleted, parts: []part{{kind: partInputAudio}}, waiting: true}
+	c.tell(e, "input_audio_buffer.committed", committedEvent{it.id, c.last()})
+	c.added(e, len(c.items), it, true)
+}
+
+// transcribed takes what was said.
+func (c *Conversation) transcribed(e *effects, now time.Time, r contract.VoiceReport) {
+	utterance, it := c.settled(r.Item)
+	if it == nil {
+		return
+	}
+	c.active = now
+	text := clean(r.Text)
+	at := it.transcript(text)
+	c.tell(e, "conversation.item.input_audio_transcription.completed", transcriptEvent{
+		ItemID: it.id, ContentIndex: at, Transcript: text, Usage: durationUsage{"duration", seconds(utterance.to - utterance.from)},
+	})
+	if utterance.auto && text != "" {
+		c.due = true
+	}
+	c.next(e, now)
+}
+
+// clean makes a transcript a message: what recognition gives may be anything.
+func clean(text string) string {
+	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
+	if utf8.RuneCountInString(text) > messageMost {
+		text = string([]rune(text)[:messageMost])
+	}
+	return text
+}
+
+// settled takes an utterance off those that are waited for; nil when it is not.
+func (c *Conversation) settled(line string) (span, *item) {
+	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
+	if !waited {
+		return span{}, nil
+	}
+	c.input.prune(c.listening())
+	_, it := c.find(utterance.item)
+	return utterance, it
+}
+
+// transcript sets what the item's audio says, and gives the place of that part.
+func (i *item) transcript(text string) (at int) {
+	i.waiting = false
+	for at := range i.parts {
+		if i.parts[at].kind == partInputAudio {
+			i.parts[at].text, i.parts[at].heardBy = text, true
+			return at
+		}
+	}
+	return 0
+}
+
+// saying gives the answer of that name if it is being spoken.
+func (c *Conversation) saying(name string) *answer {
+	if a := c.now; a != nil && a.id == name && a.begun && !a.text {
+		return a
+	}
+	return nil
+}
+
+// Audio takes speech: first what it says is told, then it.
+func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
+	var e effects
+	a := c.saying(audio.Answer)
+	if a == nil || len(audio.PCM) == 0 {
+		return e
+	}
+	c.active = now
+	g := a.spoken.segment(audio.Start, audio.End)
+	g.samples += int64(len(audio.PCM)) / bytesOf
+	c.transcript(&e, a, g.end)
+	e.Events = append(e.Events, c.audioEvent(a, audio.PCM))
+	return e
+}
+
+// segment takes that a piece of an answer was said whole.
+func (c *Conversation) segment(e *effects, r contract.VoiceReport) {
+	a := c.saying(r.Answer)
+	if a == nil {
+		return
+	}
+	if done, _ := a.spoken.done(); r.End <= done {
+		return // a worker that begins there tells nothing before
+	}
+	g := a.spoken.segment(r.Start, r.End)
+	g.whole = true
+	c.transcript(e, a, g.end)
+}
+
+// failed takes that something cannot be transcribed, said or set.
+func (c *Conversation) failed(e *effects, now time.Time, r contract.VoiceReport) {
+	why := contract.VoiceFailure{Code: codeUnavailable, Message: "the voice worker failed"}
+	if r.Failure != nil {
+		why = *r.Failure
+	}
+	switch {
+	case r.Item != "":
+		_, it := c.settled(r.Item)
+		if it == nil {
+			return
+		}
+		c.tell(e, "conversation.item.input_audio_transcription.failed", untranscribedEvent{
+			ItemID: it.id, ContentIndex: it.transcript(""),
+			Error: errorShown{Type: openaiapi.TypeServer, Code: why.Code, Message: why.Message},
+		})
+		c.next(e, now)
+	case r.Answer != "":
+		c.unspoken(e, now, r.Answer, why)
+	default:
+		c.misconfigured(e, why)
+	}
+}
+
+// unspoken takes that an answer cannot be spoken: the rest is told in writing, and once that is whole the response ends. The session
+// has the whole answer, too.
+func (c *Conversation) unspoken(e *effects, now time.Time, name string, why contract.VoiceFailure) {
+	a := c.saying(name)
+	if a == nil {
+		return
+	}
+	a.mute = &why
+	c.transcript(e, a, len(a.spoken.text))
+	if a.last {
+		c.abandon(e, now, openaiapi.Error{Type: openaiapi.TypeServer, Code: why.Code, Message: why.Message}, false)
+	}
+}
+
+// misconfigured takes back what the worker cannot do: the session goes on with what there is.
+func (c *Conversation) misconfigured(e *effects, why contract.VoiceFailure) {
+	said := errorShown{Type: openaiapi.TypeInvalid, Code: why.Code, Message: why.Message}
+	switch why.Param {
+	case "voice":
+		said.Param = new("session.audio.output.voice")
+		c.unvoice()
+	case "language":
+		said.Param = new("session.audio.input.transcription.language")
+		c.session.language = ""
+	default:
+		said.Type = openaiapi.TypeServer
+		c.tell(e, "error", errorEvent{said})
+		return
+	}
+	c.tell(e, "error", errorEvent{said})
+	c.configure(e)
+	c.tell(e, "session.updated", sessionEvent{c.shown()})
+}
+
+// unvoice gives up the voice that is set: the response's, else the session's, else the agent's.
+func (c *Conversation) unvoice() {
+	switch {
+	case c.now != nil && c.now.voice != "":
+		c.now.voice = ""
+	case c.session.voice != c.set.Voice:
+		c.session.voice = c.set.Voice
+	default:
+		c.session.voice, c.set.Voice = "", ""
+	}
+}

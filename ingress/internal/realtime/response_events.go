@@ -1,0 +1,83 @@
+package realtime
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"parley/ingress/internal/openaiapi"
+)
+
+// respond begins a response, once all transcripts are there.
+func (c *Conversation) respond(e *effects, now time.Time, r *request) {
+	asked := &ask{eventID: r.id, text: c.session.text}
+	if o, ok := r.object.object("response"); ok {
+		c.readAsk(o, asked)
+	}
+	if c.faulty(e, r) {
+		return
+	}
+	if c.now != nil || c.asked != nil {
+		c.refuse(e, r.id, codeActive, "", "a response is under way already: wait for its response.done, or cancel it")
+		return
+	}
+	c.asked = asked
+	c.next(e, now)
+}
+
+func (c *Conversation) readAsk(o object, asked *ask) {
+	asked.text = modality(o, asked.text)
+	refuseTools(o)
+	refuseMoved(o, betaResponse)
+	conversation := "auto"
+	if o.text("conversation", &conversation, nameMax) && conversation != "auto" {
+		o.wrong("conversation", codeUnsupported, "must be auto: every response is part of the conversation")
+	}
+	if o.has("input") {
+		o.wrong("input", codeUnsupported, "a response answers the conversation's items")
+	}
+	var instructions string
+	if o.text("instructions", &instructions, instructionsMax) && strings.TrimSpace(instructions) != "" {
+		asked.instructions = &instructions
+		if !c.instructionsFit(instructions, "") {
+			o.wrong("instructions", codeTooLong, "must have at most %d characters, with those of system items", instructionsMax)
+		}
+	}
+	if audio, ok := o.object("audio"); ok {
+		if output, ok := audio.object("output"); ok {
+			checkFormat(output)
+			voice(output, &asked.voice)
+		}
+	}
+	if o.has("metadata") {
+		if json.Unmarshal(o.members["metadata"], &asked.metadata) != nil {
+			o.wrong("metadata", codeType, "must be an object of texts")
+		}
+		openaiapi.CheckMetadata(asked.metadata, func(field, code, message string, args ...any) { o.wrong(field, code, message, args...) })
+	}
+}
+
+// stopResponse cancels the response under way.
+func (c *Conversation) stopResponse(e *effects, now time.Time, r *request) {
+	var name string
+	r.object.text("response_id", &name, nameMax)
+	if c.faulty(e, r) {
+		return
+	}
+	switch {
+	case c.now != nil && (name == "" || name == c.now.response):
+		c.interrupt(e, now, reasonClient)
+	case c.now == nil && c.asked != nil && name == "":
+		c.withdraw(e)
+	default:
+		c.refuse(e, r.id, codeNotActive, "", "there is no such response under way")
+	}
+}
+
+// withdraw ends a response that was asked for and waits for a transcript.
+func (c *Conversation) withdraw(e *effects) {
+	a := &answer{response: c.set.NewID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
+	c.asked = nil
+	c.tell(e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
+	c.tell(e, "response.done", responseEvent{c.shownResponse(a, status{name: statusCancelled, reason: reasonClient})})
+}

@@ -1,0 +1,235 @@
+package realtime
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"parley/shared/contract"
+)
+
+// What of a session is how long at most.
+const (
+	instructionsMax = 32_000 // characters, with those of system items
+	promptMax       = 2_000
+	nameMax         = 64 // of a voice, an item
+)
+
+// Modalities of answers.
+const (
+	modalityAudio = "audio"
+	modalityText  = "text"
+)
+
+// Kinds of turn detection.
+const (
+	serverVAD   = "server_vad"
+	semanticVAD = "semantic_vad"
+)
+
+// session is what a client can set.
+type session struct {
+	text         bool // answers are written, not spoken
+	instructions string
+	voice        string
+	speed        float64
+	language     string
+	prompt       string
+	detection    *detection // nil: turns end by the client's word
+}
+
+// detection is how turns are found, in the client's words.
+type detection struct {
+	kind      string
+	threshold float64
+	prefixMS  int
+	silenceMS int
+	eagerness string
+	create    bool // answer what was said
+	interrupt bool // stop answering when the user speaks
+}
+
+func newSession(s Settings) session {
+	return session{voice: s.Voice, instructions: s.Instructions, speed: 1, detection: newDetection(serverVAD)}
+}
+
+func newDetection(kind string) *detection {
+	return &detection{kind: kind, threshold: 0.5, prefixMS: 300, silenceMS: 500, eagerness: "auto", create: true, interrupt: true}
+}
+
+// eagernesses are how long a silence ends a turn, in ms.
+var eagernesses = map[string]int{"low": 1200, "medium": 700, "high": 400, "auto": 700}
+
+// config is the session in the words of the line.
+func (s *session) config() contract.VoiceConfig {
+	config := contract.VoiceConfig{Language: s.language, Prompt: s.prompt, Voice: s.voice, Speed: s.speed}
+	if d := s.detection; d != nil {
+		config.Detection = &contract.VoiceDetection{Threshold: d.threshold, PrefixMS: d.prefixMS, SilenceMS: d.silenceMS}
+		if d.kind == semanticVAD {
+			config.Detection.SilenceMS = eagernesses[d.eagerness]
+		}
+	}
+	return config
+}
+
+// update merges what a client sets into the session: what it does not name stays.
+func (s *session) update(model string, o object) {
+	kind, named := "realtime", model
+	if o.text("type", &kind, nameMax) && kind != "realtime" {
+		o.wrong("type", codeValue, "must be realtime: sessions that only transcribe are not offered")
+	}
+	if o.text("model", &named, 2*nameMax) && named != model {
+		o.wrong("model", codeValue, "cannot change: the session is with %s", model)
+	}
+	o.text("instructions", &s.instructions, instructionsMax)
+	s.text = modality(o, s.text)
+	refuseTools(o)
+	refuseMoved(o, betaSession)
+	if audio, ok := o.object("audio"); ok {
+		if input, ok := audio.object("input"); ok {
+			s.updateInput(input)
+		}
+		if output, ok := audio.object("output"); ok {
+			checkFormat(output)
+			voice(output, &s.voice)
+			output.number("speed", &s.speed, 0.25, 1.5)
+		}
+	}
+}
+
+func (s *session) updateInput(input object) {
+	checkFormat(input)
+	if input.null("transcription") {
+		s.language, s.prompt = "", ""
+	}
+	if transcription, ok := input.object("transcription"); ok {
+		s.updateTranscription(transcription)
+	}
+	if input.null("turn_detection") {
+		s.detection = nil
+	}
+	if turns, ok := input.object("turn_detection"); ok {
+		s.updateDetection(turns)
+	}
+}
+
+var languageForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
+
+func (s *session) updateTranscription(o object) {
+	language := s.language
+	if o.text("language", &language, nameMax) && language != "" && !languageForm.MatchString(language) {
+		o.wrong("language", codeValue, "must be a language's code, such as en")
+		language = s.language
+	}
+	s.language = language
+	o.text("prompt", &s.prompt, promptMax)
+}
+
+func (s *session) updateDetection(o object) {
+	kind := serverVAD
+	if s.detection != nil {
+		kind = s.detection.kind
+	}
+	o.text("type", &kind, nameMax)
+	if kind != serverVAD && kind != semanticVAD {
+		o.wrong("type", codeValue, "must be server_vad or semantic_vad, or turn_detection null")
+		return
+	}
+	d := newDetection(kind)
+	if s.detection != nil && s.detection.kind == kind {
+		*d = *s.detection
+	}
+	o.flag("create_response", &d.create)
+	o.flag("interrupt_response", &d.interrupt)
+	if kind == semanticVAD {
+		o.text("eagerness", &d.eagerness, nameMax)
+		if _, known := eagernesses[d.eagerness]; !known {
+			o.wrong("eagerness", codeValue, "must be low, medium, high or auto")
+		}
+	} else {
+		o.number("threshold", &d.threshold, 0, 1)
+		o.whole("prefix_padding_ms", &d.prefixMS, 0, 2000)
+		o.whole("silence_duration_ms", &d.silenceMS, 100, 5000)
+		o.refuse("idle_timeout_ms", "must be null: the agent does not speak first")
+	}
+	s.detection = d
+}
+
+// modality reads output_modalities: one of the two, for speech has its text along with it.
+func modality(o object, text bool) bool {
+	entries, given := o.list("output_modalities")
+	if !given {
+		return text
+	}
+	var named []string
+	for _, raw := range entries {
+		var name string
+		if json.Unmarshal(raw, &name) != nil || name != modalityAudio && name != modalityText {
+			o.wrong("output_modalities", codeValue, `must be ["audio"] or ["text"]`)
+			return text
+		}
+		named = append(named, name)
+	}
+	if len(named) != 1 {
+		o.wrong("output_modalities", codeValue, `must be ["audio"] or ["text"]: audio comes with its text`)
+		return text
+	}
+	return named[0] == modalityText
+}
+
+// refuseTools refuses what would need another agent: this one has tools, prompt and limits of its own.
+func refuseTools(o object) {
+	o.refuse("tools", "agents call their own tools, not their caller's")
+	o.refuse("prompt", "the agent has its own prompt; say more in instructions")
+	choice := "auto"
+	switch {
+	case !o.has("tool_choice"):
+	case kind(o.members["tool_choice"]) == '{':
+		o.wrong("tool_choice", codeUnsupported, "must be auto: the agent chooses")
+	case o.text("tool_choice", &choice, nameMax) && choice != "auto":
+		o.wrong("tool_choice", codeUnsupported, "must be auto: the agent chooses")
+	}
+	switch raw := o.members["max_output_tokens"]; kind(raw) {
+	case 0, 'n':
+	case '"':
+		if string(raw) != `"inf"` {
+			o.wrong("max_output_tokens", codeValue, "must be inf")
+		}
+	default:
+		o.wrong("max_output_tokens", codeUnsupported, "must be inf: the agent's own limits hold")
+	}
+}
+
+// checkFormat refuses audio that is not 16 bit PCM of 24,000 samples a second: there is no other.
+func checkFormat(o object) {
+	format, given := o.object("format")
+	if !given {
+		return
+	}
+	name, rate := "audio/pcm", float64(contract.VoiceRate)
+	if format.text("type", &name, nameMax) && name != "audio/pcm" {
+		format.wrong("type", codeUnsupported, "must be audio/pcm, not %s", name)
+	}
+	before := len(*format.faults)
+	format.number("rate", &rate, 0, 1e9)
+	if len(*format.faults) == before && rate != contract.VoiceRate {
+		format.wrong("rate", codeUnsupported, "must be %d, not %v", contract.VoiceRate, rate)
+	}
+}
+
+// voice reads a voice: its name, or an object with its id.
+func voice(o object, it *string) {
+	if kind(o.members["voice"]) == '{' {
+		if named, ok := o.object("voice"); ok {
+			named.need("id", it, nameMax)
+		}
+		return
+	}
+	name := *it
+	if o.text("voice", &name, nameMax) {
+		if name == "" {
+			o.wrong("voice", codeValue, "must not be empty")
+			return
+		}
+		*it = name
+	}
+}

@@ -1,0 +1,121 @@
+package realtime
+
+import (
+	"encoding/json"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+)
+
+// shownSession is a session as clients are told of it. What the protocol has and agents do not is there with the value that says so.
+type shownSession struct {
+	Type            string     `json:"type"` // realtime
+	Object          string     `json:"object"`
+	ID              string     `json:"id,omitempty"`
+	Model           string     `json:"model"`
+	Modalities      []string   `json:"output_modalities"`
+	Instructions    string     `json:"instructions"`
+	Tools           []struct{} `json:"tools"`
+	ToolChoice      string     `json:"tool_choice"`
+	MaxOutputTokens string     `json:"max_output_tokens"`
+	Truncation      string     `json:"truncation"`
+	ExpiresAt       int64      `json:"expires_at,omitempty"`
+	Audio           shownAudio `json:"audio"`
+}
+
+type shownAudio struct {
+	Input  *shownInput `json:"input,omitempty"`
+	Output shownOutput `json:"output"`
+}
+
+type shownInput struct {
+	Format        shownFormat        `json:"format"`
+	Transcription shownTranscription `json:"transcription"`
+	Detection     *shownDetection    `json:"turn_detection"`
+}
+
+type shownTranscription struct {
+	Language string `json:"language,omitempty"`
+	Prompt   string `json:"prompt,omitempty"`
+}
+
+type shownOutput struct {
+	Format shownFormat `json:"format"`
+	Voice  string      `json:"voice,omitempty"`
+	Speed  float64     `json:"speed,omitempty"`
+}
+
+type shownFormat struct {
+	Type string `json:"type"`
+	Rate int    `json:"rate"`
+}
+
+type shownDetection struct {
+	Type      string   `json:"type"`
+	Threshold *float64 `json:"threshold,omitempty"`
+	PrefixMS  *int     `json:"prefix_padding_ms,omitempty"`
+	SilenceMS *int     `json:"silence_duration_ms,omitempty"`
+	Eagerness string   `json:"eagerness,omitempty"`
+	Create    bool     `json:"create_response"`
+	Interrupt bool     `json:"interrupt_response"`
+}
+
+var pcm = shownFormat{Type: "audio/pcm", Rate: contract.VoiceRate}
+
+func (s *session) shown(set Settings) *shownSession {
+	out := &shownSession{
+		Type: "realtime", Object: "realtime.session", ID: set.SessionID, Model: set.Model, Modalities: modalities(s.text),
+		Instructions: s.instructions, Tools: []struct{}{}, ToolChoice: "auto", MaxOutputTokens: "inf", Truncation: "auto",
+		Audio: shownAudio{
+			Input: &shownInput{
+				Format: pcm, Transcription: shownTranscription{Language: s.language, Prompt: s.prompt}, Detection: s.detection.shown(),
+			},
+			Output: shownOutput{Format: pcm, Voice: s.voice, Speed: s.speed},
+		},
+	}
+	if !set.Expires.IsZero() {
+		out.ExpiresAt = set.Expires.Unix()
+	}
+	return out
+}
+
+func (d *detection) shown() *shownDetection {
+	switch {
+	case d == nil:
+		return nil
+	case d.kind == semanticVAD:
+		return &shownDetection{Type: d.kind, Eagerness: d.eagerness, Create: d.create, Interrupt: d.interrupt}
+	}
+	return &shownDetection{
+		Type: d.kind, Threshold: &d.threshold, PrefixMS: &d.prefixMS, SilenceMS: &d.silenceMS, Create: d.create, Interrupt: d.interrupt,
+	}
+}
+
+func modalities(text bool) []string {
+	if text {
+		return []string{modalityText}
+	}
+	return []string{modalityAudio}
+}
+
+// take sets what came with a client secret.
+func (s *session) take(model string, raw json.RawMessage) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	var found faults
+	if o, ok := newObject("session", raw, &found); ok {
+		s.update(model, o)
+	}
+	return apierr.InvalidFields(found)
+}
+
+// New makes the conversation of a connection. Its error says what is wrong with the settings' Session.
+func New(set Settings, now time.Time) (*Conversation, error) {
+	c := &Conversation{set: set, session: newSession(set), id: set.NewID("conv"), active: now}
+	if err := c.session.take(set.Model, set.Session); err != nil {
+		return nil, err
+	}
+	return c, nil
+}

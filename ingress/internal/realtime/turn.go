@@ -1,0 +1,149 @@
+package realtime
+
+import (
+	"cmp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"parley/shared/domain"
+)
+
+const (
+	historyMost = 200_000 // characters of what the client put before a message that are kept, in whole exchanges
+	unsaid      = "…"     // the user's part of an exchange in which only the agent speaks: its greeting
+)
+
+// ask is a response that the client asks for.
+type ask struct {
+	eventID      *string
+	text         bool
+	voice        string
+	instructions *string // instead of the session's
+	metadata     map[string]string
+}
+
+// transcribing tells whether a transcript is waited for.
+func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.held) > 0 }
+
+// next begins the response that is due, once nothing stands in its way: another one, transcripts that are not there yet, and of a turn
+// that was found by listening, more that is being said.
+func (c *Conversation) next(e *effects, now time.Time) {
+	if c.now != nil || c.transcribing() {
+		return
+	}
+	switch {
+	case c.asked != nil:
+		asked := c.asked
+		c.asked = nil
+		c.begin(e, now, asked, true)
+	case c.due && (c.input.speech == nil || !c.interrupts()):
+		c.begin(e, now, &ask{text: c.session.text}, false)
+	}
+}
+
+// begin submits a turn. When there is none, a client that asked for it is told.
+func (c *Conversation) begin(e *effects, now time.Time, asked *ask, told bool) {
+	c.due = false
+	instructions := c.session.instructions
+	message, history, taken := c.unanswered()
+	switch {
+	case asked.instructions == nil:
+	case message == "":
+		message = *asked.instructions
+	default:
+		instructions = *asked.instructions
+	}
+	if strings.TrimSpace(message) == "" {
+		if told {
+			c.refuse(e, asked.eventID, codeNothing, "",
+				"there is nothing to answer: no text of the user since the last response, and no instructions")
+		}
+		return
+	}
+	for _, it := range taken {
+		it.taken = true
+	}
+	c.active = now
+	c.now = &answer{id: c.set.NewID("item"), text: asked.text, voice: asked.voice, metadata: asked.metadata, given: taken}
+	e.Begin = append(e.Begin, Turn{
+		Answer: c.now.id, Message: message, Instructions: joined(instructions, c.systemText()), History: history,
+	})
+	if asked.voice != "" {
+		c.configure(e)
+	}
+}
+
+// unanswered gives what was said since the last response: what the user said last, and the exchanges before it that the client made.
+func (c *Conversation) unanswered() (message string, history []domain.Exchange, taken []*item) {
+	var users []string
+	for _, it := range c.items {
+		if it.taken || it.role == "system" {
+			continue
+		}
+		taken = append(taken, it)
+		said := it.said()
+		switch {
+		case said == "":
+		case it.role == "user":
+			users = append(users, said)
+		case len(users) == 0 && len(history) > 0: // it goes on
+			last := &history[len(history)-1]
+			last.Answer = joined(last.Answer, said)
+		default:
+			history = append(history, domain.Exchange{Message: cmp.Or(fitting(users), unsaid), Answer: said})
+			users = nil
+		}
+	}
+	return fitting(users), kept(history), taken
+}
+
+// fitting joins the newest of the texts that fit into a message.
+func fitting(texts []string) string {
+	from, room := len(texts), messageMost
+	for from > 0 {
+		room -= utf8.RuneCountInString(texts[from-1])
+		if room < 0 {
+			break
+		}
+		room -= 2
+		from--
+	}
+	return strings.Join(texts[from:], "\n\n")
+}
+
+// kept gives the newest exchanges that fit into a run's history.
+func kept(history []domain.Exchange) []domain.Exchange {
+	from, room := len(history), historyMost
+	for from > 0 {
+		room -= utf8.RuneCountInString(history[from-1].Message) + utf8.RuneCountInString(history[from-1].Answer)
+		if room < 0 {
+			break
+		}
+		from--
+	}
+	return history[from:]
+}
+
+// systemText is what all system items say.
+func (c *Conversation) systemText() string {
+	var texts []string
+	for _, it := range c.items {
+		if it.role == "system" {
+			texts = append(texts, it.said())
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// instructionsFit tells whether instructions and what system items say, one more included, are not too long together.
+func (c *Conversation) instructionsFit(instructions, more string) bool {
+	return utf8.RuneCountInString(joined(instructions, joined(c.systemText(), more))) <= instructionsMax
+}
+
+func joined(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + "\n\n" + second
+}

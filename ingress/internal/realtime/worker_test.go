@@ -1,0 +1,191 @@
+package realtime
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley/shared/contract"
+)
+
+const (
+	blockSamples  = 240 // that are listened to at once
+	silentBlocks  = 5   // that end speech
+	prefixSamples = 480
+	perByte       = 7 // samples that a byte is said for
+	frameMost     = 20
+)
+
+// worker is a voice worker whose words are what the samples are: each different one that is not silence is a letter. It hears and says everything
+// alike, whenever it begins.
+type worker struct {
+	tb       testing.TB
+	names    *int // of items, over all workers
+	config   contract.VoiceConfig
+	position int64 // of the first sample in heard
+	heard    []int16
+	at       int64 // listened to up to here
+	from     int64 // where listening began
+	speech   *contract.VoiceSpeech
+	silent   int
+	out      []message
+
+	answer string
+	text   []byte
+	start  int // of text in the answer
+	base   int // where text begins in the answer
+	last   bool
+	skip   int64
+	said   bool
+}
+
+// message is what a worker sends.
+type message struct {
+	report *contract.VoiceReport
+	audio  *contract.VoiceAudio
+}
+
+func newWorker(tb testing.TB, names *int, open contract.VoiceOpen) *worker {
+	tb.Helper()
+	w := &worker{tb: tb, names: names, config: open.Config, position: open.Position, at: open.Position, from: open.Position, speech: open.Speech}
+	if open.Speech != nil {
+		if open.Speech.From < open.Position {
+			tb.Errorf("speech from %d on a line from %d", open.Speech.From, open.Position)
+		}
+		w.at, w.from = open.Speech.From, open.Speech.From
+	}
+	return w
+}
+
+func (w *worker) end() int64 { return w.position + int64(len(w.heard)) }
+
+func (w *worker) hear(a contract.VoiceAudio) {
+	if a.At != w.end() {
+		w.tb.Errorf("audio at %d, behind %d", a.At, w.end())
+	}
+	for i := 0; i < len(a.PCM); i += bytesOf {
+		w.heard = append(w.heard, int16(binary.LittleEndian.Uint16(a.PCM[i:])))
+	}
+	w.listen()
+}
+
+// listen finds speech in what was not listened to.
+func (w *worker) listen() {
+	for ; w.config.Detection != nil && w.at+blockSamples <= w.end(); w.at += blockSamples {
+		loud := w.words(w.at, w.at+blockSamples) != ""
+		switch {
+		case w.speech == nil && loud:
+			*w.names++
+			w.speech = &contract.VoiceSpeech{Item: fmt.Sprintf("found_%d", *w.names), From: max(w.from, w.at-prefixSamples)}
+			w.silent = 0
+			w.tell(contract.VoiceReport{Type: contract.VoiceStarted, Item: w.speech.Item, From: w.speech.From})
+		case w.speech == nil:
+		case loud:
+			w.silent = 0
+		default:
+			w.silent++
+			if w.silent == silentBlocks {
+				to := w.at - (silentBlocks-1)*blockSamples
+				w.tell(contract.VoiceReport{Type: contract.VoiceStopped, Item: w.speech.Item, From: w.speech.From, To: to})
+				w.tell(contract.VoiceReport{Type: contract.VoiceTranscript, Item: w.speech.Item, Text: w.words(w.speech.From, to)})
+				w.speech, w.from = nil, to
+			}
+		}
+	}
+	needs := max(w.from, w.at-prefixSamples)
+	if w.speech != nil {
+		needs = w.speech.From
+	}
+	if w.config.Detection == nil {
+		w.at, needs = w.end(), w.from
+	}
+	w.tell(contract.VoiceReport{Type: contract.VoiceAlive, Heard: w.at, Needs: needs})
+}
+
+// words gives each letter once that is in samples.
+func (w *worker) words(from, to int64) string {
+	if from < w.position || to > w.end() {
+		w.tb.Fatalf("samples %d to %d of %d to %d", from, to, w.position, w.end())
+	}
+	var out strings.Builder
+	for _, sample := range w.heard[from-w.position : to-w.position] {
+		if letter := string(rune(sample)); sample != 0 && !strings.HasSuffix(out.String(), letter) {
+			out.WriteString(letter)
+		}
+	}
+	return out.String()
+}
+
+func (w *worker) tell(r contract.VoiceReport) { w.out = append(w.out, message{report: &r}) }
+
+func (w *worker) command(command contract.VoiceCommand) {
+	switch command.Type {
+	case contract.VoiceConfigure:
+		w.config = *command.Config
+	case contract.VoiceCommit:
+		w.tell(contract.VoiceReport{Type: contract.VoiceTranscript, Item: command.Item, Text: w.words(command.From, command.To)})
+		w.again(command.To)
+	case contract.VoiceClear:
+		w.again(command.From)
+	case contract.VoiceSay:
+		w.say(command)
+	case contract.VoiceStop:
+		w.answer, w.text = "", nil
+	}
+}
+
+// again begins to listen anew.
+func (w *worker) again(at int64) {
+	if at > w.from {
+		w.at, w.from, w.speech, w.silent = at, at, nil, 0
+	}
+	w.listen()
+}
+
+func (w *worker) say(command contract.VoiceCommand) {
+	if w.answer != command.Answer {
+		w.answer, w.text, w.base, w.start, w.last, w.said = command.Answer, nil, command.Start, command.Start, false, false
+		w.skip = command.Skip
+	} else if command.Start != w.base+len(w.text) {
+		w.tb.Errorf("say at %d, behind %d", command.Start, w.base+len(w.text))
+	}
+	w.text = append(w.text, command.Text...)
+	w.last = w.last || command.Last
+	w.speak()
+}
+
+// speak says the sentences that are whole.
+func (w *worker) speak() {
+	for {
+		rest := w.text[w.start-w.base:]
+		n := strings.Index(string(rest), ". ") + 2
+		if n < 2 {
+			n = len(rest)
+			if !w.last || n == 0 {
+				break
+			}
+		}
+		var samples []byte
+		for _, b := range rest[:n] {
+			for range perByte {
+				samples = append(samples, b, 0)
+			}
+		}
+		samples = samples[w.skip*bytesOf:]
+		w.skip = 0
+		for len(samples) > 0 {
+			most := min(len(samples), frameMost*bytesOf)
+			w.out = append(w.out, message{audio: &contract.VoiceAudio{
+				Answer: w.answer, Start: w.start, End: w.start + n, PCM: samples[:most],
+			}})
+			samples = samples[most:]
+		}
+		w.tell(contract.VoiceReport{Type: contract.VoiceSegment, Answer: w.answer, Start: w.start, End: w.start + n, Samples: int64(n * perByte)})
+		w.start += n
+	}
+	if w.last && !w.said && w.start == w.base+len(w.text) {
+		w.said = true
+		w.tell(contract.VoiceReport{Type: contract.VoiceSaid, Answer: w.answer})
+	}
+}

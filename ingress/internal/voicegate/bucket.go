@@ -1,0 +1,41 @@
+package voicegate
+
+import "time"
+
+// bucket lets so much pass in a second, and a burst after some rest.
+type bucket struct {
+	rate, burst, level float64
+	at                 time.Time
+}
+
+func newBucket(rate, burst float64, now time.Time) bucket {
+	return bucket{rate: rate, burst: burst, level: burst, at: now}
+}
+
+// fill notes how much time has passed.
+func (b *bucket) fill(now time.Time) {
+	if passed := now.Sub(b.at); passed > 0 {
+		b.level = min(b.burst, b.level+b.rate*passed.Seconds())
+		b.at = now
+	}
+}
+
+// take takes one, if there is one.
+func (b *bucket) take(now time.Time) bool {
+	b.fill(now)
+	if b.level < 1 {
+		return false
+	}
+	b.level--
+	return true
+}
+
+// owe takes some that may not be there yet, and gives how long that takes.
+func (b *bucket) owe(now time.Time, some int) time.Duration {
+	b.fill(now)
+	b.level -= float64(some)
+	if b.level >= 0 {
+		return 0
+	}
+	return time.Duration(-b.level / b.rate * float64(time.Second))
+}

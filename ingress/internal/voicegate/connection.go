@@ -1,0 +1,325 @@
+package voicegate
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"parley/ingress/internal/realtime"
+	"parley/shared/contract"
+)
+
+const (
+	unheardMost = 10 * contract.VoiceRate // samples that the worker has not listened to: then the client must wait
+	jobsMost    = 32                      // that are to be done for turns: the same
+
+	eventRate, eventBurst   = 50, 500   // of events that are no audio: a client that sends more is closed
+	appendRate, appendBurst = 500, 2000 // of those that are: it has to wait
+
+	lookWhileBusy  = time.Second            // between looks at a connection that may become idle at any time
+	lookWhileDrain = 100 * time.Millisecond // or that is to end then
+)
+
+// connection is a voice connection. Its fields are the owner's, the goroutine of serve, where nothing else is said.
+type connection struct {
+	gate         *Gate
+	a            Admission
+	began        time.Time
+	conversation *realtime.Conversation
+
+	socket *websocket.Conn
+	conn   net.Conn
+	reader *reader
+	in     chan incoming
+	out    *outgoing
+	line   *line
+	turns  *turns
+
+	over    chan struct{} // closed when the owner listens to nobody any more
+	revoked chan struct{} // closed when the permit is gone
+	mute    chan struct{} // closed when the client does not answer a ping
+	stalls  atomic.Int64  // how often it was begun or ended not to read; odd: now it is not read
+
+	hold    *time.Timer // while the client has to wait for its rate
+	held    bool
+	look    *time.Timer
+	drain   <-chan struct{}
+	leaving bool
+	events  bucket
+	appends bucket
+
+	told    bool // of the session: a worker has it
+	ending  *end
+	last    time.Time // that the conversation was told
+	answers int       // that were asked for
+	lost    int       // lines
+	stopped time.Time // when the worker told of the end of speech that has no answer yet
+	due     string    // the newest answer to speech, until some of it is written
+	dueFrom time.Time // the end of that speech
+}
+
+// serve serves the connection until its end.
+func (c *connection) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.prepare()
+	var group sync.WaitGroup
+	defer func() { // also after a panic, which would leave all of them behind
+		c.close()
+		late := time.AfterFunc(c.gate.times.run, cancel) // what is left to do for turns has this long
+		group.Wait()
+		late.Stop()
+		c.report()
+	}()
+	//nolint:contextcheck // reading and writing end with the socket
+	group.Go(func() { c.out.write(c.socket, c.conn, c.gate.times.write) })
+	group.Go(func() { c.reader.read(c.in, c.over) }) //nolint:contextcheck // as above
+	group.Go(func() { c.turns.work(ctx) })
+	group.Go(func() { c.ping(ctx) })
+	group.Go(c.watchPermit)
+	c.openLine(ctx, c.gate.times.open)
+	for c.ending == nil {
+		c.step(ctx)
+	}
+}
+
+func (c *connection) prepare() {
+	g := c.gate
+	log := g.deps.Log.With().Str("session_id", c.a.Conversation.SessionID).Logger()
+	c.over, c.revoked, c.mute = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	c.in, c.out = make(chan incoming), newOutgoing()
+	c.line = newLine(g.deps.Lines, g.deps.Signer, c.a.Organization)
+	c.turns = newTurns(c.a.Runs, log, g.times.run, c.over)
+	c.hold, c.look = time.NewTimer(time.Hour), time.NewTimer(0)
+	c.drain = g.draining
+	c.events, c.appends = newBucket(eventRate, eventBurst, c.began), newBucket(appendRate, appendBurst, c.began)
+}
+
+// step waits for one thing, and does what follows from it.
+func (c *connection) step(ctx context.Context) {
+	select {
+	case m := <-c.readable():
+		c.hear(m)
+	case frame, ok := <-c.line.frames:
+		c.worker(ctx, frame, ok)
+	case came := <-c.line.opened:
+		c.opened(came)
+	case n := <-c.turns.news:
+		c.turn(n)
+	case <-c.turns.did: // it may be read again
+	case <-c.out.told:
+		c.tellSent()
+	case <-c.out.done:
+		if c.out.slow {
+			c.end(endSlow)
+		}
+		c.end(endGone)
+	case <-c.hold.C:
+		c.held = false
+	case <-c.look.C:
+		c.lookAround()
+	case <-c.drain:
+		c.leave()
+	case <-c.revoked:
+		c.end(endRevoked)
+	case <-c.mute:
+		c.end(endMute)
+	}
+}
+
+// readable is where messages come from, or nil while the client has to wait: at first for a worker.
+func (c *connection) readable() <-chan incoming {
+	wait := !c.told || c.held || c.conversation.Unheard() > unheardMost || c.turns.waiting() >= jobsMost
+	if wait != (c.stalls.Load()%2 == 1) {
+		c.stalls.Add(1)
+	}
+	if wait {
+		return nil
+	}
+	return c.in
+}
+
+// hear takes a message of the client.
+func (c *connection) hear(m incoming) {
+	if m.err != nil {
+		c.end(endOf(m.err))
+		return
+	}
+	now := c.now()
+	effects := c.conversation.Client(now, m.body)
+	c.reader.giveBack(m.body)
+	if len(effects.Audio) > 0 {
+		if wait := c.appends.owe(now, 1); wait > 0 {
+			c.held = true
+			c.hold.Reset(wait)
+		}
+	} else if !c.events.take(now) {
+		c.end(endFlood)
+		return
+	}
+	c.apply(effects)
+}
+
+// worker takes a frame of the worker, or the end of its line.
+func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contract.VoiceReport], ok bool) {
+	now := c.now()
+	switch {
+	case !ok, frame.Control != nil && frame.Control.Type == contract.VoiceLeaving:
+		c.reopen(ctx, now, ok)
+	case frame.Audio != nil:
+		c.apply(c.conversation.Audio(now, *frame.Audio))
+	case frame.Control != nil:
+		switch frame.Control.Type {
+		case contract.VoiceAlive:
+			c.line.listened(frame.Control.Heard)
+		case contract.VoiceStopped:
+			c.stopped = now
+		}
+		c.apply(c.conversation.Report(now, *frame.Control))
+	}
+}
+
+// turn takes news of a run.
+func (c *connection) turn(n news) {
+	now := c.now()
+	switch {
+	case n.err != nil:
+		c.apply(c.conversation.Refused(now, n.answer, coded(n.err)))
+	case n.runID != "":
+		c.apply(c.conversation.Begun(now, n.answer, n.runID))
+	case n.cut:
+		c.apply(c.conversation.Cut(now, n.answer))
+	}
+	for _, e := range n.events {
+		c.apply(c.conversation.Run(now, n.answer, e))
+	}
+	if n.done != nil {
+		n.done <- struct{}{}
+	}
+}
+
+// apply carries out what follows.
+func (c *connection) apply(effects realtime.Effects) {
+	if len(effects.Drop) > 0 {
+		c.out.drop(effects.Drop)
+	}
+	if !c.out.push(effects.Events) {
+		c.end(endSlow)
+	}
+	c.line.send(effects.Audio, effects.Commands)
+	for _, ended := range effects.End {
+		c.turns.end(ended)
+	}
+	for _, turn := range effects.Begin {
+		c.answers++
+		if !c.stopped.IsZero() {
+			c.due, c.dueFrom, c.stopped = turn.Answer, c.stopped, time.Time{}
+		}
+		c.turns.begin(turn)
+	}
+	if effects.Close != nil {
+		c.end(end{reason: "invalid", how: *effects.Close})
+	}
+}
+
+// now is the time to tell the conversation, which has been told what was written until then: what was heard of an answer depends
+// on it.
+func (c *connection) now() time.Time {
+	c.tellSent()
+	c.last = time.Now()
+	return c.last
+}
+
+// tellSent tells the conversation what was written.
+func (c *connection) tellSent() {
+	for _, s := range c.out.takeWritten() {
+		if c.due != "" && s.answer == c.due {
+			c.gate.metrics.turn.Observe(s.at.Sub(c.dueFrom).Seconds())
+			c.due = ""
+		}
+		if s.at.After(c.last) { // its time does not go back
+			c.last = s.at
+		}
+		c.conversation.Sent(c.last, s.answer, s.samples)
+	}
+}
+
+// openLine begins to open the line, anew where there was one.
+func (c *connection) openLine(ctx context.Context, within time.Duration) {
+	if err := c.line.open(ctx, c.conversation.Resume(), within); err != nil {
+		c.gate.deps.Log.Error().Err(err).Msg("a voice line cannot be described")
+		c.end(endNoWorker)
+	}
+}
+
+// reopen opens a line that was lost, or whose worker is leaving.
+func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
+	c.line.leave()
+	if !leaving {
+		c.gate.metrics.lost.Inc()
+		c.lost++
+		if c.line.tooOften(now) {
+			c.end(endNoWorker)
+			return
+		}
+	}
+	c.openLine(ctx, c.gate.times.reopen)
+}
+
+// opened takes what came of an opening.
+func (c *connection) opened(came opening) {
+	if came.err != nil {
+		c.gate.deps.Log.Warn().Err(came.err).Str("session_id", c.a.Conversation.SessionID).Msg("no voice line")
+		c.line.failed()
+		c.end(endNoWorker)
+		return
+	}
+	c.line.up(came)
+	if !c.told {
+		c.told = true
+		c.apply(c.conversation.Open())
+	}
+}
+
+// leave is called when the gate drains, and again when its patience is over.
+func (c *connection) leave() {
+	if c.leaving {
+		c.end(endDrain)
+		return
+	}
+	c.drain, c.leaving = c.gate.cut, true
+	c.look.Reset(0)
+}
+
+// lookAround ends a connection whose time is over.
+func (c *connection) lookAround() {
+	now := c.now()
+	since, busy := c.conversation.Idle(now)
+	wait := time.Hour
+	if c.gate.cfg.MaxDuration > 0 {
+		wait = c.began.Add(c.gate.cfg.MaxDuration).Sub(now)
+		if wait <= 0 {
+			c.end(endExpired)
+			return
+		}
+	}
+	switch idle := c.gate.cfg.IdleTimeout; {
+	case c.leaving && !busy:
+		c.end(endDrain)
+		return
+	case c.leaving:
+		wait = min(wait, lookWhileDrain)
+	case idle > 0 && busy:
+		wait = min(wait, lookWhileBusy, idle)
+	case idle > 0 && now.Sub(since) >= idle:
+		c.end(endIdle)
+		return
+	case idle > 0:
+		wait = min(wait, idle-now.Sub(since))
+	}
+	c.look.Reset(wait)
+}

@@ -1,0 +1,203 @@
+package voicegate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"parley/ingress/internal/realtime"
+	"parley/shared/apierr"
+)
+
+// end is how a connection ends: the reason for metrics and log, the last error event, and the close frame.
+type end struct {
+	reason        string
+	code, message string // of the event; "": there is none
+	how           realtime.Close
+	alone         bool // what is queued is not sent: it would take too long, or must not be
+}
+
+func closing(code websocket.StatusCode, reason string) realtime.Close {
+	return realtime.Close{Code: int(code), Reason: reason}
+}
+
+var (
+	endClient = end{reason: "client"} // it has closed it
+	endGone   = end{reason: "gone"}   // without a word
+	endSlow   = end{
+		"slow", "client_too_slow", "the client does not read what it is sent",
+		closing(websocket.StatusPolicyViolation, "the client does not read"), true,
+	}
+	endMute = end{
+		"mute", "client_unresponsive", "the client does not answer pings",
+		closing(websocket.StatusPolicyViolation, "the client does not answer pings"), true,
+	}
+	endRevoked = end{
+		"revoked", "credential_revoked", "the credential of this connection does not hold any more",
+		closing(websocket.StatusPolicyViolation, "the credential does not hold any more"), true,
+	}
+	endFlood = end{
+		"flood", "rate_limit_exceeded",
+		fmt.Sprintf("too many events: beside audio there may be %d a second, and %d at once", eventRate, eventBurst),
+		closing(websocket.StatusPolicyViolation, "too many events"), true,
+	}
+	endTooLarge = end{
+		"too_large", "message_too_large", fmt.Sprintf("a message may have %d bytes", messageMost),
+		closing(websocket.StatusMessageTooBig, "the message is too large"), true,
+	}
+	endBinary = end{
+		"binary", "binary_message", "messages must be text: audio travels in events, as base64",
+		closing(websocket.StatusUnsupportedData, "messages must be text"), true,
+	}
+	endProtocol = end{
+		"protocol", "protocol_error", "what was sent is no frame of the WebSocket protocol",
+		closing(websocket.StatusProtocolError, "this is no WebSocket frame"), true,
+	}
+	endExpired = end{
+		"expired", "session_expired", "the connection has reached its maximum duration; connect again with the same session_id to go on",
+		closing(websocket.StatusNormalClosure, "the maximum duration is reached"), false,
+	}
+	endIdle = end{
+		"idle", "session_idle", "nothing was said for too long; connect again with the same session_id to go on",
+		closing(websocket.StatusNormalClosure, "nothing was said for too long"), false,
+	}
+	endDrain = end{
+		"drain", "service_restarting", "the service restarts; connect again with the same session_id to go on",
+		closing(websocket.StatusServiceRestart, "the service restarts"), false,
+	}
+	endNoWorker = end{
+		"no_worker", "voice_unavailable", "speech cannot be understood or spoken at the moment; try again later",
+		closing(websocket.StatusTryAgainLater, "voice is unavailable"), false,
+	}
+)
+
+// endOf is how a connection ends of which no more can be read.
+func endOf(err error) end {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return endTooLarge
+	case errors.Is(err, errBinary):
+		return endBinary
+	case websocket.CloseStatus(err) != -1:
+		return endClient
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return endGone
+	}
+	if _, broken := errors.AsType[*net.OpError](err); broken {
+		return endGone
+	}
+	return endProtocol
+}
+
+// end notes why the connection ends; the first reason counts.
+func (c *connection) end(why end) {
+	if c.ending == nil {
+		c.ending = &why
+	}
+}
+
+// close tells the client why, closes the connection, and leaves line and turns. What was heard of an answer is kept, if it was not all;
+// its run goes on, as any run does whose client is gone.
+func (c *connection) close() {
+	why, words := c.lastWords()
+	close(c.over)
+	c.turns.close()
+	c.line.close()
+	if why.how.Code == 0 { // nobody is there any more
+		_ = c.conn.Close()
+	}
+	c.out.finish(words, why.alone, why.how)
+	late := time.NewTimer(c.gate.times.end)
+	defer late.Stop()
+	select {
+	case <-c.out.done:
+	case <-late.C:
+		_ = c.conn.Close()
+		<-c.out.done
+	}
+	_ = c.conn.Close()
+	_ = c.socket.CloseNow() // its memory; the connection is closed
+	c.hold.Stop()
+	c.look.Stop()
+}
+
+// lastWords has what was heard kept, and gives the last event.
+func (c *connection) lastWords() (end, []realtime.Event) {
+	if c.ending == nil { // it panicked: the conversation is not to be asked any more
+		c.end(end{reason: "failed", how: closing(websocket.StatusInternalError, "")})
+		return *c.ending, nil
+	}
+	for _, ended := range c.conversation.Gone(c.now()) {
+		c.turns.end(ended)
+	}
+	if c.ending.code == "" {
+		return *c.ending, nil
+	}
+	return *c.ending, []realtime.Event{c.conversation.Error(c.ending.code, c.ending.message)}
+}
+
+// ping asks the client every now and then whether it is there. While it is not read, its answer is not either.
+func (c *connection) ping(ctx context.Context) {
+	tick := time.NewTicker(c.gate.times.ping)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.over:
+			return
+		}
+		stalls := c.stalls.Load()
+		within, cancel := context.WithTimeout(ctx, c.gate.times.pong)
+		err := c.socket.Ping(within)
+		mute := err != nil && within.Err() != nil && stalls%2 == 0 && stalls == c.stalls.Load()
+		cancel()
+		if mute {
+			close(c.mute)
+			return
+		}
+	}
+}
+
+// watchPermit looks again and again whether the caller may go on. It may take its time, and must not keep the owner.
+func (c *connection) watchPermit() {
+	if c.a.Holds == nil || c.a.Look == nil {
+		return
+	}
+	for {
+		now := time.Now()
+		timer := time.NewTimer(max(shortestLook, c.a.Look(now.Add(c.gate.times.permit)).Sub(now)))
+		select {
+		case <-timer.C:
+		case <-c.over:
+			timer.Stop()
+			return
+		}
+		if !c.a.Holds(time.Now()) {
+			close(c.revoked)
+			return
+		}
+	}
+}
+
+const shortestLook = 50 * time.Millisecond
+
+// report counts the connection's end, and writes one line about it: no word of what was said.
+func (c *connection) report() {
+	c.gate.metrics.closed.WithLabelValues(c.ending.reason).Inc()
+	c.gate.deps.Log.Info().Str("org_id", c.a.Organization).Str("agent_id", c.a.Conversation.Model).
+		Str("session_id", c.a.Conversation.SessionID).Str("reason", c.ending.reason).Int("close", c.ending.how.Code).
+		Dur("took_ms", time.Since(c.began)).Int("answers", c.answers).Int("lines_lost", c.lost).Msg("voice connection")
+}
+
+// coded is the error as the conversation tells it: what has no code is none of the client's business.
+func coded(err error) *apierr.Error {
+	if known, ok := errors.AsType[*apierr.Error](err); ok {
+		return known
+	}
+	return apierr.Wrap(apierr.Unavailable, err, "the run cannot be begun; try again")
+}

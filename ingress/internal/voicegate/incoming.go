@@ -1,0 +1,107 @@
+package voicegate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	messageMost = 1 << 20 // bytes
+	bufferKept  = 64 << 10
+
+	pingRate, pingBurst = 10, 100 // of the client's pings a second: each costs a pong
+)
+
+// noDeadline is for the library's calls: one with an end of its own closes the whole connection at that.
+var noDeadline = context.Background()
+
+var (
+	errTooLarge = errors.New("the message is too large")
+	errBinary   = errors.New("the message is binary")
+)
+
+// incoming is what came from the client: a message, or why there will be none.
+type incoming struct {
+	body []byte
+	err  error
+}
+
+// reader reads the socket, one message ahead of the owner, who gives back the memory.
+type reader struct {
+	socket *websocket.Conn
+	free   chan []byte
+	pings  bucket
+}
+
+func newReader(now time.Time) *reader {
+	return &reader{free: make(chan []byte, 2), pings: newBucket(pingRate, pingBurst, now)}
+}
+
+// pinged is called by the library, in the reader's goroutine: pings beyond some are read, and not answered.
+func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
+
+// read hands on messages until there are none, or over is closed.
+func (r *reader) read(to chan<- incoming, over <-chan struct{}) {
+	for {
+		body, err := r.message()
+		select {
+		case to <- incoming{body, err}:
+		case <-over:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// message reads a message of bounded length. Of one that is too long the rest is left to whoever closes the connection.
+func (r *reader) message() ([]byte, error) {
+	kind, from, err := r.socket.Reader(noDeadline)
+	if err != nil {
+		return nil, err
+	}
+	if kind != websocket.MessageText {
+		return nil, errBinary
+	}
+	body := r.memory()
+	for {
+		if len(body) == cap(body) {
+			body = append(body, 0)[:len(body)]
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case len(body) > messageMost:
+			return nil, errTooLarge
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+func (r *reader) memory() []byte {
+	select {
+	case b := <-r.free:
+		return b[:0]
+	default:
+		return make([]byte, 0, 8<<10)
+	}
+}
+
+// giveBack takes a message's memory for another one, unless it is unusually large.
+func (r *reader) giveBack(body []byte) {
+	if cap(body) > bufferKept {
+		return
+	}
+	select {
+	case r.free <- body:
+	default:
+	}
+}

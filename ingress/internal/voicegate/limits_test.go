@@ -1,0 +1,394 @@
+package voicegate
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+func TestTooMuchIsRefusedWithItsReason(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		send   func(c *client)
+		code   string
+		status websocket.StatusCode
+		reason string
+	}{
+		"a huge message": {func(c *client) {
+			_ = c.writef(`{"type":%q}`, strings.Repeat("x", messageMost))
+		}, "message_too_large", websocket.StatusMessageTooBig, "too_large"},
+		"a huge message of unknown length": {func(c *client) {
+			ctx, cancel := context.WithTimeout(c.Context(), patience)
+			defer cancel()
+			out, err := c.socket.Writer(ctx, websocket.MessageText)
+			for piece := bytes.Repeat([]byte("x"), 64<<10); err == nil; {
+				_, err = out.Write(piece)
+			}
+		}, "message_too_large", websocket.StatusMessageTooBig, "too_large"},
+		"a binary message": {func(c *client) {
+			_ = c.socket.Write(c.Context(), websocket.MessageBinary, []byte("{}"))
+		}, "binary_message", websocket.StatusUnsupportedData, "binary"},
+		"a flood": {func(c *client) {
+			for range 10 * eventBurst {
+				if c.writef(`{"type":"input_audio_buffer.clear"}`) != nil {
+					return
+				}
+			}
+		}, "rate_limit_exceeded", websocket.StatusPolicyViolation, "flood"},
+		"what is no JSON": {func(c *client) {
+			for range 50 {
+				if c.writef(`{"type`) != nil {
+					return
+				}
+			}
+		}, "invalid_json", websocket.StatusPolicyViolation, "invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{}, nil)
+			r.work()
+			c := r.open()
+			go tc.send(c)
+			c.wantClose(tc.code, tc.status)
+			r.wantReason(tc.reason)
+		})
+	}
+}
+
+// Frames that are no messages are read no faster than others, and a connection that sends them can be closed.
+func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{MaxDuration: 2 * time.Second}, func(may *times) { may.end = 500 * time.Millisecond })
+	r.work()
+	conn := r.raw()
+	sent := 0
+	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // a text that goes on
+		t.Fatal(err)
+	}
+	empty := bytes.Repeat([]byte{0x00, 0x80, 0, 0, 0, 0}, 10_000)
+	for {
+		n, err := conn.Write(empty)
+		sent += n
+		if err != nil {
+			break
+		}
+	}
+	if most := byteBurst + 6*byteRate; sent > most {
+		t.Errorf("%d bytes were taken, want %d at most", sent, most)
+	}
+	r.wantReason("expired")
+}
+
+// A client that has announced more than it sends holds the connection's end up for a moment only.
+func TestAnAnnouncedMessageIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) { may.end = 300 * time.Millisecond })
+	r.work()
+	conn := r.raw()
+	_, err := conn.Write(append([]byte{0x81, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 2*messageMost)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	r.wantReason("too_large")
+	if took := time.Since(began); took > testkit.Within(2*time.Second) {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestWhatIsNoFrameClosesTheConnection(t *testing.T) {
+	t.Parallel()
+	for name, frame := range map[string][]byte{
+		"unmasked":       {0x81, 0x02, '{', '}'},
+		"compressed":     {0xc1, 0x82, 0, 0, 0, 0, '{', '}'},
+		"unknown":        {0x83, 0x82, 0, 0, 0, 0, '{', '}'},
+		"a long control": {0x89, 0xfe, 0x01, 0x00, 0, 0, 0, 0},
+		"a continuation": {0x80, 0x82, 0, 0, 0, 0, '{', '}'},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{}, nil)
+			r.work()
+			conn := r.raw()
+			if _, err := conn.Write(frame); err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(conn)
+			if err != nil || !bytes.Contains(got, []byte{0x03, 0xea}) { // 1002
+				t.Errorf("%v, and what came was %q", err, got)
+			}
+			r.wantReason("protocol")
+		})
+	}
+}
+
+// raw opens a connection by hand.
+func (r *rig) raw() net.Conn {
+	r.Helper()
+	conn, err := new(net.Dialer).DialContext(r.Context(), "tcp", strings.TrimPrefix(r.address, "http://"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = conn.Close() })
+	const upgrade = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+	if _, err := conn.Write([]byte(upgrade)); err != nil {
+		r.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		r.Fatal(err)
+	}
+	return conn
+}
+
+func TestAMessageMayHaveAMebibyte(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.work()
+	c := r.open()
+	const frame = `{"type":"input_audio_buffer.clear","event_id":"e","x":""}`
+	c.sendf(`%s`, strings.Replace(frame, `""`, `"`+strings.Repeat("x", messageMost-len(frame))+`"`, 1))
+	c.want("input_audio_buffer.cleared")
+}
+
+// A client that does not read is closed once its queue is full: what the gate holds for it is bounded.
+func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) { may.end = 500 * time.Millisecond })
+	r.work()
+	c := r.connect()
+	l := r.line()
+	c.ask("tell me everything")
+	run := r.begun()
+	text := strings.Repeat("words and words ", 100)
+	run.tells(t, text)
+	say := l.want(contract.VoiceSay)
+	taken := make(chan int, 1)
+	go func() {
+		seconds := 0
+		for l.end.Audio(contract.VoiceAudio{Answer: say.Answer, End: len(text), PCM: make([]byte, 2*contract.VoiceRate)}) == nil {
+			seconds++
+			<-time.After(time.Millisecond)
+		}
+		taken <- seconds
+	}()
+	r.wantReason("slow")
+	if seconds := <-taken; seconds > 300 { // of which the queue holds 16, and the system some
+		t.Errorf("%d s of speech were taken from the worker", seconds)
+	}
+	if r.wantHeardText(); strings.Contains(r.runs.all(), "cancel") {
+		t.Errorf("what was done: %s", r.runs.all())
+	}
+}
+
+// A client that begins to read again in time is told why it is closed.
+func TestASlowClientIsToldWhy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.work()
+	c := r.connect()
+	l := r.line()
+	c.ask("tell me everything")
+	text := strings.Repeat("words and words ", 100)
+	r.begun().tells(t, text)
+	say := l.want(contract.VoiceSay)
+	for l.end.Audio(contract.VoiceAudio{Answer: say.Answer, End: len(text), PCM: make([]byte, 48_000)}) == nil {
+		<-time.After(time.Millisecond)
+	}
+	go c.read()
+	c.wantClose("client_too_slow", websocket.StatusPolicyViolation)
+	r.wantReason("slow")
+}
+
+// A worker that does not listen makes the client wait: it is not read from, and goes on where it was.
+func TestAClientWaitsForTheWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) { may.ping, may.pong = 50*time.Millisecond, testkit.Within(400*time.Millisecond) })
+	r.work()
+	c := r.open()
+	l := r.line()
+	l.deaf.Store(true)
+	second := base64.StdEncoding.EncodeToString(make([]byte, 2*contract.VoiceRate))
+	sent := make(chan int, 1)
+	go func() {
+		n := 0
+		for ; n < 60; n++ {
+			if c.writef(`{"type":"input_audio_buffer.append","audio":%q}`, second) != nil {
+				break
+			}
+		}
+		sent <- n
+	}()
+	l.wantHeard(unheardMost)
+	<-time.After(time.Second)
+	l.mu.Lock()
+	got := len(l.heard) / 2
+	l.mu.Unlock()
+	if got > unheardMost+2*contract.VoiceRate {
+		t.Errorf("%d samples came though nobody listened", got)
+	}
+	l.deaf.Store(false)
+	l.wantHeard(60 * contract.VoiceRate)
+	if n := <-sent; n != 60 {
+		t.Errorf("%d messages were sent", n)
+	}
+	_ = c.socket.Close(websocket.StatusNormalClosure, "")
+	r.wantReason("client")
+}
+
+// Audio in more messages than anybody needs is slowed down, and nothing of it is lost.
+func TestAFloodOfAudioHasToWait(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.work()
+	c := r.open()
+	l := r.line()
+	began := time.Now()
+	for range appendBurst + appendRate {
+		c.sendf(`{"type":"input_audio_buffer.append","audio":"AAA="}`)
+	}
+	l.wantHeard(appendBurst + appendRate)
+	if took := time.Since(began); took < 900*time.Millisecond {
+		t.Errorf("it took %s only", took)
+	}
+}
+
+func TestAClientThatDoesNotAnswerPingsIsClosed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) {
+		may.ping, may.pong, may.end = 50*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
+	})
+	r.work()
+	r.connect() // and does not read, so that it answers nothing
+	r.line()
+	r.wantReason("mute")
+}
+
+func TestPingsOfTheClientAreAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) { may.ping, may.pong = 20*time.Millisecond, 5*time.Second })
+	r.work()
+	c := r.open()
+	for range 10 {
+		if err := c.socket.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.sendf(`{"type":"input_audio_buffer.clear"}`)
+	c.want("input_audio_buffer.cleared")
+}
+
+func TestAPermitThatIsGoneEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) { may.permit = 50 * time.Millisecond })
+	r.work()
+	c := r.open()
+	<-time.After(200 * time.Millisecond)
+	r.holds.Store(false)
+	c.wantClose("credential_revoked", websocket.StatusPolicyViolation)
+	r.wantReason("revoked")
+}
+
+func TestAConnectionLastsSoLong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{MaxDuration: 500 * time.Millisecond, IdleTimeout: time.Minute}, nil)
+	r.work()
+	c := r.open()
+	began := time.Now()
+	c.wantClose("session_expired", websocket.StatusNormalClosure)
+	r.wantReason("expired")
+	if took := time.Since(began); took < 300*time.Millisecond || took > 2*time.Second {
+		t.Errorf("it lasted %s", took)
+	}
+}
+
+func TestASilentConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{MaxDuration: time.Hour, IdleTimeout: 500 * time.Millisecond}, nil)
+	r.work()
+	c := r.open()
+	r.line()
+	began := time.Now()
+	for range 5 { // a client that says something every now and then is not silent
+		<-time.After(200 * time.Millisecond)
+		c.sendf(`{"type":"input_audio_buffer.clear"}`)
+	}
+	go func() { // sound alone is nothing
+		for c.writef(`{"type":"input_audio_buffer.append","audio":"AAAA"}`) == nil {
+			<-time.After(20 * time.Millisecond)
+		}
+	}()
+	c.wantClose("session_idle", websocket.StatusNormalClosure)
+	r.wantReason("idle")
+	if took := time.Since(began); took < 1400*time.Millisecond || took > 5*time.Second {
+		t.Errorf("it lasted %s", took)
+	}
+}
+
+func TestDrainingWaitsForWhatIsBeingSaid(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.work()
+	idle := r.open()
+	r.line()
+	busy := r.open()
+	l := r.line()
+	busy.ask("tell me")
+	run := r.begun()
+	busy.want("response.created")
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		r.gate.Drain(ctx)
+	}()
+	idle.wantClose("service_restarting", websocket.StatusServiceRestart)
+	if _, _, err := websocket.Dial(t.Context(), r.address, nil); err == nil { //nolint:bodyclose // a piece of it is in memory already
+		t.Error("a connection was opened while the gate drained")
+	}
+	run.tells(t, "That is it.")
+	say := l.want(contract.VoiceSay)
+	run.completes(t, "That is it.")
+	l.want(contract.VoiceSay)
+	l.say(say, 0, len("That is it."), 0, true)
+	l.said(say.Answer)
+	if got := busy.heardUntilDone(); !bytes.Equal(got, speech(0, len("That is it."))) {
+		t.Errorf("%d bytes of speech came", len(got))
+	}
+	busy.wantClose("service_restarting", websocket.StatusServiceRestart)
+	select {
+	case <-drained:
+	case <-time.After(patience):
+		t.Error("the gate does not drain")
+	}
+	r.gate.Drain(t.Context()) // again: at once
+}
+
+func TestDrainingHasAnEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.work()
+	c := r.open()
+	c.ask("tell me")
+	r.begun()
+	c.want("response.created")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	r.gate.Drain(ctx)
+	if took := time.Since(began); took < 200*time.Millisecond || took > testkit.Within(2*time.Second) {
+		t.Errorf("draining took %s", took)
+	}
+	c.wantClose("service_restarting", websocket.StatusServiceRestart)
+}

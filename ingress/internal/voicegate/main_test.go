@@ -1,0 +1,40 @@
+package voicegate
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// No connection may leave a goroutine behind, however it ended.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for deadline := time.Now().Add(5 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		left := leftBehind()
+		if left == "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			fmt.Fprintln(os.Stderr, "left behind:\n"+left)
+			code = 1
+			break
+		}
+	}
+	os.Exit(code)
+}
+
+// leftBehind gives the goroutines of connections.
+func leftBehind() string {
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	var left []string
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(stack, "/voicegate.(*") || strings.Contains(stack, "websocket.(*") {
+			left = append(left, stack)
+		}
+	}
+	return strings.Join(left, "\n\n")
+}

@@ -1,0 +1,37 @@
+package voicegate
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	open   prometheus.Gauge
+	closed *prometheus.CounterVec
+	lost   prometheus.Counter
+	turn   prometheus.Histogram
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		open: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_voice_connections", Help: "Voice connections that are open.",
+		}),
+		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_voice_closed_total", Help: "Voice connections that have ended, by the reason.",
+		}, []string{"reason"}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_voice_lines_lost_total", Help: "Lines to voice workers that were lost, and opened anew elsewhere.",
+		}),
+		turn: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_voice_turn_seconds", Help: "Time from the end of speech to the first audio of its answer.",
+			Buckets: []float64{.025, .05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30},
+		}),
+	}
+	if registry == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.open, m.closed, m.lost, m.turn} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,88 @@
+package voicegate
+
+import (
+	"bytes"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+// A client that does not wait for the session loses nothing: what it sends before a worker is there is worked on then, and not before.
+func TestWhatComesBeforeAWorkerIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) { may.open = patience })
+	c := r.connect()
+	go c.read()
+	spoken := make([]byte, 2*contract.VoiceRate)
+	_, _ = rand.Read(spoken)
+	c.ask("hello")
+	for at := 0; at < len(spoken); at += 9600 {
+		c.append(spoken[at : at+9600])
+	}
+	select {
+	case e := <-c.events:
+		t.Errorf("%s came before a worker", e.Type)
+	case <-r.runs.begun:
+		t.Error("a run was begun before a worker was there")
+	case <-time.After(300 * time.Millisecond):
+	}
+	r.work()
+	if first := c.next(); first.Type != "session.created" || first.Session.ID != "rt_1" {
+		t.Errorf("the first event is %+v", first)
+	}
+	if run := r.begun(); run.turn.Message != "hello" {
+		t.Errorf("the run was asked %q", run.turn.Message)
+	}
+	c.want("response.created")
+	if got := r.line().wantHeard(len(spoken) / 2); !bytes.Equal(got, spoken) {
+		t.Error("the worker heard other samples than were spoken")
+	}
+}
+
+// Of a client that sends on and on no more is taken than the system holds, until there is a worker.
+func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) {
+		may.open, may.ping, may.pong, may.end = 2*time.Second, 50*time.Millisecond, 200*time.Millisecond, 500*time.Millisecond
+	})
+	conn := r.raw()
+	sent, message := 0, append([]byte{0x81, 0xfe, 0x40, 0x00, 0, 0, 0, 0}, bytes.Repeat([]byte(" "), 0x4000)...)
+	for {
+		n, err := conn.Write(message)
+		sent += n
+		if err != nil {
+			break
+		}
+	}
+	if most := 16 << 20; sent > most {
+		t.Errorf("%d bytes were taken", sent)
+	}
+	r.wantReason("no_worker") // it answers no ping either: nobody reads that it does
+}
+
+// The session is told of as soon as a worker has it, and once: not again when another one takes it over.
+func TestTheSessionIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.work()
+	began := time.Now()
+	c := r.open()
+	took := time.Since(began)
+	t.Logf("the session was told of after %s", took)
+	if took > testkit.Within(time.Second) {
+		t.Errorf("it took %s", took)
+	}
+	close(r.line().quit)
+	r.line()
+	c.sendf(`{"type":"input_audio_buffer.clear"}`)
+	if next := c.next(); next.Type != "input_audio_buffer.cleared" {
+		t.Errorf("%s came", next.Type)
+	}
+	_ = c.socket.Close(websocket.StatusNormalClosure, "")
+	r.wantReason("client")
+}

@@ -1,0 +1,247 @@
+package voicegate
+
+import (
+	"bufio"
+	"encoding/base64"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+// answered has an answer be said whole, so that it can be corrected, and gives its name.
+func (c *client) answered(l *wire, text string) string {
+	c.Helper()
+	c.ask("tell me")
+	run := c.begun()
+	run.completes(c.T, text)
+	say := l.want(contract.VoiceSay)
+	l.say(say, 0, len(text), 0, true)
+	l.said(say.Answer)
+	return say.Answer
+}
+
+// A client that has more to be done for its turns than can be done is not read from, until some of it is.
+func TestAClientWaitsForWhatItHasBegun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.runs.saving = make(chan error)
+	r.work()
+	c := r.open()
+	answer := c.answered(r.line(), "one two three four")
+	c.want("response.done")
+	const corrections = jobsMost + 30
+	for range corrections {
+		c.sendf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":100}`, answer)
+	}
+	for range jobsMost {
+		c.want("conversation.item.truncated")
+	}
+	select {
+	case e := <-c.events:
+		t.Errorf("%s came behind %d corrections that were not carried out", e.Type, jobsMost)
+	case <-time.After(300 * time.Millisecond):
+	}
+	go func() {
+		for range corrections {
+			r.runs.saving <- nil
+		}
+	}()
+	for range corrections - jobsMost {
+		c.want("conversation.item.truncated")
+	}
+	for range corrections {
+		r.wantHeardText()
+	}
+}
+
+// A worker is sent no more than it can take, however much has to be sent again to it, and in however small pieces; and then all of it.
+func TestAWorkerIsGivenTime(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pieces, samples int // that wait for the worker
+		most            int // samples that it gets as long as it does not listen
+	}{
+		"minutes":          {60, contract.VoiceRate, aheadSamples},
+		"the least pieces": {1500, 100, aheadFrames * 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{}, nil)
+			first := r.work()
+			c := r.open()
+			r.line()
+			c.sendf(`{"type":"session.update","session":{"audio":{"input":{"turn_detection":null}}}}`)
+			c.want("session.updated")
+			if tc.samples == contract.VoiceRate {
+				c.appendAll(tc.pieces, tc.samples)
+				first.kill()
+			} else { // while there is no line they wait as they came
+				first.kill()
+				for r.counted("parley_voice_lines_lost_total", "") == 0 {
+					<-time.After(5 * time.Millisecond)
+				}
+				c.appendAll(tc.pieces, tc.samples)
+			}
+			r.deaf.Store(true)
+			r.work()
+			l := r.line()
+			l.wantHeard(tc.most)
+			<-time.After(300 * time.Millisecond)
+			l.mu.Lock()
+			got := len(l.heard) / 2
+			l.mu.Unlock()
+			if got > tc.most+contract.VoiceFrameMost {
+				t.Errorf("%d samples came though nobody listened, want %d", got, tc.most)
+			}
+			l.deaf.Store(false)
+			l.wantHeard(tc.pieces * tc.samples)
+		})
+	}
+}
+
+// appendAll sends audio, and waits until all of it was taken.
+func (c *client) appendAll(pieces, samples int) {
+	c.Helper()
+	piece := base64.StdEncoding.EncodeToString(make([]byte, 2*samples))
+	for range pieces {
+		c.sendf(`{"type":"input_audio_buffer.append","audio":%q}`, piece)
+	}
+	c.sendf(`{"type":"conversation.item.retrieve","item_id":"none"}`)
+	if e := c.want("error"); e.Error.Code != "item_not_found" {
+		c.Errorf("%+v", e.Error)
+	}
+}
+
+// Pings cost an answer each: beyond some they have none.
+func TestPingsBeyondSomeAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.work()
+	conn := r.raw()
+	began := time.Now()
+	const pings = 5 * pingBurst
+	frames := strings.Repeat("\x89\x80\x00\x00\x00\x00", pings) + "\x81\xa3\x00\x00\x00\x00" + `{"type":"input_audio_buffer.clear"}`
+	if _, err := io.WriteString(conn, frames); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	for line := "-"; line != "\r\n"; { // the upgrade
+		var err error
+		if line, err = in.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pongs := 0
+	for {
+		kind, body := serverFrame(t, in)
+		if kind == 0x8a {
+			pongs++
+		}
+		if strings.Contains(body, `"input_audio_buffer.cleared"`) {
+			break
+		}
+	}
+	if most := pingBurst + int(pingRate*time.Since(began).Seconds()) + 1; pongs < pingBurst || pongs > most {
+		t.Errorf("%d pings of %d were answered, want %d to %d", pongs, pings, pingBurst, most)
+	}
+}
+
+// serverFrame reads a frame as servers write them.
+func serverFrame(t *testing.T, in *bufio.Reader) (kind byte, body string) {
+	t.Helper()
+	var head [2]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		t.Fatal(err)
+	}
+	size := int(head[1])
+	if size == 126 {
+		var long [2]byte
+		if _, err := io.ReadFull(in, long[:]); err != nil {
+			t.Fatal(err)
+		}
+		size = int(long[0])<<8 | int(long[1])
+	}
+	raw := make([]byte, size)
+	if _, err := io.ReadFull(in, raw); err != nil {
+		t.Fatal(err)
+	}
+	return head[0], string(raw)
+}
+
+// A client that takes nothing for too long is closed, though its queue is not full.
+func TestAClientThatTakesNothingIsClosed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, func(may *times) { may.write = 500 * time.Millisecond })
+	r.work()
+	c := r.connect()
+	l := r.line()
+	c.ask("tell me")
+	story := strings.Repeat("once upon a time ", 35) // 14 s, of which the system takes some, and the queue the rest
+	r.begun().tells(t, story)
+	began := time.Now()
+	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
+	r.wantReason("slow")
+	if took := time.Since(began); took > testkit.Within(3*time.Second) {
+		t.Errorf("it took %s", took)
+	}
+	r.wantHeardText()
+}
+
+// Whoever hangs up behind response.done has all of the answer, and may play it later.
+func TestHangingUpBehindTheEndKeepsTheWholeAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{}, nil)
+	r.work()
+	c := r.open()
+	text := strings.Repeat("and so on ", 15) // 3 s
+	c.answered(r.line(), text)
+	c.want("response.done")
+	_ = c.socket.CloseNow()
+	r.wantReason("gone")
+	if did := r.runs.all(); strings.Contains(did, "cancel") || strings.Contains(did, "heard") {
+		t.Errorf("what was done: %s", did)
+	}
+}
+
+// What was heard is not lost with a database that is away for a moment; what it refuses is not asked for again.
+func TestWhatWasHeardIsKeptInTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		comes []error
+		lost  int // attempts
+		kept  bool
+	}{
+		"away for a moment": {[]error{errors.New("no connection"), apierr.New(apierr.Unavailable, "away"), nil}, 2, true},
+		"refused":           {[]error{apierr.New(apierr.NotFound, "erased")}, 1, false},
+		"away for longer":   {[]error{io.EOF, io.EOF, io.EOF, io.EOF}, 4, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{}, nil)
+			r.runs.saving = make(chan error, 10)
+			for _, err := range tc.comes {
+				r.runs.saving <- err
+			}
+			r.work()
+			c := r.open()
+			answer := c.answered(r.line(), "one two three four")
+			c.want("response.done")
+			c.sendf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":100}`, answer)
+			c.want("conversation.item.truncated")
+			_ = c.socket.Close(websocket.StatusNormalClosure, "") // what is left to do is done
+			r.wantReason("client")
+			did := r.runs.all()
+			if strings.Count(did, "lost") != tc.lost || strings.Contains(did, "heard:one") != tc.kept || len(r.runs.saving) > 0 {
+				t.Errorf("what was done: %s", did)
+			}
+		})
+	}
+}

@@ -1,0 +1,706 @@
+package voicegate
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/realtime"
+	"parley/shared/apierr"
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+	"parley/shared/testkit"
+)
+
+// patience is how long a test waits for what has to come.
+const patience = 10 * time.Second
+
+// rig is a gate behind a real HTTP server, on a real bus. Workers and runs are the test's.
+type rig struct {
+	*testing.T
+	gate    *Gate
+	runs    *scriptedRuns
+	nats    string
+	address string
+	signer  *secrets.Signer
+	log     *syncBuffer
+	metrics *prometheus.Registry
+	holds   atomic.Bool
+	deaf    atomic.Bool // lines are, at first
+	served  chan error  // what Serve gave
+	lines   chan *wire  // that workers were asked to serve
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func newRig(t *testing.T, cfg Config, change func(*times)) *rig {
+	t.Helper()
+	r := &rig{
+		T: t, runs: newScriptedRuns(), nats: testkit.NATS(t), log: &syncBuffer{}, metrics: prometheus.NewRegistry(),
+		served: make(chan error, 100), lines: make(chan *wire, 100),
+	}
+	r.holds.Store(true)
+	var err error
+	if r.signer, err = secrets.NewSigner(strings.Repeat("ab", 32)); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := r.dial().NewVoiceCaller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(lines.Close)
+	r.gate, err = New(cfg, Deps{Lines: lines, Signer: r.signer, Log: zerolog.New(r.log), Metrics: r.metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(&r.gate.times)
+	}
+	r.listen()
+	return r
+}
+
+func (r *rig) dial() *bus.Bus {
+	r.Helper()
+	b, err := bus.Dial(r.nats, "test", zerolog.New(r.log))
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(b.Close)
+	return b
+}
+
+// listen serves the gate by gin, as the ingress does, with timeouts that a connection outlives.
+func (r *rig) listen() {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	engine.GET("/", func(c *gin.Context) {
+		r.served <- r.gate.Serve(c.Writer, c.Request, Admission{
+			Conversation: realtime.Settings{SessionID: "rt_1", Model: "ag_1", NewID: newID()},
+			Organization: "org_1", Runs: r.runs,
+			Holds: func(time.Time) bool { return r.holds.Load() },
+			Look:  func(until time.Time) time.Time { return until },
+		})
+	})
+	server := httptest.NewUnstartedServer(engine)
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 250*time.Millisecond, 250*time.Millisecond
+	server.Start()
+	r.Cleanup(server.Close)
+	r.address = server.URL
+}
+
+func newID() func(string) string {
+	var last atomic.Int64
+	return func(prefix string) string { return fmt.Sprintf("%s_%d", prefix, last.Add(1)) }
+}
+
+// ended waits for the end of a connection, and gives the line that was logged of it.
+func (r *rig) ended() string {
+	r.Helper()
+	select {
+	case err := <-r.served:
+		if err != nil {
+			r.Fatalf("it was not served: %v", err)
+		}
+	case <-time.After(patience):
+		r.Fatal("the connection does not end")
+	}
+	return r.log.String()
+}
+
+func (r *rig) wantReason(reason string) {
+	r.Helper()
+	if log := r.ended(); !strings.Contains(log, `"reason":"`+reason+`"`) {
+		r.Errorf("it did not end as %q:\n%s", reason, log)
+	}
+}
+
+// client is a client.
+type client struct {
+	*rig
+	socket *websocket.Conn
+	events chan event
+	closed chan websocket.CloseError
+}
+
+type event struct {
+	Type       string `json:"type"`
+	Delta      string `json:"delta"`
+	Transcript string `json:"transcript"`
+	AudioMS    int64  `json:"audio_start_ms"`
+	Error      struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Session struct {
+		ID string `json:"id"`
+	} `json:"session"`
+	Response struct {
+		Status   string            `json:"status"`
+		Metadata map[string]string `json:"metadata"`
+		Details  struct {
+			Reason string `json:"reason"`
+		} `json:"status_details"`
+	} `json:"response"`
+	at time.Time
+}
+
+func (e event) pcm(t *testing.T) []byte {
+	t.Helper()
+	if e.Type != "response.output_audio.delta" {
+		return nil
+	}
+	pcm, err := base64.StdEncoding.DecodeString(e.Delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pcm
+}
+
+// connect opens a connection that is not read.
+func (r *rig) connect() *client {
+	r.Helper()
+	offered := &websocket.DialOptions{Subprotocols: []string{"openai-insecure-api-key.x", "realtime"}}
+	socket, _, err := websocket.Dial(r.Context(), r.address, offered) //nolint:bodyclose // an upgrade has none
+	if err != nil {
+		r.Fatal(err)
+	}
+	if socket.Subprotocol() != "realtime" {
+		r.Errorf("the subprotocol is %q", socket.Subprotocol())
+	}
+	socket.SetReadLimit(-1)
+	r.Cleanup(func() { _ = socket.CloseNow() })
+	return &client{r, socket, make(chan event, 10_000), make(chan websocket.CloseError, 1)}
+}
+
+// open opens a connection, and reads what comes.
+func (r *rig) open() *client {
+	r.Helper()
+	c := r.connect()
+	go c.read()
+	if got := c.want("session.created"); got.Session.ID != "rt_1" {
+		r.Errorf("the session is %+v", got.Session)
+	}
+	return c
+}
+
+func (c *client) read() {
+	for {
+		_, raw, err := c.socket.Read(context.Background())
+		if err != nil {
+			gone := websocket.CloseError{Code: websocket.StatusAbnormalClosure}
+			errors.As(err, &gone)
+			c.closed <- gone
+			close(c.events)
+			return
+		}
+		e := event{at: time.Now()}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			c.Errorf("event %s: %v", raw, err)
+		}
+		c.events <- e
+	}
+}
+
+func (c *client) sendf(format string, values ...any) {
+	c.Helper()
+	if err := c.writef(format, values...); err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *client) writef(format string, values ...any) error {
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	return c.socket.Write(ctx, websocket.MessageText, fmt.Appendf(nil, format, values...))
+}
+
+func (c *client) append(pcm []byte) {
+	c.Helper()
+	c.sendf(`{"type":"input_audio_buffer.append","audio":%q}`, base64.StdEncoding.EncodeToString(pcm))
+}
+
+// ask writes a message, and wants an answer.
+func (c *client) ask(message string) {
+	c.Helper()
+	c.sendf(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":%q}]}}`, message)
+	c.sendf(`{"type":"response.create"}`)
+}
+
+// next gives the next event, whatever it is.
+func (c *client) next() event {
+	c.Helper()
+	select {
+	case e, ok := <-c.events:
+		if !ok {
+			c.Fatal("the connection has ended")
+		}
+		return e
+	case <-time.After(patience):
+		c.Fatal("nothing comes")
+	}
+	return event{}
+}
+
+// want passes over events until one of a type comes.
+func (c *client) want(kind string) event {
+	c.Helper()
+	var others []string
+	for {
+		select {
+		case e, ok := <-c.events:
+			if ok && e.Type == kind {
+				return e
+			}
+			others = append(others, e.Type+" "+e.Error.Message)
+			if !ok {
+				c.Fatalf("the connection has ended before %s, behind %q", kind, others)
+			}
+		case <-time.After(patience):
+			c.Fatalf("no %s comes, but %q", kind, others)
+		}
+	}
+}
+
+// wantClose wants an error event, then the close frame.
+func (c *client) wantClose(code string, status websocket.StatusCode) {
+	c.Helper()
+	for {
+		if e := c.want("error"); e.Error.Code == code {
+			break
+		}
+	}
+	c.wantClosed(status)
+}
+
+func (c *client) wantClosed(status websocket.StatusCode) {
+	c.Helper()
+	select {
+	case got := <-c.closed:
+		if got.Code != status {
+			c.Errorf("closed with %d %q, want %d", got.Code, got.Reason, status)
+		}
+	case <-time.After(patience):
+		c.Fatal("it is not closed")
+	}
+}
+
+// worker is a voice worker whose lines the test has.
+type worker struct {
+	*rig
+	bus  *bus.Bus
+	stop func(context.Context)
+}
+
+// work has a voice worker take lines.
+func (r *rig) work() *worker {
+	r.Helper()
+	w := &worker{rig: r, bus: r.dial()}
+	stop, err := w.bus.ServeVoice(bus.VoiceServing{
+		Places: 10,
+		Admit: func(capability string, body []byte) (string, bool) {
+			claims := contract.VoiceClaims{}
+			raw, err := r.signer.Verify(capability, body)
+			ok := err == nil && json.Unmarshal(raw, &claims) == nil && claims.Kind == contract.KindVoice &&
+				claims.OrganizationID == "org_1" && claims.Expires.After(time.Now())
+			return claims.Line, ok
+		},
+		Serve: w.serve,
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	w.stop = stop
+	r.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		stop(ctx)
+	})
+	return w
+}
+
+// kill takes the worker away, without a word.
+func (w *worker) kill() { w.bus.Close() }
+
+// wire is a worker's end of a line.
+type wire struct {
+	*rig
+	open     contract.VoiceOpen
+	end      *bus.VoiceEnd
+	commands chan contract.VoiceCommand
+	deaf     atomic.Bool   // it listens to nothing
+	keep     atomic.Bool   // it needs all that it has heard
+	quit     chan struct{} // closed: it gives the line up
+
+	mu    sync.Mutex
+	heard []byte
+}
+
+func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
+	l := &wire{rig: w.rig, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
+	if err := json.Unmarshal(body, &l.open); err != nil {
+		w.Error(err)
+		return
+	}
+	l.deaf.Store(w.rig.deaf.Load())
+	w.lines <- l
+	alive := time.NewTicker(100 * time.Millisecond)
+	defer alive.Stop()
+	for {
+		select {
+		case frame, ok := <-end.Frames():
+			switch {
+			case !ok:
+				return
+			case frame.Audio != nil:
+				l.hear(frame.Audio)
+			case frame.Control != nil:
+				l.commands <- *frame.Control
+			}
+		case <-alive.C:
+			l.tellAlive()
+		case <-l.quit:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *wire) tellAlive() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	report := contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.open.Position, Needs: l.open.Position}
+	if !l.deaf.Load() {
+		report.Heard += int64(len(l.heard) / 2)
+	}
+	if !l.keep.Load() {
+		report.Needs = report.Heard
+	}
+	_ = l.end.Report(report) // without success the line has ended
+}
+
+func (l *wire) hear(a *contract.VoiceAudio) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := l.open.Position + int64(len(l.heard)/2); a.At != at {
+		l.Errorf("audio of %d came at %d", a.At, at)
+	}
+	l.heard = append(l.heard, a.PCM...)
+}
+
+// wantHeard waits until the line was sent some input, and gives it.
+func (l *wire) wantHeard(samples int) []byte {
+	l.Helper()
+	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
+		l.mu.Lock()
+		got := l.heard
+		l.mu.Unlock()
+		if len(got) >= 2*samples {
+			return slices.Clone(got)
+		}
+		if time.Now().After(deadline) {
+			l.Fatalf("%d samples came, want %d", len(got)/2, samples)
+		}
+	}
+}
+
+// line gives the next line that a worker was asked to serve.
+func (r *rig) line() *wire {
+	r.Helper()
+	select {
+	case l := <-r.lines:
+		return l
+	case <-time.After(patience):
+		r.Fatal("no line is opened")
+		return nil
+	}
+}
+
+// want passes over commands until one of a type comes.
+func (l *wire) want(kind string) contract.VoiceCommand {
+	l.Helper()
+	for {
+		select {
+		case c := <-l.commands:
+			if c.Type == kind {
+				return c
+			}
+		case <-time.After(patience):
+			l.Fatalf("no %s comes", kind)
+		}
+	}
+}
+
+func (l *wire) report(r contract.VoiceReport) {
+	l.Helper()
+	if err := l.end.Report(r); err != nil {
+		l.Error(err)
+	}
+}
+
+// perByte is how many samples a byte of an answer becomes: then it can be told from the samples whether one is missing or doubled.
+const perByte = 480
+
+// speech is what an answer's bytes from start to end sound like: each sample is the place of its byte and its own.
+func speech(start, end int) []byte {
+	var pcm []byte
+	for at := start * perByte; at < end*perByte; at++ {
+		pcm = binary.LittleEndian.AppendUint16(pcm, uint16(at%65_536))
+	}
+	return pcm
+}
+
+// say speaks a segment of an answer, behind the samples that are to be passed over, in frames of 100 ms; and ends it when that is wanted.
+func (l *wire) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
+	l.Helper()
+	pcm := speech(start, end)[2*skip:]
+	for at := skip; len(pcm) > 0; {
+		frame := pcm[:min(len(pcm), 4800)]
+		pcm = pcm[len(frame):]
+		if err := l.end.Audio(contract.VoiceAudio{At: at, Answer: c.Answer, Start: start, End: end, PCM: frame}); err != nil {
+			l.Error(err)
+			return
+		}
+		at += int64(len(frame) / 2)
+	}
+	if whole {
+		l.report(contract.VoiceReport{
+			Type: contract.VoiceSegment, Answer: c.Answer, Start: start, End: end, Samples: int64((end - start) * perByte),
+		})
+	}
+}
+
+func (l *wire) said(answer string) {
+	l.Helper()
+	l.report(contract.VoiceReport{Type: contract.VoiceSaid, Answer: answer})
+}
+
+// scriptedRuns are the runs of a test.
+type scriptedRuns struct {
+	mu        sync.Mutex
+	refusal   error
+	broken    bool
+	wait      chan struct{} // before a run is begun; nil: none
+	did       []string      // begin, cancel, heard
+	begun     chan *scriptedRun
+	cancelled chan string
+	heard     chan domain.Heard
+	saving    chan error // what comes of keeping what was heard, once for each attempt; nil: it is kept at once
+	open      atomic.Int64
+}
+
+func newScriptedRuns() *scriptedRuns {
+	return &scriptedRuns{begun: make(chan *scriptedRun, 1000), cancelled: make(chan string, 1000), heard: make(chan domain.Heard, 1000)}
+}
+
+func (s *scriptedRuns) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.did = append(s.did, what)
+}
+
+func (s *scriptedRuns) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.did, " ")
+}
+
+func (s *scriptedRuns) Begin(ctx context.Context, turn realtime.Turn) (Run, error) {
+	s.mu.Lock()
+	wait, refusal, broken, id := s.wait, s.refusal, s.broken, fmt.Sprintf("run_%026d", len(s.begun)+1)
+	s.mu.Unlock()
+	if broken {
+		panic("no run today")
+	}
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	s.note("begin:" + turn.Message)
+	s.open.Add(1)
+	r := &scriptedRun{runs: s, id: id, turn: turn, feed: make(chan []domain.Event, 100)}
+	s.begun <- r
+	return r, nil
+}
+
+func (s *scriptedRuns) Cancel(_ context.Context, runID string) error {
+	s.note("cancel")
+	s.cancelled <- runID
+	return nil
+}
+
+func (s *scriptedRuns) SaveHeard(ctx context.Context, _ string, heard domain.Heard) error {
+	if s.saving != nil {
+		select {
+		case err := <-s.saving:
+			if err != nil {
+				s.note("lost")
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.note("heard:" + heard.Text)
+	s.heard <- heard
+	return nil
+}
+
+type scriptedRun struct {
+	runs *scriptedRuns
+	id   string
+	turn realtime.Turn
+	feed chan []domain.Event
+	n    int
+}
+
+func (r *scriptedRun) ID() string { return r.id }
+func (r *scriptedRun) Close()     { r.runs.open.Add(-1) }
+
+func (r *scriptedRun) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
+	late := time.NewTimer(time.Until(until))
+	defer late.Stop()
+	select {
+	case events, ok := <-r.feed:
+		if !ok {
+			return nil, io.EOF
+		}
+		return events, nil
+	case <-late.C:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// begun gives the next run that was begun.
+func (r *rig) begun() *scriptedRun {
+	r.Helper()
+	select {
+	case run := <-r.runs.begun:
+		return run
+	case <-time.After(patience):
+		r.Fatal("no run is begun")
+		return nil
+	}
+}
+
+// tells has the run tell some of its answer.
+func (r *scriptedRun) tells(t *testing.T, text string) {
+	t.Helper()
+	data, err := domain.DeltaData(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.n++
+	r.feed <- []domain.Event{{ID: domain.EventID{Fence: 1, N: r.n + 1}, Type: domain.EventMessageDelta, Data: data}}
+}
+
+// completes ends the run with its whole answer.
+func (r *scriptedRun) completes(t *testing.T, answer string) {
+	t.Helper()
+	run := domain.Run{ID: r.id, Status: domain.RunCompleted, Message: &answer}
+	raw, err := run.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.n++
+	r.feed <- []domain.Event{domain.EndedEvent(domain.EventID{Fence: 1, N: r.n + 1}, run.Status, raw)}
+	close(r.feed)
+}
+
+func (r *rig) wantCancelled() string {
+	r.Helper()
+	select {
+	case runID := <-r.runs.cancelled:
+		return runID
+	case <-time.After(patience):
+		r.Fatal("no run is cancelled")
+		return ""
+	}
+}
+
+func (r *rig) wantHeardText() domain.Heard {
+	r.Helper()
+	select {
+	case h := <-r.runs.heard:
+		return h
+	case <-time.After(patience):
+		r.Fatal("what was heard is not kept")
+		return domain.Heard{}
+	}
+}
+
+func (r *rig) refuse(code apierr.Code) {
+	r.runs.mu.Lock()
+	defer r.runs.mu.Unlock()
+	r.runs.refusal = apierr.New(code, "refused")
+}
+
+func (r *rig) panics() {
+	r.runs.mu.Lock()
+	defer r.runs.mu.Unlock()
+	r.runs.broken = true
+}
+
+// counted gives a metric's value.
+func (r *rig) counted(name, label string) float64 {
+	r.Helper()
+	families, err := r.metrics.Gather()
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() != name || label != "" && (len(m.GetLabel()) == 0 || m.GetLabel()[0].GetValue() != label) {
+				continue
+			}
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return 0
+}
+
+var _ http.ResponseWriter = (*hijacked)(nil)

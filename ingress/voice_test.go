@@ -1,0 +1,197 @@
+package ingress_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+)
+
+const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
+
+// listens serves voice lines, and says nothing on them but that it is there, until the test ends.
+func (r *rig) listens() {
+	r.Helper()
+	stop, err := r.bus.ServeVoice(bus.VoiceServing{
+		Places: 100,
+		Admit: func(_ string, body []byte) (string, bool) {
+			var open contract.VoiceOpen
+			err := json.Unmarshal(body, &open)
+			return open.Line, err == nil
+		},
+		Serve: func(ctx context.Context, _ []byte, line *bus.VoiceEnd) {
+			tick := time.NewTicker(200 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case _, open := <-line.Frames():
+					if !open {
+						return
+					}
+				case <-tick.C:
+					_ = line.Report(contract.VoiceReport{Type: contract.VoiceAlive})
+				}
+			}
+		},
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { stop(context.WithoutCancel(r.Context())) })
+}
+
+// voice is a voice connection.
+type voice struct {
+	*rig
+	socket *websocket.Conn
+}
+
+// speak opens a voice connection with an agent of its own, at an ingress.
+func (r *rig) speak(base string) *voice {
+	r.Helper()
+	var agent struct{ ID string }
+	r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p","tools":{"voice":{"enabled":true}}}`).into(&agent, 201)
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	//nolint:bodyclose // the library has closed it
+	socket, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(base, "http")+"/v1/realtime?model="+agent.ID, &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + r.key}},
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = socket.CloseNow() })
+	v := &voice{r, socket}
+	v.until("session.created")
+	return v
+}
+
+func (v *voice) send(events ...string) {
+	v.Helper()
+	for _, event := range events {
+		if err := v.socket.Write(v.Context(), websocket.MessageText, []byte(event)); err != nil {
+			v.Fatal(err)
+		}
+	}
+}
+
+// event is what the tests look at in one.
+type event struct {
+	Type  string `json:"type"`
+	Delta string `json:"delta"`
+	Error struct {
+		Code string `json:"code"`
+	} `json:"error"`
+	Response struct {
+		Status string `json:"status"`
+	} `json:"response"`
+}
+
+// until reads to an event of that type.
+func (v *voice) until(kind string) event {
+	v.Helper()
+	ctx, cancel := context.WithTimeout(v.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		_, raw, err := v.socket.Read(ctx)
+		if err != nil {
+			v.Fatalf("waiting for %s: %v", kind, err)
+		}
+		var e event
+		if err := json.Unmarshal(raw, &e); err != nil {
+			v.Fatalf("%s: %v", raw, err)
+		}
+		if e.Type == kind {
+			return e
+		}
+	}
+}
+
+// ends reads an error of that code, and the connection's end.
+func (v *voice) ends(code string, status websocket.StatusCode) {
+	v.Helper()
+	if got := v.until("error").Error.Code; got != code {
+		v.Errorf("it ends with %q, not %q", got, code)
+	}
+	ctx, cancel := context.WithTimeout(v.Context(), 20*time.Second)
+	defer cancel()
+	if _, raw, err := v.socket.Read(ctx); websocket.CloseStatus(err) != status {
+		v.Errorf("behind the end came %s, %v", raw, err)
+	}
+}
+
+func TestVoiceIsLimitedAsIsSet(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	r.listens()
+	short, quiet := defaults(), defaults()
+	short.VoiceMaxDuration, quiet.VoiceIdleTimeout = time.Second, time.Second
+	long, _ := r.serve(short, zerolog.Nop())
+	idle, _ := r.serve(quiet, zerolog.Nop())
+	began := time.Now()
+	one, other := r.speak(long), r.speak(idle)
+	one.ends("session_expired", websocket.StatusNormalClosure)
+	other.ends("session_idle", websocket.StatusNormalClosure)
+	if took := time.Since(began); took < time.Second || took > 30*time.Second {
+		t.Errorf("they lasted %s", took)
+	}
+}
+
+// Whoever speaks hears the answer to its end while the service stops; streams of requests end at once, for they go on elsewhere.
+func TestStoppingSaysWhatIsBeingSaid(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	r.listens()
+	second, stop := r.serve(defaults(), zerolog.Nop())
+	idle, busy := r.speak(second), r.speak(second)
+	stream := r.follow("POST", second+r.chatPath(), r.asKey(), streamed)
+	told := r.take()
+	told.say("a")
+	stream.until("message.delta")
+	busy.send(
+		inWriting,
+		`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}}`,
+		`{"type":"response.create"}`,
+	)
+	answer := r.take()
+	answer.say("before, ")
+	if got := busy.until("response.output_text.delta").Delta; got != "before, " {
+		t.Errorf("it begins with %q", got)
+	}
+	ended := make(chan struct{})
+	go func() { stop(); close(ended) }()
+	idle.ends("service_restarting", websocket.StatusServiceRestart)
+	if rest := stream.all(); len(rest) > 0 {
+		t.Errorf("an ingress that stops told %s", summary(rest))
+	}
+	select {
+	case <-ended:
+		t.Fatal("the service did not wait for what is being said")
+	default:
+	}
+	answer.say("behind")
+	if got := busy.until("response.output_text.delta").Delta; got != "behind" {
+		t.Errorf("while it stops it says %q", got)
+	}
+	answer.finish("before, behind")
+	if got := busy.until("response.done").Response.Status; got != "completed" {
+		t.Errorf("the answer is %s", got)
+	}
+	busy.ends("service_restarting", websocket.StatusServiceRestart)
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the service does not stop")
+	}
+	told.finish("a")
+}

@@ -1,0 +1,387 @@
+import { h, render } from "preact";
+import { ApiError } from "./api";
+import { newTurn, shownText, turnsOf, underWay, type Turn } from "./chat/turn";
+import { TurnView } from "./chat/turnview";
+import { spokenWords } from "./chat/chat";
+import { ChatSession } from "./chat/session";
+import { equal, ok, type Test } from "../kit/check";
+import type { Message } from "./types";
+import { Call } from "./voice/call";
+import type { Line } from "./voice/line";
+import { decode, encode, energy, loudness, millis, rate, Resampler, toPCM } from "./voice/pcm";
+import { stateOf, VoicePanel } from "./voice/panel";
+import { Playback, type Played } from "./voice/playback";
+import type { Loudspeaker } from "./voice/sound";
+import { afterLoss, afterVoice, interrupted, withLatency, withPlayed, type VoiceEvent } from "./voice/spoken";
+import { endTrouble, failureOf, microphoneTrouble, noticeOf, refusal } from "./voice/trouble";
+
+const started = (item: string): VoiceEvent => ({ type: "input_audio_buffer.speech_started", item_id: item });
+const transcript = (item: string, words: string): VoiceEvent => ({ type: "conversation.item.input_audio_transcription.completed", item_id: item, transcript: words });
+const created = (id: string, run?: string): VoiceEvent => ({ type: "response.created", response: { id, status: "in_progress", metadata: run === undefined ? null : { run_id: run } } });
+const words = (id: string, item: string, delta: string): VoiceEvent => ({ type: "response.output_audio_transcript.delta", response_id: id, item_id: item, delta });
+const done = (id: string, status: string, more: object = {}): VoiceEvent => ({ type: "response.done", response: { id, status, metadata: { run_id: "run_1" }, ...more } });
+
+const all = (events: VoiceEvent[], from: Turn[] = []): Turn[] => events.reduce(afterVoice, from);
+const asked = [started("u1"), { type: "input_audio_buffer.speech_stopped", item_id: "u1" }, transcript("u1", " What is it? ")];
+const answering = [...asked, created("r1", "run_1"), words("r1", "a1", "It is "), words("r1", "a1", "a lamp.")];
+
+/** Samples of a tone. */
+const tone = (hertz: number, samples: number, of: number): Float32Array => Float32Array.from({ length: samples }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / of));
+
+/** What a resampler makes of a tone that it is given in uneven pieces. */
+function resampled(hertz: number, from: number): Float32Array {
+  const resampler = new Resampler(from, rate);
+  const source = tone(hertz, from, from); // a second
+  const out: number[] = [];
+  for (let at = 0, size = 1; at < source.length; at += size, size = (size * 7) % 301 || 128) out.push(...resampler.push(source.subarray(at, at + size)));
+  return Float32Array.from(out);
+}
+
+/** A call whose connection stands, with a loudspeaker that stops where it is told to, and what is sent over it. */
+function calling(session: ChatSession, stops: Played | null) {
+  const call = new Call(session);
+  const sent: { type: string; audio_end_ms?: number }[] = [];
+  let closed = false;
+  call["line"] = { send: (event: { type: string }) => { if (!closed) sent.push(event); }, close: () => { closed = true; } } as unknown as Line;
+  call["speaker"] = { underWay: 0, stop: () => queueMicrotask(() => call["played"](stops, true)), play: () => {}, close: () => {} } as unknown as Loudspeaker;
+  call.status = "on";
+  return { call, sent, tell: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
+}
+
+/** A session without a service; it notes of which answers it would read what was heard. */
+class Alone extends ChatSession {
+  readonly cuts: string[] = [];
+  constructor() {
+    super({ agentId: "ag_1" }, "s");
+  }
+
+  override cut(answer: string): void {
+    this.cuts.push(answer);
+  }
+
+  override spoke(event: VoiceEvent): void {
+    this.turnsWith((turns) => afterVoice(turns, event));
+  }
+}
+
+const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
+
+const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
+
+/** Reads so many samples, as the audio thread does, and counts those that are not silent. */
+function sounding(playback: Playback, samples: number): number {
+  let heard = 0;
+  for (let n = 0; n < samples; n += 128) {
+    const out = new Float32Array(128);
+    playback.read(out);
+    heard += out.filter((s) => s !== 0).length;
+  }
+  return heard;
+}
+
+export const tests: Test[] = [
+  {
+    name: "samples go to text and back",
+    run: () => {
+      const samples = Float32Array.from({ length: 20_001 }, (_, i) => Math.sin(i));
+      const back = decode(encode(toPCM(samples)));
+      equal(back.length, samples.length);
+      ok(back.every((s, i) => Math.abs(s - (samples[i] ?? 9)) < 1e-4), "each is what it was");
+      equal(encode(Int16Array.of(1, -2, 256)), "AQD+/wAB", "little-endian");
+      equal([...toPCM(Float32Array.of(2, -2, 0))], [32_767, -32_767, 0], "what is too loud is cut");
+      equal([[...decode("AAAA")], decode("").length, millis(720)], [[0], 0, 30], "half a sample is none");
+    },
+  },
+  {
+    name: "loudness is from 0 to 1",
+    run: () => {
+      equal([loudness(0, 100), loudness(100, 100), loudness(5, 0)], [0, 1, 0]);
+      const quiet = tone(440, 720, rate).map((s) => s / 100);
+      const loud = tone(440, 720, rate);
+      const [a, b] = [loudness(energy(quiet), 720), loudness(energy(loud), 720)];
+      ok(a > 0.1 && a < 0.4 && b > 0.8, `${a} and ${b}`);
+    },
+  },
+  {
+    name: "a microphone's own rate becomes the service's",
+    run: () => {
+      for (const from of [48_000, 44_100, 16_000, 24_000]) {
+        const out = resampled(440, from);
+        ok(Math.abs(out.length - rate) < 64, `${from}: ${out.length} samples of a second`);
+        const crossings = out.reduce((n, s, i) => n + ((out[i - 1] ?? 0) < 0 && s >= 0 ? 1 : 0), 0);
+        ok(Math.abs(crossings - 440) <= 2, `${from}: ${crossings} periods`);
+        const loud = Math.sqrt(energy(out.subarray(2000, 22_000)) / 20_000);
+        ok(Math.abs(loud - 0.5 / Math.SQRT2) < 0.01, `${from}: as loud as before, ${loud}`);
+      }
+      const high = resampled(15_000, 48_000);
+      ok(Math.sqrt(energy(high) / high.length) < 0.01, "what the rate cannot hold is left out, and not folded back");
+    },
+  },
+  {
+    name: "a resampler goes on for hours",
+    run: () => {
+      const resampler = new Resampler(44_100, rate);
+      let made = 0;
+      for (let i = 0; i < 2000; i++) made += resampler.push(new Float32Array(441)).length;
+      ok(Math.abs(made - 20 * rate) < 64, `${made} of 20 s`);
+    },
+  },
+  {
+    name: "pieces are played one behind the other, and counted",
+    run: () => {
+      const playback = new Playback();
+      playback.push("a", ones(1000));
+      equal([sounding(playback, 256), playback.now()], [0, null], "too little to begin with");
+      playback.push("a", ones(1000));
+      equal([sounding(playback, 1280), playback.now()], [1280, { item: "a", samples: 1280 }]);
+      playback.push("a", ones(300));
+      playback.end("a");
+      equal([sounding(playback, 1280), playback.over()], [1020, [{ item: "a", samples: 2300 }]], "without a gap, to the end");
+      equal([playback.now(), playback.over()], [null, []]);
+    },
+  },
+  {
+    name: "a short answer begins at its end",
+    run: () => {
+      const playback = new Playback();
+      playback.push("a", ones(100));
+      playback.end("a");
+      equal([sounding(playback, 128), playback.over()], [100, [{ item: "a", samples: 100 }]]);
+      playback.end("b");
+      equal(playback.over(), [{ item: "b", samples: 0 }], "one without sound is over at once");
+    },
+  },
+  {
+    name: "what is stopped falls silent at once",
+    run: () => {
+      const playback = new Playback();
+      equal(playback.stop(), null, "nothing was played");
+      playback.push("a", ones(5000));
+      equal(playback.stop(), { item: "a", samples: 0 }, "or none of it yet");
+      equal(sounding(playback, 1280), 0);
+      playback.push("b", ones(5000));
+      sounding(playback, 2560);
+      equal(playback.stop(), { item: "b", samples: 2560 });
+      const out = new Float32Array(128);
+      playback.read(out);
+      ok((out[0] ?? 0) > 0.9 && (out[60] ?? 1) < 0.6 && out[127] === 0, "it fades within 5 ms");
+      equal([sounding(playback, 1280), playback.now()], [0, null]);
+      playback.push("c", ones(2000));
+      equal([sounding(playback, 128), playback.now()], [128, { item: "c", samples: 128 }], "and the next one is heard");
+    },
+  },
+  {
+    name: "what is said becomes a turn",
+    run: () => {
+      const heard = all(asked.slice(0, 1));
+      equal([heard.length, heard[0]?.message, heard[0]?.spoken?.phase], [1, "", "hearing"]);
+      equal(all(asked.slice(0, 1), heard).length, 1, "once");
+      const [turn] = all(answering);
+      equal([turn?.message, turn?.runId, turn?.spoken?.phase, turn?.spoken?.answer], ["What is it?", "run_1", "speaking", "a1"]);
+      equal([turn && shownText(turn), turn && underWay(turn)], ["It is a lamp.", true], "what was said so far is shown");
+      const [over] = all([...answering, done("r1", "completed")]);
+      equal([over?.spoken?.phase, over && shownText({ ...over, text: "It is a lamp [1]." }), over?.heard], ["over", "It is a lamp [1].", null], "and then the run's answer");
+    },
+  },
+  {
+    name: "noise is no turn",
+    run: () => {
+      equal(all([started("u1"), transcript("u1", " ")]), []);
+      equal(all([started("u1"), { type: "conversation.item.input_audio_transcription.failed", item_id: "u1" }]), []);
+      const before = all(answering);
+      equal(all([started("u2"), transcript("u2", "")], before), before, "and takes nothing else away");
+    },
+  },
+  {
+    name: "what was said in pieces is answered together",
+    run: () => {
+      const turns = all([started("u1"), transcript("u1", "One."), started("u2"), transcript("u2", "Two."), created("r1", "run_1")]);
+      equal(turns.map((t) => [t.message, t.name, t.runId]), [["One.\n\nTwo.", "u2", "run_1"]]);
+      equal(all([created("r9")]), [], "what nobody asked for is no turn");
+    },
+  },
+  {
+    name: "an answer that is interrupted is marked",
+    run: () => {
+      const [cancelled] = all([...answering, done("r1", "cancelled", { status_details: { reason: "turn_detected" } })]);
+      equal([cancelled?.heard, cancelled && shownText({ ...cancelled, text: "It is a lamp, and more." })], ["It is a lamp.", "It is a lamp."]);
+      const [unheard] = all([...asked, created("r1", "run_1"), done("r1", "cancelled")]);
+      equal(unheard?.heard, "…");
+      const [late] = interrupted(all([...answering, done("r1", "completed")]), "a1");
+      equal(late?.heard, "It is a lamp.", "also when all of it was sent");
+      equal(interrupted(all(answering), "a2")[0]?.heard, null, "and no other");
+    },
+  },
+  {
+    name: "what was played is known of each answer",
+    run: () => {
+      const turns = withLatency(withPlayed(withPlayed(all(answering), "a1", 900), "a1", 400), "a1", 250);
+      equal([turns[0]?.spoken?.played, withLatency(turns, "a1", 999)[0]?.spoken?.latency], [900, 250], "the most, and the first");
+      equal(withPlayed(turns, "a1", 900)[0], turns[0], "what is not new changes nothing");
+    },
+  },
+  {
+    name: "what was not accepted says why",
+    run: () => {
+      const refused = done("r1", "failed", { metadata: {}, status_details: { error: { type: "rate_limit_error", code: "rate_limit_exceeded", message: "Later." } } });
+      const [turn] = all([...asked, created("r1"), refused]);
+      equal([turn?.problem?.status, turn?.problem?.code, turn?.problem?.detail], [429, "rate_limit_exceeded", "Later."]);
+      equal(all([...answering, done("r1", "failed")])[0]?.problem, null, "of a run that failed its own error is shown");
+    },
+  },
+  {
+    name: "a lost connection leaves what has a run or words",
+    run: () => {
+      const turns = afterLoss(all([...answering, started("u2"), transcript("u2", "And then?"), started("u3")]));
+      equal(turns.map((t) => [t.message, t.spoken?.phase, t.problem?.code ?? null]), [["What is it?", "over", null], ["And then?", "over", "connection_lost"]]);
+      equal(afterLoss(turns).map((t) => t.problem?.code ?? null), [null, "connection_lost"]);
+      const typed = [newTurn("typed", "k")];
+      equal(afterLoss(typed), typed, "and all that was typed");
+    },
+  },
+  {
+    name: "the end waits until it is known what was heard",
+    run: async () => {
+      const session = new Alone();
+      const { call, sent, tell, isClosed } = calling(session, { item: "a1", samples: 24_000 });
+      tell(...answering);
+      const ended = call.end();
+      await soon();
+      equal([call.status, isClosed(), sent], ["ending", false, [{ type: "conversation.item.truncate", item_id: "a1", content_index: 0, audio_end_ms: 1000 }]]);
+      tell({ type: "response.output_audio.delta", item_id: "a2", delta: "AAAA" });
+      equal(sent[1]?.audio_end_ms, 0, "what begins now is not heard");
+      tell({ type: "conversation.item.truncated", item_id: "a2" }, { type: "conversation.item.truncated", item_id: "a1" });
+      await ended;
+      equal([call.status, isClosed(), session.cuts], ["ended", true, ["a2", "a1"]]);
+    },
+  },
+  {
+    name: "the end does not wait for ever, nor for nothing",
+    run: async () => {
+      const session = new Alone();
+      const late = calling(session, { item: "a1", samples: 24_000 });
+      late.tell(...answering);
+      const began = performance.now();
+      await late.call.end();
+      ok(performance.now() - began >= 900, "a second");
+      equal([late.isClosed(), session.cuts], [true, ["a1"]], "and then it is read what was heard");
+      const quiet = calling(new Alone(), null);
+      const ended = quiet.call.end();
+      await soon();
+      equal([quiet.isClosed(), quiet.sent], [true, []]);
+      await ended;
+    },
+  },
+  {
+    name: "an answer that is not said aloud is not said to have been",
+    run: () => {
+      const thinking = [...asked, created("r1", "run_1")];
+      const [left] = afterLoss(all(thinking), true);
+      if (!left) throw new Error("the turn is gone");
+      equal([left.problem, left.spoken?.silent, left.heard, spokenWords(left)], [null, true, null, "The agent is answering."]);
+      const answered = { ...left, status: "completed" as const, text: "It is a lamp." };
+      equal(spokenWords(answered), "The answer is: It is a lamp.");
+      const box = document.createElement("div");
+      render(h(TurnView, { turn: answered, session: new Alone(), onAsk: () => {}, last: true }), box);
+      ok(/It is a lamp\..*This was not said aloud\./.test(box.textContent ?? ""), box.textContent ?? "");
+      render(null, box);
+      equal(all([...thinking, done("r1", "failed")])[0]?.spoken?.silent, true, "nor one that could not be");
+      equal(withPlayed(all([...answering, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "but one that was heard in part");
+      equal(afterLoss(all(asked), true)[0]?.problem?.code, "speaking_ended", "and what nobody answers says who ended it");
+    },
+  },
+  {
+    name: "an answer that cannot be said says why",
+    run: () => {
+      const fails = done("r1", "failed", { status_details: { error: { type: "server_error", code: "unavailable", message: "SPEECH_MODEL is off" } } });
+      const { call, tell } = calling(new Alone(), null);
+      tell(...asked, created("r1", "run_1"), fails);
+      equal(call.notice, "SPEECH_MODEL is off");
+      tell(started("u2"), transcript("u2", "Again?"), created("r2", "run_2"));
+      equal(call.notice, null, "until the next one");
+      equal([failureOf(done("r1", "completed")), failureOf(done("r1", "failed", { metadata: {} }))], [null, null], "of one that was not accepted its turn tells");
+    },
+  },
+  {
+    name: "messages that were interrupted are marked in the history",
+    run: () => {
+      const message = (role: Message["role"], content: string, more: Partial<Message> = {}): Message => ({ id: role, role, content, runId: "run_1", status: "cancelled", createdAt: "2026-11-21T09:00:00.000Z", ...more });
+      const [turn] = turnsOf([message("user", "a"), message("assistant", "It is", { interrupted: true })], new Map());
+      equal([turn?.heard, turn && shownText(turn)], ["It is", "It is"]);
+      const box = document.createElement("div");
+      if (turn) render(h(TurnView, { turn, session: new ChatSession({ agentId: "ag_1" }, "s"), onAsk: () => {}, last: true }), box);
+      ok(/It is.*Interrupted/.test(box.textContent ?? "") && !/cancelled/.test(box.textContent ?? ""), box.textContent ?? "");
+      render(null, box);
+    },
+  },
+  {
+    name: "a turn that is spoken says what goes on",
+    run: () => {
+      const box = document.createElement("div");
+      const session = new ChatSession({ agentId: "ag_1" }, "s");
+      const show = (events: VoiceEvent[]): string => {
+        const [turn] = all(events);
+        if (turn) render(h(TurnView, { turn, session, onAsk: () => {}, last: true }), box);
+        return box.textContent ?? "";
+      };
+      equal(show(asked.slice(0, 2)), "being spoken", "nothing is being answered yet");
+      ok(/What is it\?.*Thinking/.test(show([...asked, created("r1", "run_1")])), box.textContent ?? "");
+      ok(/It is a lamp\./.test(show(answering)), box.textContent ?? "");
+      render(null, box);
+    },
+  },
+  {
+    name: "the state is a word or two",
+    run: () => {
+      const call = { status: "on" as const, tries: 0, sounding: false, muted: false };
+      const [hearing] = all(asked.slice(0, 1));
+      const [thinking] = all(asked);
+      equal(
+        [stateOf(call, undefined), stateOf(call, hearing), stateOf(call, thinking), stateOf({ ...call, sounding: true }, thinking), stateOf({ ...call, muted: true }, undefined)],
+        ["Listening", "You are speaking", "Thinking", "The agent is speaking", "Muted"],
+      );
+      equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, trying again (2/3)");
+      equal([stateOf({ ...call, status: "connecting" }, undefined), stateOf({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
+    },
+  },
+  {
+    name: "the second click of a double click presses nothing in the panel",
+    run: async () => {
+      const box = document.createElement("div");
+      const { call } = calling(new Alone(), null);
+      let ended = 0;
+      render(h(VoicePanel, { call, onEnd: () => { ended++; } }), box);
+      const press = () => box.querySelector<HTMLElement>("[aria-label='End speaking']")?.click();
+      call.turnedAt = performance.now();
+      press();
+      equal(ended, 0, "it began this very moment");
+      call.turnedAt -= 600;
+      press();
+      equal(ended, 1);
+      await soon();
+      render(null, box);
+    },
+  },
+  {
+    name: "people are told why they cannot speak",
+    run: () => {
+      const of = (name: string) => microphoneTrouble(new DOMException("", name), true).head;
+      equal([of("NotAllowedError"), of("NotFoundError"), of("NotReadableError")], ["The browser does not let this page hear you", "There is no microphone", "The microphone cannot be used"]);
+      ok(/https/.test(microphoneTrouble(null, false).words) && !microphoneTrouble(null, false).again, "an address that is not safe");
+      equal(refusal(new ApiError(429, "rate_limit_exceeded", "Too many.", [], "", 5)).words, "Too many. Try again in 5 s.");
+      ok(!refusal(new ApiError(400, "voice_not_enabled", "x")).again && refusal(new ApiError(500, "internal", "x")).again, "only what may pass is tried again");
+    },
+  },
+  {
+    name: "ends are told, and losses are not ends",
+    run: () => {
+      equal([endTrouble(1006, null, ""), endTrouble(1012, null, ""), endTrouble(1000, null, "")], [null, null, null], "these are taken up again");
+      equal([endTrouble(1013, null, "")?.again, endTrouble(1000, "voice_unavailable", "")?.again], [true, true]);
+      equal([endTrouble(1000, "session_idle", "")?.calm, endTrouble(1000, "session_expired", "")?.calm, endTrouble(1008, null, "No.")?.words], [true, true, "No."]);
+      for (const missing of ["role voice", "TRANSCRIPTION_MODEL", "SPEECH_MODEL", "parley doctor", "by text"]) ok(endTrouble(1013, null, "")?.words.includes(missing) ?? false, missing);
+      equal(["client_too_slow", "credential_revoked"].map((code) => endTrouble(1008, code, "protocol words")?.words.includes("protocol")), [false, false]);
+      equal(["service_restarting", "session_idle", "voice_unavailable"].map((code) => noticeOf({ code, message: "connect again with the same session_id" })), [null, null, null]);
+      equal([noticeOf({ code: "response_cancel_not_active", message: "x" }), noticeOf({ code: "other", message: "x" })], [null, "x"]);
+    },
+  },
+];

@@ -1,0 +1,306 @@
+// Speaking with an agent: the microphone, the loudspeaker and the connection, held together.
+import { ApiError } from "../api";
+import type { ChatSession } from "../chat/session";
+import { Line, open } from "./line";
+import { decode, encode, millis } from "./pcm";
+import type { Played } from "./playback";
+import { Loudspeaker, makeContext, Microphone, microphones, prepare } from "./sound";
+import { interrupted, withLatency, withPlayed, type VoiceEvent } from "./spoken";
+import { endTrouble, failureOf, lost, microphoneTrouble, noticeOf, pauses, refusal, type Trouble } from "./trouble";
+
+export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
+
+const steady = 10_000; // milliseconds after which a connection counts as one that held
+const parting = 1000; // milliseconds at most until the service knows what was heard, at the end
+
+/** Changes are told as "change", how loud it is as "level". */
+export class Call extends EventTarget {
+  status: CallStatus = "off";
+  trouble: Trouble | null = null;
+  /** What is to be told and ends nothing. */
+  notice: string | null = null;
+  muted = false;
+  /** The agent is heard. */
+  sounding = false;
+  /** When it began or ended last, by the clock of events: the second click of a double click was meant for that, too. */
+  turnedAt = -Infinity;
+  /** Which further try it is, of pauses.length. */
+  tries = 0;
+  devices: MediaDeviceInfo[] = [];
+  readonly levels = { microphone: 0, agent: 0 };
+
+  private context: AudioContext | null = null;
+  private readonly microphone: Microphone;
+  private speaker: Loudspeaker | null = null;
+  private line: Line | null = null;
+  private stopping = new AbortController();
+  private openedAt = 0;
+  private lastError: { code: string | null; message: string } = { code: null, message: "" };
+  private sent = 0; // samples, of this connection
+  private sentAt = 0; // when the last of them were
+  private failure: string | null = null; // why the last answer that failed did
+  private silent = 0; // milliseconds of silence that end a question, and count as part of it
+  private spokenAt: number | null = null; // when the question ended that is not answered yet
+  private readonly cut = new Set<string>(); // answers of which no more is to be heard
+  private readonly untold = new Set<string>(); // those of them of which the service does not know yet how much was
+  private told = (): void => {}; // all of them are
+
+  constructor(readonly session: ChatSession) {
+    super();
+    this.microphone = new Microphone({
+      heard: (pcm) => this.send(pcm),
+      loud: (level) => this.level({ microphone: level }),
+      gone: () => void this.otherMicrophone(),
+    });
+  }
+
+  /** The device that is heard. */
+  get device(): string | null {
+    return this.microphone.device;
+  }
+
+  /** Opens the microphone and the connection. It is called by a click, else browsers stay silent. */
+  async start(): Promise<void> {
+    if (this.status !== "off" && this.status !== "ended") return;
+    this.stopping = new AbortController();
+    const { signal } = this.stopping;
+    this.turnedAt = performance.now();
+    this.set({ status: "asking", trouble: null, notice: null, tries: 0, muted: false });
+    this.microphone.mute(false);
+    if (!navigator.mediaDevices || typeof AudioWorkletNode === "undefined") return this.finish(microphoneTrouble(null, isSecureContext));
+    try {
+      this.context = makeContext();
+      await Promise.all([this.microphone.open(this.context, null, prepare(this.context)), this.context.resume()]);
+      signal.throwIfAborted();
+    } catch (cause) {
+      if (signal.aborted) this.silence();
+      else this.finish(microphoneTrouble(cause, isSecureContext));
+      return;
+    }
+    this.speaker = new Loudspeaker(this.context, {
+      playing: (played, level) => this.playing(played, level),
+      over: (played) => this.played(played, false),
+      stopped: (played) => this.played(played, true),
+    });
+    navigator.mediaDevices.addEventListener("devicechange", this.look);
+    this.look();
+    this.set({ status: "connecting" });
+    await this.connect();
+  }
+
+  /** Ends it for good. The microphone is closed at once; the connection when the service knows what was heard. */
+  async end(): Promise<void> {
+    if (this.status === "off" || this.status === "ending" || this.status === "ended") return;
+    const { signal } = this.stopping;
+    this.microphone.close();
+    if (this.status === "on") {
+      this.set({ status: "ending", devices: [] });
+      await this.tellHeard();
+    }
+    if (!signal.aborted) this.finish(null);
+  }
+
+  /** Falls silent, and waits until the service has answered to what was heard. */
+  private tellHeard(): Promise<void> {
+    return new Promise((resolve) => {
+      this.told = resolve;
+      setTimeout(resolve, parting);
+      this.speaker?.stop();
+    });
+  }
+
+  mute(on: boolean): void {
+    this.microphone.mute(on);
+    this.set({ muted: on });
+  }
+
+  /** Stops what the agent says, as speaking would. */
+  hush(): void {
+    this.line?.send({ type: "response.cancel" });
+    this.speaker?.stop();
+  }
+
+  /** Hears another microphone. */
+  async choose(device: string): Promise<void> {
+    if (!this.context) return;
+    try {
+      await this.microphone.open(this.context, device);
+      this.set({ notice: null });
+    } catch (cause) {
+      const { head, words } = microphoneTrouble(cause, true);
+      this.set({ notice: `${head}. ${words}` });
+    }
+  }
+
+  private readonly look = (): void => {
+    microphones().then((devices) => this.set({ devices }), () => this.set({ devices: [] }));
+  };
+
+  /** Goes on with another microphone when one was unplugged. */
+  private async otherMicrophone(): Promise<void> {
+    if (!this.context) return;
+    try {
+      await this.microphone.open(this.context, null);
+      this.set({ notice: "The microphone is gone; another one is used now." });
+    } catch (cause) {
+      this.finish(microphoneTrouble(cause, true));
+    }
+  }
+
+  private async connect(): Promise<void> {
+    const { signal } = this.stopping;
+    this.sent = 0;
+    this.lastError = { code: null, message: "" };
+    const events = { told: (event: VoiceEvent) => this.take(event), closed: (code: number, reason: string) => this.closed(code, reason) };
+    try {
+      this.line = await open(this.session.target, this.session.id, events, signal);
+      this.openedAt = Date.now();
+    } catch (cause) {
+      if (signal.aborted) return;
+      if (!(cause instanceof ApiError)) throw cause;
+      const said = refusal(cause);
+      if (!said.again || this.status === "connecting") return this.finish(said);
+      return this.again(said);
+    }
+  }
+
+  private closed(code: number, reason: string): void {
+    this.line = null;
+    if (this.status === "ending") return this.finish(null);
+    this.session.lost();
+    this.readHeard();
+    this.speaker?.stop();
+    const trouble = endTrouble(code, this.lastError.code, this.lastError.message || reason);
+    if (trouble) return this.finish(trouble);
+    if (Date.now() - this.openedAt > steady) this.tries = 0;
+    void this.again(lost);
+  }
+
+  /** Tries once more, after a pause, or ends with what keeps it from going on. */
+  private async again(trouble: Trouble): Promise<void> {
+    const pause = pauses[this.tries];
+    if (pause === undefined) return this.finish(trouble.head === lost.head ? lost : trouble);
+    const { signal } = this.stopping;
+    this.set({ status: "again", tries: this.tries + 1, notice: null });
+    await new Promise((resolve) => setTimeout(resolve, pause));
+    if (!signal.aborted) await this.connect();
+  }
+
+  private finish(trouble: Trouble | null): void {
+    this.stopping.abort();
+    this.line?.close();
+    this.line = null;
+    this.silence();
+    this.session.lost(trouble === null);
+    this.readHeard();
+    this.turnedAt = performance.now();
+    this.set({ status: "ended", trouble, sounding: false, devices: [] });
+  }
+
+  /** Reads what was heard of answers to which the service will not say it any more. */
+  private readHeard(): void {
+    for (const item of this.untold) this.session.cut(item);
+    this.untold.clear();
+  }
+
+  private silence(): void {
+    navigator.mediaDevices?.removeEventListener("devicechange", this.look);
+    this.microphone.close();
+    this.speaker?.close();
+    this.speaker = null;
+    void this.context?.close();
+    this.context = null;
+    this.level({ microphone: 0, agent: 0 });
+  }
+
+  private send(pcm: Int16Array): void {
+    if (this.status !== "on") return;
+    this.sent += pcm.length;
+    this.sentAt = performance.now();
+    this.line?.send({ type: "input_audio_buffer.append", audio: encode(pcm) });
+  }
+
+  private take(event: VoiceEvent): void {
+    this.session.spoke(event);
+    switch (event.type) {
+      case "session.created":
+      case "session.updated":
+        if (this.status === "ending") return;
+        this.silent = event.session?.audio?.input?.turn_detection?.silence_duration_ms ?? 0;
+        return this.set({ status: "on", notice: null });
+      case "input_audio_buffer.speech_started":
+        this.spokenAt = null;
+        return this.speaker?.stop();
+      case "input_audio_buffer.speech_stopped":
+        this.spokenAt = this.sentAt - Math.max(0, millis(this.sent) - (event.audio_end_ms ?? millis(this.sent))) - this.silent;
+        return;
+      case "response.output_audio.delta":
+        return this.sound(event);
+      case "response.output_audio.done":
+        if (event.item_id !== undefined) this.speaker?.end(event.item_id);
+        return;
+      case "conversation.item.truncated":
+        this.untold.delete(event.item_id ?? "");
+        if (this.untold.size === 0) this.told();
+        return this.session.cut(event.item_id ?? "");
+      case "response.created":
+        if (this.notice === this.failure) this.set({ notice: null });
+        return;
+      case "response.done":
+        return this.failed(failureOf(event));
+      case "conversation.item.input_audio_transcription.failed":
+        return this.set({ notice: `What you said could not be understood${event.error?.message ? `: ${event.error.message}` : "."}` });
+      case "error":
+        this.lastError = { code: event.error?.code ?? null, message: event.error?.message ?? "" };
+        return this.set({ notice: noticeOf(event.error ?? {}) ?? this.notice });
+    }
+  }
+
+  private failed(failure: string | null): void {
+    if (failure === null) return;
+    this.failure = failure;
+    this.set({ notice: failure });
+  }
+
+  private sound({ item_id: item, delta }: VoiceEvent): void {
+    if (item === undefined || delta === undefined || this.cut.has(item)) return;
+    if (this.status === "ending") return this.played({ item, samples: 0 }, true);
+    this.speaker?.play(item, decode(delta));
+  }
+
+  private playing(played: Played | null, level: number): void {
+    this.level({ agent: level });
+    if ((played !== null) !== this.sounding) this.set({ sounding: played !== null });
+    if (!played) return;
+    this.session.turnsWith((turns) => withPlayed(turns, played.item, millis(played.samples)));
+    if (this.spokenAt === null) return;
+    const began = performance.now() - millis(played.samples) + millis(this.speaker?.underWay ?? 0);
+    const took = Math.max(0, began - this.spokenAt);
+    this.spokenAt = null;
+    this.session.turnsWith((turns) => withLatency(turns, played.item, took));
+  }
+
+  /** An answer was played to its end, or was stopped: then the service is told how much of it was heard. */
+  private played(played: Played | null, stopped: boolean): void {
+    this.set({ sounding: false });
+    if (stopped && this.untold.size === 0 && (!played || this.cut.has(played.item))) this.told();
+    if (!played || this.cut.has(played.item)) return;
+    if (!stopped) return this.session.turnsWith((turns) => withPlayed(turns, played.item, millis(played.samples)));
+    this.cut.add(played.item);
+    const heard = Math.max(0, Math.floor(millis(played.samples - (this.speaker?.underWay ?? 0))));
+    this.session.turnsWith((turns) => interrupted(withPlayed(turns, played.item, heard), played.item));
+    if (!this.line) return this.session.cut(played.item);
+    this.untold.add(played.item);
+    this.line.send({ type: "conversation.item.truncate", item_id: played.item, content_index: 0, audio_end_ms: heard });
+  }
+
+  private level(levels: Partial<Call["levels"]>): void {
+    Object.assign(this.levels, levels);
+    this.dispatchEvent(new Event("level"));
+  }
+
+  private set(state: Partial<Pick<Call, "status" | "trouble" | "notice" | "muted" | "sounding" | "tries" | "devices">>): void {
+    Object.assign(this, state);
+    this.dispatchEvent(new Event("change"));
+  }
+}

@@ -1,0 +1,119 @@
+// Samples as the service speaks them: 16 bit, little-endian, one channel, 24,000 a second.
+
+/** Samples a second of what is sent and of what comes. */
+export const rate = 24_000;
+
+/** Milliseconds of so many samples. */
+export const millis = (samples: number): number => samples / (rate / 1000);
+
+/** Samples between -1 and 1 as the numbers of 16 bit that are sent. */
+export function toPCM(samples: Float32Array): Int16Array {
+  const out = new Int16Array(samples.length);
+  for (let i = 0; i < samples.length; i++) out[i] = Math.round(Math.max(-1, Math.min(1, samples[i] ?? 0)) * 32_767);
+  return out;
+}
+
+const chunk = 8192; // arguments of a call
+
+/** Samples as text, whatever the machine's own order of bytes. */
+export function encode(pcm: Int16Array): string {
+  const bytes = new Uint8Array(pcm.length * 2);
+  const view = new DataView(bytes.buffer);
+  pcm.forEach((sample, i) => view.setInt16(i * 2, sample, true));
+  let text = "";
+  for (let at = 0; at < bytes.length; at += chunk) text += String.fromCharCode(...bytes.subarray(at, at + chunk));
+  return btoa(text);
+}
+
+/** Samples between -1 and 1 of such a text; half a sample at its end is none. */
+export function decode(text: string): Float32Array<ArrayBuffer> {
+  const raw = atob(text);
+  const out = new Float32Array(raw.length >> 1);
+  for (let i = 0; i < out.length; i++) {
+    const sample = raw.charCodeAt(i * 2) | (raw.charCodeAt(i * 2 + 1) << 8);
+    out[i] = (sample >= 32_768 ? sample - 65_536 : sample) / 32_768;
+  }
+  return out;
+}
+
+/** The sum of samples' squares, by which their loudness is told. */
+export function energy(samples: ArrayLike<number>): number {
+  let sum = 0;
+  for (let i = 0; i < samples.length; i++) sum += (samples[i] ?? 0) ** 2;
+  return sum;
+}
+
+const quietest = -60; // decibels below the loudest
+
+/** How loud samples are, from 0 to 1 as ears hear it: each step of it is as many decibels. */
+export function loudness(sum: number, samples: number): number {
+  if (samples === 0 || sum <= 0) return 0;
+  const decibels = 10 * Math.log10(sum / samples);
+  return Math.max(0, Math.min(1, 1 - decibels / quietest));
+}
+
+const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
+const lobes = 12; // of the filter, to each side
+
+/** Brings samples from one rate to another, piece by piece. Some browsers give the microphone at its own rate alone. */
+export class Resampler {
+  private readonly up: number;
+  private readonly down: number;
+  private readonly half: number; // samples of the source that count, to each side
+  private readonly phases: Float32Array[] = [];
+  private kept: Float32Array;
+  private next = 0; // output sample since the beginning, over the rates' common period
+  private dropped = 0; // source samples that are not kept any more
+
+  constructor(from: number, to: number) {
+    const common = gcd(from, to);
+    this.up = to / common;
+    this.down = from / common;
+    const cutoff = Math.min(1, to / from) * 0.92;
+    this.half = Math.ceil(lobes / cutoff);
+    this.kept = new Float32Array(this.half); // before the beginning there was silence
+    this.dropped = -this.half;
+    for (let phase = 0; phase < this.up; phase++) this.phases.push(filter(phase / this.up, this.half, cutoff));
+  }
+
+  push(samples: Float32Array): Float32Array {
+    if (this.up === this.down) return samples;
+    const all = new Float32Array(this.kept.length + samples.length);
+    all.set(this.kept);
+    all.set(samples, this.kept.length);
+    const out: number[] = [];
+    for (;;) {
+      const middle = Math.floor((this.next * this.down) / this.up) - this.dropped;
+      if (middle + this.half >= all.length) break;
+      const taps = this.phases[(this.next * this.down) % this.up] ?? new Float32Array();
+      let sum = 0;
+      for (let i = 0; i < taps.length; i++) sum += (taps[i] ?? 0) * (all[middle - this.half + 1 + i] ?? 0);
+      out.push(sum);
+      this.next++;
+    }
+    const first = Math.max(0, Math.floor((this.next * this.down) / this.up) - this.dropped - this.half);
+    this.kept = all.slice(first);
+    this.dropped += first;
+    this.settle();
+    return Float32Array.from(out);
+  }
+
+  /** Counts anew from a common period on, so that numbers stay small however long one speaks. */
+  private settle(): void {
+    const periods = Math.floor(this.next / this.up) - 1;
+    if (periods <= 0) return;
+    this.next -= periods * this.up;
+    this.dropped -= periods * this.down;
+  }
+}
+
+/** What the source's samples around a place count, for a place so far behind the middle one. */
+function filter(offset: number, half: number, cutoff: number): Float32Array {
+  const taps = Float32Array.from({ length: half * 2 }, (_, i) => {
+    const x = i + 1 - half - offset;
+    const window = Math.abs(x) >= half ? 0 : 0.5 + 0.5 * Math.cos((Math.PI * x) / half);
+    return window * cutoff * (x === 0 ? 1 : Math.sin(Math.PI * cutoff * x) / (Math.PI * cutoff * x));
+  });
+  const sum = taps.reduce((a, b) => a + b, 0);
+  return taps.map((tap) => tap / sum);
+}

@@ -1,0 +1,146 @@
+// What is said over a voice connection, as turns of the session: grown by the connection's events.
+import { ApiError } from "../api";
+import { newTurn, type Turn } from "../chat/turn";
+
+/** An event of the service's, as far as this page uses it. */
+export interface VoiceEvent {
+  type: string;
+  item_id?: string;
+  response_id?: string;
+  delta?: string;
+  transcript?: string;
+  audio_end_ms?: number;
+  response?: {
+    id: string;
+    status?: string;
+    status_details?: { reason?: string; error?: { type?: string; code?: string; message?: string } } | null;
+    metadata?: Record<string, string> | null;
+  };
+  session?: { audio?: { input?: { turn_detection?: { silence_duration_ms?: number } | null } } };
+  error?: { type?: string; code?: string | null; message?: string; param?: string | null };
+}
+
+/** How a turn that is spoken stands. */
+export interface Spoken {
+  phase: "hearing" | "understanding" | "thinking" | "speaking" | "over";
+  /** The item of what the person said. */
+  item: string;
+  response: string | null;
+  /** The item of the answer. */
+  answer: string | null;
+  /** What of the answer was sent to be heard. */
+  said: string;
+  /** Milliseconds from the end of the question to the first sound of the answer. */
+  latency: number | null;
+  /** Milliseconds of the answer that were played. */
+  played: number;
+  /** Nothing of the answer is said aloud. */
+  silent?: boolean;
+}
+
+/** What stands for an answer of which nothing was heard. */
+export const nothing = "…";
+
+const begun = (item: string): Turn => ({
+  ...newTurn("", null), name: item, spoken: { phase: "hearing", item, response: null, answer: null, said: "", latency: null, played: 0 },
+});
+
+type Change = (turn: Turn, spoken: Spoken) => Turn;
+
+const change = (turns: Turn[], of: (spoken: Spoken) => boolean, by: Change): Turn[] =>
+  turns.map((turn) => (turn.spoken && of(turn.spoken) ? by(turn, turn.spoken) : turn));
+
+const phase = (turns: Turn[], of: (spoken: Spoken) => boolean, now: Spoken["phase"]): Turn[] =>
+  change(turns, of, (turn, spoken) => ({ ...turn, spoken: { ...spoken, phase: now } }));
+
+/** The turns after an event. Events that are not known change nothing. */
+export function afterVoice(turns: Turn[], event: VoiceEvent): Turn[] {
+  const asked = (s: Spoken) => s.item === event.item_id;
+  const answered = (s: Spoken) => s.response !== null && s.response === event.response_id;
+  switch (event.type) {
+    case "input_audio_buffer.speech_started":
+      return event.item_id === undefined || turns.some((t) => t.spoken && asked(t.spoken)) ? turns : [...turns, begun(event.item_id)];
+    case "input_audio_buffer.speech_stopped":
+      return phase(turns, asked, "understanding");
+    case "conversation.item.input_audio_transcription.completed":
+      return understood(turns, asked, (event.transcript ?? "").trim());
+    case "conversation.item.input_audio_transcription.failed":
+      return understood(turns, asked, "");
+    case "response.created":
+      return answering(turns, event);
+    case "response.output_audio_transcript.delta":
+    case "response.output_text.delta":
+      return change(turns, answered, (turn, spoken) => ({
+        ...turn, spoken: { ...spoken, answer: event.item_id ?? spoken.answer, said: spoken.said + (event.delta ?? ""), phase: spoken.phase === "over" ? "over" : "speaking" },
+      }));
+    case "response.done":
+      return done(turns, event);
+    default:
+      return turns;
+  }
+}
+
+/** What was not understood is no turn: nobody answers it. */
+function understood(turns: Turn[], asked: (spoken: Spoken) => boolean, words: string): Turn[] {
+  if (words === "") return turns.filter((t) => !t.spoken || !asked(t.spoken) || t.spoken.response !== null);
+  return change(turns, asked, (turn, spoken) => ({ ...turn, message: words, spoken: { ...spoken, phase: "thinking" } }));
+}
+
+/** An answer is to all that was said since the one before. */
+function answering(turns: Turn[], { response }: VoiceEvent): Turn[] {
+  const open = turns.filter((t) => t.spoken && t.spoken.response === null && t.message !== "");
+  const last = open.at(-1);
+  if (!response || !last?.spoken) return turns;
+  const all: Turn = {
+    ...last, message: open.map((t) => t.message).join("\n\n"), runId: runOf(response) ?? last.runId,
+    spoken: { ...last.spoken, response: response.id, phase: "thinking" },
+  };
+  return turns.filter((t) => t === last || !open.includes(t)).map((t) => (t === last ? all : t));
+}
+
+const runOf = (response: NonNullable<VoiceEvent["response"]>): string | null => response.metadata?.["run_id"] ?? null;
+
+function done(turns: Turn[], { response }: VoiceEvent): Turn[] {
+  if (!response) return turns;
+  return change(turns, (s) => s.response === response.id, (turn, spoken) => {
+    const over: Turn = { ...turn, runId: runOf(response) ?? turn.runId, spoken: { ...spoken, phase: "over" } };
+    if (response.status === "cancelled") return { ...over, heard: over.heard ?? (spoken.said.trim() || nothing) };
+    if (response.status === "failed" && over.runId !== null) return { ...over, spoken: { ...spoken, phase: "over", silent: spoken.played === 0 } };
+    if (response.status === "completed" || over.runId !== null) return over; // the run tells the rest
+    return { ...over, problem: refusalOf(response) };
+  });
+}
+
+/** Statuses of refusals, by their codes. */
+const statuses: Record<string, number> = {
+  rate_limited: 429, rate_limit_exceeded: 429, budget_exceeded: 429, overloaded: 503, unavailable: 503, permission_denied: 403, caller_not_allowed: 403, not_found: 404,
+};
+
+function refusalOf(response: NonNullable<VoiceEvent["response"]>): ApiError {
+  const { code = "unknown", message } = response.status_details?.error ?? {};
+  return new ApiError(statuses[code] ?? 400, code, message ?? "What you said was not accepted.");
+}
+
+/** The turns without those that nobody will answer, once the connection is gone, or was ended by the person. */
+export function afterLoss(turns: Turn[], ended = false): Turn[] {
+  return turns.filter((t) => !t.spoken || t.runId !== null || t.problem !== null || t.message !== "").map((t) => {
+    if (!t.spoken || t.spoken.phase === "over") return t;
+    const lost: Turn = { ...t, spoken: { ...t.spoken, phase: "over", silent: t.spoken.played === 0 } };
+    return t.runId !== null ? lost : { ...lost, problem: ended ? unanswered() : cutOff() };
+  });
+}
+
+const cutOff = () => new ApiError(0, "connection_lost", "The connection was lost before the agent could answer.");
+const unanswered = () => new ApiError(0, "speaking_ended", "Speaking ended before the agent could answer. You can send it as text.");
+
+/** The turns with what was played of an answer. */
+export const withPlayed = (turns: Turn[], answer: string, played: number): Turn[] =>
+  change(turns, (s) => s.answer === answer, (turn, spoken) => (played > spoken.played ? { ...turn, spoken: { ...spoken, played, silent: false } } : turn));
+
+/** The turns with how long the first sound of an answer took. */
+export const withLatency = (turns: Turn[], answer: string, latency: number): Turn[] =>
+  change(turns, (s) => s.answer === answer && s.latency === null, (turn, spoken) => ({ ...turn, spoken: { ...spoken, latency } }));
+
+/** The turns when somebody fell silent in the middle of an answer. */
+export const interrupted = (turns: Turn[], answer: string): Turn[] =>
+  change(turns, (s) => s.answer === answer, (turn, spoken) => ({ ...turn, heard: turn.heard ?? (spoken.said.trim() || nothing) }));

@@ -1,0 +1,302 @@
+package browser
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"parley/scripts/internal/realtimeclient"
+)
+
+// forecast is what the agent answers from: half a minute in one breath.
+const forecast = "The weather in London is mild and often cloudy, with rain in each month of the year and little snow, with fog along the river in autumn, " +
+	"cold mornings and bright afternoons in spring, warm evenings in summer, and wind from the west on most days, which brings the clouds over the hills, " +
+	"keeps the winters green, and makes people carry an umbrella wherever they go, even on days that begin without a cloud.\n"
+
+// needsVoice skips a test where nothing can speak.
+func needsVoice(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("espeak-ng"); err != nil {
+		t.Skipf("NOT TESTED: speaking in a browser, because there is no espeak-ng (scripts/setup test installs it): %v", err)
+	}
+}
+
+// recording gives a file with words between silences, as a microphone would hear them.
+func recording(t *testing.T, words string) (path string) {
+	t.Helper()
+	said, err := realtimeclient.Speech(t.Context(), "en-us+f5", words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, behind := realtimeclient.Silence(3*time.Second), realtimeclient.Silence(time.Second) // until the connection is there, and for the end to be heard
+	samples := slices.Concat(before, said, behind)
+	const rate = realtimeclient.Rate
+	head := []byte("RIFF....WAVEfmt ")
+	head = binary.LittleEndian.AppendUint32(head, 16)
+	head = append(head, 1, 0, 1, 0) // samples as they are, of one channel
+	head = binary.LittleEndian.AppendUint32(head, rate)
+	head = binary.LittleEndian.AppendUint32(head, 2*rate)
+	head = append(head, 2, 0, 16, 0)
+	head = append(head, "data...."...)
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(head)-8+len(samples)))
+	binary.LittleEndian.PutUint32(head[40:], uint32(len(samples)))
+	path = filepath.Join(t.TempDir(), "microphone.wav")
+	if err := os.WriteFile(path, append(head, samples...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// openHearing gives a tab of a browser whose microphones hear a recording, once each time that one is opened.
+func openHearing(t *testing.T, recording string) *page {
+	t.Helper()
+	s := onStage(t)
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, end, err := launch(program, t.TempDir(),
+		chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true),
+		chromedp.Flag("use-file-for-fake-audio-capture", recording+"%noloop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	return s.tab(t, chromium{browser})
+}
+
+// speaker is an account with an agent to speak with, that has something to say about the weather.
+func speaker(t *testing.T) (a *account, agent string) {
+	t.Helper()
+	a = signUp(t)
+	a.document(t, "weather.md", forecast)
+	return a, a.agent(t, "Forecaster", map[string]any{"tools": map[string]any{"knowledge": on, "voice": on}})
+}
+
+// level is how loud a meter shows something to be, from 0 to 100.
+func (p *page) level(name string) int {
+	p.t.Helper()
+	var now string
+	p.until("reading "+name, func() error {
+		return p.in("meter", name).ask(&now, `function () { return this.getAttribute("aria-valuenow") }`)
+	})
+	level, err := strconv.Atoi(now)
+	p.must(err, "reading "+name)
+	return level
+}
+
+// loud waits until a meter shows more than a murmur.
+func (p *page) loud(name string) {
+	p.t.Helper()
+	p.until(name+" shows something", func() error {
+		if level := p.level(name); level < 20 {
+			return fmt.Errorf("it shows %d", level)
+		}
+		return nil
+	})
+}
+
+// heardSeconds is how much of an answer was played, as the page tells it.
+var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) heard`)
+
+// heard waits until more than so many seconds of a turn's answer were played.
+func (a area) heard(seconds float64) {
+	a.p.t.Helper()
+	a.p.until(fmt.Sprintf("%.1f s are heard in %s", seconds, a), func() error {
+		shown, err := a.text()
+		if err != nil {
+			return err
+		}
+		found := heardSeconds.FindStringSubmatch(shown)
+		if found == nil {
+			return errors.New("nothing is")
+		}
+		played, err := strconv.ParseFloat(found[1], 64)
+		if found[2] == "ms" {
+			played /= 1000
+		}
+		if err == nil && played <= seconds {
+			err = fmt.Errorf("it is %s %s", found[1], found[2])
+		}
+		return err
+	})
+}
+
+// spoke gives the loudest sample of the speech that was sent since it was asked last, and in how many frames it was; of frames of
+// other kinds it gives the types.
+func (p *page) spoke() (most, frames int, others []string) {
+	p.t.Helper()
+	for _, frame := range p.watch.sent() {
+		var event struct {
+			Type  string `json:"type"`
+			Audio string `json:"audio"`
+		}
+		p.must(json.Unmarshal([]byte(frame), &event), "reading a frame")
+		if event.Type != "input_audio_buffer.append" {
+			others = append(others, event.Type)
+			continue
+		}
+		frames++
+		raw, err := base64.StdEncoding.DecodeString(event.Audio)
+		p.must(err, "reading samples")
+		most = max(most, loudest(raw))
+	}
+	return most, frames, others
+}
+
+// TestSpeak asks an agent aloud, hears it, interrupts it by speaking, falls silent, and goes on by text in the same session.
+func TestSpeak(t *testing.T) {
+	needsVoice(t)
+	t.Parallel()
+	a, agent := speaker(t)
+	p := openHearing(t, recording(t, question)).signIn(a)
+	p.visit("/dashboard/agents/" + agent)
+	p.click("button", "Speak")
+	p.focusIs("button", "Mute")
+	panel := p.in("region", "Speaking")
+	panel.sees("Listening")
+	p.loud("Microphone level")
+	turn := p.first("article", "Message: Please tell me…")
+	turn.sees(question)
+	turn.sees("mild and often cloudy")
+	p.loud("Agent level")
+	turn.in("list", "").is("button", "Source 1: weather.md…")
+	turn.heard(1)
+	turn.sees("answered aloud after")
+	panel.sees("Last answer began after")
+	if most, frames, _ := p.spoke(); most < loudEnough || frames < 30 {
+		t.Errorf("the loudest of %d frames of speech is %d", frames, most)
+	}
+	p.inspect("speaking")
+
+	// Another microphone hears the same question, in the middle of the answer.
+	panel.choose("Microphone", "Fake Audio Input 1")
+	turn.sees("Interrupted")
+	p.until("the service is told what was heard", func() error {
+		_, _, others := p.spoke()
+		if !strings.Contains(strings.Join(others, " "), "conversation.item.truncate") {
+			return fmt.Errorf("it was told %q", others)
+		}
+		return nil
+	})
+	panel.sees("The agent is speaking")
+
+	// It is muted, and stopped, with keys alone.
+	p.press("Shift+Tab", "Shift+Tab") // from the list of microphones
+	p.focusIs("button", "Mute")
+	p.press("m")
+	panel.sees("You are muted.")
+	silent := 0
+	p.until("only silence is sent", func() error {
+		most, frames, _ := p.spoke()
+		if silent += frames; most > 0 {
+			silent = 0
+		}
+		if silent < 20 {
+			return fmt.Errorf("there were %d silent frames, and the loudest sample is %d", silent, most)
+		}
+		return nil
+	})
+	p.tabTo("button", "Stop the answer", 6)
+	p.press("Enter")
+	panel.isNot("button", "Stop the answer")
+	p.focusIs("button", "Mute")
+	p.press("m")
+	panel.sees("You can speak.")
+	p.tabTo("button", "End speaking", 3)
+	p.press("Enter")
+	p.focusIs("textbox", "Message")
+
+	// It goes on by text, and the history is the same after a reload.
+	p.enter("What is 6 times 7?")
+	p.press("Enter")
+	p.in("article", "…6 times 7…").sees("42")
+	p.reload()
+	p.in("article", "…6 times 7…").sees("42")
+	turn.sees(question)
+	turn.sees("Interrupted")
+	p.inspect("spoken")
+}
+
+// TestSpeakEnd ends in the middle of the answer, and keeps what was heard of it, no more.
+func TestSpeakEnd(t *testing.T) {
+	needsVoice(t)
+	t.Parallel()
+	a, agent := speaker(t)
+	p := openHearing(t, recording(t, question)).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard/agents/" + agent)
+	p.click("button", "Speak")
+	panel := p.in("region", "Speaking")
+	panel.sees("Listening")
+	panel.is("button", "End speaking")
+	turn := p.first("article", "Message: Please tell me…")
+	turn.heard(1)
+	p.spoke()
+	panel.click("button", "End speaking")
+	p.focusIs("textbox", "Message")
+	if _, _, others := p.spoke(); !slices.Contains(others, "conversation.item.truncate") {
+		t.Errorf("the service is told %q", others)
+	}
+	turn.sees("Interrupted")
+	turn.sees("(Offline") // so its answers begin
+	turn.seesNot("carry an umbrella")
+	p.reload()
+	turn.sees("Interrupted")
+	turn.sees("(Offline") // so its answers begin
+	turn.seesNot("carry an umbrella")
+}
+
+// TestSpeakNotEnabled enables the voice of an agent from where one would speak with it, and goes on to speak.
+func TestSpeakNotEnabled(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Mute agent", nil)
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent)
+	p.click("button", "Speak: not enabled yet")
+	dialog := p.in("dialog", "Let people speak with this agent?")
+	dialog.is("link", "To its tools")
+	p.inspect("speak-enable")
+	dialog.click("button", "Enable and speak")
+	p.isNot("dialog", "Let people speak with this agent?")
+	p.in("region", "Speaking").is("alert", "") // this browser has no microphone
+	p.is("button", "Go on by text")
+	var now struct {
+		Tools struct{ Voice struct{ Enabled bool } }
+	}
+	a.call(t, http.MethodGet, "/api/agents?id="+agent, nil, &now)
+	if !now.Tools.Voice.Enabled {
+		t.Error("its voice is not enabled")
+	}
+}
+
+// TestSpeakNoMicrophone is told what is missing, in a browser that gives the page no microphone.
+func TestSpeakNoMicrophone(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Unheard", map[string]any{"tools": map[string]any{"voice": on}})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent)
+	p.click("button", "Speak")
+	panel := p.in("region", "Speaking")
+	panel.is("button", "Try again")
+	panel.is("alert", "")
+	p.inspect("speak-none")
+	panel.click("button", "Go on by text")
+	p.focusIs("textbox", "Message")
+}

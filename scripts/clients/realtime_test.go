@@ -1,0 +1,133 @@
+package clients
+
+import (
+	"encoding/pem"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/scripts/internal/realtimeclient"
+	"parley/shared/testkit/openaistub"
+)
+
+// sentences are what the tests have espeak-ng say: short ones that pocketsphinx, which is no match for what people are used to,
+// understands to the last word, alone and behind the "echo" of an answer.
+var sentences = map[string]string{
+	"first":  "please tell me about the weather in london",
+	"second": "it is going to rain tomorrow",
+	"answer": "she went to the market to buy some bread",
+}
+
+// needsSpeech skips a test where nothing can speak or listen.
+func needsSpeech(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"espeak-ng", "pocketsphinx_continuous"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("NOT TESTED: voice, because there is no %s (scripts/setup test installs it): %v", program, err)
+		}
+	}
+}
+
+// secure puts a proxy with TLS in front of the service, as a public one has: clients of the Realtime API connect to wss alone. ca is the
+// file of the certificate.
+func (s *stage) secure(t *testing.T) (address, ca string) {
+	t.Helper()
+	target, err := url.Parse(s.creds.BaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }})
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	ca = filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(ca, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL, ca
+}
+
+// spoken has the sentences said, and gives what the script needs of them.
+func spoken(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	dir, said := t.TempDir(), map[string]map[string]string{}
+	for name, text := range sentences {
+		pcm, err := realtimeclient.Speech(t.Context(), "en-us+f5", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, name+".pcm")
+		if err := os.WriteFile(file, pcm, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said[name] = map[string]string{"text": text, "file": file}
+	}
+	return said
+}
+
+// says answers what begins with "say: " with what follows, instead of an echo.
+func says(req openaistub.Request) (openaistub.Reply, bool) {
+	text, ok := strings.CutPrefix(req.Prompt(), "say: ")
+	return openaistub.Reply{Text: text}, ok
+}
+
+// TestRealtime holds conversations with OpenAI's own clients, over `ws` and over the WebSocket that browsers have.
+func TestRealtime(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	needsSpeech(t)
+	s := onStage(t)
+	s.model.Respond(says)
+	voice := map[string]any{"voice": map[string]any{"enabled": true}}
+	address, ca := s.secure(t)
+	printed := s.node(t, "realtime.mjs",
+		"TLS_URL="+address, "NODE_EXTRA_CA_CERTS="+ca, "SPEECH="+string(encoded(t, spoken(t))),
+		"ECHO_ID="+s.agent(t, map[string]any{"model": "offline/echo", "tools": voice}),
+		"SAYS_ID="+s.agent(t, map[string]any{"model": "openai/stub", "tools": voice}),
+		"MUTE_ID="+s.agent(t, map[string]any{"model": "offline/echo"}))
+	var got struct {
+		Understood, Types []string
+		Heard             string
+		Parts             int
+	}
+	decode(t, []byte(printed), &got)
+	t.Logf("understood: %q; heard of what was interrupted: %q", got.Understood, got.Heard)
+	if got.Parts < 7 || len(got.Understood) != 8 {
+		t.Errorf("%+v", got)
+	}
+	known := realtimeTypes(t, filepath.Join(s.dir, "npm", "node_modules", "openai", "resources", "realtime", "realtime.d.ts"))
+	for _, kind := range got.Types {
+		if !slices.Contains(known, kind) {
+			t.Errorf("the client's types know no event %q", kind)
+		}
+	}
+	if problems := complaints(s.output()); strings.Contains(problems, "panic") {
+		t.Error(problems)
+	}
+}
+
+// realtimeTypes reads the types of events that the client's declarations name.
+func realtimeTypes(t *testing.T, path string) []string {
+	t.Helper()
+	declarations, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	for _, found := range regexp.MustCompile(`(?m)^ +type: '([a-z_.]+)';`).FindAllStringSubmatch(string(declarations), -1) {
+		types = append(types, found[1])
+	}
+	if len(types) < 40 {
+		t.Fatalf("%d types in %s", len(types), path)
+	}
+	return types
+}

@@ -1,0 +1,540 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"parley/scripts/internal/realtimeclient"
+)
+
+// The codes that a conversation is closed with.
+const (
+	closeUnsupported = 1003
+	closePolicy      = 1008
+	closeTooBig      = 1009
+)
+
+// hostility is what one client does that means no good, and what becomes of it.
+type hostility struct {
+	name string
+	do   func(t *testing.T, owner account, in *edge)
+}
+
+// hostilities are done side by side, while somebody else's conversation goes on.
+var hostilities = []hostility{
+	{"what is no event", noEvents},
+	{"what is no text", noText},
+	{"messages of a mebibyte and more", giants},
+	{"other formats of sound", wrongFormats},
+	{"sound that is none", noSound},
+	{"floods of events", eventFlood},
+	{"a flood of sound", soundFlood},
+	{"a turn that never ends", endlessTurn},
+	{"clients that never read", neverRead},
+	{"upgrades that never come to their end", slowUpgrades},
+}
+
+// seats is how many conversations an organization may have at once: enough for all hostilities.
+const seats = 24
+
+// TestVoiceHostileClients has clients of one organization do what they should not, all at a service in which another organization's
+// conversation goes on.
+func TestVoiceHostileClients(t *testing.T) {
+	t.Parallel()
+	needsVoice(t)
+	c, l := newCluster(t, "VOICE_PER_ORGANIZATION="+strconv.Itoa(seats), "LIMIT_USER=50000", "LIMIT_SYSTEM=60000"), newListener(t, "something")
+	in := c.ingress(t)
+	c.worker(t, "ROLES=agent")
+	c.voiceWorker(t, l)
+	owner, other := signUp(t, in.url).speaks(t), signUp(t, in.url).speaks(t)
+	beside := other.chatter(t, in)
+	run := func(h hostility) func(*testing.T) {
+		return func(t *testing.T) {
+			t.Helper()
+			h.do(t, owner, in)
+		}
+	}
+	const last = "clients that have vanished" // which is known after half a minute, in which they do nothing
+	gone := atOnce(t, map[string]func(*testing.T){last: run(hostility{last, vanished})})
+	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
+	beside.memory.resident(t)
+	for _, h := range hostilities {
+		all[h.name] = run(h)
+	}
+	atOnce(t, all)()
+	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
+	gone()
+	owner.allSeatsFree(t, "them")
+	t.Run("a thousand connections too many", run(hostility{do: tooMany}))
+	owner.allSeatsFree(t, "those who were too many")
+	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
+	disturbed := beside.turns(t, 1)
+	beside.stop()
+	beside.compare(t, alone, disturbed)
+}
+
+// chatter is a conversation that goes on by itself, and takes down how long its answers take to begin.
+type chatter struct {
+	memory *memory
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu    sync.Mutex
+	took  []time.Duration
+	hurt  time.Duration // for how long in all somebody who listens waited
+	fault error
+}
+
+// chatter begins a conversation that asks once a second at the most.
+func (a account) chatter(t *testing.T, in *edge) *chatter {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	b := &chatter{memory: &memory{pid: in.PID()}, cancel: cancel, done: make(chan struct{})}
+	line, err := realtimeclient.Dial(ctx, realtimeclient.Options{BaseURL: a.url, Key: a.key, Model: a.agent, Session: "beside"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.stop)
+	go func() {
+		defer close(b.done)
+		err := b.talk(ctx, line)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if ctx.Err() == nil {
+			b.fault = err
+		}
+	}()
+	return b
+}
+
+func (b *chatter) stop() {
+	b.cancel()
+	<-b.done
+}
+
+func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
+	if _, _, err := line.Until(ctx, "session.created"); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second / 2)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		began, text := time.Now(), fmt.Sprintf("This is the question with the number %d, and I wonder what comes next.", n)
+		if err := line.Ask(ctx, text); err != nil {
+			return err
+		}
+		a, err := line.Answer(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Response.Status != "completed" || a.Transcript != "echo: "+text || len(a.Frames) == 0 {
+			return fmt.Errorf("%s: %s %q", text, a.Response.Status, a.Transcript)
+		}
+		b.mu.Lock()
+		b.took = append(b.took, a.Frames[0].At.Sub(began))
+		b.hurt += a.Starved()
+		b.mu.Unlock()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// turns waits for so many more turns, and gives how long all since the last call took.
+func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
+	t.Helper()
+	b.mu.Lock()
+	want := len(b.took) + n
+	b.mu.Unlock()
+	eventually(t, 2*time.Minute, "the conversation beside goes on", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.fault != nil {
+			t.Fatalf("the conversation beside ended: %v", b.fault)
+		}
+		if len(b.took) < want {
+			return false
+		}
+		took, b.took = b.took, nil
+		return true
+	})
+	return took
+}
+
+// compare holds what was disturbed against what was not. The machine is shared by all that these tests start.
+func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
+	t.Helper()
+	const margin = 300 * time.Millisecond
+	slices.Sort(alone)
+	slices.Sort(disturbed)
+	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }
+	t.Logf("beside it, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; who listens waited for %s", len(disturbed),
+		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
+	// The attackers take the same two cores: single turns may meet them.
+	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second {
+		t.Error("the conversation beside was disturbed")
+	}
+	if b.hurt > time.Duration(len(disturbed))*5*time.Millisecond {
+		t.Errorf("who listens waited for %s", b.hurt)
+	}
+}
+
+// memory is what a process has.
+type memory struct {
+	pid    int
+	before int
+}
+
+var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
+
+// resident gives its size, which must stay flat: the first look is what later ones are held against.
+func (m *memory) resident(t *testing.T) (bytes int) {
+	t.Helper()
+	const room = 96 << 20 // of garbage that is not collected yet
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := residentLine.FindSubmatch(status)
+	if found == nil {
+		t.Fatalf("%s", status)
+	}
+	kib, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.before == 0 {
+		m.before = kib << 10
+	}
+	if grown := kib<<10 - m.before; grown > room {
+		t.Errorf("the ingress has grown by %d MiB to %d", grown>>20, kib>>10)
+	}
+	return kib << 10
+}
+
+// allSeatsFree opens as many conversations as the organization may have: whoever was thrown out has left nothing behind.
+func (a account) allSeatsFree(t *testing.T, behind string) {
+	t.Helper()
+	eventually(t, 10*time.Second, "all places are free behind "+behind, func() bool {
+		var open []*realtimeclient.Client
+		defer func() {
+			for _, line := range open {
+				line.Leave()
+			}
+		}()
+		for range seats {
+			line, err := a.dial(t, "")
+			if err != nil {
+				return false
+			}
+			open = append(open, line)
+		}
+		return true
+	})
+}
+
+// wantError reads up to an error event.
+func (k *talk) wantError(code, param string) {
+	k.t.Helper()
+	e, _ := k.until("error")
+	got := ""
+	if e.Error.Param != nil {
+		got = *e.Error.Param
+	}
+	if e.Error.Code != code || got != param || e.Error.Message == "" || e.Error.Type == "" {
+		k.t.Errorf("want %s of %q: %s", code, param, e.Raw)
+	}
+}
+
+// wantClosed reads to the end of the conversation, which must be closed with a code.
+func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
+	k.t.Helper()
+	got, all := k.closed(patience)
+	if got != code {
+		k.t.Errorf("closed with %d, want %d, behind %s", got, code, realtimeclient.Types(all))
+	}
+	return all
+}
+
+// raw sends a message; once the service has closed the conversation nothing can be sent, which is no fault.
+func (k *talk) raw(kind websocket.MessageType, raw []byte) bool {
+	return k.SendRaw(k.t.Context(), kind, raw) == nil
+}
+
+// alive checks that errors have ended nothing.
+func (k *talk) alive() {
+	k.t.Helper()
+	k.ask("Are you there?")
+	if got := k.answer(); got.Transcript != "echo: Are you there?" {
+		k.t.Errorf("%q", got.Transcript)
+	}
+}
+
+func noEvents(t *testing.T, owner account, _ *edge) {
+	t.Helper()
+	k := owner.converse(t, "")
+	defer k.Leave()
+	for _, malformed := range []string{
+		"", "{", "null", "[]", "7", `"text"`, `{}`, `{"type":7}`, `{"type":"nothing.like.this"}`, `{"type":"response.create"} more`, "\x00", "{\"type\":\"\xff\"}",
+		`{"type":"session.update"}`, `{"type":"session.update","session":7}`, `{"type":"conversation.item.create","item":{"type":"nothing"}}`,
+		strings.Repeat("[", 100_000),
+	} {
+		if !k.raw(websocket.MessageText, []byte(malformed)) {
+			t.Fatalf("%.40q ended the conversation", malformed)
+		}
+		if e, _ := k.until("error"); e.Error.Message == "" || e.Error.Type != "invalid_request_error" {
+			t.Errorf("%.40q: %s", malformed, e.Raw)
+		}
+	}
+	k.alive()
+	for range 100 {
+		if !k.raw(websocket.MessageText, []byte("{")) {
+			break
+		}
+	}
+	if faults := k.wantClosed(closePolicy); len(faults) < 19 || len(faults) > 25 {
+		t.Errorf("%d errors: %s", len(faults), realtimeclient.Types(faults))
+	}
+}
+
+func noText(t *testing.T, owner account, _ *edge) {
+	t.Helper()
+	k := owner.converse(t, "")
+	defer k.Leave()
+	k.raw(websocket.MessageBinary, []byte(`{"type":"response.create"}`))
+	k.wantClosed(closeUnsupported)
+}
+
+func giants(t *testing.T, owner account, _ *edge) {
+	t.Helper()
+	message := []byte(`{"type":"input_audio_buffer.append","audio":"` + strings.Repeat("A", 64<<20) + `"}`)
+	all := map[string]func(*testing.T){}
+	for n := range 4 {
+		all[strconv.Itoa(n)] = func(t *testing.T) {
+			t.Helper()
+			k := owner.converse(t, "")
+			k.raw(websocket.MessageText, message)
+			k.wantClosed(closeTooBig)
+		}
+	}
+	atOnce(t, all)()
+}
+
+func wrongFormats(t *testing.T, owner account, _ *edge) {
+	t.Helper()
+	k := owner.converse(t, "")
+	defer k.Leave()
+	send := func(side string, format map[string]any) {
+		k.within(func(ctx context.Context) error {
+			return k.Update(ctx, map[string]any{"audio": map[string]any{side: map[string]any{"format": format}}})
+		})
+	}
+	for _, side := range []string{"input", "output"} {
+		for _, format := range []map[string]any{{"type": "audio/pcm", "rate": 16000}, {"type": "audio/pcmu"}, {"type": "audio/pcma"}} {
+			send(side, format)
+			e, _ := k.until("error", "session.updated")
+			if e.Error == nil || e.Error.Param == nil || !strings.HasPrefix(*e.Error.Param, "session.audio."+side+".format") {
+				t.Errorf("%s %v: %s", side, format, e.Raw)
+			}
+		}
+	}
+	send("input", map[string]any{"type": "audio/pcm", "rate": realtimeclient.Rate})
+	k.until("session.updated")
+	k.alive()
+}
+
+func noSound(t *testing.T, owner account, _ *edge) {
+	t.Helper()
+	k := owner.converse(t, "")
+	defer k.Leave()
+	for _, audio := range []any{"not base64!", base64.StdEncoding.EncodeToString([]byte("odd")), 7, nil} {
+		k.within(func(ctx context.Context) error {
+			return k.Send(ctx, map[string]any{"type": "input_audio_buffer.append", "audio": audio})
+		})
+		e, _ := k.until("error")
+		if e.Error.Param == nil || *e.Error.Param != "audio" {
+			t.Errorf("%v: %s", audio, e.Raw)
+		}
+	}
+	k.within(func(ctx context.Context) error {
+		return k.Send(ctx, map[string]any{"type": "input_audio_buffer.commit"})
+	})
+	k.wantError("input_audio_buffer_commit_empty", "")
+	k.alive()
+}
+
+// eventFlood sends events as fast as they go, of several kinds.
+func eventFlood(t *testing.T, owner account, _ *edge) {
+	t.Helper()
+	for _, event := range []string{
+		`{"type":"input_audio_buffer.clear"}`,
+		`{"type":"session.update","session":{"type":"realtime","instructions":"` + strings.Repeat("x", 1000) + `"}}`,
+		`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"more"}]}}`,
+	} {
+		k := owner.converse(t, "")
+		for range 20_000 {
+			if !k.raw(websocket.MessageText, []byte(event)) {
+				break
+			}
+		}
+		all := k.wantClosed(closePolicy)
+		if last := all[len(all)-1]; last.Error == nil || last.Error.Code != "rate_limit_exceeded" {
+			t.Errorf("%.40s: the last of %d events is %s", event, len(all), last.Raw)
+		}
+	}
+}
+
+// soundFlood sends minutes of sound as fast as it goes: it is taken as fast as it is listened to.
+func soundFlood(t *testing.T, owner account, _ *edge) {
+	t.Helper()
+	k := owner.converse(t, "")
+	defer k.Leave()
+	second := realtimeclient.Silence(time.Second)
+	for range 6 * 60 {
+		k.within(func(ctx context.Context) error { return k.Append(ctx, second) })
+	}
+	k.alive()
+}
+
+// endlessTurn never commits.
+func endlessTurn(t *testing.T, owner account, _ *edge) {
+	t.Helper()
+	k := owner.converse(t, "")
+	defer k.Leave()
+	k.update(map[string]any{"audio": map[string]any{"input": map[string]any{"turn_detection": nil}}})
+	second := realtimeclient.Silence(time.Second)
+	for range 130 {
+		k.within(func(ctx context.Context) error { return k.Append(ctx, second) })
+	}
+	k.wantError("input_audio_buffer_full", "audio")
+	k.within(func(ctx context.Context) error {
+		return k.Send(ctx, map[string]any{"type": "input_audio_buffer.clear"})
+	})
+	k.until("input_audio_buffer.cleared")
+	k.alive()
+}
+
+// neverRead asks for answers, and takes none.
+func neverRead(t *testing.T, owner account, in *edge) {
+	t.Helper()
+	long := strings.Repeat(spoken+" ", 8)
+	var sockets []*rawSocket
+	for range seats / 2 {
+		s := owner.rawUpgrade(t, in)
+		item := map[string]any{"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": long}}}
+		s.send(map[string]any{"type": "conversation.item.create", "item": item})
+		s.send(map[string]any{"type": "response.create"})
+		sockets = append(sockets, s)
+	}
+	for _, s := range sockets {
+		s.awaitGone(in, 90*time.Second)
+	}
+}
+
+// awaitGone waits until the service has ended the connection: who reads nothing is not told, so that the system is asked.
+func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
+	s.t.Helper()
+	const established = "01"
+	address, ok := s.conn.LocalAddr().(*net.TCPAddr)
+	if !ok {
+		s.t.Fatalf("%T", s.conn.LocalAddr())
+	}
+	here, there := fmt.Sprintf(":%04X", in.port), fmt.Sprintf(":%04X", address.Port)
+	eventually(s.t, within, "a client that does not read is thrown out", func() bool {
+		table, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for line := range strings.Lines(string(table)) {
+			field := strings.Fields(line)
+			if len(field) > 3 && strings.HasSuffix(field[1], here) && strings.HasSuffix(field[2], there) && field[3] == established {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// vanished answers no ping, as machines do that were unplugged: one while nothing happens, one in the middle of a message.
+func vanished(t *testing.T, owner account, in *edge) {
+	t.Helper()
+	idle, half := owner.rawUpgrade(t, in), owner.rawUpgrade(t, in)
+	half.write(framed(frameText, bytes.Repeat([]byte("x"), 1000))[:100])
+	began := time.Now()
+	for _, s := range []*rawSocket{idle, half} {
+		err := s.drain(time.Minute)
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || time.Since(began) < 10*time.Second {
+			t.Errorf("who has vanished was known to be gone after %s: %v", time.Since(began), err)
+		}
+	}
+}
+
+// slowUpgrades send their requests byte by byte.
+func slowUpgrades(t *testing.T, owner account, in *edge) {
+	t.Helper()
+	request := owner.request(in)
+	var sockets []*rawSocket
+	for range 200 {
+		s := rawDial(t, in)
+		s.write([]byte(request[:20]))
+		sockets = append(sockets, s)
+	}
+	for n, s := range sockets {
+		eventually(t, 20*time.Second, "a request that never ends is not waited for", func() bool {
+			_, err := s.conn.Write([]byte(request[20+n%20 : 21+n%20]))
+			return err != nil
+		})
+	}
+}
+
+// tooMany holds all places and asks for a thousand more.
+func tooMany(t *testing.T, owner account, in *edge) {
+	t.Helper()
+	var open []*talk
+	for range seats {
+		open = append(open, owner.converse(t, ""))
+	}
+	var dials sync.WaitGroup
+	refused := make(chan error, 1000)
+	at := make(chan struct{}, 50)
+	for range cap(refused) {
+		dials.Go(func() {
+			at <- struct{}{}
+			defer func() { <-at }()
+			line, err := owner.dial(t, "")
+			if err == nil {
+				line.Leave()
+			}
+			refused <- err
+		})
+	}
+	dials.Wait()
+	close(refused)
+	for err := range refused {
+		if refusal, ok := errors.AsType[*realtimeclient.RefusedError](err); !ok || refusal.Status != http.StatusTooManyRequests || !strings.Contains(refusal.Body, `"error"`) {
+			t.Fatalf("a connection too many: %v", err)
+		}
+	}
+	for _, k := range open {
+		k.alive()
+		k.Leave()
+	}
+	send(t.Context(), http.MethodGet, in.url+"/readyz", nil, nil).want(t, http.StatusOK)
+}

@@ -1,0 +1,287 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/realtimeclient"
+	"parley/shared/testkit"
+)
+
+// spoken is what answers of these tests say: a dozen seconds of speech.
+const spoken = "The first sentence is about the sea. The second sentence is about a mountain behind the sea. The third one tells of the snow on it. " +
+	"And this is the end of the story."
+
+// atOnce runs tests at the same time; the function waits for their ends. Parallel ones would have to wait for a place among all of
+// the package, while what they need is kept running.
+func atOnce(t *testing.T, tests map[string]func(t *testing.T)) (wait func()) {
+	t.Helper()
+	var all sync.WaitGroup
+	for name, test := range tests {
+		all.Go(func() { t.Run(name, test) })
+	}
+	t.Cleanup(all.Wait) // also of a test that has failed meanwhile
+	return all.Wait
+}
+
+// needsVoice skips a test where nothing can speak.
+func needsVoice(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("espeak-ng"); err != nil {
+		t.Skipf("NOT TESTED: voice, because there is no espeak-ng (scripts/setup test installs it): %v", err)
+	}
+}
+
+// voiceWorker starts a worker that speaks with espeak-ng, and is told by the listener what it hears.
+func (c *cluster) voiceWorker(t *testing.T, l *listener, more ...string) *testkit.Process {
+	t.Helper()
+	return c.worker(t, append([]string{
+		"ROLES=voice", "SPEECH_MODEL=offline/espeak-ng", "TRANSCRIPTION_MODEL=openai/listener", "AUDIO_BASE_URL=" + l.url, "AUDIO_API_KEY=listener",
+	}, more...)...)
+}
+
+// listener is a provider of transcriptions that keeps what it was sent, and understands what a test says.
+type listener struct {
+	url string
+
+	mu    sync.Mutex
+	words string
+	heard [][]byte      // the samples of each upload
+	hold  chan struct{} // of the next upload: never answered
+}
+
+func newListener(t *testing.T, words string) *listener {
+	t.Helper()
+	l := &listener{words: words}
+	server := httptest.NewServer(l)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	l.url = server.URL + "/v1"
+	return l
+}
+
+// ServeHTTP is POST /v1/audio/transcriptions.
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	file, _, err := r.FormFile("file")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	wav, err := io.ReadAll(file)
+	if err != nil {
+		return // half a request is not answered
+	}
+	l.mu.Lock()
+	l.heard = append(l.heard, samplesOf(wav))
+	held, words := l.hold, l.words
+	l.hold = nil
+	l.mu.Unlock()
+	if held != nil {
+		close(held)
+		<-r.Context().Done()
+		return
+	}
+	writeJSON(w, map[string]string{"text": words})
+}
+
+// samplesOf gives the samples of a WAV file.
+func samplesOf(wav []byte) []byte {
+	at := bytes.Index(wav, []byte("data"))
+	if at < 0 || len(wav) < at+8 {
+		return nil
+	}
+	rest := wav[at+8:]
+	return rest[:min(len(rest), int(binary.LittleEndian.Uint32(wav[at+4:])))]
+}
+
+// holdNext has the next upload never answered; the channel is closed when it has come.
+func (l *listener) holdNext() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hold = make(chan struct{})
+	return l.hold
+}
+
+// uploads gives what was sent to be understood, in order.
+func (l *listener) uploads() [][]byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([][]byte(nil), l.heard...)
+}
+
+// speaks lets people speak with the account's agent.
+func (a account) speaks(t *testing.T) account {
+	t.Helper()
+	body := map[string]any{"tools": map[string]any{"voice": map[string]any{"enabled": true}}}
+	a.send(t, http.MethodPut, a.url+"/api/agents?id="+a.agent, body).want(t, http.StatusOK)
+	return a
+}
+
+// dial opens a conversation, whose end is the test's.
+func (a account) dial(t *testing.T, session string) (*realtimeclient.Client, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	line, err := realtimeclient.Dial(ctx, realtimeclient.Options{BaseURL: a.url, Key: a.key, Model: a.agent, Session: session})
+	if err == nil {
+		t.Cleanup(line.Leave)
+	}
+	return line, err
+}
+
+// converse opens a conversation and returns when it has begun.
+func (a account) converse(t *testing.T, session string) *talk {
+	t.Helper()
+	line, err := a.dial(t, session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &talk{Client: line, t: t}
+	k.until("session.created")
+	return k
+}
+
+// talk is a conversation of a test, which it fails.
+type talk struct {
+	*realtimeclient.Client
+
+	t *testing.T
+}
+
+// patience is how long a test waits for an event.
+const patience = 60 * time.Second
+
+func (k *talk) within(do func(ctx context.Context) error) {
+	k.t.Helper()
+	ctx, cancel := context.WithTimeout(k.t.Context(), testkit.Within(patience))
+	defer cancel()
+	if err := do(ctx); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *talk) until(types ...string) (last realtimeclient.Event, all []realtimeclient.Event) {
+	k.t.Helper()
+	k.within(func(ctx context.Context) (err error) {
+		last, all, err = k.Until(ctx, types...)
+		return err
+	})
+	return last, all
+}
+
+// ask sends a text to be answered.
+func (k *talk) ask(text string) {
+	k.t.Helper()
+	k.within(func(ctx context.Context) error { return k.Ask(ctx, text) })
+}
+
+// update sends a session.update and waits until it holds.
+func (k *talk) update(session map[string]any) {
+	k.t.Helper()
+	k.within(func(ctx context.Context) error { return k.Update(ctx, session) })
+	k.until("session.updated")
+}
+
+// part reads up to so much audio of the answer.
+func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
+	k.t.Helper()
+	k.within(func(ctx context.Context) (err error) {
+		a, err = k.Part(ctx, int(d.Seconds()*realtimeclient.BytesPerSecond))
+		return err
+	})
+	return a
+}
+
+// rest reads an answer to its end, which must be a good one.
+func (k *talk) rest(part realtimeclient.Answer) (a realtimeclient.Answer) {
+	k.t.Helper()
+	k.within(func(ctx context.Context) (err error) {
+		a, err = k.Rest(ctx, part)
+		return err
+	})
+	if a.Response.Status != "completed" {
+		k.t.Fatalf("the answer ended %s: %s", a.Response.Status, a.Events[len(a.Events)-1].Raw)
+	}
+	return a
+}
+
+// answer reads the answer that comes.
+func (k *talk) answer() realtimeclient.Answer {
+	k.t.Helper()
+	return k.rest(realtimeclient.Answer{})
+}
+
+// say speaks at the pace of speech, and is silent afterwards for as long as ends a turn.
+func (k *talk) say(pcm []byte) {
+	k.t.Helper()
+	k.within(func(ctx context.Context) error {
+		return k.Speak(ctx, append(bytes.Clone(pcm), realtimeclient.Silence(time.Second)...))
+	})
+}
+
+// closed reads up to the connection's end, and gives the code that the service ended it with.
+func (k *talk) closed(within time.Duration) (code int, all []realtimeclient.Event) {
+	k.t.Helper()
+	ctx, cancel := context.WithTimeout(k.t.Context(), within)
+	defer cancel()
+	for {
+		e, err := k.Next(ctx)
+		if err != nil {
+			return realtimeclient.CloseCode(err), all
+		}
+		all = append(all, e)
+	}
+}
+
+// speech is how a text sounds that somebody says.
+func speech(t *testing.T, text string) []byte {
+	t.Helper()
+	pcm, err := realtimeclient.Speech(t.Context(), "en-us+f5", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pcm
+}
+
+// sameAnswer fails the test unless an answer is the one that nobody disturbed: no sample lost, none doubled.
+func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
+	t.Helper()
+	if got.Transcript != want.Transcript {
+		t.Errorf("the answer's transcript is\n%q, undisturbed\n%q", got.Transcript, want.Transcript)
+	}
+	if bytes.Equal(got.PCM, want.PCM) {
+		return
+	}
+	differs := 0
+	for differs < min(len(got.PCM), len(want.PCM)) && got.PCM[differs] == want.PCM[differs] {
+		differs++
+	}
+	t.Errorf("%d bytes of audio, undisturbed %d; from %s on it is other audio", len(got.PCM), len(want.PCM), realtimeclient.Lasts(differs))
+}
+
+// transcript is a session as the API shows it.
+type transcript struct {
+	Messages []struct {
+		Role        string `json:"role"`
+		Content     string `json:"content"`
+		RunID       string `json:"runId"`
+		Status      string `json:"status"`
+		Interrupted bool   `json:"interrupted"`
+	} `json:"messages"`
+}
+
+func (a account) transcript(t *testing.T, session string) (got transcript) {
+	t.Helper()
+	a.send(t, http.MethodGet, a.url+"/api/sessions?id="+session+"&agentId="+a.agent, nil).want(t, http.StatusOK).into(t, &got)
+	return got
+}

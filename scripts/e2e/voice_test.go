@@ -1,0 +1,355 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/realtimeclient"
+	"parley/shared/testkit"
+)
+
+// blow is something that happens to the worker that holds a conversation, in the middle of an answer.
+type blow struct {
+	name string
+	// pause is how long nothing may come then.
+	pause time.Duration
+	// starved is for how long somebody who listens may hear nothing.
+	starved time.Duration
+	do      func(c *cluster, holder *testkit.Process)
+	// after is done once audio comes again.
+	after func(holder *testkit.Process)
+}
+
+// blows are done in these rounds, one after the other. Those of a round are struck side by side, as none of them makes another one's
+// worse: who is frozen may be asked to go on with any conversation, and does not say no.
+var blows = [][]blow{
+	{
+		{name: undisturbed, pause: time.Second, do: func(*cluster, *testkit.Process) {}},
+		{
+			name: "kill -9", pause: 3 * time.Second, starved: time.Second,
+			do: func(_ *cluster, holder *testkit.Process) { holder.Kill9() },
+		},
+		{
+			name: "told to stop", pause: time.Second,
+			do: func(_ *cluster, holder *testkit.Process) { holder.Term() },
+		},
+	},
+	{
+		{ // which workers are asked to go on is left to chance
+			name: "frozen, and back as a zombie", pause: 8 * time.Second, starved: 5 * time.Second,
+			do:    func(_ *cluster, holder *testkit.Process) { holder.Stop() },
+			after: func(holder *testkit.Process) { holder.Cont() },
+		},
+	},
+	{
+		{
+			name: "NATS restarted", pause: 10 * time.Second, starved: 8 * time.Second,
+			do: func(c *cluster, _ *testkit.Process) {
+				c.nats.Kill9()
+				c.nats.Restart()
+			},
+		},
+	},
+}
+
+const (
+	// undisturbed is the conversation whose answer the others' are held against.
+	undisturbed = "undisturbed"
+	// onePlace is for workers that have one conversation each.
+	onePlace = "VOICE_CONCURRENCY=1"
+)
+
+func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
+	t.Parallel()
+	needsVoice(t)
+	c, l := newCluster(t), newListener(t, "what comes next")
+	in := c.ingress(t)
+	c.worker(t, "ROLES=agent")
+	owner := signUp(t, in.url).speaks(t)
+	var whole realtimeclient.Answer
+	for _, round := range blows {
+		var crew []*testkit.Process
+		struck, all := make([]disturbed, len(round)), map[string]func(*testing.T){}
+		for i, s := range round {
+			holder, k := c.voiceWorker(t, l, onePlace), owner.converse(t, s.name)
+			crew = append(crew, holder, nil)
+			all[s.name] = func(t *testing.T) {
+				t.Helper()
+				k := &talk{Client: k.Client, t: t}
+				struck[i] = s.strike(c, k, holder)
+				checkHistory(t, c, owner, k, s.name)
+			}
+		}
+		for i := range round { // who goes on
+			crew[2*i+1] = c.voiceWorker(t, l, onePlace)
+		}
+		atOnce(t, all)()
+		for i, s := range round {
+			if s.name == undisturbed {
+				whole = struck[i].answer
+			}
+		}
+		for i, s := range round {
+			checkUndisturbed(t, s, struck[i], whole)
+		}
+		for _, process := range crew {
+			process.Kill9() // whichever way it was struck
+		}
+	}
+}
+
+// disturbed is the answer that was disturbed, and when.
+type disturbed struct {
+	answer realtimeclient.Answer
+	at     time.Time
+}
+
+// strike has an answer begun, and its blow fall in the middle of it.
+func (s *blow) strike(c *cluster, k *talk, holder *testkit.Process) (d disturbed) {
+	k.t.Helper()
+	k.ask(spoken)
+	part := k.part(5 * time.Second) // which is more than is sent ahead
+	s.do(c, holder)
+	d.at = time.Now()
+	part = more(k, part, 500*time.Millisecond)
+	if s.after != nil {
+		s.after(holder)
+	}
+	d.answer = k.rest(part)
+	return d
+}
+
+// more reads so much more of an answer's audio.
+func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answer {
+	k.t.Helper()
+	want := len(a.PCM) + int(d.Seconds()*realtimeclient.BytesPerSecond)
+	next := k.part(d)
+	next.PCM = append(a.PCM, next.PCM...)
+	next.Transcript = a.Transcript + next.Transcript
+	next.Frames = append(a.Frames, next.Frames...)
+	next.Events = append(a.Events, next.Events...)
+	if len(next.PCM) < want {
+		k.t.Fatalf("%d bytes of audio, want %d", len(next.PCM), want)
+	}
+	return next
+}
+
+func checkUndisturbed(t *testing.T, s blow, struck disturbed, whole realtimeclient.Answer) {
+	t.Helper()
+	got := struck.answer
+	if len(got.Frames) == 0 || len(whole.Frames) == 0 {
+		return // its own test has failed
+	}
+	pause, behind := got.Longest()
+	t.Logf("%s: the longest pause was %s, %s before the end; who listens waited for %s",
+		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.Starved())
+	if pause > s.pause {
+		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
+	}
+	if starved := got.Starved(); starved > s.starved {
+		t.Errorf("%s: who listens waited for %s", s.name, starved)
+	}
+	if last := got.Frames[len(got.Frames)-1].At; !last.After(struck.at.Add(time.Second)) {
+		t.Errorf("%s: the answer was over %s after it: nothing was tested", s.name, last.Sub(struck.at))
+	}
+	sameAnswer(t, got, whole)
+}
+
+// checkHistory asks once more: the conversation goes on, with all that was said.
+func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session string) {
+	t.Helper()
+	next := "And after " + session + "?"
+	k.ask(next)
+	if got := k.answer(); got.Transcript != "echo: "+next {
+		t.Errorf("%s: the next answer is %q", session, got.Transcript)
+	}
+	if history := c.model.historyOf(next); strings.Count(history, echoed(spoken)) != 1 {
+		t.Errorf("%s: the model was shown\n%s", session, history)
+	}
+	said := owner.transcript(t, strings.ReplaceAll(session, " ", "%20")).Messages
+	if len(said) != 4 || said[1].Content != echoed(spoken) || said[1].Interrupted || said[3].Content != "echo: "+next {
+		t.Errorf("%s: the session is %+v", session, said)
+	}
+	_ = k.Close() // it may have been lost meanwhile, which the next conversation shows
+}
+
+// TestChaosVoiceWorkerLostMidSpeech kills the worker while somebody speaks, and while what was said is being understood: what is
+// uploaded to be understood is the same as when nobody was killed.
+func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
+	t.Parallel()
+	needsVoice(t)
+	c, l := newCluster(t), newListener(t, "this was understood")
+	in := c.ingress(t)
+	c.worker(t, "ROLES=agent")
+	owner := signUp(t, in.url).speaks(t)
+	words := append(realtimeclient.Silence(time.Second), speech(t, "please tell me everything about the mountains")...)
+	c.voiceWorker(t, l, onePlace)
+	calm := owner.converse(t, "calm")
+	holder := c.voiceWorker(t, l, onePlace)
+	k := owner.converse(t, "mid-speech")
+	next := c.voiceWorker(t, l, onePlace)
+	atOnce(t, map[string]func(*testing.T){
+		"calm": func(t *testing.T) {
+			t.Helper()
+			calm := &talk{Client: calm.Client, t: t}
+			calm.say(words)
+			checkTurn(t, calm)
+		},
+		"mid-speech": func(t *testing.T) {
+			t.Helper()
+			k := &talk{Client: k.Client, t: t}
+			middle := len(words) / 4 * 2
+			k.within(func(ctx context.Context) error { return k.Speak(ctx, words[:middle]) })
+			k.until("input_audio_buffer.speech_started")
+			holder.Kill9()
+			k.say(words[middle:])
+			checkTurnBegun(t, k)
+		},
+	})()
+	heard := l.uploads()
+	if len(heard) != 2 || !bytes.Equal(heard[1], heard[0]) {
+		t.Fatalf("%d uploads: the first of them %s, the last %s", len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
+	}
+	want := heard[0]
+
+	k.Leave() // its worker is the only one with a place again
+	holder = next
+	k = owner.converse(t, "mid-transcription")
+	c.voiceWorker(t, l, onePlace)
+	uploaded := l.holdNext()
+	k.say(words)
+	awaitClosed(t, uploaded, "the upload of what was said")
+	holder.Kill9()
+	checkTurn(t, k)
+	all := l.uploads() // one is made again where the machine is too busy for its answer
+	if len(all) < 4 || slices.ContainsFunc(all, func(heard []byte) bool { return !bytes.Equal(heard, want) }) {
+		t.Errorf("%d uploads; the last: %s, undisturbed %s", len(all), lasts(all[len(all)-1]), lasts(want))
+	}
+	for _, session := range []string{"mid-speech", "mid-transcription"} {
+		if said := owner.transcript(t, session).Messages; len(said) != 2 || said[0].Content != "this was understood" {
+			t.Errorf("%s: the session is %+v", session, said)
+		}
+	}
+}
+
+func lasts(pcm []byte) time.Duration { return realtimeclient.Lasts(len(pcm)) }
+
+// checkTurn reads a spoken turn, which must be told in order and once.
+func checkTurn(t *testing.T, k *talk) {
+	t.Helper()
+	k.until("input_audio_buffer.speech_started")
+	checkTurnBegun(t, k)
+}
+
+func checkTurnBegun(t *testing.T, k *talk) {
+	t.Helper()
+	understood, before := k.until("conversation.item.input_audio_transcription.completed")
+	const want = "input_audio_buffer.speech_stopped input_audio_buffer.committed conversation.item.added conversation.item.done " +
+		"conversation.item.input_audio_transcription.completed"
+	if got := realtimeclient.Types(before); got != want || understood.Transcript != "this was understood" {
+		t.Errorf("%q came as %s", understood.Transcript, got)
+	}
+	if got := k.answer(); got.Transcript != "echo: this was understood" || len(got.PCM) == 0 {
+		t.Errorf("the answer is %q, with %d bytes of audio", got.Transcript, len(got.PCM))
+	}
+}
+
+func awaitClosed(t *testing.T, what <-chan struct{}, name string) {
+	t.Helper()
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	select {
+	case <-what:
+	case <-over.C:
+		t.Fatalf("not within %s: %s", patience, name)
+	}
+}
+
+// TestChaosIngressKilledMidConversation loses the connection, and nothing else.
+func TestChaosIngressKilledMidConversation(t *testing.T) {
+	t.Parallel()
+	needsVoice(t)
+	c, l := newCluster(t), newListener(t, "nothing")
+	dying, other := c.ingress(t), c.ingress(t)
+	c.worker(t, "ROLES=agent")
+	c.voiceWorker(t, l)
+	owner := signUp(t, dying.url).speaks(t)
+	k := owner.converse(t, "kept")
+	k.ask("The first question.")
+	k.answer()
+	k.ask(spoken)
+	k.part(5 * time.Second)
+	dying.Kill9()
+	if code, _ := k.closed(5 * time.Second); code != -1 {
+		t.Errorf("an ingress that was killed said goodbye: %d", code)
+	}
+	there := owner.at(other)
+	again := there.converse(t, "kept")
+	again.ask("What did I ask?")
+	if got := again.answer(); got.Transcript != "echo: What did I ask?" {
+		t.Errorf("%q", got.Transcript)
+	}
+	history := c.model.historyOf("What did I ask?")
+	if !strings.Contains(history, echoed("The first question.")) || !strings.Contains(history, echoed(spoken)) {
+		t.Errorf("the model was shown\n%s", history)
+	}
+	if said := there.transcript(t, "kept").Messages; len(said) != 6 || said[5].Content != "echo: What did I ask?" {
+		t.Errorf("the session is %+v", said)
+	}
+}
+
+// TestIngressToldToStopSpeaksToTheEnd lets an answer be said that is under way, and ends the conversations in which nothing is.
+func TestIngressToldToStopSpeaksToTheEnd(t *testing.T) {
+	t.Parallel()
+	needsVoice(t)
+	const goingAway = 1012 // "service restart"
+	c, l := newCluster(t), newListener(t, "nothing")
+	leaving := c.ingress(t)
+	c.worker(t, "ROLES=agent")
+	c.voiceWorker(t, l)
+	owner := signUp(t, leaving.url).speaks(t)
+	idle, calm, k := owner.converse(t, "idle"), owner.converse(t, "calm"), owner.converse(t, "spoken")
+	calm.ask(spoken)
+	begun := calm.part(7 * time.Second)
+	k.ask(spoken) // which lasts less than an ingress waits
+	whole := calm.rest(begun)
+	part := k.part(5 * time.Second)
+	leaving.Term()
+	if code, _ := idle.closed(3 * time.Second); code != goingAway { // calm is listening yet to what it was sent
+		t.Errorf("a conversation in which nothing is under way was closed with %d", code)
+	}
+	sameAnswer(t, k.rest(part), whole)
+	if code, _ := k.closed(10 * time.Second); code != goingAway {
+		t.Errorf("the conversation was closed with %d", code)
+	}
+	if err := leaving.Wait(25 * time.Second); err != nil {
+		t.Errorf("the ingress did not exit with 0: %v", err)
+	}
+}
+
+// TestVoiceWithoutWorkers says so, and comes to an end.
+func TestVoiceWithoutWorkers(t *testing.T) {
+	t.Parallel()
+	const tryAgainLater = 1013
+	c := newCluster(t)
+	in := c.ingress(t)
+	owner := signUp(t, in.url).speaks(t)
+	line, err := owner.dial(t, "alone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &talk{Client: line, t: t}
+	fault, all := k.until("error")
+	if fault.Error == nil || fault.Error.Code != "voice_unavailable" || len(all) != 1 {
+		t.Errorf("%s, the last of %d events", fault.Raw, len(all))
+	}
+	if code, _ := k.closed(5 * time.Second); code != tryAgainLater {
+		t.Errorf("closed with %d", code)
+	}
+	send(t.Context(), http.MethodGet, in.url+"/readyz", nil, nil).want(t, http.StatusOK)
+}

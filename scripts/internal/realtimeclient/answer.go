@@ -1,0 +1,124 @@
+package realtimeclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Answer is a response as a listener has it.
+type Answer struct {
+	Response   *Response // of response.done
+	ItemID     string
+	PCM        []byte
+	Transcript string // of the deltas
+	Text       string // of the deltas, of a response without audio
+	Frames     []Frame
+	Events     []Event
+}
+
+// Frame is a piece of an answer's audio.
+type Frame struct {
+	At    time.Time
+	Bytes int
+}
+
+// ErrFault is an error event that came where an answer was waited for.
+var ErrFault = errors.New("the service tells of an error")
+
+// Answer reads up to the end of the response that comes next. An error event is an error: ErrFault.
+func (c *Client) Answer(ctx context.Context) (Answer, error) {
+	var a Answer
+	for {
+		e, err := c.Next(ctx)
+		if err != nil {
+			return a, fmt.Errorf("waiting for an answer behind %s: %w", Types(a.Events), err)
+		}
+		if err := a.take(e); err != nil || a.Response != nil {
+			return a, err
+		}
+	}
+}
+
+// Part reads up to so much audio of the response that comes next; Rest reads on.
+func (c *Client) Part(ctx context.Context, bytes int) (Answer, error) {
+	var a Answer
+	for len(a.PCM) < bytes {
+		e, err := c.Next(ctx)
+		if err != nil {
+			return a, fmt.Errorf("waiting for an answer behind %s: %w", Types(a.Events), err)
+		}
+		if err := a.take(e); err != nil {
+			return a, err
+		}
+		if a.Response != nil {
+			return a, fmt.Errorf("the answer ended with %d of %d bytes: %s", len(a.PCM), bytes, a.Response.Status)
+		}
+	}
+	return a, nil
+}
+
+// Rest reads the rest of an answer of which there is a part.
+func (c *Client) Rest(ctx context.Context, a Answer) (Answer, error) {
+	for a.Response == nil {
+		e, err := c.Next(ctx)
+		if err != nil {
+			return a, fmt.Errorf("waiting for the rest of an answer behind %s: %w", Types(a.Events), err)
+		}
+		if err := a.take(e); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+func (a *Answer) take(e Event) error {
+	a.Events = append(a.Events, e)
+	switch e.Type {
+	case "error":
+		return fmt.Errorf("%w: %s", ErrFault, e.Raw)
+	case "response.output_audio.delta":
+		pcm, err := e.PCM()
+		if err != nil {
+			return err
+		}
+		a.ItemID = e.ItemID
+		a.PCM = append(a.PCM, pcm...)
+		a.Frames = append(a.Frames, Frame{At: e.At, Bytes: len(pcm)})
+	case "response.output_audio_transcript.delta":
+		a.Transcript += e.Delta
+	case "response.output_text.delta":
+		a.Text += e.Delta
+	case "response.done":
+		a.Response = e.Response
+	}
+	return nil
+}
+
+// Longest is the longest pause between two pieces of audio, and how many pieces came before it.
+func (a *Answer) Longest() (pause time.Duration, behind int) {
+	for i := 1; i < len(a.Frames); i++ {
+		if d := a.Frames[i].At.Sub(a.Frames[i-1].At); d > pause {
+			pause, behind = d, i
+		}
+	}
+	return pause, behind
+}
+
+// Starved is for how long a player that begins with the first piece had nothing to play in all.
+func (a *Answer) Starved() time.Duration {
+	if len(a.Frames) == 0 {
+		return 0
+	}
+	var starved time.Duration
+	until := a.Frames[0].At // where what there is has been played
+	for _, f := range a.Frames {
+		if f.At.After(until) {
+			starved += f.At.Sub(until)
+			until = f.At
+		}
+		until = until.Add(Lasts(f.Bytes))
+	}
+	return starved
+}

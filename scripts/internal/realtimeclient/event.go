@@ -1,0 +1,92 @@
+package realtimeclient
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Event is what the service sent, as far as tests look at it; Raw is all of it.
+type Event struct {
+	At  time.Time       `json:"-"`
+	Raw json.RawMessage `json:"-"`
+
+	Type       string    `json:"type"`
+	ItemID     string    `json:"item_id"`
+	ResponseID string    `json:"response_id"`
+	Delta      string    `json:"delta"`
+	Transcript string    `json:"transcript"`
+	StartMS    int       `json:"audio_start_ms"`
+	EndMS      int       `json:"audio_end_ms"`
+	Session    *Session  `json:"session"`
+	Item       *Item     `json:"item"`
+	Response   *Response `json:"response"`
+	Error      *Error    `json:"error"`
+}
+
+// Session is a session as it is told.
+type Session struct {
+	ID string `json:"id"`
+}
+
+// Item is an item of the conversation.
+type Item struct {
+	ID      string `json:"id"`
+	Role    string `json:"role"`
+	Content []struct {
+		Type       string `json:"type"`
+		Text       string `json:"text"`
+		Transcript string `json:"transcript"`
+	} `json:"content"`
+}
+
+// Response is a response as it is told.
+type Response struct {
+	ID      string  `json:"id"`
+	Status  string  `json:"status"`
+	Output  []*Item `json:"output"`
+	Details *struct {
+		Reason string `json:"reason"`
+		Error  *Error `json:"error"`
+	} `json:"status_details"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+// Error is an error as it is told.
+type Error struct {
+	Type    string  `json:"type"`
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Param   *string `json:"param"`
+	EventID *string `json:"event_id"`
+}
+
+// Reason is why a response ended as it did.
+func (r *Response) Reason() string {
+	if r.Details == nil {
+		return ""
+	}
+	return r.Details.Reason
+}
+
+// PCM gives the audio of a response.output_audio.delta.
+func (e *Event) PCM() ([]byte, error) {
+	pcm, err := base64.StdEncoding.DecodeString(e.Delta)
+	if err != nil {
+		return nil, fmt.Errorf("reading audio: %w", err)
+	}
+	return pcm, nil
+}
+
+// Types gives the events' types, one behind the other: a type that follows itself is told once.
+func Types(events []Event) string {
+	var types []string
+	for _, e := range events {
+		if len(types) == 0 || types[len(types)-1] != e.Type {
+			types = append(types, e.Type)
+		}
+	}
+	return strings.Join(types, " ")
+}

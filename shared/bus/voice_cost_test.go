@@ -1,0 +1,181 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+//nolint:paralleltest // it counts goroutines and bytes of the whole process
+func TestLinesLeaveNothingBehind(t *testing.T) {
+	server := testkit.NATS(t)
+	served := make(chan struct{}, 8)
+	serveVoice(t, server, 4, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+		for frame := range line.Frames() {
+			if frame.Audio != nil {
+				_ = line.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, PCM: frame.Audio.PCM})
+			}
+		}
+		<-ctx.Done()
+		served <- struct{}{}
+	})
+	c := voiceCaller(t, server)
+	use := func(times int) {
+		for n := range times {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			line, err := c.Open(ctx, "yes", fmt.Append(nil, n))
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := line.Audio(0, make([]byte, 960)); err != nil {
+				t.Fatal(err)
+			}
+			next(t, line.Frames())
+			line.Close()
+			receive(t, served)
+		}
+	}
+	use(100)
+	goroutines, bytes := settled(t, 0)
+	use(1000)
+	afterwards, more := settled(t, goroutines)
+	if afterwards > goroutines || more > bytes+2<<20 { // a line that stayed would be 16 KiB and more
+		t.Errorf("%d goroutines and %d KiB became %d and %d KiB", goroutines, bytes>>10, afterwards, more>>10)
+	}
+}
+
+// settled is how many goroutines there are and how many bytes they hold, once there are as few as wanted or no fewer any more.
+func settled(t *testing.T, want int) (goroutines int, bytes uint64) {
+	t.Helper()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	goroutines = runtime.NumGoroutine()
+	for range 100 {
+		if goroutines = min(goroutines, runtime.NumGoroutine()); goroutines <= want {
+			break
+		}
+		receive(t, look.C)
+	}
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return goroutines, stats.HeapAlloc
+}
+
+// BenchmarkVoiceFrames has 100 lines bring a frame of 20 ms every 20 ms each way, and says what a frame takes one way.
+func BenchmarkVoiceFrames(b *testing.B) {
+	url := testkit.NATS(b)
+	const lines, pace = 100, 20 * time.Millisecond
+	var all latencies
+	var running sync.WaitGroup
+	worker, ingress := benchmarkBus(b, url), benchmarkBus(b, url)
+	ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)
+	defer cancel()
+	stop, err := worker.ServeVoice(bus.VoiceServing{
+		Places: lines,
+		Admit:  func(_ string, body []byte) (string, bool) { return string(body), true },
+		Serve: func(_ context.Context, _ []byte, line *bus.VoiceEnd) {
+			for frame := range line.Frames() {
+				if frame.Audio != nil {
+					all.add(frame.Audio.PCM)
+					_ = line.Audio(contract.VoiceAudio{Answer: "answer_0123456789", PCM: stamped()})
+				}
+			}
+		},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer stop(ctx)
+	c, err := ingress.NewVoiceCaller()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	for n := range lines {
+		line, err := c.Open(ctx, "yes", fmt.Append(nil, n))
+		if err != nil {
+			b.Fatal(err)
+		}
+		running.Go(func() { converse(b, line, pace, &all) })
+	}
+	running.Wait()
+	all.report(b)
+}
+
+func benchmarkBus(b *testing.B, url string) *bus.Bus {
+	b.Helper()
+	made, err := bus.Dial(url, "benchmark", zerolog.Nop())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(made.Close)
+	return made
+}
+
+// converse sends b.N frames at their pace and takes the answers.
+func converse(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latencies) {
+	b.Helper()
+	defer line.Close()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		for range b.N {
+			frame, ok := <-line.Frames()
+			if !ok || frame.Audio == nil {
+				b.Error("the line is lost")
+				return
+			}
+			all.add(frame.Audio.PCM)
+		}
+	}()
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for n := range b.N {
+		<-tick.C
+		if err := line.Audio(int64(n)*480, stamped()); err != nil {
+			b.Error(err)
+			return
+		}
+	}
+	<-heard
+}
+
+// latencies gathers how long frames were on their way; a frame carries when it was sent.
+type latencies struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func stamped() []byte {
+	pcm := make([]byte, 960)
+	binary.LittleEndian.PutUint64(pcm, uint64(time.Now().UnixNano()))
+	return pcm
+}
+
+func (l *latencies) add(pcm []byte) {
+	took := time.Since(time.Unix(0, int64(binary.LittleEndian.Uint64(pcm))))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, took)
+}
+
+func (l *latencies) report(b *testing.B) {
+	b.Helper()
+	slices.Sort(l.all)
+	for name, part := range map[string]float64{"p50-µs": 0.5, "p99-µs": 0.99, "max-µs": 1} {
+		b.ReportMetric(float64(l.all[int(part*float64(len(l.all)-1))].Microseconds()), name)
+	}
+}

@@ -1,0 +1,353 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+// silent serves lines without a word until they end.
+func silent(ctx context.Context, _ string, _ *bus.VoiceEnd) { <-ctx.Done() }
+
+func TestASilentVoiceWorkerIsLost(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	ended := make(chan struct{}, 1)
+	serveVoice(t, server, 1, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+		silent(ctx, name, line)
+		ended <- struct{}{}
+	})
+	began := time.Now()
+	line := open(t, voiceCaller(t, server), "a")
+	lost(t, line.Frames())
+	if took := time.Since(began); took < 1300*time.Millisecond || took > testkit.Within(2*time.Second) {
+		t.Errorf("lost after %s", took)
+	}
+	receive(t, ended) // it is told
+}
+
+func TestAnIngressIsHeardOfAsLongAsItIsThere(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	ends := make(chan string, 2)
+	serveVoice(t, server, 2, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+		attend(ctx, line)
+		ends <- name
+	})
+	line := open(t, voiceCaller(t, server), "there")
+	for range 2 { // it is the older one by a second
+		next(t, line.Frames())
+	}
+	frames := make(chan struct{})
+	go func() {
+		for range line.Frames() { // reading is all that it does
+		}
+		close(frames)
+	}()
+	gone := raw(t, server)
+	inbox, began := nats.NewInbox(), time.Now()
+	if _, err := gone.Subscribe(inbox+".x", func(*nats.Msg) {}); err != nil { // somebody who opens a line and is never heard again
+		t.Fatal(err)
+	}
+	if err := gone.PublishRequest(contract.SubjectVoiceOpen, inbox+".x", []byte("gone")); err != nil {
+		t.Fatal(err)
+	}
+	if name := receive(t, ends); name != "gone" {
+		t.Fatalf("the line %s ended", name)
+	}
+	if took := time.Since(began); took < 9*time.Second || took > testkit.Within(12*time.Second) {
+		t.Errorf("given up after %s", took)
+	}
+	select {
+	case <-frames:
+		t.Error("the line of an ingress that is there ended")
+	default:
+	}
+}
+
+func TestAWorkerThatDiesIsLostWithTheNextFrame(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	worker := dial(t, server)
+	serveVoiceOn(t, worker, 1, echoes)
+	line := open(t, voiceCaller(t, server), "a")
+	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
+		t.Fatal(err)
+	}
+	told(t, line)
+	worker.Close() // as the kernel does for a process that was killed
+	began := time.Now()
+	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ {
+		receive(t, time.After(20*time.Millisecond)) // the pace of audio
+	}
+	if took := time.Since(began); took > testkit.Within(500*time.Millisecond) {
+		t.Errorf("lost after %s", took)
+	}
+	lost(t, line.Frames())
+}
+
+func TestAnIngressThatDiesFreesThePlace(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	ended := make(chan struct{}, 1)
+	serveVoice(t, server, 1, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+		echoes(ctx, name, line)
+		ended <- struct{}{}
+	})
+	ingress := dial(t, server)
+	c, err := ingress.NewVoiceCaller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open(t, c, "a")
+	ingress.Close()
+	receive(t, ended) // once the worker says that it is alive
+}
+
+func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
+	t.Parallel()
+	for _, side := range []string{"ingress", "worker"} {
+		t.Run(side, func(t *testing.T) {
+			t.Parallel()
+			server := testkit.NATS(t)
+			proxy, behind := through(t, server)
+			ends := make(chan struct{}, 4)
+			at := map[string]string{"ingress": server, "worker": server}
+			at[side] = behind
+			serveVoice(t, at["worker"], 1, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+				echoes(ctx, name, line)
+				ends <- struct{}{}
+			})
+			c := voiceCaller(t, at["ingress"])
+			for range 3 {
+				line := open(t, c, "a")
+				if err := line.Audio(1, []byte{1, 2}); err != nil {
+					t.Fatal(err)
+				}
+				told(t, line)
+				began := time.Now()
+				proxy.Reset() // a new connection is there in a moment
+				lost(t, line.Frames())
+				if took := time.Since(began); took > testkit.Within(1800*time.Millisecond) {
+					t.Errorf("lost after %s", took)
+				}
+				again := open(t, c, "a")
+				receive(t, ends)
+				if err := again.Audio(2, []byte{1, 2}); err != nil {
+					t.Fatal(err)
+				}
+				if got := told(t, again).Audio; got == nil || got.At != 2 {
+					t.Errorf("%+v", got)
+				}
+				again.Close()
+				receive(t, ends)
+			}
+		})
+	}
+}
+
+func TestAnIngressThatHearsNothingLosesItsLines(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	serveVoice(t, server, 1, echoes)
+	proxy, behind := through(t, server)
+	line := open(t, voiceCaller(t, behind), "a")
+	proxy.CutReplies() // the connection stays: it is silent
+	began := time.Now()
+	lost(t, line.Frames())
+	if took := time.Since(began); took > testkit.Within(2*time.Second) {
+		t.Errorf("lost after %s", took)
+	}
+}
+
+func TestLinesAreOpenedAgainWhenTheServerIsBack(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATSProcess(t, t.TempDir())
+	serveVoice(t, server.URL, 1, echoes)
+	c := voiceCaller(t, server.URL)
+	line := open(t, c, "a")
+	server.Kill9()
+	lost(t, line.Frames())
+	if err := line.Audio(0, []byte{1, 2}); err == nil {
+		t.Error("audio was sent to nowhere")
+	}
+	again := make(chan *bus.VoiceLine, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		line, err := c.Open(ctx, "yes", []byte("a"))
+		if err != nil {
+			t.Error(err)
+		}
+		again <- line
+	}()
+	server.Restart()
+	if line := <-again; line != nil {
+		line.Close()
+	}
+}
+
+// TestAWorkerThatTakesAnOldOfferIsTold has the worker answer when nobody waits any more.
+func TestAWorkerThatTakesAnOldOfferIsTold(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	nc := raw(t, server)
+	own := nats.NewInbox()
+	offers, ended := make(chan string, 64), make(chan *nats.Msg, 1)
+	sub, err := nc.QueueSubscribe(contract.SubjectVoiceOpen, contract.VoiceGroup, func(m *nats.Msg) { offers <- m.Reply })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Subscribe(own, func(m *nats.Msg) { ended <- m }); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	c := voiceCaller(t, server)
+	opened := make(chan *bus.VoiceLine, 1)
+	go func() { opened <- open(t, c, "a") }()
+	frozen := receive(t, offers)
+	if err := sub.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	serveVoice(t, server, 1, echoes)
+	line := receive(t, opened) // with another one
+	accept(t, nc, frozen, own)
+	if got := receive(t, ended); got.Header.Get(contract.HeaderStage) != string(contract.StageEnded) || got.Reply != "" {
+		t.Errorf("told %+v", got)
+	}
+	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
+		t.Error(err)
+	}
+	told(t, line)
+}
+
+// accept says that own is where a line goes.
+func accept(t *testing.T, nc *nats.Conn, to, own string) {
+	t.Helper()
+	msg := &nats.Msg{Subject: to, Reply: own, Header: nats.Header{contract.HeaderStage: {string(contract.StageAccepted)}}}
+	if err := nc.PublishMsg(msg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALineWithAGapIsLost(t *testing.T) {
+	t.Parallel()
+	alive, err := contract.AppendVoiceControl(nil, contract.VoiceReport{Type: contract.VoiceAlive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := func(number uint32, body string) string {
+		return string(binary.BigEndian.AppendUint32(nil, number)) + body
+	}
+	good := func(number uint32) string { return frame(number, string(alive)) }
+	for name, c := range map[string]struct {
+		frames []string
+		before int
+	}{
+		"one is missing":   {[]string{good(0), good(2)}, 1},
+		"the first":        {[]string{good(1)}, 0},
+		"one comes twice":  {[]string{good(0), frame(1, ""), good(2), good(2)}, 2},
+		"a ping counts":    {[]string{good(0), frame(2, "")}, 1},
+		"no number":        {[]string{good(0), good(1), "abc"}, 2},
+		"nothing":          {[]string{good(0), ""}, 1},
+		"no frame":         {[]string{good(0), frame(1, "x")}, 1},
+		"broken JSON":      {[]string{good(0), frame(1, "c{")}, 1},
+		"too little audio": {[]string{frame(0, "a12345678")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testkit.NATS(t)
+			nc := raw(t, server)
+			own := nats.NewInbox()
+			ended := make(chan *nats.Msg, 64)
+			if _, err := nc.Subscribe(own, func(m *nats.Msg) { ended <- m }); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := nc.QueueSubscribe(contract.SubjectVoiceOpen, contract.VoiceGroup, func(m *nats.Msg) {
+				accept(t, nc, m.Reply, own)
+				for _, frame := range c.frames {
+					_ = nc.PublishRequest(m.Reply, own, []byte(frame))
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			line := open(t, voiceCaller(t, server), "a")
+			if before := lost(t, line.Frames()); before != c.before {
+				t.Errorf("%d frames came before the end", before)
+			}
+			for stage := ""; stage != string(contract.StageEnded); { // the worker is told
+				stage = receive(t, ended).Header.Get(contract.HeaderStage)
+			}
+		})
+	}
+}
+
+func TestManyUseALineAtOnce(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATS(t)
+	ends := make(chan error, 64)
+	serveVoice(t, server, 8, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				for range 100 {
+					_ = line.Audio(contract.VoiceAudio{Answer: name, PCM: []byte{1, 2}})
+					_ = line.Report(contract.VoiceReport{Type: contract.VoiceTranscript})
+				}
+			})
+			all.Go(func() { attend(ctx, line) })
+			all.Go(func() {
+				for range line.Frames() {
+				}
+			})
+		}
+		all.Wait()
+		ends <- ctx.Err()
+	})
+	c := voiceCaller(t, server)
+	var all sync.WaitGroup
+	for n := range 8 {
+		line := open(t, c, fmt.Sprint(n))
+		for range 3 {
+			all.Go(func() {
+				for i := range int64(100) {
+					_ = line.Audio(i, []byte{1, 2})
+					_ = line.Send(contract.VoiceCommand{Type: contract.VoiceStop})
+				}
+			})
+		}
+		all.Go(func() {
+			for range 600 {
+				told(t, line)
+			}
+			for range 3 {
+				all.Go(line.Close)
+			}
+			lost(t, line.Frames())
+		})
+	}
+	all.Wait()
+	for range 8 {
+		if err := receive(t, ends); !errors.Is(err, context.Canceled) {
+			t.Errorf("a line ended with %v", err)
+		}
+	}
+	for n := range 8 { // all places are free again
+		open(t, c, fmt.Sprint("again", n))
+	}
+}

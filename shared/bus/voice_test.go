@@ -1,0 +1,496 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+type (
+	toWorker  = contract.VoiceFrame[contract.VoiceCommand]
+	toIngress = contract.VoiceFrame[contract.VoiceReport]
+)
+
+func voiceCaller(t *testing.T, url string) *bus.VoiceCaller {
+	t.Helper()
+	c, err := dial(t, url).NewVoiceCaller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// serveVoice starts a voice worker, which stops with the test at the latest. The body of an opening is the line's name; the
+// capability "no" is refused.
+func serveVoice(t *testing.T, url string, places int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
+	t.Helper()
+	return serveVoiceOn(t, dial(t, url), places, serve)
+}
+
+func serveVoiceOn(t *testing.T, b *bus.Bus, places int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
+	t.Helper()
+	stop, err := b.ServeVoice(bus.VoiceServing{
+		Places: places,
+		Admit:  func(capability string, body []byte) (string, bool) { return string(body), capability != "no" },
+		Serve:  func(ctx context.Context, body []byte, line *bus.VoiceEnd) { serve(ctx, string(body), line) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		stop(ended)
+	})
+	return stop
+}
+
+// open opens a line, for which there has to be a worker.
+func open(t *testing.T, c *bus.VoiceCaller, name string) *bus.VoiceLine {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	line, err := c.Open(ctx, "yes", []byte(name))
+	if err != nil {
+		t.Fatalf("opening %s: %v", name, err)
+	}
+	t.Cleanup(line.Close)
+	return line
+}
+
+// next is the next frame, which has to come.
+func next[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <-chan contract.VoiceFrame[T]) contract.VoiceFrame[T] {
+	t.Helper()
+	select {
+	case frame, ok := <-frames:
+		if !ok {
+			t.Fatal("the line has ended")
+		}
+		return frame
+	case <-time.After(20 * time.Second):
+		t.Fatal("no frame came")
+	}
+	panic("not reached")
+}
+
+// lost waits for the end of a line, and gives how many frames came before it.
+func lost[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <-chan contract.VoiceFrame[T]) (before int) {
+	t.Helper()
+	for late := time.After(20 * time.Second); ; before++ {
+		select {
+		case _, ok := <-frames:
+			if !ok {
+				return before
+			}
+		case <-late:
+			t.Fatal("the line does not end")
+		}
+	}
+}
+
+// receive is what a channel has to bring.
+func receive[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case got := <-from:
+		return got
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing came")
+	}
+	panic("not reached")
+}
+
+// attend keeps a line from being silent, until it ends.
+func attend(ctx context.Context, line *bus.VoiceEnd) {
+	beat := time.NewTicker(500 * time.Millisecond)
+	defer beat.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			_ = line.Report(contract.VoiceReport{Type: contract.VoiceAlive})
+		}
+	}
+}
+
+// echoes tells each command back as a report and each piece of audio as one of an answer; nothing else but that it is alive.
+func echoes(ctx context.Context, name string, line *bus.VoiceEnd) {
+	go attend(ctx, line)
+	for frame := range line.Frames() {
+		if frame.Audio != nil {
+			_ = line.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, Start: 1, End: 2, PCM: frame.Audio.PCM})
+			continue
+		}
+		_ = line.Report(contract.VoiceReport{Type: frame.Control.Type, Item: name, Text: frame.Control.Text})
+	}
+}
+
+// told is the next report that is not "alive".
+func told(t *testing.T, line *bus.VoiceLine) toIngress {
+	t.Helper()
+	for {
+		if frame := next(t, line.Frames()); frame.Control == nil || frame.Control.Type != contract.VoiceAlive {
+			return frame
+		}
+	}
+}
+
+func TestALineBringsFramesInOrderBothWays(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	serveVoice(t, url, 4, echoes)
+	c := voiceCaller(t, url)
+	var lines sync.WaitGroup
+	for n := range 4 {
+		line := open(t, c, fmt.Sprint("line", n))
+		lines.Go(func() {
+			for i := range int64(400) {
+				if err := line.Audio(i, []byte{byte(i), byte(i >> 8)}); err != nil {
+					t.Error(err)
+				}
+				if err := line.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: fmt.Sprint(i)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		lines.Go(func() {
+			for i := range int64(400) {
+				audio, report := told(t, line).Audio, told(t, line).Control
+				if audio == nil || audio.At != i || binary.LittleEndian.Uint16(audio.PCM) != uint16(i) || audio.Answer != fmt.Sprint("line", n) ||
+					audio.Start != 1 || audio.End != 2 {
+					t.Errorf("line %d, frame %d: %+v", n, i, audio)
+				}
+				if report == nil || report.Text != fmt.Sprint(i) || report.Item != fmt.Sprint("line", n) {
+					t.Errorf("line %d, report %d: %+v", n, i, report)
+				}
+			}
+		})
+	}
+	lines.Wait()
+}
+
+func TestAudioIsCutIntoFrames(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	serveVoice(t, url, 1, echoes)
+	line := open(t, voiceCaller(t, url), "a")
+	if err := line.Audio(7, make([]byte, 2*(2*contract.VoiceFrameMost+5))); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct{ at, samples int64 }{
+		{7, contract.VoiceFrameMost}, {7 + contract.VoiceFrameMost, contract.VoiceFrameMost}, {7 + 2*contract.VoiceFrameMost, 5},
+	} {
+		if got := told(t, line).Audio; got == nil || got.At != want.at || int64(len(got.PCM)) != 2*want.samples {
+			t.Fatalf("not %v: %+v", want, got)
+		}
+	}
+	// What cannot be sent does the line no harm.
+	for _, err := range []error{
+		line.Audio(0, []byte{1}), line.Audio(-1, []byte{1, 2}),
+		line.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: strings.Repeat("x", 2<<20)}),
+	} {
+		if err == nil {
+			t.Error("what nobody can read was sent")
+		}
+	}
+	if err := line.Audio(0, nil); err != nil {
+		t.Error(err)
+	}
+	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(t, line).Control; got == nil || got.Type != contract.VoiceStop {
+		t.Errorf("then came %+v", got)
+	}
+}
+
+func TestAClosedLineGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	last := make(chan toWorker, 1)
+	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.VoiceEnd) {
+		var seen toWorker
+		for frame := range line.Frames() {
+			seen = frame
+		}
+		<-ctx.Done()
+		if err := line.Report(contract.VoiceReport{Type: contract.VoiceAlive}); err == nil {
+			t.Error("a closed line took a report")
+		}
+		last <- seen
+	})
+	c := voiceCaller(t, url)
+	for n := range 20 {
+		line := open(t, c, fmt.Sprint(n))
+		line.Close()
+		line.Close()
+		if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err == nil {
+			t.Error("a closed line took a command")
+		}
+		if before := lost(t, line.Frames()); before != 0 {
+			t.Errorf("%d frames on a silent line", before)
+		}
+		if got := receive(t, last); got.Control == nil || got.Control.Type != contract.VoiceClose {
+			t.Errorf("it ended with %+v", got.Control)
+		}
+	}
+}
+
+func TestALineThatTheWorkerEndsIsClosedBehindItsFrames(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	serveVoice(t, url, 1, func(_ context.Context, _ string, line *bus.VoiceEnd) {
+		for range 10 {
+			_ = line.Report(contract.VoiceReport{Type: contract.VoiceAlive})
+		}
+	})
+	line := open(t, voiceCaller(t, url), "a")
+	began := time.Now()
+	if before := lost(t, line.Frames()); before != 10 || time.Since(began) > testkit.Within(time.Second) {
+		t.Errorf("ended after %d frames and %s", before, time.Since(began))
+	}
+}
+
+func TestOpeningWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	c := voiceCaller(t, url)
+	try := func(capability string, within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		line, err := c.Open(ctx, capability, []byte("b"))
+		if err == nil {
+			line.Close()
+		}
+		return err
+	}
+	if err := try("yes", 300*time.Millisecond); !errors.Is(err, bus.ErrNoVoiceWorker) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nobody there: %v", err)
+	}
+	came := make(chan error, 1)
+	go func() { came <- try("yes", 20*time.Second) }()
+	serveVoice(t, url, 1, echoes)
+	if err := receive(t, came); err != nil {
+		t.Errorf("a worker came: %v", err)
+	}
+	first := open(t, c, "a")
+	if err := try("yes", 300*time.Millisecond); !errors.Is(err, bus.ErrNoVoiceWorker) {
+		t.Errorf("no place: %v", err)
+	}
+	if err := try("no", 20*time.Second); !errors.Is(err, bus.ErrVoiceRefused) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("refused: %v", err)
+	}
+	go func() { came <- try("yes", 20*time.Second) }()
+	first.Close()
+	if err := receive(t, came); err != nil {
+		t.Errorf("a place came free: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Open(cancelled, "yes", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	c.Close()
+	if err := try("yes", 20*time.Second); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestLinesAreSharedAmongWorkers(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	for range 3 {
+		serveVoice(t, url, 3, echoes)
+	}
+	c := voiceCaller(t, url)
+	for n := range 9 { // as many as there are places at all of them
+		open(t, c, fmt.Sprint(n))
+	}
+}
+
+func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	ended := make(chan struct{}, 2)
+	serveVoice(t, url, 8, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+		if name == "good" {
+			echoes(ctx, name, line)
+			return
+		}
+		size := map[string]int{"frames": 2, "bytes": 2 * contract.VoiceFrameMost}[name]
+		for ctx.Err() == nil {
+			_ = line.Audio(contract.VoiceAudio{PCM: make([]byte, size)})
+		}
+		ended <- struct{}{}
+	})
+	c := voiceCaller(t, url)
+	good := open(t, c, "good")
+	for name, bounds := range map[string][2]int{"frames": {1000, 1000}, "bytes": {80, 88}} {
+		line := open(t, c, name)
+		for n := range 3 { // meanwhile the other one goes on
+			if err := good.Audio(int64(n), []byte{1, 2}); err != nil {
+				t.Fatal(err)
+			}
+			if got := told(t, good).Audio; got == nil || got.At != int64(n) {
+				t.Fatalf("%+v", got)
+			}
+		}
+		receive(t, ended) // while nobody reads
+		if before := lost(t, line.Frames()); before < bounds[0] || before > bounds[1] {
+			t.Errorf("%s: %d were kept for the reader", name, before)
+		}
+	}
+}
+
+func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	ended := make(chan int, 1)
+	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.VoiceEnd) {
+		go attend(ctx, line)
+		<-ctx.Done()
+		ended <- len(line.Frames())
+	})
+	line := open(t, voiceCaller(t, url), "a")
+	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ { // until the worker's word that it has ended
+		if n > 10_000_000 {
+			t.Fatal("the line does not end")
+		}
+	}
+	if before := receive(t, ended); before != 1000 {
+		t.Errorf("%d frames were kept for the worker", before)
+	}
+	lost(t, line.Frames())
+}
+
+func TestALineOpenedAgainTakesThePlaceOfTheFirst(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	ends := make(chan struct{}, 8)
+	serveVoice(t, url, 1, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+		echoes(ctx, name, line)
+		<-ctx.Done()
+		ends <- struct{}{}
+	})
+	one, other := voiceCaller(t, url), voiceCaller(t, url)
+	first := open(t, one, "a")
+	second := open(t, one, "a")
+	receive(t, ends)
+	lost(t, first.Frames())
+	first.Close() // which says nothing of the second
+	third := open(t, other, "a")
+	receive(t, ends)
+	lost(t, second.Frames())
+	if err := third.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(t, third).Control; got == nil || got.Text != "x" {
+		t.Errorf("%+v", got)
+	}
+	third.Close()
+	receive(t, ends)
+	open(t, one, "b") // its place was given back once, and is the only one
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := one.Open(ctx, "yes", []byte("c")); !errors.Is(err, bus.ErrNoVoiceWorker) {
+		t.Errorf("a second place: %v", err)
+	}
+}
+
+func TestAFormerLineThatEndsLateTakesNothingWithIt(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	ends, release := make(chan struct{}, 4), make(chan struct{})
+	serveVoice(t, url, 2, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+		echoes(ctx, name, line)
+		ends <- struct{}{}
+		<-release
+	})
+	c := voiceCaller(t, url)
+	open(t, c, "a")
+	second := open(t, c, "a") // while the first is still being served
+	receive(t, ends)
+	release <- struct{}{}
+	open(t, c, "a") // in the place of the first; and the worker knows still which one is before it
+	lost(t, second.Frames())
+	receive(t, ends)
+	close(release)
+}
+
+func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	serving := func(ended chan<- string) func(context.Context, string, *bus.VoiceEnd) {
+		return func(ctx context.Context, name string, line *bus.VoiceEnd) {
+			echoes(ctx, name, line)
+			ended <- name
+		}
+	}
+	old, young := make(chan string, 4), make(chan string, 4)
+	stop := serveVoice(t, url, 2, serving(old))
+	c := voiceCaller(t, url)
+	left, kept := open(t, c, "left"), open(t, c, "kept")
+	stopYoung := serveVoice(t, url, 8, serving(young))
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() { stop(ctx); close(stopped) }()
+	for _, line := range []*bus.VoiceLine{left, kept} {
+		if got := told(t, line).Control; got == nil || got.Type != contract.VoiceLeaving {
+			t.Errorf("told %+v", got)
+		}
+	}
+	again := open(t, c, "left") // elsewhere
+	left.Close()
+	if name := receive(t, old); name != "left" {
+		t.Errorf("%s ended", name)
+	}
+	if err := kept.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: "still here"}); err != nil {
+		t.Error(err)
+	}
+	if got := told(t, kept).Control; got == nil || got.Text != "still here" {
+		t.Errorf("%+v", got)
+	}
+	select {
+	case <-stopped:
+		t.Error("stopped with a line in hand")
+	default:
+	}
+	cancel()
+	receive(t, stopped)
+	if name := receive(t, old); name != "kept" {
+		t.Errorf("%s ended", name)
+	}
+	lost(t, kept.Frames())
+	again.Close()
+	if name := receive(t, young); name != "left" {
+		t.Errorf("%s ended", name)
+	}
+	stopYoung(t.Context()) // at once: there is nothing to wait for
+	if m, err := raw(t, url).Request(contract.SubjectVoiceOpen, nil, 20*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("who has stopped answers still: %+v, %v", m, err)
+	}
+}
+
+// raw is a connection that says what no worker and no ingress of ours does.
+func raw(t *testing.T, url string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}

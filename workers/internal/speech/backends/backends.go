@@ -1,0 +1,107 @@
+package backends
+
+import (
+	"fmt"
+	"strings"
+
+	"parley/shared/config"
+	"parley/workers/internal/speech"
+	"parley/workers/internal/speech/espeak"
+	"parley/workers/internal/speech/openaiaudio"
+	"parley/workers/internal/speech/pocketsphinx"
+)
+
+// Backends are what speech is understood and made with. What cannot be had fails when it is used, and says why; it is among
+// Missing, too.
+type Backends struct {
+	Transcriber speech.Transcriber
+	Synthesizer speech.Synthesizer
+	Names       [2]string // of both, as they are set; "off" for what is
+	Missing     []error
+	prepare     func()
+	close       []func()
+}
+
+// New makes the backends that config.Workers.Voice names; so many processes of each offline one run at once. It fails on settings
+// that make no sense.
+func New(s config.Speech, processes int) (*Backends, error) {
+	b := &Backends{Names: [2]string{s.TranscriptionModel, s.SpeechModel}, prepare: func() {}}
+	if err := b.listen(s, processes); err != nil {
+		return nil, err
+	}
+	if err := b.speak(s, processes); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Off reports whether neither is wanted.
+func (b *Backends) Off() bool {
+	return b.Names[0] == config.SpeechOff && b.Names[1] == config.SpeechOff
+}
+
+// Prepare is told that somebody is about to speak: what takes time to start is started.
+func (b *Backends) Prepare() { b.prepare() }
+
+// Close gives back what the backends hold. No call may be under way.
+func (b *Backends) Close() {
+	for _, end := range b.close {
+		end()
+	}
+}
+
+func (b *Backends) listen(s config.Speech, processes int) error {
+	name, online := strings.CutPrefix(s.TranscriptionModel, config.SpeechOpenAI)
+	switch {
+	case online:
+		t, err := openaiaudio.NewTranscriber(openaiaudio.Config{Model: name, APIKey: s.AudioAPIKey, BaseURL: s.AudioBaseURL})
+		if err != nil {
+			return fmt.Errorf("reading TRANSCRIPTION_MODEL and AUDIO_BASE_URL: %w", err)
+		}
+		b.Transcriber, b.close = t, append(b.close, t.Close)
+	case s.TranscriptionModel == config.OfflineListen:
+		t, err := pocketsphinx.New(processes)
+		if err != nil {
+			b.Transcriber = b.missing(err)
+			return nil
+		}
+		b.Transcriber, b.prepare, b.close = t, t.Prepare, append(b.close, t.Close)
+	case s.TranscriptionModel == config.SpeechOff:
+		b.Transcriber = speech.Unavailable{Why: "TRANSCRIPTION_MODEL is off"}
+	default:
+		return fmt.Errorf("TRANSCRIPTION_MODEL names nothing that is known: %q", s.TranscriptionModel)
+	}
+	return nil
+}
+
+func (b *Backends) speak(s config.Speech, processes int) error {
+	name, online := strings.CutPrefix(s.SpeechModel, config.SpeechOpenAI)
+	switch {
+	case online:
+		y, err := openaiaudio.NewSynthesizer(openaiaudio.Config{
+			Model: name, APIKey: s.AudioAPIKey, BaseURL: s.AudioBaseURL, Voice: s.SpeechVoice,
+		})
+		if err != nil {
+			return fmt.Errorf("reading SPEECH_MODEL, SPEECH_VOICE and AUDIO_BASE_URL: %w", err)
+		}
+		b.Synthesizer, b.close = y, append(b.close, y.Close)
+	case s.SpeechModel == config.OfflineSpeak:
+		y, err := espeak.New(espeak.Config{Processes: processes, Voice: s.SpeechVoice})
+		if err != nil {
+			b.Synthesizer = b.missing(err)
+			return nil
+		}
+		b.Synthesizer = y
+	case s.SpeechModel == config.SpeechOff:
+		b.Synthesizer = speech.Unavailable{Why: "SPEECH_MODEL is off"}
+	default:
+		return fmt.Errorf("SPEECH_MODEL names nothing that is known: %q", s.SpeechModel)
+	}
+	return nil
+}
+
+func (b *Backends) missing(err error) speech.Unavailable {
+	b.Missing = append(b.Missing, err)
+	return speech.Unavailable{Why: strings.TrimPrefix(err.Error(), "speech: ")}
+}

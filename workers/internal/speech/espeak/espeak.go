@@ -1,0 +1,178 @@
+package espeak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/workers/internal/speech"
+	"parley/workers/internal/speech/pcm"
+	"parley/workers/internal/speech/process"
+)
+
+// Program is what is run; Install is how Debian and Ubuntu get it.
+const (
+	Program = "espeak-ng"
+	Install = "apt install espeak-ng"
+)
+
+const (
+	wordsAMinute = 155 // at a speed of 1
+	slowest      = 80  // that espeak-ng speaks
+
+	wall     = 30 * time.Second // of a line; one of 2,000 characters takes a quarter of a second
+	cpu      = 20 * time.Second
+	memory   = 512 << 20
+	disk     = 64 << 20 // a library of it shares memory with a sound server, which there is none of, and ends without
+	most     = 64 << 20 // bytes: 2,000 characters at a quarter of the speed, and to spare
+	queue    = 256      // lines of an organization that wait
+	inAll    = 4 * queue
+	pieceLen = 32 << 10
+)
+
+// Config sets up a Synthesizer.
+type Config struct {
+	Processes int    // that run at once
+	Voice     string // of lines that name none; "" is alloy, in the line's language
+}
+
+// Synthesizer says lines; safe for concurrent use.
+type Synthesizer struct {
+	path   string
+	voice  string
+	places *process.Places
+
+	mu     sync.Mutex
+	voices *voices // nil until they were read
+}
+
+// New finds espeak-ng.
+func New(cfg Config) (*Synthesizer, error) {
+	path, err := exec.LookPath(Program)
+	if err != nil {
+		return nil, fmt.Errorf("speech: espeak-ng is not installed (%s)", Install)
+	}
+	return &Synthesizer{path: path, voice: cfg.Voice, places: process.NewPlaces(cfg.Processes, queue, inAll)}, nil
+}
+
+func (s *Synthesizer) command(args ...string) process.Command {
+	return process.Command{Path: s.path, Args: args, Most: most, CPU: cpu, Bytes: memory, Disk: disk}
+}
+
+// Synthesize says a line; see [speech.Synthesizer]. Speeds below 0.52 are said as that.
+func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
+	line, err := speech.CleanLine(line)
+	if err != nil {
+		return err
+	}
+	if line.Voice == "" {
+		line.Voice = s.voice
+	}
+	release, err := s.places.Take(ctx, process.Turn{Organization: line.Organization})
+	if err != nil {
+		return err
+	}
+	speech.Begin(line.Begun)
+	p, err := s.start(ctx, line)
+	if err != nil || p == nil {
+		release()
+		return err
+	}
+	go func() { // the place is the process's, not that of whoever listens at the pace of speech
+		<-p.Ended()
+		release()
+	}()
+	defer p.Kill()
+	defer p.Limit(wall)()
+	defer context.AfterFunc(ctx, p.Kill)()
+	err = relay(p.Reader(ctx), out)
+	if own, is := errors.AsType[*outError](err); is {
+		return own.error
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("saying a line: %w", ctx.Err())
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return failed(err)
+	}
+	if err := p.Fault(); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// start starts the process that says a line; nil when there is nothing to say.
+func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Process, error) {
+	known, err := s.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	voice, err := known.choose(line)
+	if err != nil || line.Text == "" {
+		return nil, err
+	}
+	speed := max(slowest, int(math.Round(wordsAMinute*line.Speed)))
+	p, err := process.Start(s.command("-v", voice, "-s", strconv.Itoa(speed), "-b", "1", "--stdin", "--stdout"))
+	if err != nil {
+		return nil, failed(err)
+	}
+	go func() { // a program that does not read must not hold up who waits for it
+		_, _ = io.WriteString(p.Stdin, sayable(line.Text))
+		_ = p.Stdin.Close()
+	}()
+	return p, nil
+}
+
+// sayable keeps espeak-ng from reading [[…]] as names of sounds.
+func sayable(text string) string { return strings.ReplaceAll(text, "[[", "[ [") + "\n" }
+
+// outError is an error of who listens.
+type outError struct{ error }
+
+// relay gives the sound as it comes. The error is io.EOF where nothing was said.
+func relay(r io.Reader, out func([]byte) error) error {
+	rate, err := pcm.ReadWAV(r)
+	if err != nil {
+		return err
+	}
+	resampler, err := pcm.NewResampler(rate, speech.Rate)
+	if err != nil {
+		return err
+	}
+	give := func(sound []byte) error {
+		if len(sound) == 0 {
+			return nil
+		}
+		if err := out(sound); err != nil {
+			return &outError{err}
+		}
+		return nil
+	}
+	piece := make([]byte, pieceLen)
+	for {
+		n, err := r.Read(piece)
+		if errors.Is(err, io.EOF) {
+			return give(resampler.Flush(nil))
+		}
+		if err != nil {
+			return err
+		}
+		if err := give(resampler.Append(nil, piece[:n])); err != nil {
+			return err
+		}
+	}
+}
+
+func failed(why error) error {
+	return &speech.Error{
+		Code: speech.CodeSpeech, Message: "The answer could not be spoken.", Retryable: true,
+		Cause: fmt.Errorf("running espeak-ng: %w", why),
+	}
+}

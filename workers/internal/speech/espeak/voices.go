@@ -1,0 +1,135 @@
+package espeak
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"parley/workers/internal/speech"
+	"parley/workers/internal/speech/process"
+)
+
+// The voice that is spoken with unless another one is named: of those that there are, pocketsphinx understands it best.
+const (
+	defaultLanguage = "en-us"
+	defaultVariant  = "f5"
+)
+
+// variants are what OpenAI's voices become.
+var variants = map[string]string{
+	"alloy": defaultVariant, "coral": "f2", "marin": "Andrea", "nova": "f3", "sage": "f1", "shimmer": "f4",
+	"ash": "m3", "ballad": "m2", "cedar": "m7", "echo": "m8", "fable": "m4", "onyx": "m6", "verse": "m5",
+}
+
+// ownName is how espeak-ng calls voices: a language, and a variant of its voice. No name leads to a file elsewhere.
+var ownName = regexp.MustCompile(`^([A-Za-z]{2,4}(?:-[A-Za-z0-9]{1,12}){0,4})(?:\+([A-Za-z0-9][A-Za-z0-9_-]{0,30}))?$`)
+
+// voices are those that an installation has.
+type voices struct {
+	languages []string
+	variants  []string
+}
+
+var (
+	alsoSpeaks = regexp.MustCompile(`\(([a-z][a-z0-9-]*) \d+\)`)
+	variantRow = regexp.MustCompile(`!v/(\S+)`)
+)
+
+// parseVoices reads what --voices and --voices=variant print.
+func parseVoices(languages, variants string) voices {
+	var v voices
+	for row := range strings.Lines(languages) {
+		fields := strings.Fields(row)
+		if len(fields) < 2 || fields[1] == "Language" {
+			continue
+		}
+		v.languages = append(v.languages, strings.ToLower(fields[1]))
+		for _, other := range alsoSpeaks.FindAllStringSubmatch(row, -1) {
+			v.languages = append(v.languages, other[1])
+		}
+	}
+	for _, row := range variantRow.FindAllStringSubmatch(variants, -1) {
+		v.variants = append(v.variants, row[1])
+	}
+	return v
+}
+
+// choose gives espeak-ng's name for the voice of a line.
+func (v voices) choose(line speech.Line) (string, error) {
+	base, err := v.language(line.Language)
+	if err != nil {
+		return "", err
+	}
+	if line.Voice == "" {
+		return base + "+" + defaultVariant, nil
+	}
+	if variant, is := variants[line.Voice]; is {
+		return base + "+" + variant, nil
+	}
+	parts := ownName.FindStringSubmatch(line.Voice)
+	if parts == nil || !slices.Contains(v.languages, strings.ToLower(parts[1])) || parts[2] != "" && !slices.Contains(v.variants, parts[2]) {
+		return "", &speech.Error{
+			Code: speech.CodeUnknownVoice,
+			Message: "espeak-ng has no such voice. It has alloy, ash, ballad, cedar, coral, echo, fable, marin, nova, onyx, sage, shimmer and " +
+				"verse, and its own, such as en-gb+f3.",
+		}
+	}
+	if parts[2] == "" {
+		return strings.ToLower(parts[1]), nil
+	}
+	return strings.ToLower(parts[1]) + "+" + parts[2], nil
+}
+
+func (v voices) language(named string) (string, error) {
+	named = strings.ToLower(named)
+	switch {
+	case named == "" || named == "en":
+		return defaultLanguage, nil
+	case slices.Contains(v.languages, named):
+		return named, nil
+	}
+	return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "espeak-ng does not speak this language."}
+}
+
+// known reads the voices, once.
+func (s *Synthesizer) known(ctx context.Context) (voices, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.voices != nil {
+		return *s.voices, nil
+	}
+	languages, err := s.list(ctx, "--voices")
+	if err != nil {
+		return voices{}, err
+	}
+	variants, err := s.list(ctx, "--voices=variant")
+	if err != nil {
+		return voices{}, err
+	}
+	v := parseVoices(languages, variants)
+	s.voices = &v
+	return v, nil
+}
+
+func (s *Synthesizer) list(ctx context.Context, option string) (string, error) {
+	p, err := process.Start(s.command(option))
+	if err != nil {
+		return "", failed(err)
+	}
+	defer p.Kill()
+	defer p.Limit(wall)()
+	said, err := io.ReadAll(p.Reader(ctx))
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("asking for the voices: %w", ctx.Err())
+	}
+	if err != nil {
+		return "", failed(err)
+	}
+	if err := p.Fault(); err != nil {
+		return "", failed(err)
+	}
+	return string(said), nil
+}

@@ -1,0 +1,185 @@
+package openaiaudio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"regexp"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/openai"
+	"parley/workers/internal/llm/remote"
+	"parley/workers/internal/speech"
+)
+
+const (
+	defaultVoice = "alloy"
+	pieceLen     = 16 << 10
+)
+
+// voiceName is what services call voices, OpenAI's and others'.
+var voiceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _.,:+/()-]{0,99}$`)
+
+// Synthesizer asks audio/speech; safe for concurrent use.
+type Synthesizer struct {
+	service  *service
+	endpoint sdk.AudioSpeechService
+	voice    string
+}
+
+// NewSynthesizer makes a Synthesizer; it fails as NewTranscriber does, and on a Voice that can be none.
+func NewSynthesizer(cfg Config) (*Synthesizer, error) {
+	s, err := newService(cfg, speech.CodeSpeech)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Voice == "" {
+		cfg.Voice = defaultVoice
+	}
+	if !voiceName.MatchString(cfg.Voice) {
+		return nil, fmt.Errorf("setting up speech: no name of a voice: %q", cfg.Voice)
+	}
+	return &Synthesizer{service: s, endpoint: sdk.NewAudioSpeechService(s.options...), voice: cfg.Voice}, nil
+}
+
+// Close ends idle connections.
+func (s *Synthesizer) Close() { s.service.client.CloseIdleConnections() }
+
+// Synthesize passes the sound on as it comes; see [speech.Synthesizer]. The time that out takes is not the service's.
+func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
+	line, err := speech.CleanLine(line)
+	if err != nil {
+		return err
+	}
+	if line.Voice == "" {
+		line.Voice = s.voice
+	}
+	if !voiceName.MatchString(line.Voice) {
+		return unknownVoice(nil)
+	}
+	if line.Text == "" {
+		return nil
+	}
+	speech.Begin(line.Begun)
+	return s.service.guarded(ctx, func() error { return s.ask(ctx, line, out) })
+}
+
+func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte) error) error {
+	callCtx, watch := remote.StartWatch(ctx, s.service.limits)
+	defer watch.Stop()
+	params := sdk.AudioSpeechNewParams{
+		Input: line.Text, Model: s.service.model, ResponseFormat: sdk.AudioSpeechNewParamsResponseFormatPCM,
+		Voice: sdk.AudioSpeechNewParamsVoiceUnion{OfString: sdk.String(line.Voice)},
+	}
+	if line.Speed != 1 {
+		params.Speed = sdk.Float(line.Speed)
+	}
+	var res *http.Response
+	_, err := s.endpoint.New(callCtx, params, option.WithResponseInto(&res)) //nolint:bodyclose // res is the same
+	if res != nil {
+		defer func() { _ = res.Body.Close() }()
+	}
+	refusal := readRefusal(res)
+	if isUnknownVoice(res, refusal) {
+		return unknownVoice(openai.StatusError(res.StatusCode, refusal))
+	}
+	if err != nil {
+		return s.service.failure(ctx, callCtx, err, res)
+	}
+	if err := checkSound(res); err != nil {
+		return err
+	}
+	err = relay(callCtx, res.Body, watch, out)
+	if own, is := errors.AsType[*outError](err); is {
+		return own.error
+	}
+	if err != nil {
+		return s.service.failure(ctx, callCtx, err, res)
+	}
+	return nil
+}
+
+const maxRefusal = 64 << 10
+
+// readRefusal reads an error answer, and puts it back.
+func readRefusal(res *http.Response) []byte {
+	if res == nil || res.StatusCode < http.StatusBadRequest {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+	if err != nil {
+		return nil // the status alone says enough
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return body
+}
+
+// isUnknownVoice knows OpenAI's refusal of a voice by the field that it names, and others' by their words.
+func isUnknownVoice(res *http.Response, refusal []byte) bool {
+	if len(refusal) == 0 {
+		return false
+	}
+	switch res.StatusCode {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity:
+		return strings.Contains(strings.ToLower(string(refusal)), "voice")
+	default:
+		return false
+	}
+}
+
+func unknownVoice(cause error) error {
+	return &speech.Error{Code: speech.CodeUnknownVoice, Message: "The speech service has no such voice.", Cause: cause}
+}
+
+// checkSound refuses what is no PCM: a web page, or a service that made another format of it.
+func checkSound(res *http.Response) error {
+	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	switch media {
+	case "", "audio/pcm", "audio/x-pcm", "audio/raw", "application/octet-stream":
+		if res.StatusCode == http.StatusOK {
+			return nil
+		}
+	default:
+	}
+	return badAnswer("status %d with content type %q, where PCM was asked for", res.StatusCode, media)
+}
+
+// outError is an error of who listens.
+type outError struct{ error }
+
+// relay gives whole samples as they come.
+func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]byte) error) error {
+	buffer, kept, sounded := make([]byte, pieceLen), 0, false
+	for {
+		watch.Resume()
+		n, err := body.Read(buffer[kept:])
+		watch.Pause() // the listener's time is not the service's
+		have := kept + n
+		if whole := have &^ 1; whole > 0 {
+			sounded = true
+			if err := out(buffer[:whole]); err != nil {
+				return &outError{err}
+			}
+			kept = copy(buffer, buffer[whole:have])
+		} else {
+			kept = have
+		}
+		if errors.Is(err, io.EOF) {
+			if !sounded {
+				return llm.NewError(llm.KindTruncated, errors.New("no sound"))
+			}
+			return nil
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil { // what is in buffers is of no use to who has left
+			return err
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package pcm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// rates are those that sound is had in; any two of them have a ratio of small numbers.
+var rates = []int{8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000}
+
+const (
+	// reach is how many zeros of the filter lie on either side: enough for a transition of an eighth of the lower rate's half.
+	reach = 32
+	// cutoff is where the filter is at half, of the lower rate's half: its stop begins as far above as what is let through ends below.
+	cutoff = 0.92
+	// shape is Kaiser's β: what is stopped is 80 dB down.
+	shape = 8.0
+)
+
+// filter is a low pass, cut into a phase for each place that a new sample can have between two old ones.
+type filter struct {
+	up, down int // new samples for so many old ones
+	half     int // taps before and behind the place
+	phases   [][]float64
+}
+
+var filters sync.Map // [2]int{from, to} → *filter
+
+func filterOf(from, to int) (*filter, error) {
+	if !slices.Contains(rates, from) || !slices.Contains(rates, to) {
+		return nil, fmt.Errorf("resampling from %d to %d Hz: not a usual rate", from, to)
+	}
+	if f, ok := filters.Load([2]int{from, to}); ok {
+		return f.(*filter), nil //nolint:forcetypeassert // nothing else is stored
+	}
+	f, _ := filters.LoadOrStore([2]int{from, to}, newFilter(from, to))
+	return f.(*filter), nil //nolint:forcetypeassert // nothing else is stored
+}
+
+func newFilter(from, to int) *filter {
+	divisor := gcd(from, to)
+	f := &filter{up: to / divisor, down: from / divisor}
+	band := min(1, float64(to)/float64(from)) // of the old rate's half
+	f.half = int(math.Ceil(reach / band))
+	f.phases = make([][]float64, f.up)
+	for phase := range f.phases {
+		taps, sum := make([]float64, 2*f.half), 0.0
+		for n := range taps {
+			at := float64(n-f.half+1) - float64(phase)/float64(f.up) // from the place, in old samples
+			taps[n] = sinc(at*band*cutoff) * kaiser(at/float64(f.half))
+			sum += taps[n]
+		}
+		for n := range taps {
+			taps[n] /= sum // loudness does not depend on the phase
+		}
+		f.phases[phase] = taps
+	}
+	return f
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func sinc(x float64) float64 {
+	if x == 0 {
+		return 1
+	}
+	return math.Sin(math.Pi*x) / (math.Pi * x)
+}
+
+// kaiser is the window at x from -1 to 1.
+func kaiser(x float64) float64 {
+	return bessel(shape*math.Sqrt(max(0, 1-x*x))) / bessel(shape)
+}
+
+// bessel is the modified Bessel function of order 0, by its series.
+func bessel(x float64) float64 {
+	sum, term := 1.0, 1.0
+	for n := 1.0; term > sum*1e-12; n++ {
+		term *= (x / 2 / n) * (x / 2 / n)
+		sum += term
+	}
+	return sum
+}
+
+// Resampler changes the rate of sound that comes in pieces. The sound neither grows longer nor moves.
+type Resampler struct {
+	filter *filter
+	window []float64 // the old samples that are still needed
+	phase  int       // of the next new sample
+	read   int64     // old samples that came
+	made   int64     // new samples that were given
+	odd    []byte    // half of a sample
+}
+
+// NewResampler makes a Resampler; it fails on rates that sound does not usually have.
+func NewResampler(from, to int) (*Resampler, error) {
+	f, err := filterOf(from, to)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resampler{filter: f}
+	r.window = make([]float64, f.half-1, 4*f.half+4096) // silence before the first sample
+	return r, nil
+}
+
+// Append appends to b what the next piece becomes. A piece may end in the middle of a sample.
+func (r *Resampler) Append(b, piece []byte) []byte {
+	if len(r.odd) == 1 && len(piece) > 0 {
+		r.add([]byte{r.odd[0], piece[0]})
+		r.odd, piece = r.odd[:0], piece[1:]
+	}
+	if len(piece)%2 == 1 {
+		r.odd = append(r.odd, piece[len(piece)-1])
+	}
+	r.add(piece[:len(piece)&^1])
+	return r.make(b, math.MaxInt64)
+}
+
+// Flush appends the rest; the Resampler has then ended. Half a sample is dropped.
+func (r *Resampler) Flush(b []byte) []byte {
+	r.window = append(r.window, make([]float64, r.filter.half+1)...) // silence behind the last sample
+	up, down := int64(r.filter.up), int64(r.filter.down)
+	return r.make(b, (r.read*up+down-1)/down)
+}
+
+func (r *Resampler) add(samples []byte) {
+	for n := 0; n+1 < len(samples); n += 2 {
+		r.window = append(r.window, float64(int16(binary.LittleEndian.Uint16(samples[n:]))))
+	}
+	r.read += int64(len(samples) / 2)
+}
+
+// make appends the new samples, at most so many in all, whose old ones are there.
+func (r *Resampler) make(b []byte, most int64) []byte {
+	at, width := 0, 2*r.filter.half
+	for at+width <= len(r.window) && r.made < most {
+		sum := 0.0
+		for n, tap := range r.filter.phases[r.phase] {
+			sum += tap * r.window[at+n]
+		}
+		sample := int16(min(max(math.Round(sum), math.MinInt16), math.MaxInt16))
+		b = binary.LittleEndian.AppendUint16(b, uint16(sample))
+		r.made++
+		r.phase += r.filter.down
+		at += r.phase / r.filter.up
+		r.phase %= r.filter.up
+	}
+	at = min(at, len(r.window))
+	r.window = r.window[:copy(r.window, r.window[at:])]
+	return b
+}
+
+// Resample changes the rate of a whole sound.
+func Resample(sound []byte, from, to int) ([]byte, error) {
+	if from == to {
+		return sound, nil
+	}
+	r, err := NewResampler(from, to)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, 2*(len(sound)/2*r.filter.up/r.filter.down+1))
+	return r.Flush(r.Append(out, sound)), nil
+}

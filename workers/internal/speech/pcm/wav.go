@@ -1,0 +1,87 @@
+package pcm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	riffHead  = 12
+	chunkHead = 8
+	maxChunks = 16       // before the sound
+	maxChunk  = 64 << 10 // bytes of one that is passed over
+	minFormat = 16
+	plainPCM  = 1
+)
+
+// AppendWAV appends a WAV file with this sound to b.
+func AppendWAV(b, sound []byte, rate int) []byte {
+	b = append(b, "RIFF"...)
+	b = appendUint32(b, riffHead+minFormat+chunkHead+len(sound))
+	b = append(b, "WAVEfmt "...)
+	b = appendUint32(b, minFormat)
+	b = binary.LittleEndian.AppendUint16(b, plainPCM)
+	b = binary.LittleEndian.AppendUint16(b, 1) // channel
+	b = appendUint32(b, rate)
+	b = appendUint32(b, 2*rate)
+	b = binary.LittleEndian.AppendUint16(b, 2)  // bytes of a sample
+	b = binary.LittleEndian.AppendUint16(b, 16) // bits of it
+	b = append(b, "data"...)
+	return append(appendUint32(b, len(sound)), sound...)
+}
+
+func appendUint32(b []byte, n int) []byte {
+	return binary.LittleEndian.AppendUint32(b, uint32(n))
+}
+
+// ReadWAV reads the head of a WAV file from r, whose next byte is then the sound's first, and gives the sound's rate. The size that
+// the head claims is passed over: programs that write as they speak do not know it yet. It fails on sound other than this package's.
+func ReadWAV(r io.Reader) (rate int, err error) {
+	var riff [riffHead]byte
+	if _, err := io.ReadFull(r, riff[:]); err != nil {
+		return 0, fmt.Errorf("reading WAV: %w", err)
+	}
+	if string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
+		return 0, errors.New("reading WAV: it is none")
+	}
+	for range maxChunks {
+		var head [chunkHead]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return 0, fmt.Errorf("reading WAV: %w", err)
+		}
+		name, size := string(head[:4]), int64(binary.LittleEndian.Uint32(head[4:]))
+		if name == "data" {
+			if rate == 0 {
+				return 0, errors.New("reading WAV: the sound comes before its format")
+			}
+			return rate, nil
+		}
+		if size > maxChunk {
+			return 0, errors.New("reading WAV: a part is too large")
+		}
+		chunk := make([]byte, size+size%2) // parts begin at even places
+		if _, err := io.ReadFull(r, chunk); err != nil {
+			return 0, fmt.Errorf("reading WAV: %w", err)
+		}
+		if name == "fmt " {
+			if rate, err = readFormat(chunk); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return 0, errors.New("reading WAV: no sound in it")
+}
+
+func readFormat(chunk []byte) (rate int, err error) {
+	if len(chunk) < minFormat {
+		return 0, errors.New("reading WAV: the format is cut")
+	}
+	kind, channels := binary.LittleEndian.Uint16(chunk), binary.LittleEndian.Uint16(chunk[2:])
+	bits := binary.LittleEndian.Uint16(chunk[14:])
+	if kind != plainPCM || channels != 1 || bits != 16 {
+		return 0, fmt.Errorf("reading WAV: want 16 bit PCM mono, not format %d of %d bit and %d channels", kind, bits, channels)
+	}
+	return int(binary.LittleEndian.Uint32(chunk[4:])), nil
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package pocketsphinx
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// newMemory makes a file that has no name any more.
+func newMemory() (*os.File, error) {
+	file, err := os.CreateTemp("", "utterance")
+	if err != nil {
+		return nil, fmt.Errorf("making a file: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, fmt.Errorf("making a file: %w", errors.Join(err, file.Close()))
+	}
+	return file, nil
+}

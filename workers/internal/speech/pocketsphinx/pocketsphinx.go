@@ -1,0 +1,150 @@
+package pocketsphinx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley/workers/internal/speech"
+	"parley/workers/internal/speech/pcm"
+	"parley/workers/internal/speech/process"
+)
+
+// Program is what is run; Install is how Debian and Ubuntu get it with its model.
+const (
+	Program = "pocketsphinx_batch"
+	Install = "apt install pocketsphinx pocketsphinx-en-us"
+)
+
+const (
+	modelFolder = "/usr/share/pocketsphinx/model/en-us"
+
+	rate    = 16_000
+	padding = 2 * rate / 4 // bytes of silence before and behind: words at the edge are lost without
+
+	wall   = 45 * time.Second // and twice the utterance's length; on a machine with nothing else to do it takes a tenth of that
+	cpu    = 120 * time.Second
+	memory = 1 << 30
+	most   = 64 << 10 // bytes of words
+	queue  = 64       // utterances of an organization that wait
+	inAll  = 4 * queue
+	long   = 15 * speech.BytesPerSecond // bytes: what has more leaves a place to what has not
+	idle   = 5 * time.Minute            // that a process waits for an utterance
+	ready  = 4                          // processes that wait; each takes 95 MB
+)
+
+// Transcriber understands utterances; safe for concurrent use.
+type Transcriber struct {
+	path      string
+	model     string
+	processes int
+	places    *process.Places
+	spares    spares
+}
+
+// New finds pocketsphinx, of which so many processes understand at once.
+func New(processes int) (*Transcriber, error) {
+	return open(modelFolder, processes)
+}
+
+func open(model string, processes int) (*Transcriber, error) {
+	path, err := exec.LookPath(Program)
+	if err == nil {
+		for _, part := range []string{"en-us", "en-us.lm.bin", "cmudict-en-us.dict"} {
+			_, missing := os.Stat(filepath.Join(model, part))
+			err = errors.Join(err, missing)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("speech: pocketsphinx is not installed (%s)", Install)
+	}
+	return &Transcriber{path: path, model: model, processes: processes, places: process.NewPlaces(processes, queue, inAll)}, nil
+}
+
+// Transcribe gives the words, small and without marks; see [speech.Transcriber]. Prompts change nothing.
+func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (string, error) {
+	if err := speech.CheckUtterance(u); err != nil {
+		return "", err
+	}
+	if language, _, _ := strings.Cut(strings.ToLower(u.Language), "-"); language != "" && language != "en" {
+		return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "pocketsphinx understands English alone."}
+	}
+	release, err := t.places.Take(ctx, process.Turn{Organization: u.Organization, Long: len(u.PCM) > long})
+	if err != nil || len(u.PCM) == 0 {
+		if err == nil {
+			release()
+		}
+		return "", err
+	}
+	defer release()
+	speech.Begin(u.Begun)
+	defer t.spare(min(t.processes, ready))
+	l, err := t.take()
+	if err != nil {
+		return "", failed(err)
+	}
+	defer l.end()
+	defer l.Limit(limit(len(u.PCM)))()
+	defer context.AfterFunc(ctx, l.Kill)()
+	said, err := l.hear(ctx, u.PCM)
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("understanding an utterance: %w", ctx.Err())
+	}
+	if err != nil {
+		return "", failed(err)
+	}
+	return words(said)
+}
+
+// limit gives how long so many bytes may take; it is less than speech.CallTime.
+func limit(bytes int) time.Duration {
+	return wall + 2*time.Duration(bytes)*time.Second/speech.BytesPerSecond
+}
+
+// hear has the process read the sound, and then nothing more.
+func (l *listener) hear(ctx context.Context, sound []byte) (string, error) {
+	lower, err := pcm.Resample(sound, speech.Rate, rate)
+	if err != nil {
+		return "", err
+	}
+	if err := l.sound.Truncate(int64(padding + len(lower) + padding)); err != nil {
+		return "", fmt.Errorf("passing the sound on: %w", err)
+	}
+	if _, err := l.sound.WriteAt(lower, padding); err != nil {
+		return "", fmt.Errorf("passing the sound on: %w", err)
+	}
+	if _, err := io.WriteString(l.Stdin, "3\n"); err != nil {
+		return "", fmt.Errorf("passing the sound on: %w", errors.Join(err, l.Fault()))
+	}
+	if err := l.Stdin.Close(); err != nil {
+		return "", fmt.Errorf("passing the sound on: %w", err)
+	}
+	said, err := io.ReadAll(l.Reader(ctx))
+	if err != nil {
+		return "", err
+	}
+	return string(said), l.Fault()
+}
+
+// words takes the words out of "words (name score)".
+func words(said string) (string, error) {
+	line, rest, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	end := strings.LastIndexByte(line, '(')
+	if end < 0 || strings.TrimSpace(rest) != "" {
+		return "", failed(errors.New("it gave no hypothesis"))
+	}
+	return strings.Join(strings.Fields(line[:end]), " "), nil
+}
+
+func failed(why error) error {
+	return &speech.Error{
+		Code: speech.CodeTranscription, Message: "What was said could not be understood.", Retryable: true,
+		Cause: fmt.Errorf("running pocketsphinx: %w", why),
+	}
+}

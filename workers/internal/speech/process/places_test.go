@@ -1,0 +1,169 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/workers/internal/speech"
+	"parley/workers/internal/speech/process"
+)
+
+// Names of turns: an organization's letter, capital for what takes long.
+func turn(name rune) process.Turn {
+	small := strings.ToLower(string(name))
+	return process.Turn{Organization: small, Long: small != string(name)}
+}
+
+// TestOrganizationsTakeTurns has turns come one after the other, and then each end that has a place, the first first.
+func TestOrganizationsTakeTurns(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		places int
+		come   string
+		first  string // that have a place when all have come
+		order  string // of all
+	}{
+		"one organization":                     {1, "aaa", "a", "aaa"},
+		"one with many":                        {1, "aaaaab", "a", "aabaaa"},
+		"three":                                {1, "aaabbc", "a", "aabcab"},
+		"two places":                           {2, "aaaaabb", "aa", "aaababa"},
+		"a short one behind long ones":         {2, "AAAAb", "Ab", "AbAAA"},
+		"its own short one":                    {2, "AAAa", "Aa", "AaAA"},
+		"long ones of two organizations":       {2, "ABAB", "A", "ABAB"},
+		"more places":                          {4, "AAAAAb", "AAAb", "AAAbAA"},
+		"a single place is for long ones, too": {1, "AAb", "A", "AAb"},
+		"who is passed over keeps its turn":    {2, "ABccc", "Ac", "AcBcc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				places := process.NewPlaces(c.places, 100, 100)
+				var order strings.Builder
+				var releases []func()
+				for _, who := range c.come {
+					go func() {
+						release, err := places.Take(t.Context(), turn(who))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						order.WriteRune(who)
+						releases = append(releases, release)
+					}()
+					synctest.Wait()
+				}
+				if order.String() != c.first {
+					t.Errorf("at first %s, not %s", order.String(), c.first)
+				}
+				for len(releases) > 0 {
+					release := releases[0]
+					releases = releases[1:]
+					release()
+					synctest.Wait()
+				}
+				if order.String() != c.order {
+					t.Errorf("%s, not %s", order.String(), c.order)
+				}
+			})
+		})
+	}
+}
+
+// TestAnOrganizationDoesNotFillTheQueue: others still wait when one may not any more.
+func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		places := process.NewPlaces(1, 2, 4)
+		release, err := places.Take(ctx, turn('a'))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := make(chan error, 10)
+		var refused []string
+		for n, who := range "aaabbbcd" {
+			go func() {
+				_, err := places.Take(ctx, turn(who))
+				if errors.Is(err, speech.ErrOverloaded) {
+					refused = append(refused, fmt.Sprint(n, string(who)))
+					return
+				}
+				left <- err
+			}()
+			synctest.Wait()
+		}
+		if got := strings.Join(refused, " "); got != "2a 5b 6c 7d" {
+			t.Errorf("refused: %s", got)
+		}
+		cancel()
+		for range 4 {
+			if err := <-left; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		release()
+		release()                                                           // twice is once
+		if release, err = places.Take(t.Context(), turn('d')); err != nil { // nobody waits any more
+			t.Fatal(err)
+		}
+		late, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if _, err := places.Take(late, turn('e')); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("two have one place: %v", err)
+		}
+		release()
+	})
+}
+
+func TestPlacesAreTakenInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const queue = 3
+		places := process.NewPlaces(1, queue, queue)
+		release, err := places.Take(t.Context(), process.Turn{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := make(chan int, queue)
+		for n := range queue {
+			go func() {
+				release, err := places.Take(t.Context(), process.Turn{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order <- n
+				release()
+			}()
+			synctest.Wait()
+		}
+		if _, err := places.Take(t.Context(), process.Turn{}); !errors.Is(err, speech.ErrOverloaded) {
+			t.Errorf("one too many: %v", err)
+		}
+		release()
+		synctest.Wait()
+		for n := range queue {
+			if got := <-order; got != n {
+				t.Errorf("the place %d was taken by %d", n, got)
+			}
+		}
+		if release, err = places.Take(t.Context(), process.Turn{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting without end: %v", err)
+		}
+		release()
+		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // though there is one
+			release()
+			t.Errorf("who has left takes a place: %v", err)
+		}
+	})
+}

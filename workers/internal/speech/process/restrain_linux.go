@@ -1,0 +1,41 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+const openFiles = 64
+
+// restrain limits a program that has just been started, and was given nothing to read yet: it neither grows without end nor fills a disk.
+func restrain(pid int, c Command) error {
+	seconds := uint64(math.Ceil(c.CPU.Seconds()))
+	for _, limit := range []struct {
+		name string
+		kind int
+		most uint64
+	}{
+		{"processor time", unix.RLIMIT_CPU, seconds},
+		{"memory", unix.RLIMIT_DATA, uint64(c.Bytes)},
+		{"size of files", unix.RLIMIT_FSIZE, uint64(c.Disk)},
+		{"open files", unix.RLIMIT_NOFILE, openFiles},
+		{"core dumps", unix.RLIMIT_CORE, 0},
+	} {
+		if err := lower(pid, limit.kind, limit.most); err != nil && !errors.Is(err, unix.ESRCH) { // it has ended, and will say why
+			return fmt.Errorf("%s: %w", limit.name, err)
+		}
+	}
+	return nil
+}
+
+// lower sets a limit, unless a lower one is set.
+func lower(pid, kind int, most uint64) error {
+	var is unix.Rlimit
+	if err := unix.Prlimit(pid, kind, nil, &is); err != nil {
+		return err
+	}
+	return unix.Prlimit(pid, kind, &unix.Rlimit{Cur: min(is.Cur, most), Max: min(is.Max, most)}, nil)
+}

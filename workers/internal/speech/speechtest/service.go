@@ -1,0 +1,181 @@
+package speechtest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/workers/internal/speech"
+	"parley/workers/internal/speech/pcm"
+)
+
+// Key is what a Service is asked with.
+const Key = "audio-key-hunter2"
+
+// Request is what a Service was asked.
+type Request struct {
+	Path   string
+	Fields map[string]string // of the JSON or of the form
+	Sound  []byte            // of the WAV file
+}
+
+// Service is a stub of an audio service that speaks OpenAI's protocol: it hums texts, and remembers what it hummed.
+type Service struct {
+	URL string // up to and with /v1
+	// Answer, where it is set, answers instead of the stub, unless it gives false. It is set before the first request.
+	Answer func(w http.ResponseWriter, r *http.Request) bool
+
+	mu       sync.Mutex
+	requests []Request
+	hummed   map[[sha256.Size]byte]string
+}
+
+// NewService starts a Service that ends with the test.
+func NewService(t *testing.T) *Service {
+	t.Helper()
+	s := &Service{hummed: map[[sha256.Size]byte]string{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	s.URL = server.URL + "/v1"
+	return s
+}
+
+// Requests gives what was asked so far.
+func (s *Service) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	request, err := readRequest(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "", err.Error())
+		return
+	}
+	s.mu.Lock()
+	s.requests = append(s.requests, request)
+	s.mu.Unlock()
+	switch {
+	case s.Answer != nil && s.Answer(w, r):
+	case r.Header.Get("Authorization") != "Bearer "+Key:
+		refuse(w, http.StatusUnauthorized, "", "Incorrect API key provided")
+	case r.URL.Path == "/v1/audio/speech":
+		s.hum(w, request.Fields)
+	case r.URL.Path == "/v1/audio/transcriptions":
+		s.listen(w, r, request.Sound)
+	default:
+		refuse(w, http.StatusNotFound, "", "Invalid URL")
+	}
+}
+
+func readRequest(r *http.Request) (Request, error) {
+	request := Request{Path: r.URL.Path, Fields: map[string]string{}}
+	if r.Header.Get("Content-Type") == "application/json" {
+		var fields map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&fields); err != nil {
+			return request, fmt.Errorf("reading JSON: %w", err)
+		}
+		for name, value := range fields {
+			request.Fields[name] = fmt.Sprint(value)
+		}
+		return request, nil
+	}
+	const most = 26 << 20
+	r.Body = http.MaxBytesReader(nil, r.Body, most)
+	if err := r.ParseMultipartForm(most); err != nil { //nolint:gosec // G120: it is bounded, a line above
+		return request, fmt.Errorf("reading form: %w", err)
+	}
+	for name, values := range r.MultipartForm.Value {
+		request.Fields[name] = strings.Join(values, "|")
+	}
+	file, head, err := r.FormFile("file")
+	if err != nil {
+		return request, fmt.Errorf("reading file: %w", err)
+	}
+	raw, err := io.ReadAll(file)
+	if err != nil {
+		return request, fmt.Errorf("reading file: %w", err)
+	}
+	wav := bytes.NewReader(raw)
+	rate, err := pcm.ReadWAV(wav)
+	if err != nil {
+		return request, err
+	}
+	request.Sound = raw[len(raw)-wav.Len():]
+	request.Fields["file"] = fmt.Sprintf("%s %s %d", head.Filename, head.Header.Get("Content-Type"), rate)
+	return request, nil
+}
+
+func refuse(w http.ResponseWriter, status int, param, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error","param":%q,"code":null}}`, message, param) //nolint:gosec // G705: JSON, read by tests
+}
+
+var serviceVoices = []string{
+	"alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage", "shimmer", "verse",
+}
+
+const (
+	humPerByte = speech.Rate / 14 // samples: about the pace of speech
+	humPiece   = 4001             // bytes, and so not whole samples
+)
+
+func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
+	if !slices.Contains(serviceVoices, fields["voice"]) {
+		refuse(w, http.StatusBadRequest, "voice", "Invalid value: not one of the supported values")
+		return
+	}
+	if fields["response_format"] != "pcm" || fields["input"] == "" {
+		refuse(w, http.StatusBadRequest, "response_format", "what the tests do not ask for")
+		return
+	}
+	speed := 1.0
+	if text, set := fields["speed"]; set {
+		_, _ = fmt.Sscan(text, &speed)
+	}
+	samples := int(float64(len(fields["input"])*humPerByte) / speed)
+	sound := make([]byte, 0, 2*samples)
+	for n := range samples {
+		sound = binary.LittleEndian.AppendUint16(sound, uint16(int16(9000*math.Sin(float64(n)/20))))
+	}
+	s.mu.Lock()
+	s.hummed[sha256.Sum256(sound)] = fields["input"]
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "audio/pcm")
+	for len(sound) > 0 {
+		n := min(humPiece, len(sound))
+		if _, err := w.Write(sound[:n]); err != nil {
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		sound = sound[n:]
+	}
+}
+
+// listen knows what was hummed. What is very long takes as long as somebody waits for it.
+func (s *Service) listen(w http.ResponseWriter, r *http.Request, sound []byte) {
+	if len(sound) > 20*speech.BytesPerSecond {
+		<-r.Context().Done()
+		return
+	}
+	s.mu.Lock()
+	text := s.hummed[sha256.Sum256(sound)]
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"text":%q,"usage":{"type":"duration","seconds":1}}`, text)
+}

@@ -1,0 +1,299 @@
+package speechtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/workers/internal/speech"
+)
+
+// Pair is a Transcriber and a Synthesizer that understands it.
+type Pair struct {
+	speech.Transcriber
+	speech.Synthesizer
+	Sentence string       // that is understood word for word
+	Close    func()       // of both
+	Left     func() []int // processes that are still there; nil where there never are any
+}
+
+// answerTime is how soon a call must end that nobody waits for any more.
+const answerTime = time.Second
+
+// Run runs the suite with pairs that open makes. Its parts follow one another: they count processes.
+func Run(t *testing.T, open func(t *testing.T) Pair) {
+	t.Helper()
+	for _, part := range []struct {
+		name string
+		run  func(t *testing.T, p Pair)
+	}{
+		{"what is said is understood", understood},
+		{"sound is whole samples and comes in pieces", pieces},
+		{"speed", speed},
+		{"nothing to say", nothingToSay},
+		{"nothing that was said", nothingSaid},
+		{"text that is no speech", hostile},
+		{"too much", tooMuch},
+		{"voices", voices},
+		{"who listens fails", listenerFails},
+		{"who listens is slow", listenerIsSlow},
+		{"speaking is called off", speakingCalledOff},
+		{"listening is called off", listeningCalledOff},
+		{"many at once", manyAtOnce},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			p := open(t)
+			part.run(t, p)
+			p.Close()
+			if p.Left == nil {
+				return
+			}
+			if left := p.Left(); len(left) > 0 {
+				t.Errorf("processes are left: %v", left)
+			}
+		})
+	}
+}
+
+// Say gives the sound of a line, as one.
+func Say(ctx context.Context, s speech.Synthesizer, line speech.Line) ([]byte, error) {
+	var sound []byte
+	err := s.Synthesize(ctx, line, func(piece []byte) error {
+		if len(piece) == 0 || len(piece)%2 != 0 {
+			return fmt.Errorf("a piece of %d bytes", len(piece))
+		}
+		sound = append(sound, piece...)
+		return nil
+	})
+	return sound, err
+}
+
+func said(t *testing.T, p Pair, line speech.Line) []byte {
+	t.Helper()
+	sound, err := Say(t.Context(), p, line)
+	if err != nil {
+		t.Fatalf("saying %+.60v: %v", line, err)
+	}
+	return sound
+}
+
+func understood(t *testing.T, p Pair) {
+	t.Helper()
+	begun := 0
+	begins := func() { begun++ }
+	sound := said(t, p, speech.Line{Text: p.Sentence, Organization: "org_1", Begun: begins})
+	got, err := p.Transcribe(t.Context(), speech.Utterance{PCM: sound, Language: "en", Prompt: "words", Organization: "org_1", Begun: begins})
+	if begun != 2 {
+		t.Errorf("%d calls told that they had begun, not 2", begun)
+	}
+	if err != nil || !strings.EqualFold(got, p.Sentence) {
+		t.Errorf("understood %q, %v; said was %q", got, err, p.Sentence)
+	}
+}
+
+func pieces(t *testing.T, p Pair) {
+	t.Helper()
+	count, size := 0, 0
+	err := p.Synthesize(t.Context(), speech.Line{Text: strings.Repeat(p.Sentence+". ", 8)}, func(piece []byte) error {
+		count, size = count+1, size+len(piece)
+		if len(piece) == 0 || len(piece)%2 != 0 {
+			t.Errorf("a piece of %d bytes", len(piece))
+		}
+		return nil
+	})
+	if seconds := size / speech.BytesPerSecond; err != nil || count < 2 || seconds < 4 || seconds > 60 {
+		t.Errorf("%d pieces of together %d seconds, %v", count, seconds, err)
+	}
+}
+
+func speed(t *testing.T, p Pair) {
+	t.Helper()
+	normal, fast := said(t, p, speech.Line{Text: p.Sentence}), said(t, p, speech.Line{Text: p.Sentence, Speed: 2})
+	if len(fast)*10 > len(normal)*8 || len(fast) == 0 {
+		t.Errorf("%d bytes, and at twice the speed %d", len(normal), len(fast))
+	}
+	if one := said(t, p, speech.Line{Text: p.Sentence, Speed: 1}); !bytes.Equal(one, normal) {
+		t.Errorf("a speed of 1 is not the normal one")
+	}
+}
+
+func nothingToSay(t *testing.T, p Pair) {
+	t.Helper()
+	for _, text := range []string{"", " ", "\n\t", "\x00\x1b", "...", "-- !", "\u200b\ufeff"} {
+		if sound := said(t, p, speech.Line{Text: text}); len(sound) > 0 {
+			t.Errorf("%q is %d bytes of sound", text, len(sound))
+		}
+	}
+}
+
+func nothingSaid(t *testing.T, p Pair) {
+	t.Helper()
+	for _, size := range []int{0, 2, 200, speech.BytesPerSecond} {
+		if got, err := p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, size)}); got != "" || err != nil {
+			t.Errorf("%d bytes of silence: %q, %v", size, got, err)
+		}
+	}
+}
+
+// hostile is text that a program could take for something else than text.
+func hostile(t *testing.T, p Pair) {
+	t.Helper()
+	for _, text := range []string{
+		"hello\x00 \x1b[31mthere\x07\r\n\r\nyou",
+		`<speak><break time="9000s"/><audio src="file:///etc/passwd"/>hello</speak>`,
+		"[[h@'loU]] hello [[", "-v none --help", "$(exit 1); `exit 1` | hello", "hello \xff\xfe there", "привет 你好 مرحبا 🙂", "\u202ehello\u2066",
+	} {
+		if sound := said(t, p, speech.Line{Text: text}); len(sound) == 0 || len(sound) > 60*speech.BytesPerSecond {
+			t.Errorf("%q is %d bytes of sound", text, len(sound))
+		}
+	}
+}
+
+func tooMuch(t *testing.T, p Pair) {
+	t.Helper()
+	isError := func(what, code string, err error) {
+		e, is := errors.AsType[*speech.Error](err)
+		if !is || e.Code != code || e.Message == "" || e.Retryable {
+			t.Errorf("%s: %+v", what, err)
+		}
+	}
+	for what, line := range map[string]speech.Line{
+		"a long text": {Text: strings.Repeat("word ", speech.MaxText/5) + "word"}, "too fast": {Text: "hello", Speed: 4.1},
+		"too slow": {Text: "hello", Speed: 0.2}, "backwards": {Text: "hello", Speed: -1},
+	} {
+		sound, err := Say(t.Context(), p, line)
+		if isError(what, speech.CodeSpeech, err); len(sound) > 0 {
+			t.Errorf("%s: %d bytes of sound", what, len(sound))
+		}
+	}
+	if sound := said(t, p, speech.Line{Text: strings.Repeat("a", speech.MaxText)}); len(sound) == 0 {
+		t.Errorf("as much as may be is no sound")
+	}
+	_, err := p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, 3)})
+	isError("half a sample", speech.CodeTranscription, err)
+	_, err = p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, speech.MaxUtterance+2)})
+	isError("a long utterance", speech.CodeTranscription, err)
+}
+
+func voices(t *testing.T, p Pair) {
+	t.Helper()
+	for _, voice := range []string{"alloy", "ash", "ballad", "cedar", "coral", "echo", "marin", "sage", "shimmer", "verse"} {
+		if sound := said(t, p, speech.Line{Text: "one", Voice: voice}); len(sound) == 0 {
+			t.Errorf("%s says nothing", voice)
+		}
+	}
+	for _, voice := range []string{"no-such-voice", "../../etc/passwd", "en-us+../f3", "-v", "alloy\n", "ALLOY;", strings.Repeat("a", 5000)} {
+		for _, text := range []string{"one", ""} {
+			_, err := Say(t.Context(), p, speech.Line{Text: text, Voice: voice})
+			if (text != "" || err != nil) && !errors.Is(err, speech.ErrUnknownVoice) {
+				t.Errorf("%.30q with the text %q: %v", voice, text, err)
+			}
+		}
+	}
+}
+
+func listenerFails(t *testing.T, p Pair) {
+	t.Helper()
+	gone, calls := errors.New("the listener is gone"), 0
+	err := p.Synthesize(t.Context(), speech.Line{Text: strings.Repeat(p.Sentence+". ", 8)}, func([]byte) error {
+		calls++
+		return gone
+	})
+	if !errors.Is(err, gone) || calls != 1 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
+// listenerIsSlow has one listener wait until others were served: who listens at the pace of speech holds nobody up.
+func listenerIsSlow(t *testing.T, p Pair) {
+	t.Helper()
+	begun, served, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	go func() {
+		_, err := Say(t.Context(), waiting{p, func() { once.Do(func() { close(begun); <-served }) }}, speech.Line{Text: p.Sentence})
+		ended <- err
+	}()
+	<-begun
+	for range 4 {
+		said(t, p, speech.Line{Text: p.Sentence})
+	}
+	close(served)
+	if err := <-ended; err != nil {
+		t.Errorf("the slow one got %v", err)
+	}
+}
+
+// waiting is a Synthesizer whose listener does something at each piece.
+type waiting struct {
+	speech.Synthesizer
+	do func()
+}
+
+func (w waiting) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
+	return w.Synthesizer.Synthesize(ctx, line, func(piece []byte) error {
+		w.do()
+		return out(piece)
+	})
+}
+
+func speakingCalledOff(t *testing.T, p Pair) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var at time.Time
+	err := p.Synthesize(ctx, speech.Line{Text: strings.Repeat(p.Sentence+". ", 30)}, func([]byte) error {
+		if at.IsZero() {
+			at = time.Now()
+			cancel()
+		}
+		return nil
+	})
+	if took := time.Since(at); !errors.Is(err, context.Canceled) || took > answerTime {
+		t.Errorf("%v after %s", err, took)
+	}
+	err = p.Synthesize(ctx, speech.Line{Text: p.Sentence}, func([]byte) error { return errors.New("a piece") })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("speaking that was called off before it began: %v", err)
+	}
+}
+
+func listeningCalledOff(t *testing.T, p Pair) {
+	t.Helper()
+	sound := bytes.Repeat(said(t, p, speech.Line{Text: p.Sentence}), 20)
+	sound = sound[:min(len(sound), speech.MaxUtterance)]
+	const after = 300 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), after)
+	defer cancel()
+	began := time.Now()
+	_, err := p.Transcribe(ctx, speech.Utterance{PCM: sound})
+	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > after+answerTime {
+		t.Errorf("%v after %s", err, took)
+	}
+	if _, err := p.Transcribe(ctx, speech.Utterance{PCM: sound}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("listening that was called off before it began: %v", err)
+	}
+}
+
+func manyAtOnce(t *testing.T, p Pair) {
+	t.Helper()
+	want := said(t, p, speech.Line{Text: p.Sentence})
+	var all sync.WaitGroup
+	for n := range 12 {
+		all.Go(func() {
+			if sound, err := Say(t.Context(), p, speech.Line{Text: p.Sentence}); err != nil || !bytes.Equal(sound, want) {
+				t.Errorf("%d bytes of sound, want %d: %v", len(sound), len(want), err)
+			}
+			if n%3 > 0 {
+				return
+			}
+			if got, err := p.Transcribe(t.Context(), speech.Utterance{PCM: want}); err != nil || !strings.EqualFold(got, p.Sentence) {
+				t.Errorf("understood %q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,16 @@
+package speech
+
+import "context"
+
+// Unavailable is a Transcriber and a Synthesizer that can neither: Why says so to callers.
+type Unavailable struct{ Why string }
+
+// Transcribe fails.
+func (u Unavailable) Transcribe(context.Context, Utterance) (string, error) {
+	return "", &Error{Code: CodeTranscription, Message: "Speech is not understood here: " + u.Why + "."}
+}
+
+// Synthesize fails.
+func (u Unavailable) Synthesize(context.Context, Line, func([]byte) error) error {
+	return &Error{Code: CodeSpeech, Message: "Nothing can be spoken here: " + u.Why + "."}
+}

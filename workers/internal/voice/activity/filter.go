@@ -1,0 +1,39 @@
+package activity
+
+import "math"
+
+// biquad is a filter of the second order.
+type biquad struct {
+	b0, b1, b2, a1, a2 float64
+	z1, z2             float64
+}
+
+// lowPass and highPass have no overshoot in their pass band (Butterworth).
+func lowPass(hertz float64) biquad {
+	w := 2 * math.Pi * hertz / rate
+	alpha, c := math.Sin(w)/math.Sqrt2, math.Cos(w)
+	a0 := 1 + alpha
+	return biquad{b0: (1 - c) / 2 / a0, b1: (1 - c) / a0, b2: (1 - c) / 2 / a0, a1: -2 * c / a0, a2: (1 - alpha) / a0}
+}
+
+func highPass(hertz float64) biquad {
+	w := 2 * math.Pi * hertz / rate
+	alpha, c := math.Sin(w)/math.Sqrt2, math.Cos(w)
+	a0 := 1 + alpha
+	return biquad{b0: (1 + c) / 2 / a0, b1: -(1 + c) / a0, b2: (1 + c) / 2 / a0, a1: -2 * c / a0, a2: (1 - alpha) / a0}
+}
+
+func (f *biquad) next(x float64) float64 {
+	y := f.b0*x + f.z1
+	f.z1 = f.b1*x - f.a1*y + f.z2
+	f.z2 = f.b2*x - f.a2*y
+	return y
+}
+
+// settle puts the filter where it is after x came for ever, so that audio that begins off its middle begins with no step.
+func (f *biquad) settle(x float64) float64 {
+	y := x * (f.b0 + f.b1 + f.b2) / (1 + f.a1 + f.a2)
+	f.z2 = f.b2*x - f.a2*y
+	f.z1 = f.b1*x - f.a1*y + f.z2
+	return y
+}

@@ -1,0 +1,173 @@
+package voice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/contract"
+	"parley/workers/internal/speech"
+)
+
+// stuck is a line whose backend never answers, and whose goroutine is the test's.
+func stuck(t *testing.T) (*line, *recorded) {
+	t.Helper()
+	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorded{}
+	l := newLine(s, r, contract.VoiceOpen{})
+	l.opened = time.Now().Add(-time.Hour)
+	l.call = func(func(context.Context, func())) context.CancelFunc { return func() {} }
+	return l, r
+}
+
+// failures gives how often each item was told to be too much.
+func (r *recorded) failures(t *testing.T) map[string]int {
+	t.Helper()
+	told := map[string]int{}
+	for _, report := range r.reports {
+		if report.Type != contract.VoiceFailed {
+			continue
+		}
+		if report.Failure.Code != speech.CodeOverloaded {
+			t.Errorf("%+v", report.Failure)
+		}
+		told[report.Item]++
+	}
+	return told
+}
+
+// TestWhatWaitsIsBounded: whatever an ingress brings and commits, a line neither grows without end nor forgets to say what it drops.
+func TestWhatWaitsIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ each, count, fail int64 }{
+		"what fits":        {rate, waitingMost, 0},
+		"many short ones":  {rate / 10, 200, 200 - waitingMost},
+		"much for too few": {16 * rate, 200, 200 - 19}, // what is being transcribed, and 18 whole ones in 300 s
+		"one by one":       {rate, 1000, -1},
+	} {
+		l, r := stuck(t)
+		second := make([]byte, sampleBytes*rate)
+		for n := range c.count {
+			for at := int64(0); at < c.each; at += rate {
+				l.listen(n*c.each+at, second[:sampleBytes*min(rate, c.each)])
+			}
+			l.commit(&contract.VoiceCommand{Item: fmt.Sprint(n), From: n * c.each, To: (n + 1) * c.each})
+			in := &l.input
+			if kept := in.tape.end() - in.tape.start; len(in.waiting) > waitingMost || kept > tapeMost || cap(in.tape.pcm) > 3*sampleBytes*tapeMost {
+				t.Fatalf("%s: %d wait, %d s are kept in %d bytes", name, len(in.waiting), kept/rate, cap(in.tape.pcm))
+			}
+			if needs := in.needs(); needs < in.tape.start || needs < in.tape.end()-tapeMost {
+				t.Fatalf("%s: %d is needed of %d", name, needs, in.tape.start)
+			}
+		}
+		told := r.failures(t)
+		if c.fail >= 0 && int64(len(told)) != c.fail || int64(len(told)+len(l.input.waiting)) != c.count {
+			t.Errorf("%s: %d of %d failed, %d wait", name, len(told), c.count, len(l.input.waiting))
+		}
+		for _, u := range l.input.waiting {
+			told[u.item]++
+		}
+		for item, times := range told {
+			if times != 1 {
+				t.Errorf("%s: %s was told of %d times", name, item, times)
+			}
+		}
+	}
+}
+
+// TestATapeThatNobodyReads: what an ingress brings without a commit is bounded, too, also in a line's first seconds.
+func TestATapeThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	l, _ := stuck(t)
+	l.opened = time.Now().Add(time.Hour)
+	second := make([]byte, sampleBytes*rate)
+	for n := range int64(1000) {
+		l.listen(n*rate, second)
+	}
+	if kept := l.input.tape.end() - l.input.tape.start; kept != tapeMost || cap(l.input.tape.pcm) > 3*sampleBytes*tapeMost {
+		t.Errorf("%d s, %d bytes", kept/rate, cap(l.input.tape.pcm))
+	}
+}
+
+// TestARetryIsOfTheWhole: an utterance that is tried again is the same, though the tape went on.
+func TestARetryIsOfTheWhole(t *testing.T) {
+	t.Parallel()
+	l, r := stuck(t)
+	second := make([]byte, sampleBytes*rate)
+	l.listen(0, second)
+	l.commit(&contract.VoiceCommand{Item: "a", To: rate})
+	u := l.input.waiting[0]
+	for n := range int64(400) {
+		l.listen((n+1)*rate, second)
+	}
+	l.transcribed(text{of: u, err: &speech.Error{Code: speech.CodeTranscription, Message: "Again.", Retryable: true}})
+	if u.tries != 2 || len(u.pcm) != sampleBytes*rate || len(r.failures(t)) > 0 {
+		t.Errorf("%d tries, %d bytes, %v", u.tries, len(u.pcm), r.failures(t))
+	}
+}
+
+// TestNumbersOfALine: whatever was signed, the first and the last line that can be opened is.
+func TestNumbersOfALine(t *testing.T) {
+	t.Parallel()
+	d := &contract.VoiceDetection{Threshold: 1, PrefixMS: 60_000, SilenceMS: 60_000}
+	for _, open := range []contract.VoiceOpen{
+		{Position: contract.VoiceSampleMost, Config: contract.VoiceConfig{Detection: d}},
+		{Position: contract.VoiceSampleMost, Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{}},
+		{Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{From: contract.VoiceSampleMost}},
+	} {
+		l, _ := stuck(t)
+		l.input = newInput(open)
+		l.listen(contract.VoiceSampleMost, make([]byte, sampleBytes*rate))
+		l.commit(&contract.VoiceCommand{From: contract.VoiceSampleMost, To: 0}) // backwards
+		if needs := l.input.needs(); needs < 0 || needs > contract.VoiceSampleMost+rate {
+			t.Errorf("%+v: needs %d", open, needs)
+		}
+	}
+}
+
+// TestCallsHaveTheirOwnTime: waiting for a turn takes nothing of it.
+func TestCallsHaveTheirOwnTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ begins, ends time.Duration }{
+		"at once":           {0, callTime},
+		"after a long wait": {waitTime - time.Second, waitTime - time.Second + callTime},
+		"never":             {-1, waitTime},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			ctx, begun, cancel := limited(t.Context())
+			defer cancel()
+			if c.begins >= 0 {
+				time.AfterFunc(c.begins, func() {
+					begun()
+					time.AfterFunc(time.Second, begun) // twice is once
+				})
+			}
+			<-ctx.Done()
+			if took := time.Since(start); took != c.ends {
+				t.Errorf("%s: %v, not %v", name, took, c.ends)
+			}
+			if err := outcome(ctx, ctx.Err()); !errors.Is(err, context.DeadlineExceeded) || outcome(ctx, nil) != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, begun, cancel := limited(t.Context())
+		begun()
+		cancel()
+		if err := outcome(ctx, ctx.Err()); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		begun()
+	})
+}

@@ -1,0 +1,71 @@
+package voice
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/contract"
+)
+
+// recorded is an end without a bus.
+type recorded struct {
+	mu      sync.Mutex
+	frames  chan frame
+	reports []contract.VoiceReport
+}
+
+func (r *recorded) Frames() <-chan frame { return r.frames }
+
+func (r *recorded) Report(report contract.VoiceReport) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reports = append(r.reports, report)
+	return nil
+}
+
+func (r *recorded) Audio(contract.VoiceAudio) error { return nil }
+
+// TestPanicsAreContained: a line that panics is told to be taken elsewhere, and is the only one that ends.
+func TestPanicsAreContained(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s, err := New(Config{Places: 1}, Deps{
+		Metrics: prometheus.NewRegistry(), Log: zerolog.New(&log), Prepare: func() { panic("a secret") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorded{}
+	s.serve(t.Context(), []byte(`{"line":"line_1"}`), r)
+	if len(r.reports) != 1 || r.reports[0].Type != contract.VoiceLeaving {
+		t.Errorf("%+v", r.reports)
+	}
+	if !strings.Contains(log.String(), "panicked") || strings.Contains(log.String(), "a secret") {
+		t.Errorf("the log: %s", log.String())
+	}
+}
+
+// TestFramesDecide: a line ends with its frames, with the command that closes it, and with its context.
+func TestFramesDecide(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing := make(chan frame, 2)
+	closing <- frame{Control: &contract.VoiceCommand{Type: "of a later release"}}
+	closing <- frame{Control: &contract.VoiceCommand{Type: contract.VoiceClose}}
+	s.serve(t.Context(), []byte(`{}`), &recorded{frames: closing})
+	lost := make(chan frame)
+	close(lost)
+	s.serve(t.Context(), []byte(`{}`), &recorded{frames: lost})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.serve(ctx, []byte(`{}`), &recorded{})
+	s.serve(t.Context(), []byte(`no JSON`), &recorded{})
+}

@@ -1,0 +1,342 @@
+package voice_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/secrets"
+	"parley/shared/testkit"
+	"parley/workers/internal/speech"
+	"parley/workers/internal/voice"
+)
+
+const (
+	key  = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
+	rate = contract.VoiceRate
+	ms   = rate / 1000
+	wait = 20 * time.Second // for what has to come
+)
+
+func signer(t *testing.T) *secrets.Signer {
+	t.Helper()
+	s, err := secrets.NewSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// script is a Transcriber and a Synthesizer that do as the test says.
+type script struct {
+	hear func(ctx context.Context, u speech.Utterance) (string, error)
+	say  func(ctx context.Context, line speech.Line, out func([]byte) error) error
+}
+
+func (s script) Transcribe(ctx context.Context, u speech.Utterance) (string, error) {
+	return s.hear(ctx, u)
+}
+
+func (s script) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
+	return s.say(ctx, line, out)
+}
+
+// told transcribes how many ms an utterance has, and says each character as 10 ms of a sample that counts up.
+func told() script {
+	return script{
+		hear: func(_ context.Context, u speech.Utterance) (string, error) { return "said " + u.Language, nil },
+		say: func(_ context.Context, line speech.Line, out func([]byte) error) error {
+			if line.Organization != "org_1" || line.Begun == nil {
+				return fmt.Errorf("a line of %q", line.Organization)
+			}
+			return out(counting(len(line.Text) * 10 * ms))
+		},
+	}
+}
+
+// counting is sound whose samples can be told apart.
+func counting(samples int) []byte {
+	pcm := make([]byte, 0, 2*samples)
+	for i := range samples {
+		pcm = binary.LittleEndian.AppendUint16(pcm, uint16(i%50_000))
+	}
+	return pcm
+}
+
+// service is a voice server on a real bus.
+type service struct {
+	*testing.T
+
+	caller  *bus.VoiceCaller
+	log     *lockedBuffer
+	metrics *prometheus.Registry
+	stop    func() // and waits for Run
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t *testing.T, s script) *service {
+	t.Helper()
+	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	caller, err := b.NewVoiceCaller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(caller.Close)
+	log, registry := &lockedBuffer{}, prometheus.NewRegistry()
+	served := &ready{Bus: b, ready: make(chan struct{})}
+	server, err := voice.New(voice.Config{Places: 10}, voice.Deps{
+		Bus: served, Transcriber: s, Synthesizer: s, Verifier: signer(t), Metrics: registry, Log: zerolog.New(log),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	<-served.ready
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return &service{T: t, caller: caller, log: log, metrics: registry, stop: stop}
+}
+
+// ready tells when it is served.
+type ready struct {
+	*bus.Bus
+
+	ready chan struct{}
+}
+
+func (r *ready) ServeVoice(cfg bus.VoiceServing) (func(context.Context), error) {
+	defer close(r.ready)
+	return r.Bus.ServeVoice(cfg)
+}
+
+func claims(line string) contract.VoiceClaims {
+	return contract.VoiceClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Line: line, Expires: time.Now().Add(time.Minute).UTC()}
+}
+
+// open gives a line, which the test closes.
+func (s *service) open(open contract.VoiceOpen) *line {
+	s.Helper()
+	if open.Line == "" {
+		open.Line = "line_" + s.Name()
+	}
+	open.OrganizationID = "org_1"
+	opened, err := s.try(claims(open.Line), open)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(opened.Close)
+	return &line{T: s.T, VoiceLine: opened, at: open.Position}
+}
+
+func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, error) {
+	s.Helper()
+	raw, err := json.Marshal(claims)
+	if err != nil {
+		s.Fatal(err)
+	}
+	body, err := json.Marshal(open)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), wait)
+	defer cancel()
+	return s.caller.Open(ctx, signer(s.T).Sign(raw, body), body)
+}
+
+// line is the ingress's end of one, and what came over it.
+type line struct {
+	*testing.T
+	*bus.VoiceLine
+
+	at    int64 // of the next input
+	heard int64
+	needs int64
+	audio map[string][]contract.VoiceAudio // by answer
+	order []string                         // whose each frame was
+}
+
+func (l *line) send(c contract.VoiceCommand) {
+	l.Helper()
+	if err := l.Send(c); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// bring sends audio in frames of 100 ms.
+func (l *line) bring(pcm []byte) {
+	l.Helper()
+	for part := range slices.Chunk(pcm, rate/10*2) {
+		if err := l.Audio(l.at, part); err != nil {
+			l.Fatal(err)
+		}
+		l.at += int64(len(part) / 2)
+	}
+}
+
+// next gives the next report that is neither alive nor of audio.
+func (l *line) next() contract.VoiceReport {
+	l.Helper()
+	r, ok := l.report(wait)
+	if !ok {
+		l.Fatal("no report")
+	}
+	return r
+}
+
+// want gives the next report, which has to be of that type.
+func (l *line) want(kind string) contract.VoiceReport {
+	l.Helper()
+	r := l.next()
+	if r.Type != kind {
+		l.Fatalf("%+v %+v, not %s", r, r.Failure, kind)
+	}
+	return r
+}
+
+// report waits for a report; false when none comes, or the line has ended.
+func (l *line) report(in time.Duration) (contract.VoiceReport, bool) {
+	l.Helper()
+	late := time.After(in)
+	for {
+		select {
+		case f, ok := <-l.Frames():
+			switch {
+			case !ok:
+				return contract.VoiceReport{}, false
+			case f.Audio != nil:
+				if l.audio == nil {
+					l.audio = map[string][]contract.VoiceAudio{}
+				}
+				l.order = append(l.order, f.Audio.Answer)
+				l.audio[f.Audio.Answer] = append(l.audio[f.Audio.Answer], *f.Audio)
+			case f.Control.Type == contract.VoiceAlive:
+				l.heard, l.needs = f.Control.Heard, f.Control.Needs
+			default:
+				return *f.Control, true
+			}
+		case <-late:
+			return contract.VoiceReport{}, false
+		}
+	}
+}
+
+// until reads what comes until done, which is asked at each report and alive.
+func (l *line) until(what string, done func() bool) {
+	l.Helper()
+	late := time.Now().Add(wait)
+	for !done() {
+		if time.Now().After(late) {
+			l.Fatalf("%s does not come", what)
+		}
+		if r, ok := l.report(50 * time.Millisecond); ok {
+			l.Fatalf("unexpected: %+v", r)
+		}
+	}
+}
+
+// pcm gives all the sound of the first answer, whose frames have to follow each other.
+func (l *line) pcm(from int64) []byte {
+	l.Helper()
+	var all []byte
+	at := from
+	for _, a := range l.audio["a1"] {
+		if a.At != at || len(a.PCM) > rate/10*2 || len(a.PCM) == 0 {
+			l.Errorf("a frame of %d bytes at %d, not at %d", len(a.PCM), a.At, at)
+		}
+		at += int64(len(a.PCM) / 2)
+		all = append(all, a.PCM...)
+	}
+	return all
+}
+
+func (l *line) say(answer, text string, start int, last bool) {
+	l.Helper()
+	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: answer, Text: text, Start: start, Last: last})
+}
+
+var detection = &contract.VoiceDetection{Threshold: 0.5, PrefixMS: 300, SilenceMS: 500}
+
+// spoken is what espeak-ng says, at 24 kHz, without the silence around it.
+var spoken = sync.OnceValues(func() ([]byte, error) {
+	out, err := exec.Command("espeak-ng", "-v", "en", "--stdout", "What is the weather like in Paris today?").Output()
+	if err != nil {
+		return nil, err
+	}
+	in := out[44:]
+	var pcm []byte
+	first, last := 0, 0
+	for i := 0; ; i++ {
+		n := 2 * (i * 22_050 / rate)
+		if n+2 > len(in) {
+			return pcm[first:last], nil
+		}
+		sample := int16(binary.LittleEndian.Uint16(in[n:]))
+		pcm = binary.LittleEndian.AppendUint16(pcm, uint16(sample))
+		if sample > 300 || sample < -300 {
+			if last == 0 {
+				first = len(pcm) - 2
+			}
+			last = len(pcm)
+		}
+	}
+})
+
+func speechOf(t *testing.T) []byte {
+	t.Helper()
+	pcm, err := spoken()
+	if err != nil {
+		t.Fatalf("espeak-ng (package espeak-ng): %v", err)
+	}
+	return pcm
+}
+
+func quiet(milliseconds int) []byte { return make([]byte, 2*ms*milliseconds) }
+
+func secret(t *testing.T, s *service, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if strings.Contains(s.log.String(), w) {
+			t.Errorf("the log has %q: %s", w, s.log)
+		}
+	}
+}

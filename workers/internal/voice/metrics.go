@@ -1,0 +1,68 @@
+package voice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what operators see of a worker's lines.
+type metrics struct {
+	lines         prometheus.Gauge
+	refused       prometheus.Counter
+	speech        *prometheus.CounterVec
+	transcription *prometheus.HistogramVec
+	synthesis     *prometheus.HistogramVec
+	first         prometheus.Histogram
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+	m := &metrics{
+		lines: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_voice_lines", Help: "Voice lines that this process serves now.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_voice_lines_refused_total", Help: "Voice lines that no claims allowed.",
+		}),
+		speech: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_voice_speech_seconds_total", Help: "Seconds of speech that were heard (in) and said (out).",
+		}, []string{"direction"}),
+		transcription: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "parley_voice_transcription_seconds", Help: "Time that transcriptions of utterances took, by outcome.", Buckets: buckets,
+		}, []string{"outcome"}),
+		synthesis: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "parley_voice_synthesis_seconds", Help: "Time that syntheses of segments took, by outcome.", Buckets: buckets,
+		}, []string{"outcome"}),
+		first: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_voice_synthesis_first_seconds", Help: "Time to the first sound of a segment.", Buckets: buckets,
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.lines, m.refused, m.speech, m.transcription, m.synthesis, m.first} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// heard and said count speech by its samples.
+func (m *metrics) heard(samples int64) {
+	m.speech.WithLabelValues("in").Add(float64(max(0, samples)) / rate)
+}
+
+func (m *metrics) said(samples int64) { m.speech.WithLabelValues("out").Add(float64(samples) / rate) }
+
+func observe(seconds *prometheus.HistogramVec, began time.Time, err error) {
+	outcome := "completed"
+	switch {
+	case errors.Is(err, context.Canceled):
+		outcome = "cancelled"
+	case err != nil:
+		outcome = "failed"
+	}
+	seconds.WithLabelValues(outcome).Observe(time.Since(began).Seconds())
+}

@@ -1,0 +1,82 @@
+package voice
+
+import (
+	"testing"
+	"time"
+
+	"parley/shared/contract"
+)
+
+func TestPace(t *testing.T) {
+	t.Parallel()
+	var p pace
+	now := time.Now()
+	for n := range 40 { // four seconds at once
+		if p.wait(now, frameMost) != 0 {
+			t.Fatalf("frame %d waits", n)
+		}
+		p.sent(now, frameMost)
+	}
+	if got := p.wait(now, frameMost); got != 100*time.Millisecond {
+		t.Errorf("the next waits %v", got)
+	}
+	now = now.Add(time.Second)
+	if p.ahead(now) != 3*rate || p.wait(now, frameMost) != 0 {
+		t.Errorf("%d ahead a second later", p.ahead(now))
+	}
+	now = now.Add(10 * time.Second) // nothing came, and playing stood still
+	if p.ahead(now) != 0 {
+		t.Errorf("%d ahead", p.ahead(now))
+	}
+	for range 40 {
+		p.sent(now, frameMost)
+	}
+	if got := p.wait(now, frameMost); got != 100*time.Millisecond {
+		t.Errorf("after standing still, the next waits %v", got)
+	}
+}
+
+func TestTape(t *testing.T) {
+	t.Parallel()
+	tp := tape{start: 100}
+	if got := tp.add(100, []byte{1, 1, 2, 2}); len(got) != 4 || tp.end() != 102 {
+		t.Errorf("%v, %d", got, tp.end())
+	}
+	if got := tp.add(101, []byte{2, 2, 3, 3}); len(got) != 2 || got[0] != 3 || tp.end() != 103 {
+		t.Errorf("what is known partly: %v, %d", got, tp.end())
+	}
+	if got := tp.add(90, []byte{9, 9}); got != nil || tp.end() != 103 {
+		t.Errorf("what is known: %v, %d", got, tp.end())
+	}
+	if got := tp.add(105, []byte{6, 6}); len(got) != 6 || got[3] != 0 || got[4] != 6 || tp.end() != 106 {
+		t.Errorf("behind a gap: %v, %d", got, tp.end())
+	}
+	if got := tp.copied(0, 200); len(got) != 12 || got[0] != 1 || tp.copied(106, 300) != nil || tp.copied(104, 102) != nil {
+		t.Errorf("%v", got)
+	}
+	tp.forget(102)
+	if tp.start != 102 || tp.end() != 106 || len(tp.copied(0, 103)) != 2 {
+		t.Errorf("%d to %d", tp.start, tp.end())
+	}
+	tp.forget(50)
+	if tp.start != 102 {
+		t.Errorf("it begins at %d", tp.start)
+	}
+	if got := tp.add(106+gapMost+1, []byte{7, 7}); len(got) != 2 || tp.start != 106+gapMost+1 {
+		t.Errorf("behind too much: %v, %d", got, tp.start)
+	}
+}
+
+// TestGapsAreHeard: after a gap that is too large, positions of what is found are those of the audio.
+func TestGapsAreHeard(t *testing.T) {
+	t.Parallel()
+	in := newInput(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: &contract.VoiceDetection{Threshold: 0.5}}})
+	in.detect(in.tape.add(0, make([]byte, 2*rate)))
+	in.detect(in.tape.add(100*rate, make([]byte, 2*rate)))
+	if got := in.detector.Heard(); got != in.tape.end() {
+		t.Errorf("heard up to %d of %d", got, in.tape.end())
+	}
+	if in.needs() < 99*rate {
+		t.Errorf("needs %d", in.needs())
+	}
+}

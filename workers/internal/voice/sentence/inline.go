@@ -1,0 +1,253 @@
+package sentence
+
+import (
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+var (
+	citation = regexp.MustCompile(`^\[(?:\d{1,6}(?:[,;]\s*\d{1,6})*|\^[^\]\s]{1,40})\]`)
+	foreign  = regexp.MustCompile(`^【[^】]{0,60}†[^】]{0,60}】`)
+	address  = regexp.MustCompile(`^(?i:https?://|www\.)[^\s<>"'()\[\]{}` + "`" + `|，。、！？；：（）「」]+`)
+	entity   = regexp.MustCompile(`^&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});`)
+	tag      = regexp.MustCompile(`^<(?:/?[A-Za-z][^<>]{0,200}|!--[^<>]*)>`)
+	target   = regexp.MustCompile(`^(?:\((?:[^()\s]|\([^()\s]*\))*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\[\]]*\])`)
+)
+
+// speaker writes what is said of a line.
+type speaker struct {
+	out     strings.Builder
+	last    rune // written
+	dropped bool // something was left out since
+}
+
+// inline gives what is said of a line whose beginning has no marks any more.
+func inline(line string) string {
+	var s speaker
+	s.say(line, 0)
+	return strings.TrimSpace(s.out.String())
+}
+
+// deepest is how many links may be in each other's words.
+const deepest = 4
+
+func (s *speaker) say(line string, depth int) {
+	before := ' '
+	for len(line) > 0 {
+		c, size := utf8.DecodeRuneInString(line)
+		n := s.special(line, c, before, depth)
+		if n == 0 {
+			s.write(c)
+			n = size
+		}
+		before, _ = utf8.DecodeLastRuneInString(line[:n])
+		line = line[n:]
+	}
+}
+
+// special says what is no plain character, and gives how many bytes that were: 0 if it is one.
+func (s *speaker) special(line string, c, before rune, depth int) int {
+	switch c {
+	case '\\':
+		return s.escaped(line)
+	case '`':
+		return s.code(line)
+	case '!':
+		return image(line)
+	case '[', ']':
+		return s.bracket(line, depth)
+	case '【':
+		return s.drop(len(foreign.FindString(line)))
+	case '<':
+		return s.angle(line)
+	case '&':
+		return s.entity(entity.FindString(line))
+	case '*', '_', '~':
+		return s.emphasis(line, c, before)
+	case '|':
+		s.text(", ")
+		return 1
+	case 'h', 'H', 'w', 'W':
+		if !said(before) {
+			return s.address(address.FindString(line))
+		}
+	}
+	return s.drop(emoji(line))
+}
+
+// image leaves out what tells an image from a link: its words are said.
+func image(line string) int {
+	if strings.HasPrefix(line, "![") {
+		return 1
+	}
+	return 0
+}
+
+// escaped says the mark behind a backslash.
+func (s *speaker) escaped(line string) int {
+	if len(line) < 2 || line[1] >= utf8.RuneSelf || !unicode.IsPunct(rune(line[1])) && !unicode.IsSymbol(rune(line[1])) {
+		return 0
+	}
+	s.write(rune(line[1]))
+	return 2
+}
+
+func (s *speaker) entity(found string) int {
+	s.text(html.UnescapeString(found))
+	return len(found)
+}
+
+// code says what stands between back quotes as it is.
+func (s *speaker) code(line string) int {
+	rest := strings.TrimLeft(line, "`")
+	ticks := line[:len(line)-len(rest)]
+	words, _, closed := strings.Cut(rest, ticks)
+	if !closed {
+		return s.drop(len(ticks))
+	}
+	s.text(strings.Map(func(r rune) rune {
+		if r == '_' {
+			return ' '
+		}
+		return r
+	}, words))
+	return 2*len(ticks) + len(words)
+}
+
+// bracket says the words of a link, and nothing of a citation.
+func (s *speaker) bracket(line string, depth int) int {
+	end := closing(line)
+	if end > 0 && depth < deepest {
+		if to := target.FindString(line[end+1:]); to != "" {
+			s.say(line[1:end], depth+1)
+			return end + 1 + len(to)
+		}
+	}
+	if found := citation.FindString(line); found != "" {
+		return s.drop(len(found))
+	}
+	return s.drop(1)
+}
+
+// closing gives where the bracket closes that a line begins with: 0 if it does not.
+func closing(line string) int {
+	depth := 0
+	for i := range min(len(line), 1000) {
+		switch line[i] {
+		case '[':
+			depth++
+		case ']':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// angle says of an address in angles where it is, and nothing of HTML.
+func (s *speaker) angle(line string) int {
+	if end := strings.IndexByte(line, '>'); end > 0 {
+		if found := address.FindString(line[1:]); found != "" && len(found) == end-1 {
+			s.address(found)
+			return end + 1
+		}
+	}
+	found := tag.FindString(line)
+	if strings.HasPrefix(found, "<br") {
+		s.text(" ")
+	}
+	return s.drop(len(found))
+}
+
+// address says of a URL whose it is.
+func (s *speaker) address(found string) int {
+	found = strings.TrimRight(found, ".,;:!?*_~…")
+	if found == "" {
+		return 0
+	}
+	full := found
+	if !strings.Contains(full, "://") {
+		full = "https://" + full
+	}
+	if u, err := url.Parse(full); err == nil {
+		s.text(strings.TrimPrefix(strings.ToLower(u.Hostname()), "www."))
+	}
+	return len(found)
+}
+
+// emphasis leaves the marks out that are no words.
+func (s *speaker) emphasis(line string, c, before rune) int {
+	rest := strings.TrimLeft(line, string(c))
+	n := len(line) - len(rest)
+	after, _ := utf8.DecodeRuneInString(rest)
+	alone := unicode.IsSpace(before) && (unicode.IsSpace(after) || rest == "")
+	switch {
+	case c == '~' && n == 1, n == 1 && alone && rest != "", c == '*' && n == 1 && unicode.IsDigit(before) && unicode.IsDigit(after):
+		return 0 // it is meant
+	case c == '_' && said(before) && said(after):
+		s.text(" ")
+		return n
+	}
+	return s.drop(n)
+}
+
+func (s *speaker) drop(n int) int {
+	s.dropped = s.dropped || n > 0
+	return n
+}
+
+func (s *speaker) text(text string) {
+	for _, r := range text {
+		s.write(r)
+	}
+}
+
+// write puts one space for white space, and none before a mark that is left behind what was left out.
+func (s *speaker) write(r rune) {
+	if unicode.IsSpace(r) {
+		if s.last != 0 && s.last != ' ' {
+			s.out.WriteByte(' ')
+			s.last = ' '
+		}
+		return
+	}
+	if s.dropped && s.last == ' ' && strings.ContainsRune(".,;:!?)", r) {
+		text := strings.TrimRight(s.out.String(), " ")
+		s.out.Reset()
+		s.out.WriteString(text)
+	}
+	s.dropped = false
+	s.out.WriteRune(r)
+	s.last = r
+}
+
+// emoji gives how many bytes of emojis and pictures text begins with.
+func emoji(text string) int {
+	n := 0
+	for i, r := range text {
+		size := utf8.RuneLen(r)
+		switch {
+		case r == utf8.RuneError:
+			return n
+		case picture(r), n > 0 && joins(r):
+			n = i + size
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+func joins(r rune) bool {
+	return r == '\u200d' || r == '\ufe0e' || r >= 0x1F3FB && r <= 0x1F3FF || r >= 0xE0020 && r <= 0xE007F
+}
+
+func picture(r rune) bool {
+	return r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2600 && r <= 0x27BF || r >= 0x2B00 && r <= 0x2BFF || r >= 0x231A && r <= 0x23FF ||
+		r >= 0x2500 && r <= 0x25FF || r >= 0x2190 && r <= 0x21FF || r == '\ufe0f' || r == '\u20e3' || r == '\ufffc'
+}

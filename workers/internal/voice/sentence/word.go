@@ -1,0 +1,65 @@
+package sentence
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// wordMost is how many characters of a word are kept: no abbreviation is longer.
+const wordMost = 12
+
+// word is the last one that was read, for what a dot behind it means.
+type word struct {
+	text   []rune
+	spaced bool
+	open   bool // more than one dot is behind it: what was said is left open
+}
+
+func (w *word) space() { w.spaced = true }
+
+func (w *word) next(c rune) {
+	if w.spaced {
+		*w = word{}
+	}
+	if len(w.text) < wordMost {
+		w.text = append(w.text, c)
+	}
+}
+
+// Abbreviations that a sentence hardly ends with, in the languages that have them, without their last dot.
+var abbreviations = tableOf("mr mrs ms dr prof st rev hon gen col sgt capt lt gov mt vs e.g i.e eg ie cf al ca approx est fig " +
+	"figs eq nos vol vols pp ch sec dept univ assn bros jan feb apr aug sept oct nov dec tue tues thu thur " +
+	"sra srta dña ud uds pág núm avda mme mlle éd z.b d.h u.a o.ä bzw ggf inkl evtl nr str hr vgl zzgl bspw geb gest " +
+	"dhr mevr bijv blz dott sig sigg ecc núms т.е т.д г ул стр рис см им")
+
+func tableOf(words string) map[string]bool {
+	table := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		table[w] = true
+	}
+	return table
+}
+
+// goesOn tells whether what seemed to end a sentence behind the word did not, as c follows in its line.
+func (w *word) goesOn(kind ending, c rune) bool {
+	return kind == dotEnding && !w.ends(c) || kind == markEnding && unicode.IsLower(c)
+}
+
+// ends tells whether a dot behind the word, white space, and then c are the end of a sentence.
+func (w *word) ends(c rune) bool {
+	text := strings.TrimLeft(string(w.text), "\"'“‘«„‚([{*_¿¡")
+	lower := strings.ToLower(text)
+	switch {
+	case unicode.IsLower(c):
+		return false
+	case w.open:
+		return true
+	case abbreviations[lower], lower == "no" && unicode.IsDigit(c):
+		return false
+	}
+	number := len(text) <= 2 && strings.Trim(text, "0123456789") == "" && text != "" // of a list, or an ordinal
+	first, size := utf8.DecodeRuneInString(text)
+	initial := size == len(text) && unicode.IsUpper(first)
+	return !number && !initial
+}

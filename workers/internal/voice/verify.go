@@ -1,0 +1,71 @@
+package voice
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"parley/shared/contract"
+)
+
+// clockLeeway is how far the clocks of whoever signs and whoever verifies may be apart.
+const clockLeeway = 5 * time.Second
+
+var (
+	errExpired  = errors.New("the claims are over")
+	errKind     = errors.New("the claims are not for voice")
+	errNotBound = errors.New("the claims name no organization or no line")
+	errLine     = errors.New("the claims are for another line")
+	errOrg      = errors.New("the claims are for another organization")
+	errRange    = errors.New("the line's numbers are out of range")
+	errTrailing = errors.New("something follows the claims")
+)
+
+// admit names the line that a capability opens; what it takes was signed by one of this service's processes.
+func (s *Server) admit(capability string, body []byte) (line string, ok bool) {
+	claims, err := s.verify(capability, body)
+	if err != nil {
+		s.metrics.refused.Inc()
+		s.log.Warn().Err(err).Msg("voice line refused: do all processes have the same SECRETS_KEY, and do their clocks agree?")
+		return "", false
+	}
+	return claims.Line, true
+}
+
+func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
+	var c contract.VoiceClaims
+	raw, err := s.deps.Verifier.Verify(capability, body)
+	if err != nil {
+		return c, fmt.Errorf("verifying claims: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields() // what this release does not know might say what is not allowed
+	if err := d.Decode(&c); err != nil {
+		return c, fmt.Errorf("reading claims: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return c, errTrailing
+	}
+	var open contract.VoiceOpen
+	if err := json.Unmarshal(body, &open); err != nil { // of a later release it may say more
+		return c, fmt.Errorf("reading voice line: %w", err)
+	}
+	switch {
+	case c.Kind != contract.KindVoice:
+		return c, errKind
+	case !c.Expires.Add(clockLeeway).After(time.Now()):
+		return c, errExpired
+	case c.OrganizationID == "" || c.Line == "":
+		return c, errNotBound
+	case c.Line != open.Line:
+		return c, errLine
+	case c.OrganizationID != open.OrganizationID:
+		return c, errOrg
+	case !open.Holds():
+		return c, errRange
+	}
+	return c, nil
+}

@@ -1,0 +1,79 @@
+package workers
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"parley/shared/config"
+	"parley/shared/secrets"
+	"parley/workers/internal/speech/backends"
+	"parley/workers/internal/voice"
+)
+
+const linesPerCore = 100
+
+// voiceParts are what the role voice is made of.
+type voiceParts struct {
+	backends *backends.Backends
+	server   *voice.Server // nil where all is off
+}
+
+func newBackends(cfg Config) (*backends.Backends, error) {
+	b, err := backends.New(cfg.Voice(), runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, fmt.Errorf("setting up speech: %w", err)
+	}
+	return b, nil
+}
+
+// setUpVoice makes the part that listens and speaks. What it is to do that with may be missing: who speaks is told so. Where
+// neither is wanted no lines are taken, and other workers may.
+func (w *Workers) setUpVoice() error {
+	b, err := newBackends(w.cfg)
+	if err != nil {
+		return err
+	}
+	w.speech = &voiceParts{backends: b}
+	for _, missing := range b.Missing {
+		w.deps.Log.Warn().Err(missing).Msg("voice is served by half")
+	}
+	if b.Off() {
+		return nil
+	}
+	signer, err := secrets.NewSigner(w.cfg.SecretsKey)
+	if err != nil {
+		return fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	places := w.cfg.VoiceConcurrency
+	if places == 0 {
+		places = linesPerCore * runtime.GOMAXPROCS(0)
+	}
+	w.speech.server, err = voice.New(voice.Config{Places: places}, voice.Deps{
+		Bus: w.deps.Bus, Transcriber: b.Transcriber, Synthesizer: b.Synthesizer, Prepare: b.Prepare,
+		Verifier: signer, Metrics: w.deps.Metrics, Log: w.deps.Log,
+	})
+	return err
+}
+
+// voiceCapability names what is spoken and listened with, or what is missing for it.
+func voiceCapability(b *backends.Backends) Capability {
+	if err := errors.Join(b.Missing...); err != nil {
+		return Capability{Name: "voice", State: strings.TrimPrefix(strings.ReplaceAll(oneLine(err), " speech: ", "; "), "speech: ")}
+	}
+	if b.Off() {
+		return Capability{Name: "voice", State: config.SpeechOff}
+	}
+	spoken, heard := strings.TrimPrefix(b.Names[1], "offline/"), strings.TrimPrefix(b.Names[0], "offline/")
+	return Capability{Name: "voice", State: spoken + ", " + heard, Ok: true}
+}
+
+func surveyVoice(cfg Config) Capability {
+	b, err := newBackends(cfg)
+	if err != nil {
+		return Capability{Name: "voice", State: oneLine(err)}
+	}
+	defer b.Close()
+	return voiceCapability(b)
+}

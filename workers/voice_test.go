@@ -1,0 +1,137 @@
+package workers_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"parley/shared/bus"
+	"parley/shared/config"
+	"parley/shared/contract"
+	"parley/shared/secrets"
+	"parley/workers"
+	"parley/workers/internal/speech/speechtest"
+)
+
+func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
+	t.Helper()
+	caller, err := b.NewVoiceCaller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(caller.Close)
+	signer, err := secrets.NewSigner(secretsKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(contract.VoiceOpen{Line: "line_1", OrganizationID: "org_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := json.Marshal(contract.VoiceClaims{
+		OrganizationID: "org_1", Kind: contract.KindVoice, Line: "line_1", Expires: time.Now().Add(time.Minute).UTC(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	line, err := caller.Open(ctx, signer.Sign(claims, body), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(line.Close)
+	return line
+}
+
+// report waits for a report of a type, and gives the sound that came before it, too.
+func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceReport, []byte) {
+	t.Helper()
+	var sound []byte
+	for late := time.After(20 * time.Second); ; {
+		select {
+		case frame, ok := <-line.Frames():
+			switch {
+			case !ok:
+				t.Fatalf("the line ended before %s", kind)
+			case frame.Audio != nil:
+				sound = append(sound, frame.Audio.PCM...)
+			case frame.Control != nil && frame.Control.Type == contract.VoiceFailed && kind != contract.VoiceFailed:
+				t.Fatalf("%+v", frame.Control.Failure)
+			case frame.Control != nil && frame.Control.Type == kind:
+				return *frame.Control, sound
+			}
+		case <-late:
+			t.Fatalf("no %s", kind)
+		}
+	}
+}
+
+func send(t *testing.T, line *bus.VoiceLine, command contract.VoiceCommand) {
+	t.Helper()
+	if err := line.Send(command); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a line has said by a service is sent back to it, and so understood.
+func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
+	t.Parallel()
+	service := speechtest.NewService(t)
+	r := newRigOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, AudioAPIKey: speechtest.Key, SpeechVoice: "sage"}}, workers.RoleVoice)
+	can := r.work.Capabilities()
+	if want := (workers.Capability{Name: "voice", State: "openai/gpt-4o-mini-tts, openai/gpt-4o-mini-transcribe", Ok: true}); len(can) != 1 || can[0] != want {
+		t.Errorf("it can %+v", can)
+	}
+	const words = "The answer is twelve."
+	line := openLine(t, r.bus)
+	send(t, line, contract.VoiceCommand{Type: contract.VoiceSay, Answer: "item_1", Text: words, Last: true})
+	_, sound := report(t, line, contract.VoiceSaid)
+	if err := line.Audio(0, sound); err != nil {
+		t.Fatal(err)
+	}
+	send(t, line, contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_2", To: int64(len(sound) / 2)})
+	if got, _ := report(t, line, contract.VoiceTranscript); got.Item != "item_2" || got.Text != words {
+		t.Errorf("%+v", got)
+	}
+	asked := service.Requests()
+	if len(asked) != 2 || asked[0].Fields["model"] != "gpt-4o-mini-tts" || asked[0].Fields["voice"] != "sage" || asked[1].Fields["model"] != "gpt-4o-mini-transcribe" {
+		t.Errorf("the service was asked %+v", asked)
+	}
+}
+
+// Half of what a line needs is missing: it is served, and says so.
+func TestTheRoleVoiceByHalf(t *testing.T) {
+	t.Parallel()
+	service := speechtest.NewService(t)
+	r := newRigOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, TranscriptionModel: "off", VoiceConcurrency: 1}}, workers.RoleVoice)
+	line := openLine(t, r.bus)
+	if err := line.Audio(0, make([]byte, 9600)); err != nil {
+		t.Fatal(err)
+	}
+	send(t, line, contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_1", To: 4800})
+	got, _ := report(t, line, contract.VoiceFailed)
+	if got.Item != "item_1" || got.Failure.Code != "transcription_failed" || got.Failure.Message != "Speech is not understood here: TRANSCRIPTION_MODEL is off." {
+		t.Errorf("%+v: %+v", got, got.Failure)
+	}
+}
+
+// Where all is off no line is taken: another worker may.
+func TestTheRoleVoiceThatIsOff(t *testing.T) {
+	t.Parallel()
+	r := newRigOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)
+	if can := r.work.Capabilities(); len(can) != 1 || can[0] != (workers.Capability{Name: "voice", State: "off"}) {
+		t.Errorf("it can %+v", can)
+	}
+	caller, err := r.bus.NewVoiceCaller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := caller.Open(ctx, "x", []byte("{}")); err == nil {
+		t.Error("a line was opened")
+	}
+}
