@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 MODULES := $(shell sed -nE 's,^(use)?[[:space:]]*\./([^[:space:]]+).*,\2,p' go.work)
 $(if $(MODULES),,$(error go.work names no module: nothing would be checked))
 # What is checked like them: tools of our own, outside of go.work for the sake of their dependencies.
-CHECKED := $(MODULES) tools/containers
+CHECKED := $(MODULES) tools/containers tools/manifests
 
 export PATH := $(PATH):/usr/local/go/bin
 # No commit is stamped into binaries: in a clone that belongs to somebody else git refuses, and the build with it.
@@ -53,6 +53,14 @@ test: ## Run every test (RACE=1, PACKAGES=./shared/..., TESTFLAGS="-run TestName
 test-containers: ## Run the tests of the store and the bus against PostgreSQL and NATS in containers
 	@$(MAKE) -s bin/gotestsum bin/nats-server bin/containers
 	@bin/containers $(gotest) $(TESTFLAGS) ./shared/store ./shared/bus
+
+.PHONY: manifests
+manifests: ## Check deploy/: Kubernetes manifests, Compose file, rules of alerts
+	@cd tools/manifests && GOWORK=off go test -count=1 ./... # what it reads lies outside of its module
+
+.PHONY: test-compose
+test-compose: ## Run deploy/compose.yaml for real, and kill each of its containers once (LOCAL_IMAGES=1)
+	@deploy/test-compose.sh
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests: real processes, real clients

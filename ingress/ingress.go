@@ -29,8 +29,10 @@ import (
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/lifecycle"
+	"parley/shared/outbound"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/telemetry/tracing"
 )
 
 const (
@@ -49,6 +51,7 @@ type Config struct {
 	config.Runs
 	config.Secrets
 	config.Documents
+	config.Outbound
 	config.Ingress
 }
 
@@ -57,6 +60,8 @@ type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
 	Log   zerolog.Logger
+	// Tracer begins the traces of requests; nil for none.
+	Tracer *tracing.Tracer
 	// Metrics is what /metrics shows beside the requests' own; nil for none.
 	Metrics *prometheus.Registry
 	// Listener takes the place of one on Host and Port, when the caller has bound it already.
@@ -86,7 +91,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := cfg.Ingress.Check(); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(cfg.Documents.Check(), cfg.Secrets.Check()); err != nil {
+	if err := cmp.Or(cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
 	}
 	box, signer, err := keys(cfg.SecretsKey)
@@ -98,7 +103,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	} else {
 		deps.Store.OpenContents(box) // that were kept while it was set
 	}
-	proxies, err := networks(cfg.TrustedProxies)
+	proxies, outside, err := networks(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +115,9 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		return nil, fmt.Errorf("setting up limits: %w", err)
 	}
 	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, auth.NewWidgets(deps.Store, box), proxies)}
-	i.dispatch = dispatch.New(dispatch.Config{Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax}, deps.Store, deps.Bus, deps.Log)
+	i.dispatch = dispatch.New(dispatch.Config{
+		Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, Tracer: deps.Tracer,
+	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store, deps.Bus.NewWatch(), deps.Log)
 	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)
 	if i.searches, err = deps.Bus.NewToolCaller(); err != nil {
@@ -121,9 +128,9 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	}
 	i.handler, err = httpapi.New(httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch,
-		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice,
+		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: outside,
 		Documents: store.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
-		Log:       deps.Log, Metrics: deps.Metrics,
+		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks:   map[string]func(context.Context) error{"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping},
 		Draining: i.draining.Load, Proxies: proxies, PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
@@ -150,16 +157,21 @@ func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	return box, signer, nil
 }
 
-func networks(trusted []string) (auth.Proxies, error) {
-	proxies := make(auth.Proxies, len(trusted))
-	for n, network := range trusted {
+// networks reads whom the service believes about client addresses, and makes what judges addresses that it shall reach.
+func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
+	proxies := make(auth.Proxies, len(cfg.TrustedProxies))
+	for n, network := range cfg.TrustedProxies {
 		prefix, err := netip.ParsePrefix(network)
 		if err != nil {
-			return nil, fmt.Errorf("reading TRUSTED_PROXIES: %w", err)
+			return nil, nil, fmt.Errorf("reading TRUSTED_PROXIES: %w", err)
 		}
 		proxies[n] = prefix
 	}
-	return proxies, nil
+	outside, err := outbound.New(outbound.Config{Allow: cfg.OutboundAllow})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading OUTBOUND_ALLOW: %w", err)
+	}
+	return proxies, outside, nil
 }
 
 // openVoice makes the gate of voice connections.

@@ -37,7 +37,7 @@ func (w *Workers) setUpSearch(signer *secrets.Signer) (searching, error) {
 	s := searching{retrieval.New(w.deps.Store, w.embedder)}
 	var err error
 	w.search, err = searchserver.New(searchserver.Config{Concurrency: w.cfg.ToolConcurrency}, searchserver.Deps{
-		Bus: w.deps.Bus, Searcher: s, Verifier: signer, Metrics: w.deps.Metrics, Log: w.deps.Log,
+		Bus: w.deps.Bus, Searcher: s, Verifier: signer, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return s, err
 }

@@ -24,7 +24,7 @@ func TestWhatIsFetchedHasTheQuota(t *testing.T) {
 	t.Cleanup(book.Close)
 	w, err := workers.New(workers.Config{
 		Runs: config.Runs{OrgDispatchWindow: 4}, Secrets: config.Secrets{SecretsKey: secretsKey}, Documents: config.Documents{DocumentBytesPerOrganization: 5},
-		Workers: config.Workers{OutboundAllow: []string{strings.TrimPrefix(book.URL, "http://")}}, Roles: []workers.Role{workers.RoleIngest},
+		Workers: config.Workers{Outbound: config.Outbound{OutboundAllow: []string{strings.TrimPrefix(book.URL, "http://")}}}, Roles: []workers.Role{workers.RoleIngest},
 	}, workers.Deps{Store: r.store, Bus: r.bus, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func (w *Workers) setUpTools() error {
 		Concurrency: w.cfg.ToolConcurrency, FilesPerOrganization: w.cfg.FilesPerOrganization,
 	}, toolserver.Deps{
 		Bus: w.deps.Bus, Records: w.deps.Store, Files: w.deps.Store, Documents: w.deps.Store, Ledger: w.deps.Store,
-		Verifier: signer, Backends: backends, Metrics: w.deps.Metrics, Log: w.deps.Log,
+		Verifier: signer, Backends: backends, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
 }

@@ -21,11 +21,14 @@ import (
 	"parley/shared/outbound"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/embed"
 	"parley/workers/internal/ingest"
 	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/observed"
 	"parley/workers/internal/llm/providers"
+	"parley/workers/internal/notify"
 	"parley/workers/internal/runner"
 	"parley/workers/internal/searchserver"
 	"parley/workers/internal/sweep"
@@ -43,10 +46,11 @@ const (
 	RoleIngest Role = "ingest" // processes documents
 	RoleSweep  Role = "sweep"  // repairs what was lost and ends what is over
 	RoleVoice  Role = "voice"  // understands and makes speech
+	RoleNotify Role = "notify" // sends notifications
 )
 
 // Roles lists all roles.
-var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice}
+var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice, RoleNotify}
 
 // How much a process takes on for each core, unless it is set.
 const (
@@ -67,6 +71,7 @@ type Config struct {
 	config.Secrets // of every role but sweep
 	config.Documents
 	config.Workers
+	config.Telemetry
 	Roles []Role
 	// OwnPorts are the ports of this service and its servers: what agents request never reaches them on this machine.
 	OwnPorts []int
@@ -77,6 +82,8 @@ type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
 	Log   zerolog.Logger
+	// Tracer begins the traces of this process's part of runs; nil for none.
+	Tracer *tracing.Tracer
 	// Metrics is where the process's metrics are shown; nil for nowhere.
 	Metrics *prometheus.Registry
 }
@@ -92,11 +99,12 @@ type Workers struct {
 	search *searchserver.Server // of the role tool, else nil
 
 	isolation *isolation       // of the roles tool and ingest, else nil
-	outside   *outbound.Client // of the same
+	outside   *outbound.Client // of the same, and of the role notify
 	embedder  *embed.Embedder  // of the same; nil: no model is set
 	ingester  *ingest.Ingester // of the role ingest, where there is a sandbox
 	extractor *reading         // of the same
 	speech    *voiceParts      // of the role voice, else nil
+	notifier  *notify.Notifier // of the role notify, else nil
 }
 
 // New checks the settings.
@@ -114,8 +122,12 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 		deps.Metrics = prometheus.NewRegistry()
 	}
 	w := &Workers{cfg: cfg, deps: deps}
-	var err error
+	observer, err := observed.New(deps.Metrics, cfg.CaptureContent)
+	if err != nil {
+		return nil, fmt.Errorf("setting up models: %w", err)
+	}
 	w.models, err = providers.New(providers.Config{
+		Around:       observer.Provider,
 		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,
 		AnthropicAPIKey: cfg.AnthropicAPIKey, AnthropicBaseURL: cfg.AnthropicBaseURL, DefaultModel: cfg.DefaultModel,
 	})
@@ -150,6 +162,11 @@ func (w *Workers) setUpServices() error {
 			return err
 		}
 	}
+	if w.has(RoleNotify) {
+		if err := w.setUpNotify(); err != nil {
+			return err
+		}
+	}
 	if w.has(RoleAgent) {
 		return w.setUpAgent()
 	}
@@ -160,10 +177,10 @@ func (w *Workers) has(role Role) bool { return slices.Contains(w.cfg.Roles, role
 
 // setUpShared makes what tools and documents need alike: the one client for what lies outside, the sandbox, the embeddings' model.
 func (w *Workers) setUpShared() error {
-	var err error
-	if w.outside, err = outbound.New(outbound.Config{Allow: w.cfg.OutboundAllow, OwnPorts: w.cfg.OwnPorts}); err != nil {
-		return fmt.Errorf("reading OUTBOUND_ALLOW: %w", err)
+	if err := w.setUpOutside(); err != nil {
+		return err
 	}
+	var err error
 	w.embedder, err = embed.New(embed.Config{
 		Model: w.cfg.EmbeddingsModel, OpenAIAPIKey: w.cfg.OpenAIAPIKey, OpenAIBaseURL: w.cfg.OpenAIBaseURL,
 	})
@@ -181,6 +198,31 @@ func (w *Workers) setUpShared() error {
 	}
 	w.setUpSandbox()
 	return nil
+}
+
+// setUpOutside makes the one client for what lies outside.
+func (w *Workers) setUpOutside() (err error) {
+	if w.outside != nil {
+		return nil
+	}
+	w.outside, err = outbound.New(outbound.Config{Allow: w.cfg.OutboundAllow, OwnPorts: w.ownPorts(), Around: tracing.Transport})
+	if err != nil {
+		return fmt.Errorf("reading OUTBOUND_ALLOW: %w", err)
+	}
+	return nil
+}
+
+// setUpNotify makes what sends notifications.
+func (w *Workers) setUpNotify() error {
+	if err := w.setUpOutside(); err != nil {
+		return err
+	}
+	box, err := secrets.NewBox(w.cfg.SecretsKey)
+	if err != nil {
+		return fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	w.notifier, err = notify.New(w.deps.Store, w.deps.Bus, w.outside, box, w.deps.Metrics, w.deps.Log)
+	return err
 }
 
 // close gives back what New has opened.
@@ -240,13 +282,14 @@ func (w *Workers) setUpAgent() error {
 		Limits: agentloop.Limits{
 			MaxTurns: w.cfg.RunMaxTurns, MaxTokens: w.cfg.RunMaxTokens, MaxCostMicros: w.cfg.RunMaxCostMicros(), MaxBytes: w.cfg.RunMaxBytes,
 		},
-		Price: prices.Cost, Retry: budget.Spend, Earn: budget.Earn,
+		Price: prices.Cost, SandboxWall: cmp.Or(limits.Wall, sandboxQueueTime), Retry: budget.Spend, Earn: budget.Earn,
 	}, runner.Deps{
 		Runs: w.deps.Store, Records: w.deps.Store, Parking: w.deps.Store,
 		Tools: toolset.New(w.caller, signer, w.deps.Store, w.deps.Store, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
 		}),
-		Bus: w.deps.Bus, Changes: w.deps.Bus, Models: w.models, Metrics: w.deps.Metrics, Log: w.deps.Log,
+		Budgets: w.deps.Store,
+		Bus:     w.deps.Bus, Changes: w.deps.Bus, Models: w.models, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
 }
@@ -258,6 +301,9 @@ func (w *Workers) DefaultModel() string { return w.models.Default() }
 func (w *Workers) Run(ctx context.Context) error {
 	defer func() { _ = w.close() }() // what it ends has ended with the calls and the documents
 	group := lifecycle.Group{StopTimeout: stopTime}
+	if err := w.addStatus(ctx, &group); err != nil {
+		return err
+	}
 	// What is added first stops last: an agent worker's runs may need tools until they are finished.
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
@@ -269,11 +315,18 @@ func (w *Workers) Run(ctx context.Context) error {
 	if w.ingester != nil {
 		group.Add("ingest", w.ingester.Run)
 	}
+	if w.notifier != nil {
+		group.Add("notify", w.notifier.Run)
+	}
 	if w.runner != nil {
 		group.Add("agent", w.runner.Run)
 	}
 	if w.has(RoleSweep) {
-		group.Add("sweep", sweep.New(w.cfg.OrgDispatchWindow, w.deps.Store, w.deps.Bus, w.deps.Log).Run)
+		sweeper := sweep.New(w.cfg.OrgDispatchWindow, w.deps.Store, w.deps.Bus, w.deps.Log)
+		if err := sweeper.Show(w.deps.Metrics); err != nil {
+			return err
+		}
+		group.Add("sweep", sweeper.Run)
 	}
 	return group.Run(ctx)
 }

@@ -34,6 +34,7 @@ type rig struct {
 	org   string
 	inbox string
 
+	window   int
 	deadline time.Duration // of the runs that are started
 
 	mu      sync.Mutex
@@ -47,6 +48,12 @@ func newRig(t *testing.T, cfg config.Workers) *rig {
 
 // newRigOf has a worker with some of the roles.
 func newRigOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *rig {
+	t.Helper()
+	return newRigThrough(t, 4, cfg, roles...)
+}
+
+// newRigThrough has a window of its own.
+func newRigThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *rig {
 	t.Helper()
 	st, err := store.Open(testkit.Postgres(t), 16)
 	if err != nil {
@@ -63,14 +70,14 @@ func newRigOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, store: st, bus: b, org: account.Organization.ID, inbox: b.NewInbox(), deadline: time.Minute, replies: map[string]chan domain.Run{}}
+	r := &rig{T: t, store: st, bus: b, org: account.Organization.ID, inbox: b.NewInbox(), window: window, deadline: time.Minute, replies: map[string]chan domain.Run{}}
 	stop, err := b.OnReplies(r.inbox, r.reply)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
 	w, err := workers.New(workers.Config{
-		Runs: config.Runs{OrgDispatchWindow: 4}, Secrets: config.Secrets{SecretsKey: secretsKey}, Workers: cfg, Roles: roles,
+		Runs: config.Runs{OrgDispatchWindow: window}, Secrets: config.Secrets{SecretsKey: secretsKey}, Workers: cfg, Roles: roles,
 	}, workers.Deps{Store: st, Bus: b, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +142,7 @@ func (r *rig) start(agent, session, message string) string {
 		ReplyTo: r.inbox, Retention: time.Hour, Deadline: r.deadline,
 	}
 	run.Dedupe = contract.Dedupe(r.org, contract.EndpointAutomation, run.ID)
-	out, err := r.store.Accept(r.Context(), []store.NewRun{run}, 4)
+	out, err := r.store.Accept(r.Context(), []store.NewRun{run}, r.window)
 	if err != nil || out[0].Err != nil {
 		r.Fatalf("accepting: %v, %v", err, out)
 	}

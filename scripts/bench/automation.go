@@ -60,15 +60,16 @@ type everything struct {
 	codeFlags
 	documentFlags
 	voiceFlags
+	hookFlags
 }
 
 // Validate is called by kong.
 func (e *everything) Validate() error {
 	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check(), e.codeFlags.check(), e.documentFlags.check(),
-		e.voiceFlags.check())
+		e.voiceFlags.check(), e.hookFlags.check())
 }
 
 // Run measures and writes the report.
 func (e *everything) Run(ctx context.Context) error {
-	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags, &e.documentFlags, &e.voiceFlags)
+	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags, &e.documentFlags, &e.voiceFlags, &e.hookFlags)
 }

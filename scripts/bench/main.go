@@ -23,11 +23,13 @@ type commands struct {
 	Code       code       `cmd:"" help:"Calls of codeExecution beside a bare bubblewrap with Python."`
 	Documents  documents  `cmd:"" help:"Documents: how fast they are ingested, beside pdftotext alone, and searched, beside one indexed query."`
 	Voice      voice      `cmd:"" help:"Conversations: what Parley adds to the time until an answer is heard, interruptions, and many at a time."`
+	Hooks      hooks      `cmd:"" help:"Signed deliveries to a hook, accepted, beside a process that checks the signature and inserts a row."`
 	Retrieval  retrieval  `cmd:"" help:"What searches find: questions about manual pages, beside PostgreSQL's ts_rank."`
 
 	FloorIngress floorIngress `cmd:"" hidden:""`
 	FloorWorker  floorWorker  `cmd:"" hidden:""`
 	FloorParked  floorParked  `cmd:"" hidden:""`
+	FloorHooks   floorHooks   `cmd:"" hidden:""`
 	Client       client       `cmd:"" hidden:""`
 }
 
@@ -55,6 +57,17 @@ type floorParked struct {
 
 // Run serves until it is told to stop.
 func (f *floorParked) Run(ctx context.Context) error { return floor.RunParked(ctx, f.Address) }
+
+type floorHooks struct {
+	Address     string `env:"ADDRESS" required:""`
+	DatabaseURL string `env:"DATABASE_URL" required:""`
+	Secret      string `env:"SECRET" required:""`
+}
+
+// Run serves until it is told to stop.
+func (f *floorHooks) Run(ctx context.Context) error {
+	return floor.RunHooks(ctx, f.Address, f.DatabaseURL, f.Secret)
+}
 
 type client struct{}
 

@@ -17,7 +17,7 @@ import (
 
 // TestMain lets the test binary be the processes that the bench starts from its own binary.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"floor-ingress", "floor-worker", "floor-parked", "client"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{"floor-ingress", "floor-worker", "floor-parked", "floor-hooks", "client"}, os.Args[1]) {
 		main()
 		return
 	}
@@ -39,6 +39,7 @@ func quick(t *testing.T) *everything {
 		codeFlags:     codeFlags{CodeCalls: 2, CodeRounds: 2},
 		documentFlags: documentFlags{DocumentPages: 3, DocumentRounds: 1, DocumentPassages: 100, DocumentSearches: 10},
 		voiceFlags:    voiceFlags{VoiceTurns: 2, VoiceInterruptions: 1, VoiceSessions: 2, VoiceSeconds: 3},
+		hookFlags:     hookFlags{HookClients: []int{1, 16}, HookRounds: 1, HookSeconds: 0.2},
 	}
 }
 
@@ -143,7 +144,8 @@ func checkVoice(t *testing.T, a *everything, r report.Report) {
 		return
 	}
 	v := r.Voice
-	if v == nil || v.Turns != a.VoiceTurns || v.Added.P50 <= 0 || v.Added.Max < v.Added.P99 || v.Answers < a.VoiceSessions {
+	if v == nil || v.Turns != a.VoiceTurns || v.Behind.P50 <= 0 || v.Added.P50 >= v.Behind.P50 || v.Added.Max < v.Added.P99 || v.Floor.P50 <= 0 ||
+		v.Answers < a.VoiceSessions {
 		t.Errorf("conversations: %+v", v)
 	}
 }

@@ -43,7 +43,7 @@ func (o *outside) payments(with string) (n int) {
 	return n
 }
 
-// ServeHTTP is a SearXNG at /search, a till at /pay, a hostile service at /note, and pages.
+// ServeHTTP is a SearXNG at /search, a till at /pay, a hostile service at /note, nobody any more at /gone, and pages.
 func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v1/audio/transcriptions" {
 		ear(w, r)
@@ -62,6 +62,8 @@ func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		o.paid = append(o.paid, string(raw))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"paid":true}`)
+	case r.URL.Path == "/gone":
+		w.WriteHeader(http.StatusGone)
 	case r.URL.Path == "/note":
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"note":`+quoted(hostile)+`}`)

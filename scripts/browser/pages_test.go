@@ -96,7 +96,7 @@ type furnished struct {
 	agent, document   string
 	answered, waiting run
 	automated         run
-	question          string
+	question, hook    string
 }
 
 // furnish makes some of everything, under names that hold hostile text when a test wants that.
@@ -114,7 +114,12 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	}
 	key := f.key(t, name("Scheduler"))
 	f.automated = f.trigger(t, key, f.agent, name("nightly"), f.question)
-	f.chat(t, f.account.agent(t, name("Echo"), map[string]any{"model": "offline/echo"}), name("second"), name("**Hello**"))
+	echo := f.account.agent(t, name("Echo"), map[string]any{"model": "offline/echo"})
+	f.chat(t, echo, name("second"), name("**Hello**"))
+	f.hook = f.account.hook(t, name("Issues"), echo)
+	f.deliver(t, f.hook, name("Lamp"))
+	f.call(t, http.MethodPost, "/api/notifications", map[string]any{"url": f.s.outside.url + "/pay", "description": name("Pager"), "events": []string{"run.failed"}}, nil)
+	f.call(t, http.MethodPost, "/api/budgets", map[string]any{"scope": "automation", "subjectId": name("nightly"), "metric": "runs", "period": "day", "limit": 9}, nil)
 	f.waiting = f.chat(t, payer, name("third"), `Use payBill with {"bill": `+quoted(name("17"))+`}`)
 	if f.waiting.Status != "requires_action" {
 		t.Fatalf("the payer waits for nobody: %+v", f.waiting)
@@ -138,6 +143,7 @@ func (f furnished) places() map[string]place {
 		"run":         {"/dashboard/runs/" + f.answered.ID, "…"},
 		"waiting":     {"/dashboard/runs/" + f.waiting.ID, "…"},
 		"automations": {"/dashboard/automations", "Automations"},
+		"hook":        {"/dashboard/automations/" + f.hook, "…"},
 		"org":         {"/dashboard/org", "…"},
 	}
 }
@@ -171,7 +177,7 @@ func TestHostileText(t *testing.T) {
 		"settings": "Answers customers." + hostile, "embed": "Shop agent" + hostile, "use": "Shop agent" + hostile, "runs": "Shop agent" + hostile, "run": "first" + hostile,
 		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // of a path the last part is a document's name
 		"waiting":     "17" + strings.ReplaceAll(hostile, `"`, `\"`),
-		"automations": "nightly" + hostile, "org": "Scheduler" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
+		"automations": "nightly" + hostile, "hook": "Issues" + hostile, "org": "Scheduler" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
 	}
 	for name, at := range f.places() {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +198,7 @@ func TestHostileText(t *testing.T) {
 		p.unharmed()
 	})
 	t.Run("source", func(t *testing.T) { t.Parallel(); hostileSource(t, f.account) })
+	t.Run("hooks", func(t *testing.T) { t.Parallel(); hostileDelivery(t, f) })
 	t.Run("tool", func(t *testing.T) { t.Parallel(); hostileTool(t, f.account) })
 	t.Run("message", func(t *testing.T) {
 		t.Parallel()
@@ -229,6 +236,21 @@ func hostileSource(t *testing.T, a *account) { //nolint:thelper // a test, not a
 	p.visit("/dashboard/runs/" + found.ID)
 	p.first("button", "Source 1: Stork lamps "+hostile).hit()
 	p.in("dialog", "Stork lamps "+hostile).in("region", "Text of the source").sees(hostile)
+	p.unharmed()
+}
+
+// hostileDelivery shows what was delivered, and what else the administration of an organization shows.
+func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a test, not a part of one
+	p := open(t).signIn(f.account)
+	p.visit("/dashboard/automations/" + f.hook)
+	p.first("button", "…, delivery…").hit()
+	p.in("dialog", "Delivery").in("region", "the payload").sees(strings.ReplaceAll(hostile, `"`, `\"`))
+	p.visit("/dashboard/automations/" + f.hook + "/settings")
+	p.sees("Issue ⟦Lamp" + hostile + "⟧")
+	p.visit("/dashboard/org/usage")
+	p.sees("nightly" + hostile)
+	p.visit("/dashboard/org/notifications")
+	p.sees("Pager" + hostile)
 	p.unharmed()
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,21 +28,32 @@ type cluster struct {
 	model    *ledger
 	db       *sql.DB
 	settings []string // of every ingress and worker, as in "KEY=value"
+	tree     string   // of the sources that ingresses and workers are built from; this repository's when empty
 }
 
 func newCluster(t *testing.T, settings ...string) *cluster {
 	t.Helper()
-	c := &cluster{store: t.TempDir(), settings: settings}
-	c.model = newLedger(t)
-	c.postgres = testkit.PostgresProcess(t)
-	c.nats = testkit.NATSProcess(t, c.store)
-	db, err := sql.Open("postgres", c.postgres.DSN())
+	store := t.TempDir()
+	c := newClusterOn(t, testkit.NATSProcess(t, store), settings...)
+	c.store = store
+	return c
+}
+
+// newClusterOn is newCluster on a bus that is there.
+func newClusterOn(t *testing.T, bus *testkit.NATSServer, settings ...string) *cluster {
+	t.Helper()
+	return newClusterFor(t, testkit.PostgresProcess(t), bus, settings...)
+}
+
+// newClusterFor is newCluster on servers that are there.
+func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.NATSServer, settings ...string) *cluster {
+	t.Helper()
+	db, err := sql.Open("postgres", postgres.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	c.db = db
-	return c
+	return &cluster{postgres: postgres, nats: bus, model: newLedger(t), db: db, settings: settings}
 }
 
 // environment is what a process of the cluster is started with; later settings win.
@@ -89,7 +101,7 @@ func (c *cluster) ingress(t *testing.T) *edge {
 	port := testkit.FreePort(t)
 	url := "http://127.0.0.1:" + strconv.Itoa(port)
 	process := testkit.StartProcess(t, testkit.Command{
-		Name: "ingress", Path: testkit.BuildBinary(t, "ingress/cmd/ingress"),
+		Name: "ingress", Path: testkit.BuildBinary(t, filepath.Join(c.tree, "ingress/cmd/ingress")),
 		Env:      append(c.environment(nil), "HOST=127.0.0.1", "PORT="+strconv.Itoa(port)),
 		ReadyURL: url + "/readyz",
 	})
@@ -102,13 +114,14 @@ func (c *cluster) worker(t *testing.T, settings ...string) *testkit.Process {
 	ready := "agent worker ready"
 	for role, line := range map[string]string{
 		"sweep": "sweeper ready", "tool": "tool worker ready", "ingest": "ingest worker ready", "voice": "voice worker ready",
+		"notify": "notify worker ready",
 	} {
 		if slices.Contains(settings, "ROLES="+role) {
 			ready = line
 		}
 	}
 	return testkit.StartProcess(t, testkit.Command{
-		Name: "worker", Path: testkit.BuildBinary(t, "workers/cmd/worker"), Env: c.environment(settings), ReadyLine: ready,
+		Name: "worker", Path: testkit.BuildBinary(t, filepath.Join(c.tree, "workers/cmd/worker")), Env: c.environment(settings), ReadyLine: ready,
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,9 +26,10 @@ const (
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
 type Bus struct {
-	nc  *nats.Conn
-	js  jetstream.JetStream
-	log zerolog.Logger
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	log      zerolog.Logger
+	replicas int // of the stream, when this process makes it
 
 	changes     *changes
 	stopChanges func()
@@ -54,9 +57,20 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 	}
 }
 
-// Dial connects to the servers at url and goes on trying when none answers yet.
-func Dial(url, name string, log zerolog.Logger) (*Bus, error) {
-	nc, err := nats.Connect(url, Options(name, log)...)
+// inboxPrefix is where a connection's inboxes lie: those of the user that the addresses name are theirs alone, so that a server can
+// keep other users from hearing them.
+func inboxPrefix(addresses string) string {
+	first, _, _ := strings.Cut(addresses, ",")
+	u, err := url.Parse(strings.TrimSpace(first))
+	if err != nil || u.User == nil || u.User.Username() == "" || strings.ContainsAny(u.User.Username(), ".*> \t\r\n") {
+		return strings.TrimSuffix(nats.InboxPrefix, ".")
+	}
+	return nats.InboxPrefix + u.User.Username()
+}
+
+// Dial connects to the servers at addresses and goes on trying when none answers yet.
+func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
+	nc, err := nats.Connect(addresses, append(Options(name, log), nats.CustomInboxPrefix(inboxPrefix(addresses)))...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to bus: %w", err)
 	}
@@ -65,7 +79,7 @@ func Dial(url, name string, log zerolog.Logger) (*Bus, error) {
 
 // New uses a connection made with Options. Close closes it.
 func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
-	b := &Bus{nc: nc, log: log}
+	b := &Bus{nc: nc, log: log, replicas: 1}
 	js, err := jetstream.New(nc,
 		jetstream.WithPublishAsyncMaxPending(pendingDoorbells),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
@@ -79,6 +93,9 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b.stopChanges = b.startChanges()
 	return b, nil
 }
+
+// Replicate sets on how many servers of a cluster the stream is kept when this process makes it. It is called before anything else.
+func (b *Bus) Replicate(servers int) { b.replicas = max(1, servers) }
 
 // Close ends the connection at once; what was published before is flushed.
 func (b *Bus) Close() {
@@ -106,10 +123,7 @@ func (b *Bus) flush(ctx context.Context) error {
 func (b *Bus) EnsureStream(ctx context.Context) (made time.Time, err error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy,
-			Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxStreamBytes, Duplicates: duplicatesWindow,
-		})
+		stream, err = b.createStream(ctx)
 	}
 	if err != nil {
 		return made, fmt.Errorf("opening stream: %w", err)
@@ -121,6 +135,18 @@ func (b *Bus) EnsureStream(ctx context.Context) (made time.Time, err error) {
 		}
 	}
 	return made, nil
+}
+
+// createStream makes the stream, unless another process just has: what is there is nobody's to change who may only make it.
+func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
+	stream, err := b.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy, Replicas: b.replicas,
+		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxStreamBytes, Duplicates: duplicatesWindow,
+	})
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return b.js.Stream(ctx, contract.StreamJobs)
+	}
+	return stream, err
 }
 
 func ensureConsumer(ctx context.Context, stream jetstream.Stream, lane domain.Lane) error {
@@ -178,7 +204,7 @@ func (b *Bus) publish(subject string, body []byte) {
 }
 
 // NewInbox makes a subject prefix for replies that no other process has.
-func (b *Bus) NewInbox() string { return nats.NewInbox() }
+func (b *Bus) NewInbox() string { return b.nc.NewInbox() }
 
 // OnReplies calls f with run id and rendered object of each reply to the inbox, from one goroutine.
 func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop func(), err error) {

@@ -96,3 +96,13 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 	}
 	return msg.Time, true, nil
 }
+
+// Pending is how many doorbells of a lane no worker has been handed yet, and how many workers have in their hands.
+func (b *Bus) Pending(ctx context.Context, lane domain.Lane) (undelivered, unacknowledged int64, err error) {
+	cons, err := b.js.Consumer(ctx, contract.StreamJobs, string(lane))
+	if err != nil {
+		return 0, 0, fmt.Errorf("opening consumer %s: %w", lane, err)
+	}
+	info := cons.CachedInfo() // as it was opened just now
+	return int64(info.NumPending), int64(info.NumAckPending), nil
+}

@@ -67,7 +67,7 @@ type toolCall struct {
 
 // NewToolCaller subscribes for the answers.
 func (b *Bus) NewToolCaller() (*ToolCaller, error) {
-	c := &ToolCaller{nc: b.nc, inbox: nats.NewInbox(), calls: map[string]*toolCall{}}
+	c := &ToolCaller{nc: b.nc, inbox: b.nc.NewInbox(), calls: map[string]*toolCall{}}
 	sub, err := b.nc.Subscribe(c.inbox+".*", c.hear)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing for tools' answers: %w", err)
@@ -118,6 +118,9 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
 		contract.HeaderDeadline: {deadline.UTC().Format(deadlineFormat)}, contract.HeaderCapability: {capability},
 	}}
+	if traceparent := contract.TraceparentOf(ctx); traceparent != "" {
+		msg.Header[contract.HeaderTraceparent] = []string{traceparent}
+	}
 	outage, absent := time.Now().Add(outageFor), absentWithin
 	for {
 		here := c.presence()

@@ -18,9 +18,10 @@ const (
 
 // ToolMessage is a call as it came over the bus.
 type ToolMessage struct {
-	Capability string
-	Body       []byte
-	Deadline   time.Time
+	Capability  string
+	Body        []byte
+	Deadline    time.Time
+	Traceparent string // may be empty
 }
 
 // ToolServing is how much a worker takes on of one kind of tool.
@@ -68,7 +69,10 @@ func (b *Bus) ServeTool(
 // receive accepts a call that is to be carried out under work, or turns it away. It runs in the subscription's one goroutine.
 func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	deadline, err := time.Parse(deadlineFormat, m.Header.Get(contract.HeaderDeadline))
-	call := ToolMessage{Capability: m.Header.Get(contract.HeaderCapability), Body: m.Data, Deadline: deadline}
+	call := ToolMessage{
+		Capability: m.Header.Get(contract.HeaderCapability), Body: m.Data, Deadline: deadline,
+		Traceparent: m.Header.Get(contract.HeaderTraceparent),
+	}
 	if m.Reply == "" || err != nil || !deadline.Add(clockLeeway).After(time.Now()) {
 		s.say(m.Reply, contract.StageRefused, nil)
 		return

@@ -39,7 +39,7 @@ type voiceBoard[In voiceControl] struct {
 
 // start subscribes for frames, and looks after lines until close.
 func (v *voiceBoard[In]) start() error {
-	v.inbox, v.wires, v.stopped = nats.NewInbox(), map[string]*voiceWire[In]{}, make(chan struct{})
+	v.inbox, v.wires, v.stopped = v.nc.NewInbox(), map[string]*voiceWire[In]{}, make(chan struct{})
 	sub, err := v.nc.Subscribe(v.inbox+".*", v.hear)
 	if err != nil {
 		return fmt.Errorf("subscribing for voice frames: %w", err)

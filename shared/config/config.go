@@ -18,8 +18,9 @@ import (
 
 // Servers are the addresses of the servers that Parley runs on.
 type Servers struct {
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a postgres:// URL."`
-	NATSURL     string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs joined by commas."`
+	DatabaseURL  string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a postgres:// URL."`
+	NATSURL      string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs joined by commas."`
+	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Servers of a NATS cluster that keep the job stream, when it is made: 1, 3 or 5."`
 }
 
 // Require reports which address is missing, for processes that start no servers of their own.
@@ -29,6 +30,9 @@ func (s Servers) Require() error {
 	}
 	if s.NATSURL == "" {
 		return errors.New("NATS_URL is not set: the address of a NATS server with JetStream is needed")
+	}
+	if s.NATSReplicas < 0 || s.NATSReplicas > 5 {
+		return fmt.Errorf("NATS_REPLICAS must be between 1 and 5, not %d", s.NATSReplicas)
 	}
 	return nil
 }
@@ -67,6 +71,16 @@ type Logging struct {
 	LogLevel  string `name:"log-level" env:"LOG_LEVEL" default:"info" enum:"trace,debug,info,warn,error" help:"Least level that is logged: ${enum}."`
 	LogFormat string `name:"log-format" env:"LOG_FORMAT" default:"" enum:",console,json" help:"console or json; by default console on a terminal, else json."`
 }
+
+// Telemetry is where a process sends its traces.
+type Telemetry struct {
+	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector that traces are sent to by OTLP/HTTP, as an http:// or https:// address; empty: none."`
+	// CaptureContent has the name and the meaning that OpenTelemetry gives it.
+	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Put what models are sent and answer into traces."`
+}
+
+// Check reports an address that is none.
+func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint) }
 
 // Runs are the settings that ingress and workers must agree on.
 type Runs struct {

@@ -89,7 +89,7 @@ func TestWorkerSettings(t *testing.T) {
 		"whole": {config.Workers{
 			WorkerConcurrency: 8, RunMaxTurns: 25, RunMaxTokens: 1, RunMaxCost: 0.5, RunMaxBytes: 64 << 10, ToolConcurrency: 1,
 			OpenAIBaseURL: "http://127.0.0.1:8000/v1", AnthropicBaseURL: "https://a.example", SearxngURL: "http://searx:8080", WikipediaURL: "https://de.wikipedia.org",
-			OutboundAllow: []string{"127.0.0.1:80", "[::1]:8080", "host.example:443", "10.0.0.0/8", "fd00::/8"},
+			Outbound: config.Outbound{OutboundAllow: []string{"127.0.0.1:80", "[::1]:8080", "host.example:443", "10.0.0.0/8", "fd00::/8"}},
 		}, ""},
 		"concurrency":            {config.Workers{WorkerConcurrency: -1}, "WORKER_CONCURRENCY"},
 		"tool concurrency":       {config.Workers{ToolConcurrency: -1}, "TOOL_CONCURRENCY"},
@@ -105,13 +105,13 @@ func TestWorkerSettings(t *testing.T) {
 		"address of a file":      {config.Workers{WikipediaURL: "file:///etc/passwd"}, "WIKIPEDIA_URL"},
 		"address without a host": {config.Workers{OpenAIBaseURL: "https:///v1"}, "OPENAI_BASE_URL"},
 		"another address":        {config.Workers{AnthropicBaseURL: "a.example"}, "ANTHROPIC_BASE_URL"},
-		"host alone":             {config.Workers{OutboundAllow: []string{"host.example"}}, "OUTBOUND_ALLOW"},
-		"address alone":          {config.Workers{OutboundAllow: []string{"127.0.0.1:80", "10.0.0.1"}}, "OUTBOUND_ALLOW"},
-		"whole URL":              {config.Workers{OutboundAllow: []string{"http://127.0.0.1:80"}}, "OUTBOUND_ALLOW"},
-		"port 0":                 {config.Workers{OutboundAllow: []string{"127.0.0.1:0"}}, "OUTBOUND_ALLOW"},
-		"port beyond":            {config.Workers{OutboundAllow: []string{"127.0.0.1:65536"}}, "OUTBOUND_ALLOW"},
-		"no network":             {config.Workers{OutboundAllow: []string{"10.0.0.0/40"}}, "OUTBOUND_ALLOW"},
-		"nothing":                {config.Workers{OutboundAllow: []string{""}}, "OUTBOUND_ALLOW"},
+		"host alone":             {config.Workers{Outbound: config.Outbound{OutboundAllow: []string{"host.example"}}}, "OUTBOUND_ALLOW"},
+		"address alone":          {config.Workers{Outbound: config.Outbound{OutboundAllow: []string{"127.0.0.1:80", "10.0.0.1"}}}, "OUTBOUND_ALLOW"},
+		"whole URL":              {config.Workers{Outbound: config.Outbound{OutboundAllow: []string{"http://127.0.0.1:80"}}}, "OUTBOUND_ALLOW"},
+		"port 0":                 {config.Workers{Outbound: config.Outbound{OutboundAllow: []string{"127.0.0.1:0"}}}, "OUTBOUND_ALLOW"},
+		"port beyond":            {config.Workers{Outbound: config.Outbound{OutboundAllow: []string{"127.0.0.1:65536"}}}, "OUTBOUND_ALLOW"},
+		"no network":             {config.Workers{Outbound: config.Outbound{OutboundAllow: []string{"10.0.0.0/40"}}}, "OUTBOUND_ALLOW"},
+		"nothing":                {config.Workers{Outbound: config.Outbound{OutboundAllow: []string{""}}}, "OUTBOUND_ALLOW"},
 	} {
 		err := c.set.Check()
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {

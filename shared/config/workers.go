@@ -4,29 +4,30 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"net/netip"
+	"net"
 	"net/url"
 	"strconv"
 )
 
 // Workers are the settings of what happens behind the bus.
 type Workers struct {
-	WorkerConcurrency int      `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs carried out at a time in each lane; 0: 64 for each core."`
-	RunMaxTurns       int      `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Model calls of one run, at most."`
-	RunMaxTokens      int64    `name:"run-max-tokens" env:"RUN_MAX_TOKENS" default:"1000000" help:"Model tokens of one run, in and out, at most."`
-	RunMaxCost        float64  `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Cost of one run at most, in the currency of MODEL_PRICES; 0: no limit."`
-	RunMaxBytes       int64    `name:"run-max-bytes" env:"RUN_MAX_BYTES" default:"8388608" help:"Bytes that model and tools give to one run, at most."`
-	OpenAIAPIKey      string   `name:"openai-api-key" env:"OPENAI_API_KEY" help:"Key for OpenAI or a compatible service."`
-	OpenAIBaseURL     string   `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"Address of an OpenAI-compatible service, up to and with /v1."`
-	AnthropicAPIKey   string   `name:"anthropic-api-key" env:"ANTHROPIC_API_KEY" help:"Key for Anthropic."`
-	AnthropicBaseURL  string   `name:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"Address of a service that speaks Anthropic's Messages API, when it is not Anthropic's own."`
-	ModelPrices       string   `name:"model-prices" env:"MODEL_PRICES" help:"What a million tokens cost, in and out, as in openai/gpt-5-mini=0.25/2,anthropic/*=3/15; the longest name that fits counts."`
-	ToolConcurrency   int      `name:"tool-concurrency" env:"TOOL_CONCURRENCY" default:"0" help:"Tool calls carried out at a time, of each kind; 0: 32 for each core."`
-	OutboundAllow     []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"What agents may reach besides the public internet: host:port, or networks (CIDR), joined by commas."`
-	SearxngURL        string   `name:"searxng-url" env:"SEARXNG_URL" help:"SearXNG that the web is searched with; its JSON format must be on."`
-	BraveAPIKey       string   `name:"brave-api-key" env:"BRAVE_API_KEY" help:"Key for Brave Search."`
-	TavilyAPIKey      string   `name:"tavily-api-key" env:"TAVILY_API_KEY" help:"Key for Tavily."`
-	WikipediaURL      string   `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki that is searched when no search service is set."`
+	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs carried out at a time in each lane; 0: 64 for each core."`
+	RunMaxTurns       int     `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Model calls of one run, at most."`
+	RunMaxTokens      int64   `name:"run-max-tokens" env:"RUN_MAX_TOKENS" default:"1000000" help:"Model tokens of one run, in and out, at most."`
+	RunMaxCost        float64 `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Cost of one run at most, in the currency of MODEL_PRICES; 0: no limit."`
+	RunMaxBytes       int64   `name:"run-max-bytes" env:"RUN_MAX_BYTES" default:"8388608" help:"Bytes that model and tools give to one run, at most."`
+	OpenAIAPIKey      string  `name:"openai-api-key" env:"OPENAI_API_KEY" help:"Key for OpenAI or a compatible service."`
+	OpenAIBaseURL     string  `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"Address of an OpenAI-compatible service, up to and with /v1."`
+	AnthropicAPIKey   string  `name:"anthropic-api-key" env:"ANTHROPIC_API_KEY" help:"Key for Anthropic."`
+	AnthropicBaseURL  string  `name:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"Address of a service that speaks Anthropic's Messages API, when it is not Anthropic's own."`
+	ModelPrices       string  `name:"model-prices" env:"MODEL_PRICES" help:"What a million tokens cost, in and out, as in openai/gpt-5-mini=0.25/2,anthropic/*=3/15; the longest name that fits counts."`
+	ToolConcurrency   int     `name:"tool-concurrency" env:"TOOL_CONCURRENCY" default:"0" help:"Tool calls carried out at a time, of each kind; 0: 32 for each core."`
+	SearxngURL        string  `name:"searxng-url" env:"SEARXNG_URL" help:"SearXNG that the web is searched with; its JSON format must be on."`
+	BraveAPIKey       string  `name:"brave-api-key" env:"BRAVE_API_KEY" help:"Key for Brave Search."`
+	TavilyAPIKey      string  `name:"tavily-api-key" env:"TAVILY_API_KEY" help:"Key for Tavily."`
+	WikipediaURL      string  `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki that is searched when no search service is set."`
+	MetricsAddr       string  `name:"metrics-addr" env:"METRICS_ADDR" help:"Address (host:port) that workers answer /metrics, /healthz and /readyz at; empty: none."`
+	Outbound
 	Sandbox
 	Ingest
 	Speech
@@ -65,12 +66,7 @@ func (w Workers) Check() error {
 			return err
 		}
 	}
-	for _, entry := range w.OutboundAllow {
-		if err := checkAllowed(entry); err != nil {
-			return err
-		}
-	}
-	return cmp.Or(w.Sandbox.Check(), w.Ingest.Check(), w.checkSpeech())
+	return cmp.Or(checkListen("METRICS_ADDR", w.MetricsAddr), w.Outbound.Check(), w.Sandbox.Check(), w.Ingest.Check(), w.checkSpeech())
 }
 
 // RunMaxCostMicros is RunMaxCost in millionths, as runs count theirs.
@@ -90,17 +86,17 @@ func (w Workers) SearchEngine() string {
 	}
 }
 
-// checkAllowed reports an entry that is neither a network nor a host with a port.
-func checkAllowed(entry string) error {
-	if _, err := netip.ParsePrefix(entry); err == nil {
+// checkListen reports an address that is set and that nobody can listen on.
+func checkListen(name, address string) error {
+	if address == "" {
 		return nil
 	}
-	u, err := url.Parse("//" + entry)
-	if err != nil || u.Host != entry || u.Hostname() == "" {
-		return fmt.Errorf("OUTBOUND_ALLOW must be a list of host:port and networks (CIDR), not %q", entry)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%s must be host:port, not %q", name, address)
 	}
-	if port, err := strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
-		return fmt.Errorf("OUTBOUND_ALLOW names a host without a port: %q", entry)
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("%s must end in a port, not %q", name, address)
 	}
 	return nil
 }

@@ -2,11 +2,14 @@
 package connect
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/store"
+	"parley/shared/telemetry/metrics"
+	"parley/shared/telemetry/tracing"
 )
 
 // Servers are a process's connections.
@@ -17,11 +20,11 @@ type Servers struct {
 
 // Open prepares connections to the servers that the settings name, at most conns of them to the database.
 // It waits for neither: what needs one reports when it cannot be reached.
-func Open(cfg config.Servers, name string, conns int, log zerolog.Logger) (*Servers, error) {
+func Open(cfg config.Servers, name string, conns int, tracer *tracing.Tracer, log zerolog.Logger) (*Servers, error) {
 	if err := cfg.Require(); err != nil {
 		return nil, err
 	}
-	st, err := store.Open(cfg.DatabaseURL, conns)
+	st, err := Store(cfg.DatabaseURL, conns, tracer)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +33,26 @@ func Open(cfg config.Servers, name string, conns int, log zerolog.Logger) (*Serv
 		_ = st.Close() // nothing was sent
 		return nil, err
 	}
+	b.Replicate(cfg.NATSReplicas)
 	return &Servers{Store: st, Bus: b}, nil
+}
+
+// Store is store.Open with statements that are part of a trace traced.
+func Store(dsn string, conns int, tracer *tracing.Tracer) (*store.Store, error) {
+	connector, err := store.Connector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	traced, err := tracer.Connector(connector)
+	if err != nil {
+		return nil, err
+	}
+	return store.On(traced, conns), nil
+}
+
+// Metrics makes what the process's metrics are gathered in; it has those of the process itself and of these connections.
+func (s *Servers) Metrics() *prometheus.Registry {
+	return metrics.New(s.Store.DB(), metrics.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping})
 }
 
 // Close ends the connections; what was published before is flushed.

@@ -5,9 +5,10 @@ type ChangeKind string
 
 // The kinds that are told of.
 const (
-	ChangedRuns      ChangeKind = "runs"
-	ChangedDocuments ChangeKind = "documents"
+	ChangedRuns          ChangeKind = "runs"
+	ChangedDocuments     ChangeKind = "documents"
+	ChangedNotifications ChangeKind = "notifications" // and the endpoints that they are sent to
 )
 
 // ChangeKinds lists every kind.
-var ChangeKinds = []ChangeKind{ChangedRuns, ChangedDocuments}
+var ChangeKinds = []ChangeKind{ChangedRuns, ChangedDocuments, ChangedNotifications}

@@ -20,6 +20,9 @@ const (
 	Message      = "msg"
 	Document     = "doc"
 	Hook         = "hook"
+	Endpoint     = "ntf" // an endpoint of notifications
+	Notification = "evt"
+	Budget       = "bud"
 	File         = "file"
 	Template     = "tpl"
 )

@@ -23,6 +23,8 @@ type Config struct {
 	// public, unless Allow has the very host:port.
 	OwnPorts []int
 	Resolver *net.Resolver // nil: the system's
+	// Around, when it is set, is put around what sends each request, such as to watch it.
+	Around func(http.RoundTripper) http.RoundTripper
 }
 
 // Options are what one use of the client asks for.
@@ -47,6 +49,7 @@ const (
 type Client struct {
 	guard    *guard
 	resolver *net.Resolver
+	around   func(http.RoundTripper) http.RoundTripper
 	tune     func(*http.Transport) // of tests that need certificates of their own
 }
 
@@ -56,12 +59,15 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{guard: g, resolver: cfg.Resolver}, nil
+	return &Client{guard: g, resolver: cfg.Resolver, around: cfg.Around}, nil
 }
 
 // HTTP gives an HTTP client for one use. It has connections of its own, so that what one use may reach is
 // never reached by another; keep it as long as they shall be kept open. Its errors hold an *Error: see AsError.
 func (c *Client) HTTP(o Options) *http.Client {
 	t := newTransport(c, o)
-	return &http.Client{Transport: t, CheckRedirect: t.redirect}
+	if c.around == nil {
+		return &http.Client{Transport: t, CheckRedirect: t.redirect}
+	}
+	return &http.Client{Transport: c.around(t), CheckRedirect: t.redirect}
 }

@@ -107,3 +107,11 @@ func AgentHeaders(organizationID, agentID string) string {
 func WidgetIdentity(organizationID, agentID string) string {
 	return "widget identity|" + organizationID + "|" + agentID
 }
+
+// Hook names the place of a hook's secrets, for Seal and Open.
+func Hook(organizationID, hookID string) string { return "hook:" + organizationID + ":" + hookID }
+
+// NotificationEndpoint names the place of the secrets that sign what an endpoint is told, for Seal and Open.
+func NotificationEndpoint(organizationID, endpointID string) string {
+	return "notification endpoint|" + organizationID + "|" + endpointID
+}

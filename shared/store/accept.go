@@ -32,8 +32,13 @@ type NewRun struct {
 	ReplyTo        string
 	Traceparent    string
 	Retention      time.Duration // 0: kept until its session is erased
-	Deadline       time.Duration // from acceptance
+	Deadline       time.Duration // from acceptance, or from the end of Hold
+	KeyID          string        // the API key that it entered by; empty: none
+	Hold           time.Duration // not to start before; 0: at once
 }
+
+// HoldUntilReleased is the Hold of a run that does not start by itself.
+const HoldUntilReleased time.Duration = -1
 
 // Accepted is what became of a NewRun: a run of its own, or the one that already holds its key, or an error.
 type Accepted struct {
@@ -58,24 +63,25 @@ func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accept
 	case isDisconnect(err) || violates(err, "runs_pkey"):
 		return s.acceptedAfterAll(ctx, rows, window, err)
 	case len(rows) > 1 && isBadData(err):
-		return s.acceptHalves(ctx, rows, window)
+		// A row that PostgreSQL rejects is found without failing its neighbours.
+		return inParts(rows, len(rows)/2, func(part []NewRun) ([]Accepted, error) { return s.Accept(ctx, part, window) },
+			func(err error) Accepted { return Accepted{Err: err} })
 	case isBadData(err):
-		return []Accepted{{Err: fmt.Errorf("accepting run: %w", err)}}, nil
+		return []Accepted{{Err: s.rejected(ctx, rows[0].OrganizationID, "accepting run", err)}}, nil
 	}
 	return nil, err
 }
 
-// acceptHalves finds a row that PostgreSQL rejects without failing its neighbours.
-func (s *Store) acceptHalves(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
-	mid := len(rows) / 2
-	first, err := s.Accept(ctx, rows[:mid], window)
+// inParts handles the first n rows and then the others. When only these fail, failed makes their answers: the first ones are committed.
+func inParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed func(error) A) ([]A, error) {
+	first, err := handle(rows[:n])
 	if err != nil {
 		return nil, err
 	}
-	second, err := s.Accept(ctx, rows[mid:], window)
+	second, err := handle(rows[n:])
 	if err != nil {
-		for range rows[mid:] { // the first half is committed: only the second half has failed
-			second = append(second, Accepted{Err: err})
+		for range rows[n:] {
+			second = append(second, failed(err))
 		}
 	}
 	return append(first, second...), nil
@@ -116,10 +122,10 @@ func onePerKey(rows []NewRun) []NewRun {
 	return unique
 }
 
-// The statement is in the schema, migrations/0005_functions.sql, as are those of the other functions called here: each
+// The statement is in the schema, migrations/0015_hooks.sql, as are those of the other functions called here: each
 // names the organizations of its rows and then works on these rows alone, in one round trip.
 const acceptQuery = `SELECT run_id, created_at, dispatched
-FROM accept_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
+FROM accept_runs_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 
 type createdRow struct {
 	ID         string    `db:"run_id"`
@@ -128,13 +134,27 @@ type createdRow struct {
 }
 
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
+	var created []createdRow
+	if err := s.accepts.selectInto(ctx, &created, acceptQuery, acceptArgs(rows, window)...); err != nil {
+		return nil, fmt.Errorf("inserting runs: %w", err)
+	}
+	return createdByID(created), nil
+}
+
+func createdByID(created []createdRow) map[string]createdRow {
+	out := make(map[string]createdRow, len(created))
+	for _, c := range created {
+		out[c.ID] = c
+	}
+	return out
+}
+
+// acceptArgs are those of acceptQuery.
+func acceptArgs(rows []NewRun, window int) []any {
 	text := func(f func(*NewRun) string) any { return pq.Array(column(rows, f)) }
 	hash := func(f func(*NewRun) []byte) any { return pq.ByteaArray(column(rows, f)) }
-	secs := func(f func(*NewRun) time.Duration) any {
-		return pq.Array(column(rows, func(r *NewRun) int64 { return int64(f(r) / time.Second) }))
-	}
-	var created []createdRow
-	err := s.accepts.selectInto(ctx, &created, acceptQuery,
+	number := func(f func(*NewRun) int64) any { return pq.Array(column(rows, f)) }
+	return []any{
 		text(func(r *NewRun) string { return r.ID }),
 		text(func(r *NewRun) string { return r.OrganizationID }),
 		text(func(r *NewRun) string { return r.AgentID }),
@@ -153,17 +173,24 @@ func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[
 		text(func(r *NewRun) string { return r.Dedupe }),
 		text(func(r *NewRun) string { return r.ReplyTo }),
 		text(func(r *NewRun) string { return r.Traceparent }),
-		secs(func(r *NewRun) time.Duration { return r.Retention }),
-		secs(func(r *NewRun) time.Duration { return r.Deadline }),
-		window, firstRing)
-	if err != nil {
-		return nil, fmt.Errorf("inserting runs: %w", err)
+		number(func(r *NewRun) int64 { return int64(r.Retention / time.Second) }),
+		number(func(r *NewRun) int64 { return int64(r.Deadline / time.Second) }),
+		window, firstRing,
+		text(func(r *NewRun) string { return r.KeyID }),
+		number(func(r *NewRun) int64 { return r.holdMillis() }),
 	}
-	byID := make(map[string]createdRow, len(created))
-	for _, c := range created {
-		byID[c.ID] = c
+}
+
+// holdMillis is how long the run is held, in milliseconds; -1 until it is released.
+func (r NewRun) holdMillis() int64 {
+	switch {
+	case r.Hold < 0:
+		return -1
+	case r.Hold > 0:
+		return max(1, r.Hold.Milliseconds())
+	default:
+		return 0
 	}
-	return byID, nil
 }
 
 // column gathers one field of many rows for unnest.

@@ -11,6 +11,7 @@ import (
 	"github.com/lib/pq"
 
 	"parley/shared/apierr"
+	"parley/shared/domain"
 )
 
 // explainLosers answers the rows that were not inserted. It runs as separate statements, whose snapshots
@@ -37,7 +38,7 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 		case holders[j] != nil:
 			out[i] = Accepted{Run: *holders[j], Existing: true}
 		case r.AgentID != "" && exists && !slices.Contains(allowed, string(r.CallerKind)):
-			out[i] = Accepted{Err: apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", r.CallerKind)}
+			out[i] = Accepted{Err: callerNotAllowed(r.CallerKind)}
 		case r.KeyHash != nil && (exists || r.TemplateID != ""):
 			blocked = append(blocked, i)
 			out[i] = Accepted{Err: notFound()} // unless releasing the key shows otherwise
@@ -48,6 +49,10 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 	return s.replaceExpired(ctx, out, rows, blocked, window)
 }
 
+func callerNotAllowed(kind domain.CallerKind) error {
+	return apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", kind)
+}
+
 type agentOf struct{ organization, agent string }
 
 // organizationsOf gives the organizations of runs, for within.
@@ -56,17 +61,22 @@ func organizationsOf(rows []NewRun) []string {
 }
 
 // allowedCallers reads the allowedCallers of those of the runs' agents that exist.
-func (s *Store) allowedCallers(ctx context.Context, rows []NewRun) (map[agentOf][]string, error) {
+func (s *Store) allowedCallers(ctx context.Context, rows []NewRun) (out map[agentOf][]string, err error) {
+	err = s.within(ctx, organizationsOf(rows), func(tx *sqlx.Tx) (err error) {
+		out, err = allowedCallersIn(ctx, tx, rows)
+		return err
+	})
+	return out, err
+}
+
+func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentOf][]string, error) {
 	var present []struct {
 		ID             string         `db:"id"`
 		OrganizationID string         `db:"org_id"`
 		AllowedCallers pq.StringArray `db:"allowed_callers"`
 	}
-	err := s.within(ctx, organizationsOf(rows), func(tx *sqlx.Tx) error {
-		present = nil
-		return tx.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`,
-			pq.Array(column(rows, func(r *NewRun) string { return r.AgentID })))
-	})
+	err := tx.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`,
+		pq.Array(column(rows, func(r *NewRun) string { return r.AgentID })))
 	if err != nil {
 		return nil, fmt.Errorf("reading agents: %w", err)
 	}
@@ -167,9 +177,5 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 	if err != nil {
 		return nil, fmt.Errorf("looking accepted runs up: %w", err)
 	}
-	out := make(map[string]createdRow, len(found))
-	for _, c := range found {
-		out[c.ID] = c
-	}
-	return out, nil
+	return createdByID(found), nil
 }

@@ -120,19 +120,21 @@ func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) 
 
 // Agent gives an agent of organization org; not_found when it has none of this id, or it is deleted.
 func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, error) {
-	var agent domain.Agent
-	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		var err error
-		agent, err = selectAgent(ctx, tx, org, agentID, "")
-		return err
-	})
-	return agent, err
+	var row agentRow
+	err := s.withinPrepared(ctx, org, agentQuery, func(stmt *sqlx.Stmt) error { return stmt.GetContext(ctx, &row, agentID, org) })
+	return readAgent(row, err)
 }
+
+const agentQuery = `SELECT ` + agentColumns + ` FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`
 
 func selectAgent(ctx context.Context, q sqlx.QueryerContext, org, agentID, lock string) (domain.Agent, error) {
 	var row agentRow
-	err := sqlx.GetContext(ctx, q, &row, `SELECT `+agentColumns+` FROM agents
-		WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`+lock, agentID, org)
+	err := sqlx.GetContext(ctx, q, &row, agentQuery+lock, agentID, org)
+	return readAgent(row, err)
+}
+
+// readAgent gives the agent that was read, or why there is none.
+func readAgent(row agentRow, err error) (domain.Agent, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return domain.Agent{}, notFound()
 	}

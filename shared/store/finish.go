@@ -43,10 +43,14 @@ type Finished struct {
 const finishQuery = `SELECT run_id, org_id, place
 FROM finish_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
+// finishCodeQuery is for batches of which a run has carried code out.
+const finishCodeQuery = `SELECT run_id, org_id, place
+FROM finish_runs_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+
 // Finish saves endings in one statement. One batch holds at most one ending per run.
 func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
-	out, err := finish(endings, func(dest any, args ...any) error {
-		return s.finishes.selectInto(ctx, dest, finishQuery, args...)
+	out, err := finish(endings, func(dest any, query string, args ...any) error {
+		return s.finishes.selectInto(ctx, dest, query, args...)
 	})
 	if !isBadData(err) {
 		return out, err
@@ -76,7 +80,7 @@ func (s *Store) finishHalves(ctx context.Context, endings []Ending) (Finished, e
 }
 
 // finish runs the statement on whatever connection run has.
-func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, error) {
+func finish(endings []Ending, run func(dest any, query string, args ...any) error) (Finished, error) {
 	text := func(f func(*Ending) string) any { return pq.Array(column(endings, f)) }
 	number := func(f func(*Ending) int64) any { return pq.Array(column(endings, f)) }
 	var firsts, lasts, events any // null spares the database looking at them: most runs have none left
@@ -85,8 +89,7 @@ func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, 
 		lasts = number(func(e *Ending) int64 { return int64(e.Events.LastN) })
 		events = text(func(e *Ending) string { return e.Events.Events })
 	}
-	var closed []closedRow
-	err := run(&closed,
+	args := []any{
 		text(func(e *Ending) string { return e.Run.ID }),
 		number(func(e *Ending) int64 { return e.Fence }),
 		text(func(e *Ending) string { return string(e.Run.Status) }),
@@ -102,8 +105,14 @@ func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, 
 		times(endings, func(e *Ending) *domain.Time { return e.Run.StartedAt }),
 		number(func(e *Ending) int64 { return max(e.Fence, e.endFence) }),
 		number(func(e *Ending) int64 { return int64(e.EndN) }),
-		firsts, lasts, events)
-	if err != nil {
+		firsts, lasts, events,
+	}
+	query := finishQuery
+	if slices.ContainsFunc(endings, func(e Ending) bool { return e.sandboxMs() > 0 }) {
+		query, args = finishCodeQuery, append(args, number((*Ending).sandboxMs))
+	}
+	var closed []closedRow
+	if err := run(&closed, query, args...); err != nil {
 		return Finished{}, fmt.Errorf("saving results: %w", err)
 	}
 	out := Finished{Saved: make(map[string]bool, len(closed)), Freed: map[string]int{}}
@@ -114,6 +123,19 @@ func finish(endings []Ending, run func(dest any, args ...any) error) (Finished, 
 		}
 	}
 	return out, nil
+}
+
+// codeTool is the name by which agents call what runs their code; package contract has it.
+const codeTool = "codeExecution"
+
+// sandboxMs is how long the run's code took, all together.
+func (e *Ending) sandboxMs() (ms int64) {
+	for _, call := range e.Run.ToolCalls {
+		if call.Name == codeTool {
+			ms += call.DurationMS
+		}
+	}
+	return ms
 }
 
 type closedRow struct {

@@ -173,8 +173,10 @@ func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey
 		}
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID = old.OrgID.String, old.UserID.String
-		key, err = createKey(ctx, tx, k)
-		return err
+		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {
+			return err
+		}
+		return moveBudgets(ctx, tx, k.OrganizationID, keyID, k.ID)
 	})
 	return key, err
 }

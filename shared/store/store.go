@@ -27,6 +27,7 @@ type Store struct {
 	accepts, claims, finishes, handOvers pinned
 
 	countedTerms int // of each document
+	budgeted     budgeted
 
 	sealer  Sealer // nil: what is sealed cannot be opened
 	sealing int    // how much longer a piece is that it has sealed; 0: contents are kept as they are
@@ -126,8 +127,9 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // CheckSchema reports an error unless the database has this release's schema.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `SELECT agents.widget_secret FROM agents, open_runs, rate_buckets, run_events, invitations, effects, files,
-		documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents, run_attempts, heard LIMIT 0`); err != nil {
+	if _, err := s.db.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id FROM agents, runs, open_runs, rate_buckets, run_events,
+		invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
+		run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications LIMIT 0`); err != nil {
 		return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 	}
 	return nil
@@ -207,6 +209,15 @@ func (s *Store) within(ctx context.Context, orgs []string, f func(*sqlx.Tx) erro
 		}
 		return f(tx)
 	})
+}
+
+// withinPrepared is within for one statement of an organization's that is waited for often: it is planned once per connection.
+func (s *Store) withinPrepared(ctx context.Context, org, query string, f func(*sqlx.Stmt) error) error {
+	stmt, err := s.prepared(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.within(ctx, []string{org}, func(tx *sqlx.Tx) error { return f(tx.StmtxContext(ctx, stmt)) })
 }
 
 // joinOrganizations writes ids as parley_organizations() of the schema reads them. What holds a comma is no

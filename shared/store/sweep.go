@@ -84,8 +84,8 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	if err := noteEndedWaits(ctx, tx, rows, endings); err != nil {
 		return nil, err
 	}
-	_, err = finish(endings, func(dest any, args ...any) error {
-		return tx.SelectContext(ctx, dest, finishQuery, args...)
+	_, err = finish(endings, func(dest any, query string, args ...any) error {
+		return tx.SelectContext(ctx, dest, query, args...)
 	})
 	return ended, err
 }

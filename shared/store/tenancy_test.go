@@ -31,6 +31,10 @@ type tenant struct {
 	doc     string
 	ref     int64 // of session "s"
 	key     string
+	hook    string // with the delivery "d"
+
+	endpoint     string
+	notification string // of the ended run
 }
 
 func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
@@ -41,6 +45,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	if _, err := s.UpdateAgent(ctx, b.org, b.agent, 0, func(a *domain.Agent) error { a.Name, a.SystemPrompt = o.canary, o.canary; return nil }); err != nil {
 		t.Fatal(err)
 	}
+	o.endpoint = b.told().ID
 	run := func(key, session string) store.NewRun {
 		r := b.run(key, session)
 		r.Input, r.AutomationID = fmt.Appendf(nil, `{"message":%q}`, o.canary), o.canary
@@ -50,6 +55,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	first := b.mustClaim(o.ended)
 	o.ref = first.SessionRef
 	b.finish(first, o.canary)
+	b.must(raw.QueryRowContext(ctx, `SELECT id FROM notifications WHERE org_id = $1`, b.org).Scan(&o.notification))
 	o.held = b.mustClaim(b.accept(wideWindow, run("", "s"))[0].Run.Run.ID).Held()
 	o.waiting = b.accept(1, run("", ""))[0].Run.Run.ID
 	o.callTools(run("", ""))
@@ -67,7 +73,33 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	b.exec(`INSERT INTO past_automations VALUES ($1, $2, 'ag', 'api', 'run', 'failed', now(), NULL)`, b.org, o.past())
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, b.org, "")
 	o.key = key.ID
+	o.receive()
 	return o
+}
+
+// receive gives the organization a hook, a delivery that has no run, and a key for which one collects.
+func (o *tenant) receive() {
+	o.Helper()
+	m := &mailbox{bench: o.bench, key: o.key}
+	h := m.newHook()
+	h.Name, h.MessageTemplate, h.SealedSecret = o.canary, o.canary, o.canary
+	hook, err := o.s.CreateHook(o.Context(), h)
+	if err != nil {
+		o.Fatalf("creating hook: %v", err)
+	}
+	m.hook, o.hook = hook, hook.ID
+	d := m.delivery("d")
+	d.Run, d.Event, d.Body, d.Status = nil, o.canary, []byte(o.canary), domain.DeliveryFiltered
+	m.deliver(d)
+	o.exec(`INSERT INTO collecting (hook_id, key_hash, org_id, run_id, deliveries, input, last_at, closes_at)
+		VALUES ($1, 'k', $2, $3, 1, to_json($4::text), now(), now() + interval '1 hour')`, o.hook, o.org, o.waiting, o.canary)
+}
+
+// deliveryAs is a delivery to the organization's hook in the name of another.
+func (o *tenant) deliveryAs(org, name string) store.NewDelivery {
+	d := (&mailbox{bench: o.bench, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
+	d.OrganizationID, d.Run.OrganizationID = org, org
+	return d
 }
 
 // past names what the organization's removed runs were of: its agent and its automation.
@@ -110,7 +142,7 @@ func (o *tenant) digest() string {
 
 // traces are the texts by which an organization is known.
 func (o *tenant) traces() []string {
-	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc}
+	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc, o.hook, o.endpoint, o.notification}
 }
 
 // probe asks for something of an organization, in the name of the one that asks.
@@ -328,6 +360,39 @@ var probes = []probe{
 		overdue := []store.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}
 		return s.Redispatch(ctx, overdue, overdue)
 	}},
+	{"Endpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Endpoint(ctx, org, of.endpoint)
+	}},
+	{"Endpoints", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Endpoints(ctx, org, "", 100)
+	}},
+	{"UpdateEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		theirs := "theirs"
+		return s.UpdateEndpoint(ctx, org, of.endpoint, store.EndpointChange{URL: &theirs})
+	}},
+	{"TestEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.TestEndpoint(ctx, org, of.endpoint)
+	}},
+	{"Notification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Notification(ctx, org, of.notification)
+	}},
+	{"Notifications", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Notifications(ctx, org, store.NotificationFilter{}, "", 100)
+	}},
+	{"ResendNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.ResendNotification(ctx, org, of.notification)
+	}},
+	{"SettleNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		held := store.HeldNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification}
+		disabled, err := s.SettleNotification(ctx, held, store.Attempt{Status: domain.NotificationFailed, Gone: true})
+		return of.ifDone(disabled), err
+	}},
+	{"DropNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return nil, s.DropNotification(ctx, store.HeldNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification})
+	}},
+	{"DeleteEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return nil, s.DeleteEndpoint(ctx, org, of.endpoint)
+	}},
 	{"Cancel", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		_, ended, err := s.Cancel(ctx, org, "", of.held.RunID)
 		return ended, err
@@ -358,6 +423,44 @@ var probes = []probe{
 	}},
 	{"CancelQueued", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.CancelQueued(ctx, org, of.agent, 100)
+	}},
+	{"Hooks", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Hooks(ctx, org, "", 100)
+	}},
+	{"Hook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Hook(ctx, org, of.hook)
+	}},
+	{"Deliveries", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Deliveries(ctx, org, store.DeliveryFilter{HookID: of.hook}, 100)
+	}},
+	{"Delivery", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Delivery(ctx, org, of.hook, "d")
+	}},
+	{"DeliveryBody", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		body, _, err := s.DeliveryBody(ctx, org, of.hook, "d")
+		return body, err
+	}},
+	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		h := (&mailbox{bench: of.bench, key: of.key}).newHook() // of their agent and their key
+		h.OrganizationID = org
+		return s.CreateHook(ctx, h)
+	}},
+	{"UpdateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		theirs := "theirs"
+		return s.UpdateHook(ctx, org, of.hook, store.HookChange{Name: &theirs})
+	}},
+	{"AcceptDeliveries", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		fresh, seen, collected := of.deliveryAs(org, "e"), of.deliveryAs(org, "d"), of.deliveryAs(org, "f")
+		collected.Collect = &store.Collect{KeyHash: []byte("k"), Window: time.Hour, MaxWait: time.Hour}
+		out, err := s.AcceptDeliveries(ctx, []store.NewDelivery{fresh, seen, collected}, wideWindow)
+		var got []string
+		for _, a := range out {
+			got = append(got, a.Delivery.HookID, a.Delivery.Event, a.Run.Run.ID)
+		}
+		return got, err
+	}},
+	{"DeleteHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return nil, s.DeleteHook(ctx, org, of.hook)
 	}},
 }
 
@@ -441,7 +544,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
 		}
 	}
-	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "OpenFile", "FileContents", "SessionFiles", "ReadSession", "DocumentByID", "Documents", "OpenDocument", "Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs"} {
+	for _, name := range []string{"Agent", "Agents", "Config", "RunByID", "ListRuns", "History", "Steps", "EventLogs", "ToolSet", "SourceByID", "OpenFile", "FileContents", "SessionFiles", "ReadSession", "DocumentByID", "Documents", "OpenDocument", "Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"} {
 		if !through[name] {
 			t.Errorf("%s would not have noticed a missing policy", name)
 		}
@@ -449,7 +552,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 }
 
 // readLater are the probes behind the first ones that read; of those one erases what they look for.
-var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs"}
+var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 	t.Helper()

@@ -446,13 +446,14 @@ func TestRunsAreCarriedOutAcrossTheMigration(t *testing.T) {
 		VALUES ('ag_1', $1, '', '', '', '', '{}', '{system}', '{}', 1)`, b.org)
 	var held []*store.Claimed
 	for range 3 {
-		held = append(held, b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID))
+		held = append(held, b.mustClaim(b.acceptAsTheReleaseBefore(b.run("", ""))))
 	}
 	b.finish(held[0], "before")
 	if err := migrations.Up(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	b.finish(held[1], "after")
+	b.finish(b.mustClaim(b.acceptAsTheReleaseBefore(b.run("", ""))), "after")
 	again := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 	if kept, err := s.Extend(t.Context(), []store.Held{held[2].Held(), again.Held()}); err != nil || len(kept) != 2 {
 		t.Errorf("extended %v, %v", kept, err)
@@ -464,7 +465,7 @@ func TestRunsAreCarriedOutAcrossTheMigration(t *testing.T) {
 	}
 	b.finish(b.mustClaim(again.RunID), "parked")
 	b.finish(held[2], "held")
-	if runs, err := s.ListRuns(t.Context(), b.org, store.RunFilter{Status: domain.RunCompleted}, 9); err != nil || len(runs) != 4 {
+	if runs, err := s.ListRuns(t.Context(), b.org, store.RunFilter{Status: domain.RunCompleted}, 9); err != nil || len(runs) != 5 {
 		t.Errorf("%d runs are completed, %v", len(runs), err)
 	}
 }

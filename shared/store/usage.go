@@ -26,6 +26,10 @@ const (
 type UsageFilter struct {
 	Days    int    // today by UTC, and so many less one before; of up to two days so many times 24 hours, this one and those before
 	AgentID string // "" for all, also those of templates
+	KeyID   string // the API key that they entered by; "" for all, also those of people
+	// AutomationID is the name that they were triggered under; "" for all.
+	AutomationID string
+	By           UsageBy // what they are shown by besides; "" for nothing
 }
 
 // intervals gives the beginning of the first interval, how long each is and how many they are, the one of now being the last.
@@ -51,23 +55,30 @@ type usageRow struct {
 // being removed from being counted twice, or not at all.
 const usageQuery = `WITH kept AS MATERIALIZED (
 	  SELECT floor(extract(epoch FROM r.created_at - $4::timestamptz) / $6)::int AS nth,
-	    r.status, r.input_tokens, r.output_tokens, r.cost_micros, run_took(r.created_at, r.finished_at) AS took
+	    r.status, r.input_tokens, r.output_tokens, r.cost_micros, r.sandbox_ms, run_took(r.created_at, r.finished_at) AS took
 	  FROM runs r WHERE r.org_id = $1 AND r.id >= $2 AND ($3 = '' OR r.agent_id = $3) AND r.created_at >= $4 AND r.created_at < $5
+	    AND ($7 = '' OR r.key_id = $7) AND ($8 = '' OR r.automation_id = $8)
 	), past AS MATERIALIZED (
-	  SELECT floor(extract(epoch FROM p.hour - $4::timestamptz) / $6)::int AS nth, p.*
-	  FROM past_usage p WHERE p.org_id = $1 AND p.hour >= $4 AND p.hour < $5 AND ($3 = '' OR p.target_id = $3)
+	  SELECT floor(extract(epoch FROM p.hour - $4::timestamptz) / $6)::int AS nth, p.runs, p.completed, p.failed, p.cancelled, p.timed_out,
+	    p.input_tokens, p.output_tokens, p.cost_micros, p.sandbox_ms, p.took
+	  FROM past_usage p WHERE $7 = '' AND $8 = '' AND p.org_id = $1 AND p.hour >= $4 AND p.hour < $5 AND ($3 = '' OR p.target_id = $3)
+	  UNION ALL SELECT floor(extract(epoch FROM p.day::timestamp AT TIME ZONE 'UTC' - $4::timestamptz) / $6)::int, p.runs, p.completed,
+	    p.failed, p.cancelled, p.timed_out, p.input_tokens, p.output_tokens, p.cost_micros, p.sandbox_ms, '{}'::int[]
+	  FROM past_usage_by p WHERE ($7 <> '' OR $8 <> '') AND p.org_id = $1 AND p.day >= ($4::timestamptz AT TIME ZONE 'UTC')::date
+	    AND p.day::timestamp AT TIME ZONE 'UTC' < $5 AND ($3 = '' OR p.target_id = $3)
+	    AND ($7 = '' OR p.key_id = $7) AND ($8 = '' OR p.automation_id = $8)
 	)
 	SELECT nth, count(*) AS runs,
 	  count(*) FILTER (WHERE status = 'completed') AS completed, count(*) FILTER (WHERE status = 'failed') AS failed,
 	  count(*) FILTER (WHERE status = 'cancelled') AS cancelled, count(*) FILTER (WHERE status = 'timed_out') AS timed_out,
 	  coalesce(sum(input_tokens), 0)::bigint AS input_tokens, coalesce(sum(output_tokens), 0)::bigint AS output_tokens,
-	  coalesce(sum(cost_micros), 0)::bigint AS cost_micros,
+	  coalesce(sum(cost_micros), 0)::bigint AS cost_micros, coalesce(sum(sandbox_ms), 0)::bigint AS sandbox_ms,
 	  took_bucket(took) AS bucket, count(took) AS ended, sum(took)::bigint AS took_ms
 	FROM kept GROUP BY nth, bucket
 	UNION ALL SELECT nth, sum(runs)::bigint, sum(completed)::bigint, sum(failed)::bigint, sum(cancelled)::bigint, sum(timed_out)::bigint,
-	  sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost_micros)::bigint, NULL, 0, NULL
+	  sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost_micros)::bigint, sum(sandbox_ms)::bigint, NULL, 0, NULL
 	FROM past GROUP BY nth
-	UNION ALL SELECT p.nth, 0, 0, 0, 0, 0, 0, 0, 0, array_lower(p.took, 1) + t.place::int - 1 AS bucket, sum(t.n)::bigint, NULL
+	UNION ALL SELECT p.nth, 0, 0, 0, 0, 0, 0, 0, 0, 0, array_lower(p.took, 1) + t.place::int - 1 AS bucket, sum(t.n)::bigint, NULL
 	FROM past p CROSS JOIN LATERAL unnest(p.took) WITH ORDINALITY AS t (n, place) WHERE t.n > 0 GROUP BY p.nth, bucket`
 
 // Usage counts what an organization's runs came to until now, and with them those that were erased, or removed when their
@@ -75,12 +86,19 @@ const usageQuery = `WITH kept AS MATERIALIZED (
 func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.Time) (domain.UsageReport, error) {
 	from, each, n := f.intervals(now)
 	var rows []usageRow
+	var groups []domain.UsageGroup
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		rows = nil
+		rows, groups = nil, nil
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, usageTime.Milliseconds())); err != nil {
 			return err
 		}
-		return tx.SelectContext(ctx, &rows, usageQuery, org, id.First(id.Run, from.Add(-idSkew)), f.AgentID, from, now, each.Seconds())
+		first := id.First(id.Run, from.Add(-idSkew))
+		err := tx.SelectContext(ctx, &rows, usageQuery, org, first, f.AgentID, from, now, each.Seconds(), f.KeyID, f.AutomationID)
+		if err != nil || f.By == "" {
+			return err
+		}
+		groups, err = usageGroups(ctx, tx, org, first, f, from, now)
+		return err
 	})
 	if hasCode(err, "57014") {
 		slow := apierr.Wrap(apierr.Unavailable, err, "there are more runs than can be counted now; ask for fewer days, or again later")
@@ -90,7 +108,8 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 	if err != nil {
 		return domain.UsageReport{}, fmt.Errorf("counting usage: %w", err)
 	}
-	out := domain.UsageReport{Interval: "day", From: domain.At(from), To: domain.At(now), Data: make([]domain.UsageInterval, n)}
+	out := domain.UsageReport{Interval: "day", From: domain.At(from), To: domain.At(now), Groups: groups}
+	out.Data = make([]domain.UsageInterval, n)
 	if each == time.Hour {
 		out.Interval = "hour"
 	}

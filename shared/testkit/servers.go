@@ -31,6 +31,19 @@ type PostgresServer struct {
 // migrated database.
 func PostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
+	p := EmptyPostgresProcess(tb)
+	ctx, cancel := context.WithTimeout(tb.Context(), serverPatience)
+	defer cancel()
+	if err := migrateDatabase(ctx, p.DSN()); err != nil {
+		tb.Fatalf("testkit: %v", err)
+	}
+	return p
+}
+
+// EmptyPostgresProcess is PostgresProcess with nothing in the database, and none of
+// Parley's roles on the server.
+func EmptyPostgresProcess(tb testing.TB) *PostgresServer {
+	tb.Helper()
 	p := &PostgresServer{tb: tb, config: pgserver.Config{
 		Dir: tempDir(tb, "postgres"), Port: FreePort(tb), Log: zerolog.New(zerolog.NewTestWriter(tb)).Level(zerolog.WarnLevel),
 	}}
@@ -43,9 +56,6 @@ func PostgresProcess(tb testing.TB) *PostgresServer {
 	ctx, cancel := context.WithTimeout(tb.Context(), serverPatience)
 	defer cancel()
 	if err := p.server.CreateDatabase(ctx, parleyDatabase); err != nil {
-		tb.Fatalf("testkit: %v", err)
-	}
-	if err := migrateDatabase(ctx, p.DSN()); err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
 	return p
@@ -108,6 +118,22 @@ func NATSProcess(tb testing.TB, dir string) *NATSServer {
 	process := StartProcess(tb, Command{
 		Name: "nats-server", Path: natsServer(tb),
 		Args:      []string{"--addr", "127.0.0.1", "--port", port, "--jetstream", "--store_dir", dir},
+		ReadyLine: "Server is ready",
+	})
+	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}
+}
+
+// NATSWith starts a real nats-server with a configuration file, whose addresses and store give way to loopback ports and a folder of
+// this test's own. env is what the file's variables are, as in "KEY=value"; its URL names no user.
+func NATSWith(tb testing.TB, config string, env []string, args ...string) *NATSServer {
+	tb.Helper()
+	port := strconv.Itoa(FreePort(tb))
+	process := StartProcess(tb, Command{
+		Name: "nats-server", Path: natsServer(tb), Env: env,
+		Args: append([]string{
+			"--config", config, "--addr", "127.0.0.1", "--port", port, "--http_port", strconv.Itoa(FreePort(tb)),
+			"--store_dir", tempDir(tb, "jetstream"),
+		}, args...),
 		ReadyLine: "Server is ready",
 	})
 	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}

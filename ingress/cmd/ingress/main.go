@@ -14,6 +14,7 @@ import (
 	"parley/shared/connect"
 	"parley/shared/lifecycle"
 	"parley/shared/telemetry"
+	"parley/shared/telemetry/tracing"
 )
 
 // databaseConns bounds one ingress's connections: accepting and looking up runs share statements.
@@ -22,10 +23,13 @@ const databaseConns = 16
 type flags struct {
 	config.Servers
 	config.Logging
+	config.Telemetry
 	config.Runs
 	config.Secrets
 	config.Documents
+	config.Outbound
 	config.Ingress
+	Probe string `name:"probe" help:"Ask this address once, such as http://127.0.0.1:8080/readyz, and exit with 0 when it answers with 200: the health check of a container."`
 }
 
 func main() {
@@ -40,14 +44,22 @@ func main() {
 }
 
 func run(ctx context.Context, f flags) error {
+	if f.Probe != "" {
+		return lifecycle.Probe(ctx, f.Probe)
+	}
 	log := telemetry.Logger(f.Logging, "ingress")
-	servers, err := connect.Open(f.Servers, "parley-ingress", databaseConns, log)
+	tracer, err := tracing.Open(ctx, f.Telemetry, "parley-ingress", log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close(ctx)
+	servers, err := connect.Open(f.Servers, "parley-ingress", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}
 	defer servers.Close()
-	in, err := ingress.New(ingress.Config{Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Ingress: f.Ingress},
-		ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
+	in, err := ingress.New(ingress.Config{Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Outbound: f.Outbound, Ingress: f.Ingress},
+		ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: servers.Metrics(), Tracer: tracer})
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
 		if got := a.log(t, time.Second); got != "0 documents" {
 			t.Errorf("of what may be anybody's was told %q", got)
 		}
-		if got := b.log(t, time.Second); got != "0 runs, 0 documents" {
+		if got := b.log(t, time.Second); got != "0 runs, 0 documents, 0 notifications" {
 			t.Errorf("of what may be anything was told %q", got)
 		}
 		a.Close()
@@ -171,7 +171,7 @@ func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
 		for range 3 { // 6 s without a subscription that is sure
 			step()
 		}
-		if got := strings.Join(told, "; "); got != "2000 runs, 2000 documents" {
+		if got := strings.Join(told, "; "); got != "2000 runs, 2000 documents, 2000 notifications" {
 			t.Errorf("unsure, it was told %s", got)
 		}
 		t.set(false, nil)

@@ -107,7 +107,7 @@ func markEach(watchers map[*Watcher]struct{}, marks uint32) {
 const all uint32 = 1<<kinds - 1
 
 // kinds is how many kinds there are.
-const kinds = 2
+const kinds = 3
 
 // markOf is a kind's mark; none of a kind that only later releases tell of.
 func markOf(kind domain.ChangeKind) uint32 {

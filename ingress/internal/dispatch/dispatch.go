@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/telemetry/tracing"
 )
 
 const (
@@ -25,8 +27,9 @@ const (
 
 // Config are the limits of accepting runs.
 type Config struct {
-	Window     int // dispatched runs of one organization at a time
-	BacklogMax int // queued runs of all organizations before new ones are refused
+	Window     int             // dispatched runs of one organization at a time
+	BacklogMax int             // queued runs of all organizations before new ones are refused
+	Tracer     *tracing.Tracer // nil: acceptance is not traced
 }
 
 // Dispatcher accepts runs and awaits their results. It is safe for concurrent use once Run was started.
@@ -37,7 +40,8 @@ type Dispatcher struct {
 	log     zerolog.Logger
 	inbox   string
 	lookups *batch.Group[store.KeyOf, *store.StoredRun]
-	accepts *batch.Group[store.NewRun, store.Accepted]
+	accepts *batch.Group[tracing.Of[store.NewRun], store.Accepted]
+	arrived *batch.Group[tracing.Of[store.NewDelivery], store.AcceptedDelivery]
 	waiting *waiters
 	full    atomic.Bool
 	drained chan struct{}
@@ -49,7 +53,8 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{})}
 	d.waiting = newWaiters(st, b, log)
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup)
-	d.accepts = batch.New(batchMax, acceptWaiting, d.accept)
+	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept))
+	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver))
 	return d
 }
 
@@ -60,17 +65,12 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return fmt.Errorf("receiving replies: %w", err)
 	}
 	defer stop()
-	ended := make(chan struct{}, 3)
-	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.waiting.poll} {
-		go func() {
-			run(ctx)
-			ended <- struct{}{}
-		}()
+	var loops sync.WaitGroup
+	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.arrived.Run, d.waiting.poll} {
+		loops.Go(func() { run(ctx) })
 	}
 	d.watchBacklog(ctx)
-	for range cap(ended) {
-		<-ended
-	}
+	loops.Wait()
 	return nil
 }
 
@@ -125,12 +125,19 @@ func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, 
 	run.ReplyTo = d.inbox
 	// Before the run exists: its reply may come before this call returns.
 	w := d.waiting.add(store.RunOf{OrganizationID: run.OrganizationID, RunID: run.ID}, "")
-	accepted, err := d.accepts.Do(ctx, run)
+	ctx, span := tracing.Child(ctx, tracing.Producer, "run.accept", "")
+	defer span.End()
+	if span.On() {
+		run.Traceparent = tracing.Traceparent(ctx)
+		span.Str("parley.run.id", run.ID)
+	}
+	accepted, err := d.accepts.Do(ctx, tracing.For(ctx, run))
 	if err == nil {
 		err = accepted.Err
 	}
 	if err != nil {
 		d.waiting.remove(w)
+		span.Fail("refused")
 		return nil, refusal(err)
 	}
 	if accepted.Existing {

@@ -36,8 +36,8 @@ func (r *accessRow) at(query string) string {
 }
 
 // accessRow is a request that succeeds. In target and body $ag, $run, $key, ... stand for an id of that kind,
-// which the matrix fills with good ones and with others; $word for a text of the organization's, $fresh for one
-// that nobody used before, $email for the caller's own address.
+// which the matrix fills with good ones and with others; $word for a text of the organization's, $okey for the id of its API key,
+// $fresh for a text that nobody used before, $email for the caller's own address.
 type accessRow struct {
 	method, path string
 	query        string
@@ -62,6 +62,10 @@ const deepAgentBody = `{"tools":{"webSearch":{"enabled":true,"approval":"always"
 const importRowBody = `{"document":{"openapi":"3.1.0","info":{"title":"$word","version":"1"},"servers":[{"url":"https://example.com/v1"}],"paths":{"/things/{n}":{"get":` +
 	`{"operationId":"getThing","parameters":[{"name":"n","in":"path","required":true,"schema":{"type":"string"}}],"responses":{"200":{"description":"$word"}}}}}},` +
 	`"operations":["getThing"],"serverUrl":"https://example.com/v2","headers":{"x-key":"secret"},"approval":"always"}`
+
+// hookRowBody is a hook with all that one may have.
+const hookRowBody = `{"name":"$word","agentId":"$ag","keyId":"$okey","source":"hmac","secret":"$word secret","signatureHeader":"X-Sig","deliveryIdHeader":"X-Id",` +
+	`"messageTemplate":"$word {{a}}","filter":[{"path":"a","op":"exists","value":true}],"coalesce":{"key":"{{a}}","windowSeconds":1,"maxWaitSeconds":1},"enabled":true}`
 
 var accessTable = []accessRow{
 	{"POST", "/api/auth/signup", "", `{"email":"$fresh@example.com","password":"long enough","name":"$word"}`, forAnyone, "", 201, false},
@@ -126,6 +130,13 @@ var accessTable = []accessRow{
 	{"GET", "/api/runs", "timeline=1&id=$ended", "", forCaller, "member", 200, false},
 	{"GET", "/api/automations", "limit=5", "", forCaller, "admin", 200, false},
 	{"GET", "/api/usage", "days=2&agentId=none", "", forCaller, "admin", 200, false},
+	{"GET", "/api/usage", "by=key", "", forCaller, "admin", 200, false},
+
+	{"GET", "/api/budgets", "", "", forCaller, "admin", 200, false},
+	{"GET", "/api/budgets", "id=$bud", "", forCaller, "admin", 200, false},
+	{"POST", "/api/budgets", "", `{"scope":"automation","subjectId":"$fresh","metric":"runs","period":"month","limit":1000}`, forCaller, "admin", 201, false},
+	{"PUT", "/api/budgets", "id=$bud", `{"limit":2000}`, forCaller, "admin", 200, false},
+	{"DELETE", "/api/budgets", "id=$bud", "", forCaller, "admin", 200, false},
 	{"POST", "/api/runs", "action=approve&toolCallId=call_1&id=$asked", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=deny&toolCallId=call_1&id=$asked", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=happened&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
@@ -149,6 +160,28 @@ var accessTable = []accessRow{
 	{"PUT", "/api/knowledge", "id=$doc", `{"metadata":{"team":"$word"}}`, forCaller, "admin", 200, false},
 	{"PUT", "/api/knowledge", "id=$doc", `{"content":"$word $fresh"}`, forCaller, "admin", 202, false},
 	{"DELETE", "/api/knowledge", "id=$doc", "", forCaller, "admin", 200, false},
+	{"GET", "/api/hooks", "", "", forCaller, "admin", 200, false},
+	{"GET", "/api/hooks", "id=$hook", "", forCaller, "admin", 200, false},
+	{"POST", "/api/hooks", "", hookRowBody, forCaller, "admin", 201, false},
+	{"POST", "/api/hooks", "action=rotate&id=$hook", `{"secret":"$word secret","keepSeconds":60}`, forCaller, "admin", 200, false},
+	{"POST", "/api/hooks", "action=test&id=$hook", `{"event":"$word","payload":{"a":["$word"]}}`, forCaller, "admin", 202, false},
+	{"PUT", "/api/hooks", "id=$hook", `{"name":"$word","enabled":true}`, forCaller, "admin", 200, false},
+	{"DELETE", "/api/hooks", "id=$hook", "", forCaller, "admin", 200, false},
+	{"GET", "/api/hooks/deliveries", "limit=5", "", forCaller, "admin", 200, false},
+	{"GET", "/api/hooks/deliveries", "hookId=$hook", "", forCaller, "admin", 200, false},
+	{"GET", "/api/hooks/deliveries", "id=d1&hookId=$hook", "", forCaller, "admin", 200, false},
+	{"POST", "/api/hooks/deliveries", "action=redeliver&id=d1&hookId=$hook", "", forCaller, "admin", 202, false},
+	{"GET", "/api/notifications", "", "", forCaller, "admin", 200, false},
+	{"GET", "/api/notifications", "id=$ntf", "", forCaller, "admin", 200, false},
+	{"POST", "/api/notifications", "", `{"url":"https://$word.example.com/$fresh","description":"$word","events":["run.failed"]}`, forCaller, "admin", 201, false},
+	{"POST", "/api/notifications", "action=rotate&id=$ntf", "", forCaller, "admin", 200, false},
+	{"POST", "/api/notifications", "action=test&id=$ntf", "", forCaller, "admin", 202, false},
+	{"PUT", "/api/notifications", "id=$ntf", `{"description":"$word","enabled":true}`, forCaller, "admin", 200, false},
+	{"DELETE", "/api/notifications", "id=$ntf", "", forCaller, "admin", 200, false},
+	{"GET", "/api/notifications/messages", "status=pending", "", forCaller, "admin", 200, false},
+	{"GET", "/api/notifications/messages", "id=$evt", "", forCaller, "admin", 200, false},
+	{"POST", "/api/notifications/messages", "action=resend&id=$evt", "", forCaller, "admin", 202, false},
+
 	{"POST", "/api/internal/run-automation", "", `{"target":"$ag","input":{"message":"$word"}}`, forSystem, "member", 202, false},
 
 	{"GET", "/v1/models", "", "", forCaller, "member", 200, false},

@@ -23,6 +23,7 @@ import (
 	"parley/ingress/internal/voicegate"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/telemetry/tracing"
 )
 
 // RunCanceller cancels the runs of an agent that nobody has begun.
@@ -43,8 +44,10 @@ type Deps struct {
 	Bells    Doorbells
 	Searches SearchCaller
 	Signer   ClaimSigner
+	Outside  AddressChecker // of addresses that are told of events
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
+	Tracer   *tracing.Tracer      // nil: requests are not traced
 	Metrics  *prometheus.Registry // whose metrics /metrics shows; the requests' own are added
 
 	Checks   map[string]func(context.Context) error // what /readyz asks
@@ -71,19 +74,22 @@ type Deps struct {
 // api carries out requests; its methods are the handlers.
 type api struct {
 	Deps
-	passwords *auth.Passwords
-	logins    loginLimits
-	demo      demoBudget
-	origins   *http.CrossOriginProtection
-	seats     stream.Seats
-	downloads transfers
-	uploads   transfers
-	texts     transfers        // bodies of JSON that are uploads
-	provider  *openid.Provider // nil when none is set
-	templates templateList
-	usage     usageCache
-	tools     *agenttools.Server // agents as tools
-	https     bool               // browsers come by TLS, whatever the last hop is
+	passwords  *auth.Passwords
+	logins     loginLimits
+	demo       demoBudget
+	origins    *http.CrossOriginProtection
+	seats      stream.Seats
+	downloads  transfers
+	uploads    transfers
+	texts      transfers // bodies of JSON that are uploads
+	deliveries transfers // large ones, to hooks
+	hooks      *liveHooks
+	provider   *openid.Provider // nil when none is set
+	templates  templateList
+	usage      usageCache
+	endpoints  int                // of notifications that an organization may have
+	tools      *agenttools.Server // agents as tools
+	https      bool               // browsers come by TLS, whatever the last hop is
 }
 
 // New builds the handler of all routes.
@@ -107,8 +113,12 @@ func newAPI(deps Deps) (*api, error) {
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
 		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
+		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints,
 		tools: agenttools.New(openapi.Version()), demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
 	}
+	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
+		return a.Store.ReceivingHook(ctx, id)
+	}, deps.Secrets)
 	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
 	if a.PublicURL != "" {
 		public, err := url.Parse(a.PublicURL)

@@ -214,6 +214,7 @@ type house struct {
 	org, word            string // word is in every text that the house's people write
 	owner, admin, member person
 	key                  string // headers of API keys
+	keyID                string // of key
 	ownerKey             string
 	adminKey             string
 	memberKey            string
@@ -229,7 +230,7 @@ func (a *arena) newHouse(word string) *house {
 	h.admin, h.member = a.person(word+"-admin"), a.person(word+"-member")
 	a.enter(h.admin, h.org, domain.RoleAdmin)
 	a.enter(h.member, h.org, domain.RoleMember)
-	h.key, _ = a.newKey(h, h.owner, domain.KeyScopeOrganization)
+	h.key, h.keyID = a.newKey(h, h.owner, domain.KeyScopeOrganization)
 	h.ownerKey, _ = a.newKey(h, h.owner, domain.KeyScopeUser)
 	h.adminKey, _ = a.newKey(h, h.admin, domain.KeyScopeUser)
 	h.memberKey, _ = a.newKey(h, h.member, domain.KeyScopeUser)

@@ -87,6 +87,7 @@ func (a *arena) fill(word string) *filled {
 		f.add("src", a.keep(fresh(), word, word+" text "+a.fresh()))
 		f.add("file", a.file(fresh(), word))
 		f.add("doc", a.document(h))
+		f.add("bud", a.budget(h))
 	}
 	return f
 }
@@ -136,7 +137,7 @@ func (a *arena) newAttack(by, on *filled) *attack {
 // anyID gives an id, mostly of the kind that was asked for, mostly of the house under attack.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
-		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src", "file", "doc"}[r.IntN(12)]
+		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src", "file", "doc", "bud"}[r.IntN(13)]
 	}
 	if r.IntN(3) == 0 {
 		return at.by.pick(r, kind)

@@ -32,6 +32,7 @@ type fuzzed struct {
 	asked   string // a run that waits for leave to make a call
 	source  string // a text that a run has read
 	doc     string // a document that was read
+	budget  string
 	serving http.Handler
 }
 
@@ -45,12 +46,12 @@ func newFuzzed(f *testing.F) *fuzzed {
 	asked := a.newChat(h, agentID, "asked", h.key)
 	a.park(asked, "home", domain.ActionApproval)
 	source := a.keep(a.newChat(h, agentID, "read", h.key), "home", "a text")
-	return &fuzzed{arena: a, house: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), serving: a.handler}
+	return &fuzzed{arena: a, house: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
 }
 
 // filler puts what there is in the place of names.
 func (z *fuzzed) filler() *strings.Replacer {
-	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$tpl", "tpl_support",
+	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$bud", z.budget, "$tpl", "tpl_support",
 		"$org", z.house.org, "$usr", z.house.member.id, "$word", "w")
 }
 

@@ -21,6 +21,7 @@ import (
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/apierr"
 	"parley/shared/domain"
+	"parley/shared/outbound"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/templates"
@@ -95,6 +96,8 @@ func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Se
 	must(tb, err)
 	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
 	must(tb, err)
+	outside, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.1:8080"}})
+	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
 	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}}
 	resolver := auth.New(s, auth.NewWidgets(s, box), proxies)
@@ -104,7 +107,7 @@ func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Se
 	w.api, err = newAPI(Deps{
 		Store: s, Auth: resolver, Limits: l, Secrets: box, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
 		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
-		Bells: w.bells, Searches: nobody{}, Signer: signer,
+		Bells: w.bells, Searches: nobody{}, Signer: signer, Outside: outside,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	})
 	must(tb, err)

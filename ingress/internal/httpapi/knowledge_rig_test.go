@@ -22,6 +22,7 @@ import (
 type bells struct {
 	mu   sync.Mutex
 	seen []domain.Job
+	told map[string]int // how often, by kind and organization
 	next Doorbells
 }
 
@@ -37,6 +38,10 @@ func (b *bells) Ring(jobs ...domain.Job) {
 func (b *bells) Changed(kind domain.ChangeKind, org string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.told == nil {
+		b.told = map[string]int{}
+	}
+	b.told[string(kind)+" "+org]++
 	if b.next != nil {
 		b.next.Changed(kind, org)
 	}

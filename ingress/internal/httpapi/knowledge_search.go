@@ -17,6 +17,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/telemetry/tracing"
 )
 
 const (
@@ -139,6 +140,7 @@ func (a *api) sought(ctx context.Context, org string, request contract.SearchReq
 	if err != nil {
 		return reply, fmt.Errorf("writing claims: %w", err)
 	}
+	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	answer, err := a.Searches.Call(ctx, contract.KindSearch, a.Signer.Sign(claims, body), body, deadline)
 	if err != nil {
 		return reply, cannotSearch(err)

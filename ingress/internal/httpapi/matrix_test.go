@@ -244,6 +244,46 @@ var idKinds = map[string]idKind{
 			return documentID
 		},
 	},
+	"bud": {
+		prefix: id.Budget,
+		own:    func(s *stage, c *credential) string { return s.budget(c.house) },
+		gone: func(s *stage, h *house) string {
+			budgetID := s.budget(h)
+			s.ok("DELETE", "/api/budgets?id="+budgetID, "", h.owner.auth, h.header)
+			return budgetID
+		},
+	},
+	// A hook that has taken the delivery d1.
+	"hook": {
+		prefix: id.Hook,
+		own:    func(s *stage, c *credential) string { return s.hooked(c.house) },
+		gone: func(s *stage, h *house) string {
+			hookID := s.hooked(h)
+			s.ok("DELETE", "/api/hooks?id="+hookID, "", h.owner.auth, h.header)
+			return hookID
+		},
+	},
+	// An endpoint of notifications.
+	"ntf": {
+		prefix: id.Endpoint,
+		own:    func(s *stage, c *credential) string { return s.endpoint(c.house) },
+		gone: func(s *stage, h *house) string {
+			endpointID := s.endpoint(h)
+			s.ok("DELETE", "/api/notifications?id="+endpointID, "", h.owner.auth, h.header)
+			return endpointID
+		},
+	},
+	// What one is told.
+	"evt": {
+		prefix: id.Notification,
+		own:    func(s *stage, c *credential) string { return s.ping(c.house, s.endpoint(c.house)) },
+		gone: func(s *stage, h *house) string {
+			endpointID := s.endpoint(h)
+			messageID := s.ping(h, endpointID)
+			s.ok("DELETE", "/api/notifications?id="+endpointID, "", h.owner.auth, h.header)
+			return messageID
+		},
+	},
 	// A run that has ended.
 	"ended": {
 		prefix: id.Run,
@@ -265,6 +305,17 @@ func parkedKind(kind domain.ActionKind) idKind {
 		others: func(s *stage) string { return parked(s, s.home, s.other.auth, s.home.header) },
 		open:   domain.RoleAdmin,
 	}
+}
+
+// endpoint is one of notifications.
+func (s *stage) endpoint(h *house) string {
+	body := `{"url":"https://` + h.word + `.example.com/","description":"` + h.word + `","events":["run.failed"]}`
+	return s.ok("POST", "/api/notifications", body, h.owner.auth, h.header).text(s.t, "id")
+}
+
+// ping is a test that an endpoint is told.
+func (s *stage) ping(h *house, endpointID string) string {
+	return s.ok("POST", "/api/notifications?action=test&id="+endpointID, "", h.owner.auth, h.header).text(s.t, "id")
 }
 
 // read is a text that a run has read.
@@ -470,7 +521,7 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 		word = c.house.word
 	}
 	fill := func(s string, escape func(string) string) string {
-		s = strings.NewReplacer("$word", word, "$fresh", m.fresh(), "$email", who.email).Replace(s)
+		s = strings.NewReplacer("$word", word, "$okey", c.houseOr(m.home).keyID, "$fresh", m.fresh(), "$email", who.email).Replace(s)
 		return placeholder.ReplaceAllLiteralString(s, escape(at.id))
 	}
 	escape := url.QueryEscape

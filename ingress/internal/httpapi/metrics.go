@@ -2,12 +2,15 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"parley/shared/domain"
 )
 
 // metrics counts requests by route, method and status: few values each, whatever callers send.
@@ -15,6 +18,7 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	arrived  *prometheus.CounterVec
 	show     gin.HandlerFunc
 }
 
@@ -31,13 +35,19 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"route", "method"}),
 	}
+	m.arrived = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_hook_deliveries_total", Help: "Webhook deliveries that came for a hook, by its source and what became of them.",
+	}, []string{"source", "outcome"})
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "parley_http_requests_in_flight", Help: "Requests being answered, those that wait for runs included.",
 	})
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.inFlight} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.arrived, m.inFlight} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
+	}
+	for _, source := range domain.HookSources {
+		m.arrived.WithLabelValues(string(source), string(domain.DeliveryAccepted)) // shown as none, before there is any
 	}
 	m.show = gin.WrapH(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return m, nil
@@ -50,4 +60,22 @@ func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
+}
+
+// countDelivery counts a webhook delivery, if the request was one.
+func (m *metrics) countDelivery(st *state, status int) {
+	if st.source == "" {
+		return
+	}
+	outcome := string(st.delivery)
+	switch {
+	case outcome != "":
+	case status == http.StatusUnauthorized:
+		outcome = "unauthenticated"
+	case status >= http.StatusInternalServerError:
+		outcome = "unavailable"
+	default:
+		outcome = "invalid"
+	}
+	m.arrived.WithLabelValues(string(st.source), outcome).Inc()
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/apierr"
+	"parley/shared/telemetry/tracing"
 )
 
 const (
@@ -30,7 +32,7 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 		m.inFlight.Inc()
 		st := stateOf(c)
 		st.requestID = requestIDOf(c.Request)
-		st.traceparent = traceparentOf(c.Request)
+		st.traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparentOf(c.Request))
 		header := c.Writer.Header()
 		header[headerRequestID] = []string{st.requestID}
 		header.Set("X-Content-Type-Options", "nosniff")
@@ -45,6 +47,8 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 			m.inFlight.Dec()
 			status := loggedStatus(c, st)
 			m.count(c, status, took)
+			m.countDelivery(st, status)
+			annotate(c, st, status)
 			a.log(c, st, status, took)
 		}()
 		defer catch(c)

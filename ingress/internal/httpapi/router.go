@@ -44,6 +44,10 @@ func (a *api) routes() []route {
 		{"POST", "/api/runs", "*", auth.NeedUser, member, false, false, a.postRuns},
 		{"GET", "/api/automations", "", auth.NeedUser, admin, false, false, a.getAutomations},
 		{"GET", "/api/usage", "", auth.NeedUser, admin, false, false, a.getUsage},
+		{"GET", "/api/budgets", "", auth.NeedUser, admin, false, false, a.getBudgets},
+		{"POST", "/api/budgets", "", auth.NeedUser, admin, false, false, a.createBudget},
+		{"PUT", "/api/budgets", "", auth.NeedUser, admin, false, false, a.updateBudget},
+		{"DELETE", "/api/budgets", "", auth.NeedUser, admin, false, false, a.deleteBudget},
 
 		{"GET", "/api/events", "", auth.NeedUser, member, false, false, a.streamChanges},
 
@@ -57,6 +61,24 @@ func (a *api) routes() []route {
 		{"POST", "/api/knowledge", "retry", auth.NeedUser, admin, false, false, a.retryDocument},
 		{"PUT", "/api/knowledge", "", auth.NeedUser, admin, false, true, a.putDocument},
 		{"DELETE", "/api/knowledge", "", auth.NeedUser, admin, false, false, a.deleteDocument},
+
+		{"GET", "/api/hooks", "", auth.NeedUser, admin, false, false, a.getHooks},
+		{"POST", "/api/hooks", "", auth.NeedUser, admin, false, false, a.createHook},
+		{"POST", "/api/hooks", "rotate", auth.NeedUser, admin, false, false, a.rotateHook},
+		{"POST", "/api/hooks", "test", auth.NeedUser, admin, false, false, a.testHook},
+		{"PUT", "/api/hooks", "", auth.NeedUser, admin, false, false, a.updateHook},
+		{"DELETE", "/api/hooks", "", auth.NeedUser, admin, false, false, a.deleteHook},
+		{"GET", "/api/hooks/deliveries", "", auth.NeedUser, admin, false, false, a.getDeliveries},
+		{"POST", "/api/hooks/deliveries", "*", auth.NeedUser, admin, false, false, a.postDeliveries},
+
+		{"GET", "/api/notifications", "", auth.NeedUser, admin, false, false, a.getNotifications},
+		{"POST", "/api/notifications", "", auth.NeedUser, admin, false, false, a.createEndpoint},
+		{"POST", "/api/notifications", "rotate", auth.NeedUser, admin, false, false, a.rotateEndpoint},
+		{"POST", "/api/notifications", "test", auth.NeedUser, admin, false, false, a.testEndpoint},
+		{"PUT", "/api/notifications", "", auth.NeedUser, admin, false, false, a.updateEndpoint},
+		{"DELETE", "/api/notifications", "", auth.NeedUser, admin, false, false, a.deleteEndpoint},
+		{"GET", "/api/notifications/messages", "", auth.NeedUser, admin, false, false, a.getMessages},
+		{"POST", "/api/notifications/messages", "*", auth.NeedUser, admin, false, false, a.postMessages},
 
 		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, false, a.runAutomation},
 		{"POST", "/mcp", "", auth.NeedUserKey, member, false, false, a.mcp},
@@ -102,6 +124,7 @@ func (a *api) pages(m *metrics) []route {
 		{method: "GET", path: "/readyz", handle: a.readyz},
 		{method: "HEAD", path: "/readyz", handle: a.readyz},
 		{method: "GET", path: "/metrics", handle: m.show},
+		{method: "POST", path: receivePath + ":id", handle: a.receiveDelivery}, // what counts is the signature
 		{method: "GET", path: "/", handle: toDashboard},
 		{method: "GET", path: "/login", handle: a.loginPage},
 		{method: "POST", path: "/login", handle: a.loginForm},
@@ -135,6 +158,9 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	// Addresses behind proxies are auth's matter: gin itself believes nobody.
 	if err := e.SetTrustedProxies(nil); err != nil {
 		panic(err) // an empty list is always well-formed
+	}
+	if a.Tracer.On() {
+		e.Use(a.traced())
 	}
 	e.Use(a.observe(m))
 	e.NoRoute(a.stray(apierr.New(apierr.NotFound, "no such resource")))

@@ -40,11 +40,9 @@ func (a *api) runAutomation(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	s := submission{
-		endpoint: contract.EndpointAutomation, lane: domain.LaneAutomation, caller: caller(c), principal: systemOwner,
-		agentID: body.Target, key: idempotencyKey(found, c, body.IdempotencyKey), sessionID: body.SessionID.Value,
-		retention: retention(found, body.TTLOverride, a.RetentionDefault),
-	}
+	s := a.automation(caller(c), body.Target)
+	s.key, s.sessionID = idempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
+	s.retention = retention(found, body.TTLOverride, a.RetentionDefault)
 	s.message, s.data = automationInput(found, body.Input)
 	s.triggerType, s.automationID = trigger(found, c)
 	if body.SessionID.Set {
@@ -55,6 +53,14 @@ func (a *api) runAutomation(c *gin.Context) {
 		return
 	}
 	a.submit(c, &s)
+}
+
+// automation is what every system caller submits: by run-automation, or by the deliveries of a hook.
+func (a *api) automation(who domain.Caller, agentID string) submission {
+	return submission{
+		endpoint: contract.EndpointAutomation, lane: domain.LaneAutomation, caller: who, principal: systemOwner,
+		agentID: agentID, retention: a.RetentionDefault,
+	}
 }
 
 // automationInput takes message out of input; what else input has is passed to the agent as data.
@@ -134,11 +140,19 @@ func trigger(found *problems, c *gin.Context) (kind, automation string) {
 		return kind, ""
 	}
 	automation = values[0]
-	n := utf8.RuneCountInString(automation)
-	if len(values) > 1 || n < 1 || n > automationMax || !printable(automation) {
-		found.add("x-automation-id", codeInvalidValue, "must be 1 to %d printable characters", automationMax)
+	if len(values) > 1 {
+		automation = "" // which none is
 	}
+	checkAutomationID(found, "x-automation-id", automation)
 	return kind, automation
+}
+
+// checkAutomationID checks the name of an automation.
+func checkAutomationID(found *problems, field, name string) {
+	n := utf8.RuneCountInString(name)
+	if n < 1 || n > automationMax || !printable(name) {
+		found.add(field, codeInvalidValue, "must be 1 to %d printable characters", automationMax)
+	}
 }
 
 func printable(s string) bool {

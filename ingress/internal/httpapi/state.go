@@ -20,6 +20,8 @@ type state struct {
 	sessionID   string
 	err         error // what fail was given
 	panicked    bool
+	source      domain.HookSource     // of a webhook delivery, once its hook is known
+	delivery    domain.DeliveryStatus // what became of it
 }
 
 const stateKey = "parley"

@@ -24,6 +24,14 @@ func (o optional[T]) or(other T) T {
 	return other
 }
 
+// pointer gives the value of a field that was sent, or nil.
+func (o optional[T]) pointer() *T {
+	if !o.Set {
+		return nil
+	}
+	return &o.Value
+}
+
 // longText is a string that may be so long that it is not copied: it is a part of the body that it was read from, which
 // must be the caller's own then. See decodeOwned.
 type longText []byte

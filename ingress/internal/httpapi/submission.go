@@ -100,6 +100,7 @@ func (s *submission) newRun(deadline time.Duration) (store.NewRun, error) {
 		CallerKind: s.caller.Kind, Principal: s.principal, SessionID: s.sessionID, TriggerType: s.triggerType,
 		AutomationID: s.automationID, IdempotencyKey: s.key, KeyHash: s.keyHash(), Fingerprint: s.fingerprint(),
 		Input: input, Lane: s.lane, Traceparent: s.traceparent, Retention: s.retention, Deadline: deadline,
+		KeyID: s.caller.KeyID,
 	}
 	if run.SessionID == "" {
 		run.SessionID = "auto_" + id.Suffix(runID)
@@ -192,6 +193,10 @@ func (a *api) begin(ctx context.Context, s *submission, t toll, accepting func(r
 		}
 	}
 	if err := t.pay(); err != nil {
+		return nil, err
+	}
+	err := a.withinBudget(ctx, s.caller.OrganizationID, s.agentID, s.caller.KeyID, s.automationID)
+	if err != nil {
 		return nil, err
 	}
 	if err := s.prepare(ctx); err != nil {

@@ -83,6 +83,17 @@ func (a *api) getUsage(c *gin.Context) {
 	if filter.AgentID, _ = single(c, "agentId", found); filter.AgentID != "" && !id.Valid(id.Agent, filter.AgentID) {
 		filter.AgentID = noAgent
 	}
+	filter.KeyID, _ = single(c, "keyId", found)
+	if filter.KeyID != "" && !id.Valid(id.Key, filter.KeyID) {
+		filter.KeyID = noAgent
+	}
+	if filter.AutomationID, _ = single(c, "automationId", found); filter.AutomationID != "" {
+		checkAutomationID(found, "automationId", filter.AutomationID)
+	}
+	if by, given := single(c, "by", found); given {
+		filter.By = store.UsageBy(by)
+		oneOf(found, "by", filter.By, store.UsageByAgent, store.UsageByKey, store.UsageByAutomation)
+	}
 	if err := found.err(); err != nil {
 		fail(c, err)
 		return

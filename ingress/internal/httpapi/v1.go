@@ -193,7 +193,7 @@ func ofV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, v1
 func failV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 	// Asked again without a key, an agent would run again.
 	runID := stateOf(c).runID
-	again := retryable && (runID == "" || c.GetHeader("Idempotency-Key") != "")
+	again := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
 	if runID != "" {
 		c.Header(headerRunID, runID)
 	}

@@ -15,6 +15,7 @@ const (
 	TypePermission     = "permission_error"
 	TypeInvalid        = "invalid_request_error"
 	TypeRateLimit      = "rate_limit_error"
+	TypeQuota          = "insufficient_quota" // TypeQuota is of a budget that is used up: asking again helps once it begins anew.
 	TypeServer         = "server_error"
 	TypeRun            = "run_error" // TypeRun is of a run that was begun and gave no answer.
 )
@@ -52,6 +53,9 @@ func Refused(status int, e *apierr.Error) Error {
 	out := Error{Message: e.Detail, Type: typeOf(status), Code: string(e.Code)}
 	if e.Code == apierr.Unauthenticated {
 		out.Code = CodeInvalidKey
+	}
+	if e.Code == apierr.BudgetExceeded {
+		out.Type = TypeQuota
 	}
 	if len(e.Fields) == 0 {
 		return out

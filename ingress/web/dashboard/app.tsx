@@ -13,6 +13,8 @@ import { Toasts } from "./ui/toast";
 import { AgentPage } from "./pages/agent";
 import { AgentsPage } from "./pages/agents";
 import { AutomationsPage } from "./pages/automations";
+import { HookPage } from "./pages/hook";
+import { NewHookPage } from "./pages/newhook";
 import { KnowledgePage } from "./pages/knowledge";
 import { OrgPage } from "./pages/org";
 import { RunPage } from "./pages/run";
@@ -38,7 +40,11 @@ const pages: Page[] = [
   { path: "/dashboard/runs", show: RunsPage, wide: true },
   { path: "/dashboard/runs/:id", show: RunPage, wide: true },
   { path: "/dashboard/automations", show: AutomationsPage },
+  { path: "/dashboard/automations/new", show: NewHookPage },
+  { path: "/dashboard/automations/:id", show: HookPage },
+  { path: "/dashboard/automations/:id/:tab", show: HookPage },
   { path: "/dashboard/org", show: OrgPage },
+  { path: "/dashboard/org/:tab", show: OrgPage },
 ];
 
 interface Link {

@@ -3,9 +3,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { address, credentials, identity, inDemo, type ApiError } from "./api";
 import { events } from "../kit/sse";
 
-export type Kind = "runs" | "documents";
+export type Kind = "runs" | "documents" | "notifications";
 
-const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()]]);
+const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()], ["notifications", new Set()]]);
 const stranded = new Set<() => void>(); // those that failed because the service was away: the stream tells them when it is back
 const changed = new EventTarget();
 const again = 60_000; // milliseconds until a stream is asked for once more where it was refused

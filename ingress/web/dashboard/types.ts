@@ -247,9 +247,18 @@ export interface UsagePoint {
   inputTokens: number;
   outputTokens: number;
   costMicros: number;
+  sandboxSeconds: number;
   /** From acceptance to the end, in milliseconds; null when nothing ended. */
   p50Ms: number | null;
   p95Ms: number | null;
+}
+
+/** What one agent, key or automation consumed. */
+export interface UsageGroup extends Omit<UsagePoint, "startsAt" | "p50Ms" | "p95Ms"> {
+  /** null of runs that have none, and of others. */
+  id: string | null;
+  /** All together that are not shown by themselves. */
+  others: boolean;
 }
 
 export interface Usage {
@@ -258,12 +267,15 @@ export interface Usage {
   to: string;
   data: UsagePoint[];
   totals: Omit<UsagePoint, "startsAt">;
+  /** When it was asked for by agent, key or automation: the costliest first. */
+  groups?: UsageGroup[];
 }
 
 export interface Limits {
   rates: { name: string; requests: number; windowSeconds: number; per: string }[];
   documents: { count: number; most: number; bytes: number; bytesMost: number };
   streams: { perCredential: number; perOrganization: number };
+  voice: { perOrganization: number };
   run: { deadlineSeconds: number };
 }
 
@@ -282,4 +294,123 @@ export interface Automation {
   agentId: string | null;
   triggerType: string;
   lastRun: { id: string; status: RunStatus; createdAt: string; finishedAt: string | null; kept: boolean };
+}
+
+export type HookSource = "github" | "stripe" | "slack" | "standard" | "hmac" | "token";
+export type FilterOp = "eq" | "ne" | "in" | "contains" | "exists";
+
+export interface HookFilter {
+  path: string;
+  op: FilterOp;
+  value?: unknown;
+}
+
+export interface HookCoalesce {
+  key: string;
+  windowSeconds: number;
+  maxWaitSeconds: number;
+}
+
+/** Where another service sends what happens there; each delivery starts a run. */
+export interface Hook {
+  id: string;
+  name: string;
+  agentId: string;
+  keyId: string;
+  source: HookSource;
+  url: string;
+  /** *** but of one that was just made or rotated. */
+  secret: string;
+  previousSecretUntil: string | null;
+  signatureHeader: string;
+  deliveryIdHeader: string;
+  messageTemplate: string;
+  filter: HookFilter[];
+  coalesce: HookCoalesce | null;
+  enabled: boolean;
+  lastDeliveryAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" | "refused";
+
+export interface Delivery {
+  id: string;
+  hookId: string;
+  status: DeliveryStatus;
+  event: string;
+  runId: string | null;
+  bytes: number;
+  /** Its body is kept, so that it can be delivered again. */
+  kept: boolean;
+  error: { code: string; message: string } | null;
+  receivedAt: string;
+  duplicates: number;
+  /** Its payload, when one delivery is asked for and it is kept. */
+  body?: string | null;
+}
+
+/** What a delivery is answered with. */
+export interface Received {
+  deliveryId: string;
+  status: DeliveryStatus;
+  runId: string | null;
+  duplicate: boolean;
+  error: { code: string; message: string } | null;
+}
+
+export type NotificationEvent = "run.completed" | "run.failed" | "run.requires_action" | "knowledge.ready" | "knowledge.failed";
+
+/** An address that is told what happens here. */
+export interface NotificationEndpoint {
+  id: string;
+  url: string;
+  description: string;
+  events: NotificationEvent[];
+  agentId: string | null;
+  enabled: boolean;
+  disabledReason: string | null;
+  disabledAt: string | null;
+  secret: string;
+  previousSecretUntil: string | null;
+  failures: number;
+  lastSuccessAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface Notification {
+  id: string;
+  endpointId: string;
+  event: string;
+  status: "pending" | "delivered" | "failed";
+  attempts: number;
+  responseStatus: number | null;
+  error: string | null;
+  nextAttemptAt: string | null;
+  createdAt: string;
+  deliveredAt: string | null;
+  /** When one is asked for. */
+  payload?: unknown;
+}
+
+export type BudgetScope = "organization" | "agent" | "key" | "automation";
+export type BudgetMetric = "costMicros" | "tokens" | "runs" | "sandboxSeconds";
+export type BudgetPeriod = "day" | "month";
+
+/** A cap on what is consumed in a day or a month. */
+export interface Budget {
+  id: string;
+  scope: BudgetScope;
+  subjectId: string | null;
+  metric: BudgetMetric;
+  period: BudgetPeriod;
+  limit: number;
+  used: number;
+  /** For calls under way, on top. */
+  reserved: number;
+  resetsAt: string;
+  createdAt: string;
+  updatedAt: string;
 }

@@ -27,6 +27,9 @@ export type DocumentId = string;
 /** Names a login session. */
 export type LoginSessionId = string;
 
+/** Names a budget. */
+export type BudgetId = string;
+
 /** Names a file that a run has made. */
 export type FileId = string;
 
@@ -52,6 +55,228 @@ export type Name = string;
 
 /** What a member may do: `member` < `admin` < `owner`. */
 export type Role = "member" | "admin" | "owner";
+
+/** Names a hook. */
+export type HookId = string;
+
+/**
+ * Who sends, and so how deliveries are signed: `hmac` is HMAC-SHA256 of the body in hexadecimal or
+ * base64, in `signatureHeader`; `token` the secret itself in that header.
+ */
+export type HookSource = "github" | "stripe" | "slack" | "standard" | "hmac" | "token";
+
+/**
+ * Text with `{{path}}`, such as `{{issue.labels.0.name}}`; `{{@event}}`, `{{@deliveryId}}` and
+ * `{{@payload}}` are the event, the delivery's id and the whole payload. What the payload brings
+ * stands between ⟦ and ⟧.
+ */
+export type HookTemplate = string;
+
+/** A condition on the payload. All of a hook's must hold for a run to start. */
+export interface HookFilter {
+  /** Such as `pull_request.labels.0.name`; `@event` is the event. */
+  path: string;
+  /**
+   * `eq`, `ne`: the value; `in`: one of a list; `contains`: a text that holds the value, or a list
+   * that does; `exists`: whether it is there. What is missing counts as null.
+   */
+  op: "eq" | "ne" | "in" | "contains" | "exists";
+  /**
+   * A text, a number, true, false or null; of `in` a list of up to 100; of `exists` true or false,
+   * true unless given.
+   */
+  value?: unknown;
+}
+
+/**
+ * Deliveries with the same key become one run on the newest of them, once none came for
+ * `windowSeconds`, at the latest `maxWaitSeconds` after the first one. A delivery for which a part
+ * of the key is missing has a run of its own.
+ */
+export interface HookCoalesce {
+  /** A template such as `{{pull_request.id}}`. */
+  key: string;
+  windowSeconds: number;
+  maxWaitSeconds: number;
+}
+
+/** Where a source sends its deliveries, each of which starts a run of an agent. */
+export interface Hook {
+  id: HookId;
+  /** Its runs have it as their `automationId`. */
+  name: Name;
+  agentId: AgentId;
+  /** The API key as which its deliveries enter. */
+  keyId: KeyId;
+  source: HookSource;
+  /** Where deliveries are sent. */
+  url: string;
+  /** `***`, but for the answer in which it was made. */
+  secret: string;
+  /** Until then the secret before it is taken as well. */
+  previousSecretUntil: MaybeTime;
+  /** Of `hmac` and `token`; empty for the others. */
+  signatureHeader: string;
+  /**
+   * Of `hmac` and `token`; without one the id is made of the body: the same body is the same
+   * delivery.
+   */
+  deliveryIdHeader: string;
+  messageTemplate: HookTemplate;
+  filter: Array<HookFilter>;
+  coalesce: HookCoalesce | null;
+  enabled: boolean;
+  lastDeliveryAt: MaybeTime;
+  createdAt: Time;
+  updatedAt: Time;
+}
+
+/** A page of hooks. */
+export interface HookList {
+  data: Array<Hook>;
+  hasMore: HasMore;
+  nextCursor: NextCursor;
+}
+
+/** A hook to create. */
+export interface NewHook {
+  name: Name;
+  /** The agent that is run. */
+  agentId: string;
+  /**
+   * An API key of the organization. Unless given it is the organization's key that makes the
+   * request.
+   */
+  keyId?: string;
+  source: HookSource;
+  /**
+   * What deliveries are signed with. Stripe and Slack give theirs; for the others it is made when
+   * left out. For `standard` it is `whsec_` and 24 to 64 bytes in base64.
+   */
+  secret?: string;
+  /** Of `hmac` (`X-Signature` unless given) and `token` (`X-Token`). */
+  signatureHeader?: string;
+  /** Of `hmac` and `token`. */
+  deliveryIdHeader?: string;
+  messageTemplate: HookTemplate;
+  filter?: Array<HookFilter>;
+  coalesce?: HookCoalesce | null;
+  /** Unless given: `true`. */
+  enabled?: boolean;
+}
+
+/** What changes of a hook. What only the service sets may come back as it was read. */
+export interface HookChange {
+  name?: Name;
+  agentId?: string;
+  keyId?: string;
+  source?: HookSource;
+  secret?: "***";
+  signatureHeader?: string;
+  deliveryIdHeader?: string;
+  messageTemplate?: HookTemplate;
+  filter?: Array<HookFilter>;
+  coalesce?: HookCoalesce | null;
+  enabled?: boolean;
+  id?: string;
+  url?: string;
+  previousSecretUntil?: string | null;
+  lastDeliveryAt?: string | null;
+  createdAt?: string;
+  updatedAt?: string;
+}
+
+/** How to rotate a hook's secret. */
+export interface HookRotation {
+  /** One of your own or of the source's; made when left out. */
+  secret?: string;
+  /** Seconds that the secret before it is taken as well. Unless given: `86400`. */
+  keepSeconds?: number;
+}
+
+/** What a test delivery brings. */
+export interface HookTest {
+  /** Unless given: `"test"`. */
+  event?: string;
+  /** Any JSON; a small object unless given. */
+  payload?: unknown;
+}
+
+/**
+ * `accepted`: it has a run of its own; `coalesced`: its run stands for others as well; `filtered`:
+ * the filter held it back; `answered`: a ping or a challenge; `refused`: no run could be made of
+ * it, see `error`.
+ */
+export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" | "refused";
+
+/** Why a delivery was refused. */
+export interface DeliveryError {
+  /**
+   * `invalid_request` (the template gave no text), `not_found` (the agent is gone),
+   * `caller_not_allowed`, `budget_exceeded`. More codes may come.
+   */
+  code: string;
+  message: string;
+}
+
+/** One line of a hook's log. */
+export interface Delivery {
+  /** As the source names it. */
+  id: string;
+  hookId: HookId;
+  status: DeliveryStatus;
+  /** As the source names it; empty when it does not. */
+  event: string;
+  /** The run that it started or belongs to. */
+  runId: string | null;
+  bytes: number;
+  /** Whether its body is, so that it can be delivered again. */
+  kept: boolean;
+  error: DeliveryError | null;
+  receivedAt: Time;
+  /** How often it came again. */
+  duplicates: number;
+}
+
+/** A page of deliveries. */
+export interface DeliveryList {
+  data: Array<Delivery>;
+  hasMore: HasMore;
+  nextCursor: NextCursor;
+}
+
+/** A delivery with what it brought. */
+export interface DeliveryWithBody {
+  /** As the source names it. */
+  id: string;
+  hookId: HookId;
+  status: DeliveryStatus;
+  /** As the source names it; empty when it does not. */
+  event: string;
+  /** The run that it started or belongs to. */
+  runId: string | null;
+  bytes: number;
+  /** Whether its body is, so that it can be delivered again. */
+  kept: boolean;
+  error: DeliveryError | null;
+  receivedAt: Time;
+  /** How often it came again. */
+  duplicates: number;
+  /** Null when the body is not kept. */
+  contentType: string | null;
+  /** As text; null when it is not kept. */
+  body: string | null;
+}
+
+/** What became of a delivery. */
+export interface TakenDelivery {
+  deliveryId: string;
+  status: DeliveryStatus;
+  runId: string | null;
+  /** It was seen before; this is what came of it then. */
+  duplicate: boolean;
+  error: DeliveryError | null;
+}
 
 /**
  * Where a document stands: it waits (`queued`), is being read (`processing`), can be searched
@@ -931,6 +1156,11 @@ export type RunErrorCode =
   | "token_limit"
   /** The run cost too much. */
   | "cost_limit"
+  /**
+   * A budget of the organization, of the agent, of the API key or of the automation is used up, or
+   * has no room for another call. The message names it.
+   */
+  | "budget_exceeded"
   /** The run handled too much text. */
   | "byte_limit"
   /** The run made more tool calls than it may. */
@@ -965,11 +1195,11 @@ export interface RunList {
 
 /**
  * One server-sent event: the lines `event:` and `data:`, and an empty line. `ready` comes first;
- * `runs` and `documents` say that things of that kind are to be read again. Later releases may tell
- * of more kinds.
+ * `runs`, `documents` and `notifications` say that things of that kind are to be read again. Later
+ * releases may tell of more kinds.
  */
 export interface ChangeEvent {
-  event: "ready" | "runs" | "documents";
+  event: "ready" | "runs" | "documents" | "notifications";
   /** Always empty. */
   data: Record<string, never>;
 }
@@ -1063,6 +1293,8 @@ export interface UsageReport {
   from: Time;
   to: Time;
   data: Array<UsageInterval>;
+  /** With `by`: the most expensive one first. */
+  groups?: Array<UsageGroup>;
   /** All together. */
   totals: UsageReportTotals;
 }
@@ -1079,6 +1311,8 @@ export interface UsageReportTotals {
   outputTokens: number;
   /** In millionths of the price table's currency. */
   costMicros: number;
+  /** That their calls of codeExecution took, to the millisecond. */
+  sandboxSeconds: number;
   /** Half of the runs that have ended took about this long at most; null when none has. */
   p50Ms: number | null;
   /** Of a hundred runs that have ended 95 took about this long at most; null when none has. */
@@ -1098,10 +1332,100 @@ export interface UsageInterval {
   outputTokens: number;
   /** In millionths of the price table's currency. */
   costMicros: number;
+  /** That their calls of codeExecution took, to the millisecond. */
+  sandboxSeconds: number;
   /** Half of the runs that have ended took about this long at most; null when none has. */
   p50Ms: number | null;
   /** Of a hundred runs that have ended 95 took about this long at most; null when none has. */
   p95Ms: number | null;
+}
+
+/**
+ * What the runs of one agent or template came to, by one API key or of one automation. How long
+ * they took is not counted: `p50Ms` and `p95Ms` are null.
+ */
+export interface UsageGroup {
+  /** Null: runs that entered by no key, or of no automation; or all others. */
+  id: string | null;
+  /** All that are not shown by themselves. */
+  others: boolean;
+  /** Accepted, and also those that go on, which nothing else here counts. */
+  runs: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  timedOut: number;
+  inputTokens: number;
+  outputTokens: number;
+  /** In millionths of the price table's currency. */
+  costMicros: number;
+  /** That their calls of codeExecution took, to the millisecond. */
+  sandboxSeconds: number;
+  /** Half of the runs that have ended took about this long at most; null when none has. */
+  p50Ms: number | null;
+  /** Of a hundred runs that have ended 95 took about this long at most; null when none has. */
+  p95Ms: number | null;
+}
+
+/** A cap on what runs use in a period. */
+export interface Budget {
+  id: BudgetId;
+  scope: BudgetScope;
+  /**
+   * The agent, the API key or the automation whose runs it counts; null for the organization. A key
+   * that is rotated is followed by the new one.
+   */
+  subjectId: string | null;
+  metric: BudgetMetric;
+  period: BudgetPeriod;
+  limit: BudgetLimit;
+  /** In the period that is under way. */
+  used: number;
+  /** For calls that are being made, beside what is used. */
+  reserved: number;
+  resetsAt: Time;
+  createdAt: Time;
+  updatedAt: Time;
+}
+
+/** Whose runs a budget counts. */
+export type BudgetScope = "organization" | "agent" | "key" | "automation";
+
+/**
+ * `costMicros`: millionths of the price table's currency. `tokens`: input and output together.
+ * `runs`: accepted ones. `sandboxSeconds`: that code ran.
+ */
+export type BudgetMetric = "costMicros" | "tokens" | "runs" | "sandboxSeconds";
+
+/** A day or a month, by UTC. */
+export type BudgetPeriod = "day" | "month";
+
+/** 0: nothing may run. */
+export type BudgetLimit = number;
+
+/** A page of budgets. */
+export interface BudgetList {
+  data: Array<Budget>;
+  hasMore: HasMore;
+  nextCursor: NextCursor;
+}
+
+/** A budget to create. */
+export interface NewBudget {
+  scope: BudgetScope;
+  /**
+   * An agent or an API key of the organization, or the name of an automation; with the scope
+   * `organization` left out.
+   */
+  subjectId?: string;
+  metric: BudgetMetric;
+  period: BudgetPeriod;
+  limit: BudgetLimit;
+}
+
+/** A change of a budget. */
+export interface BudgetChange {
+  limit: BudgetLimit;
 }
 
 /** `<fence>.<n>`; rises within a run. */
@@ -1405,6 +1729,153 @@ export interface Message {
    * all of it.
    */
   interrupted?: true;
+}
+
+/** Names an endpoint of notifications. */
+export type EndpointId = string;
+
+/** Names a notification. */
+export type NotificationId = string;
+
+/**
+ * `run.completed`: a run has its answer. `run.failed`: it failed, or took too long.
+ * `run.requires_action`: it waits for a person. `knowledge.ready` and `knowledge.failed`: a
+ * document was read, or could not be.
+ */
+export type NotificationEvent =
+  | "run.completed"
+  | "run.failed"
+  | "run.requires_action"
+  | "knowledge.ready"
+  | "knowledge.failed";
+
+/** Where an organization is told of events. */
+export interface NotificationEndpoint {
+  id: EndpointId;
+  /** Where it is told. */
+  url: string;
+  description: string;
+  /** What it is told of. */
+  events: Array<NotificationEvent>;
+  /** The agent of whose runs it is told; null: of all runs. */
+  agentId: string | null;
+  /** False: nothing is noted for it and nothing sent. */
+  enabled: boolean;
+  /** Why the service disabled it; null when it did not. */
+  disabledReason: string | null;
+  disabledAt: MaybeTime;
+  /** `whsec_` and base64 in the answer that it was made in, else `***`. */
+  secret: string;
+  /** Until when the secret before signs as well. */
+  previousSecretUntil: MaybeTime;
+  /** Attempts in a row that failed. */
+  failures: number;
+  lastSuccessAt: MaybeTime;
+  createdAt: Time;
+  updatedAt: Time;
+}
+
+/** A page of endpoints. */
+export interface NotificationEndpointList {
+  data: Array<NotificationEndpoint>;
+  hasMore: HasMore;
+  nextCursor: NextCursor;
+}
+
+/** An endpoint to create. */
+export interface NewNotificationEndpoint {
+  /**
+   * An `https://` address on the public internet, unless the operator has opened others. Redirects
+   * are not followed.
+   */
+  url: string;
+  description?: string;
+  events: Array<NotificationEvent>;
+  /**
+   * An agent of the organization, of whose runs alone it is told; null or left out: of all runs.
+   */
+  agentId?: string | null;
+  /** Unless given: `true`. */
+  enabled?: boolean;
+}
+
+/**
+ * A change of an endpoint: what is left out stays. What only the service sets may come back as it
+ * was read, and changes nothing.
+ */
+export interface NotificationEndpointChange {
+  /**
+   * An `https://` address on the public internet, unless the operator has opened others. Redirects
+   * are not followed.
+   */
+  url?: string;
+  description?: string;
+  events?: Array<NotificationEvent>;
+  /**
+   * An agent of the organization, of whose runs alone it is told; null or left out: of all runs.
+   */
+  agentId?: string | null;
+  /** Unless given: `true`. */
+  enabled?: boolean;
+  id?: EndpointId;
+  disabledReason?: string | null;
+  disabledAt?: MaybeTime;
+  secret?: "***";
+  previousSecretUntil?: MaybeTime;
+  failures?: number;
+  lastSuccessAt?: MaybeTime;
+  createdAt?: Time;
+  updatedAt?: Time;
+}
+
+/**
+ * `pending`: to be sent, at `nextAttemptAt`. `delivered`: the endpoint answered with 2xx. `failed`:
+ * given up.
+ */
+export type NotificationStatus = "pending" | "delivered" | "failed";
+
+/** An event on its way to an endpoint. */
+export interface NotificationMessage {
+  /** The `webhook-id` of every attempt. */
+  id: NotificationId;
+  endpointId: EndpointId;
+  /** A `NotificationEvent`, or `ping`: a test. */
+  event: string;
+  status: NotificationStatus;
+  attempts: number;
+  /** What the endpoint answered last; null when it did not. */
+  responseStatus: number | null;
+  /** Why the last attempt failed. */
+  error: string | null;
+  nextAttemptAt: MaybeTime;
+  /** When it happened. */
+  createdAt: Time;
+  deliveredAt: MaybeTime;
+  payload?: NotificationPayload;
+}
+
+/**
+ * What an endpoint is sent, the same at every attempt; absent in lists, and when it is not kept any
+ * more.
+ */
+export interface NotificationPayload {
+  /** The event. */
+  type: string;
+  /** When it happened. */
+  timestamp: Time;
+  /**
+   * The run as `GET /api/runs?id=…` gives it, the document as `GET /api/knowledge?id=…` does, or of
+   * a `ping` the `endpointId`. A run of more than 256 KiB has tool calls without `input` and
+   * `output`.
+   */
+  data: Record<string, unknown>;
+}
+
+/** A page of messages. */
+export interface NotificationMessageList {
+  data: Array<NotificationMessage>;
+  hasMore: HasMore;
+  nextCursor: NextCursor;
 }
 
 /** An API key, without its secret. */
@@ -1841,7 +2312,10 @@ export type ErrorCode =
   | "upgrade_required"
   /** Too many requests in this minute. `Retry-After` says when to try again. */
   | "rate_limited"
-  /** The budget of the organization or of the demo is used up for now. */
+  /**
+   * A budget of the organization, of the agent, of the API key or of the automation, or that of the
+   * demo, is used up for now. `detail` names it, and `Retry-After` says when it begins anew.
+   */
   | "budget_exceeded"
   /** A fault of the service. `requestId` finds it in its log. */
   | "internal"
@@ -1867,6 +2341,7 @@ export interface OpenAiErrorError {
     | "permission_error"
     | "invalid_request_error"
     | "rate_limit_error"
+    | "insufficient_quota"
     | "server_error"
     | "run_error";
   /** The first field at fault. */
@@ -2572,6 +3047,160 @@ export type RunAutomationBody = AutomationTrigger;
 /** What `POST /api/internal/run-automation` answers: Run an agent as a system caller. */
 export type RunAutomationAnswer = Run;
 
+/** The query of `GET /api/hooks`: List hooks, or read one. */
+export interface GetHooksQuery {
+  /** Give this hook instead of a list. */
+  id?: HookId;
+  /** Entries of a page. Unless given: `20`. */
+  limit?: number;
+  /** The `nextCursor` of the page before. */
+  cursor?: string;
+}
+
+/** The headers of `GET /api/hooks`: List hooks, or read one. */
+export interface GetHooksHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `GET /api/hooks` answers: List hooks, or read one. */
+export type GetHooksAnswer = HookList | Hook;
+
+/** The query of `POST /api/hooks`: Create a hook, rotate its secret, or send a test. */
+export interface PostHooksQuery {
+  /** `rotate`, `test`, or left out to create a hook. */
+  action?: "rotate" | "test";
+  /** With `action`: the hook. */
+  id?: HookId;
+}
+
+/** The headers of `POST /api/hooks`: Create a hook, rotate its secret, or send a test. */
+export interface PostHooksHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `POST /api/hooks`: Create a hook, rotate its secret, or send a test. */
+export type PostHooksBody = NewHook | HookRotation | HookTest;
+
+/** What `POST /api/hooks` answers: Create a hook, rotate its secret, or send a test. */
+export type PostHooksAnswer = Hook | TakenDelivery;
+
+/** The query of `PUT /api/hooks`: Change a hook. */
+export interface PutHooksQuery {
+  /** The hook. */
+  id: HookId;
+}
+
+/** The headers of `PUT /api/hooks`: Change a hook. */
+export interface PutHooksHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `PUT /api/hooks`: Change a hook. */
+export type PutHooksBody = HookChange;
+
+/** What `PUT /api/hooks` answers: Change a hook. */
+export type PutHooksAnswer = Hook;
+
+/** The query of `DELETE /api/hooks`: Delete a hook. */
+export interface DeleteHooksQuery {
+  /** The hook. */
+  id: HookId;
+}
+
+/** The headers of `DELETE /api/hooks`: Delete a hook. */
+export interface DeleteHooksHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `DELETE /api/hooks` answers: Delete a hook. */
+export type DeleteHooksAnswer = Deleted;
+
+/** The query of `GET /api/hooks/deliveries`: List deliveries, or read one. */
+export interface GetDeliveriesQuery {
+  /** Only deliveries to this hook. */
+  hookId?: HookId;
+  /** With `hookId`: give this delivery instead of a list. */
+  id?: string;
+  /** Only deliveries of which this became. */
+  status?: DeliveryStatus;
+  /** Only deliveries that this run stands for. */
+  runId?: RunId;
+  /** Entries of a page. Unless given: `20`. */
+  limit?: number;
+  /** The `nextCursor` of the page before. */
+  cursor?: string;
+}
+
+/** The headers of `GET /api/hooks/deliveries`: List deliveries, or read one. */
+export interface GetDeliveriesHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `GET /api/hooks/deliveries` answers: List deliveries, or read one. */
+export type GetDeliveriesAnswer = DeliveryList | DeliveryWithBody;
+
+/** The query of `POST /api/hooks/deliveries`: Deliver again. */
+export interface PostDeliveriesQuery {
+  /** What to do with it. */
+  action: "redeliver";
+  /** The hook. */
+  hookId: HookId;
+  /** The delivery. */
+  id: string;
+}
+
+/** The headers of `POST /api/hooks/deliveries`: Deliver again. */
+export interface PostDeliveriesHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `POST /api/hooks/deliveries` answers: Deliver again. */
+export type PostDeliveriesAnswer = TakenDelivery;
+
+/**
+ * The variables of the path of `POST /api/hooks/receive/{id}`: Where sources send their deliveries.
+ */
+export interface ReceiveDeliveryPath {
+  /** The hook. */
+  id: string;
+}
+
+/** The body of `POST /api/hooks/receive/{id}`: Where sources send their deliveries. */
+export type ReceiveDeliveryBody = unknown;
+
+/** What `POST /api/hooks/receive/{id}` answers: Where sources send their deliveries. */
+export type ReceiveDeliveryAnswer = ReceiveDeliveryAnswer1 | TakenDelivery;
+
+/** As the source expects it. */
+export interface ReceiveDeliveryAnswer1 {
+  ok?: boolean;
+  challenge?: string;
+}
+
 /**
  * The query of `GET /api/runs`: List runs, read one, wait for its end, watch it, or see where its
  * time went.
@@ -2650,7 +3279,7 @@ export interface PostRunsHeaders {
 /** What `POST /api/runs` answers: Cancel a run, or decide what it may do. */
 export type PostRunsAnswer = Run;
 
-/** The headers of `GET /api/events`: Hear that runs or documents have changed. */
+/** The headers of `GET /api/events`: Hear that runs, documents or notifications have changed. */
 export interface GetEventsHeaders {
   /**
    * The organization to act in. A user's key must name it, a login session may, an organization's
@@ -2688,6 +3317,12 @@ export interface GetUsageQuery {
   days?: number;
   /** Only runs of this agent. */
   agentId?: string;
+  /** Only runs that entered by this API key. */
+  keyId?: string;
+  /** Only runs of this automation. */
+  automationId?: string;
+  /** Adds `groups` by this. */
+  by?: "agent" | "key" | "automation";
 }
 
 /** The headers of `GET /api/usage`: Count what the organization's runs came to. */
@@ -2701,6 +3336,82 @@ export interface GetUsageHeaders {
 
 /** What `GET /api/usage` answers: Count what the organization's runs came to. */
 export type GetUsageAnswer = UsageReport;
+
+/** The query of `GET /api/budgets`: List budgets, or read one. */
+export interface GetBudgetsQuery {
+  /** Read this one; left out: list. */
+  id?: BudgetId;
+  /** Entries of a page. Unless given: `20`. */
+  limit?: number;
+  /** The `nextCursor` of the page before. */
+  cursor?: string;
+}
+
+/** The headers of `GET /api/budgets`: List budgets, or read one. */
+export interface GetBudgetsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `GET /api/budgets` answers: List budgets, or read one. */
+export type GetBudgetsAnswer = BudgetList | Budget;
+
+/** The headers of `POST /api/budgets`: Create a budget. */
+export interface PostBudgetsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `POST /api/budgets`: Create a budget. */
+export type PostBudgetsBody = NewBudget;
+
+/** What `POST /api/budgets` answers: Create a budget. */
+export type PostBudgetsAnswer = Budget;
+
+/** The query of `PUT /api/budgets`: Change a budget's limit. */
+export interface PutBudgetsQuery {
+  /** The budget. */
+  id: BudgetId;
+}
+
+/** The headers of `PUT /api/budgets`: Change a budget's limit. */
+export interface PutBudgetsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `PUT /api/budgets`: Change a budget's limit. */
+export type PutBudgetsBody = BudgetChange;
+
+/** What `PUT /api/budgets` answers: Change a budget's limit. */
+export type PutBudgetsAnswer = Budget;
+
+/** The query of `DELETE /api/budgets`: Delete a budget. */
+export interface DeleteBudgetsQuery {
+  /** The budget. */
+  id: BudgetId;
+}
+
+/** The headers of `DELETE /api/budgets`: Delete a budget. */
+export interface DeleteBudgetsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `DELETE /api/budgets` answers: Delete a budget. */
+export type DeleteBudgetsAnswer = Deleted;
 
 /** The query of `GET /api/sources`: Read a text that an answer cites. */
 export interface GetSourcesQuery {
@@ -2906,6 +3617,145 @@ export interface DeleteKnowledgeHeaders {
 
 /** What `DELETE /api/knowledge` answers: Delete a document. */
 export type DeleteKnowledgeAnswer = Deleted;
+
+/** The query of `GET /api/notifications`: List endpoints of notifications, or read one. */
+export interface GetNotificationsQuery {
+  /** Read this one; left out: list. */
+  id?: EndpointId;
+  /** Entries of a page. Unless given: `20`. */
+  limit?: number;
+  /** The `nextCursor` of the page before. */
+  cursor?: string;
+}
+
+/** The headers of `GET /api/notifications`: List endpoints of notifications, or read one. */
+export interface GetNotificationsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `GET /api/notifications` answers: List endpoints of notifications, or read one. */
+export type GetNotificationsAnswer = NotificationEndpointList | NotificationEndpoint;
+
+/** The query of `POST /api/notifications`: Create an endpoint, rotate its secret, or test it. */
+export interface PostNotificationsQuery {
+  /** `rotate` or `test`, or left out to create an endpoint. */
+  action?: "rotate" | "test";
+  /** With `action`: the endpoint. */
+  id?: EndpointId;
+}
+
+/** The headers of `POST /api/notifications`: Create an endpoint, rotate its secret, or test it. */
+export interface PostNotificationsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `POST /api/notifications`: Create an endpoint, rotate its secret, or test it. */
+export type PostNotificationsBody = NewNotificationEndpoint;
+
+/** What `POST /api/notifications` answers: Create an endpoint, rotate its secret, or test it. */
+export type PostNotificationsAnswer = NotificationEndpoint | NotificationMessage;
+
+/** The query of `PUT /api/notifications`: Change an endpoint. */
+export interface PutNotificationsQuery {
+  /** The endpoint. */
+  id: EndpointId;
+}
+
+/** The headers of `PUT /api/notifications`: Change an endpoint. */
+export interface PutNotificationsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `PUT /api/notifications`: Change an endpoint. */
+export type PutNotificationsBody = NotificationEndpointChange;
+
+/** What `PUT /api/notifications` answers: Change an endpoint. */
+export type PutNotificationsAnswer = NotificationEndpoint;
+
+/** The query of `DELETE /api/notifications`: Delete an endpoint. */
+export interface DeleteNotificationsQuery {
+  /** The endpoint. */
+  id: EndpointId;
+}
+
+/** The headers of `DELETE /api/notifications`: Delete an endpoint. */
+export interface DeleteNotificationsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `DELETE /api/notifications` answers: Delete an endpoint. */
+export type DeleteNotificationsAnswer = Deleted;
+
+/**
+ * The query of `GET /api/notifications/messages`: List what endpoints were told, or read one
+ * message.
+ */
+export interface GetNotificationMessagesQuery {
+  /** Read this one; left out: list. */
+  id?: NotificationId;
+  /** Only of this endpoint. */
+  endpointId?: string;
+  /** Only in this state. */
+  status?: NotificationStatus;
+  /** Entries of a page. Unless given: `20`. */
+  limit?: number;
+  /** The `nextCursor` of the page before. */
+  cursor?: string;
+}
+
+/**
+ * The headers of `GET /api/notifications/messages`: List what endpoints were told, or read one
+ * message.
+ */
+export interface GetNotificationMessagesHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/**
+ * What `GET /api/notifications/messages` answers: List what endpoints were told, or read one
+ * message.
+ */
+export type GetNotificationMessagesAnswer = NotificationMessageList | NotificationMessage;
+
+/** The query of `POST /api/notifications/messages`: Send a message again. */
+export interface PostNotificationMessagesQuery {
+  /** What to do. */
+  action: "resend";
+  /** The message. */
+  id: NotificationId;
+}
+
+/** The headers of `POST /api/notifications/messages`: Send a message again. */
+export interface PostNotificationMessagesHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `POST /api/notifications/messages` answers: Send a message again. */
+export type PostNotificationMessagesAnswer = NotificationMessage;
 
 /** The query of `GET /api/sessions`: List sessions, or read one with its messages. */
 export interface GetSessionsQuery {

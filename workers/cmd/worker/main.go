@@ -13,6 +13,7 @@ import (
 	"parley/shared/connect"
 	"parley/shared/lifecycle"
 	"parley/shared/telemetry"
+	"parley/shared/telemetry/tracing"
 	"parley/workers"
 )
 
@@ -23,11 +24,13 @@ const databaseConns = 12
 type flags struct {
 	config.Servers
 	config.Logging
+	config.Telemetry
 	config.Runs
 	config.Secrets
 	config.Documents
 	config.Workers
-	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep,voice" help:"Parts of the work to take on: agent, tool, ingest, sweep, voice."`
+	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep,voice,notify" help:"Parts of the work to take on: agent, tool, ingest, sweep, voice, notify."`
+	Probe string         `name:"probe" help:"Ask this address once, such as http://127.0.0.1:9090/readyz, and exit with 0 when it answers with 200: the health check of a container."`
 }
 
 func main() {
@@ -43,15 +46,23 @@ func main() {
 }
 
 func run(ctx context.Context, f flags) error {
+	if f.Probe != "" {
+		return lifecycle.Probe(ctx, f.Probe)
+	}
 	log := telemetry.Logger(f.Logging, "worker")
-	servers, err := connect.Open(f.Servers, "parley-worker", databaseConns, log)
+	tracer, err := tracing.Open(ctx, f.Telemetry, "parley-worker", log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close(ctx)
+	servers, err := connect.Open(f.Servers, "parley-worker", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}
 	defer servers.Close()
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
-		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Roles: f.Roles, OwnPorts: f.Servers.Ports(),
-	}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log})
+		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Telemetry: f.Telemetry, Roles: f.Roles, OwnPorts: f.Servers.Ports(),
+	}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: servers.Metrics(), Tracer: tracer})
 	if err != nil {
 		return err
 	}

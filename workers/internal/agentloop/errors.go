@@ -78,9 +78,12 @@ var codes = map[llm.Kind]string{
 	llm.KindNotConfigured: CodeModelNotAvailable,
 }
 
-// Classify turns the error of a model, or of looking one up, into an *Error. One that is no
+// Classify turns the error of a model, or of looking one up, into an *Error, unless it is one. One that is no
 // *llm.Error says nothing of its cause and is taken as passing.
 func Classify(err error) *Error {
+	if classified, ok := errors.AsType[*Error](err); ok {
+		return classified
+	}
 	var e *llm.Error
 	if !errors.As(err, &e) {
 		return &Error{Code: CodeModelUnavailable, Message: llm.NewError(llm.KindUnavailable, nil).Error(), Retryable: true, Err: err}

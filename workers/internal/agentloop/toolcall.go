@@ -158,6 +158,9 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	case errors.As(err, &action):
 		return &Parked{Kind: action.Kind, Call: tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}}
 	}
+	if classified, ok := errors.AsType[*Error](err); ok { // of what must be had before a call may be made
+		return classified
+	}
 	if lost := toolUnavailable(call.Name, err); lost != nil {
 		return lost
 	}

@@ -52,6 +52,9 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {
+		m.ended.WithLabelValues(end) // shown as none, before there is any
+	}
 	return m, nil
 }
 

@@ -60,8 +60,9 @@ func (r *Registry) Resolve(model string) (Model, error) {
 }
 
 // ResolveAll finds an agent's model and its fallbacks as one model, which tries them in that order. What does not
-// exist here is passed over while another of them does; with none, the error is that of the first.
-func (r *Registry) ResolveAll(model string, fallbacks []string) (Model, error) {
+// exist here is passed over while another of them does; with none, the error is that of the first. Each of them is handed
+// to the functions that are given, in their order, and taken as these give it back.
+func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Model) Model) (Model, error) {
 	var first error
 	var found []Model
 	seen := map[string]bool{}
@@ -72,6 +73,9 @@ func (r *Registry) ResolveAll(model string, fallbacks []string) (Model, error) {
 			first = err
 		case err == nil && !seen[m.Info().Name]:
 			seen[m.Info().Name] = true
+			for _, f := range wrap {
+				m = f(m)
+			}
 			found = append(found, m)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
 )
 
@@ -33,8 +34,12 @@ func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.S
 // carry follows one doorbell to its end. ctx ends only when the worker gives up waiting for its runs.
 func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 	asked := time.Now()
-	claim, err := r.claims.Do(ctx, d.RunID)
+	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
+	defer span.End()
+	span.Str("parley.run.id", d.RunID)
+	claim, err := r.claims.Do(ctx, tracing.For(ctx, d.RunID))
 	if err != nil {
+		span.Fail("not claimed")
 		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim; giving the doorbell back")
 		d.Nak(jitter(time.Second))
 		return
@@ -49,8 +54,16 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
 		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
 	r.changed(a)
+	a.describe(span)
 	r.settle(ctx, a, d)
 	d.Ack()
+}
+
+// describe says on a span what is tried.
+func (a *attempt) describe(span tracing.Span) {
+	span.Str("parley.organization.id", a.claim.OrganizationID)
+	span.Str("parley.agent.id", a.claim.TargetID())
+	span.Int("parley.run.attempt", int64(a.claim.Attempts))
 }
 
 // changed tells whoever watches runs that one has changed.
@@ -108,6 +121,7 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 	}
 	r.metrics.failed.WithLabelValues(public.Code).Inc()
 	a.log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
+	tracing.Current(ctx).Fail(public.Code)
 	if failure != nil && failure.Retryable {
 		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
 		if a.now().Add(wait).Before(a.claim.Deadline) {
@@ -155,7 +169,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		return
 	}
 	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
-		saved, err := r.finishes.Do(ctx, ending)
+		saved, err := r.finishes.Do(ctx, tracing.For(ctx, ending))
 		switch {
 		case err != nil:
 			return err
@@ -166,12 +180,22 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 			r.bus.Done(a.claim.RunID, a.replyTo, ending.Result)
 			r.changed(a)
 			r.metrics.end(ending.Run)
+			traceEnd(ctx, ending.Run)
 			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run ended")
 		default:
 			a.log.Info().Msg("run was cancelled or taken over; result dropped")
 		}
 		return nil
 	})
+}
+
+// traceEnd says on the attempt's span how the run has ended.
+func traceEnd(ctx context.Context, run domain.Run) {
+	span := tracing.Current(ctx)
+	span.Str("parley.run.status", string(run.Status))
+	if run.Error != nil {
+		span.Fail(run.Error.Code)
+	}
 }
 
 // recall adds what earlier attempts have used and done to an end that came before this one had read the journal.

@@ -48,7 +48,19 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+	m.zero()
 	return m, nil
+}
+
+// zero has counters be shown before there is anything to count: alerts are about how they change.
+func (m *metrics) zero() {
+	for _, status := range []domain.RunStatus{domain.RunCompleted, domain.RunFailed, domain.RunTimedOut} {
+		m.ended.WithLabelValues(string(status))
+	}
+	for _, kind := range []domain.ActionKind{domain.ActionApproval, domain.ActionUnknownOutcome} {
+		m.parked.WithLabelValues(string(kind))
+	}
+	m.failed.WithLabelValues("internal")
 }
 
 // end counts a saved run.

@@ -13,6 +13,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/toolset"
@@ -80,6 +81,7 @@ type Config struct {
 	Window      int // dispatched runs of one organization at a time
 	Limits      agentloop.Limits
 	Price       func(model string, used llm.Usage) int64 // in millionths; nil: free
+	SandboxWall time.Duration                            // that a call's code may run
 	Retry       func() bool                              // leave for one more model call after a failure; nil: always
 	Earn        func()                                   // a model has answered; may be nil
 }
@@ -91,13 +93,15 @@ type Runner struct {
 	records  Records
 	parking  Parking
 	tools    Toolsets
+	budgets  Budgets
 	bus      Bus
 	changes  Changes
 	models   *llm.Registry
 	loop     *agentloop.Loop
 	log      zerolog.Logger
-	claims   *batch.Group[string, store.Claim]
-	finishes *batch.Group[store.Ending, saving]
+	tracer   *tracing.Tracer
+	claims   *batch.Group[tracing.Of[string], store.Claim]
+	finishes *batch.Group[tracing.Of[store.Ending], saving]
 	events   *batch.Group[store.Checkpoint, bool]
 	places   *places
 	held     *held
@@ -111,9 +115,11 @@ type Deps struct {
 	Records Records
 	Parking Parking
 	Tools   Toolsets
+	Budgets Budgets
 	Bus     Bus
 	Changes Changes
-	Models  *llm.Registry // where agents' models are found
+	Models  *llm.Registry   // where agents' models are found
+	Tracer  *tracing.Tracer // nil: runs are not traced
 	Metrics prometheus.Registerer
 	Log     zerolog.Logger
 }
@@ -122,8 +128,9 @@ type Deps struct {
 func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
-		cfg: cfg, runs: runs, records: deps.Records, parking: deps.Parking, tools: deps.Tools, bus: deps.Bus, models: deps.Models,
-		changes: deps.Changes, log: deps.Log,
+		cfg: cfg, runs: runs, records: deps.Records, parking: deps.Parking, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
+		models:  deps.Models,
+		changes: deps.Changes, tracer: deps.Tracer, log: deps.Log,
 		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn, Panicked: func(name string, err error) {
 			deps.Log.Error().Err(err).Str("tool", name).Msg("a tool panicked")
 		}}),
@@ -132,8 +139,8 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},
 	}
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
-	r.claims = batch.New(batchMax, waiting, runs.Claim)
-	r.finishes = batch.New(batchMax, waiting, r.saveAll)
+	r.claims = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.claim batch", runs.Claim))
+	r.finishes = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll))
 	r.events = batch.New(batchMax, waiting, r.saveEvents)
 	var err error
 	r.metrics, err = newMetrics(deps.Metrics, r.held.count)

@@ -43,13 +43,14 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 		return agentloop.Input{}, retryable(err)
 	}
 	first, fallbacks := modelsFor(a.claim, cfg)
-	model, err := r.models.ResolveAll(first, fallbacks)
+	spending := r.spending(a)
+	model, err := r.models.ResolveAll(first, fallbacks, spending.model)
 	if err != nil {
 		return agentloop.Input{}, agentloop.Classify(err)
 	}
 	tools, err := r.tools.For(ctx, toolset.Run{
 		Held: a.claim.Held(), TargetID: a.claim.TargetID(), ConfigVersion: a.claim.ConfigVersion, Deadline: a.deadline(),
-		First: a.claim.Attempts == 1, Log: a.log,
+		First: a.claim.Attempts == 1, Code: spending.code, Log: a.log,
 	}, cfg.Tools)
 	if err != nil {
 		return agentloop.Input{}, asRetry(err)

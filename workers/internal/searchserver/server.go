@@ -13,6 +13,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/contract"
+	"parley/shared/telemetry/tracing"
 )
 
 const (
@@ -51,6 +52,7 @@ type Deps struct {
 	Bus      Bus
 	Searcher Searcher
 	Verifier Verifier
+	Tracer   *tracing.Tracer // nil: searches are not traced
 	Metrics  prometheus.Registerer
 	Log      zerolog.Logger
 }
@@ -72,6 +74,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := deps.Metrics.Register(s.seconds); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
+	s.seconds.WithLabelValues("completed")
 	return s, nil
 }
 
@@ -111,13 +114,16 @@ func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, 
 		s.refuse(err)
 		return nil, false
 	}
-	ctx, cancel := context.WithDeadline(ctx, claims.Expires.Add(clockLeeway)) // m's own may come before, and is in ctx
+	ctx, cancel := context.WithDeadline(ctx, claims.Expires.Add(contract.ClockLeeway)) // m's own may come before, and is in ctx
 	defer cancel()
 	began := time.Now()
+	ctx, span := s.deps.Tracer.Root(ctx, tracing.Server, "knowledge.search", m.Traceparent)
+	defer span.End()
 	reply, err := s.search(ctx, claims.OrganizationID, request)
 	outcome := "completed"
 	if err != nil {
 		outcome, reply = "failed", contract.SearchReply{Unavailable: true}
+		span.Fail(outcome)
 		s.log.Warn().Err(err).Str("org_id", claims.OrganizationID).Msg("search failed")
 	}
 	s.seconds.WithLabelValues(outcome).Observe(time.Since(began).Seconds())

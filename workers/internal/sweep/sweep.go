@@ -34,11 +34,13 @@ type Sweeper struct {
 	bus    *bus.Bus
 	log    zerolog.Logger
 	stream time.Time // when the stream was made that the last sweep saw
+
+	metrics *metrics
 }
 
 // New makes a sweeper; window is how many runs of one organization may be dispatched at a time.
 func New(window int, st *store.Store, b *bus.Bus, log zerolog.Logger) *Sweeper {
-	return &Sweeper{window: window, store: st, bus: b, log: log}
+	return &Sweeper{window: window, store: st, bus: b, log: log, metrics: newMetrics()}
 }
 
 // Run sweeps until ctx ends.
@@ -47,6 +49,10 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
 	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // by itself: it may take long and must delay nothing
+	loops.Go(func() {
+		_ = s.measure(ctx) // what fails now fails again, and is told then
+		s.repeat(ctx, "measuring", measureEvery, s.measure)
+	})
 	loops.Wait()
 	return nil
 }
@@ -66,6 +72,9 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 		if ctx.Err() != nil {
 			return
 		}
+		if err != nil {
+			s.metrics.failed.WithLabelValues(what).Inc()
+		}
 		if err != nil && !failed {
 			s.log.Warn().Err(err).Msg(what + " failed; trying again")
 		}
@@ -79,10 +88,20 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 // sweep makes one round; each part is tried whatever became of the ones before.
 func (s *Sweeper) sweep(ctx context.Context) error {
 	var errs []error
-	for _, part := range []func(context.Context) error{s.endRuns, s.requeueLost, s.dispatchWaiting, s.ringAgain, s.endDocuments} {
+	for _, part := range []func(context.Context) error{
+		s.releaseCollected, s.endRuns, s.requeueLost, s.dispatchWaiting, s.ringAgain, s.endDocuments,
+	} {
 		errs = append(errs, part(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// releaseCollected makes the runs wait for a place, like others, that have collected deliveries for long enough.
+func (s *Sweeper) releaseCollected(ctx context.Context) error {
+	orgs, err := s.store.ReleaseCollected(ctx, batchMax)
+	s.metrics.count(didCollect, len(orgs))
+	s.changed(domain.ChangedRuns, orgs)
+	return err
 }
 
 // endRuns ends what has passed its deadline, waited for a person for too long or cost too many workers. The places they leave are filled by
@@ -93,6 +112,7 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.metrics.count(didEnd, len(ended))
 		for _, e := range ended {
 			s.log.Warn().Str("run_id", e.RunID).Msg("run ended by the sweeper")
 			s.bus.Cancelled(e.RunID)
@@ -105,6 +125,7 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 
 func (s *Sweeper) requeueLost(ctx context.Context) error {
 	orgs, err := s.store.RequeueLost(ctx, batchMax)
+	s.metrics.count(didRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
 		s.log.Warn().Int("runs", n).Msg("leases ran out; runs requeued")
 	}
@@ -115,6 +136,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 // endDocuments fails the documents that have cost too many workers, or that nobody could process in time.
 func (s *Sweeper) endDocuments(ctx context.Context) error {
 	orgs, err := s.store.EndDocuments(ctx, batchMax)
+	s.metrics.count(didDocuments, len(orgs))
 	if n := len(orgs); n > 0 {
 		s.log.Warn().Int("documents", n).Msg("documents failed by the sweeper")
 	}
@@ -130,6 +152,7 @@ func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 
 func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	next, err := s.store.DispatchWaiting(ctx, s.window, dispatchMax)
+	s.metrics.count(didDispatch, len(next))
 	s.bus.Ring(next...)
 	return err
 }
@@ -142,6 +165,7 @@ func (s *Sweeper) ringAgain(ctx context.Context) error {
 		return err
 	}
 	if !s.stream.IsZero() && !made.Equal(s.stream) {
+		s.metrics.count(didFindStream, 1)
 		s.log.Warn().Msg("the job stream was lost and is made anew; ringing for all dispatched runs")
 		if err := s.store.RingAll(ctx); err != nil {
 			return err
@@ -157,6 +181,7 @@ func (s *Sweeper) ringAgain(ctx context.Context) error {
 		return err
 	}
 	next, err := s.store.Redispatch(ctx, again, later)
+	s.metrics.count(didRing, len(next))
 	if len(next) > 0 {
 		s.log.Warn().Int("runs", len(next)).Msg("doorbells were not heard; ringing again")
 	}
@@ -190,18 +215,19 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 	return again, later, nil
 }
 
-// expire removes what is kept no longer: runs past their retention, what was known of such ones for long enough, and texts and contents
-// that nothing links to, a batch at a time until none is left, login sessions and links that are over, and what idle callers' limits
-// have counted.
+// expire removes what is kept no longer: runs past their retention, deliveries, what was known of removed runs for long enough, and texts
+// and contents that nothing links to, a batch at a time until none is left, login sessions and links that are over, and what idle
+// callers' limits have counted.
 func (s *Sweeper) expire(ctx context.Context) error {
 	for _, prune := range []func(context.Context, int) (int, error){
-		s.store.DeleteExpired, s.store.PrunePast, s.store.PruneSources, s.store.PruneBlobs,
+		s.store.DeleteExpired, s.store.PruneDeliveries, s.store.SettleLost, s.store.PrunePast, s.store.PruneSources, s.store.PruneBlobs, s.store.PruneNotifications,
 	} {
 		for n := batchMax; n == batchMax; {
 			var err error
 			if n, err = prune(ctx, batchMax); err != nil {
 				return err
 			}
+			s.metrics.count(didExpire, n)
 		}
 	}
 	_, logins := s.store.PruneLogins(ctx)

@@ -14,6 +14,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/tool"
 )
 
@@ -49,7 +50,7 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 		s.refuse(backend.Kind(), err)
 		return nil, false
 	}
-	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(clockLeeway)) // m's own may come before, and is in ctx
+	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(contract.ClockLeeway)) // m's own may come before, and is in ctx
 	defer cancel()
 	c := &call{
 		server: s, capability: capability, request: request, backend: backend, cancel: cancel,
@@ -57,9 +58,26 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 			Str("agent_id", capability.TargetID).Str("run_id", capability.RunID).Logger(),
 	}
 	defer s.track(c)()
+	ctx, span := c.begin(ctx, m.Traceparent)
+	defer span.End()
 	reply := c.carryOut(c.log.WithContext(ctx))
+	if reply.Failure != nil {
+		span.Fail(outcome(reply.Failure))
+	}
 	s.metrics.ended(backend.Kind(), reply.Failure, time.Since(began))
 	return encodeReply(reply), true
+}
+
+// begin begins the span of a call.
+func (c *call) begin(ctx context.Context, traceparent string) (context.Context, tracing.Span) {
+	ctx, span := c.server.deps.Tracer.Root(ctx, tracing.Server, "tool.call", traceparent)
+	span.Str("parley.tool.kind", c.backend.Kind())
+	span.Str("gen_ai.tool.name", c.request.Name)
+	span.Str("gen_ai.tool.call.id", c.request.CallID)
+	span.Str("parley.organization.id", c.capability.OrganizationID)
+	span.Str("parley.agent.id", c.capability.TargetID)
+	span.Str("parley.run.id", c.capability.RunID)
+	return ctx, span
 }
 
 // carryOut gives the answer to a call; what became of an effect is in the ledger by then.

@@ -55,16 +55,20 @@ func (m *metrics) refused(kind string) { m.calls.WithLabelValues(kind, "refused"
 
 // ended counts a call that was answered.
 func (m *metrics) ended(kind string, f *contract.ToolFailure, took time.Duration) {
-	outcome := "completed"
+	m.calls.WithLabelValues(kind, outcome(f)).Inc()
+	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// outcome says in a word what a call came to.
+func outcome(f *contract.ToolFailure) string {
 	switch {
 	case f == nil:
+		return "completed"
 	case f.Unknown:
-		outcome = "unknown"
+		return "unknown"
 	case f.Stale:
-		outcome = "stale"
+		return "stale"
 	default:
-		outcome = "failed"
+		return "failed"
 	}
-	m.calls.WithLabelValues(kind, outcome).Inc()
-	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
 }

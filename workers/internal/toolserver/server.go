@@ -14,6 +14,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/tool"
 )
 
@@ -76,7 +77,8 @@ type Deps struct {
 	Documents Documents
 	Ledger    Ledger
 	Verifier  Verifier
-	Backends  []tool.Backend // one of each kind
+	Backends  []tool.Backend  // one of each kind
+	Tracer    *tracing.Tracer // nil: calls are not traced
 	Metrics   prometheus.Registerer
 	Log       zerolog.Logger
 }

@@ -1,21 +1,15 @@
 package toolserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"time"
 
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/workers/internal/tool"
 )
-
-// clockLeeway is how far the clocks of whoever signs and whoever verifies may be apart.
-const clockLeeway = 5 * time.Second
 
 var (
 	errExpired   = errors.New("the capability is over")
@@ -33,7 +27,7 @@ func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, co
 	if err != nil {
 		return c, r, fmt.Errorf("verifying capability: %w", err)
 	}
-	if err := strictly(claims, &c); err != nil {
+	if err := contract.ReadClaims(claims, &c); err != nil {
 		return c, r, fmt.Errorf("reading capability: %w", err)
 	}
 	if err := json.Unmarshal(m.Body, &r); err != nil { // of a later release it may say more
@@ -42,23 +36,10 @@ func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, co
 	return c, r, allows(c, r, kind)
 }
 
-// strictly refuses claims that this release does not know: they might say what is not allowed.
-func strictly(raw []byte, into *contract.Capability) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows it")
-	}
-	return nil
-}
-
 // allows reports why a capability does not allow a request.
 func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 	switch {
-	case !c.Expires.Add(clockLeeway).After(time.Now()):
+	case contract.Expired(c.Expires):
 		return errExpired
 	case c.Kind != kind:
 		return errKind

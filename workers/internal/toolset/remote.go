@@ -11,6 +11,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/schema"
+	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/tool"
 )
 
@@ -29,6 +30,21 @@ func (r *remote) Spec() tool.Spec { return r.spec }
 
 // Call makes a call, through the effect ledger where that is needed.
 func (r *remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	ctx, span := tracing.Child(ctx, tracing.Internal, "execute_tool", call.Name)
+	defer span.End()
+	span.Str("gen_ai.operation.name", "execute_tool")
+	span.Str("gen_ai.tool.name", call.Name)
+	span.Str("gen_ai.tool.call.id", call.ID)
+	span.Str("gen_ai.tool.type", toolTypes[r.kind])
+	result, err := r.call(ctx, call)
+	if err != nil {
+		span.Fail(failureOf(err))
+	}
+	return result, err
+}
+
+// call is Call, beneath its span.
+func (r *remote) call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := r.schema.Check(call.Arguments); err != nil {
 		return tool.Result{}, &tool.Error{Message: "The arguments do not fit the tool: " + err.Error(), Err: err}
 	}
@@ -36,6 +52,27 @@ func (r *remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 		return r.send(ctx, call, "")
 	}
 	return r.effect(ctx, call)
+}
+
+// toolTypes are OpenTelemetry's words for kinds of tools.
+var toolTypes = map[string]string{
+	contract.ToolWebSearch: "datastore", contract.ToolKnowledge: "datastore", contract.ToolHTTPRequest: "extension",
+	contract.ToolMCP: "extension", contract.ToolCodeExecution: "function",
+}
+
+// failureOf says in a word how a call went wrong.
+func failureOf(err error) string {
+	var failed *tool.Error
+	switch {
+	case errors.As(err, new(*tool.ActionRequired)):
+		return "action_required"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "stopped"
+	case errors.As(err, &failed) && failed.Retryable:
+		return "unavailable"
+	default:
+		return "failed"
+	}
 }
 
 // repeats reports whether making a call twice may do something twice.
@@ -74,8 +111,28 @@ func unreachable(err error) *tool.Error {
 	return &tool.Error{Message: "The tool could not be reached.", Retryable: true, Err: err}
 }
 
-// send hands a call to a tool worker and reads its answer. key is set for calls that the ledger has.
+// send is sendNow, for calls that run code once there is leave for it.
 func (r *remote) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
+	if r.kind != contract.ToolCodeExecution || r.run.Code == nil {
+		return r.sendNow(ctx, call, key)
+	}
+	done, err := r.run.Code(ctx)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("asking for time in a sandbox: %w", err)
+	}
+	began := time.Now()
+	result, err := r.sendNow(ctx, call, key)
+	var failed *tool.Error
+	if errors.As(err, &failed) && failed.NotSent {
+		done(0)
+		return result, err
+	}
+	done(time.Since(began))
+	return result, err
+}
+
+// sendNow hands a call to a tool worker and reads its answer. key is set for calls that the ledger has.
+func (r *remote) sendNow(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
 	answer, err := r.tools.ask(ctx, r.run, r.kind, contract.ToolRequest{
 		Operation: contract.OperationCall, CallID: call.ID, Name: call.Name, Arguments: call.Arguments,
 		EffectKey: key,
@@ -166,6 +223,7 @@ func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.
 	if err != nil {
 		return answer, fmt.Errorf("encoding capability: %w", err)
 	}
+	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	raw, err := t.caller.Call(ctx, kind, t.signer.Sign(claims, body), body, deadline)
 	if err != nil {
 		return answer, fmt.Errorf("calling %s: %w", kind, err)

@@ -84,7 +84,9 @@ type Run struct {
 	ConfigVersion int
 	Deadline      time.Time // by this process's clock
 	First         bool      // no attempt before this one
-	Log           zerolog.Logger
+	// Code is asked before each call that runs code; done is told how long it took. Its error ends the attempt. nil: nobody is asked.
+	Code func(ctx context.Context) (done func(took time.Duration), err error)
+	Log  zerolog.Logger
 }
 
 // Set is what a run may use.

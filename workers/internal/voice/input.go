@@ -30,6 +30,7 @@ type input struct {
 	told      int64  // sample that the last alive told
 
 	waiting []*utterance // the first one is being transcribed
+	early   *utterance   // is being transcribed, too, though it may not have ended; nil: none
 	texts   chan text
 }
 
@@ -37,11 +38,13 @@ type input struct {
 type utterance struct {
 	item     string
 	from, to int64
-	found    bool // by this line, and not committed by command
+	last     int64 // of one that was found: the sample behind which nothing was heard
+	found    bool  // by this line, and not committed by command
 	tries    int
 	pcm      []byte             // once it was begun
 	language string             // that it was said to be in
 	cancel   context.CancelFunc // nil: not begun
+	got      *text              // that came before its turn
 }
 
 // text is what became of an utterance.
@@ -129,18 +132,56 @@ func (l *line) listen(at int64, pcm []byte) {
 	for _, e := range in.detect(in.tape.add(at, pcm)) {
 		if e.Stopped {
 			l.report(contract.VoiceReport{Type: contract.VoiceStopped, Item: in.item, From: e.From, To: e.To})
-			l.wait(&utterance{item: in.item, from: e.From, to: e.To, found: true})
-			in.item = ""
+			l.wait(in.stopped(e))
+			in.item, in.early = "", nil
 			continue
 		}
 		in.item = "item_" + rand.Text()
 		l.report(contract.VoiceReport{Type: contract.VoiceStarted, Item: in.item, From: e.From})
 		l.deps.Prepare()
 	}
+	l.foresee()
 	l.bound()
 	if in.tape.end()-in.told >= rate/2 {
 		l.alive()
 	}
+}
+
+// foresee has speech transcribed that may have ended, so that its transcript is there when it has. When it goes on, that is dropped.
+func (l *line) foresee() {
+	in := &l.input
+	last, pausing := int64(0), false
+	if in.detector != nil {
+		last, pausing = in.detector.Pausing()
+	}
+	if in.early != nil && (!pausing || in.early.last != last) {
+		in.drop()
+		l.deps.Prepare()
+	}
+	if !pausing || in.early != nil || len(in.waiting) > 0 {
+		return
+	}
+	from, _ := in.detector.Speaking()
+	in.early = &utterance{item: in.item, from: from, to: in.tape.end(), last: last, found: true}
+	l.begin(in.early, 0)
+}
+
+// drop gives up what was begun early.
+func (in *input) drop() {
+	if in.early != nil {
+		in.early.stop()
+		in.early = nil
+	}
+}
+
+// stopped gives the utterance that has ended: the one that was begun early, if nothing was heard since.
+func (in *input) stopped(e activity.Event) *utterance {
+	if u := in.early; u != nil && u.item == in.item && u.last == e.Last {
+		u.to = e.To
+		return u
+	}
+	in.drop()
+	return &utterance{item: in.item, from: e.From, to: e.To, last: e.Last, found: true}
 }
 
 // commit has samples transcribed. Of a line that was taken up they may have been found anew, which nobody asked for.
@@ -155,6 +196,7 @@ func (l *line) commit(c *contract.VoiceCommand) {
 		kept = append(kept, u)
 	}
 	in.waiting = kept
+	in.drop()
 	in.restart(c.To)
 	l.wait(&utterance{item: c.Item, from: c.From, to: c.To})
 }
@@ -195,12 +237,23 @@ func (l *line) bound() {
 	})
 }
 
-// transcribe begins with the first utterance that waits, after a while.
+// transcribe begins with the first utterance that waits, after a while, unless that was begun early.
 func (l *line) transcribe(after time.Duration) {
-	if len(l.input.waiting) == 0 || l.input.waiting[0].cancel != nil {
+	if len(l.input.waiting) == 0 {
 		return
 	}
-	u := l.input.waiting[0]
+	switch u := l.input.waiting[0]; {
+	case u.got != nil:
+		got := *u.got
+		u.got = nil
+		l.transcribed(got)
+	case u.cancel == nil:
+		l.begin(u, after)
+	}
+}
+
+// begin calls the backend, after a while.
+func (l *line) begin(u *utterance, after time.Duration) {
 	if u.tries++; u.tries == 1 {
 		u.pcm = l.input.tape.copied(u.from, u.to)
 	}
@@ -235,7 +288,8 @@ func (l *line) understand(ctx context.Context, asked speech.Utterance) (text str
 // transcribed takes what became of an utterance, and goes on with the next.
 func (l *line) transcribed(t text) {
 	in := &l.input
-	if len(in.waiting) == 0 || in.waiting[0] != t.of { // it was not asked for any more
+	if len(in.waiting) == 0 || in.waiting[0] != t.of {
+		t.of.got = &t // it came before its turn, or was not asked for any more
 		l.transcribe(0)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,7 +41,7 @@ func TestTurns(t *testing.T) {
 	if r := l.want(contract.VoiceTranscript); r.Item != began.Item || r.Text != "the words" {
 		t.Errorf("%+v", r)
 	}
-	if u := got.Load(); u.Language != "en" || u.Prompt != "Paris" || u.Organization != "org_1" || u.Begun == nil || int64(len(u.PCM)/2) != ended.To-ended.From ||
+	if u := got.Load(); u.Language != "en" || u.Prompt != "Paris" || u.Organization != "org_1" || u.Begun == nil || int64(len(u.PCM)/2) > ended.To-ended.From ||
 		!slices.Equal(u.PCM[2*(1000*ms-ended.From):][:len(pcm)], pcm) {
 		t.Errorf("%d bytes", len(u.PCM))
 	}
@@ -206,8 +207,50 @@ func TestTakenUp(t *testing.T) {
 	if ended.Item != "item_now" || ended.From != position+first || ended.To < l.at-700*ms {
 		t.Errorf("%+v", ended)
 	}
-	if r := l.want(contract.VoiceTranscript); r.Item != "item_now" || r.Text != fmt.Sprint(ended.To-ended.From) {
+	r := l.want(contract.VoiceTranscript)
+	samples, err := strconv.ParseInt(r.Text, 10, 64)
+	if silent := ended.To - ended.From - samples; r.Item != "item_now" || err != nil || silent < 0 || silent > 260*ms { // of what was begun early
+		t.Errorf("%+v: %d ms less, %v", r, silent/ms, err)
+	}
+}
+
+// TestHeardEarly: what may have ended is transcribed before it is sure, and again when it goes on.
+func TestHeardEarly(t *testing.T) {
+	t.Parallel()
+	pcm := speechOf(t)
+	began, dropped := make(chan int, 8), make(chan struct{}, 8)
+	s := told()
+	s.hear = func(ctx context.Context, u speech.Utterance) (string, error) {
+		began <- len(u.PCM)
+		if len(u.PCM) > len(pcm)+2*700*ms { // all of it
+			return "both", nil
+		}
+		<-ctx.Done()
+		dropped <- struct{}{}
+		return "", ctx.Err()
+	}
+	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
+	l.bring(quiet(1000))
+	l.bring(pcm)
+	l.bring(quiet(350)) // the turn is not over
+	l.want(contract.VoiceStarted)
+	first := <-began
+	l.bring(pcm)
+	<-dropped
+	l.bring(quiet(350))
+	if again := <-began; again < first+len(pcm) {
+		t.Errorf("%d bytes, and then %d", first, again)
+	}
+	if r, ok := l.report(20 * time.Millisecond); ok {
+		t.Errorf("told before the turn is over: %+v", r)
+	}
+	l.bring(quiet(300))
+	ended := l.want(contract.VoiceStopped)
+	if r := l.next(); r.Type != contract.VoiceTranscript || r.Item != ended.Item || r.Text != "both" {
 		t.Errorf("%+v", r)
+	}
+	if len(began) > 0 {
+		t.Error("it was transcribed once more")
 	}
 }
 

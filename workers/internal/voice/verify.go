@@ -1,18 +1,12 @@
 package voice
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"time"
 
 	"parley/shared/contract"
 )
-
-// clockLeeway is how far the clocks of whoever signs and whoever verifies may be apart.
-const clockLeeway = 5 * time.Second
 
 var (
 	errExpired  = errors.New("the claims are over")
@@ -21,7 +15,6 @@ var (
 	errLine     = errors.New("the claims are for another line")
 	errOrg      = errors.New("the claims are for another organization")
 	errRange    = errors.New("the line's numbers are out of range")
-	errTrailing = errors.New("something follows the claims")
 )
 
 // admit names the line that a capability opens; what it takes was signed by one of this service's processes.
@@ -41,13 +34,8 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 	if err != nil {
 		return c, fmt.Errorf("verifying claims: %w", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields() // what this release does not know might say what is not allowed
-	if err := d.Decode(&c); err != nil {
+	if err := contract.ReadClaims(raw, &c); err != nil {
 		return c, fmt.Errorf("reading claims: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return c, errTrailing
 	}
 	var open contract.VoiceOpen
 	if err := json.Unmarshal(body, &open); err != nil { // of a later release it may say more
@@ -56,7 +44,7 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 	switch {
 	case c.Kind != contract.KindVoice:
 		return c, errKind
-	case !c.Expires.Add(clockLeeway).After(time.Now()):
+	case contract.Expired(c.Expires):
 		return c, errExpired
 	case c.OrganizationID == "" || c.Line == "":
 		return c, errNotBound

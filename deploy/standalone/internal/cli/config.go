@@ -28,13 +28,14 @@ const (
 type Config struct {
 	config.Servers   `group:"servers"`
 	config.Logging   `group:"logging"`
+	config.Telemetry `group:"telemetry"`
 	config.Runs      `group:"runs"`
 	config.Secrets   `group:"secrets"`
 	config.Documents `group:"documents"`
 	config.Ingress   `group:"ingress"`
 	config.Workers   `group:"workers"`
 	DataDir          string   `name:"data-dir" env:"DATA_DIR" default:"./.data" group:"standalone" help:"Where parley up keeps its data."`
-	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice" group:"workers" help:"As of parley serve with these parts; without it as of parley up."`
+	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice,notify" group:"workers" help:"As of parley serve with these parts; without it as of parley up."`
 	JSON             bool     `name:"json" help:"Print JSON instead of a table."`
 }
 

@@ -20,6 +20,7 @@ import (
 type Doctor struct {
 	config.Servers
 	config.Logging
+	config.Telemetry
 	config.Runs
 	config.Secrets
 	config.Documents
@@ -121,7 +122,7 @@ func (d *Doctor) print(findings []finding) error {
 // examine looks at everything, one after another.
 func (d *Doctor) examine(ctx context.Context) []finding {
 	var all []finding
-	if err := errors.Join(d.Ingress.Check(), d.Documents.Check(), d.checkSecrets()); err != nil {
+	if err := errors.Join(d.Ingress.Check(), d.Documents.Check(), d.Telemetry.Check(), d.checkSecrets()); err != nil {
 		all = append(all, finding{stateMissing, "settings", strings.ReplaceAll(err.Error(), "\n", "; "), true})
 	}
 	all = append(all, d.database(ctx), d.stream())

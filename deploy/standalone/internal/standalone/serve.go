@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"parley/deploy/standalone/internal/console"
@@ -14,6 +13,7 @@ import (
 	"parley/shared/connect"
 	"parley/shared/lifecycle"
 	"parley/shared/telemetry"
+	"parley/shared/telemetry/tracing"
 	"parley/workers"
 )
 
@@ -23,12 +23,13 @@ const roleIngress = "ingress"
 type Serve struct {
 	config.Servers
 	config.Logging
+	config.Telemetry
 	config.Runs
 	config.Secrets
 	config.Documents
 	config.Ingress
 	config.Workers
-	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep,voice" enum:"ingress,agent,tool,ingest,sweep,voice" help:"Parts to run: ${enum}."`
+	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep,voice,notify" enum:"ingress,agent,tool,ingest,sweep,voice,notify" help:"Parts to run: ${enum}."`
 }
 
 // Help is the command's description.
@@ -40,27 +41,32 @@ func (*Serve) Help() string {
 func (*Serve) Examples() string {
 	return `export DATABASE_URL=postgres://parley@db/parley NATS_URL=nats://bus:4222
 parley serve --roles ingress
-parley serve --roles agent,tool,ingest,sweep,voice`
+parley serve --roles agent,tool,ingest,sweep,voice,notify`
 }
 
 // Run serves until ctx ends.
 func (s *Serve) Run(ctx context.Context) error {
 	log := telemetry.Logger(s.Logging, "parley")
-	servers, err := connect.Open(s.Servers, "parley", databaseConns, log)
+	tracer, err := tracing.Open(ctx, s.Telemetry, "parley", log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close(ctx)
+	servers, err := connect.Open(s.Servers, "parley", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}
 	defer servers.Close()
 	var group lifecycle.Group
 	group.StopTimeout = 3 * stopTime
-	if err := s.add(&group, servers, log); err != nil { //nolint:contextcheck // what it opens gives up by itself
+	if err := s.add(&group, servers, tracer, log); err != nil { //nolint:contextcheck // what it opens gives up by itself
 		return err
 	}
 	return group.Run(ctx)
 }
 
 // add puts the workers' roles, then the ingress, into the group: the ingress stops first.
-func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, log zerolog.Logger) error {
+func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tracing.Tracer, log zerolog.Logger) error {
 	var roles []workers.Role
 	for _, role := range s.Roles {
 		if role == roleIngress {
@@ -71,19 +77,19 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, log zerolo
 	if len(s.Roles) == 0 {
 		return fmt.Errorf("ROLES names no role")
 	}
-	metrics := prometheus.NewRegistry()
+	metrics := servers.Metrics()
 	if len(roles) > 0 {
 		w, err := workers.New(workers.Config{
-			Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Workers: s.Workers, Roles: roles, OwnPorts: s.ownPorts(),
-		}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
+			Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Workers: s.Workers, Telemetry: s.Telemetry, Roles: roles, OwnPorts: s.ownPorts(),
+		}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics, Tracer: tracer})
 		if err != nil {
 			return err
 		}
 		group.Add("workers", w.Run)
 	}
 	if slices.Contains(s.Roles, roleIngress) {
-		in, err := ingress.New(ingress.Config{Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Ingress: s.Ingress},
-			ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics})
+		in, err := ingress.New(ingress.Config{Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Outbound: s.Outbound, Ingress: s.Ingress},
+			ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics, Tracer: tracer})
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"parley/shared/lifecycle"
 	"parley/shared/store"
 	"parley/shared/store/pgserver"
+	"parley/shared/telemetry/tracing"
 	"parley/shared/templates"
 )
 
@@ -31,7 +32,7 @@ const (
 // startServers starts what the settings name no address of, under dir, connects to both, and adds them to
 // the group, which stops them after everything that is added later.
 func startServers(
-	ctx context.Context, cfg config.Servers, dir string, log zerolog.Logger, group *lifecycle.Group,
+	ctx context.Context, cfg config.Servers, dir string, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
 ) (*connect.Servers, error) {
 	dsn := cfg.DatabaseURL
 	if dsn == "" {
@@ -52,7 +53,7 @@ func startServers(
 	if err := prepare(ctx, dsn); err != nil {
 		return nil, err
 	}
-	st, err := store.Open(dsn, databaseConns)
+	st, err := connect.Store(dsn, databaseConns, tracer)
 	if err != nil {
 		return nil, err
 	}

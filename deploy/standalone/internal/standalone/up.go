@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"parley/ingress"
 	"parley/shared/config"
 	"parley/shared/lifecycle"
 	"parley/shared/telemetry"
+	"parley/shared/telemetry/tracing"
 	"parley/workers"
 )
 
@@ -25,6 +25,7 @@ import (
 type Up struct {
 	config.Servers
 	config.Logging
+	config.Telemetry
 	config.Runs
 	config.Secrets
 	config.Documents
@@ -70,8 +71,13 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		return err
 	}
 	log := telemetry.Logger(u.Logging, "parley")
+	tracer, err := tracing.Open(ctx, u.Telemetry, "parley", log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close(ctx)
 	group := &lifecycle.Group{StopTimeout: 3 * stopTime}
-	b, err := u.assemble(ctx, dir, listener, log, group)
+	b, err := u.assemble(ctx, dir, listener, tracer, log, group)
 	if err != nil {
 		// What was started stops as after a signal.
 		ended, cancel := context.WithCancel(ctx)
@@ -94,23 +100,25 @@ func (u *Up) Run(ctx context.Context) (err error) {
 }
 
 // assemble adds servers, workers and ingress to the group, and gives the banner to print when they run.
-func (u *Up) assemble(ctx context.Context, dir string, listener net.Listener, log zerolog.Logger, group *lifecycle.Group) (*banner, error) {
-	srv, err := startServers(ctx, u.Servers, dir, log, group)
+func (u *Up) assemble(
+	ctx context.Context, dir string, listener net.Listener, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
+) (*banner, error) {
+	srv, err := startServers(ctx, u.Servers, dir, tracer, log, group)
 	if err != nil {
 		return nil, err
 	}
-	metrics := prometheus.NewRegistry()
+	metrics := srv.Metrics()
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
-		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Roles: workers.Roles,
+		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Telemetry: u.Telemetry, Roles: workers.Roles,
 		OwnPorts: ownPorts(u.Servers, listener.Addr()),
-	}, workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics})
+	}, workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer})
 	if err != nil {
 		return nil, err
 	}
 	group.Add("workers", w.Run)
 	u.DefaultModel = w.DefaultModel()
-	in, err := ingress.New(ingress.Config{Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Ingress: u.Ingress},
-		ingress.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Listener: listener})
+	in, err := ingress.New(ingress.Config{Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Outbound: u.Outbound, Ingress: u.Ingress},
+		ingress.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer, Listener: listener})
 	if err != nil {
 		return nil, err
 	}

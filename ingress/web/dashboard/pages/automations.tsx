@@ -9,6 +9,7 @@ import { Button } from "../ui/button";
 import { Curl, type Request } from "../ui/copy";
 import { Empty, Loaded, More, PageHeader, Section, Status, Time } from "../ui/parts";
 import { SetUp } from "./automations/setup";
+import { HookList, useHooks } from "./hooks/list";
 import { useNames, type Names } from "./runs/names";
 import { hrefOf } from "./runs/rows";
 import { RunTime } from "./runs/times";
@@ -30,14 +31,16 @@ export function AutomationsPage() {
 function Automations() {
   const names = useNames();
   const list = useList<Automation>("/api/automations", { limit: 50 });
+  const hooks = useHooks();
   useLive("runs", list.reload);
-  const known = names.loaded && (list.data !== undefined || list.error !== undefined); // all appears at once, so that nothing is pushed down
+  const known = names.loaded && [list, hooks].every((l) => l.data !== undefined || l.error !== undefined); // all appears at once, so that nothing is pushed down
   return (
     <>
       <PageHeader title="Automations" actions={<Curl what="List the automations" request={{ method: "GET", path: "/api/automations" }} />}>
         Agents that run by a schedule, or because another service says so.
       </PageHeader>
       <div class="stack">
+        {known && <HookList list={hooks} names={names} />}
         <Loaded query={known ? list : { ...list, data: undefined }}>
           {(automations) => automations.length === 0 ? (
             <Empty title="No automation has run yet" action={<Curl what="Run an agent as an automation" request={firstOf(names)} />}>

@@ -1,4 +1,4 @@
-// /dashboard/org: the organization's keys, members, usage and limits, and where its reader is signed in.
+// /dashboard/org: the organization's keys and members, what it uses and may use, and who is told of what happens in it.
 import { useState } from "preact/hooks";
 import { chooseOrganization, post, put, type ApiError } from "../api";
 import { useMay, useSession } from "../state";
@@ -11,15 +11,22 @@ import { Keys } from "./org/keys";
 import { LimitsSection } from "./org/limits";
 import { Members } from "./org/members";
 import { Sessions } from "./org/sessions";
+import { BudgetsSection } from "./org/budgets";
+import { DisabledNote, NotificationsSection, useEndpoints } from "./org/notifications";
 import { UsageSection } from "./org/usage";
 
-export function OrgPage() {
+const tabs = [["", "Access"], ["usage", "Usage"], ["notifications", "Notifications"]] as const;
+
+export function OrgPage({ tab = "" }: Record<string, string>) {
   const session = useSession();
   const admin = useMay("admin");
   const owner = useMay("owner");
   const [naming, setNaming] = useState<"rename" | "create" | null>(null);
+  const endpoints = useEndpoints(admin);
   if (!session) return null;
   const { organization } = session;
+  const open = tabs.filter(([path]) => admin || path !== "notifications");
+  const current = open.some(([path]) => path === tab) ? tab : "";
   return (
     <>
       <PageHeader title="Organization" actions={
@@ -30,16 +37,32 @@ export function OrgPage() {
       }>
         {organization.name}. Agents, documents, sessions and keys belong to it, and no other organization sees them.
       </PageHeader>
-      <div class="stack loose">
-        <p class="row small">
-          <span class="quiet">Organization id</span><code>{organization.id}</code><Copy text={organization.id} label="Copy the organization's id" />
-          <span class="quiet">You are {session.caller.role === "member" ? "a member" : `an ${session.caller.role}`}.</span>
-        </p>
-        <Keys />
-        <Members />
-        {admin && <UsageSection />}
-        <LimitsSection />
-        <Sessions />
+      {current !== "notifications" && <DisabledNote endpoints={endpoints.data} />}
+      <nav class="tabs" aria-label="Organization">
+        {open.map(([path, words]) => (
+          <a key={path} href={`/dashboard/org${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
+        ))}
+      </nav>
+      <div class="stack loose" key={current}>
+        {current === "" && (
+          <>
+            <p class="row small">
+              <span class="quiet">Organization id</span><code>{organization.id}</code><Copy text={organization.id} label="Copy the organization's id" />
+              <span class="quiet">You are {session.caller.role === "member" ? "a member" : `an ${session.caller.role}`}.</span>
+            </p>
+            <Keys />
+            <Members />
+            <Sessions />
+          </>
+        )}
+        {current === "usage" && (
+          <>
+            {admin && <UsageSection />}
+            {admin && <BudgetsSection />}
+            <LimitsSection />
+          </>
+        )}
+        {current === "notifications" && <NotificationsSection endpoints={endpoints} />}
       </div>
       {naming && <NameDialog kind={naming} id={organization.id} name={naming === "rename" ? organization.name : ""} onClose={() => setNaming(null)} />}
     </>

@@ -3,10 +3,12 @@ package load
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httputil"
 	"strconv"
 	"time"
@@ -27,19 +29,20 @@ type connection struct {
 	seq    []byte // the part of raw that counts
 	n      int64
 	expect []byte
+	status int
 
 	answered  int64
 	failed    map[string]int64
 	latencies latency.Histogram
 }
 
-func newConnection(conn net.Conn, request []byte, key int, prefix, expect string) *connection {
+func newConnection(conn net.Conn, request []byte, key int, prefix string, s Spec) *connection {
 	raw := bytes.Clone(request)
 	place := raw[key : key+len(KeyMark)]
 	copy(place, prefix)
 	return &connection{
 		conn: conn, in: bufio.NewReaderSize(conn, readBuffer), raw: raw, seq: place[len(prefix):],
-		expect: []byte(expect), failed: map[string]int64{},
+		expect: []byte(s.Expect), status: cmp.Or(s.Status, http.StatusOK), failed: map[string]int64{},
 	}
 }
 
@@ -93,7 +96,7 @@ func (c *connection) answer() (wrong string, err error) {
 	switch {
 	case err != nil:
 		return "", err
-	case code != 200:
+	case code != c.status:
 		return status(code), nil
 	case !right:
 		return "answer is not as expected", nil

@@ -13,7 +13,7 @@ import (
 	"parley/scripts/bench/internal/latency"
 )
 
-// KeyMark is what a request's body holds where each request's own key goes. A key is as long.
+// KeyMark is what a request's body, or one of its headers, holds where each request's own key goes. A key is as long.
 const KeyMark = "################################"
 
 // Message is what agents are asked.
@@ -32,8 +32,9 @@ type Spec struct {
 	Address string            `json:"address"` // host:port
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers"`
-	Body    string            `json:"body"`   // with KeyMark in it
+	Body    string            `json:"body"`   // with KeyMark in it, unless a header has it
 	Expect  string            `json:"expect"` // what a right answer's body holds
+	Status  int               `json:"status"` // of a right answer; 0: 200
 	Nonce   string            `json:"nonce"`  // 10 characters that begin each key; another run has others
 
 	Clients  int           `json:"clients"` // connections
@@ -73,16 +74,13 @@ func (s *Spec) request() (raw []byte, key int, err error) {
 	for name, value := range s.Headers {
 		fmt.Fprintf(&b, "%s: %s\r\n", name, value)
 	}
-	b.WriteString("\r\n")
-	at := strings.Index(s.Body, KeyMark)
-	if at < 0 {
-		return nil, 0, errors.New("the request's body has no place for a key")
+	b.WriteString("\r\n" + s.Body)
+	if key = strings.Index(b.String(), KeyMark); key < 0 {
+		return nil, 0, errors.New("the request has no place for a key")
 	}
 	if len(s.Nonce) != 10 {
 		return nil, 0, fmt.Errorf("a nonce has 10 characters, not %d", len(s.Nonce))
 	}
-	key = b.Len() + at
-	b.WriteString(s.Body)
 	return []byte(b.String()), key, nil
 }
 
@@ -141,7 +139,7 @@ func open(ctx context.Context, s Spec) ([]*connection, error) {
 			shut(conns)
 			return nil, fmt.Errorf("connecting client %d: %w", i, err)
 		}
-		conns = append(conns, newConnection(conn, raw, key, s.Nonce+fmt.Sprintf("-%05d-", i), s.Expect))
+		conns = append(conns, newConnection(conn, raw, key, s.Nonce+fmt.Sprintf("-%05d-", i), s))
 	}
 	return conns, nil
 }

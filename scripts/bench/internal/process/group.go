@@ -43,6 +43,16 @@ func (g *Group) Restart(ctx context.Context, p *Process) (*Process, error) {
 	return next, nil
 }
 
+// End ends a process of the group for good.
+func (g *Group) End(p *Process) error {
+	at := slices.Index(g.processes, p)
+	if at < 0 {
+		return fmt.Errorf("%s is none of these processes", p.Name)
+	}
+	g.processes = slices.Delete(g.processes, at, at+1)
+	return p.Stop()
+}
+
 // CPU is the CPU time that each process has taken, by name.
 func (g *Group) CPU() (map[string]time.Duration, error) {
 	out := make(map[string]time.Duration, len(g.processes))

@@ -56,6 +56,7 @@ func (r *Report) judge() {
 	if r.Voice != nil {
 		r.Goals = append(r.Goals, r.Voice.goals()...)
 	}
+	r.Goals = append(r.Goals, hookGoals(r.Hooks)...)
 	for i, g := range r.Goals {
 		r.Goals[i].Met = g.AtLeast == (g.Value >= g.Limit) || g.Value == g.Limit
 	}

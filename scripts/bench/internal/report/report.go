@@ -93,6 +93,7 @@ type Report struct {
 	Documents  *Documents  `json:"documents,omitempty"`
 	Retrieval  *Retrieval  `json:"retrieval,omitempty"`
 	Voice      *Voice      `json:"voice,omitempty"`
+	Hooks      []Level     `json:"hooks,omitempty"`
 	Goals      []Goal      `json:"goals"`
 	Statements []Statement `json:"statements,omitempty"` // when they were asked for
 }

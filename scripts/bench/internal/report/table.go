@@ -61,6 +61,10 @@ func (r *Report) WriteTables(w io.Writer) error {
 		b.WriteString("\n")
 		r.Voice.write(&b)
 	}
+	if len(r.Hooks) > 0 {
+		b.WriteString("\n")
+		writeHooks(&b, r.Hooks)
+	}
 	if len(r.Goals) > 0 {
 		b.WriteString("\nGoals\n\n")
 		r.goals().write(&b)

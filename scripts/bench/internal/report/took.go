@@ -1,9 +1,9 @@
 package report
 
 import (
+	"math"
+	"slices"
 	"time"
-
-	"parley/scripts/bench/internal/latency"
 )
 
 // Took is how long something takes, in milliseconds.
@@ -14,13 +14,14 @@ type Took struct {
 	Each []time.Duration `json:"-"`
 }
 
-// Compare takes the quantiles.
+// Compare takes the quantiles. What was faster than what it is compared with is below zero.
 func (t *Took) Compare() {
-	var h latency.Histogram
-	for _, d := range t.Each {
-		h.Record(d)
+	if len(t.Each) == 0 {
+		return
 	}
-	t.P50, t.P99, t.Max = milliseconds(h.Quantile(.5)), milliseconds(h.Quantile(.99)), milliseconds(h.Max())
+	sorted := slices.Sorted(slices.Values(t.Each))
+	at := func(q float64) float64 { return milliseconds(sorted[max(int(math.Ceil(q*float64(len(sorted)))), 1)-1]) }
+	t.P50, t.P99, t.Max = at(.5), at(.99), at(1)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

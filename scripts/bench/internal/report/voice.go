@@ -17,6 +17,8 @@ type Voice struct {
 	Turns          int     `json:"turns"`
 	ProviderMillis float64 `json:"providerMs"` // that each of the three takes
 	Added          Took    `json:"added"`      // to those, from the end of the speech to the first sound of the answer
+	Behind         Took    `json:"behind"`     // the same, to what of those came behind the end of the speech
+	Floor          Took    `json:"floor"`      // the same, of the three calls alone, made one behind the other by a plain client
 
 	Interruptions int  `json:"interruptions"`
 	Stopped       Took `json:"stopped"` // from the word that speech was heard to the last sound
@@ -31,6 +33,8 @@ type Voice struct {
 // Compare takes the quantiles.
 func (v *Voice) Compare() {
 	v.Added.Compare()
+	v.Behind.Compare()
+	v.Floor.Compare()
 	v.Stopped.Compare()
 }
 
@@ -61,6 +65,8 @@ func (v *Voice) write(b *strings.Builder) {
 		side Took
 	}{
 		{"end of speech to first sound, without the stubs", v.Turns, v.Added},
+		{"the same, without what the stubs took behind that end", v.Turns, v.Behind},
+		{"the three calls of a turn alone, without the stubs", v.Turns, v.Floor},
 		{"interruption to last sound", v.Interruptions, v.Stopped},
 	} {
 		out = append(out, []string{

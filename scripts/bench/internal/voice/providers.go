@@ -18,6 +18,7 @@ import (
 
 const (
 	modelName     = "openai/bench"
+	hear          = "hear"
 	headerTimeout = 5 * time.Second
 	bodyMost      = 32 << 20
 )
@@ -31,7 +32,7 @@ type providers struct {
 	sound []byte        // of a sentence
 
 	mu    sync.Mutex
-	first map[string]time.Duration // that was taken, by what for: timers are late by some
+	spans map[string]span // that were taken before the first sound, by what for
 
 	stub   *openaistub.Server
 	server *http.Server
@@ -45,7 +46,7 @@ func startProviders(ctx context.Context, each, sound time.Duration) (*providers,
 		return nil, fmt.Errorf("listening for calls of providers: %w", err)
 	}
 	p := &providers{
-		each: each, sound: tone(sound), first: map[string]time.Duration{},
+		each: each, sound: tone(sound), spans: map[string]span{},
 		stub: openaistub.New(), url: "http://" + listener.Addr().String() + "/v1", ended: make(chan error, 1),
 	}
 	p.stub.Respond(func(r openaistub.Request) (openaistub.Reply, bool) {
@@ -76,14 +77,18 @@ func (p *providers) stop() error {
 	return err
 }
 
-// take lets the time of an answer pass.
+// span is a time that a provider took: timers are late by some.
+type span struct{ from, to time.Time }
+
+// take lets the time of an answer pass. Speech may be heard more than once, when it goes on: the last time counts.
 func (p *providers) take(ctx context.Context, what string) bool {
-	began := time.Now()
+	s := span{from: time.Now()}
 	passed := wait(ctx, p.each)
+	s.to = time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, had := p.first[what]; !had {
-		p.first[what] = time.Since(began)
+	if _, had := p.spans[what]; !had || what == hear {
+		p.spans[what] = s
 	}
 	return passed
 }
@@ -92,21 +97,25 @@ func (p *providers) take(ctx context.Context, what string) bool {
 func (p *providers) restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(p.first)
+	clear(p.spans)
 }
 
-// took is what the three took before the first sound.
-func (p *providers) took() (sum time.Duration) {
+// took is what the three took before the first sound: of all, and of what lies behind a moment.
+func (p *providers) took(since time.Time) (all, behind time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, d := range p.first {
-		sum += d
+	for _, s := range p.spans {
+		all += s.to.Sub(s.from)
+		if s.from.Before(since) {
+			s.from = since
+		}
+		behind += max(0, s.to.Sub(s.from))
 	}
-	return sum
+	return all, behind
 }
 
 func (p *providers) transcribe(w http.ResponseWriter, r *http.Request) {
-	if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, bodyMost)); err != nil || !p.take(r.Context(), "hear") {
+	if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, bodyMost)); err != nil || !p.take(r.Context(), hear) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

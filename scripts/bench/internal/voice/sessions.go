@@ -20,6 +20,9 @@ const (
 	between     = 3 * time.Second
 )
 
+// silence ends a turn: the service's default, and some for the frame in which that ends.
+var silence = realtimeclient.Silence(600 * time.Millisecond)
+
 // sessions holds many conversations at the pace of speech, each beginning a little after the one before.
 func (b *bench) sessions(ctx context.Context, p *parley.Parley, out *report.Voice) error {
 	end := time.Now().Add(b.Duration)

@@ -2,6 +2,7 @@ package voice
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -16,10 +17,11 @@ import (
 var ErrNoSpeech = errors.New("espeak-ng, which makes the speech that is sent, is not installed")
 
 const (
-	provider = 50 * time.Millisecond // what each provider takes
-	sentence = 2 * time.Second       // of sound
-	long     = 30 * time.Second      // the same, where answers are interrupted
-	patience = 30 * time.Second      // for one turn
+	provider = 50 * time.Millisecond  // what each provider takes
+	short    = 200 * time.Millisecond // of sound of a sentence, where turns follow each other
+	sentence = 2 * time.Second        // the same, where many speak
+	long     = 30 * time.Second       // and where answers are interrupted
+	patience = 30 * time.Second       // for one turn
 )
 
 // Config says what to measure.
@@ -49,11 +51,12 @@ func Run(ctx context.Context, c Config) (*report.Voice, error) {
 	if b.speech, err = realtimeclient.Speech(ctx, "en-us+f3", "Good morning, how are you today?"); err != nil {
 		return nil, err
 	}
+	b.speech = withoutTail(b.speech)
 	out := &report.Voice{
 		Turns: c.Turns, ProviderMillis: provider.Seconds() * 1e3, Interruptions: c.Interruptions,
 		Sessions: c.Sessions, Seconds: c.Duration.Seconds(),
 	}
-	err = b.on(ctx, "turns", sentence, func(p *parley.Parley, at *providers) error { return b.turns(ctx, p, at, out) })
+	err = b.on(ctx, "turns", short, func(p *parley.Parley, at *providers) error { return b.turns(ctx, p, at, out) })
 	if err == nil {
 		err = b.on(ctx, "interruptions", long, func(p *parley.Parley, _ *providers) error { return b.interruptions(ctx, p, out) })
 	}
@@ -85,69 +88,14 @@ func (b *bench) on(ctx context.Context, name string, sound time.Duration, measur
 	return nil
 }
 
-// turns has one after the other answered, in conversations of some turns each, and takes the time to the first sound.
-func (b *bench) turns(ctx context.Context, p *parley.Parley, at *providers, out *report.Voice) error {
-	for len(out.Added.Each) < b.Turns {
-		if err := b.conversation(ctx, p, at, out); err != nil {
-			return fmt.Errorf("turn %d: %w", len(out.Added.Each)+1, err)
+// withoutTail drops the silence behind speech.
+func withoutTail(pcm []byte) []byte {
+	const audible = 16
+	for len(pcm) >= 2 {
+		if sample := int16(binary.LittleEndian.Uint16(pcm[len(pcm)-2:])); sample > audible || sample < -audible {
+			break
 		}
+		pcm = pcm[:len(pcm)-2]
 	}
-	b.Progress("%d turns: the first sound came after the providers' %s, and some", b.Turns, 3*provider)
-	return nil
-}
-
-const perConversation = 20 // turns
-
-// conversation is some turns, behind one that is not counted.
-func (b *bench) conversation(ctx context.Context, p *parley.Parley, at *providers, out *report.Voice) (err error) {
-	client, err := realtimeclient.Dial(ctx, p.Realtime())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	for n := range perConversation + 1 {
-		at.restart()
-		took, err := b.turn(ctx, client)
-		if err != nil {
-			return err
-		}
-		if n > 0 && len(out.Added.Each) < b.Turns {
-			out.Added.Each = append(out.Added.Each, took-at.took())
-		}
-	}
-	return nil
-}
-
-// listening is enough for the speech to be listened to, which comes faster here than it is spoken.
-const listening = 100 * time.Millisecond
-
-// silence ends a turn: the service's default, and some for the frame in which that ends.
-var silence = realtimeclient.Silence(600 * time.Millisecond)
-
-// turn speaks, and gives the time from the silence that ends the turn to the first sound of the answer. What is spoken is sent as fast as
-// it goes, so that the silence is heard as soon as it is there.
-func (b *bench) turn(ctx context.Context, client *realtimeclient.Client) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := client.Append(ctx, b.speech); err != nil {
-		return 0, err
-	}
-	if _, _, err := client.Until(ctx, "input_audio_buffer.speech_started"); err != nil {
-		return 0, err
-	}
-	if !wait(ctx, listening) {
-		return 0, ctx.Err()
-	}
-	began := time.Now()
-	if err := client.Append(ctx, silence); err != nil {
-		return 0, err
-	}
-	answer, err := client.Answer(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if answer.Response.Status != "completed" || len(answer.Frames) == 0 {
-		return 0, fmt.Errorf("the answer is %q with %d pieces of sound", answer.Response.Status, len(answer.Frames))
-	}
-	return answer.Frames[0].At.Sub(began), nil
+	return pcm
 }

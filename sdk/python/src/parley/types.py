@@ -28,6 +28,14 @@ __all__ = [
     "AutomationTrigger",
     "AutomationTriggerInput",
     "BeginOidcQuery",
+    "Budget",
+    "BudgetChange",
+    "BudgetId",
+    "BudgetLimit",
+    "BudgetList",
+    "BudgetMetric",
+    "BudgetPeriod",
+    "BudgetScope",
     "Bytes",
     "CallerView",
     "CallerViewCaller",
@@ -60,6 +68,12 @@ __all__ = [
     "DeleteAgentsAnswer",
     "DeleteAgentsHeaders",
     "DeleteAgentsQuery",
+    "DeleteBudgetsAnswer",
+    "DeleteBudgetsHeaders",
+    "DeleteBudgetsQuery",
+    "DeleteHooksAnswer",
+    "DeleteHooksHeaders",
+    "DeleteHooksQuery",
     "DeleteKeysAnswer",
     "DeleteKeysHeaders",
     "DeleteKeysQuery",
@@ -72,10 +86,18 @@ __all__ = [
     "DeleteMembersAnswer",
     "DeleteMembersHeaders",
     "DeleteMembersQuery",
+    "DeleteNotificationsAnswer",
+    "DeleteNotificationsHeaders",
+    "DeleteNotificationsQuery",
     "DeleteSessionsAnswer",
     "DeleteSessionsHeaders",
     "DeleteSessionsQuery",
     "Deleted",
+    "Delivery",
+    "DeliveryError",
+    "DeliveryList",
+    "DeliveryStatus",
+    "DeliveryWithBody",
     "DocsAnswer",
     "DocsErrorsAnswer",
     "Document",
@@ -94,6 +116,7 @@ __all__ = [
     "Endpoint",
     "EndpointChange",
     "EndpointChangeInputSchema",
+    "EndpointId",
     "EndpointInputSchema",
     "EndpointName",
     "ErrorCode",
@@ -111,11 +134,20 @@ __all__ = [
     "GetAutomationsAnswer",
     "GetAutomationsHeaders",
     "GetAutomationsQuery",
+    "GetBudgetsAnswer",
+    "GetBudgetsHeaders",
+    "GetBudgetsQuery",
+    "GetDeliveriesAnswer",
+    "GetDeliveriesHeaders",
+    "GetDeliveriesQuery",
     "GetEventsEvent",
     "GetEventsHeaders",
     "GetFilesAnswer",
     "GetFilesHeaders",
     "GetFilesQuery",
+    "GetHooksAnswer",
+    "GetHooksHeaders",
+    "GetHooksQuery",
     "GetKeysAnswer",
     "GetKeysHeaders",
     "GetKeysQuery",
@@ -133,6 +165,12 @@ __all__ = [
     "GetModelAnswer",
     "GetModelHeaders",
     "GetModelPath",
+    "GetNotificationMessagesAnswer",
+    "GetNotificationMessagesHeaders",
+    "GetNotificationMessagesQuery",
+    "GetNotificationsAnswer",
+    "GetNotificationsHeaders",
+    "GetNotificationsQuery",
     "GetOrganizationsAnswer",
     "GetOrganizationsHeaders",
     "GetOrganizationsQuery",
@@ -164,6 +202,16 @@ __all__ = [
     "HeadKnowledgeQuery",
     "Health",
     "HealthzAnswer",
+    "Hook",
+    "HookChange",
+    "HookCoalesce",
+    "HookFilter",
+    "HookId",
+    "HookList",
+    "HookRotation",
+    "HookSource",
+    "HookTemplate",
+    "HookTest",
     "ImportedEndpoints",
     "ImportedEndpointsSkippedItem",
     "Invitation",
@@ -212,11 +260,23 @@ __all__ = [
     "Model",
     "Name",
     "NewAgent",
+    "NewBudget",
     "NewDocument",
+    "NewHook",
     "NewKey",
     "NewMember",
+    "NewNotificationEndpoint",
     "NewWidgetSession",
     "NextCursor",
+    "NotificationEndpoint",
+    "NotificationEndpointChange",
+    "NotificationEndpointList",
+    "NotificationEvent",
+    "NotificationId",
+    "NotificationMessage",
+    "NotificationMessageList",
+    "NotificationPayload",
+    "NotificationStatus",
     "OpenAiAnnotation",
     "OpenAiAnnotation1",
     "OpenAiAnnotation1Url_citation",
@@ -291,6 +351,16 @@ __all__ = [
     "PostAgentsEvent",
     "PostAgentsHeaders",
     "PostAgentsQuery",
+    "PostBudgetsAnswer",
+    "PostBudgetsBody",
+    "PostBudgetsHeaders",
+    "PostDeliveriesAnswer",
+    "PostDeliveriesHeaders",
+    "PostDeliveriesQuery",
+    "PostHooksAnswer",
+    "PostHooksBody",
+    "PostHooksHeaders",
+    "PostHooksQuery",
     "PostKeysAnswer",
     "PostKeysBody",
     "PostKeysHeaders",
@@ -306,6 +376,13 @@ __all__ = [
     "PostMembersBody",
     "PostMembersHeaders",
     "PostMembersQuery",
+    "PostNotificationMessagesAnswer",
+    "PostNotificationMessagesHeaders",
+    "PostNotificationMessagesQuery",
+    "PostNotificationsAnswer",
+    "PostNotificationsBody",
+    "PostNotificationsHeaders",
+    "PostNotificationsQuery",
     "PostOrganizationsAnswer",
     "PostOrganizationsBody",
     "PostOrganizationsHeaders",
@@ -317,16 +394,32 @@ __all__ = [
     "PutAgentsBody",
     "PutAgentsHeaders",
     "PutAgentsQuery",
+    "PutBudgetsAnswer",
+    "PutBudgetsBody",
+    "PutBudgetsHeaders",
+    "PutBudgetsQuery",
+    "PutHooksAnswer",
+    "PutHooksBody",
+    "PutHooksHeaders",
+    "PutHooksQuery",
     "PutKnowledgeAnswer",
     "PutKnowledgeBody",
     "PutKnowledgeHeaders",
     "PutKnowledgeQuery",
+    "PutNotificationsAnswer",
+    "PutNotificationsBody",
+    "PutNotificationsHeaders",
+    "PutNotificationsQuery",
     "PutOrganizationsAnswer",
     "PutOrganizationsBody",
     "PutOrganizationsHeaders",
     "PutOrganizationsQuery",
     "Readiness",
     "ReadyzAnswer",
+    "ReceiveDeliveryAnswer",
+    "ReceiveDeliveryAnswer1",
+    "ReceiveDeliveryBody",
+    "ReceiveDeliveryPath",
     "RequiredAction",
     "RequiresActionEvent",
     "RequiresActionEventData",
@@ -371,6 +464,7 @@ __all__ = [
     "SpanKind",
     "Switch",
     "SwitchChange",
+    "TakenDelivery",
     "Template",
     "TemplateId",
     "TemplateList",
@@ -395,6 +489,7 @@ __all__ = [
     "Url",
     "UrlTemplate",
     "Usage",
+    "UsageGroup",
     "UsageInterval",
     "UsageReport",
     "UsageReportTotals",
@@ -443,6 +538,10 @@ LoginSessionId: TypeAlias = str
 """Names a login session."""
 
 
+BudgetId: TypeAlias = str
+"""Names a budget."""
+
+
 FileId: TypeAlias = str
 """Names a file that a run has made."""
 
@@ -476,6 +575,289 @@ Name: TypeAlias = str
 
 Role: TypeAlias = Literal["member", "admin", "owner"]
 """What a member may do: `member` < `admin` < `owner`."""
+
+
+HookId: TypeAlias = str
+"""Names a hook."""
+
+
+HookSource: TypeAlias = Literal["github", "stripe", "slack", "standard", "hmac", "token"]
+"""Who sends, and so how deliveries are signed: `hmac` is HMAC-SHA256 of the body in
+hexadecimal or base64, in `signatureHeader`; `token` the secret itself in that header.
+"""
+
+
+HookTemplate: TypeAlias = str
+"""Text with `{{path}}`, such as `{{issue.labels.0.name}}`; `{{@event}}`, `{{@deliveryId}}` and
+`{{@payload}}` are the event, the delivery's id and the whole payload. What the payload
+brings stands between ⟦ and ⟧.
+"""
+
+
+class HookFilter(TypedDict):
+    """A condition on the payload. All of a hook's must hold for a run to start."""
+
+    path: str
+    """Such as `pull_request.labels.0.name`; `@event` is the event."""
+
+    op: Literal["eq", "ne", "in", "contains", "exists"]
+    """`eq`, `ne`: the value; `in`: one of a list; `contains`: a text that holds the value, or
+    a list that does; `exists`: whether it is there. What is missing counts as null.
+    """
+
+    value: NotRequired[Any]
+    """A text, a number, true, false or null; of `in` a list of up to 100; of `exists` true or
+    false, true unless given.
+    """
+
+
+class HookCoalesce(TypedDict):
+    """Deliveries with the same key become one run on the newest of them, once none came for
+    `windowSeconds`, at the latest `maxWaitSeconds` after the first one. A delivery for
+    which a part of the key is missing has a run of its own.
+    """
+
+    key: str
+    """A template such as `{{pull_request.id}}`."""
+
+    windowSeconds: int
+    maxWaitSeconds: int
+
+
+MaybeTime: TypeAlias = str | None
+"""An instant in UTC with milliseconds; null when there is none."""
+
+
+class Hook(TypedDict):
+    """Where a source sends its deliveries, each of which starts a run of an agent."""
+
+    id: HookId
+
+    name: Name
+    """Its runs have it as their `automationId`."""
+
+    agentId: AgentId
+
+    keyId: KeyId
+    """The API key as which its deliveries enter."""
+
+    source: HookSource
+
+    url: str
+    """Where deliveries are sent."""
+
+    secret: str
+    """`***`, but for the answer in which it was made."""
+
+    previousSecretUntil: MaybeTime
+    """Until then the secret before it is taken as well."""
+
+    signatureHeader: str
+    """Of `hmac` and `token`; empty for the others."""
+
+    deliveryIdHeader: str
+    """Of `hmac` and `token`; without one the id is made of the body: the same body is the same
+    delivery.
+    """
+
+    messageTemplate: HookTemplate
+    filter: list[HookFilter]
+    coalesce: HookCoalesce | None
+    enabled: bool
+    lastDeliveryAt: MaybeTime
+    createdAt: Time
+    updatedAt: Time
+
+
+HasMore: TypeAlias = bool
+"""There is a next page."""
+
+
+NextCursor: TypeAlias = str | None
+"""What to send as `cursor` for the next page; null on the last one."""
+
+
+class HookList(TypedDict):
+    """A page of hooks."""
+
+    data: list[Hook]
+    hasMore: HasMore
+    nextCursor: NextCursor
+
+
+class NewHook(TypedDict):
+    """A hook to create."""
+
+    name: Name
+
+    agentId: str
+    """The agent that is run."""
+
+    keyId: NotRequired[str]
+    """An API key of the organization. Unless given it is the organization's key that makes the
+    request.
+    """
+
+    source: HookSource
+
+    secret: NotRequired[str]
+    """What deliveries are signed with. Stripe and Slack give theirs; for the others it is made
+    when left out. For `standard` it is `whsec_` and 24 to 64 bytes in base64.
+    """
+
+    signatureHeader: NotRequired[str]
+    """Of `hmac` (`X-Signature` unless given) and `token` (`X-Token`)."""
+
+    deliveryIdHeader: NotRequired[str]
+    """Of `hmac` and `token`."""
+
+    messageTemplate: HookTemplate
+    filter: NotRequired[list[HookFilter]]
+    coalesce: NotRequired[HookCoalesce | None]
+
+    enabled: NotRequired[bool]
+    """Unless given: `true`."""
+
+
+class HookChange(TypedDict):
+    """What changes of a hook. What only the service sets may come back as it was read."""
+
+    name: NotRequired[Name]
+    agentId: NotRequired[str]
+    keyId: NotRequired[str]
+    source: NotRequired[HookSource]
+    secret: NotRequired[Literal["***"]]
+    signatureHeader: NotRequired[str]
+    deliveryIdHeader: NotRequired[str]
+    messageTemplate: NotRequired[HookTemplate]
+    filter: NotRequired[list[HookFilter]]
+    coalesce: NotRequired[HookCoalesce | None]
+    enabled: NotRequired[bool]
+    id: NotRequired[str]
+    url: NotRequired[str]
+    previousSecretUntil: NotRequired[str | None]
+    lastDeliveryAt: NotRequired[str | None]
+    createdAt: NotRequired[str]
+    updatedAt: NotRequired[str]
+
+
+class HookRotation(TypedDict):
+    """How to rotate a hook's secret."""
+
+    secret: NotRequired[str]
+    """One of your own or of the source's; made when left out."""
+
+    keepSeconds: NotRequired[int]
+    """Seconds that the secret before it is taken as well. Unless given: `86400`."""
+
+
+class HookTest(TypedDict):
+    """What a test delivery brings."""
+
+    event: NotRequired[str]
+    """Unless given: `"test"`."""
+
+    payload: NotRequired[Any]
+    """Any JSON; a small object unless given."""
+
+
+DeliveryStatus: TypeAlias = Literal["accepted", "coalesced", "filtered", "answered", "refused"]
+"""`accepted`: it has a run of its own; `coalesced`: its run stands for others as well;
+`filtered`: the filter held it back; `answered`: a ping or a challenge; `refused`: no run
+could be made of it, see `error`.
+"""
+
+
+class DeliveryError(TypedDict):
+    """Why a delivery was refused."""
+
+    code: str
+    """`invalid_request` (the template gave no text), `not_found` (the agent is gone),
+    `caller_not_allowed`, `budget_exceeded`. More codes may come.
+    """
+
+    message: str
+
+
+class Delivery(TypedDict):
+    """One line of a hook's log."""
+
+    id: str
+    """As the source names it."""
+
+    hookId: HookId
+    status: DeliveryStatus
+
+    event: str
+    """As the source names it; empty when it does not."""
+
+    runId: str | None
+    """The run that it started or belongs to."""
+
+    bytes: int
+
+    kept: bool
+    """Whether its body is, so that it can be delivered again."""
+
+    error: DeliveryError | None
+    receivedAt: Time
+
+    duplicates: int
+    """How often it came again."""
+
+
+class DeliveryList(TypedDict):
+    """A page of deliveries."""
+
+    data: list[Delivery]
+    hasMore: HasMore
+    nextCursor: NextCursor
+
+
+class DeliveryWithBody(TypedDict):
+    """A delivery with what it brought."""
+
+    id: str
+    """As the source names it."""
+
+    hookId: HookId
+    status: DeliveryStatus
+
+    event: str
+    """As the source names it; empty when it does not."""
+
+    runId: str | None
+    """The run that it started or belongs to."""
+
+    bytes: int
+
+    kept: bool
+    """Whether its body is, so that it can be delivered again."""
+
+    error: DeliveryError | None
+    receivedAt: Time
+
+    duplicates: int
+    """How often it came again."""
+
+    contentType: str | None
+    """Null when the body is not kept."""
+
+    body: str | None
+    """As text; null when it is not kept."""
+
+
+class TakenDelivery(TypedDict):
+    """What became of a delivery."""
+
+    deliveryId: str
+    status: DeliveryStatus
+    runId: str | None
+
+    duplicate: bool
+    """It was seen before; this is what came of it then."""
+
+    error: DeliveryError | None
 
 
 DocumentStatus: TypeAlias = Literal["queued", "processing", "ready", "failed"]
@@ -539,10 +921,6 @@ class Document(TypedDict):
     metadata: Metadata
     createdAt: Time
     updatedAt: Time
-
-
-HasMore: TypeAlias = bool
-"""There is a next page."""
 
 
 class DocumentList(TypedDict):
@@ -966,10 +1344,6 @@ class Agent(TypedDict):
 
     createdAt: Time
     updatedAt: Time
-
-
-NextCursor: TypeAlias = str | None
-"""What to send as `cursor` for the next page; null on the last one."""
 
 
 class AgentList(TypedDict):
@@ -1398,6 +1772,9 @@ RunErrorCode: TypeAlias = Literal[
     "token_limit",
     # The run cost too much.
     "cost_limit",
+    # A budget of the organization, of the agent, of the API key or of the automation is used up, or
+    # has no room for another call. The message names it.
+    "budget_exceeded",
     # The run handled too much text.
     "byte_limit",
     # The run made more tool calls than it may.
@@ -1453,10 +1830,6 @@ class RequiredAction(TypedDict):
 
     expiresAt: Time
     """Unanswered until then the run fails."""
-
-
-MaybeTime: TypeAlias = str | None
-"""An instant in UTC with milliseconds; null when there is none."""
 
 
 class Run(TypedDict):
@@ -1586,11 +1959,11 @@ class RunList(TypedDict):
 
 class ChangeEvent(TypedDict):
     """One server-sent event: the lines `event:` and `data:`, and an empty line. `ready` comes
-    first; `runs` and `documents` say that things of that kind are to be read again. Later
-    releases may tell of more kinds.
+    first; `runs`, `documents` and `notifications` say that things of that kind are to be
+    read again. Later releases may tell of more kinds.
     """
 
-    event: Literal["ready", "runs", "documents"]
+    event: Literal["ready", "runs", "documents", "notifications"]
 
     data: dict[str, Never]
     """Always empty."""
@@ -1716,6 +2089,43 @@ class UsageInterval(TypedDict):
     costMicros: int
     """In millionths of the price table's currency."""
 
+    sandboxSeconds: float
+    """That their calls of codeExecution took, to the millisecond."""
+
+    p50Ms: int | None
+    """Half of the runs that have ended took about this long at most; null when none has."""
+
+    p95Ms: int | None
+    """Of a hundred runs that have ended 95 took about this long at most; null when none has."""
+
+
+class UsageGroup(TypedDict):
+    """What the runs of one agent or template came to, by one API key or of one automation. How
+    long they took is not counted: `p50Ms` and `p95Ms` are null.
+    """
+
+    id: str | None
+    """Null: runs that entered by no key, or of no automation; or all others."""
+
+    others: bool
+    """All that are not shown by themselves."""
+
+    runs: int
+    """Accepted, and also those that go on, which nothing else here counts."""
+
+    completed: int
+    failed: int
+    cancelled: int
+    timedOut: int
+    inputTokens: int
+    outputTokens: int
+
+    costMicros: int
+    """In millionths of the price table's currency."""
+
+    sandboxSeconds: float
+    """That their calls of codeExecution took, to the millisecond."""
+
     p50Ms: int | None
     """Half of the runs that have ended took about this long at most; null when none has."""
 
@@ -1739,6 +2149,9 @@ class UsageReportTotals(TypedDict):
     costMicros: int
     """In millionths of the price table's currency."""
 
+    sandboxSeconds: float
+    """That their calls of codeExecution took, to the millisecond."""
+
     p50Ms: int | None
     """Half of the runs that have ended took about this long at most; null when none has."""
 
@@ -1753,11 +2166,86 @@ UsageReport = TypedDict(
         "from": Time,
         "to": Time,
         "data": list[UsageInterval],
+        # With `by`: the most expensive one first.
+        "groups": NotRequired[list[UsageGroup]],
         # All together.
         "totals": UsageReportTotals,
     },
 )
 """What runs came to, interval by interval, from the beginning of the first one until `to`."""
+
+
+BudgetScope: TypeAlias = Literal["organization", "agent", "key", "automation"]
+"""Whose runs a budget counts."""
+
+
+BudgetMetric: TypeAlias = Literal["costMicros", "tokens", "runs", "sandboxSeconds"]
+"""`costMicros`: millionths of the price table's currency. `tokens`: input and output together.
+`runs`: accepted ones. `sandboxSeconds`: that code ran.
+"""
+
+
+BudgetPeriod: TypeAlias = Literal["day", "month"]
+"""A day or a month, by UTC."""
+
+
+BudgetLimit: TypeAlias = int
+"""0: nothing may run."""
+
+
+class Budget(TypedDict):
+    """A cap on what runs use in a period."""
+
+    id: BudgetId
+    scope: BudgetScope
+
+    subjectId: str | None
+    """The agent, the API key or the automation whose runs it counts; null for the
+    organization. A key that is rotated is followed by the new one.
+    """
+
+    metric: BudgetMetric
+    period: BudgetPeriod
+    limit: BudgetLimit
+
+    used: int
+    """In the period that is under way."""
+
+    reserved: int
+    """For calls that are being made, beside what is used."""
+
+    resetsAt: Time
+    createdAt: Time
+    updatedAt: Time
+
+
+class BudgetList(TypedDict):
+    """A page of budgets."""
+
+    data: list[Budget]
+    hasMore: HasMore
+    nextCursor: NextCursor
+
+
+class NewBudget(TypedDict):
+    """A budget to create."""
+
+    scope: BudgetScope
+
+    subjectId: NotRequired[str]
+    """An agent or an API key of the organization, or the name of an automation; with the scope
+    `organization` left out.
+    """
+
+    metric: BudgetMetric
+    period: BudgetPeriod
+    limit: BudgetLimit
+
+
+class BudgetChange(TypedDict):
+    """A change of a budget."""
+
+    limit: BudgetLimit
 
 
 EventId: TypeAlias = str
@@ -2088,6 +2576,186 @@ class SessionWithMessages(TypedDict):
     hasMore: bool
     """There are older turns."""
 
+    nextCursor: NextCursor
+
+
+EndpointId: TypeAlias = str
+"""Names an endpoint of notifications."""
+
+
+NotificationId: TypeAlias = str
+"""Names a notification."""
+
+
+NotificationEvent: TypeAlias = Literal[
+    "run.completed",
+    "run.failed",
+    "run.requires_action",
+    "knowledge.ready",
+    "knowledge.failed",
+]
+"""`run.completed`: a run has its answer. `run.failed`: it failed, or took too long.
+`run.requires_action`: it waits for a person. `knowledge.ready` and `knowledge.failed`: a
+document was read, or could not be.
+"""
+
+
+class NotificationEndpoint(TypedDict):
+    """Where an organization is told of events."""
+
+    id: EndpointId
+
+    url: str
+    """Where it is told."""
+
+    description: str
+
+    events: list[NotificationEvent]
+    """What it is told of."""
+
+    agentId: str | None
+    """The agent of whose runs it is told; null: of all runs."""
+
+    enabled: bool
+    """False: nothing is noted for it and nothing sent."""
+
+    disabledReason: str | None
+    """Why the service disabled it; null when it did not."""
+
+    disabledAt: MaybeTime
+
+    secret: str
+    """`whsec_` and base64 in the answer that it was made in, else `***`."""
+
+    previousSecretUntil: MaybeTime
+    """Until when the secret before signs as well."""
+
+    failures: int
+    """Attempts in a row that failed."""
+
+    lastSuccessAt: MaybeTime
+    createdAt: Time
+    updatedAt: Time
+
+
+class NotificationEndpointList(TypedDict):
+    """A page of endpoints."""
+
+    data: list[NotificationEndpoint]
+    hasMore: HasMore
+    nextCursor: NextCursor
+
+
+class NewNotificationEndpoint(TypedDict):
+    """An endpoint to create."""
+
+    url: str
+    """An `https://` address on the public internet, unless the operator has opened others.
+    Redirects are not followed.
+    """
+
+    description: NotRequired[str]
+    events: list[NotificationEvent]
+
+    agentId: NotRequired[str | None]
+    """An agent of the organization, of whose runs alone it is told; null or left out: of all
+    runs.
+    """
+
+    enabled: NotRequired[bool]
+    """Unless given: `true`."""
+
+
+class NotificationEndpointChange(TypedDict):
+    """A change of an endpoint: what is left out stays. What only the service sets may come
+    back as it was read, and changes nothing.
+    """
+
+    url: NotRequired[str]
+    """An `https://` address on the public internet, unless the operator has opened others.
+    Redirects are not followed.
+    """
+
+    description: NotRequired[str]
+    events: NotRequired[list[NotificationEvent]]
+
+    agentId: NotRequired[str | None]
+    """An agent of the organization, of whose runs alone it is told; null or left out: of all
+    runs.
+    """
+
+    enabled: NotRequired[bool]
+    """Unless given: `true`."""
+
+    id: NotRequired[EndpointId]
+    disabledReason: NotRequired[str | None]
+    disabledAt: NotRequired[MaybeTime]
+    secret: NotRequired[Literal["***"]]
+    previousSecretUntil: NotRequired[MaybeTime]
+    failures: NotRequired[int]
+    lastSuccessAt: NotRequired[MaybeTime]
+    createdAt: NotRequired[Time]
+    updatedAt: NotRequired[Time]
+
+
+NotificationStatus: TypeAlias = Literal["pending", "delivered", "failed"]
+"""`pending`: to be sent, at `nextAttemptAt`. `delivered`: the endpoint answered with 2xx.
+`failed`: given up.
+"""
+
+
+class NotificationPayload(TypedDict):
+    """What an endpoint is sent, the same at every attempt; absent in lists, and when it is not
+    kept any more.
+    """
+
+    type: str
+    """The event."""
+
+    timestamp: Time
+    """When it happened."""
+
+    data: dict[str, Any]
+    """The run as `GET /api/runs?id=…` gives it, the document as `GET /api/knowledge?id=…`
+    does, or of a `ping` the `endpointId`. A run of more than 256 KiB has tool calls without
+    `input` and `output`.
+    """
+
+
+class NotificationMessage(TypedDict):
+    """An event on its way to an endpoint."""
+
+    id: NotificationId
+    """The `webhook-id` of every attempt."""
+
+    endpointId: EndpointId
+
+    event: str
+    """A `NotificationEvent`, or `ping`: a test."""
+
+    status: NotificationStatus
+    attempts: int
+
+    responseStatus: int | None
+    """What the endpoint answered last; null when it did not."""
+
+    error: str | None
+    """Why the last attempt failed."""
+
+    nextAttemptAt: MaybeTime
+
+    createdAt: Time
+    """When it happened."""
+
+    deliveredAt: MaybeTime
+    payload: NotRequired[NotificationPayload]
+
+
+class NotificationMessageList(TypedDict):
+    """A page of messages."""
+
+    data: list[NotificationMessage]
+    hasMore: HasMore
     nextCursor: NextCursor
 
 
@@ -2522,7 +3190,8 @@ ErrorCode: TypeAlias = Literal[
     "upgrade_required",
     # Too many requests in this minute. `Retry-After` says when to try again.
     "rate_limited",
-    # The budget of the organization or of the demo is used up for now.
+    # A budget of the organization, of the agent, of the API key or of the automation, or that of
+    # the demo, is used up for now. `detail` names it, and `Retry-After` says when it begins anew.
     "budget_exceeded",
     # A fault of the service. `requestId` finds it in its log.
     "internal",
@@ -2612,6 +3281,7 @@ class OpenAiErrorError(TypedDict):
         "permission_error",
         "invalid_request_error",
         "rate_limit_error",
+        "insufficient_quota",
         "server_error",
         "run_error",
     ]
@@ -3413,6 +4083,200 @@ RunAutomationAnswer: TypeAlias = Run
 """What `POST /api/internal/run-automation` answers: Run an agent as a system caller."""
 
 
+class GetHooksQuery(TypedDict):
+    """The query of `GET /api/hooks`: List hooks, or read one."""
+
+    id: NotRequired[HookId]
+    """Give this hook instead of a list."""
+
+    limit: NotRequired[int]
+    """Entries of a page. Unless given: `20`."""
+
+    cursor: NotRequired[str]
+    """The `nextCursor` of the page before."""
+
+
+GetHooksHeaders = TypedDict(
+    "GetHooksHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/hooks`: List hooks, or read one."""
+
+
+GetHooksAnswer: TypeAlias = HookList | Hook
+"""What `GET /api/hooks` answers: List hooks, or read one."""
+
+
+class PostHooksQuery(TypedDict):
+    """The query of `POST /api/hooks`: Create a hook, rotate its secret, or send a test."""
+
+    action: NotRequired[Literal["rotate", "test"]]
+    """`rotate`, `test`, or left out to create a hook."""
+
+    id: NotRequired[HookId]
+    """With `action`: the hook."""
+
+
+PostHooksHeaders = TypedDict(
+    "PostHooksHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/hooks`: Create a hook, rotate its secret, or send a test."""
+
+
+PostHooksBody: TypeAlias = NewHook | HookRotation | HookTest
+"""The body of `POST /api/hooks`: Create a hook, rotate its secret, or send a test."""
+
+
+PostHooksAnswer: TypeAlias = Hook | TakenDelivery
+"""What `POST /api/hooks` answers: Create a hook, rotate its secret, or send a test."""
+
+
+class PutHooksQuery(TypedDict):
+    """The query of `PUT /api/hooks`: Change a hook."""
+
+    id: HookId
+    """The hook."""
+
+
+PutHooksHeaders = TypedDict(
+    "PutHooksHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `PUT /api/hooks`: Change a hook."""
+
+
+PutHooksBody: TypeAlias = HookChange
+"""The body of `PUT /api/hooks`: Change a hook."""
+
+
+PutHooksAnswer: TypeAlias = Hook
+"""What `PUT /api/hooks` answers: Change a hook."""
+
+
+class DeleteHooksQuery(TypedDict):
+    """The query of `DELETE /api/hooks`: Delete a hook."""
+
+    id: HookId
+    """The hook."""
+
+
+DeleteHooksHeaders = TypedDict(
+    "DeleteHooksHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `DELETE /api/hooks`: Delete a hook."""
+
+
+DeleteHooksAnswer: TypeAlias = Deleted
+"""What `DELETE /api/hooks` answers: Delete a hook."""
+
+
+class GetDeliveriesQuery(TypedDict):
+    """The query of `GET /api/hooks/deliveries`: List deliveries, or read one."""
+
+    hookId: NotRequired[HookId]
+    """Only deliveries to this hook."""
+
+    id: NotRequired[str]
+    """With `hookId`: give this delivery instead of a list."""
+
+    status: NotRequired[DeliveryStatus]
+    """Only deliveries of which this became."""
+
+    runId: NotRequired[RunId]
+    """Only deliveries that this run stands for."""
+
+    limit: NotRequired[int]
+    """Entries of a page. Unless given: `20`."""
+
+    cursor: NotRequired[str]
+    """The `nextCursor` of the page before."""
+
+
+GetDeliveriesHeaders = TypedDict(
+    "GetDeliveriesHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/hooks/deliveries`: List deliveries, or read one."""
+
+
+GetDeliveriesAnswer: TypeAlias = DeliveryList | DeliveryWithBody
+"""What `GET /api/hooks/deliveries` answers: List deliveries, or read one."""
+
+
+class PostDeliveriesQuery(TypedDict):
+    """The query of `POST /api/hooks/deliveries`: Deliver again."""
+
+    action: Literal["redeliver"]
+    """What to do with it."""
+
+    hookId: HookId
+    """The hook."""
+
+    id: str
+    """The delivery."""
+
+
+PostDeliveriesHeaders = TypedDict(
+    "PostDeliveriesHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/hooks/deliveries`: Deliver again."""
+
+
+PostDeliveriesAnswer: TypeAlias = TakenDelivery
+"""What `POST /api/hooks/deliveries` answers: Deliver again."""
+
+
+class ReceiveDeliveryPath(TypedDict):
+    """The variables of the path of `POST /api/hooks/receive/{id}`: Where sources send their
+    deliveries.
+    """
+
+    id: str
+    """The hook."""
+
+
+ReceiveDeliveryBody: TypeAlias = Any
+"""The body of `POST /api/hooks/receive/{id}`: Where sources send their deliveries."""
+
+
+class ReceiveDeliveryAnswer1(TypedDict):
+    """As the source expects it."""
+
+    ok: NotRequired[bool]
+    challenge: NotRequired[str]
+
+
+ReceiveDeliveryAnswer: TypeAlias = ReceiveDeliveryAnswer1 | TakenDelivery
+"""What `POST /api/hooks/receive/{id}` answers: Where sources send their deliveries."""
+
+
 class GetRunsQuery(TypedDict):
     """The query of `GET /api/runs`: List runs, read one, wait for its end, watch it, or see
     where its time went.
@@ -3516,7 +4380,7 @@ GetEventsHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/events`: Hear that runs or documents have changed."""
+"""The headers of `GET /api/events`: Hear that runs, documents or notifications have changed."""
 
 
 GetEventsEvent: TypeAlias = ChangeEvent
@@ -3557,6 +4421,15 @@ class GetUsageQuery(TypedDict):
     agentId: NotRequired[str]
     """Only runs of this agent."""
 
+    keyId: NotRequired[str]
+    """Only runs that entered by this API key."""
+
+    automationId: NotRequired[str]
+    """Only runs of this automation."""
+
+    by: NotRequired[Literal["agent", "key", "automation"]]
+    """Adds `groups` by this."""
+
 
 GetUsageHeaders = TypedDict(
     "GetUsageHeaders",
@@ -3571,6 +4444,101 @@ GetUsageHeaders = TypedDict(
 
 GetUsageAnswer: TypeAlias = UsageReport
 """What `GET /api/usage` answers: Count what the organization's runs came to."""
+
+
+class GetBudgetsQuery(TypedDict):
+    """The query of `GET /api/budgets`: List budgets, or read one."""
+
+    id: NotRequired[BudgetId]
+    """Read this one; left out: list."""
+
+    limit: NotRequired[int]
+    """Entries of a page. Unless given: `20`."""
+
+    cursor: NotRequired[str]
+    """The `nextCursor` of the page before."""
+
+
+GetBudgetsHeaders = TypedDict(
+    "GetBudgetsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/budgets`: List budgets, or read one."""
+
+
+GetBudgetsAnswer: TypeAlias = BudgetList | Budget
+"""What `GET /api/budgets` answers: List budgets, or read one."""
+
+
+PostBudgetsHeaders = TypedDict(
+    "PostBudgetsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/budgets`: Create a budget."""
+
+
+PostBudgetsBody: TypeAlias = NewBudget
+"""The body of `POST /api/budgets`: Create a budget."""
+
+
+PostBudgetsAnswer: TypeAlias = Budget
+"""What `POST /api/budgets` answers: Create a budget."""
+
+
+class PutBudgetsQuery(TypedDict):
+    """The query of `PUT /api/budgets`: Change a budget's limit."""
+
+    id: BudgetId
+    """The budget."""
+
+
+PutBudgetsHeaders = TypedDict(
+    "PutBudgetsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `PUT /api/budgets`: Change a budget's limit."""
+
+
+PutBudgetsBody: TypeAlias = BudgetChange
+"""The body of `PUT /api/budgets`: Change a budget's limit."""
+
+
+PutBudgetsAnswer: TypeAlias = Budget
+"""What `PUT /api/budgets` answers: Change a budget's limit."""
+
+
+class DeleteBudgetsQuery(TypedDict):
+    """The query of `DELETE /api/budgets`: Delete a budget."""
+
+    id: BudgetId
+    """The budget."""
+
+
+DeleteBudgetsHeaders = TypedDict(
+    "DeleteBudgetsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `DELETE /api/budgets`: Delete a budget."""
+
+
+DeleteBudgetsAnswer: TypeAlias = Deleted
+"""What `DELETE /api/budgets` answers: Delete a budget."""
 
 
 class GetSourcesQuery(TypedDict):
@@ -3822,6 +4790,178 @@ DeleteKnowledgeHeaders = TypedDict(
 
 DeleteKnowledgeAnswer: TypeAlias = Deleted
 """What `DELETE /api/knowledge` answers: Delete a document."""
+
+
+class GetNotificationsQuery(TypedDict):
+    """The query of `GET /api/notifications`: List endpoints of notifications, or read one."""
+
+    id: NotRequired[EndpointId]
+    """Read this one; left out: list."""
+
+    limit: NotRequired[int]
+    """Entries of a page. Unless given: `20`."""
+
+    cursor: NotRequired[str]
+    """The `nextCursor` of the page before."""
+
+
+GetNotificationsHeaders = TypedDict(
+    "GetNotificationsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/notifications`: List endpoints of notifications, or read one."""
+
+
+GetNotificationsAnswer: TypeAlias = NotificationEndpointList | NotificationEndpoint
+"""What `GET /api/notifications` answers: List endpoints of notifications, or read one."""
+
+
+class PostNotificationsQuery(TypedDict):
+    """The query of `POST /api/notifications`: Create an endpoint, rotate its secret, or test
+    it.
+    """
+
+    action: NotRequired[Literal["rotate", "test"]]
+    """`rotate` or `test`, or left out to create an endpoint."""
+
+    id: NotRequired[EndpointId]
+    """With `action`: the endpoint."""
+
+
+PostNotificationsHeaders = TypedDict(
+    "PostNotificationsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/notifications`: Create an endpoint, rotate its secret, or test it."""
+
+
+PostNotificationsBody: TypeAlias = NewNotificationEndpoint
+"""The body of `POST /api/notifications`: Create an endpoint, rotate its secret, or test it."""
+
+
+PostNotificationsAnswer: TypeAlias = NotificationEndpoint | NotificationMessage
+"""What `POST /api/notifications` answers: Create an endpoint, rotate its secret, or test it."""
+
+
+class PutNotificationsQuery(TypedDict):
+    """The query of `PUT /api/notifications`: Change an endpoint."""
+
+    id: EndpointId
+    """The endpoint."""
+
+
+PutNotificationsHeaders = TypedDict(
+    "PutNotificationsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `PUT /api/notifications`: Change an endpoint."""
+
+
+PutNotificationsBody: TypeAlias = NotificationEndpointChange
+"""The body of `PUT /api/notifications`: Change an endpoint."""
+
+
+PutNotificationsAnswer: TypeAlias = NotificationEndpoint
+"""What `PUT /api/notifications` answers: Change an endpoint."""
+
+
+class DeleteNotificationsQuery(TypedDict):
+    """The query of `DELETE /api/notifications`: Delete an endpoint."""
+
+    id: EndpointId
+    """The endpoint."""
+
+
+DeleteNotificationsHeaders = TypedDict(
+    "DeleteNotificationsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `DELETE /api/notifications`: Delete an endpoint."""
+
+
+DeleteNotificationsAnswer: TypeAlias = Deleted
+"""What `DELETE /api/notifications` answers: Delete an endpoint."""
+
+
+class GetNotificationMessagesQuery(TypedDict):
+    """The query of `GET /api/notifications/messages`: List what endpoints were told, or read
+    one message.
+    """
+
+    id: NotRequired[NotificationId]
+    """Read this one; left out: list."""
+
+    endpointId: NotRequired[str]
+    """Only of this endpoint."""
+
+    status: NotRequired[NotificationStatus]
+    """Only in this state."""
+
+    limit: NotRequired[int]
+    """Entries of a page. Unless given: `20`."""
+
+    cursor: NotRequired[str]
+    """The `nextCursor` of the page before."""
+
+
+GetNotificationMessagesHeaders = TypedDict(
+    "GetNotificationMessagesHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/notifications/messages`: List what endpoints were told, or read one
+message.
+"""
+
+
+GetNotificationMessagesAnswer: TypeAlias = NotificationMessageList | NotificationMessage
+"""What `GET /api/notifications/messages` answers: List what endpoints were told, or read one
+message.
+"""
+
+
+class PostNotificationMessagesQuery(TypedDict):
+    """The query of `POST /api/notifications/messages`: Send a message again."""
+
+    action: Literal["resend"]
+    """What to do."""
+
+    id: NotificationId
+    """The message."""
+
+
+PostNotificationMessagesHeaders = TypedDict(
+    "PostNotificationMessagesHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/notifications/messages`: Send a message again."""
+
+
+PostNotificationMessagesAnswer: TypeAlias = NotificationMessage
+"""What `POST /api/notifications/messages` answers: Send a message again."""
 
 
 class GetSessionsQuery(TypedDict):

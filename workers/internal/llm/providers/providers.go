@@ -28,6 +28,8 @@ type Config struct {
 	// "anthropic/claude-sonnet-5-5" with one for Anthropic itself, else "offline": what another server calls its
 	// models cannot be guessed.
 	DefaultModel string
+	// Around, when it is set, is put around each provider, by its name.
+	Around func(name string, p llm.Provider) llm.Provider
 }
 
 // New makes the registry: "offline" and "offline/echo" always, "openai/…" and "anthropic/…" when a key or an address
@@ -48,6 +50,11 @@ func New(cfg Config) (*llm.Registry, error) {
 			return nil, fmt.Errorf("setting up anthropic: %w", err)
 		}
 		set["anthropic"] = breaker.New(p)
+	}
+	if cfg.Around != nil {
+		for name, p := range set {
+			set[name] = cfg.Around(name, p)
+		}
 	}
 	return llm.NewRegistry(defaultModel(cfg), set, "openai", "anthropic")
 }

@@ -19,6 +19,7 @@ const (
 	onsetVoiced = 5                        // of them must be voice: a loud one that may be, of a pitch that moves, is half of one,
 	onsetSure   = 3                        // and so many must surely be
 	loud        = 20.0                     // dB above the floor
+	leastPause  = 250 * perMS              // of silence after which speech may have ended
 	tail        = 300 * perMS              // behind voice, for which whatever stands out belongs to the speech
 	warmUp      = rate                     // of audio before the present, to know the noise again
 	onsetMost   = onsetSpan * frameSamples // that the beginning of speech lies back
@@ -43,6 +44,7 @@ type Event struct {
 	Stopped bool
 	From    int64 // the first sample of the speech, with the padding before it
 	To      int64 // of an end: the sample behind the last, the silence included
+	Last    int64 // of an end: the sample behind which nothing was heard
 	At      int64 // the sample before which it was known
 }
 
@@ -118,6 +120,12 @@ func (d *Detector) Heard() int64 { return d.at }
 
 // Speaking tells whether there is speech, and its first sample.
 func (d *Detector) Speaking() (from int64, ok bool) { return d.from, d.speaking }
+
+// Pausing tells whether the speech that there is has been silent for so long that it may have ended, though it may go on: half of the
+// silence that ends it. last is the sample behind which nothing was heard.
+func (d *Detector) Pausing() (last int64, ok bool) {
+	return d.support, d.speaking && d.at-d.support >= max(d.silence/2, leastPause)
+}
 
 // Needs tells the sample from which on another detector needs the audio to go on like this one.
 func (d *Detector) Needs() int64 {
@@ -222,5 +230,5 @@ func (d *Detector) goOn(over float64, got measured, found []Event) []Event {
 		return found
 	}
 	d.speaking, d.since, d.count = false, d.at, 0
-	return append(found, Event{Stopped: true, From: d.from, To: d.at, At: d.at})
+	return append(found, Event{Stopped: true, From: d.from, To: d.at, Last: d.support, At: d.at})
 }

@@ -1,13 +1,12 @@
 // Setting an automation up: choose what is to run and when, take the lines away.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { put } from "../../api";
 import { useBaseUrl } from "../../state";
 import type { Agent } from "../../types";
-import { Button, LinkButton } from "../../ui/button";
-import { Curl, Snippet } from "../../ui/copy";
+import { LinkButton } from "../../ui/button";
+import { Snippet } from "../../ui/copy";
 import { Select, TextArea, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
-import { toast } from "../../ui/toast";
+import { Allow } from "../hooks/allow";
 import { clock, recipesOf, type Period, type Recipe, type Setup } from "./recipes";
 
 const periods: { value: Period; label: string }[] = [
@@ -68,26 +67,6 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
 function faultOfName(name: string): string | undefined {
   if (name.trim() === "") return "is required";
   return /\p{C}/u.test(name) ? "must have printable characters only" : undefined;
-}
-
-/** Whether automations may run the agent, and the way to let them. */
-function Allow({ agent, reload }: { agent: Agent; reload: () => void }) {
-  if (agent.allowedCallers.includes("system")) return <p class="set-up-allowed">{agent.name} may be run by automations.</p>;
-  const body = { allowedCallers: [...agent.allowedCallers, "system"] };
-  const allow = async () => {
-    await put<Agent>("/api/agents", body, { id: agent.id });
-    toast(`${agent.name} may be run by automations now.`);
-    reload();
-  };
-  return (
-    <div class="not-allowed row between">
-      <p><strong>{agent.name} may not be run by automations.</strong> Only people may call it; a trigger would be answered with 403.</p>
-      <div class="actions">
-        <Button look="primary" onClick={allow}>Allow automations</Button>
-        <Curl what={`Allow automations to run ${agent.name}`} request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body }} />
-      </div>
-    </div>
-  );
 }
 
 function Recipes({ recipes }: { recipes: Recipe[] }) {

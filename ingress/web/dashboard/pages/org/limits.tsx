@@ -26,7 +26,8 @@ export function LimitsSection() {
             <Share what="Size of documents" used={l.documents.bytes} most={l.documents.bytesMost} words={`${size(l.documents.bytes)} of ${size(l.documents.bytesMost)}`} />
           </div>
           <p class="small quiet">
-            A run has {duration(l.run.deadlineSeconds * 1000)} from acceptance. {count(l.streams.perOrganization)} streams may be open at once on each server, {count(l.streams.perCredential)} of one credential.
+            A run has {duration(l.run.deadlineSeconds * 1000)} from acceptance. {count(l.streams.perOrganization)} streams may be open at once on each server, {count(l.streams.perCredential)} of one credential,
+            and {count(l.voice.perOrganization)} voice connections.
           </p>
         </div>
       )}</Loaded>

@@ -1,0 +1,53 @@
+#!/bin/sh
+# deploy/compose-first.sh [URL]: gives a new Parley what `make run` gives: an owner, an API key, a demo agent and its documents. It uses
+# nothing but the HTTP API, and leaves deploy/credentials.json, for its owner only, as `make run` leaves
+# .data/credentials.json. PARLEY_OWNER is the owner's address, CREDENTIALS another place for the file.
+set -eu
+cd "${0%/*}"
+umask 077
+setting() { sed -n "s/^$1=//p" "${ENV_FILE:-.env}" 2>/dev/null; }
+base=${1:-$(setting PUBLIC_URL)}
+email=${PARLEY_OWNER:-owner@parley.local}
+file=${CREDENTIALS:-credentials.json}
+if [ -e "$file" ]; then echo "compose-first: $file is there: nothing to do" && exit 0; fi
+
+# field NAME prints a field of the JSON that is read.
+field() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" | head -n 1; }
+# call METHOD PATH HEADER BODY
+call() { curl -fsS -X "$1" "$base$2" -H "$3" -H 'Content-Type: application/json' -d "$4"; }
+
+# Everything may have been started a moment ago.
+tries=0
+until curl -fsS -o /dev/null "$base/readyz" 2>/dev/null; do
+	tries=$((tries + 1))
+	[ "$tries" -lt 180 ] || { echo "compose-first: nothing is ready at $base" >&2 && exit 1; }
+	sleep 1
+done
+
+password=$(head -c 18 /dev/urandom | base64 | tr '+/' '-_')
+account=$(call POST /api/auth/signup 'Accept: application/json' '{"email":"'"$email"'","password":"'"$password"'","name":"Owner"}')
+token=$(printf %s "$account" | field token)
+organization=$(printf %s "$account" | sed -n 's/.*"id": *"\(org_[^"]*\)".*/\1/p')
+key=$(call POST /api/keys "Authorization: Bearer $token" '{"name":"first key","scope":"organization"}' | field key)
+for document in standalone/internal/standalone/shop/*.md; do
+	curl -fsS -o /dev/null "$base/api/knowledge" -H "x-api-key: $key" -F "file=@$document;type=text/markdown"
+done
+call POST /api/agents "x-api-key: $key" '{"name":"Echo agent","description":"Repeats each message: for tests and benchmarks.","systemPrompt":"Repeat the message.",
+	"model":"offline/echo","allowedCallers":["user","system"]}' >/dev/null
+agent=$(call POST /api/agents "x-api-key: $key" '{"name":"Demo agent","description":"Answers chats and automations; change it or make your own.",
+	"systemPrompt":"You are a helpful agent. Answer briefly and cite your sources.","allowedCallers":["user","system"],
+	"tools":{"webSearch":{"enabled":true},"codeExecution":{"enabled":true},"knowledge":{"enabled":true},"voice":{"enabled":true}}}' |
+	sed -n 's/.*"id": *"\(ag_[^"]*\)".*/\1/p')
+cat >"$file.new" <<END
+{
+  "baseUrl": "$base",
+  "apiKey": "$key",
+  "organizationId": "$organization",
+  "agentId": "$agent",
+  "loginUrl": "$base/login",
+  "email": "$email",
+  "password": "$password"
+}
+END
+mv "$file.new" "$file"
+echo "compose-first: $file has the address, an API key, the demo agent's id and the owner's login"

@@ -1,0 +1,23 @@
+#!/bin/sh
+# deploy/compose-init.sh: makes the secrets of compose.yaml, once: deploy/.env (or ENV_FILE), for its owner only. What stands there already is kept,
+# so that it may be run after each upgrade. Keep a copy of SECRETS_KEY apart from the back-ups: without it, stored secrets are lost.
+set -eu
+cd "${0%/*}"
+umask 077
+file=${ENV_FILE:-.env}
+[ -e "$file" ] || : >"$file"
+
+# ensure NAME VALUE adds a setting that is not there.
+ensure() { grep -q "^$1=" "$file" || printf '%s=%s\n' "$1" "$2" >>"$file"; }
+
+# password makes one that begins with a letter: the servers read them as words.
+password() { printf 'p%s' "$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')"; }
+
+ensure COMPOSE_PROJECT_NAME parley
+ensure PORT 8080
+ensure PUBLIC_URL "http://127.0.0.1:$(sed -n 's/^PORT=//p' "$file")"
+ensure SECRETS_KEY "$(head -c 32 /dev/urandom | base64)"
+for name in POSTGRES OWNER SERVICE NATS_INGRESS NATS_AGENT NATS_TOOL NATS_INGEST NATS_VOICE NATS_SWEEP NATS_OPERATOR NATS_ADMIN; do
+	ensure "${name}_PASSWORD" "$(password)"
+done
+printf 'compose-init: %s is complete. Next: docker compose -f deploy/compose.yaml up -d --build, then deploy/compose-first.sh\n' "$file"

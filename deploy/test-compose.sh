@@ -1,0 +1,123 @@
+#!/bin/bash
+# deploy/test-compose.sh: builds the images, starts deploy/compose.yaml for real under a name and secrets of its own, does what the README
+# says, and then kills every container once while keyed triggers come in: each key must have exactly one run, completed. It ends what it
+# has started, also when it fails. `make test-compose` runs it.
+#
+# Where the public base images cannot be pulled, and as root on Debian, deploy/docker/local.sh makes them: LOCAL_IMAGES=1 does so at once.
+# KEEP=1 leaves everything running. COMPOSE is the command, `docker compose` unless it is set;
+# Debian's older one works as 'docker-compose --compatibility'. BUILD=no takes the images as they are.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+read -ra compose <<<"${COMPOSE:-docker compose}"
+work=$(mktemp -d)
+export ENV_FILE=$work/env CREDENTIALS=$work/credentials.json
+export PORT=${PORT:-18080} COMPOSE_PROJECT_NAME=parley-test-$$
+started=$SECONDS
+say() { printf '[%4d s] %s\n' $((SECONDS - started)) "$*"; }
+dc() { (cd deploy && "${compose[@]}" -f compose.yaml --env-file "$ENV_FILE" "$@"); }
+fail() {
+	say "FAILED: $*"
+	exit 1
+}
+
+finish() {
+	local code=$?
+	if [ "$code" != 0 ]; then dc logs --tail 40 >"$work/logs" 2>&1 || true && tail -n 150 "$work/logs"; fi
+	[ -n "${KEEP:-}" ] && say "left running; settings in $ENV_FILE, credentials in $CREDENTIALS" && return
+	dc down --volumes --timeout 5 >/dev/null 2>&1 || true
+	rm -rf "$work"
+}
+trap finish EXIT
+
+printf 'COMPOSE_PROJECT_NAME=%s\nPORT=%s\n' "$COMPOSE_PROJECT_NAME" "$PORT" >"$ENV_FILE"
+deploy/compose-init.sh >/dev/null
+if [ -n "${LOCAL_IMAGES:-}" ] || ! timeout 120 docker pull -q haproxy:3.2 >/dev/null 2>&1; then
+	say 'making base images on this machine'
+	deploy/docker/local.sh >>"$ENV_FILE"
+fi
+
+say 'building and starting'
+[ "${BUILD:-}" = no ] || dc build >"$work/build" 2>&1 || { tail -n 40 "$work/build" && fail 'the images do not build'; }
+dc up -d >"$work/up" 2>&1 || { tail -n 20 "$work/up" && fail 'it does not start'; }
+deploy/compose-first.sh "http://127.0.0.1:$PORT" >/dev/null
+say 'ready, with an owner and a demo agent'
+
+# --- what the README says
+credential() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$CREDENTIALS"; }
+base=$(credential baseUrl) key=$(credential apiKey) agent=$(credential agentId)
+field() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" | head -n 1; }
+want() { # WHAT PATTERN, reading the answer
+	local answer
+	answer=$(cat)
+	grep -q "$2" <<<"$answer" || fail "$1: $answer"
+	say "$1: ok"
+}
+curl -sS "$base/api/internal/run-automation" -H "x-api-key: $key" -H 'x-trigger-type: schedule' -H 'x-automation-id: nightly' \
+	-H 'Content-Type: application/json' -d '{"target":"'"$agent"'","input":{"message":"What is 6 * 7?"},"idempotencyKey":"readme"}' | want 'an automation, in the sandbox' '"status": *"completed".*42'
+curl -sSN "$base/api/agents?action=chat&template=tpl_support" -H 'x-tenant-id: tenant_demo' -H 'Content-Type: application/json' \
+	-d '{"sessionId":"s1","message":"Hello","stream":true}' | want 'a streamed chat in demo mode' 'event: run.completed'
+for _ in $(seq 60); do
+	curl -sS "$base/api/knowledge" -H "x-api-key: $key" >"$work/documents"
+	grep -qE '"status": *"(queued|processing)"' "$work/documents" || break
+	sleep 1
+done
+curl -sS "$base/api/agents?action=chat&id=$agent" -H "x-api-key: $key" -H 'Content-Type: application/json' \
+	-d '{"sessionId":"d1","message":"How long do I have to return a lamp?"}' | want 'an answer from documents' '"documentId"'
+curl -sS "$base/api/knowledge?query=lamp" -H "x-api-key: $key" | want 'a search' '"documentId"'
+curl -sS "$base/dashboard/" -L | want 'the dashboard' '<html'
+curl -sS "$base/docs" -L | want 'the documentation' '<html'
+
+# running gives the containers that run: what migrates has ended.
+running() { docker inspect -f '{{if .State.Running}}{{.Id}}{{end}}' $(dc ps -q) | grep .; }
+
+# --- nobody is root
+for id in $(running); do
+	name=$(docker inspect -f '{{.Name}}' "$id")
+	[ "$(docker top "$id" -eo pid,uid | awk 'NR > 1 && $2 == 0' | wc -l)" = 0 ] || fail "$name runs something as root"
+	[ "$(docker inspect -f '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}' "$id")" = 'true [ALL]' ] || fail "$name has more rights than it needs"
+done
+say 'no container runs as root, has capabilities, or may write to its root'
+
+# --- any one may die
+echoes=$(curl -sS "$base/api/agents?q=Echo" -H "x-api-key: $key" | grep -o 'ag_[a-z0-9]*' | head -n 1)
+# trigger KEY sends until there is an answer, and prints the run's id.
+trigger() {
+	local status
+	for _ in $(seq 150); do
+		status=$(curl -s -m 70 -o "$work/$1" -w '%{http_code}' "$base/api/internal/run-automation" -H "x-api-key: $key" -H 'Content-Type: application/json' \
+			-d '{"target":"'"$echoes"'","input":{"message":"'"$1"'"},"idempotencyKey":"'"$1"'"}') || status=000
+		if [ "$status" = 200 ]; then
+			grep -q '"status": *"completed"' "$work/$1" && grep -q "echo: $1" "$work/$1" && grep -o 'run_[a-z0-9]*' "$work/$1" | head -n 1 && return
+			break
+		fi
+		sleep 0.4
+	done
+	echo "LOST $1: $status $(head -c 300 "$work/$1" 2>/dev/null)"
+}
+# crash ID ends a container's first process as a crash does; the engine starts it again.
+crash() {
+	local pid
+	pid=$(docker inspect -f '{{.State.Pid}}' "$1")
+	if [ "$pid" -gt 1 ] && [ "$(id -u)" = 0 ] && kill -9 "$pid" 2>/dev/null; then return; fi
+	docker kill "$1" >/dev/null && docker start "$1" >/dev/null # what the engine is told to end, it does not start again
+}
+sent=0
+for id in $(running); do
+	name=$(docker inspect -f '{{.Name}}' "$id") began=$SECONDS
+	for n in $(seq 10); do trigger "kill-${id:0:8}-$n" >"$work/run-${id:0:8}-$n" & done
+	crash "$id"
+	for n in $(seq 11 20); do trigger "kill-${id:0:8}-$n" >"$work/run-${id:0:8}-$n" & done
+	wait
+	if grep -h LOST "$work"/run-"${id:0:8}"-*; then fail "$name was killed, and triggers were lost"; fi
+	sent=$((sent + 20))
+	for _ in $(seq 120); do
+		[ "$(docker inspect -f '{{.State.Running}} {{if .State.Health}}{{.State.Health.Status}}{{else}}healthy{{end}}' "$id")" = 'true healthy' ] && break
+		sleep 0.5
+	done
+	[ "$(docker inspect -f '{{.State.Running}}' "$id")" = true ] || fail "$name did not come back"
+	say "$name killed: 20 of 20 triggers completed, after $((SECONDS - began)) s"
+done
+runs=$(dc exec -T postgres psql -U postgres -d parley -qtAc "SELECT count(*) || ' ' || count(*) FILTER (WHERE status = 'completed') FROM runs WHERE input->>'message' LIKE 'kill-%'")
+[ "$runs" = "$sent $sent" ] || fail "$sent keys have '$runs' runs and completed ones"
+[ "$(cat "$work"/run-* | sort -u | wc -l)" = "$sent" ] || fail 'keys share runs'
+say "$sent keys, $sent runs, all completed: nothing lost, nothing doubled"

@@ -1,0 +1,133 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/apierr"
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// hook makes a hook of the desk's organization.
+func (d *desk) hook() string {
+	d.Helper()
+	k := secrets.NewAPIKey()
+	key, err := d.store.CreateKey(d.Context(), store.Actor{OrganizationID: d.org, Role: domain.RoleAdmin}, store.NewKey{
+		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
+	})
+	must(d.T, err)
+	hook, err := d.store.CreateHook(d.Context(), store.NewHook{
+		Hook:           domain.Hook{ID: id.New(id.Hook), Name: "h", AgentID: d.agent, KeyID: key.ID, Source: domain.HookGitHub, Enabled: true},
+		OrganizationID: d.org,
+	})
+	must(d.T, err)
+	return hook.ID
+}
+
+func (d *desk) delivery(hook, name string) store.NewDelivery {
+	run := store.NewRun{
+		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "webhook",
+		Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
+		IdempotencyKey: name, KeyHash: contract.Hash(d.org, string(contract.EndpointAutomation), "hook:"+hook, name),
+	}
+	run.SessionID = run.ID
+	run.SessionKey, run.Dedupe = contract.Hash(d.org, run.ID), contract.Dedupe(d.org, contract.EndpointAutomation, run.ID)
+	return store.NewDelivery{HookID: hook, OrganizationID: d.org, ID: name, Status: domain.DeliveryAccepted, Run: &run}
+}
+
+// rung gives the runs that are rung for, once there are so many.
+func (d *desk) rung(n int) map[string]bool {
+	d.Helper()
+	out, lane := map[string]bool{}, d.bus.Lane(domain.LaneAutomation)
+	for deadline := time.Now().Add(20 * time.Second); len(out) < n; {
+		must(d.T, lane.Fetch(d.Context(), n, time.Second, func(bell *bus.Doorbell) { out[bell.RunID] = true }))
+		if time.Now().After(deadline) {
+			d.Fatalf("rung for %v alone", out)
+		}
+	}
+	return out
+}
+
+func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	hook := d.hook()
+	heard := make(chan bus.Change, 64)
+	watch := d.bus.NewChangeWatch()
+	must(t, watch.Follow(d.org))
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { watch.Run(ctx, func(c bus.Change) { heard <- c }) })
+	t.Cleanup(watching.Wait)
+	t.Cleanup(cancel)
+
+	const deliveries = 20
+	var mu sync.Mutex
+	runs := map[string]bool{}
+	var all sync.WaitGroup
+	for n := range deliveries * 2 { // each twice
+		all.Go(func() {
+			got, err := d.Deliver(t.Context(), d.delivery(hook, fmt.Sprint(n%deliveries)))
+			if err != nil || got.Run.Run.ID == "" {
+				t.Errorf("delivering: %+v, %v", got, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			runs[got.Run.Run.ID] = true
+		})
+	}
+	all.Wait()
+	if len(runs) != deliveries {
+		t.Errorf("%d runs, want %d", len(runs), deliveries)
+	}
+	select {
+	case c := <-heard:
+		if c != (bus.Change{OrganizationID: d.org, Kind: domain.ChangedRuns}) {
+			t.Errorf("heard %+v", c)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nothing was heard")
+	}
+	waiting, err := d.store.Backlog(t.Context(), 1000)
+	if err != nil || waiting != deliveries {
+		t.Errorf("%d runs wait, %v", waiting, err)
+	}
+	if got := d.rung(8); len(got) != 8 { // the window
+		t.Errorf("rung for %v", got)
+	}
+	_, err = d.Deliver(t.Context(), d.delivery(id.New(id.Hook), "x"))
+	if apierr.CodeOf(err) != apierr.NotFound {
+		t.Errorf("to no hook: %v", err)
+	}
+}
+
+func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	hook := d.hook()
+	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
+	must(t, err)
+	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // nothing runs that would look how many wait
+	full.full.Store(true)
+	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
+	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
+		t.Errorf("seen before: %+v, %v", got, err)
+	}
+	if _, err = full.Deliver(t.Context(), d.delivery(hook, "new")); apierr.CodeOf(err) != apierr.Overloaded {
+		t.Errorf("new: %v", err)
+	}
+	if late, ok := errors.AsType[*apierr.Error](err); !ok || late.RetryAfter == 0 {
+		t.Errorf("it is not said when to try again: %v", err)
+	}
+}

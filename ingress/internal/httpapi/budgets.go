@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// withinBudget refuses a new run by budget_exceeded when one of the budgets that it would fall under is used up. keyID and
+// automationID are "" for none.
+func (a *api) withinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
+	if org == domain.DemoOrganization { // whose budget is DEMO_DAILY_TOKENS
+		return nil
+	}
+	return a.Store.WithinBudget(ctx, org, agentID, keyID, automationID)
+}
+
+// getBudgets is GET /api/budgets: those of the organization, or the one that the query names.
+func (a *api) getBudgets(c *gin.Context) {
+	org := caller(c).OrganizationID
+	budgetID, given, err := idOf(c, id.Budget)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if given {
+		budget, err := a.Store.Budget(c.Request.Context(), org, budgetID)
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		writeJSON(c, http.StatusOK, budget)
+		return
+	}
+	p, err := pageOf(c, id.Budget)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	budgets, err := a.Store.Budgets(c.Request.Context(), org, p.after, p.limit+1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, listOf(budgets, p, func(b domain.Budget) string { return b.ID }))
+}
+
+type budgetBody struct {
+	Scope     domain.BudgetScope  `json:"scope" need:"yes"`
+	SubjectID *string             `json:"subjectId"`
+	Metric    domain.BudgetMetric `json:"metric" need:"yes"`
+	Period    domain.BudgetPeriod `json:"period" need:"yes"`
+	Limit     int64               `json:"limit" need:"yes"`
+}
+
+func (b *budgetBody) check(p *problems) {
+	oneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
+	oneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)
+	checkLimit(p, b.Limit)
+	oneOf(p, "scope", b.Scope, domain.BudgetOrganization, domain.BudgetAgent, domain.BudgetKey, domain.BudgetAutomation)
+	switch {
+	case p.has("scope"):
+	case b.Scope == domain.BudgetOrganization && b.SubjectID != nil:
+		p.add("subjectId", codeConflict, "a budget of the organization has none")
+	case b.Scope == domain.BudgetOrganization:
+	case b.SubjectID == nil:
+		p.add("subjectId", codeRequired, "must name whose runs the budget counts")
+	case b.Scope == domain.BudgetAutomation:
+		checkAutomationID(p, "subjectId", *b.SubjectID)
+	default:
+		p.text("subjectId", *b.SubjectID, 1, automationMax)
+	}
+}
+
+// oneOf checks that a value is one of those that are possible.
+func oneOf[T ~string](p *problems, field string, value T, possible ...T) {
+	if !slices.Contains(possible, value) {
+		p.add(field, codeInvalidValue, "must be one of %v", possible)
+	}
+}
+
+func checkLimit(p *problems, limit int64) {
+	if limit < 0 || limit > store.MaxBudget {
+		p.add("limit", codeInvalidValue, "must be from 0 to %d", int64(store.MaxBudget))
+	}
+}
+
+// createBudget is POST /api/budgets. On other ingresses and workers it holds within 5 s.
+func (a *api) createBudget(c *gin.Context) {
+	body, err := bind[budgetBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	budget, err := a.Store.CreateBudget(c.Request.Context(), caller(c).OrganizationID, domain.Budget{
+		Scope: body.Scope, SubjectID: body.SubjectID, Metric: body.Metric, Period: body.Period, Limit: body.Limit,
+	})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusCreated, budget)
+}
+
+type budgetChange struct {
+	Limit int64 `json:"limit" need:"yes"`
+}
+
+func (b *budgetChange) check(p *problems) { checkLimit(p, b.Limit) }
+
+// updateBudget is PUT /api/budgets?id=: another limit, at once.
+func (a *api) updateBudget(c *gin.Context) {
+	body, err := bind[budgetChange](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	budgetID, err := requiredID(c, id.Budget)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	budget, err := a.Store.UpdateBudget(c.Request.Context(), caller(c).OrganizationID, budgetID, body.Limit)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, budget)
+}
+
+// deleteBudget is DELETE /api/budgets?id=.
+func (a *api) deleteBudget(c *gin.Context) {
+	budgetID, err := requiredID(c, id.Budget)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if err := a.Store.DeleteBudget(c.Request.Context(), caller(c).OrganizationID, budgetID); err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, deleted(budgetID))
+}

@@ -1,0 +1,225 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/webhookin"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// shownHook is a hook as callers see it.
+func (a *api) shownHook(h domain.Hook) domain.Hook {
+	h.URL = a.PublicURL + receivePath + h.ID
+	if h.Filter == nil {
+		h.Filter = []domain.HookFilter{}
+	}
+	return h
+}
+
+// getHooks is GET /api/hooks: a list, or with id one.
+func (a *api) getHooks(c *gin.Context) {
+	hookID, given, err := idOf(c, id.Hook)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	org := caller(c).OrganizationID
+	if given {
+		hook, err := a.Store.Hook(c.Request.Context(), org, hookID)
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		writeJSON(c, http.StatusOK, a.shownHook(hook))
+		return
+	}
+	p, err := pageOf(c, id.Hook)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	hooks, err := a.Store.Hooks(c.Request.Context(), org, p.after, p.limit+1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	for i := range hooks {
+		hooks[i] = a.shownHook(hooks[i])
+	}
+	writeJSON(c, http.StatusOK, listOf(hooks, p, func(h domain.Hook) string { return h.ID }))
+}
+
+// createHook is POST /api/hooks. A secret that was made here is shown in the answer, and never again.
+func (a *api) createHook(c *gin.Context) {
+	if _, given := query(c)["id"]; given { // somebody forgot the action
+		fail(c, apierr.Invalid("action", codeRequired, "a query with id needs an action: rotate or test"))
+		return
+	}
+	body, found, err := collect[newHookBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	who := caller(c)
+	h := body.hook()
+	if h.KeyID = body.KeyID.Value; !body.KeyID.Set {
+		if h.KeyID = who.KeyID; who.KeyID == "" || who.UserID != "" {
+			found.add("keyId", codeRequired, "is required: an API key of the organization, as which deliveries enter")
+		}
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	h.ID = id.New(id.Hook)
+	secret := body.Secret.or("")
+	if secret == "" {
+		secret = webhookin.NewSecret(h.Source)
+	}
+	stored, err := a.Store.CreateHook(c.Request.Context(), store.NewHook{
+		Hook: h, OrganizationID: who.OrganizationID, SealedSecret: a.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, h.ID)),
+	})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusCreated, a.withSecret(stored, secret, !body.Secret.Set))
+}
+
+// withSecret is a hook as it is shown once, with the secret that was made for it.
+func (a *api) withSecret(h domain.Hook, secret string, made bool) domain.Hook {
+	h = a.shownHook(h)
+	if h.Secret = hiddenSecret; made {
+		h.Secret = secret
+	}
+	return h
+}
+
+// updateHook is PUT /api/hooks?id=: what is left out stays.
+func (a *api) updateHook(c *gin.Context) {
+	hookID, err := requiredID(c, id.Hook)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	body, found, err := collect[hookChangeBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if body.ID.Set && body.ID.Value != hookID {
+		found.add("id", codeInvalidValue, "must be the id that the query names")
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	ctx, org := c.Request.Context(), caller(c).OrganizationID
+	known, err := a.Store.Hook(ctx, org, hookID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if body.Source.Set && body.Source.Value != known.Source {
+		found.add("source", codeInvalidValue, "stays %s: make another hook for another source", known.Source)
+	}
+	body.checkHeaders(found, known.Source)
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	changed, err := a.Store.UpdateHook(ctx, org, hookID, body.change())
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	a.hooks.forget(hookID)
+	writeJSON(c, http.StatusOK, a.shownHook(changed))
+}
+
+func (b *hookChangeBody) change() store.HookChange {
+	change := store.HookChange{
+		Name: b.Name.pointer(), AgentID: b.AgentID.pointer(), KeyID: b.KeyID.pointer(), MessageTemplate: b.MessageTemplate.pointer(),
+		SignatureHeader: b.SignatureHeader.pointer(), DeliveryIDHeader: b.DeliveryIDHeader.pointer(), Enabled: b.Enabled.pointer(),
+	}
+	if b.Filter.Set {
+		filter := b.filter()
+		change.Filter = &filter
+	}
+	if b.Coalesce.Set {
+		coalesce := b.coalesce()
+		change.Coalesce = &coalesce
+	}
+	return change
+}
+
+// deleteHook is DELETE /api/hooks?id=: on this ingress it holds at once, on others within 5 s.
+func (a *api) deleteHook(c *gin.Context) {
+	hookID, err := requiredID(c, id.Hook)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	if err := a.Store.DeleteHook(c.Request.Context(), caller(c).OrganizationID, hookID); err != nil {
+		fail(c, err)
+		return
+	}
+	a.hooks.forget(hookID)
+	writeJSON(c, http.StatusOK, deleted(hookID))
+}
+
+// rotateHook is POST /api/hooks?id=&action=rotate: a new secret, beside which the one before holds for a while. The body may be left
+// out.
+func (a *api) rotateHook(c *gin.Context) {
+	hookID, body, err := actionOnHook[rotateHookBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	ctx, org := c.Request.Context(), caller(c).OrganizationID
+	known, err := a.Store.Hook(ctx, org, hookID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	secret := body.Secret.or("")
+	if body.Secret.Set {
+		found := &problems{}
+		checkSecret(found, known.Source, secret)
+		err = found.err()
+	} else {
+		secret = webhookin.NewSecret(known.Source)
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	sealed := a.Secrets.Seal(secret, secrets.Hook(org, hookID))
+	changed, err := a.Store.UpdateHook(ctx, org, hookID, store.HookChange{
+		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.or(overlapDefault)) * time.Second,
+	})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	a.hooks.forget(hookID)
+	writeJSON(c, http.StatusOK, a.withSecret(changed, secret, !body.Secret.Set))
+}
+
+// actionOnHook reads the id and the body of an action; the body may be left out.
+func actionOnHook[T any](c *gin.Context) (hookID string, body T, err error) {
+	if c.Request.ContentLength != 0 {
+		body, err = bind[T](c)
+	}
+	if err == nil {
+		hookID, err = requiredID(c, id.Hook)
+	}
+	return hookID, body, err
+}

@@ -1,0 +1,262 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/webhookin"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+const (
+	deliveryIDMost  = 255 // characters
+	redeliveredMark = "~redelivered-"
+	redeliveredMost = 100 // times that a delivery may be delivered again
+	actionRedeliver = "redeliver"
+	testEvent       = "test"
+	testPayload     = `{"test":true,"text":"A test delivery."}`
+)
+
+var deliveryStatuses = []domain.DeliveryStatus{
+	domain.DeliveryAccepted, domain.DeliveryCoalesced, domain.DeliveryFiltered, domain.DeliveryAnswered, domain.DeliveryRefused,
+}
+
+// deliveryView is one delivery with what it brought, when that is kept.
+type deliveryView struct {
+	domain.Delivery
+
+	ContentType *string `json:"contentType"`
+	Body        *string `json:"body"`
+}
+
+// getDeliveries is GET /api/hooks/deliveries: the log, or with hookId and id one delivery.
+func (a *api) getDeliveries(c *gin.Context) {
+	found := &problems{}
+	hookID, given := single(c, "hookId", found)
+	deliveryID, one := single(c, "id", found)
+	if one && !given {
+		found.add("hookId", codeRequired, "an id is one within a hook")
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	if given {
+		if err := a.ownHook(c, hookID); err != nil {
+			fail(c, err)
+			return
+		}
+	}
+	if one {
+		a.getDelivery(c, hookID, deliveryID)
+		return
+	}
+	a.listDeliveries(c, hookID)
+}
+
+// ownHook is not_found for hooks that are not the organization's.
+func (a *api) ownHook(c *gin.Context, hookID string) error {
+	if !id.Valid(id.Hook, hookID) {
+		return apierr.New(apierr.NotFound, "no such resource")
+	}
+	_, err := a.Store.Hook(c.Request.Context(), caller(c).OrganizationID, hookID)
+	return err
+}
+
+func (a *api) getDelivery(c *gin.Context, hookID, deliveryID string) {
+	ctx, org := c.Request.Context(), caller(c).OrganizationID
+	known, err := a.Store.Delivery(ctx, org, hookID, deliveryID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	view := deliveryView{Delivery: known}
+	if known.Kept {
+		body, contentType, err := a.Store.DeliveryBody(ctx, org, hookID, deliveryID)
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		text := strings.ToValidUTF8(string(body), "\uFFFD")
+		view.ContentType, view.Body = &contentType, &text
+	}
+	writeJSON(c, http.StatusOK, view)
+}
+
+func (a *api) listDeliveries(c *gin.Context, hookID string) {
+	found := &problems{}
+	filter := store.DeliveryFilter{HookID: hookID}
+	filter.RunID, _ = single(c, "runId", found)
+	if status, given := single(c, "status", found); given {
+		filter.Status = domain.DeliveryStatus(status)
+		if !slices.Contains(deliveryStatuses, filter.Status) {
+			found.add("status", codeInvalidValue, "must be accepted, coalesced, filtered, answered or refused")
+		}
+	}
+	p := page{limit: limitOf(c, found)}
+	if text, given := single(c, "cursor", found); given {
+		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
+		if filter.Before, _ = strconv.ParseInt(string(last), 10, 64); err != nil || filter.Before < 1 {
+			found.add("cursor", codeInvalidValue, "must be the nextCursor of a page of this list")
+		}
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	logged, err := a.Store.Deliveries(c.Request.Context(), caller(c).OrganizationID, filter, p.limit+1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	of := listOf(logged, p, func(d store.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
+	shown := list[domain.Delivery]{Data: make([]domain.Delivery, len(of.Data)), HasMore: of.HasMore, NextCursor: of.NextCursor}
+	for i, d := range of.Data {
+		shown.Data[i] = d.Delivery
+	}
+	writeJSON(c, http.StatusOK, shown)
+}
+
+// postDeliveries is POST /api/hooks/deliveries?hookId=&id=&action=redeliver: a new run of what a delivery brought, whatever the hook's
+// filter says.
+func (a *api) postDeliveries(c *gin.Context) {
+	found := &problems{}
+	hookID, _ := single(c, "hookId", found)
+	deliveryID, given := single(c, "id", found)
+	if action, _ := single(c, "action", found); action != actionRedeliver {
+		found.add("action", codeInvalidValue, "must be redeliver")
+	}
+	if !given {
+		found.add("id", codeRequired, "the query must name the delivery")
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	hook, err := a.openHook(c, hookID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	taken, err := a.redeliver(c, hook, deliveryID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusAccepted, taken)
+}
+
+// openHook is a hook of the organization's that takes deliveries, as it is now.
+func (a *api) openHook(c *gin.Context, hookID string) (*liveHook, error) {
+	if err := a.ownHook(c, hookID); err != nil {
+		return nil, err
+	}
+	a.hooks.forget(hookID)
+	hook, err := a.hooks.get(c.Request.Context(), hookID)
+	if apierr.CodeOf(err) == apierr.NotFound {
+		return nil, apierr.Invalid("id", codeInvalidValue, "the hook takes nothing: it is disabled, or its API key does not hold any more")
+	}
+	return hook, err
+}
+
+func (a *api) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (receivedView, error) {
+	ctx, org := c.Request.Context(), hook.OrganizationID
+	known, err := a.Store.Delivery(ctx, org, hook.ID, deliveryID)
+	if err != nil {
+		return receivedView{}, err
+	}
+	if !known.Kept {
+		return receivedView{}, apierr.Invalid("id", codeInvalidValue, "what this delivery brought was not kept: it has more than %d bytes",
+			store.DeliveryBodyMax)
+	}
+	body, contentType, err := a.Store.DeliveryBody(ctx, org, hook.ID, deliveryID)
+	if err != nil {
+		return receivedView{}, err
+	}
+	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
+	event.Name, event.Answer = known.Event, nil
+	of := delivered{contentType: contentType, body: body, traceparent: traceparent(c), again: true}
+	for n := 1; n <= redeliveredMost; n++ {
+		event.ID = redeliveredID(known.ID, n)
+		free, err := a.unseen(ctx, hook, event.ID)
+		if err != nil {
+			return receivedView{}, err
+		}
+		if !free {
+			continue
+		}
+		taken, err := a.take(ctx, hook, &event, of)
+		if err != nil || !taken.Duplicate { // else another request was first
+			return taken, err
+		}
+	}
+	return receivedView{}, apierr.Invalid("id", codeInvalidValue, "this was delivered again %d times", redeliveredMost)
+}
+
+// redeliveredID names the nth time that a delivery is delivered again. However often that is done in a row, it counts from the first.
+func redeliveredID(of string, n int) string {
+	if at := strings.LastIndex(of, redeliveredMark); at > 0 {
+		of = of[:at]
+	}
+	out := of + redeliveredMark + strconv.Itoa(n)
+	for utf8.RuneCountInString(out) > deliveryIDMost { // not reached: ids are shorter
+		out = out[1:]
+	}
+	return out
+}
+
+func (a *api) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bool, error) {
+	_, err := a.Store.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
+	if apierr.CodeOf(err) == apierr.NotFound {
+		return true, nil
+	}
+	return false, err
+}
+
+// testHook is POST /api/hooks?id=&action=test: a delivery signed as the source would, which goes the way of all others. The body may
+// be left out.
+func (a *api) testHook(c *gin.Context) {
+	hookID, body, err := actionOnHook[testHookBody](c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	hook, err := a.openHook(c, hookID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	payload := []byte(testPayload)
+	if body.Payload.Set {
+		payload = body.Payload.Value
+	}
+	name, testID := body.Event.or(testEvent), "test-"+id.Suffix(id.New(id.Hook))
+	sent, err := webhookin.Signed(&hook.Hook, hook.secrets[0], testID, name, payload, time.Now())
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	event, err := readEvent(hook, sent.Header, sent.Body)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	event.ID, event.Name = testID, name // where the source has them in the payload, this one may have none
+	taken, err := a.take(c.Request.Context(), hook, &event, delivered{contentType: contentJSON, body: sent.Body, traceparent: traceparent(c)})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusAccepted, taken)
+}

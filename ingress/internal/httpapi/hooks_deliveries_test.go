@@ -1,0 +1,299 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// Every source's deliveries start a run, each once, and nothing that is not signed does.
+func TestDeliveriesOfEverySource(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	for _, source := range domain.HookSources {
+		t.Run(string(source), func(t *testing.T) {
+			t.Parallel()
+			a.sourceDelivers(t, h, string(source))
+		})
+	}
+}
+
+func (a *arena) sourceDelivers(t *testing.T, h *house, source string) {
+	t.Helper()
+	more := []string{}
+	if source == "hmac" || source == "token" {
+		more = append(more, `"deliveryIdHeader":"X-Id"`)
+	}
+	hookID := a.newHook(h, source, more...)
+	body := `{"a":"⟧{{b}}","id":"d1","event_id":"d1","type":"thing.made","b":1}`
+	got := a.deliver(hookID, source, "d1", "thing.made", body, "Cookie: parley_session=x", "X-Api-Key: ak_x", "X-Tenant-Id: tenant_demo")
+	got.want(t, "delivered", 202, "")
+	runID := got.text(t, "runId")
+	if got.text(t, "deliveryId") != "d1" || got.text(t, "status") != "accepted" || got.json(t, "duplicate") != false || got.json(t, "error") != nil {
+		t.Errorf("taken: %s", got.body)
+	}
+	again := a.deliver(hookID, source, "d1", "thing.made", body, "X-Slack-Retry-Num: 1").want(t, "again", 202, "")
+	if again.text(t, "runId") != runID || again.json(t, "duplicate") != true {
+		t.Errorf("again: %s", again.body)
+	}
+	run := a.ok("GET", "/api/runs?id="+runID, "", h.key)
+	if run.text(t, "trigger.type") != "webhook" || run.text(t, "trigger.automationId") != source+" hook" || run.text(t, "idempotencyKey") != "d1" {
+		t.Errorf("the run: %s", run.body)
+	}
+	message, data := a.input(t, runID)
+	head, _ := data["webhook"].(map[string]any)
+	payload, _ := data["payload"].(map[string]any)
+	if message != "It is ⟦{{b}}⟧." || head["source"] != source || head["event"] != "thing.made" || head["deliveryId"] != "d1" || payload["b"] != 1.0 {
+		t.Errorf("the run was asked %q with %v", message, data)
+	}
+	for what, change := range map[string]func(*http.Request){
+		"one byte changed": func(r *http.Request) {
+			r.Body = httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(strings.Replace(body, "1", "2", 1))).Body
+		},
+		"six minutes old": func(r *http.Request) { signAs(r.Header, source, "d2", "e", body, time.Now().Add(-6*time.Minute)) },
+		"nothing signed":  unsign,
+		"doubled":         double,
+	} {
+		if source == "token" && what == "one byte changed" || what == "six minutes old" && !slices.Contains([]string{"stripe", "slack", "standard"}, source) {
+			continue // nothing of that is signed
+		}
+		req := a.delivery(hookID, source, "d2", "e", body)
+		change(req)
+		if got := a.send(req).want(t, what, 401, "unauthenticated"); strings.Contains(string(got.body), hookSecret) {
+			t.Errorf("%s: %s", what, got.body)
+		}
+	}
+	if log := a.ok("GET", "/api/hooks/deliveries?hookId="+hookID, "", h.key); log.json(t, "data.1") != nil || log.json(t, "data.0.duplicates") != 1.0 {
+		t.Errorf("the log: %s", log.body)
+	}
+}
+
+var signatures = []string{"X-Hub-Signature-256", "Stripe-Signature", "X-Slack-Signature", "Webhook-Signature", "X-Signature", "X-Token"}
+
+func unsign(r *http.Request) {
+	for _, name := range signatures {
+		r.Header.Del(name)
+	}
+}
+
+func double(r *http.Request) {
+	for _, name := range signatures {
+		if value := r.Header.Get(name); value != "" {
+			r.Header.Add(name, value)
+		}
+	}
+}
+
+func TestPingsAndChallenges(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	github, slack := a.newHook(h, "github"), a.newHook(h, "slack")
+	for range 2 {
+		got := a.deliver(github, "github", "p1", "ping", `{"zen":"Keep it logically awesome.","a":1}`).want(t, "ping", 200, "")
+		if string(got.body) != `{"ok":true}` {
+			t.Errorf("ping: %s", got.body)
+		}
+		got = a.deliver(slack, "slack", "", "", `{"token":"t","challenge":"3eZbrw1a","type":"url_verification"}`).want(t, "challenge", 200, "")
+		if string(got.body) != `{"challenge":"3eZbrw1a"}` {
+			t.Errorf("challenge: %s", got.body)
+		}
+	}
+	a.deliver(slack, "slack", "", "", `{"challenge":"x","type":"url_verification"}`, "X-Slack-Signature: v0="+strings.Repeat("0", 64)).
+		want(t, "a challenge of somebody else's", 401, "unauthenticated")
+	log := a.ok("GET", "/api/hooks/deliveries?status=answered", "", h.key)
+	if log.json(t, "data.1.duplicates") != 1.0 || log.json(t, "data.2") != nil || log.json(t, "data.0.runId") != nil {
+		t.Errorf("the log: %s", log.body)
+	}
+}
+
+// A delivery that nothing is to be run for, or can be, is taken and logged all the same.
+func TestDeliveriesWithoutRuns(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	of := func(hookID, body string) answer {
+		t.Helper()
+		return a.deliver(hookID, "github", a.fresh(), "issues", body).want(t, body, 202, "")
+	}
+	filtered := a.newHook(h, "github", `"filter":[{"path":"action","op":"in","value":["opened"]},{"path":"@event","op":"eq","value":"issues"}]`)
+	if got := of(filtered, `{"a":1,"action":"closed"}`); got.text(t, "status") != "filtered" || got.json(t, "runId") != nil {
+		t.Errorf("filtered: %s", got.body)
+	}
+	if got := of(filtered, `{"a":1,"action":"opened"}`); got.text(t, "status") != "accepted" {
+		t.Errorf("passed: %s", got.body)
+	}
+	silent := a.newHook(h, "github", `"messageTemplate":"{{a}}"`)
+	if got := of(silent, `{"b":1}`); got.text(t, "status") != "refused" || got.text(t, "error.code") != "invalid_request" {
+		t.Errorf("nothing to say: %s", got.body)
+	}
+	agentID := a.newAgent(h)
+	hookID := a.ok("POST", "/api/hooks", hookBody(agentID, "github"), h.key).text(t, "id")
+	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user"]}`, h.key)
+	if got := of(hookID, `{"a":1}`); got.text(t, "status") != "refused" || got.text(t, "error.code") != "caller_not_allowed" {
+		t.Errorf("an agent for users: %s", got.body)
+	}
+	a.ok("DELETE", "/api/agents?id="+agentID, "", h.key)
+	gone := of(hookID, `{"a":1}`)
+	if gone.text(t, "status") != "refused" || gone.text(t, "error.code") != "not_found" || gone.json(t, "runId") != nil {
+		t.Errorf("an agent that is gone: %s", gone.body)
+	}
+	if log := a.ok("GET", "/api/hooks/deliveries?status=refused&hookId="+hookID, "", h.key); log.text(t, "data.1.error.code") != "caller_not_allowed" {
+		t.Errorf("the log: %s", log.body)
+	}
+}
+
+// A form, a text and nothing at all are payloads, too.
+func TestDeliveriesThatAreNoJSON(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "github", `"messageTemplate":"{{a}} {{@payload}}"`)
+	send := func(contentType, body, want string) {
+		t.Helper()
+		req, rec := a.delivery(hookID, "github", a.fresh(), "push", body), httptest.NewRecorder()
+		req.Header.Set("Content-Type", contentType)
+		a.handler.ServeHTTP(rec, req) // the document knows JSON only
+		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}.want(t, body, 202, "")
+		message, _ := a.input(t, got.text(t, "runId"))
+		if message != want {
+			t.Errorf("%s: %q, want %q", body, message, want)
+		}
+	}
+	send("application/x-www-form-urlencoded", "payload="+url.QueryEscape(`{"a":1}`), `⟦1⟧ ⟦{"a":1}⟧`)
+	send("text/plain", "some words", " ⟦some words⟧")
+	send("", "\xff\xfe", " ")
+}
+
+func TestDeliveryLog(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "stripe", `"filter":[{"path":"a","op":"eq","value":1}]`)
+	for _, body := range []string{`{"id":"evt_1","type":"x","a":1}`, `{"id":"evt_2","type":"y","a":2}`, `{"id":"evt_3","type":"z","a":1}`} {
+		a.deliver(hookID, "stripe", "", "", body).want(t, body, 202, "")
+	}
+	at := "/api/hooks/deliveries?hookId=" + hookID
+	first := a.ok("GET", at+"&limit=2", "", h.key)
+	if first.text(t, "data.0.id") != "evt_3" || first.text(t, "data.1.status") != "filtered" || first.text(t, "data.1.event") != "y" || first.json(t, "data.0.kept") != true {
+		t.Errorf("the first page: %s", first.body)
+	}
+	rest := a.ok("GET", at+"&cursor="+first.text(t, "nextCursor"), "", h.key)
+	if rest.text(t, "data.0.id") != "evt_1" || rest.json(t, "hasMore") != false {
+		t.Errorf("the second: %s", rest.body)
+	}
+	if got := a.ok("GET", "/api/hooks/deliveries?runId="+rest.text(t, "data.0.runId"), "", h.key); got.text(t, "data.0.id") != "evt_1" || got.json(t, "data.1") != nil {
+		t.Errorf("by its run: %s", got.body)
+	}
+	one := a.ok("GET", at+"&id=evt_2", "", h.key)
+	if one.text(t, "body") != `{"id":"evt_2","type":"y","a":2}` || one.text(t, "contentType") != "application/json" || one.json(t, "bytes") != 31.0 {
+		t.Errorf("one: %s", one.body)
+	}
+	a.from("GET", at+"&id=evt_4", "", h.key).want(t, "none", 404, "not_found")
+	for n, from := range []string{"evt_2", "evt_2", "evt_2~redelivered-1"} {
+		got := a.ok("POST", at+"&action=redeliver&id="+url.QueryEscape(from), "", h.key)
+		if want := "evt_2~redelivered-" + string(rune('1'+n)); got.text(t, "deliveryId") != want || got.text(t, "status") != "accepted" || got.json(t, "duplicate") != false {
+			t.Errorf("delivered again: %s, want %s", got.body, want)
+		}
+	}
+	a.from("POST", at+"&action=redeliver&id=evt_4", "", h.key).want(t, "none", 404, "not_found")
+	if hook := a.ok("GET", "/api/hooks?id="+hookID, "", h.key); hook.json(t, "lastDeliveryAt") == nil {
+		t.Errorf("the hook: %s", hook.body)
+	}
+	a.ok("PUT", "/api/hooks?id="+hookID, `{"enabled":false}`, h.key)
+	a.from("POST", at+"&action=redeliver&id=evt_1", "", h.key).want(t, "while disabled", 400, "invalid_request id:invalid_value")
+}
+
+// Deliveries with one key are one run.
+func TestDeliveriesAreGathered(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "github", `"coalesce":{"key":"{{pull_request.id}}","windowSeconds":3600,"maxWaitSeconds":3600}`)
+	runs := map[string]string{}
+	for _, n := range []string{"1", "1", "2", "1"} {
+		got := a.deliver(hookID, "github", a.fresh(), "pull_request", `{"a":1,"pull_request":{"id":`+n+`}}`).want(t, n, 202, "")
+		if got.text(t, "status") != "coalesced" || runs[n] != "" && runs[n] != got.text(t, "runId") {
+			t.Errorf("%s: %s, want run %s", n, got.body, runs[n])
+		}
+		runs[n] = got.text(t, "runId")
+	}
+	if runs["1"] == runs["2"] {
+		t.Errorf("two keys are one run: %v", runs)
+	}
+	if got := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`); got.text(t, "status") != "accepted" {
+		t.Errorf("without a key: %s", got.body)
+	}
+}
+
+// Over the limit deliveries are put off, and none is refused.
+func TestDeliveriesOverTheLimit(t *testing.T) {
+	t.Parallel()
+	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "github")
+	for range 70 {
+		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "over the limit", 202, "")
+	}
+	a.deliver(hookID, "github", a.fresh(), "ping", `{"a":1}`).want(t, "what is no run", 200, "")
+	var held, all int
+	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE not_before > clock_timestamp()), count(*) FROM open_runs`).Scan(&held, &all))
+	if all != 70 || held == 0 || held > 20 {
+		t.Errorf("of %d runs %d are put off", all, held)
+	}
+}
+
+// pathShown is what of a refusal hangs on the path.
+var pathShown = regexp.MustCompile(`"instance":"[^"]*"|Content-Length: \d+`)
+
+// A hook that takes nothing is answered like one that never existed, whatever the reason.
+func TestHooksThatTakeNothing(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	shown := func(what, hookID string) string {
+		t.Helper()
+		a.api.hooks.forget(hookID)
+		got := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, what, 404, "not_found")
+		return pathShown.ReplaceAllString(got.shown(), "")
+	}
+	missing := shown("never existed", id.New(id.Hook))
+	change := map[string]func(hookID string){
+		"deleted":  func(hookID string) { a.ok("DELETE", "/api/hooks?id="+hookID, "", h.key) },
+		"disabled": func(hookID string) { a.ok("PUT", "/api/hooks?id="+hookID, `{"enabled":false}`, h.key) },
+		"key revoked": func(hookID string) {
+			_, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
+			a.ok("PUT", "/api/hooks?id="+hookID, `{"keyId":"`+keyID+`"}`, h.key)
+			a.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth, h.header)
+		},
+		"key expired": func(hookID string) {
+			_, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
+			a.ok("PUT", "/api/hooks?id="+hookID, `{"keyId":"`+keyID+`"}`, h.key)
+			a.exec(`UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE id = $1`, keyID)
+		},
+	}
+	for what, do := range change {
+		hookID := a.newHook(h, "github")
+		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, what+", before", 202, "")
+		do(hookID)
+		if got := shown(what, hookID); got != missing {
+			t.Errorf("%s: %s, want %s", what, got, missing)
+		}
+	}
+	for _, hookID := range []string{"x", "hook_", id.New(id.Agent), "hook_8zzzzzzzzzzzzzzzzzzzzzzzzz", "..%2Fhooks", strings.Repeat("a", 5000)} {
+		if got := shown(hookID, hookID); got != missing {
+			t.Errorf("%.40s: %.200s, want %s", hookID, got, missing)
+		}
+	}
+	a.from("GET", receivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
+}

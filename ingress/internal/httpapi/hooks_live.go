@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"parley/ingress/internal/webhookin"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+const (
+	hookRemembered = 4 * time.Second // and a change holds after 5 s: the rest is for a slow read
+	hooksMost      = 10_000          // that are remembered, those that there are not among them
+	hookReads      = 16              // at a time
+	hookReadTime   = 3 * time.Second
+)
+
+// liveHook is a hook that takes deliveries: its secrets opened, its rules read.
+type liveHook struct {
+	store.ReceivingHook
+
+	secrets []string
+	rules   *webhookin.Rules
+}
+
+// caller is who a hook's deliveries run agents as: its key.
+func (h *liveHook) caller() domain.Caller {
+	return domain.Caller{
+		Kind: domain.CallerSystem, OrganizationID: h.OrganizationID, UserID: h.KeyUserID, KeyID: h.KeyID, Credential: h.KeyID,
+	}
+}
+
+// liveHooks remembers hooks for a moment, and that there are none. Reads of those that are not known are few at a time:
+// a flood of invented ids waits for itself.
+type liveHooks struct {
+	read  func(ctx context.Context, id string) (store.ReceivingHook, error)
+	box   *secrets.Box
+	reads chan struct{}
+
+	mu    sync.Mutex
+	known map[string]knownHook
+}
+
+type knownHook struct {
+	hook  *liveHook // nil: there is none
+	until time.Time
+}
+
+func newLiveHooks(read func(context.Context, string) (store.ReceivingHook, error), box *secrets.Box) *liveHooks {
+	return &liveHooks{read: read, box: box, reads: make(chan struct{}, hookReads), known: map[string]knownHook{}}
+}
+
+// get gives a hook that takes deliveries. One that does not, for whatever reason, is not_found.
+func (l *liveHooks) get(ctx context.Context, id string) (*liveHook, error) {
+	entry, known := l.remembered(id)
+	if !known {
+		var err error
+		if entry, err = l.find(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if entry.hook == nil || !entry.hook.Enabled {
+		return nil, apierr.New(apierr.NotFound, "no such resource")
+	}
+	return entry.hook, nil
+}
+
+func (l *liveHooks) remembered(id string) (entry knownHook, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entry, known = l.known[id]
+	return entry, known && time.Now().Before(entry.until)
+}
+
+// find reads a hook, unless another request has just done so.
+func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
+	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
+	defer cancel()
+	select {
+	case l.reads <- struct{}{}:
+		defer func() { <-l.reads }()
+	case <-ctx.Done():
+		return knownHook{}, tooManyHooks()
+	}
+	if entry, known := l.remembered(id); known {
+		return entry, nil
+	}
+	entry := knownHook{until: time.Now().Add(hookRemembered)} // from before the read: a change after it may have been missed
+	found, err := l.read(ctx, id)
+	switch {
+	case apierr.CodeOf(err) == apierr.NotFound:
+	case err != nil:
+		return knownHook{}, err
+	default:
+		if entry.hook, err = l.open(found); err != nil {
+			return knownHook{}, err
+		}
+	}
+	l.put(id, entry)
+	return entry, nil
+}
+
+func (l *liveHooks) open(found store.ReceivingHook) (*liveHook, error) {
+	hook := &liveHook{ReceivingHook: found}
+	for _, sealed := range found.SealedSecrets {
+		secret, err := l.box.Open(sealed, secrets.Hook(found.OrganizationID, found.ID))
+		if err != nil {
+			return nil, fmt.Errorf("opening secret of hook: %w", err)
+		}
+		hook.secrets = append(hook.secrets, secret)
+	}
+	rules, faults := webhookin.NewRules(found.MessageTemplate, found.Filter, found.Coalesce)
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("reading rules of hook %s: %s: %w", found.ID, faults[0].Field, faults[0].Err)
+	}
+	hook.rules = rules
+	return hook, nil
+}
+
+func (l *liveHooks) put(id string, entry knownHook) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.known) >= hooksMost {
+		clear(l.known) // reading them again is cheap
+	}
+	l.known[id] = entry
+}
+
+// forget lets a change take effect here at once.
+func (l *liveHooks) forget(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, id)
+}
+
+func tooManyHooks() error {
+	busy := apierr.New(apierr.Overloaded, "too many deliveries to hooks that are not known yet")
+	busy.RetryAfter = time.Second
+	return busy
+}

@@ -1,0 +1,314 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/webhookin"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+const (
+	receivePath    = "/api/hooks/receive/"
+	deliveryMost   = 25 << 20  // bytes, as much as GitHub sends
+	deliverySmall  = 256 << 10 // that need no place of their own
+	payloadPassed  = 64 << 10  // bytes of a payload that are handed to the agent
+	contentMost    = 200       // bytes of a Content-Type that are kept
+	placeWait      = 5 * time.Second
+	placePace      = 50 * time.Millisecond
+	triggerWebhook = "webhook"
+
+	// Large deliveries that may come to an ingress at once: each is in memory as a whole.
+	deliveriesPerHook         = 2
+	deliveriesPerOrganization = 3
+	deliveriesAtOnce          = 6
+)
+
+var incomingDeliveries = &traffic{
+	deliveriesPerHook, deliveriesPerOrganization, deliveriesAtOnce, "taking too many large deliveries at once",
+	"too many large deliveries are coming at once", limitArrival,
+}
+
+// receivedView is what a source is told of a delivery that was taken.
+type receivedView struct {
+	DeliveryID string                `json:"deliveryId"`
+	Status     domain.DeliveryStatus `json:"status"`
+	RunID      *string               `json:"runId"`
+	Duplicate  bool                  `json:"duplicate"`
+	Error      *domain.RunError      `json:"error"`
+}
+
+// receiveDelivery is POST /api/hooks/receive/<id>. No credential counts here but the signature.
+func (a *api) receiveDelivery(c *gin.Context) {
+	hook, err := a.receiving(c)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	stateOf(c).source = hook.Source
+	body, leave, err := a.deliveryBody(c, hook)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer leave()
+	event, err := readEvent(hook, c.Request.Header, body)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	stateOf(c).ident = auth.Identity{Caller: hook.caller()} // for the log: now it is known whose request it is
+	taken, err := a.take(c.Request.Context(), hook, &event, delivered{
+		contentType: c.GetHeader("Content-Type"), body: body, traceparent: traceparent(c),
+	})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	stateOf(c).delivery = taken.Status
+	if taken.RunID != nil {
+		about(c, hook.AgentID, *taken.RunID, "")
+	}
+	if event.Answer != nil {
+		writeJSON(c, http.StatusOK, event.Answer)
+		return
+	}
+	writeJSON(c, http.StatusAccepted, taken)
+}
+
+// receiving is the hook that a request's path names.
+func (a *api) receiving(c *gin.Context) (*liveHook, error) {
+	hookID := c.Param("id")
+	if !id.Valid(id.Hook, hookID) {
+		return nil, apierr.New(apierr.NotFound, "no such resource")
+	}
+	return a.hooks.get(c.Request.Context(), hookID)
+}
+
+// readEvent checks a delivery's signature and reads it.
+func readEvent(hook *liveHook, header http.Header, body []byte) (webhookin.Event, error) {
+	err := webhookin.Verify(hook.Source, hook.SignatureHeader, hook.secrets, header, body, time.Now())
+	if err != nil {
+		return webhookin.Event{}, apierr.New(apierr.Unauthenticated, "%s", err)
+	}
+	return webhookin.Read(hook.Source, hook.DeliveryIDHeader, header, body), nil
+}
+
+// deliveryBody reads a delivery as it came. leave must be called when it is needed no more.
+func (a *api) deliveryBody(c *gin.Context, hook *liveHook) (body []byte, leave func(), err error) {
+	length := c.Request.ContentLength
+	if length > deliveryMost {
+		return nil, nil, tooLarge(deliveryMost)
+	}
+	if length >= 0 && length <= deliverySmall {
+		body, err = readWhole(c.Request.Body, length)
+		return body, func() {}, err
+	}
+	who := domain.Caller{OrganizationID: hook.OrganizationID, Credential: "hook:" + hook.ID}
+	from, err := a.deliveryPlace(c, who)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := &arriving{body: http.MaxBytesReader(c.Writer, c.Request.Body, deliveryMost), from: from, allowed: anyBytes}
+	if body, err = readWhole(in, length); err != nil {
+		in.leave()
+		return nil, nil, err
+	}
+	in.whole()
+	return body, in.leave, nil
+}
+
+// deliveryPlace waits a moment for a place: some sources send nothing a second time, whatever they are answered.
+func (a *api) deliveryPlace(c *gin.Context, who domain.Caller) (*place, error) {
+	conn := http.NewResponseController(c.Writer)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), placeWait)
+	defer cancel()
+	ticker := time.NewTicker(placePace)
+	defer ticker.Stop()
+	for {
+		from, err := a.deliveries.enter(who, conn)
+		if err == nil {
+			return from, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, a.deliveries.busy()
+		case <-ticker.C:
+		}
+	}
+}
+
+func readWhole(from io.Reader, length int64) ([]byte, error) {
+	if from == nil {
+		return nil, nil
+	}
+	var buf bytes.Buffer
+	if length > 0 && length <= deliverySmall { // more is believed when it has come
+		buf.Grow(int(length) + bytes.MinRead)
+	}
+	if _, err := buf.ReadFrom(from); err != nil {
+		if _, coded := errors.AsType[*apierr.Error](err); coded {
+			return nil, err
+		}
+		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+	}
+	return buf.Bytes(), nil
+}
+
+// delivered is what is kept of a delivery beside its event.
+type delivered struct {
+	contentType string
+	body        []byte
+	traceparent string
+	again       bool // somebody wants it run, whatever the filter says
+}
+
+// take logs a verified delivery, and accepts the run that the hook's rules make of it. One that was seen before gives what came
+// of it then. A delivery that nothing can be run for is no error: sources would give the hook up.
+func (a *api) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (receivedView, error) {
+	d := store.NewDelivery{
+		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.contentType),
+		Bytes: int64(len(of.body)), Status: domain.DeliveryAnswered,
+	}
+	if len(of.body) <= store.DeliveryBodyMax {
+		d.Body = of.body
+	}
+	counted := false
+	if e.Answer == nil {
+		var err error
+		if counted, err = a.decide(ctx, hook, e, of, &d); err != nil {
+			return receivedView{}, err
+		}
+	}
+	accepted, err := a.Dispatch.Deliver(ctx, d)
+	if err == nil {
+		err = accepted.Err
+	}
+	if err != nil {
+		return receivedView{}, err
+	}
+	if accepted.Existing && counted {
+		a.Limits.Refund(hook.caller())
+	}
+	was := accepted.Delivery
+	return receivedView{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
+}
+
+// decide says of a delivery what is to become of it: filtered, refused, or a run. counted says that it counts against a limit.
+func (a *api) decide(
+	ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered, d *store.NewDelivery,
+) (counted bool, err error) {
+	rules := hook.rules.Apply
+	if of.again {
+		rules = hook.rules.ApplyUnfiltered
+	}
+	out := rules(e)
+	switch {
+	case !out.Passed:
+		d.Status = domain.DeliveryFiltered
+		return false, nil
+	case out.Message == "":
+		refuse(d, apierr.InvalidRequest, "the template gave no text for this delivery")
+		return false, nil
+	}
+	who := hook.caller()
+	switch err := a.withinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
+	case apierr.CodeOf(err) == apierr.BudgetExceeded:
+		refuse(d, apierr.BudgetExceeded, detailOf(err))
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	limit, err := a.Limits.Check(ctx, who)
+	if err != nil {
+		return false, fmt.Errorf("checking limit: %w", err)
+	}
+	run, err := a.deliveryRun(hook, e, out.Message, of.traceparent)
+	if err != nil {
+		return false, err
+	}
+	if !limit.Allowed { // a delivery is put off: it may not come again
+		run.Hold = limit.RetryAfter
+	}
+	d.Status, d.Run = domain.DeliveryAccepted, &run
+	if out.Key != "" {
+		d.Status, d.Collect = domain.DeliveryCoalesced, collected(hook.Coalesce, out.Key)
+	}
+	return limit.Allowed, nil
+}
+
+func collected(by *domain.HookCoalesce, key string) *store.Collect {
+	return &store.Collect{
+		KeyHash: contract.Hash(key),
+		Window:  time.Duration(by.WindowSeconds) * time.Second, MaxWait: time.Duration(by.MaxWaitSeconds) * time.Second,
+	}
+}
+
+// deliveryRun is the run of a delivery, as run-automation would accept it from the hook's key. What the delivery brings comes
+// along as data: the run has read what is not to be trusted.
+func (a *api) deliveryRun(hook *liveHook, e *webhookin.Event, message, traceparent string) (store.NewRun, error) {
+	data, err := deliveryData(hook.Source, e)
+	if err != nil {
+		return store.NewRun{}, fmt.Errorf("rendering delivery: %w", err)
+	}
+	s := a.automation(hook.caller(), hook.AgentID)
+	s.message, s.data, s.traceparent = message, data, traceparent
+	s.key, s.keyScope = e.ID, "hook:"+hook.ID
+	s.triggerType, s.automationID = triggerWebhook, hook.Name
+	return s.newRun(a.RunDeadline)
+}
+
+type deliveryHead struct {
+	Source     domain.HookSource `json:"source"`
+	Event      string            `json:"event"`
+	DeliveryID string            `json:"deliveryId"`
+}
+
+// deliveryData is what the agent is given of a delivery beside the message.
+func deliveryData(source domain.HookSource, e *webhookin.Event) (json.RawMessage, error) {
+	data := struct {
+		Webhook      deliveryHead    `json:"webhook"`
+		Payload      json.RawMessage `json:"payload,omitempty"`
+		PayloadBytes int             `json:"payloadBytes,omitempty"`
+	}{Webhook: deliveryHead{source, e.Name, e.ID}}
+	if payload, passed := e.Payload.JSON(payloadPassed); passed {
+		data.Payload = payload
+	} else {
+		data.PayloadBytes = e.Payload.Bytes
+	}
+	return json.Marshal(data)
+}
+
+// refuse says of a delivery that nothing can be run for it.
+func refuse(d *store.NewDelivery, code apierr.Code, why string) {
+	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
+}
+
+func detailOf(err error) string {
+	if coded, ok := errors.AsType[*apierr.Error](err); ok {
+		return coded.Detail
+	}
+	return ""
+}
+
+// shortType is a Content-Type as it is kept.
+func shortType(contentType string) string {
+	if len(contentType) > contentMost || !isVisible(strings.ReplaceAll(contentType, " ", "")) {
+		return ""
+	}
+	return contentType
+}

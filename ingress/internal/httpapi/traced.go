@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"parley/shared/telemetry/tracing"
+)
+
+// traced begins a span for each request, beneath the one that its traceparent names. What operators ask is in no trace.
+func (a *api) traced() gin.HandlerFunc {
+	return otelgin.Middleware("parley",
+		otelgin.WithTracerProvider(a.Tracer.Provider()),
+		otelgin.WithMeterProvider(noop.NewMeterProvider()), // what is counted is in /metrics
+		otelgin.WithPropagators(tracing.Propagator),
+		otelgin.WithFilter(func(req *http.Request) bool { return !isOperational(req.URL.Path) }))
+}
+
+// annotate says on the request's span what the log says of it: what it was about, and how it failed.
+func annotate(c *gin.Context, st *state, status int) {
+	span := tracing.Current(c.Request.Context())
+	if !span.On() {
+		return
+	}
+	span.Str("parley.request.id", st.requestID)
+	span.Str("parley.organization.id", st.ident.Caller.OrganizationID)
+	span.Str("parley.agent.id", st.agentID)
+	span.Str("parley.run.id", st.runID)
+	if status >= http.StatusInternalServerError {
+		span.Fail(strconv.Itoa(status))
+	}
+}

@@ -1,0 +1,182 @@
+package webhookin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/shared/domain"
+)
+
+// The operations of filters.
+const (
+	opEq       = "eq"
+	opNe       = "ne"
+	opIn       = "in"
+	opContains = "contains"
+	opExists   = "exists"
+)
+
+const (
+	// FiltersMost bounds a hook's filter.
+	FiltersMost    = 20
+	filterListMost = 100
+	filterTextMost = 1000 // characters of a value
+)
+
+// condition is a filter that was checked.
+type condition struct {
+	piece
+	op     string
+	values []scalar // one, or those of a list
+	wanted bool     // of exists
+}
+
+// scalar is a JSON value that is neither an object nor a list. The zero value is null, as which what is missing counts.
+type scalar struct {
+	kind byte // 's' text, 'n' number, 'b' true or false, 0 null
+	text string
+}
+
+func readScalar(raw []byte) (s scalar, ok bool) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return scalar{}, true
+	}
+	switch raw[0] {
+	case '"':
+		return scalar{'s', textOf(raw)}, true
+	case 't', 'f':
+		return scalar{'b', string(raw)}, true
+	case '{', '[':
+		return scalar{}, false
+	}
+	return scalar{'n', string(raw)}, true
+}
+
+// equal compares numbers by their value, and whole ones digit by digit: large ids differ in the last of them.
+func (s scalar) equal(other scalar) bool {
+	if s.kind != other.kind {
+		return false
+	}
+	if s.text == other.text || s.kind != 'n' {
+		return s.text == other.text
+	}
+	if !strings.ContainsAny(s.text+other.text, ".eE") {
+		return false
+	}
+	a, errA := strconv.ParseFloat(s.text, 64)
+	b, errB := strconv.ParseFloat(other.text, 64)
+	return errA == nil && errB == nil && a == b
+}
+
+// parseFilter checks one of a hook's filters; field says which part of it is wrong.
+func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
+	c.op = f.Op
+	if c.piece, err = parsePlace(f.Path); err != nil {
+		return c, "path", err
+	}
+	if c.name == ofPayload {
+		return c, "path", fmt.Errorf("%s cannot be filtered by", ofPayload)
+	}
+	value := bytes.TrimSpace(f.Value)
+	switch f.Op {
+	case opExists:
+		c.wanted = string(value) != "false"
+		if len(value) > 0 && string(value) != "true" && c.wanted {
+			return c, "value", fmt.Errorf("must be true or false")
+		}
+	case opEq, opNe, opContains:
+		c.values, err = scalars(value)
+	case opIn:
+		c.values, err = listed(value)
+	default:
+		return c, "op", fmt.Errorf("must be %s", strings.Join([]string{opEq, opNe, opIn, opContains, opExists}, ", "))
+	}
+	return c, "value", err
+}
+
+func scalars(values ...[]byte) ([]scalar, error) {
+	out := make([]scalar, 0, len(values))
+	for _, raw := range values {
+		s, ok := readScalar(raw)
+		if !ok || len(raw) == 0 {
+			return nil, fmt.Errorf("must be a text, a number, true, false or null")
+		}
+		if len([]rune(s.text)) > filterTextMost {
+			return nil, fmt.Errorf("must have at most %d characters", filterTextMost)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func listed(value []byte) ([]scalar, error) {
+	var list []json.RawMessage
+	if json.Unmarshal(value, &list) != nil || len(list) == 0 || len(list) > filterListMost {
+		return nil, fmt.Errorf("must be a list of 1 to %d values", filterListMost)
+	}
+	raw := make([][]byte, len(list))
+	for i := range list {
+		raw[i] = list[i]
+	}
+	return scalars(raw...)
+}
+
+// holds reports whether a delivery meets the condition.
+func (c *condition) holds(f *filled) bool {
+	raw := f.raw(&c.piece)
+	value, simple := readScalar(raw)
+	among := simple && slices.ContainsFunc(c.values, value.equal)
+	switch c.op {
+	case opEq, opIn:
+		return among
+	case opNe:
+		return !among
+	case opContains:
+		return c.contained(raw, value)
+	}
+	return (simple && value.kind == 0) != c.wanted // exists
+}
+
+// contained reports whether a text has the value in it, or a list has it among its entries.
+func (c *condition) contained(raw []byte, value scalar) bool {
+	wanted := c.values[0]
+	if value.kind == 's' {
+		return wanted.kind == 's' && strings.Contains(value.text, wanted.text)
+	}
+	if len(raw) == 0 || raw[0] != '[' {
+		return false
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return false // not reached: it was valid
+	}
+	return slices.ContainsFunc(list, func(entry json.RawMessage) bool {
+		s, simple := readScalar(entry)
+		return simple && s.equal(wanted)
+	})
+}
+
+// raw is the JSON of what a condition asks for; nil for what is not there.
+func (f *filled) raw(p *piece) []byte {
+	text := ""
+	switch p.name {
+	case "":
+		return f.values[p.at]
+	case ofEvent:
+		text = f.event
+	case ofDelivery:
+		text = f.deliveryID
+	}
+	if text == "" {
+		return nil
+	}
+	out, err := json.Marshal(text)
+	if err != nil {
+		return nil // not reached: a text has a JSON form
+	}
+	return out
+}

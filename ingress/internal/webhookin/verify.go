@@ -1,0 +1,248 @@
+package webhookin
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/shared/domain"
+)
+
+// Why a delivery is not taken for its source's, in words that help whoever sets it up and no one who guesses.
+var (
+	ErrUnsigned  = errors.New("the delivery carries no signature of this kind of source")
+	ErrDoubled   = errors.New("a header of the signature was sent more than once")
+	ErrMalformed = errors.New("a header of the signature is malformed")
+	ErrStale     = errors.New("the time of the signature is more than five minutes off")
+	ErrSignature = errors.New("the signature does not belong to this body and the hook's secret")
+)
+
+const (
+	tolerance      = 5 * time.Minute // between a signature's time and ours, both ways
+	signaturesMost = 16              // of one header that are looked at
+	bearer         = "Bearer "
+)
+
+// The headers that sources sign with.
+const (
+	HeaderGitHubSignature = "X-Hub-Signature-256"
+	HeaderGitHubEvent     = "X-Github-Event"
+	HeaderGitHubDelivery  = "X-Github-Delivery"
+	HeaderStripe          = "Stripe-Signature"
+	HeaderSlack           = "X-Slack-Signature"
+	HeaderSlackTime       = "X-Slack-Request-Timestamp"
+	HeaderID              = "Webhook-Id"
+	HeaderTime            = "Webhook-Timestamp"
+	HeaderSignature       = "Webhook-Signature"
+)
+
+// Verify reports whether a delivery was signed with one of the secrets, by its headers and its body as it came. The time is
+// ours. Its errors are those above.
+func Verify(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, body []byte, now time.Time) error {
+	signed, err := presented(source, signatureHeader, header, now)
+	if err != nil {
+		return err
+	}
+	good := 0
+	for _, secret := range secrets { // all of them: how long it takes tells nothing
+		good |= signed.by(source, secret, body)
+	}
+	if good != 1 {
+		return ErrSignature
+	}
+	return nil
+}
+
+// signed is what a delivery shows: signatures, and what stands before the body in what they sign.
+type signed struct {
+	signatures [][]byte
+	before     string
+	token      string // the secret itself, of sources that sign nothing
+}
+
+func presented(source domain.HookSource, signatureHeader string, header http.Header, now time.Time) (signed, error) {
+	switch source {
+	case domain.HookGitHub:
+		return hexSignature(header, HeaderGitHubSignature, "sha256=")
+	case domain.HookStripe:
+		return stripeSignatures(header, now)
+	case domain.HookSlack:
+		return slackSignature(header, now)
+	case domain.HookStandard:
+		return standardSignatures(header, now)
+	case domain.HookHMAC:
+		return plainSignature(header, signatureHeader)
+	case domain.HookToken:
+		token, err := one(header, signatureHeader)
+		return signed{token: token}, err
+	}
+	return signed{}, ErrUnsigned
+}
+
+// by gives 1 when the secret made one of the signatures, else 0.
+func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
+	if source == domain.HookToken {
+		return same(s.token, secret) | same(strings.TrimPrefix(s.token, bearer), secret)
+	}
+	key, err := keyOf(source, secret)
+	if err != nil {
+		return 0
+	}
+	sum := sign(key, s.before, body)
+	good := 0
+	for _, signature := range s.signatures {
+		good |= subtle.ConstantTimeCompare(signature, sum)
+	}
+	return good
+}
+
+// same compares texts of any lengths in constant time.
+func same(a, b string) int {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:])
+}
+
+// keyOf is the key that a secret stands for.
+func keyOf(source domain.HookSource, secret string) ([]byte, error) {
+	if source != domain.HookStandard {
+		return []byte(secret), nil
+	}
+	return base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
+}
+
+func sign(key []byte, before string, body []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	_, _ = mac.Write([]byte(before)) // a hash never fails
+	_, _ = mac.Write(body)
+	return mac.Sum(nil)
+}
+
+// one gives a header that must come once.
+func one(header http.Header, name string) (string, error) {
+	values := header.Values(name)
+	switch {
+	case len(values) == 0 || values[0] == "":
+		return "", ErrUnsigned
+	case len(values) > 1:
+		return "", ErrDoubled
+	}
+	return values[0], nil
+}
+
+func hexSignature(header http.Header, name, prefix string) (signed, error) {
+	value, err := one(header, name)
+	if err != nil {
+		return signed{}, err
+	}
+	digits, ok := strings.CutPrefix(value, prefix)
+	sum, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(sum) != sha256.Size {
+		return signed{}, ErrMalformed
+	}
+	return signed{signatures: [][]byte{sum}}, nil
+}
+
+// plainSignature reads a signature in hexadecimal digits or base64, with "sha256=" before it or not.
+func plainSignature(header http.Header, name string) (signed, error) {
+	value, err := one(header, name)
+	if err != nil {
+		return signed{}, err
+	}
+	value = strings.TrimPrefix(value, "sha256=")
+	for _, decode := range []func(string) ([]byte, error){
+		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString, base64.URLEncoding.DecodeString,
+	} {
+		if sum, err := decode(value); err == nil && len(sum) == sha256.Size {
+			return signed{signatures: [][]byte{sum}}, nil
+		}
+	}
+	return signed{}, ErrMalformed
+}
+
+// stripeSignatures reads t=<seconds>,v1=<hex>[,v1=…]; other schemes are passed over.
+func stripeSignatures(header http.Header, now time.Time) (signed, error) {
+	value, err := one(header, HeaderStripe)
+	if err != nil {
+		return signed{}, err
+	}
+	var at string
+	var out signed
+	for field := range strings.SplitSeq(value, ",") {
+		name, text, _ := strings.Cut(strings.TrimSpace(field), "=")
+		switch name {
+		case "t":
+			if at != "" {
+				return signed{}, ErrDoubled
+			}
+			at = text
+		case "v1":
+			if sum, err := hex.DecodeString(text); err == nil && len(out.signatures) < signaturesMost {
+				out.signatures = append(out.signatures, sum)
+			}
+		}
+	}
+	if len(out.signatures) == 0 {
+		return signed{}, ErrMalformed
+	}
+	out.before = at + "."
+	return out, fresh(at, now)
+}
+
+func slackSignature(header http.Header, now time.Time) (signed, error) {
+	out, err := hexSignature(header, HeaderSlack, "v0=")
+	if err != nil {
+		return signed{}, err
+	}
+	at, err := one(header, HeaderSlackTime)
+	if err != nil {
+		return signed{}, err
+	}
+	out.before = "v0:" + at + ":"
+	return out, fresh(at, now)
+}
+
+// standardSignatures reads the headers of Standard Webhooks, whose signature is a list of v1,<base64> with spaces between.
+func standardSignatures(header http.Header, now time.Time) (signed, error) {
+	var values [3]string
+	for i, name := range [...]string{HeaderID, HeaderTime, HeaderSignature} {
+		value, err := one(header, name)
+		if err != nil {
+			return signed{}, err
+		}
+		values[i] = value
+	}
+	out := signed{before: values[0] + "." + values[1] + "."}
+	for field := range strings.SplitSeq(values[2], " ") {
+		text, ok := strings.CutPrefix(field, "v1,")
+		if !ok || len(out.signatures) == signaturesMost {
+			continue
+		}
+		if sum, err := base64.StdEncoding.DecodeString(text); err == nil {
+			out.signatures = append(out.signatures, sum)
+		}
+	}
+	if len(out.signatures) == 0 {
+		return signed{}, ErrMalformed
+	}
+	return out, fresh(values[1], now)
+}
+
+// fresh checks a signature's time, in whole seconds of Unix.
+func fresh(at string, now time.Time) error {
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || strconv.FormatInt(seconds, 10) != at || seconds < 0 {
+		return ErrMalformed
+	}
+	const most = int64(tolerance / time.Second)
+	if off := now.Unix() - seconds; off > most || off < -most {
+		return ErrStale
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+import { equal, type Test } from "../kit/check";
+import { beginning, bodyOf, changeOf, draftOf, filtersOf, nextRow } from "./pages/hooks/draft";
+import { commandOf, sourceIds, sources } from "./pages/hooks/sources";
+import { messageOf, passes, pathsOf, piecesOf, valueAt } from "./pages/hooks/template";
+import type { Hook, HookFilter } from "./types";
+
+const payload = { action: "opened", issue: { number: 17, title: "A ⟦lamp⟧", labels: [{ name: "bug" }], body: null }, "a.b": 1, "with space": 2, draft: false };
+const sample = { event: "issues", deliveryId: "d-1", payload };
+
+const hook: Hook = {
+  id: "hook_1", name: "Issues", agentId: "ag_1", keyId: "key_1", source: "hmac", url: "https://a.example/api/hooks/receive/hook_1", secret: "***", previousSecretUntil: null,
+  signatureHeader: "X-Signature", deliveryIdHeader: "", messageTemplate: "{{action}}", coalesce: { key: "{{issue.number}}", windowSeconds: 5, maxWaitSeconds: 30 }, enabled: true,
+  filter: [
+    { path: "@event", op: "in", value: ["issues", "12", "a,b", 3] }, { path: "n", op: "eq", value: "12" }, { path: "n", op: "ne", value: 12 },
+    { path: "t", op: "contains", value: "lamp" }, { path: "u", op: "exists", value: false }, { path: "w", op: "in", value: ["x", "12"] },
+  ],
+  lastDeliveryAt: null, createdAt: "2026-11-22T09:00:00.000Z", updatedAt: "2026-11-22T09:00:00.000Z",
+};
+
+export const tests: Test[] = [
+  {
+    name: "paths lead to values, and nowhere else",
+    run: () => {
+      equal(valueAt(payload, "issue.labels.0.name"), "bug");
+      for (const path of ["issue.labels.1.name", "issue.labels.00", "issue.labels.length", "toString", "__proto__", "issue.title.0", "", "a.b"]) equal(valueAt(payload, path), undefined, path);
+    },
+  },
+  {
+    name: "a template becomes what the service makes of it",
+    run: () => {
+      equal(messageOf("{{ action }} #{{issue.number}} {{issue.title}}{{issue.body}}{{none}}: {{issue.labels}} {{draft}}", sample), '⟦opened⟧ #⟦17⟧ ⟦A lamp⟧: ⟦[{"name":"bug"}]⟧ ⟦false⟧');
+      equal(messageOf("{{@event}} {{@deliveryId}}", sample), "⟦issues⟧ ⟦d-1⟧");
+      equal(messageOf("{{x}}", { ...sample, payload: { x: "é".repeat(5000) } }), `⟦${"é".repeat(3999)}…⟧`);
+      equal([...messageOf("a".repeat(40_000), sample)].length, 32_000);
+      equal(messageOf("left {{open", sample), "left {{open");
+      equal(messageOf("{{x}}", { ...sample, payload: { x: "{{action}}" } }), "⟦{{action}}⟧");
+      equal(piecesOf("a{{none}}b", sample), [{ text: "a" }, { path: "none", text: "" }, { text: "b" }]);
+    },
+  },
+  {
+    name: "the fields of a sample are those that a template can name",
+    run: () => {
+      equal(pathsOf(payload), ["action", "issue.number", "issue.title", "issue.labels.0.name", "draft"]);
+      equal(pathsOf(Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, i]))).length, 60);
+      equal(pathsOf("text"), []);
+    },
+  },
+  {
+    name: "filters hold as they do in the service",
+    run: () => {
+      const cases: [HookFilter, boolean][] = [
+        [{ path: "@event", op: "eq", value: "issues" }, true], [{ path: "issue.number", op: "eq", value: 17 }, true], [{ path: "issue.number", op: "eq", value: "17" }, false],
+        [{ path: "none", op: "ne", value: 1 }, true], [{ path: "action", op: "in", value: ["closed", "opened"] }, true], [{ path: "action", op: "contains", value: "pen" }, true],
+        [{ path: "none", op: "exists" }, false], [{ path: "none", op: "exists", value: false }, true], [{ path: "draft", op: "exists" }, true], [{ path: "issue.body", op: "exists" }, false], [{ path: "issue.body", op: "eq", value: null }, true], [{ path: "issue", op: "exists" }, true],
+      ];
+      for (const [filter, holds] of cases) equal(passes([filter], sample), holds, JSON.stringify(filter));
+    },
+  },
+  {
+    name: "a hook that is opened and saved is what it was",
+    run: () => {
+      const draft = draftOf(hook);
+      equal(filtersOf(draft.filter), hook.filter);
+      const { name, agentId, keyId, messageTemplate, filter, coalesce, signatureHeader, deliveryIdHeader } = hook;
+      equal(changeOf(draft), { name, agentId, keyId, messageTemplate, filter, coalesce, signatureHeader, deliveryIdHeader });
+      equal(filtersOf([nextRow("a", "in", "x, 1, true"), nextRow("b", "eq", "12"), nextRow("c", "eq", '"12"')]).map((f) => f.value), [["x", 1, true], 12, "12"]);
+    },
+  },
+  {
+    name: "every source has an example that its own template and filter fit",
+    run: () => {
+      for (const source of sourceIds) {
+        const { example, template, filter, key } = sources[source];
+        const one = { ...example, deliveryId: "d" };
+        equal(passes(filter, one), true, source);
+        equal([...piecesOf(template, one), ...piecesOf(key, one)].filter((p) => p.text === ""), [], source);
+        const body = bodyOf({ ...beginning(source, "ag_1"), name: "N", secret: "s3cret" }, "key_9");
+        equal([body.source, body.keyId, "coalesce" in body, "signatureHeader" in body], [source, "key_9", false, source === "hmac" || source === "token"]);
+        equal(commandOf(source, "https://a.example", "", "") === null, source !== "hmac" && source !== "token");
+      }
+    },
+  },
+];

@@ -1,0 +1,105 @@
+// The log of a hook, as it grows, and one of its deliveries.
+import { useEffect, useState } from "preact/hooks";
+import { get, post } from "../../api";
+import { useLive } from "../../live";
+import { useList, useQuery } from "../../query";
+import type { Delivery, DeliveryStatus, Hook, Received } from "../../types";
+import { Button, LinkButton } from "../../ui/button";
+import { Copy, Curl, Snippet } from "../../ui/copy";
+import { Dialog } from "../../ui/dialog";
+import { Select } from "../../ui/field";
+import { Empty, exactTime, Loaded, More, size, Status, Time } from "../../ui/parts";
+import { Table } from "../../ui/table";
+import { toast } from "../../ui/toast";
+import { pretty } from "./newest";
+
+const come = new EventTarget();
+
+/** Has the log read anew: something was delivered from here. */
+export const tellOfDelivery = (): void => void come.dispatchEvent(new Event("delivery"));
+
+function useDelivered(reload: () => void): void {
+  useEffect(() => {
+    come.addEventListener("delivery", reload);
+    return () => come.removeEventListener("delivery", reload);
+  }, [reload]);
+}
+
+const statuses: { value: DeliveryStatus | ""; label: string }[] = [
+  { value: "", label: "All" }, { value: "accepted", label: "Accepted" }, { value: "coalesced", label: "Coalesced" },
+  { value: "filtered", label: "Filtered" }, { value: "answered", label: "Answered" }, { value: "refused", label: "Refused" },
+];
+
+export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => void }) {
+  const [status, setStatus] = useState<DeliveryStatus | "">("");
+  const [shown, setShown] = useState<Delivery>();
+  const params = { hookId: hook.id, status };
+  const list = useList<Delivery>("/api/hooks/deliveries", params);
+  useLive("runs", list.reload); // every delivery tells of itself as runs do
+  useDelivered(list.reload);
+  const newest = list.data?.[0]?.id;
+  useEffect(() => {
+    if (newest !== undefined) onChange(); // the hook's last delivery
+  }, [newest]);
+  return (
+    <div class="stack">
+      <div class="row between">
+        <div class="pick"><Select label="Show" value={status} options={statuses} onChange={setStatus} /></div>
+        <Curl what="List the deliveries" request={{ method: "GET", path: "/api/hooks/deliveries", params }} />
+      </div>
+      <Loaded query={list} room="12rem">{(deliveries) => deliveries.length === 0 ? (
+        <Empty title={status === "" ? "Nothing was delivered yet" : "No delivery fits"} action={status === "" ? <LinkButton href={`/dashboard/automations/${hook.id}/setup`}>To the set-up</LinkButton> : undefined}>
+          {status === "" ? "Set it up at the sender, or send a test. What cannot prove who sent it is refused at the door and not logged." : "Others may: choose All."}
+        </Empty>
+      ) : (
+        <>
+          <Table caption="Deliveries" rows={deliveries} id={(d) => d.id} columns={[
+            { head: "Received", tight: true, cell: (d) => <Button look="bare" onClick={() => setShown(d)}><span><Time at={d.receivedAt} /><span class="visually-hidden">, delivery {d.id}</span></span></Button> },
+            { head: "Status", tight: true, cell: (d) => <Status of={d.status} /> },
+            { head: "Event", cell: (d) => <span class="event">{d.event || <span class="quiet">–</span>}</span> },
+            { head: "Delivery", cell: (d) => <span class="delivery-id"><code title={d.id}>{d.id}</code>{d.duplicates > 0 && <span class="tag">came {d.duplicates + 1} times</span>}</span> },
+            { head: "Run", tight: true, cell: (d) => d.runId ? <a href={"/dashboard/runs/" + d.runId}>To the run</a> : <span class="quiet">none</span> },
+            { head: "Size", end: true, tight: true, cell: (d) => size(d.bytes) },
+          ]} />
+          <More list={list} />
+        </>
+      )}</Loaded>
+      {shown && <One delivery={shown} onClose={() => setShown(undefined)} />}
+    </div>
+  );
+}
+
+function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () => void }) {
+  const params = { hookId: listed.hookId, id: listed.id };
+  const query = useQuery(`delivery ${listed.hookId} ${listed.id}`, (signal) => get<Delivery>("/api/hooks/deliveries", params, signal));
+  const again = { ...params, action: "redeliver" };
+  const redeliver = async () => {
+    const made = await post<Received>("/api/hooks/deliveries", undefined, again);
+    tellOfDelivery();
+    toast(made.runId ? "Delivered again, to a new run." : `Delivered again: ${made.status}.`);
+    onClose();
+  };
+  return (
+    <Dialog side title="Delivery" onClose={onClose} foot={listed.kept && (
+      <>
+        <Curl what="Deliver it again" request={{ method: "POST", path: "/api/hooks/deliveries", params: again }} />
+        <Button look="primary" onClick={redeliver}>Redeliver</Button>
+      </>
+    )}>
+      <Loaded query={query}>{(d) => (
+        <div class="stack">
+          <dl class="facts">
+            <dt>Status</dt><dd><Status of={d.status} /></dd>
+            <dt>Id</dt><dd><code>{d.id}</code> <Copy text={d.id} label="Copy the delivery’s id" /></dd>
+            {d.event && <><dt>Event</dt><dd>{d.event}</dd></>}
+            <dt>Received</dt><dd>{exactTime(d.receivedAt)}{d.duplicates > 0 && `, and ${d.duplicates} more times`}</dd>
+            <dt>Run</dt><dd>{d.runId ? <a href={"/dashboard/runs/" + d.runId}>{d.runId}</a> : "none"}</dd>
+          </dl>
+          {d.error && <p class="problem"><strong>{d.error.message}</strong> <code>{d.error.code}</code></p>}
+          <div class="row between"><h3>Payload, {size(d.bytes)}</h3><Curl what="Read this delivery" request={{ method: "GET", path: "/api/hooks/deliveries", params }} /></div>
+          {d.body ? <Snippet label="the payload" text={pretty(d.body)} /> : <p class="quiet">It is not kept: only payloads up to 1 MiB are.</p>}
+        </div>
+      )}</Loaded>
+    </Dialog>
+  );
+}

@@ -1,0 +1,40 @@
+// The hooks of the organization.
+import { useList } from "../../query";
+import { useLive } from "../../live";
+import type { Hook } from "../../types";
+import { LinkButton } from "../../ui/button";
+import { Curl } from "../../ui/copy";
+import { Empty, Loaded, More, Section, Status, Time } from "../../ui/parts";
+import { Table } from "../../ui/table";
+import type { Names } from "../runs/names";
+import { sources } from "./sources";
+
+export function useHooks() {
+  const list = useList<Hook>("/api/hooks", { limit: 50 });
+  useLive("runs", list.reload);
+  return list;
+}
+
+export function HookList({ list, names }: { list: ReturnType<typeof useHooks>; names: Names }) {
+  return (
+    <Section title="Webhooks" intro="Services that say by themselves that something happened: GitHub, Stripe, Slack, and any that signs what it sends."
+      actions={<><Curl what="List the webhooks" request={{ method: "GET", path: "/api/hooks" }} /><LinkButton look="primary" icon="plus" href="/dashboard/automations/new">New webhook</LinkButton></>}>
+      <Loaded query={list}>{(hooks) => hooks.length === 0 ? (
+        <Empty title="No webhook yet" action={<LinkButton href="/dashboard/automations/new">Make a webhook</LinkButton>}>
+          A webhook is an address and a secret for one sender. Each delivery that is signed with it runs an agent, once, however often it comes; what it brings is data to the agent, never instructions.
+        </Empty>
+      ) : (
+        <div class="stack">
+          <Table caption="Webhooks" rows={hooks} id={(h) => h.id} columns={[
+            { head: "Name", cell: (h) => <a href={"/dashboard/automations/" + h.id}>{h.name}</a> },
+            { head: "Source", tight: true, cell: (h) => sources[h.source].title },
+            { head: "Agent", cell: (h) => names.of({ agentId: h.agentId, templateId: null }) },
+            { head: "Last delivery", tight: true, cell: (h) => <Time at={h.lastDeliveryAt} /> },
+            { head: "State", tight: true, cell: (h) => <Status of={h.enabled ? "enabled" : "disabled"} /> },
+          ]} />
+          <More list={list} />
+        </div>
+      )}</Loaded>
+    </Section>
+  );
+}

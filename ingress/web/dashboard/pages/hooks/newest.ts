@@ -1,0 +1,27 @@
+// The newest payload of a hook that is kept: the best sample there is.
+import { get } from "../../api";
+import { useQuery } from "../../query";
+import type { Delivery, List } from "../../types";
+import type { Typed } from "./message";
+
+async function newestOf(hookId: string, signal: AbortSignal): Promise<Typed | null> {
+  const { data } = await get<List<Delivery>>("/api/hooks/deliveries", { hookId, limit: 20 }, signal);
+  const kept = data.find((d) => d.kept && d.status !== "answered");
+  if (!kept) return null;
+  const { event, body } = await get<Delivery>("/api/hooks/deliveries", { hookId, id: kept.id }, signal);
+  return body ? { event, text: pretty(body) } : null;
+}
+
+/** JSON with a line for each field; what is none stays as it is. */
+export function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+export function useNewestPayload(hookId: string) {
+  const newest = useQuery(`newest payload ${hookId}`, (signal) => newestOf(hookId, signal));
+  return { typed: newest.data ?? undefined, loaded: newest.data !== undefined || newest.error !== undefined };
+}

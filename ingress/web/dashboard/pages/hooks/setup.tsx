@@ -1,0 +1,95 @@
+// How a hook is set up at its sender, and its secret.
+import { useState } from "preact/hooks";
+import { post, type ApiError } from "../../api";
+import type { Hook, HookSource } from "../../types";
+import { Button } from "../../ui/button";
+import { Curl, Snippet } from "../../ui/copy";
+import { Dialog } from "../../ui/dialog";
+import { Select, TextField, faultOf } from "../../ui/field";
+import { Problem, Section, Time } from "../../ui/parts";
+import { toast } from "../../ui/toast";
+import { commandOf, sources } from "./sources";
+
+export function Steps({ source }: { source: HookSource }) {
+  const { steps, note } = sources[source];
+  return (
+    <div class="stack tight">
+      <ol class="steps">{steps.map((s) => <li key={s}>{s}</li>)}</ol>
+      <p class="small quiet">{note}</p>
+    </div>
+  );
+}
+
+export function HookSetUp({ hook, reload }: { hook: Hook; reload: () => void }) {
+  const [rotating, setRotating] = useState(false);
+  const command = commandOf(hook.source, hook.url, hook.signatureHeader, hook.deliveryIdHeader);
+  const source = sources[hook.source];
+  return (
+    <div class="stack">
+      <Section title={`At ${source.title === "GitHub" || hook.source === "stripe" || hook.source === "slack" ? source.title : "the sender"}`}>
+        <div class="stack">
+          <div class="piece"><p class="small">Address</p><Snippet label="the address" text={hook.url} /></div>
+          <Steps source={hook.source} />
+          {command && (
+            <div class="piece">
+              <p class="small">A delivery from a shell, with the secret in SECRET</p>
+              <Snippet label="a command that sends a delivery" text={command} />
+            </div>
+          )}
+        </div>
+      </Section>
+      <Section title={source.secret} intro="It proves who sends. It was shown when it was made, and is not shown again." 
+        actions={<Button onClick={() => setRotating(true)}>{source.theirs ? "Set the secret" : "Rotate the secret"}</Button>}>
+        {hook.previousSecretUntil && <p>The secret before it is taken as well, until it ends <Time at={hook.previousSecretUntil} />.</p>}
+      </Section>
+      {rotating && <Rotate hook={hook} onClose={() => setRotating(false)} onDone={reload} />}
+    </div>
+  );
+}
+
+const keeps = [
+  { value: "0", label: "Not at all" }, { value: "3600", label: "For an hour" }, { value: "86400", label: "For a day" }, { value: "604800", label: "For a week" },
+] as const;
+
+function Rotate({ hook, onClose, onDone }: { hook: Hook; onClose: () => void; onDone: () => void }) {
+  const { theirs, title, secret: word } = sources[hook.source];
+  const [secret, setSecret] = useState("");
+  const [keep, setKeep] = useState<(typeof keeps)[number]["value"]>("86400");
+  const [error, setError] = useState<ApiError>();
+  const [made, setMade] = useState<Hook>();
+  const params = { id: hook.id, action: "rotate" };
+  const body = { ...(secret !== "" && { secret }), keepSeconds: Number(keep) };
+  const rotate = () => post<Hook>("/api/hooks", body, params).then((next) => {
+    onDone();
+    if (secret === "") setMade(next);
+    else {
+      toast("The secret is set.");
+      onClose();
+    }
+  }, (fault: ApiError) => setError(fault));
+  if (made) {
+    return (
+      <Dialog firm title="Keep this secret now" onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have kept it</Button>}>
+        <div class="stack">
+          <p>Give it to the sender: it is not shown again.</p>
+          <Snippet label="the secret" text={made.secret} />
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title={theirs ? "Set the secret" : "Rotate the secret"} onClose={onClose} foot={
+      <>
+        <Curl what="Set the secret" request={{ method: "POST", path: "/api/hooks", params, body: { ...body, ...(secret !== "" && { secret: "***" }) } }} />
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="primary" onClick={rotate}>{secret === "" ? "Make a new secret" : "Set the secret"}</Button>
+      </>
+    }>
+      <div class="stack">
+        <TextField label={word} mono value={secret} onChange={setSecret} fault={faultOf(error, "secret")} hint={theirs ? `As ${title} shows it. Empty: one is made.` : "Empty: one is made, and shown once."} />
+        <Select label="Take the one before it as well" value={keep} onChange={setKeep} options={keeps} fault={faultOf(error, "keepSeconds")} hint="So that nothing is lost until the sender has the new one." />
+        {error && error.errors.length === 0 && <Problem error={error} />}
+      </div>
+    </Dialog>
+  );
+}

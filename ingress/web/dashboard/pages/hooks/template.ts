@@ -1,0 +1,110 @@
+// What a hook makes of a payload, as the service does it: for previews and for the fields that a template can name.
+import type { HookFilter } from "../../types";
+
+export interface Sample {
+  event: string;
+  deliveryId: string;
+  payload: unknown;
+}
+
+const valueMost = 4000; // characters of one value
+const payloadMost = 8000;
+const messageMost = 32_000;
+const open = "⟦";
+const close = "⟧";
+
+/** The value at a path such as issue.labels.0.name; undefined where there is none. */
+export function valueAt(payload: unknown, path: string): unknown {
+  let at = payload;
+  for (const part of path.split(".")) {
+    if (Array.isArray(at)) at = /^(0|[1-9]\d*)$/.test(part) ? at[Number(part)] : undefined;
+    else if (typeof at === "object" && at !== null && Object.hasOwn(at, part)) at = (at as Record<string, unknown>)[part];
+    else return undefined;
+  }
+  return at;
+}
+
+function cut(text: string, most: number): string {
+  const points = [...text];
+  return points.length <= most ? text : points.slice(0, most - 1).join("") + "…";
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function named(path: string, sample: Sample): string {
+  if (path === "@event") return cut(sample.event, valueMost);
+  if (path === "@deliveryId") return cut(sample.deliveryId, valueMost);
+  if (path === "@payload") return cut(JSON.stringify(sample.payload), payloadMost);
+  return cut(textOf(valueAt(sample.payload, path)), valueMost);
+}
+
+/** A piece of a preview: words of the template, or a value of the payload. */
+export interface Piece {
+  text: string;
+  /** The path of a value; undefined of the template's own words. */
+  path?: string;
+}
+
+const fields = /\{\{([^]*?)\}\}/g;
+
+/** The message in pieces: where a value is empty its piece has no text. */
+export function piecesOf(template: string, sample: Sample): Piece[] {
+  const pieces: Piece[] = [];
+  let from = 0;
+  for (const found of template.matchAll(fields)) {
+    if (found.index > from) pieces.push({ text: template.slice(from, found.index) });
+    const path = (found[1] ?? "").trim();
+    const value = named(path, sample).replace(/[⟦⟧]/g, "");
+    pieces.push({ path, text: value === "" ? "" : open + value + close });
+    from = found.index + found[0].length;
+  }
+  if (from < template.length) pieces.push({ text: template.slice(from) });
+  return pieces;
+}
+
+/** The message that the agent gets. */
+export const messageOf = (template: string, sample: Sample): string => cut(piecesOf(template, sample).map((p) => p.text).join(""), messageMost);
+
+const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // keys that a path can name
+
+/** The paths of a payload that lead to values worth showing, in their order, not more than so many. */
+export function pathsOf(payload: unknown, most = 60): string[] {
+  const found: string[] = [];
+  const look = (value: unknown, path: string, depth: number) => {
+    if (found.length >= most) return;
+    if (typeof value !== "object" || value === null) {
+      if (path !== "" && value !== null && value !== "") found.push(path);
+      return;
+    }
+    if (depth >= 6) return;
+    const entries = Array.isArray(value) ? value.slice(0, 2).map((v, i) => [String(i), v] as const) : Object.entries(value);
+    for (const [key, inner] of entries) {
+      if (plain.test(key)) look(inner, path === "" ? key : `${path}.${key}`, depth + 1);
+    }
+  };
+  look(payload, "", 0);
+  return found;
+}
+
+/** What a condition asks for; null stands for what is missing, too. */
+function asked(path: string, { event, deliveryId, payload }: Sample): unknown {
+  if (path === "@event") return event || null;
+  return path === "@deliveryId" ? deliveryId || null : (valueAt(payload, path) ?? null);
+}
+
+function holds({ path, op, value }: HookFilter, sample: Sample): boolean {
+  const at = asked(path, sample);
+  switch (op) {
+    case "eq": return at === value;
+    case "ne": return at !== value;
+    case "in": return Array.isArray(value) && value.includes(at);
+    case "contains": return Array.isArray(at) ? at.includes(value) : typeof at === "string" && typeof value === "string" && at.includes(value);
+    case "exists": return (at !== null) === (value ?? true);
+  }
+}
+
+/** Whether a delivery like the sample would start a run. */
+export const passes = (filter: HookFilter[], sample: Sample): boolean => filter.every((f) => holds(f, sample));

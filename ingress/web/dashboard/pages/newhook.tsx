@@ -1,0 +1,122 @@
+// /dashboard/automations/new: a new hook.
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, del, post } from "../api";
+import { go } from "../router";
+import { useMay } from "../state";
+import type { Hook, HookSource, Key } from "../types";
+import { Button, LinkButton } from "../ui/button";
+import { Curl, Snippet } from "../ui/copy";
+import { Dialog } from "../ui/dialog";
+import { TextField, faultOf } from "../ui/field";
+import { Empty, PageHeader, Problem, Section, Waiting } from "../ui/parts";
+import { Allow } from "./hooks/allow";
+import { beginning, bodyOf, newKey, type HookDraft } from "./hooks/draft";
+import { HookForm, SourcePicker } from "./hooks/form";
+import { useKeys } from "./hooks/names";
+import { Steps } from "./hooks/setup";
+import { sources } from "./hooks/sources";
+import { useUnsaved } from "./hooks/unsaved";
+import { useNames } from "./runs/names";
+
+const above = <a href="/dashboard/automations">Automations</a>;
+
+export function NewHookPage() {
+  const admin = useMay("admin");
+  return (
+    <>
+      <PageHeader title="New webhook" above={above}>Another service says that something happened, and an agent runs.</PageHeader>
+      {admin ? <New /> : <Empty title="Webhooks are for admins">They run with the organization’s keys. Ask an admin to set one up.</Empty>}
+    </>
+  );
+}
+
+function New() {
+  const names = useNames();
+  const { keys, loaded } = useKeys();
+  if (!names.loaded || !loaded) return <Waiting />;
+  const first = names.agents.find((a) => a.allowedCallers.includes("system")) ?? names.agents[0];
+  if (!first) {
+    return <Empty title="There is no agent yet" action={<LinkButton href="/dashboard" look="primary">Make an agent</LinkButton>}>A webhook runs one of your agents.</Empty>;
+  }
+  return <Form agents={names.agents} keys={keys} first={first.id} reload={names.reload} />;
+}
+
+/** Makes the hook, and before it the key that it runs as, if it is to have one of its own. */
+async function make(draft: HookDraft): Promise<Hook> {
+  if (draft.keyId !== newKey) return post<Hook>("/api/hooks", bodyOf(draft));
+  const key = await post<Key>("/api/keys", { name: `Webhook ${draft.name.trim()}`.slice(0, 120).trim(), scope: "organization" });
+  try {
+    return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
+  } catch (cause) {
+    await del("/api/keys", { id: key.id }).catch(() => undefined); // nobody has seen it
+    throw cause;
+  }
+}
+
+function Form({ agents, keys, first, reload }: { agents: ReturnType<typeof useNames>["agents"]; keys: Key[]; first: string; reload: () => void }) {
+  const [draft, setDraft] = useState(() => beginning("github", first));
+  const [error, setError] = useState<ApiError>();
+  const [made, setMade] = useState<Hook>();
+  const agent = agents.find((a) => a.id === draft.agentId);
+  const source = sources[draft.source];
+  const unsaved = useUnsaved(made === undefined && JSON.stringify(bodyOf(draft)) !== JSON.stringify(bodyOf(beginning(draft.source, draft.agentId))));
+  useFaultFocus(error);
+  const set = (part: Partial<HookDraft>) => setDraft((before) => ({ ...before, ...part }));
+  const choose = (s: HookSource) => {
+    setDraft((before) => beginning(s, first, before));
+    setError(undefined);
+  };
+  const create = async () => {
+    setError(undefined);
+    try {
+      setMade(await make(draft));
+    } catch (cause) {
+      if (!(cause instanceof ApiError)) throw cause;
+      setError(cause);
+    }
+  };
+  const body = bodyOf(draft, draft.keyId === newKey ? "key_…" : draft.keyId);
+  return (
+    <div class="stack">
+      <Section title="Who sends"><SourcePicker source={draft.source} choose={choose} /></Section>
+      <HookForm key={draft.source} draft={draft} set={set} error={error} agents={agents} keys={keys} fresh />
+      {agent && !agent.allowedCallers.includes("system") && <Allow agent={agent} reload={reload} />}
+      <Section title="Secret">
+        <TextField label={source.secret} mono value={draft.secret} onChange={(secret) => set({ secret })} fault={faultOf(error, "secret")}
+          hint={source.theirs ? `${source.title} makes it: paste it here, or later, when they show it.` : "Empty: one is made, and shown once."} />
+      </Section>
+      {error && <Problem error={error} />}
+      <div class="row">
+        <Button look="primary" onClick={create}>Create webhook</Button>
+        <LinkButton href="/dashboard/automations">Cancel</LinkButton>
+        <Curl what="Create the webhook" request={{ method: "POST", path: "/api/hooks", body }} />
+      </div>
+      {made && <Made hook={made} given={draft.secret !== ""} />}
+      {unsaved}
+    </div>
+  );
+}
+
+/** Leads to the first field that was refused. */
+function useFaultFocus(error: ApiError | undefined): void {
+  useEffect(() => {
+    if (error) document.querySelector<HTMLElement>("main [aria-invalid=true]")?.focus();
+  }, [error]);
+}
+
+function Made({ hook, given }: { hook: Hook; given: boolean }) {
+  const leave = () => go(`/dashboard/automations/${hook.id}/setup`, { replace: true });
+  const source = sources[hook.source];
+  return (
+    <Dialog firm title={`${hook.name}: set it up there`} onClose={leave} foot={<Button look="primary" onClick={leave}>Done</Button>}>
+      <div class="stack">
+        <div class="piece"><p class="small">Address</p><Snippet label="the address" text={hook.url} /></div>
+        {!given && !source.theirs && (
+          <div class="piece"><p class="small">{source.secret}: shown now, and not again</p><Snippet label="the secret" text={hook.secret} /></div>
+        )}
+        <Steps source={hook.source} />
+        {!given && source.theirs && <p class="note warn">Until you paste their secret under Set-up, every delivery is refused.</p>}
+      </div>
+    </Dialog>
+  );
+}

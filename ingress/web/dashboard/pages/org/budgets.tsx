@@ -1,0 +1,153 @@
+// Budgets: hard caps on what is consumed in a day or a month.
+import { useState } from "preact/hooks";
+import { del, post, put, type ApiError } from "../../api";
+import { useLive } from "../../live";
+import { useList } from "../../query";
+import type { Budget, BudgetMetric, BudgetPeriod, BudgetScope } from "../../types";
+import { Button } from "../../ui/button";
+import { Curl, type Request } from "../../ui/copy";
+import { Confirm, Dialog } from "../../ui/dialog";
+import { Select, TextField, faultOf } from "../../ui/field";
+import { count, Empty, Loaded, money, More, Problem, Section, Time } from "../../ui/parts";
+import { toast } from "../../ui/toast";
+import { choicesOf, useSubjects, type Subjects } from "./subjects";
+
+const scopes: { value: BudgetScope; label: string }[] = [
+  { value: "organization", label: "The organization" }, { value: "agent", label: "An agent" }, { value: "key", label: "An API key" }, { value: "automation", label: "An automation" },
+];
+const metrics: { value: BudgetMetric; label: string }[] = [
+  { value: "costMicros", label: "Cost" }, { value: "tokens", label: "Tokens" }, { value: "runs", label: "Runs" }, { value: "sandboxSeconds", label: "Sandbox seconds" },
+];
+const periods: { value: BudgetPeriod; label: string }[] = [{ value: "day", label: "Day" }, { value: "month", label: "Month" }];
+
+const labelOf = <T extends string>(from: { value: T; label: string }[], value: T): string => from.find((c) => c.value === value)?.label ?? value;
+
+/** An amount as people read it. */
+const amount = (metric: BudgetMetric, n: number): string => (metric === "costMicros" ? money(n) : count(n));
+
+export function BudgetsSection() {
+  const budgets = useList<Budget>("/api/budgets", { limit: 100 });
+  const subjects = useSubjects();
+  const [editing, setEditing] = useState<Budget | "new" | null>(null);
+  useLive("runs", budgets.reload);
+  return (
+    <Section title="Budgets" intro="Nothing is begun that could exceed one: a call’s worst case is reserved before it is made."
+      actions={<><Curl what="List the budgets" request={{ method: "GET", path: "/api/budgets" }} /><Button look="primary" icon="plus" onClick={() => setEditing("new")}>New budget</Button></>}>
+      <Loaded query={budgets} room="8rem">{(list) => list.length === 0 ? (
+        <Empty title="No budget yet" action={<Button onClick={() => setEditing("new")}>Make a budget</Button>}>
+          Without one an agent that goes astray stops at the limits of its run, and nothing stops the next run. A budget caps what a day or a month may cost: new runs are refused then, with 429 and the time when it begins anew.
+        </Empty>
+      ) : (
+        <div class="stack">
+          <ul class="budgets">{list.map((b) => <Entry key={b.id} budget={b} subjects={subjects} edit={() => setEditing(b)} reload={budgets.reload} />)}</ul>
+          <More list={budgets} />
+        </div>
+      )}</Loaded>
+      {editing !== null && <Edit budget={editing === "new" ? null : editing} subjects={subjects} onClose={() => setEditing(null)} onSaved={() => { setEditing(null); budgets.reload(); }} />}
+    </Section>
+  );
+}
+
+function titleOf(b: Budget, subjects: Subjects): string {
+  const whose = b.scope === "organization" || b.subjectId === null ? "The organization" : subjects.nameOf(b.scope, b.subjectId);
+  return `${whose}: ${labelOf(metrics, b.metric).toLowerCase()} a ${b.period}`;
+}
+
+function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects: Subjects; edit: () => void; reload: () => void }) {
+  const title = titleOf(b, subjects);
+  const request: Request = { method: "DELETE", path: "/api/budgets", params: { id: b.id } };
+  const remove = () => del("/api/budgets", { id: b.id }).then(() => {
+    toast("The budget is deleted.");
+    reload();
+  });
+  return (
+    <li>
+      <div class="row between">
+        <h3>{title}</h3>
+        <div class="actions">
+          <Button look="bare" icon="edit" label={`Edit ${title}`} onClick={edit}>Edit</Button>
+          <Confirm look="bare" action="Delete" label={`Delete ${title}`} request={request} question="Delete this budget?" detail={`${title}: nothing caps it any more.`} onConfirm={remove} />
+        </div>
+      </div>
+      <Meter budget={b} title={title} />
+    </li>
+  );
+}
+
+function Meter({ budget: b, title }: { budget: Budget; title: string }) {
+  const share = (n: number) => `${Math.min(100, b.limit === 0 ? 100 : (n / b.limit) * 100)}%`;
+  const over = b.used >= b.limit;
+  const said = `${amount(b.metric, b.used)} of ${amount(b.metric, b.limit)} used` + (b.reserved > 0 ? `, ${amount(b.metric, b.reserved)} reserved` : "");
+  return (
+    <>
+      <div class={"meter" + (over ? " over" : "")} role="meter" aria-label={title} aria-valuemin={0} aria-valuemax={Math.max(1, b.limit)} aria-valuenow={Math.min(b.used, Math.max(1, b.limit))} aria-valuetext={said}>
+        <i class="used" style={{ width: share(b.used) }} />
+        <i class="reserved" style={{ width: share(b.reserved) }} />
+      </div>
+      <p class="row between small">
+        <span class="number">{said}</span>
+        <span class={over ? "fault" : "quiet"}>{over ? "Used up: new runs are refused. It begins anew " : "Begins anew "}<Time at={b.resetsAt} /></span>
+      </p>
+    </>
+  );
+}
+
+/** A limit as it is typed: of cost in the currency, else a whole number. */
+const typedOf = (metric: BudgetMetric, limit: number): string => String(metric === "costMicros" ? limit / 1e6 : limit);
+
+function limitOf(metric: BudgetMetric, typed: string): number | null {
+  const n = typed.trim() === "" ? Number.NaN : Number(typed);
+  if (!Number.isFinite(n) || n < 0) return null;
+  if (metric === "costMicros") return Math.round(n * 1e6);
+  return Number.isInteger(n) ? n : null;
+}
+
+function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; subjects: Subjects; onClose: () => void; onSaved: () => void }) {
+  const [scope, setScope] = useState<BudgetScope>(budget?.scope ?? "organization");
+  const [subject, setSubject] = useState(budget?.subjectId ?? "");
+  const [metric, setMetric] = useState<BudgetMetric>(budget?.metric ?? "costMicros");
+  const [period, setPeriod] = useState<BudgetPeriod>(budget?.period ?? "month");
+  const [typed, setTyped] = useState(budget ? typedOf(budget.metric, budget.limit) : "");
+  const [error, setError] = useState<ApiError>();
+  const limit = limitOf(metric, typed);
+  const choices = scope === "organization" ? [] : choicesOf(subjects, scope);
+  const subjectId = scope === "organization" ? null : subject || (choices[0]?.value ?? "");
+  const request: Request = budget
+    ? { method: "PUT", path: "/api/budgets", params: { id: budget.id }, body: { limit } }
+    : { method: "POST", path: "/api/budgets", body: { scope, ...(subjectId !== null && { subjectId }), metric, period, limit } };
+  const save = () => (budget ? put<Budget>("/api/budgets", request.body, request.params) : post<Budget>("/api/budgets", request.body)).then(onSaved, (fault: ApiError) => setError(fault));
+  const known = ["scope", "subjectId", "metric", "period", "limit"];
+  return (
+    <Dialog title={budget ? "Edit the budget" : "New budget"} onClose={onClose} foot={
+      <>
+        <Curl what={budget ? "Change the budget" : "Make the budget"} request={request} />
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="primary" disabled={limit === null} onClick={save}>{budget ? "Save" : "Create budget"}</Button>
+      </>
+    }>
+      <div class="stack">
+        {budget ? <p>{titleOf(budget, subjects)}</p> : (
+          <>
+            <Select label="Of" value={scope} options={scopes} onChange={(s) => { setScope(s); setSubject(""); }} fault={faultOf(error, "scope")} />
+            {scope !== "organization" && scope !== "automation" && (
+              <Select label={scope === "agent" ? "Agent" : "API key"} value={subjectId ?? ""} options={choices} onChange={setSubject} fault={faultOf(error, "subjectId")} />
+            )}
+            {scope === "automation" && (
+              <>
+                <TextField label="Automation" value={subjectId ?? ""} onChange={setSubject} maxLength={128} fault={faultOf(error, "subjectId")} hint="As x-automation-id names it; of a webhook, its name." list="automations-known" />
+                <datalist id="automations-known">{choices.map((c) => <option key={c.value} value={c.value} />)}</datalist>
+              </>
+            )}
+            <div class="columns">
+              <Select label="What counts" value={metric} options={metrics} onChange={setMetric} fault={faultOf(error, "metric")} />
+              <Select label="In a" value={period} options={periods} onChange={setPeriod} fault={faultOf(error, "period")} />
+            </div>
+          </>
+        )}
+        <TextField label="At most" value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? "must be a number" : faultOf(error, "limit")}
+          hint={metric === "costMicros" ? "In the currency of the price table, such as 25 or 0.50. 0: nothing may run. Days and months are those of UTC." : "0: nothing may run. Days and months are those of UTC."} />
+        {error && !error.errors.some((e) => known.includes(e.field)) && <Problem error={error} />}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,143 @@
+package browser
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestWebhook makes a hook, sends it the very deliveries that the page shows, and follows one to its run.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"curl", "openssl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("NOT TESTED: deliveries that the pages show: %v", err)
+		}
+	}
+	a := signUp(t)
+	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/automations")
+	p.sees("No webhook yet")
+	p.click("link", "New webhook")
+	p.click("radio", "Signed (HMAC)")
+	p.fill("Message", "Order {{data.id}} of {{data.nobody}}{{data.customer.name}}")
+	p.sees("Order ⟦ord_1042⟧ of nothing⟦Kim Larsen⟧")
+	p.click("button", "Insert data.currency")
+	p.holds("Message", "Order {{data.id}} of {{data.nobody}}{{data.customer.name}}{{data.currency}}")
+	p.watch.expect(http.StatusBadRequest) // it has no name yet
+	p.click("button", "Create webhook")
+	p.focusIs("textbox", "Name")
+	p.fill("Name", "Orders")
+	p.inspect("new-hook")
+	p.click("button", "Create webhook")
+	made := p.in("dialog", "Orders: set it up there")
+	secret := made.in("region", "the secret").snippet()
+	made.click("button", "Done")
+	p.is("heading", "Orders")
+	p.inspect("hook-setup")
+	command := p.in("region", "a command that sends a delivery").snippet()
+	for range 2 {
+		if out := delivered(t, command, secret); !strings.Contains(out, `"accepted"`) {
+			t.Fatalf("%s\nanswers %s", command, out)
+		}
+	}
+	if out := delivered(t, command, "another"); !strings.Contains(out, `"unauthenticated"`) {
+		t.Fatalf("with another secret it answers %s", out)
+	}
+
+	p.click("link", "Deliveries")
+	row := p.in("row", "…, delivery…")
+	row.sees("accepted")
+	row.sees("came 2 times")
+	p.inspect("hook-deliveries")
+	row.first("button", "…, delivery…").hit()
+	one := p.in("dialog", "Delivery")
+	one.in("region", "the payload").sees(`"id": "ord_1042"`)
+	one.click("button", "Redeliver")
+	p.isNot("dialog", "Delivery")
+	p.is("button", "…~redelivered-1")
+	p.first("link", "To the run").hit()
+	p.sees("echo: Order ⟦ord_1042⟧ of ⟦Kim Larsen⟧")
+}
+
+// TestWebhookSettings filters, tests, disables and deletes a hook.
+func TestWebhookSettings(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	id := a.hook(t, "Issues", a.agent(t, "Triage", map[string]any{"model": "offline/echo"}))
+	p := open(t).signIn(a)
+	p.visit("/dashboard/automations/" + id)
+	p.sees("Nothing was delivered yet")
+	p.click("button", "Send a test")
+	dialog := p.in("dialog", "Send a test")
+	dialog.click("button", "Send")
+	dialog.sees("It runs the agent")
+	p.press("Escape")
+	p.in("table", "Deliveries").sees("accepted")
+
+	p.click("link", "Settings")
+	p.click("button", "Add a condition")
+	p.fill("Path of condition 1", "action")
+	p.fill("Value of condition 1", "closed")
+	p.sees("A delivery like this is filtered out")
+	p.click("switch", "Make one run of many deliveries")
+	p.fill("But not longer than, in seconds", "5")
+	p.watch.expect(http.StatusBadRequest) // shorter than the window
+	p.click("button", "Save")
+	p.is("alert", "")
+	p.fill("But not longer than, in seconds", "30")
+	p.inspect("hook-settings")
+	p.click("button", "Save")
+	p.sees("Saved.")
+	p.click("button", "Send a test")
+	dialog.click("button", "Send")
+	dialog.sees("The filter holds it back")
+	p.press("Escape")
+
+	p.click("button", "Disable")
+	p.in("dialog", "Disable Issues?").click("button", "Disable")
+	p.sees("It is disabled")
+	p.click("button", "Enable")
+	p.is("button", "Disable") // the buttons stand elsewhere by then
+	p.click("button", "Delete")
+	p.in("dialog", "Delete Issues?").click("button", "Delete")
+	p.arrives("/dashboard/automations")
+	p.sees("No webhook yet")
+}
+
+// delivered is what a command prints that somebody pastes into a shell, with the hook's secret in the variable that it names.
+func delivered(t *testing.T, command, secret string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "sh", "-c", command)
+	run.Env = append(os.Environ(), "SECRET="+secret, "no_proxy=*")
+	var complaint bytes.Buffer
+	run.Stderr = &complaint
+	printed, err := run.Output()
+	if err != nil {
+		t.Fatalf("%s\n%v: %s", command, err, complaint.String())
+	}
+	return string(printed)
+}
+
+// hook makes one for GitHub that lets everything through.
+func (a *account) hook(t *testing.T, name, agent string) (id string) {
+	t.Helper()
+	var key, made struct{ ID string }
+	a.call(t, http.MethodPost, "/api/keys", map[string]any{"name": "Key of a hook", "scope": "organization"}, &key)
+	a.call(t, http.MethodPost, "/api/hooks", map[string]any{
+		"name": name, "agentId": agent, "keyId": key.ID, "source": "github", "messageTemplate": "Issue {{issue.title}}",
+	}, &made)
+	return made.ID
+}
+
+// deliver sends a delivery as the hook's source would.
+func (a *account) deliver(t *testing.T, hook, title string) {
+	t.Helper()
+	payload := map[string]any{"action": "opened", "issue": map[string]any{"title": title}}
+	a.call(t, http.MethodPost, fmt.Sprintf("/api/hooks?id=%s&action=test", hook), map[string]any{"event": "issues", "payload": payload}, nil)
+}

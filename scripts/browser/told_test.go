@@ -1,0 +1,83 @@
+package browser
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestNotifications makes an endpoint, tests it, and reads what was sent; another one, which is gone, is disabled and says so.
+func TestNotifications(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.visit("/dashboard/org/notifications")
+	p.sees("Nobody is told yet")
+	p.click("button", "New endpoint")
+	dialog := p.in("dialog", "New endpoint")
+	dialog.fill("Address", a.s.outside.url+"/pay")
+	dialog.fill("Description", "The pager")
+	p.inspect("new-endpoint")
+	dialog.click("button", "Create endpoint")
+	made := p.in("dialog", "Keep this secret now")
+	if secret := made.in("region", "the secret").snippet(); !strings.HasPrefix(secret, "whsec_") {
+		t.Errorf("the secret is %s", secret)
+	}
+	made.click("button", "I have kept it")
+	p.click("button", "Send a test to "+a.s.outside.url+"/pay")
+	p.click("button", "Messages to "+a.s.outside.url+"/pay")
+	p.in("row", "ping…").sees("delivered")
+	p.first("button", "ping, message…").hit()
+	p.in("dialog", "Message").in("region", "the payload").sees(`"type": "ping"`)
+	p.press("Escape")
+
+	var gone struct{ ID string }
+	a.call(t, http.MethodPost, "/api/notifications", map[string]any{"url": a.s.outside.url + "/gone", "events": []string{"run.failed"}}, &gone)
+	p.visit("/dashboard/org")
+	a.call(t, http.MethodPost, "/api/notifications?id="+gone.ID+"&action=test", nil, nil)
+	p.sees("An endpoint of notifications was disabled.")
+	p.click("link", "See why")
+	p.sees("The service disabled it.")
+	p.inspect("notifications")
+	p.click("button", "Enable again: "+a.s.outside.url+"/gone")
+	p.sees("Enabled: what waits is sent now.")
+}
+
+// TestBudget sets a cap with the keyboard alone, and sees it used up.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Spender", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/org/usage")
+	p.sees("No budget yet")
+	p.tabTo("button", "New budget", 40)
+	p.press("Enter")
+	dialog := p.in("dialog", "New budget")
+	dialog.choose("Of", "An agent")
+	dialog.choose("What counts", "Runs")
+	p.tabTo("textbox", "At most", 4)
+	p.enter("1")
+	p.inspect("new-budget")
+	p.tabTo("button", "Create budget", 4)
+	p.press("Enter")
+	p.is("heading", "Spender: runs a month")
+	p.sees("0 of 1 used")
+	a.chat(t, agent, "first", "Hello")
+	p.sees("1 of 1 used")
+	p.sees("Used up")
+	if err := a.try(t.Context(), http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": "second", "message": "Hello"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "budget_exceeded") {
+		t.Errorf("a run beyond the budget: %v", err)
+	}
+	p.in("row", "…Spender…").sees("1")
+	p.inspect("usage")
+	p.click("button", "Edit Spender: runs a month")
+	edit := p.in("dialog", "Edit the budget")
+	edit.fill("At most", "5")
+	edit.click("button", "Save")
+	p.sees("1 of 5 used")
+	p.click("button", "Delete Spender: runs a month")
+	p.in("dialog", "Delete this budget?").click("button", "Delete")
+	p.sees("No budget yet")
+}

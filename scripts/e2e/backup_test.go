@@ -1,0 +1,381 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// TestBackupUnderLoadIsRestored takes a back-up while triggers, messages and documents come in, puts it into a server that has nothing,
+// and starts the service on it with an empty bus: what the back-up has is all there and goes on, what came behind it is unknown.
+func TestBackupUnderLoadIsRestored(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "LIMIT_USER=5000")
+	in := c.ingress(t)
+	worker := c.worker(t)
+	owner := signUp(t, in.url)
+	u := &use{owner: owner, keyed: map[int]answer{}}
+	for n := range useLine {
+		u.line = append(u.line, owner.enqueue(t, trigger{message: fmt.Sprintf("sleep 2s: line %d", n), session: "line"}))
+	}
+	u.begin(t)
+	u.await(t, 30)
+	file := filepath.Join(t.TempDir(), "parley.backup")
+	c.script(t, "backup.sh", file)
+	behind := owner.enqueue(t, trigger{message: "behind the back-up"})
+	u.await(t, u.answers()+20)
+	u.end(t)
+	for _, process := range []*testkit.Process{in.Process, worker, c.nats.Process} {
+		process.Kill9()
+	}
+
+	again := newClusterFor(t, testkit.EmptyPostgresProcess(t), testkit.NATSProcess(t, ""), c.settings...)
+	again.model = c.model
+	again.refusesJunk(t)
+	again.script(t, "restore.sh", file)
+	again.wantSchemaOf(t, c)
+	r := again.restored(t)
+	t.Logf("%d runs in the back-up, %d of them open, %d behind it", len(r.status), r.open, u.answers()+useLine-len(r.status))
+	if r.open == 0 || len(r.status) <= r.open {
+		t.Fatalf("a back-up with %d runs, %d of them open, shows nothing", len(r.status), r.open)
+	}
+
+	owner = owner.at(again.ingress(t))
+	again.worker(t)
+	owner.get(t.Context(), "/api/runs?id="+behind).want(t, http.StatusNotFound)
+	r.wantRuns(t, owner, u)
+	r.wantSession(t, owner, u, c.model)
+	r.wantDocuments(t, owner, u)
+	again.wantNothingLoose(t)
+	signUp(t, owner.url).get(t.Context(), "/api/runs?id="+u.line[0]).want(t, http.StatusNotFound)
+}
+
+// script runs a script of deploy on the cluster's database, which must succeed.
+func (c *cluster) script(t *testing.T, name, file string) {
+	t.Helper()
+	said, err := c.tryScript(t, name, file)
+	if err != nil {
+		t.Fatalf("%s: %v: %s", name, err, said)
+	}
+	t.Log(strings.TrimSpace(said))
+}
+
+func (c *cluster) tryScript(t *testing.T, name, file string) (said string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(testkit.Root(t), "deploy", name), file)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+c.postgres.DSN(), "PG_RUN=")
+	output, err := cmd.CombinedOutput()
+	return string(output), err
+}
+
+// refusesJunk restores what is no back-up, which must change nothing.
+func (c *cluster) refusesJunk(t *testing.T) {
+	t.Helper()
+	junk := filepath.Join(t.TempDir(), "junk")
+	if err := os.WriteFile(junk, []byte("PGDMP, or so it says"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := c.tryScript(t, "restore.sh", junk); err == nil || !strings.Contains(said, "is no back-up") {
+		t.Fatalf("junk was restored: %v: %s", err, said)
+	}
+}
+
+// wantSchemaOf compares what the schemas of two databases consist of, and that of the restored one with row-level security.
+func (c *cluster) wantSchemaOf(t *testing.T, source *cluster) {
+	t.Helper()
+	for what, query := range map[string]string{
+		"tables, their owners, rights and row-level security": `SELECT format('%s %s %s %s %s %s', relname, relkind, relowner::regrole,
+			(SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) a), relrowsecurity, relforcerowsecurity)
+			FROM pg_class WHERE relnamespace = 'public'::regnamespace`,
+		"columns": `SELECT format('%s.%s %s %s %s %s', attrelid::regclass, attname, atttypid::regtype, attnotnull, attcollation, attacl)
+			FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped AND attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)`,
+		"policies": `SELECT p::text FROM pg_policies p`,
+		"functions": `SELECT format('%s %s %s %s %s', oid::regprocedure, proowner::regrole, prosecdef,
+			(SELECT array_agg(a::text ORDER BY a::text) FROM unnest(proacl) a), md5(prosrc)) FROM pg_proc WHERE pronamespace = 'public'::regnamespace`,
+		"constraints": `SELECT format('%s %s %s %s', conrelid::regclass, conname, convalidated, pg_get_constraintdef(oid, true)) FROM pg_constraint
+			WHERE connamespace = 'public'::regnamespace`,
+		"triggers":   `SELECT pg_get_triggerdef(oid) || tgenabled::text FROM pg_trigger WHERE NOT tgisinternal`,
+		"migrations": `SELECT version_id::text FROM goose_db_version`,
+		"roles": `SELECT format('%s %s %s %s %s', rolname, rolsuper, rolbypassrls, rolcanlogin, pg_has_role('parley_app', 'parley_system', 'MEMBER')) FROM pg_roles
+			WHERE rolname IN ('parley_app', 'parley_system')`,
+	} {
+		was, is := source.column(t, query), c.column(t, query)
+		for _, lost := range slices.DeleteFunc(slices.Clone(was), func(v string) bool { return slices.Contains(is, v) }) {
+			t.Errorf("%s: lost: %s", what, lost)
+		}
+		if len(was) != len(is) || len(was) == 0 {
+			t.Errorf("%s: %d were there, %d are", what, len(was), len(is))
+		}
+	}
+	tx, err := c.db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }() // it has only read
+	var seen int
+	if _, err := tx.ExecContext(t.Context(), "SET ROLE parley_app"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM runs").Scan(&seen); err != nil || seen != 0 {
+		t.Errorf("who names no organization sees %d runs: %v", seen, err)
+	}
+}
+
+// wantNothingLoose looks for rows whose run is not there, and for runs that are open and yet have ended.
+func (c *cluster) wantNothingLoose(t *testing.T) {
+	t.Helper()
+	for what, query := range map[string]string{
+		"steps without a run":         `SELECT s.run_id FROM steps s LEFT JOIN runs r ON r.id = s.run_id WHERE r.id IS NULL`,
+		"events without a run":        `SELECT e.run_id FROM run_events e LEFT JOIN runs r ON r.id = e.run_id WHERE r.id IS NULL`,
+		"open runs":                   `SELECT run_id FROM open_runs`,
+		"runs without an end":         `SELECT id FROM runs WHERE finished_at IS NULL`,
+		"runs without a session":      `SELECT r.id FROM runs r LEFT JOIN sessions s ON s.ref = r.session_ref WHERE s.ref IS NULL`,
+		"numbers of a session, twice": `SELECT session_ref::text FROM runs GROUP BY session_ref, seq HAVING count(*) > 1`,
+		"indexes that do not hold":    `SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
+	} {
+		if found := c.column(t, query); len(found) > 0 {
+			t.Errorf("%s: %d: %v …", what, len(found), found[:min(3, len(found))])
+		}
+	}
+}
+
+// column gives the texts that a query selects.
+func (c *cluster) column(t *testing.T, query string) (found []string) {
+	t.Helper()
+	rows, err := c.db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var value string
+		if err := rows.Scan(&value); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		found = append(found, value)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return found
+}
+
+// inBackup is what a database had when it was restored, before anything ran on it.
+type inBackup struct {
+	status    map[string]string // of runs, by id
+	open      int
+	documents map[string]bool
+}
+
+func (c *cluster) restored(t *testing.T) inBackup {
+	t.Helper()
+	b := inBackup{status: map[string]string{}, documents: map[string]bool{}}
+	for _, row := range c.column(t, `SELECT r.id || ' ' || coalesce(o.status, r.status) FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id`) {
+		id, status, _ := strings.Cut(row, " ")
+		b.status[id] = status
+	}
+	b.open = len(c.column(t, "SELECT run_id FROM open_runs"))
+	for _, id := range c.column(t, "SELECT id FROM documents") {
+		b.documents[id] = true
+	}
+	return b
+}
+
+// wantRuns holds every run of the back-up to its promises: what had ended is replayed byte for byte, what had not ends.
+func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
+	t.Helper()
+	for n, id := range u.line {
+		owner.result(t, id, 2*lease+time.Minute).want(t, http.StatusOK)
+		if r := owner.get(t.Context(), "/api/runs?id="+id).run(t); r.Status != "completed" || r.Output.Message != echoed(fmt.Sprintf("line %d", n)) {
+			t.Errorf("line %d: %+v", n, r)
+		}
+	}
+	for n, was := range u.keyed {
+		id := was.run(t).ID
+		switch status, kept := b.status[id]; {
+		case !kept:
+			owner.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusNotFound)
+		case status == "completed":
+			if replay := owner.post(t.Context(), keyedUse(n)).replayed(t); !bytes.Equal(replay.body, was.body) {
+				t.Errorf("trigger %d: the replay differs from the answer:\n%s\n%s", n, replay.body, was.body)
+			}
+		default:
+			owner.result(t, id, 2*lease+time.Minute)
+			if r := owner.post(t.Context(), keyedUse(n)).replayed(t).run(t); r.ID != id || r.Status != "completed" {
+				t.Errorf("trigger %d was %s when the back-up was taken, and is %+v", n, status, r)
+			}
+		}
+	}
+}
+
+// wantSession goes on with a session: the model is shown the messages of the back-up, in their order and without a gap.
+func (b inBackup) wantSession(t *testing.T, owner account, u *use, model *ledger) {
+	t.Helper()
+	owner.chats(t, useSession, "chat after all")
+	history, last := model.historyOf("chat after all"), -1
+	for n, id := range u.chats {
+		at := strings.Index(history, "user: "+chatUse(n)+"\n")
+		if _, kept := b.status[id]; kept != (at >= 0) || kept && at < last {
+			t.Errorf("message %d, in the back-up: %t, is at %d of the history, behind %d", n, kept, at, last)
+		}
+		last = max(last, at)
+	}
+	if last < 0 {
+		t.Errorf("no message of the session is in the back-up: %s", history)
+	}
+}
+
+// wantDocuments searches the documents of the back-up, and waits for those that were not ready.
+func (b inBackup) wantDocuments(t *testing.T, owner account, u *use) {
+	t.Helper()
+	kept := 0
+	for n, id := range u.documents {
+		if !b.documents[id] {
+			owner.get(t.Context(), "/api/knowledge?id="+id).want(t, http.StatusNotFound)
+			continue
+		}
+		kept++
+		if d := owner.processed(t, id, 2*lease+time.Minute); d.Status != "ready" {
+			t.Errorf("document %d: %+v", n, d)
+		}
+		if found := owner.finds(t, documentWord(n)); !slices.Contains(found, id) {
+			t.Errorf("document %d is not found: %v", n, found)
+		}
+	}
+	if kept == 0 {
+		t.Error("no document is in the back-up")
+	}
+}
+
+const (
+	useLine    = 4 // runs of one session that wait for each other
+	useClients = 4
+	useSession = "kept"
+)
+
+// use is what people do with a service: keyed triggers, a session, documents.
+type use struct {
+	owner account
+	line  []string // ids of runs of one session, in order
+
+	mu        sync.Mutex
+	keyed     map[int]answer
+	chats     []string // ids of the runs of the session useSession
+	documents []string // ids
+	failed    []string
+	stop      context.CancelFunc
+	clients   sync.WaitGroup
+}
+
+func keyedUse(n int) trigger {
+	return trigger{message: fmt.Sprintf("sleep 300ms: used %d", n), key: fmt.Sprintf("used-%d", n)}
+}
+
+func chatUse(n int) string { return fmt.Sprintf("sleep 200ms: chat %d", n) }
+
+// documentWord is a word that one document has.
+func documentWord(n int) string { return fmt.Sprintf("heron%dlamp", n) }
+
+// begin starts the clients, which go on until end.
+func (u *use) begin(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	u.stop = stop
+	for first := range useClients {
+		u.client(ctx, func(n int) { u.triggers(ctx, first+n*useClients) })
+	}
+	u.client(ctx, func(n int) { u.says(ctx, n) })
+	u.client(ctx, func(n int) { u.sends(ctx, n) })
+}
+
+// client does one thing after another until the use ends; what has begun is ended first.
+func (u *use) client(ctx context.Context, one func(n int)) {
+	u.clients.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			one(n)
+		}
+	})
+}
+
+func (u *use) triggers(ctx context.Context, n int) {
+	got := u.owner.post(context.WithoutCancel(ctx), keyedUse(n))
+	u.keep(got, http.StatusOK, func(string) { u.keyed[n] = got })
+}
+
+func (u *use) says(ctx context.Context, n int) {
+	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/agents?id="+u.owner.agent+"&action=chat",
+		map[string]string{"x-api-key": u.owner.key}, map[string]any{"sessionId": useSession, "message": chatUse(n)})
+	u.keep(got, http.StatusOK, func(id string) { u.chats = append(u.chats, id) })
+}
+
+// sends a document, and waits until it can be found.
+func (u *use) sends(ctx context.Context, n int) {
+	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/knowledge", map[string]string{"x-api-key": u.owner.key},
+		map[string]any{"name": fmt.Sprintf("%d.md", n), "content": "# Manual\n\nThe word of this document is " + documentWord(n) + ".\n"})
+	id := u.keep(got, http.StatusAccepted, func(id string) { u.documents = append(u.documents, id) })
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		var d kept
+		if read := u.owner.get(ctx, "/api/knowledge?id="+id); json.Unmarshal(read.body, &d) != nil || d.Status == "ready" {
+			tick.Stop()
+			return
+		}
+		<-tick.C
+	}
+}
+
+// keep writes down what was answered, with the id of what was made.
+func (u *use) keep(got answer, status int, note func(id string)) (id string) {
+	var made struct {
+		ID string `json:"id"`
+	}
+	err := errors.Join(got.err, json.Unmarshal(got.body, &made))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err != nil || got.status != status {
+		u.failed = append(u.failed, fmt.Sprintf("answer %d, want %d: %v: %s", got.status, status, err, got.body))
+		return ""
+	}
+	note(made.ID)
+	return made.ID
+}
+
+// answers gives how many runs were answered.
+func (u *use) answers() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.keyed) + len(u.chats)
+}
+
+// await waits until so many runs were answered, and a document can be searched.
+func (u *use) await(t *testing.T, answers int) {
+	t.Helper()
+	eventually(t, longest, fmt.Sprintf("%d answers", answers), func() bool {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return len(u.failed) > 0 || len(u.keyed)+len(u.chats) >= answers && len(u.documents) > 1
+	})
+}
+
+// end waits for what has begun; nothing of it may have failed.
+func (u *use) end(t *testing.T) {
+	t.Helper()
+	u.stop()
+	u.clients.Wait()
+	for _, failed := range u.failed {
+		t.Error(failed)
+	}
+}

@@ -1,0 +1,262 @@
+package e2e
+
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+// roles are the parts of the service with a user of their own in deploy/nats/accounts.conf, but for the ingress.
+var roles = []string{"agent", "tool", "ingest", "voice", "sweep"}
+
+// busSecrets are what the variables of the configuration are in these tests; a user's password is pass-<user> without the dash.
+func busSecrets() (env []string) {
+	for _, user := range append([]string{"ingress", "operator", "admin"}, roles...) {
+		env = append(env, "NATS_"+strings.ToUpper(user)+"_PASSWORD=pass"+user)
+	}
+	return append(env, "NATS_ROUTE_PASSWORD=passroutes")
+}
+
+// as is a server's address with a user in it.
+func as(user string, servers ...*testkit.NATSServer) string {
+	var urls []string
+	for _, s := range servers {
+		urls = append(urls, strings.Replace(s.URL, "nats://", "nats://"+user+":pass"+user+"@", 1))
+	}
+	return strings.Join(urls, ",")
+}
+
+func busConfig(t *testing.T, name string) string {
+	t.Helper()
+	return filepath.Join(testkit.Root(t), "deploy", "nats", name)
+}
+
+// crew starts the workers, a process for each role, as users of the bus of their own.
+func (c *cluster) crew(t *testing.T, settings []string, servers ...*testkit.NATSServer) (all map[string]*testkit.Process) {
+	t.Helper()
+	all = map[string]*testkit.Process{}
+	for _, role := range roles {
+		if role == "voice" {
+			continue // only where something can speak
+		}
+		all[role] = c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + as(role, servers...)}, settings...)...)
+	}
+	return all
+}
+
+// TestServiceWithLeastRightsOnTheBus has every part of the service do what it is for, each as its own user of deploy/nats/accounts.conf,
+// and the server refuse none of it.
+func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
+	t.Parallel()
+	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
+	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: as("ingress", bus)})
+	first, second := c.ingress(t), c.ingress(t)
+	c.crew(t, nil, bus)
+	owner := signUp(t, first.url)
+
+	changes := owner.changes(t)
+	owner.post(t.Context(), trigger{message: "guarded"}).completed(t, echoed("guarded"), 1)
+	changes.shows(t, owner, "completed")
+	streamed := owner.enqueue(t, trigger{message: "sleep 2s: streamed"})
+	if text := bytesOf(owner.at(second).watch(t, streamed, "").rest(t)); !strings.Contains(text, "streamed") {
+		t.Errorf("the stream of another ingress is %s", text)
+	}
+	cancelled := owner.enqueue(t, trigger{message: "sleep 20s: to be cancelled"})
+	c.model.awaitCalls(t, "sleep 20s: to be cancelled", 1)
+	owner.at(second).send(t, http.MethodPost, second.url+"/api/runs?id="+cancelled+"&action=cancel", nil).want(t, http.StatusOK)
+	eventually(t, 10*time.Second, "the model call ends that nobody needs", func() bool {
+		calls := c.model.of("sleep 20s: to be cancelled")
+		return len(calls) == 1 && !calls[0].ended.IsZero()
+	})
+
+	sent := owner.upload(t, "manual.pdf", manual("zqguarded"), "")
+	if d := owner.processed(t, sent.ID, 60*time.Second); d.Status != "ready" {
+		t.Fatalf("%+v", d)
+	}
+	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) == 0 {
+		t.Error("a search found nothing")
+	}
+	if r := owner.reader(t, "offline", nil).chats(t, "s", "How long is the warranty of the Heron lamp?"); len(r.Citations) == 0 {
+		t.Errorf("%+v", r)
+	}
+	r := owner.analyst(t, "offline", false).asks(t, "s", "Compute the squares of 1 to 10.")
+	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Status != "completed" {
+		t.Errorf("%+v", r)
+	}
+	t.Run("voice", func(t *testing.T) { //nolint:paralleltest // a part of this test
+		needsVoice(t)
+		c.voiceWorker(t, newListener(t, "nothing"), "NATS_URL="+as("voice", bus))
+		k := owner.speaks(t).converse(t, "spoken")
+		k.ask("Hello.")
+		if a := k.answer(); a.Transcript != echoed("Hello.") || len(a.PCM) == 0 {
+			t.Errorf("%q, %d bytes", a.Transcript, len(a.PCM))
+		}
+	})
+	wantNoRefusals(t, bus)
+}
+
+func wantNoRefusals(t *testing.T, servers ...*testkit.NATSServer) {
+	t.Helper()
+	for _, s := range servers {
+		for line := range strings.Lines(s.Output()) {
+			if strings.Contains(line, "Violation") || strings.Contains(line, "authentication error") {
+				t.Errorf("the bus refused what is needed: %s", line)
+			}
+		}
+	}
+}
+
+// refusals is what users of the bus may not do, besides what none of them may.
+var refusals = map[string]struct{ publish, subscribe []string }{
+	"ingress": {
+		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.chat", "$JS.ACK.JOBS.chat.1.1.1.1.1", "tools.webSearch", "tools.codeExecution", "runs.events.run_1", "_INBOX.agent.x"},
+		[]string{"tools.*", "tools.search", "voice.open", "jobs.chat.>"},
+	},
+	"agent": {
+		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.ingest", "jobs.ingest.0.doc_1", "tools.search", "voice.open", "runs.cancel.run_1", "_INBOX.tool.x"},
+		[]string{"tools.*", "voice.open", "changes.*.*", "runs.*.*", "runs.done.*"},
+	},
+	"tool": {
+		[]string{"$JS.API.STREAM.INFO.JOBS", "jobs.chat.0.run_1", "tools.webSearch", "runs.done.run_1", "runs.events.run_1", "changes.runs.org_1", "_INBOX.voice.x"},
+		[]string{"voice.open", "changes.*.*", "runs.done.*", "runs.events.*"},
+	},
+	"ingest": {
+		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.chat", "$JS.ACK.JOBS.chat.1.1.1.1.1", "jobs.ingest.0.doc_1", "tools.mcp", "runs.done.run_1", "changes.runs.org_1", "_INBOX.ingress.x"},
+		[]string{"tools.*", "runs.*.*", "changes.*.*", "voice.open"},
+	},
+	"voice": {
+		[]string{"$JS.API.STREAM.INFO.JOBS", "jobs.chat.0.run_1", "tools.webSearch", "runs.done.run_1", "changes.runs.org_1", "_INBOX.agent.x"},
+		[]string{"tools.*", "runs.*.*", "changes.*.*"},
+	},
+	"sweep": {
+		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.chat", "$JS.ACK.JOBS.chat.1.1.1.1.1", "tools.webSearch", "runs.events.run_1", "voice.open", "_INBOX.agent.x"},
+		[]string{"tools.*", "runs.*.*", "voice.open", "changes.*.*"},
+	},
+}
+
+// TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed tries, as each user, what other parts of the service do, and what none does.
+func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
+	t.Parallel()
+	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
+	for _, address := range []string{bus.URL, strings.Replace(as("agent", bus), "passagent", "passtool", 1)} {
+		if nc, err := nats.Connect(address); err == nil {
+			nc.Close()
+			t.Error("the bus let in somebody who is nobody")
+		}
+	}
+	for user, own := range refusals {
+		t.Run(user, func(t *testing.T) {
+			t.Parallel()
+			none := []string{
+				"$JS.API.STREAM.DELETE.JOBS", "$JS.API.STREAM.PURGE.JOBS", "$JS.API.STREAM.UPDATE.JOBS", "$JS.API.STREAM.MSG.DELETE.JOBS",
+				"$JS.API.STREAM.CREATE.OTHER", "$JS.API.STREAM.SNAPSHOT.JOBS", "$JS.API.CONSUMER.DELETE.JOBS.chat", "$SYS.REQ.SERVER.PING", "other",
+			}
+			unheard := []string{">", "jobs.>", "*.>", "_INBOX.>", "_INBOX.*.>", "$SYS.>", "$JS.>"}
+			for other := range refusals {
+				if other != user {
+					unheard = append(unheard, "_INBOX."+other+".>")
+				}
+			}
+			nc, err := nats.Connect(as(user, bus), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(nc.Close)
+			for _, subject := range slices.Concat(none, own.publish) {
+				refused(t, nc, subject, nc.Publish(subject, nil))
+			}
+			for _, subject := range slices.Concat(unheard, own.subscribe) {
+				_, err := nc.SubscribeSync(subject)
+				refused(t, nc, subject, err)
+			}
+		})
+	}
+}
+
+// refused fails the test unless the server has just refused a subject.
+func refused(t *testing.T, nc *nats.Conn, subject string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil { // what the server has to say comes before its answer to this
+		t.Fatal(err)
+	}
+	if last := nc.LastError(); last == nil || !strings.Contains(last.Error(), `"`+subject+`"`) {
+		t.Errorf("%s was not refused: %v", subject, last)
+	}
+}
+
+// TestChaosNATSClusterLosesAServer runs on three servers of deploy/nats/cluster.conf, which keep the stream three times, and kills the
+// one that leads it.
+func TestChaosNATSClusterLosesAServer(t *testing.T) {
+	t.Parallel()
+	servers := busCluster(t)
+	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: as("ingress", servers...)}, "NATS_REPLICAS=3")
+	in := c.ingress(t)
+	c.crew(t, nil, servers...)
+	owner := signUp(t, in.url)
+	owner.post(t.Context(), trigger{message: "three"}).completed(t, echoed("three"), 1)
+	leader := leads(t, servers)
+	waiting := owner.start(t.Context(), trigger{message: "sleep 2s: over the loss", key: "k"})
+	c.model.awaitCalls(t, "sleep 2s: over the loss", 1)
+	servers[leader].Kill9()
+	awaitAnswer(t, waiting, 40*time.Second).completed(t, echoed("over the loss"), 1)
+	owner.post(t.Context(), trigger{message: "with two"}).completed(t, echoed("with two"), 1)
+	servers[leader].Restart()
+	owner.post(t.Context(), trigger{message: "with three"}).completed(t, echoed("with three"), 1)
+	wantNoRefusals(t, servers...)
+}
+
+// busCluster starts three servers that know each other.
+func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
+	t.Helper()
+	var ports, routes []string
+	for range 3 {
+		port := strconv.Itoa(testkit.FreePort(t))
+		ports = append(ports, port)
+		routes = append(routes, "nats-route://routes:passroutes@127.0.0.1:"+port)
+	}
+	for n, port := range ports {
+		env := append(busSecrets(), "NATS_NAME=nats-"+strconv.Itoa(n), "NATS_ROUTES=["+strings.Join(routes, ", ")+"]")
+		servers = append(servers, testkit.NATSWith(t, busConfig(t, "cluster.conf"), env, "--cluster", "nats://routes:passroutes@127.0.0.1:"+port))
+	}
+	return servers
+}
+
+// leads waits until the stream is kept three times, and gives the server that leads it.
+func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
+	t.Helper()
+	nc, err := nats.Connect(as("operator", servers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "three servers keep the stream", func() bool {
+		stream, err := js.Stream(t.Context(), contract.StreamJobs)
+		if err != nil {
+			return false
+		}
+		info := stream.CachedInfo()
+		if info.Config.Replicas != 3 || info.Cluster == nil || len(info.Cluster.Replicas) != 2 {
+			return false
+		}
+		leader, err = strconv.Atoi(strings.TrimPrefix(info.Cluster.Leader, "nats-"))
+		return err == nil && !slices.ContainsFunc(info.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current })
+	})
+	return leader
+}

@@ -1,0 +1,318 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/migrations"
+	"parley/shared/testkit"
+)
+
+const (
+	// releaseBefore is the commit of the release before this one, which services are upgraded from.
+	releaseBefore = "66da96053109d090754c6d9bc36f1e679a488a07"
+	// upgradeClients post keyed triggers while the service is upgraded.
+	upgradeClients = 4
+)
+
+// TestUpgradeFromTheReleaseBefore upgrades a service under load, and takes it back: the schema first, then one process after the other,
+// both releases being at work meanwhile. Every request is answered with 200 or 202, every key is one run, and none is lost.
+func TestUpgradeFromTheReleaseBefore(t *testing.T) {
+	t.Parallel()
+	tree, schema := treeBefore(t)
+	c := newClusterFor(t, testkit.EmptyPostgresProcess(t), testkit.NATSProcess(t, ""), "LIMIT_SYSTEM=100000")
+	before := *c
+	before.tree = tree
+	if err := migrations.To(t.Context(), c.db, schema); err != nil {
+		t.Fatal(err)
+	}
+	r := &rollout{answers: map[string][]answer{}, last: map[int]int{}}
+	r.start(t, &before)
+	r.start(t, &before)
+	r.owner = signUp(t, r.edges[0].url)
+	r.begin(t)
+	r.await(t, "the release before", 40)
+
+	began := time.Now()
+	if err := migrations.Up(t.Context(), c.db); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the schema was migrated under load in %s", time.Since(began).Round(time.Millisecond))
+	r.await(t, "the release before on the schema of this one", 40)
+	r.roll(t, c, "this release beside the one before")
+	r.await(t, "this release", 40)
+	r.roll(t, &before, "the release before beside this one again")
+	r.await(t, "the release before again", 40)
+	r.start(t, c)
+	r.end(t)
+	r.check(t, c)
+}
+
+// treeBefore gives the sources of the release before, out of the repository's history, and the number of its schema.
+func treeBefore(t *testing.T) (dir string, schema int64) {
+	t.Helper()
+	if os.Getenv("PARLEY_E2E_UPGRADE") == "" {
+		leaveOut(t, "it builds the release before; make test-upgrade runs it")
+	}
+	root := testkit.Root(t)
+	if said, err := exec.CommandContext(t.Context(), "git", "-C", root, "cat-file", "-e", releaseBefore+"^{commit}").CombinedOutput(); err != nil {
+		leaveOut(t, fmt.Sprintf("the repository's history here does not have %.7s: %v: %s", releaseBefore, err, bytes.TrimSpace(said)))
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	// A place that stays, so that what was built from it once is not built again.
+	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])
+	if _, err := os.Stat(dir); err != nil {
+		unpack(t, root, dir)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "migrations", "*.sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no migrations in %s: %v", dir, err)
+	}
+	number, _, _ := strings.Cut(filepath.Base(slices.Max(files)), "_")
+	schema, err = strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, schema
+}
+
+// leaveOut says why the test is not run, whatever is shown of tests.
+func leaveOut(t *testing.T, why string) {
+	t.Helper()
+	fmt.Fprintf(os.Stderr, "e2e: %s is left out: %s\n", t.Name(), why)
+	t.Skip(why)
+}
+
+// unpack writes the tree of the release before to dir, whole or not at all.
+func unpack(t *testing.T, root, dir string) {
+	t.Helper()
+	draft := filepath.Join(t.TempDir(), "tree")
+	for _, err := range []error{os.Mkdir(draft, 0o700), os.MkdirAll(filepath.Dir(dir), 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range [][]string{
+		{"git", "-C", root, "archive", "--format=tar", "--output=" + draft + ".tar", releaseBefore},
+		{"tar", "-x", "-f", draft + ".tar", "-C", draft},
+		{"mv", "-T", draft, dir}, // perhaps to another file system
+	} {
+		if said, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", command, err, said)
+		}
+	}
+}
+
+// rollout is a service whose processes are replaced while keyed triggers come in. Each key is posted twice at the same time, to two
+// ingresses where there are two.
+type rollout struct {
+	owner   account
+	edges   []*edge // that requests are sent to
+	workers []*testkit.Process
+	stop    context.CancelFunc
+	clients sync.WaitGroup
+
+	mu      sync.Mutex
+	phase   string
+	turn    int
+	using   map[*edge]int // requests under way
+	asked   []trigger
+	answers map[string][]answer // by key
+	last    map[int]int         // newest trigger of each client
+	failed  []string
+}
+
+// start adds a worker, and an ingress that gets requests.
+func (r *rollout) start(t *testing.T, of *cluster) {
+	t.Helper()
+	worker, in := of.worker(t), of.ingress(t)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.workers, r.edges = append(r.workers, worker), append(r.edges, in)
+}
+
+// begin starts the clients, which go on until end.
+func (r *rollout) begin(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	r.stop, r.using = stop, map[*edge]int{}
+	for n := range upgradeClients {
+		r.clients.Go(func() { r.client(ctx, n) })
+	}
+}
+
+// upgradeTrigger is the nth of a client, whose triggers are of one session.
+func upgradeTrigger(client, n int) trigger {
+	text := fmt.Sprintf("%d-%d", client, n)
+	return trigger{message: "sleep 100ms: upgrade " + text, key: text, session: fmt.Sprintf("client %d", client)}
+}
+
+func (r *rollout) client(ctx context.Context, client int) {
+	for n := 0; ctx.Err() == nil; n++ {
+		tr := upgradeTrigger(client, n)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { r.post(context.WithoutCancel(ctx), tr) })
+		}
+		both.Wait()
+		r.mu.Lock()
+		r.asked, r.last[client] = append(r.asked, tr), n
+		r.mu.Unlock()
+	}
+}
+
+// post sends a trigger to the ingress whose turn it is.
+func (r *rollout) post(ctx context.Context, tr trigger) {
+	r.mu.Lock()
+	r.turn++
+	in := r.edges[r.turn%len(r.edges)]
+	r.using[in]++
+	r.mu.Unlock()
+	got := r.owner.at(in).post(ctx, tr)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.using[in]--
+	r.keep(tr.key, got)
+}
+
+// keep writes an answer down; r.mu is held.
+func (r *rollout) keep(key string, got answer) {
+	if got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted {
+		r.failed = append(r.failed, fmt.Sprintf("%s: %s: answer %d: %v: %s", r.phase, key, got.status, got.err, got.body))
+	}
+	r.answers[key] = append(r.answers[key], got)
+}
+
+// await waits until so many keys more were answered.
+func (r *rollout) await(t *testing.T, phase string, more int) {
+	t.Helper()
+	count := func() (keys, failed int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.phase = phase
+		return len(r.answers), len(r.failed)
+	}
+	had, _ := count()
+	eventually(t, 2*longest, fmt.Sprintf("%d keys: %s", more, phase), func() bool {
+		keys, failed := count()
+		return keys >= had+more || failed > 0
+	})
+}
+
+// roll replaces each worker and each ingress by one of another release, one after the other.
+func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
+	t.Helper()
+	for n, leaving := range slices.Clone(r.edges) {
+		r.start(t, to)
+		r.await(t, phase, 10)
+		endsWell(t, r.workers[0])
+		r.workers = r.workers[1:]
+		asked := trigger{message: fmt.Sprintf("sleep 3s: %s %d", phase, n), key: fmt.Sprintf("%s %d", phase, n)}
+		waiting := r.owner.at(leaving).start(t.Context(), asked)
+		to.model.awaitCalls(t, asked.message, 1)
+		r.leave(t, leaving)
+		endsWell(t, leaving.Process)
+		got := awaitAnswer(t, waiting, longest)
+		r.mu.Lock()
+		r.asked = append(r.asked, asked)
+		r.keep(asked.key, got)
+		r.mu.Unlock()
+	}
+}
+
+// leave sends an ingress nothing more, as a load balancer does before the ingress is told to stop.
+func (r *rollout) leave(t *testing.T, leaving *edge) {
+	t.Helper()
+	r.mu.Lock()
+	r.edges = slices.DeleteFunc(r.edges, func(e *edge) bool { return e == leaving })
+	r.mu.Unlock()
+	eventually(t, longest, "nobody waits for the ingress that leaves", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.using[leaving] == 0
+	})
+}
+
+// endsWell tells a process to stop, which it must do with exit code 0.
+func endsWell(t *testing.T, p *testkit.Process) {
+	t.Helper()
+	p.Term()
+	if err := p.Wait(time.Minute); err != nil {
+		t.Fatalf("told to stop, it did not exit with 0: %v", err)
+	}
+}
+
+// end waits for what has begun; nothing of it may have failed.
+func (r *rollout) end(t *testing.T) {
+	t.Helper()
+	r.stop()
+	r.clients.Wait()
+	for _, failed := range r.failed {
+		t.Error(failed)
+	}
+}
+
+// check holds what was answered against the database, the ledger, and replays by both releases.
+func (r *rollout) check(t *testing.T, c *cluster) {
+	t.Helper()
+	waited := 0
+	for _, asked := range r.asked {
+		var first []byte // the answer
+		id := r.answers[asked.key][0].run(t).ID
+		for _, a := range r.answers[asked.key] {
+			if a.status == http.StatusAccepted {
+				waited++
+			} else if first == nil {
+				first = a.body
+			}
+			if a.run(t).ID != id || a.status == http.StatusOK && !bytes.Equal(a.body, first) {
+				t.Errorf("%s has two answers: %s\n%s", asked.key, first, a.body)
+			}
+		}
+		r.owner.at(r.edges[0]).result(t, id, longest)
+		for _, in := range r.edges {
+			replay := r.owner.at(in).post(t.Context(), asked).replayed(t)
+			if done := replay.run(t); done.ID != id || done.Status != "completed" || first != nil && !bytes.Equal(replay.body, first) {
+				t.Errorf("%s: the replay differs from the answer:\n%s\n%s", asked.key, replay.body, first)
+			}
+		}
+		if calls := c.model.count(asked.message); calls != 1 {
+			t.Errorf("%s: %d model calls", asked.key, calls)
+		}
+	}
+	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(r.asked) || open != 0 {
+		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(r.asked))
+	}
+	for client, last := range r.last {
+		r.wantHistory(t, c.model, client, last)
+	}
+	t.Logf("%d keys, each posted twice, %d times answered with 202", len(r.asked), waited)
+}
+
+// wantHistory looks at what the last run of a session was shown: all that was said in it, whichever release had written it.
+func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
+	t.Helper()
+	history, at := model.historyOf(upgradeTrigger(client, last).message), 0
+	for n := range last {
+		said := strings.Index(history[at:], "user: "+upgradeTrigger(client, n).message+"\n")
+		if said < 0 {
+			t.Errorf("message %d of client %d is not in its place", n, client)
+			return
+		}
+		at += said
+	}
+}

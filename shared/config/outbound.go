@@ -1,0 +1,38 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+)
+
+// Outbound is what the service may reach that lies outside; ingress and workers must agree on it.
+type Outbound struct {
+	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"What agents and notifications may reach besides the public internet: host:port, or networks (CIDR), joined by commas."`
+}
+
+// Check reports the first entry that makes no sense.
+func (o Outbound) Check() error {
+	for _, entry := range o.OutboundAllow {
+		if err := checkAllowed(entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkAllowed reports an entry that is neither a network nor a host with a port.
+func checkAllowed(entry string) error {
+	if _, err := netip.ParsePrefix(entry); err == nil {
+		return nil
+	}
+	u, err := url.Parse("//" + entry)
+	if err != nil || u.Host != entry || u.Hostname() == "" {
+		return fmt.Errorf("OUTBOUND_ALLOW must be a list of host:port and networks (CIDR), not %q", entry)
+	}
+	if port, err := strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
+		return fmt.Errorf("OUTBOUND_ALLOW names a host without a port: %q", entry)
+	}
+	return nil
+}

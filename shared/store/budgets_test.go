@@ -1,0 +1,245 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+func (b *bench) budget(scope domain.BudgetScope, subject string, metric domain.BudgetMetric, limit int64) string {
+	b.Helper()
+	budget := domain.Budget{Scope: scope, Metric: metric, Period: domain.BudgetMonth, Limit: limit}
+	if subject != "" {
+		budget.SubjectID = &subject
+	}
+	made, err := b.s.CreateBudget(b.Context(), b.org, budget)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return made.ID
+}
+
+// stands reads what of a budget is used and reserved.
+func (b *bench) stands(budgetID string) [2]int64 {
+	b.Helper()
+	got, err := b.s.Budget(b.Context(), b.org, budgetID)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return [2]int64{got.Used, got.Reserved}
+}
+
+func (b *bench) reserve(s *store.Store, held store.Held, most store.Amounts) (holdID string, lacking *store.Lacking) {
+	b.Helper()
+	hold := store.Hold{ID: id.New("hold"), Held: held, Amounts: most}
+	lacking, err := s.Reserve(b.Context(), hold)
+	if err != nil {
+		b.Error(err)
+	}
+	return hold.ID, lacking
+}
+
+// A hundred calls at once, from two processes, hold no more than there is, and all of it; what they do not use is there for others.
+func TestReservationsNeverExceedABudget(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	raw := testkit.SQL(t, dsn)
+	var stores []*store.Store
+	for range 2 {
+		s, err := store.Open(dsn, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		stores = append(stores, s)
+	}
+	b := newBenchOn(t, stores[0], raw, "ada@example.com")
+	tokens := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
+	cost := b.budget(domain.BudgetAgent, b.agent, domain.BudgetCost, 5000)
+	held := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
+	var mu sync.Mutex
+	var holds []string
+	var all sync.WaitGroup
+	for n := range 100 {
+		all.Go(func() {
+			holdID, lacking := b.reserve(stores[n%2], held, store.Amounts{Tokens: 30, CostMicros: 100})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case lacking == nil:
+				holds = append(holds, holdID)
+			case !lacking.Later || lacking.ID != tokens:
+				t.Errorf("refused for good by %+v", lacking)
+			}
+		})
+	}
+	all.Wait()
+	if len(holds) != 33 || b.stands(tokens) != [2]int64{0, 990} || b.stands(cost) != [2]int64{0, 3300} {
+		t.Fatalf("%d calls hold %v and %v", len(holds), b.stands(tokens), b.stands(cost))
+	}
+	for n, holdID := range holds {
+		all.Go(func() {
+			for range 2 { // a second time does nothing
+				if err := stores[n%2].Settle(t.Context(), b.org, holdID, store.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if b.stands(tokens) != [2]int64{330, 0} || b.stands(cost) != [2]int64{3300, 0} {
+		t.Errorf("%v and %v after all are settled", b.stands(tokens), b.stands(cost))
+	}
+	if _, lacking := b.reserve(b.s, held, store.Amounts{Tokens: 671}); lacking == nil || lacking.Later || lacking.Used != 330 {
+		t.Errorf("more than is left: %+v", lacking)
+	}
+	if _, lacking := b.reserve(b.s, held, store.Amounts{Tokens: 670}); lacking != nil {
+		t.Errorf("just what is left: %+v", lacking)
+	}
+}
+
+// A budget begins with what the period's runs have used: those that ended, that were removed, and that go on.
+func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	use := func(c *store.Claimed) {
+		run, answer := c.Run(), "answer"
+		run.Message, run.Usage = &answer, domain.Usage{InputTokens: 5, OutputTokens: 2, CostMicros: 40}
+		run.ToolCalls = []domain.ToolCall{{Name: contract.ToolCodeExecution, DurationMS: 1500}, {Name: "other", DurationMS: 9000}}
+		run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
+		ending, err := store.NewEnding(c.Held(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.s.Finish(t.Context(), []store.Ending{ending}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	triggered := func() *store.Claimed {
+		row := b.run("", "")
+		row.AutomationID, row.KeyID = "nightly", "key_a"
+		return b.mustClaim(b.accept(wideWindow, row)[0].Run.Run.ID)
+	}
+	removed := triggered()
+	use(removed)
+	use(triggered())
+	use(b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)) // of no automation
+	b.exec(`DELETE FROM runs WHERE id = $1`, removed.RunID)
+	goesOn := triggered()
+	step, err := json.Marshal(map[string]any{"seq": 1, "kind": "model_turn", "turn": map[string]any{"costMicros": 3, "usage": domain.Usage{InputTokens: 100, OutputTokens: 10}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := b.s.Journal(t.Context(), goesOn.Held(), 1, [][]byte{step}); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	for metric, want := range map[domain.BudgetMetric]int64{
+		domain.BudgetTokens: 2*7 + 110, domain.BudgetCost: 2*40 + 3, domain.BudgetRuns: 3, domain.BudgetSandbox: 3,
+	} {
+		budgetID := b.budget(domain.BudgetAutomation, "nightly", metric, 1_000_000)
+		if got := b.stands(budgetID); got != [2]int64{want, 0} {
+			t.Errorf("%s: %v, want %d", metric, got, want)
+		}
+	}
+	holdID, lacking := b.reserve(b.s, goesOn.Held(), store.Amounts{Sandbox: 1500 * time.Millisecond, Tokens: 1})
+	if lacking != nil || b.s.Settle(t.Context(), b.org, holdID, store.Amounts{Sandbox: 400 * time.Millisecond, Tokens: 1}) != nil {
+		t.Fatalf("%+v", lacking)
+	}
+	all, err := b.s.Budgets(t.Context(), b.org, "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[domain.BudgetMetric]int64{}
+	for _, budget := range all {
+		used[budget.Metric] = budget.Used
+	}
+	if used[domain.BudgetSandbox] != 4 || used[domain.BudgetTokens] != 125 {
+		t.Errorf("after a call: %v", used)
+	}
+	got, err := b.s.Usage(t.Context(), b.org, store.UsageFilter{Days: 7, KeyID: "key_a", By: store.UsageByAutomation}, time.Now().Add(time.Minute))
+	if err != nil || got.Totals.SandboxTime != 3000 || len(got.Groups) != 1 || *got.Groups[0].ID != "nightly" || got.Groups[0].Runs != 3 || got.Totals.Runs != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What an attempt held that is over counts as used; what others hold is theirs.
+func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	budgetID := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
+	lost := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
+	lives := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
+	holdID, _ := b.reserve(b.s, lost.Held(), store.Amounts{Tokens: 100})
+	_, _ = b.reserve(b.s, lives.Held(), store.Amounts{Tokens: 200})
+	b.finish(lost, "answer")
+	settle := func(want int) {
+		t.Helper()
+		if n, err := b.s.SettleLost(t.Context(), 10); err != nil || n != want {
+			t.Errorf("%d settled, %v", n, err)
+		}
+	}
+	settle(0) // its worker may settle it yet
+	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
+	settle(1)
+	settle(0)
+	if err := b.s.Settle(t.Context(), b.org, holdID, store.Amounts{}); err != nil {
+		t.Error(err)
+	}
+	if got := b.stands(budgetID); got != [2]int64{100, 200} {
+		t.Errorf("%v", got)
+	}
+}
+
+// A batch that holds more runs than a budget has room for is accepted as far as there is room, and the rows of others whole.
+func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
+	t.Parallel()
+	s, raw := openRaw(t)
+	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+	budgetID := b.budget(domain.BudgetAgent, b.agent, domain.BudgetRuns, 3)
+	var rows []store.NewRun
+	for range 5 {
+		rows = append(rows, b.run("", ""), other.run("", ""))
+	}
+	rows = append(rows, b.run("k", ""), b.run("k", ""))
+	accepted := map[string]int{}
+	for i, out := range b.accept(wideWindow, rows...) {
+		switch {
+		case out.Err == nil && !out.Existing:
+			accepted[rows[i].OrganizationID]++
+		case out.Err != nil && apierr.CodeOf(out.Err) != apierr.BudgetExceeded:
+			t.Errorf("row %d: %v", i, out.Err)
+		}
+	}
+	if accepted[b.org] != 3 || accepted[other.org] != 5 || b.stands(budgetID) != [2]int64{3, 0} {
+		t.Errorf("accepted %v, %v", accepted, b.stands(budgetID))
+	}
+	err := s.WithinBudget(t.Context(), b.org, b.agent, "", "")
+	refused, ok := errors.AsType[*apierr.Error](err)
+	if !ok || refused.Code != apierr.BudgetExceeded || refused.RetryAfter < time.Second {
+		t.Errorf("%v", err)
+	}
+	for what, err := range map[string]error{
+		"another agent":        s.WithinBudget(t.Context(), b.org, "ag_other", "", ""),
+		"another organization": s.WithinBudget(t.Context(), other.org, b.agent, "", ""),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := s.DeleteBudget(t.Context(), b.org, budgetID); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WithinBudget(context.WithoutCancel(t.Context()), b.org, b.agent, "", ""); err != nil {
+		t.Errorf("without the budget: %v", err)
+	}
+}

@@ -1,0 +1,371 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+func TestADeliveryIsLoggedOnceAndHasOneRun(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	filtered := m.delivery("filtered")
+	filtered.Status, filtered.Run = domain.DeliveryFiltered, nil
+	first, twin, other := m.delivery("one"), m.delivery("one"), m.delivery("two")
+	out := m.deliver(first, twin, filtered, other)
+	if out[0].Existing || !out[1].Existing || out[0].Run.Run.ID != first.Run.ID || out[1].Run.Run.ID != first.Run.ID || out[3].Run.Run.ID != other.Run.ID {
+		t.Errorf("answers %+v", out)
+	}
+	if out[0].Job == nil || out[0].Job.RunID != first.Run.ID || out[1].Job != nil || out[2].Job != nil || out[3].Job == nil {
+		t.Errorf("doorbells %v %v %v %v", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
+	}
+	if got := out[2].Delivery; got.RunID != nil || got.Status != domain.DeliveryFiltered || out[2].Existing || out[2].Run.Run.ID != "" {
+		t.Errorf("filtered %+v", out[2])
+	}
+	if again := m.deliver(m.delivery("one"))[0]; !again.Existing || again.Run.Run.ID != first.Run.ID || again.Job != nil || again.Delivery.Duplicates != 2 {
+		t.Errorf("again %+v", again)
+	}
+	m.finish(m.mustClaim(first.Run.ID), "done")
+	if again := m.deliver(m.delivery("one"))[0]; again.Run.Result == nil || again.Run.Run.Status != domain.RunCompleted {
+		t.Errorf("after its end %+v", again)
+	}
+	if n := m.count(`SELECT count(*) FROM runs WHERE key_id = $1 AND trigger_type = 'webhook'`, m.key); n != 2 {
+		t.Errorf("%d runs", n)
+	}
+	got, err := m.s.Delivery(ctx, m.org, m.hook.ID, "one")
+	if err != nil || got.ID != "one" || *got.RunID != first.Run.ID || got.Event != "push" || got.Bytes != 2 || !got.Kept || got.Duplicates != 3 || got.Error != nil {
+		t.Errorf("line %+v, %v", got, err)
+	}
+	_, err = m.s.Delivery(ctx, m.org, m.hook.ID, "three")
+	wantCode(t, err, apierr.NotFound)
+	hook, err := m.s.Hook(ctx, m.org, m.hook.ID)
+	if err != nil || hook.LastDeliveryAt == nil {
+		t.Errorf("hook %+v, %v", hook, err)
+	}
+}
+
+func TestDeliveriesAreListed(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	var rows []store.NewDelivery
+	for n := range 5 {
+		rows = append(rows, m.delivery(fmt.Sprint(9-n))) // ids in another order than they come in
+	}
+	rows[1].Status, rows[1].Run = domain.DeliveryAnswered, nil
+	m.deliver(rows...)
+	elsewhere := mailboxOn(m.bench)
+	elsewhere.deliver(elsewhere.delivery("9"))
+	list := func(f store.DeliveryFilter, limit int) string {
+		t.Helper()
+		lines, err := m.s.Deliveries(ctx, m.org, f, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, l := range lines {
+			names = append(names, l.ID)
+		}
+		return strings.Join(names, " ")
+	}
+	page, err := m.s.Deliveries(ctx, m.org, store.DeliveryFilter{HookID: m.hook.ID}, 2)
+	if err != nil || len(page) != 2 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	for _, c := range []struct {
+		filter store.DeliveryFilter
+		want   string
+	}{
+		{store.DeliveryFilter{}, "9 5 6 7 8 9"},
+		{store.DeliveryFilter{HookID: m.hook.ID}, "5 6 7 8 9"},
+		{store.DeliveryFilter{HookID: m.hook.ID, Before: page[1].Ref}, "7 8 9"},
+		{store.DeliveryFilter{Status: domain.DeliveryAnswered}, "8"},
+		{store.DeliveryFilter{RunID: rows[2].Run.ID}, "7"},
+		{store.DeliveryFilter{RunID: rows[2].Run.ID, Status: domain.DeliveryRefused}, ""},
+		{store.DeliveryFilter{HookID: id.New(id.Hook)}, ""},
+	} {
+		if got := list(c.filter, 100); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.filter, got, c.want)
+		}
+	}
+	if err := m.s.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(store.DeliveryFilter{}, 100); got != "9" {
+		t.Errorf("after the hook was deleted: %q", got)
+	}
+	_, err = m.s.Delivery(ctx, m.org, m.hook.ID, "9")
+	wantCode(t, err, apierr.NotFound)
+	out, err := m.s.AcceptDeliveries(ctx, []store.NewDelivery{m.delivery("late"), elsewhere.delivery("late")}, wideWindow)
+	if err != nil || out[1].Err != nil {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	wantCode(t, out[0].Err, apierr.NotFound)
+}
+
+// Whatever has no run may have one when it comes again: the agent, or the hook's filter, may have been mended.
+func TestARefusedDeliveryIsTakenWhenItComesAgain(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	refused := m.delivery("one")
+	refused.Run.CallerKind = domain.CallerUser
+	gone := m.delivery("two")
+	gone.Run.AgentID = id.New(id.Agent)
+	out := m.deliver(refused, m.delivery("three"), gone)
+	for i, code := range map[int]apierr.Code{0: apierr.CallerNotAllowed, 2: apierr.NotFound} {
+		d := out[i].Delivery
+		if d.Status != domain.DeliveryRefused || d.RunID != nil || d.Error == nil || d.Error.Code != string(code) || out[i].Existing || out[i].Run.Run.ID != "" {
+			t.Errorf("refused %+v", out[i])
+		}
+	}
+	if got, err := m.s.Delivery(ctx, m.org, m.hook.ID, "one"); err != nil || got.Status != domain.DeliveryRefused || got.Error == nil {
+		t.Errorf("line %+v, %v", got, err)
+	}
+	again := m.deliver(m.delivery("one"))[0]
+	if again.Existing || again.Run.Run.ID == "" || again.Job == nil || again.Delivery.Status != domain.DeliveryAccepted || again.Delivery.Error != nil {
+		t.Errorf("mended %+v", again)
+	}
+	if third := m.deliver(m.delivery("one"))[0]; !third.Existing || third.Run.Run.ID != again.Run.Run.ID {
+		t.Errorf("the third time %+v", third)
+	}
+}
+
+func TestDeliveriesOfManyIngressesAreOneRunEach(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	const deliveries, ingresses = 120, 4
+	var fresh atomic.Int64
+	var mu sync.Mutex
+	runs := map[string]string{}
+	var all sync.WaitGroup
+	for n := range ingresses {
+		all.Go(func() {
+			var rows []store.NewDelivery
+			for i := range deliveries {
+				at := (i*7 + n*31) % deliveries
+				if at%2 == 0 {
+					rows = append(rows, m.delivery(fmt.Sprint("d", at)))
+				} else {
+					rows = append(rows, m.collected(fmt.Sprint("d", at), fmt.Sprint("k", at%10), time.Hour, time.Hour))
+				}
+			}
+			for batch := range slices.Chunk(rows, 20) {
+				out, err := m.s.AcceptDeliveries(context.WithoutCancel(t.Context()), batch, wideWindow)
+				if err != nil {
+					t.Errorf("delivering: %v", err)
+					return
+				}
+				mu.Lock()
+				for i, a := range out {
+					if a.Err != nil || a.Run.Run.ID == "" || a.Run.Run.ID != *a.Delivery.RunID {
+						t.Errorf("answer %+v", a)
+						continue
+					}
+					if before := runs[batch[i].ID]; before != "" && before != a.Run.Run.ID {
+						t.Errorf("%s has the runs %s and %s", batch[i].ID, before, a.Run.Run.ID)
+					}
+					runs[batch[i].ID] = a.Run.Run.ID
+					if !a.Existing {
+						fresh.Add(1)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if fresh.Load() != deliveries {
+		t.Errorf("%d were new, want %d", fresh.Load(), deliveries)
+	}
+	if n := m.count(`SELECT count(*) FROM runs`); n != deliveries/2+5 {
+		t.Errorf("%d runs, want %d and one for each of 5 keys", n, deliveries/2)
+	}
+	if n := m.count(`SELECT sum(deliveries) FROM collecting`); n != deliveries/2 {
+		t.Errorf("%d are collected, want %d", n, deliveries/2)
+	}
+}
+
+func TestABadDeliveryFailsAlone(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	bad := m.delivery("bad")
+	bad.Event = "a\x00b"
+	out, err := m.s.AcceptDeliveries(t.Context(), []store.NewDelivery{m.delivery("one"), bad, m.delivery("two")}, wideWindow)
+	if err != nil || out[0].Err != nil || out[1].Err == nil || out[2].Err != nil {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if n := m.count(`SELECT count(*) FROM runs`); n != 2 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestBodiesAreKeptAndSealed(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	s, raw := openAt(t, dsn)
+	m := mailboxOn(newBenchOn(t, s, raw, "ada@example.com"))
+	ctx := t.Context()
+	var rows []store.NewDelivery
+	for n := range 6 { // more than one transaction writes
+		d := m.delivery(fmt.Sprint("large", n))
+		d.Body = bytes.Repeat([]byte("x"), store.DeliveryBodyMax)
+		rows = append(rows, d)
+	}
+	rows[5].Body = append(rows[5].Body, 'y')
+	m.deliver(rows...)
+	body, contentType, err := s.DeliveryBody(ctx, m.org, m.hook.ID, "large0")
+	if err != nil || len(body) != store.DeliveryBodyMax || contentType != "application/json" {
+		t.Errorf("%d bytes of %s, %v", len(body), contentType, err)
+	}
+	_, _, err = s.DeliveryBody(ctx, m.org, m.hook.ID, "large5")
+	wantCode(t, err, apierr.NotFound)
+	sealing, _ := openAt(t, dsn)
+	box, err := secrets.NewBox(strings.Repeat("ab", 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealing.SealContents(box)
+	secret := m.delivery("secret")
+	secret.Body = []byte(canary)
+	if _, err := sealing.AcceptDeliveries(ctx, []store.NewDelivery{secret}, wideWindow); err != nil {
+		t.Fatal(err)
+	}
+	if n := m.count(`SELECT count(*) FROM deliveries WHERE position($1::bytea IN body) > 0`, []byte(canary)); n != 0 {
+		t.Error("the body is not sealed")
+	}
+	if body, _, err := sealing.DeliveryBody(ctx, m.org, m.hook.ID, "secret"); err != nil || string(body) != canary {
+		t.Errorf("opened %q, %v", body, err)
+	}
+	if _, _, err := s.DeliveryBody(ctx, m.org, m.hook.ID, "secret"); !errors.Is(err, store.ErrContentSealed) {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
+func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	kept, over, young := m.delivery("kept"), m.delivery("over"), m.delivery("young")
+	over.Run = nil
+	m.deliver(kept, over, young)
+	m.exec(`UPDATE deliveries SET sweep_after = now() WHERE delivery_id <> 'young'`)
+	if n, err := m.s.PruneDeliveries(ctx, 100); err != nil || n != 2 {
+		t.Errorf("looked at %d, %v", n, err)
+	}
+	if names := texts(t, m.raw, `SELECT delivery_id FROM deliveries ORDER BY 1`); fmt.Sprint(names) != "[kept young]" {
+		t.Errorf("kept are %v", names)
+	}
+	if n, err := m.s.PruneDeliveries(ctx, 100); err != nil || n != 0 {
+		t.Errorf("looked at %d again, %v", n, err)
+	}
+	collects := m.deliver(m.collected("collected", "k", time.Hour, time.Hour))[0]
+	if err := m.s.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := m.s.PruneDeliveries(ctx, 100); err != nil || n != 0 {
+		t.Errorf("%d went from below a run that collects, %v", n, err)
+	}
+	if _, _, err := m.s.Cancel(ctx, m.org, "", collects.Run.Run.ID); err != nil {
+		t.Fatal(err)
+	}
+	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
+	for _, want := range []int{2, 1} { // the second time to the end, and then the hook goes
+		if n, err := m.s.PruneDeliveries(ctx, 2); err != nil || n != want {
+			t.Errorf("looked at %d, %v; want %d", n, err, want)
+		}
+	}
+	if n := m.count(`SELECT (SELECT count(*) FROM hooks) + (SELECT count(*) FROM deliveries)`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+// deaf makes connections that, once, hear nothing of a commit that has happened.
+type deaf struct {
+	driver.Connector
+	armed atomic.Bool
+}
+
+type deafConn struct {
+	driver.Conn
+	driver.ConnPrepareContext
+	driver.ConnBeginTx
+	driver.NamedValueChecker
+	driver.SessionResetter
+	driver.Validator
+
+	by *deaf
+}
+
+type deafTx struct {
+	driver.Tx
+	by *deaf
+}
+
+func (d *deaf) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := d.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &deafConn{
+		conn, conn.(driver.ConnPrepareContext), conn.(driver.ConnBeginTx), conn.(driver.NamedValueChecker),
+		conn.(driver.SessionResetter), conn.(driver.Validator), d,
+	}, nil
+}
+
+func (c *deafConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.ConnBeginTx.BeginTx(ctx, opts)
+	return deafTx{tx, c.by}, err
+}
+
+func (tx deafTx) Commit() error {
+	err := tx.Tx.Commit()
+	if err == nil && tx.by.armed.CompareAndSwap(true, false) {
+		return driver.ErrBadConn
+	}
+	return err
+}
+
+func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	connector, err := store.Connector(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := &deaf{Connector: connector}
+	s := store.On(by, 4)
+	t.Cleanup(func() { _ = s.Close() })
+	m := mailboxOn(newBenchOn(t, s, testkit.SQL(t, dsn), "ada@example.com"))
+	collected := m.deliver(m.collected("first", "k", time.Hour, time.Hour))[0].Run.Run.ID
+	one, joins := m.delivery("one"), m.collected("joins", "k", time.Hour, time.Hour)
+	refused := m.delivery("refused")
+	refused.Run.CallerKind = domain.CallerUser
+	by.armed.Store(true)
+	out := m.deliver(one, joins, refused)
+	if by.armed.Load() {
+		t.Fatal("no commit was lost")
+	}
+	if out[0].Existing || out[0].Run.Run.ID != one.Run.ID || out[1].Run.Run.ID != collected || out[2].Delivery.Status != domain.DeliveryRefused {
+		t.Errorf("answers %+v", out)
+	}
+	if n := m.count(`SELECT count(*) FROM runs`); n != 2 {
+		t.Errorf("%d runs", n)
+	}
+}

@@ -1,0 +1,214 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// mailbox is an organization with a hook, and short ways to deliver to it.
+type mailbox struct {
+	*bench
+	key  string
+	hook domain.Hook
+}
+
+func newMailbox(t *testing.T) *mailbox {
+	t.Helper()
+	return mailboxOn(newBench(t))
+}
+
+func mailboxOn(b *bench) *mailbox {
+	b.Helper()
+	key, _ := newKey(b.T, b.s, domain.KeyScopeOrganization, b.org, "")
+	m := &mailbox{bench: b, key: key.ID}
+	hook, err := b.s.CreateHook(b.Context(), m.newHook())
+	if err != nil {
+		b.Fatalf("creating hook: %v", err)
+	}
+	m.hook = hook
+	return m
+}
+
+func (m *mailbox) newHook() store.NewHook {
+	return store.NewHook{
+		Hook: domain.Hook{
+			ID: id.New(id.Hook), Name: "pushes", AgentID: m.agent, KeyID: m.key, Source: domain.HookGitHub,
+			MessageTemplate: "{{ref}}", Enabled: true,
+		},
+		OrganizationID: m.org, SealedSecret: "sealed",
+	}
+}
+
+// delivery brings a run of its own.
+func (m *mailbox) delivery(deliveryID string) store.NewDelivery {
+	run := m.run(deliveryID, "")
+	run.KeyHash = contract.Hash(m.org, string(contract.EndpointAutomation), "hook:"+m.hook.ID, deliveryID)
+	run.TriggerType, run.KeyID = "webhook", m.key
+	run.Input = fmt.Appendf(nil, `{"message":"hi","data":{"webhook":{"deliveryId":%q},"payload":{"n":1e400,"text":"x"}}}`, deliveryID)
+	return store.NewDelivery{
+		HookID: m.hook.ID, OrganizationID: m.org, ID: deliveryID, Event: "push", ContentType: "application/json",
+		Status: domain.DeliveryAccepted, Bytes: 2, Body: []byte(`{}`), Run: &run,
+	}
+}
+
+// collected is to become a run with the others of the key that come within the window.
+func (m *mailbox) collected(deliveryID, key string, window, maxWait time.Duration) store.NewDelivery {
+	d := m.delivery(deliveryID)
+	d.Collect = &store.Collect{KeyHash: contract.Hash(key), Window: window, MaxWait: maxWait}
+	return d
+}
+
+func (m *mailbox) deliver(rows ...store.NewDelivery) []store.AcceptedDelivery {
+	m.Helper()
+	out, err := m.s.AcceptDeliveries(m.Context(), rows, wideWindow)
+	if err != nil {
+		m.Fatalf("delivering: %v", err)
+	}
+	for i, a := range out {
+		if a.Err != nil {
+			m.Fatalf("delivery %s: %v", rows[i].ID, a.Err)
+		}
+	}
+	return out
+}
+
+func (m *mailbox) count(query string, args ...any) (n int) {
+	m.Helper()
+	if err := m.raw.QueryRowContext(m.Context(), query, args...).Scan(&n); err != nil {
+		m.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func TestHooksAreKeptAndChanged(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	want := m.newHook()
+	want.ID, want.Secret, want.Filter = m.hook.ID, "***", []domain.HookFilter{}
+	want.CreatedAt, want.UpdatedAt = m.hook.CreatedAt, m.hook.UpdatedAt
+	if !reflect.DeepEqual(m.hook, want.Hook) {
+		t.Errorf("created %+v, want %+v", m.hook, want.Hook)
+	}
+	name, header, off := "renamed", "X-Id", false
+	filter := []domain.HookFilter{{Path: "n", Op: "eq", Value: json.RawMessage(`1e400`)}}
+	coalesce := &domain.HookCoalesce{Key: "{{ref}}", WindowSeconds: 5, MaxWaitSeconds: 60}
+	changed, err := m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{
+		Name: &name, Filter: &filter, Coalesce: &coalesce, DeliveryIDHeader: &header, Enabled: &off,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed.Name != name || !reflect.DeepEqual(changed.Filter, filter) || !reflect.DeepEqual(changed.Coalesce, coalesce) ||
+		changed.DeliveryIDHeader != header || changed.Enabled || changed.MessageTemplate != m.hook.MessageTemplate {
+		t.Errorf("changed %+v", changed)
+	}
+	coalesce = nil
+	if changed, err = m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{Coalesce: &coalesce}); err != nil || changed.Coalesce != nil || len(changed.Filter) != 1 {
+		t.Errorf("coalescing was not taken away, or more: %+v, %v", changed, err)
+	}
+	second, err := m.s.CreateHook(ctx, m.newHook())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := m.s.Hooks(ctx, m.org, "", 1); err != nil || len(list) != 1 || list[0].ID != second.ID {
+		t.Errorf("first page %+v, %v", list, err)
+	}
+	if list, err := m.s.Hooks(ctx, m.org, second.ID, 1); err != nil || len(list) != 1 || list[0].ID != m.hook.ID {
+		t.Errorf("second page %+v, %v", list, err)
+	}
+	if err := m.s.DeleteHook(ctx, m.org, second.ID); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, m.s.DeleteHook(ctx, m.org, second.ID), apierr.NotFound)
+	_, err = m.s.Hook(ctx, m.org, second.ID)
+	wantCode(t, err, apierr.NotFound)
+	_, err = m.s.UpdateHook(ctx, m.org, second.ID, store.HookChange{Name: &name})
+	wantCode(t, err, apierr.NotFound)
+	_, err = m.s.ReceivingHook(ctx, second.ID)
+	wantCode(t, err, apierr.NotFound)
+}
+
+func TestHooksAreOfAnAgentAndAKeyOfTheirOrganization(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	other, _ := signUp(t, m.s, "bob@example.com")
+	theirs, _ := newKey(t, m.s, domain.KeyScopeOrganization, other.Organization.ID, "")
+	own, _ := newKey(t, m.s, domain.KeyScopeUser, "", other.User.ID)
+	ended, _ := newKey(t, m.s, domain.KeyScopeOrganization, m.org, "")
+	m.exec(`UPDATE api_keys SET expires_at = now() WHERE id = $1`, ended.ID)
+	for _, key := range []string{theirs.ID, own.ID, ended.ID, id.New(id.Key)} {
+		h := m.newHook()
+		h.KeyID = key
+		_, err := m.s.CreateHook(ctx, h)
+		wantCode(t, err, apierr.InvalidRequest)
+		_, err = m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{KeyID: &key})
+		wantCode(t, err, apierr.InvalidRequest)
+	}
+	h := m.newHook()
+	h.AgentID = id.New(id.Agent)
+	_, err := m.s.CreateHook(ctx, h)
+	wantCode(t, err, apierr.NotFound)
+	_, err = m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{AgentID: &h.AgentID})
+	wantCode(t, err, apierr.NotFound)
+}
+
+func TestReceivingHooksHaveTheirSecretsAndALiveKey(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	receiving := func() store.ReceivingHook {
+		t.Helper()
+		h, err := m.s.ReceivingHook(ctx, m.hook.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	h := receiving()
+	if h.OrganizationID != m.org || fmt.Sprint(h.SealedSecrets) != "[sealed]" || h.KeyScope != domain.KeyScopeOrganization || !reflect.DeepEqual(h.Hook, m.hook) {
+		t.Errorf("receiving %+v", h)
+	}
+	next := "next"
+	shown, err := m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{SealedSecret: &next, KeepPrevious: time.Hour})
+	if err != nil || shown.PreviousUntil == nil {
+		t.Fatalf("%+v, %v", shown, err)
+	}
+	if h = receiving(); fmt.Sprint(h.SealedSecrets) != "[next sealed]" {
+		t.Errorf("after a rotation: %v", h.SealedSecrets)
+	}
+	m.exec(`UPDATE hooks SET previous_until = clock_timestamp()`)
+	if h = receiving(); fmt.Sprint(h.SealedSecrets) != "[next]" || h.PreviousUntil != nil {
+		t.Errorf("after the previous one's time: %+v", h)
+	}
+	last := "last"
+	if _, err := m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{SealedSecret: &last}); err != nil {
+		t.Fatal(err)
+	}
+	if h = receiving(); fmt.Sprint(h.SealedSecrets) != "[last]" {
+		t.Errorf("after a rotation that keeps nothing: %v", h.SealedSecrets)
+	}
+	_, err = m.s.ReceivingHook(ctx, id.New(id.Hook))
+	wantCode(t, err, apierr.NotFound)
+	m.exec(`UPDATE api_keys SET expires_at = clock_timestamp() WHERE id = $1`, m.key)
+	_, err = m.s.ReceivingHook(ctx, m.hook.ID)
+	wantCode(t, err, apierr.NotFound)
+	m.exec(`UPDATE api_keys SET expires_at = NULL, revoked_at = clock_timestamp() WHERE id = $1`, m.key)
+	_, err = m.s.ReceivingHook(ctx, m.hook.ID)
+	wantCode(t, err, apierr.NotFound)
+	m.exec(`UPDATE api_keys SET revoked_at = NULL WHERE id = $1`, m.key)
+	receiving()
+	m.exec(`DELETE FROM organizations WHERE id = $1`, m.org)
+	_, err = m.s.ReceivingHook(ctx, m.hook.ID)
+	wantCode(t, err, apierr.NotFound)
+}

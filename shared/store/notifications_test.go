@@ -1,0 +1,505 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// told makes an endpoint that is told of events, of all when none are named.
+func (b *bench) told(events ...string) domain.NotificationEndpoint {
+	b.Helper()
+	if len(events) == 0 {
+		events = domain.NotificationEvents
+	}
+	e, err := b.s.CreateEndpoint(b.Context(), store.NewEndpoint{
+		OrganizationID: b.org, ID: id.New(id.Endpoint), URL: "https://example.com/" + b.org, Description: "of " + b.org, Events: events,
+		Enabled: true, SealedSecret: "sealed for " + b.org,
+	}, store.MaxEndpoints)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e
+}
+
+// claims takes what is due, rendered.
+func (b *bench) claims(most int) []store.ClaimedNotification {
+	b.Helper()
+	claimed, err := b.s.ClaimNotifications(b.Context(), most, 4, time.Minute)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range claimed {
+		if err := b.s.Render(b.Context(), &claimed[i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return claimed
+}
+
+// settle ends an attempt; "" delivers it.
+func (b *bench) settle(n store.ClaimedNotification, a store.Attempt) (disabled bool) {
+	b.Helper()
+	disabled, err := b.s.SettleNotification(b.Context(), n.HeldNotification, a)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return disabled
+}
+
+var (
+	delivered = store.Attempt{Status: domain.NotificationDelivered, ResponseStatus: 204}
+	postponed = store.Attempt{Status: domain.NotificationPending, ResponseStatus: 500, Error: "The endpoint answered 500.", Next: time.Hour}
+)
+
+func eventsOf(claimed []store.ClaimedNotification) string {
+	names := make([]string, len(claimed))
+	for i, n := range claimed {
+		names[i] = n.Event
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// body is a payload, read.
+func (b *bench) body(n store.ClaimedNotification) (event string, data json.RawMessage) {
+	b.Helper()
+	var p struct {
+		Type      string          `json:"type"`
+		Timestamp domain.Time     `json:"timestamp"`
+		Data      json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(n.Payload(), &p); err != nil || p.Timestamp != n.CreatedAt || time.Since(p.Timestamp.Time).Abs() > time.Minute {
+		b.Fatalf("payload %s: %v", n.Payload(), err)
+	}
+	return p.Type, p.Data
+}
+
+// endAs ends a run that is in hand.
+func (b *bench) endAs(c *store.Claimed, status domain.RunStatus) {
+	b.Helper()
+	run := c.Run()
+	run.End(status, &domain.RunError{Code: "x", Message: "m"}, domain.At(c.Now), c.RetentionSecs)
+	ending, err := store.NewEnding(c.Held(), run)
+	b.must(err)
+	_, err = b.s.Finish(b.Context(), []store.Ending{ending})
+	b.must(err)
+}
+
+func (b *bench) taken() *store.Claimed {
+	b.Helper()
+	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
+}
+
+// Whoever ends a run, it is told of once, in the words that callers see; of what is nobody's business nothing is noted.
+func TestEndsOfRunsAreTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c := b.taken()
+	b.finish(c, "before there is an endpoint")
+	all, failures := b.told(), b.told(domain.NotifyRunFailed)
+	other, err := b.s.CreateAgent(t.Context(), b.org, domain.Agent{ID: id.New(id.Agent), Name: "b", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	b.must(err)
+	of := &other.ID
+	_, err = b.s.UpdateEndpoint(t.Context(), b.org, b.told().ID, store.EndpointChange{AgentID: &of})
+	b.must(err)
+	off := false
+	_, err = b.s.UpdateEndpoint(t.Context(), b.org, b.told().ID, store.EndpointChange{Enabled: &off})
+	b.must(err)
+
+	c = b.taken()
+	b.finish(c, "an answer with <b> and \u2028")
+	claimed := b.claims(100)
+	if len(claimed) != 1 || claimed[0].EndpointID != all.ID || !id.Valid(id.Notification, claimed[0].ID) || claimed[0].Attempts != 1 ||
+		claimed[0].URL != all.URL || fmt.Sprint(claimed[0].SealedSecrets) != "[sealed for "+b.org+"]" {
+		t.Fatalf("an answer: %+v", claimed)
+	}
+	run, err := b.s.RunByID(t.Context(), b.org, "", c.RunID)
+	b.must(err)
+	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(run.Result) {
+		t.Errorf("told %s %s, want %s", event, data, run.Result)
+	}
+	b.settle(claimed[0], delivered)
+
+	b.endAs(b.taken(), domain.RunFailed)
+	b.endAs(b.taken(), domain.RunCancelled)
+	late := b.run("", "")
+	late.Deadline = time.Millisecond
+	b.accept(wideWindow, late)
+	for ended := 0; ended == 0; {
+		gone, err := b.s.EndOverdue(t.Context(), 10)
+		b.must(err)
+		ended = len(gone)
+	}
+	claimed = b.claims(100)
+	if got := eventsOf(claimed); len(claimed) != 4 || strings.Count(got, domain.NotifyRunFailed) != 4 {
+		t.Fatalf("told %s", got)
+	}
+	for _, endpoint := range []string{all.ID, failures.ID} {
+		var statuses []string
+		for _, n := range claimed {
+			if n.EndpointID == endpoint {
+				var shown domain.Run
+				_, data := b.body(n)
+				b.must(json.Unmarshal(data, &shown))
+				statuses = append(statuses, string(shown.Status))
+			}
+		}
+		if slices.Sort(statuses); fmt.Sprint(statuses) != "[failed timed_out]" {
+			t.Errorf("told of %v", statuses)
+		}
+	}
+	if more := b.claims(100); len(more) > 0 {
+		t.Errorf("told again: %+v", more)
+	}
+}
+
+// A run that waits for a person is told as it waits, even when it has gone on by the time that anybody sends that.
+func TestWaitingRunsAreTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.told(domain.NotifyRunRequiresAction)
+	held := b.parked(domain.ActionApproval)
+	run := b.wantRun(held.RunID, domain.RunRequiresAction)
+	want, err := run.Render()
+	b.must(err)
+	if _, err := b.decide(held, domain.DecisionDeny); err != nil {
+		t.Fatal(err)
+	}
+	claimed := b.claims(10)
+	if len(claimed) != 1 {
+		t.Fatalf("told %+v", claimed)
+	}
+	var was, told domain.Run
+	event, data := b.body(claimed[0])
+	b.must(json.Unmarshal(want, &was))
+	b.must(json.Unmarshal(data, &told))
+	if event != domain.NotifyRunRequiresAction || told.ID != was.ID || told.Status != domain.RunRequiresAction || fmt.Sprint(*told.RequiredAction) != fmt.Sprint(*was.RequiredAction) {
+		t.Errorf("told %s %s\nwant %s", event, data, want)
+	}
+	b.settle(claimed[0], store.Attempt{Status: domain.NotificationPending, Error: "x"})
+	if again := b.claims(10); len(again) != 1 || string(again[0].Payload()) != string(claimed[0].Payload()) || again[0].ID != claimed[0].ID {
+		t.Errorf("told again %+v", again)
+	}
+}
+
+func TestDocumentsAreTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.told(domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed)
+	doc := b.document([]byte("a document")).ID
+	b.process(doc)
+	ready, err := b.s.DocumentByID(t.Context(), b.org, doc)
+	b.must(err)
+	claimed := b.claims(10)
+	if got := eventsOf(claimed); got != domain.NotifyKnowledgeReady {
+		t.Fatalf("told %s", got)
+	}
+	want, err := json.Marshal(ready)
+	b.must(err)
+	if _, data := b.body(claimed[0]); string(data) != string(want) {
+		t.Errorf("told %s\nwant %s", data, want)
+	}
+	b.settle(claimed[0], delivered)
+	b.fail(doc)
+	if got := eventsOf(b.claims(10)); got != domain.NotifyKnowledgeFailed {
+		t.Errorf("told %s", got)
+	}
+	b.deleteDocument(doc)
+	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
+		t.Errorf("%d notifications tell of a document that was deleted", n)
+	}
+}
+
+// Of one endpoint few notifications are under way at a time, and one of an endpoint that fails; those of others wait for nothing.
+func TestAnEndpointDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	slow := b.told(domain.NotifyRunFailed)
+	for range 10 {
+		b.endAs(b.taken(), domain.RunFailed)
+	}
+	first := b.claims(100)
+	if len(first) != 4 || len(b.claims(100)) != 0 {
+		t.Fatalf("%d notifications of one endpoint are under way", len(first))
+	}
+	quick := b.told(domain.NotifyRunFailed)
+	b.endAs(b.taken(), domain.RunFailed)
+	if got := b.claims(1); len(got) != 1 || got[0].EndpointID != quick.ID {
+		t.Fatalf("the other endpoint is told %+v", got)
+	}
+	for _, n := range first {
+		b.settle(n, postponed)
+	}
+	next := b.claims(100)
+	if len(next) != 1 || next[0].EndpointID != slow.ID {
+		t.Fatalf("an endpoint that fails is told %d at a time", len(next))
+	}
+	b.settle(next[0], delivered)
+	if n := len(b.claims(100)); n != 4 {
+		t.Errorf("once it answered it is told %d at a time", n)
+	}
+}
+
+// Whoever claims, no notification is in two hands, and one whose worker died is sent again under its id.
+func TestNotificationsAreInOneHand(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for range 5 {
+		b.told(domain.NotifyRunFailed)
+	}
+	for range 4 {
+		b.endAs(b.taken(), domain.RunFailed)
+	}
+	found := make(chan []store.ClaimedNotification)
+	for range 4 {
+		go func() {
+			claimed, err := b.s.ClaimNotifications(t.Context(), 7, 4, time.Minute)
+			if err != nil {
+				t.Error(err)
+			}
+			found <- claimed
+		}()
+	}
+	seen := map[string]int64{}
+	for range 4 {
+		for _, n := range <-found {
+			if _, twice := seen[n.ID]; twice {
+				t.Errorf("%s is in two hands", n.ID)
+			}
+			seen[n.ID] = n.Fence
+		}
+	}
+	if len(seen) != 20 {
+		t.Fatalf("%d notifications were claimed", len(seen))
+	}
+	b.exec(`UPDATE notifications SET next_attempt_at = clock_timestamp(), lease_until = clock_timestamp() - interval '1 second'`)
+	again := b.claims(100)
+	if len(again) != 20 {
+		t.Fatalf("%d were sent again", len(again))
+	}
+	zombie := again[0]
+	zombie.Fence--
+	b.settle(zombie, delivered)
+	if n, err := b.s.Notification(t.Context(), b.org, zombie.ID); err != nil || n.Status != domain.NotificationPending || n.Attempts != 2 {
+		t.Errorf("behind a zombie's: %+v, %v", n, err)
+	}
+}
+
+// An endpoint is disabled when it wants nothing any more, or has failed for a day; what waits for it goes on when it is enabled again.
+func TestEndpointsAreDisabled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.told(domain.NotifyRunFailed)
+	for range 3 {
+		b.endAs(b.taken(), domain.RunFailed)
+	}
+	read := func() domain.NotificationEndpoint {
+		t.Helper()
+		e, err := b.s.Endpoint(t.Context(), b.org, e.ID)
+		b.must(err)
+		return e
+	}
+	on := true
+	claimed := b.claims(10)
+	gone := postponed
+	gone.Gone, gone.Error = true, "gone"
+	if !b.settle(claimed[0], gone) || b.settle(claimed[1], gone) {
+		t.Error("it must be disabled once")
+	}
+	b.settle(claimed[2], postponed)
+	if e := read(); e.Enabled || e.DisabledAt == nil || *e.DisabledReason != "gone" || e.Failures != 3 {
+		t.Errorf("gone: %+v", e)
+	}
+	b.endAs(b.taken(), domain.RunFailed)
+	b.exec(`UPDATE notifications SET next_attempt_at = clock_timestamp()`)
+	if n := b.number(`SELECT count(*) FROM notifications`); n != 3 || len(b.claims(10)) != 0 {
+		t.Errorf("a disabled endpoint has %d notifications", n)
+	}
+	ping, err := b.s.TestEndpoint(t.Context(), b.org, e.ID)
+	b.must(err)
+	if claimed := b.claims(10); len(claimed) != 1 || claimed[0].ID != ping.ID {
+		t.Errorf("a test is told %+v", claimed)
+	} else if _, data := b.body(claimed[0]); string(data) != `{"endpointId":"`+e.ID+`"}` {
+		t.Errorf("a ping says %s", data)
+	}
+	if e, err := b.s.UpdateEndpoint(t.Context(), b.org, e.ID, store.EndpointChange{Enabled: &on}); err != nil || !e.Enabled || e.DisabledReason != nil || e.DisabledAt != nil || e.Failures != 0 {
+		t.Errorf("enabled: %+v, %v", e, err)
+	}
+	claimed = b.claims(10)
+	if len(claimed) != 3 {
+		t.Fatalf("%d go on", len(claimed))
+	}
+	b.exec(`UPDATE notification_endpoints SET failures = 18, failing_since = clock_timestamp() - interval '25 hours'`)
+	if b.settle(claimed[0], postponed) || !b.settle(claimed[1], postponed) {
+		t.Error("it must be disabled at the 20th failure")
+	}
+	if e := read(); e.Enabled || e.Failures != 20 || !strings.HasSuffix(*e.DisabledReason, postponed.Error) {
+		t.Errorf("failed for a day: %+v", e)
+	}
+	b.exec(`UPDATE notification_endpoints SET enabled = true, failures = 100, failing_since = clock_timestamp() - interval '23 hours'`)
+	if b.settle(claimed[2], postponed); !read().Enabled {
+		t.Error("disabled within a day")
+	}
+}
+
+// What is erased is told of no more; what was removed is told of where it had to be, and forgotten then.
+func TestWhatIsGoneIsNotTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.told()
+	erased := b.mustClaim(b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID)
+	b.finish(erased, "secret")
+	_, err := b.s.EraseSession(t.Context(), store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")})
+	b.must(err)
+	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
+		t.Errorf("%d notifications tell of what was erased", n)
+	}
+	sent, waiting := b.taken(), b.taken()
+	b.finish(sent, "sent")
+	claimed := b.claims(1)
+	b.settle(claimed[0], delivered)
+	b.finish(waiting, "waiting")
+	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour', sweep_after = clock_timestamp() - interval '1 hour'`)
+	_, err = b.s.DeleteExpired(t.Context(), 10)
+	b.must(err)
+	if n, err := b.s.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationDelivered {
+		t.Errorf("of a removed run it is kept %+v, %v", n, err)
+	}
+	if _, err := b.s.ResendNotification(t.Context(), b.org, claimed[0].ID); apierr.CodeOf(err) != apierr.Erased {
+		t.Errorf("sending it again gave %v", err)
+	}
+	claimed = b.claims(10)
+	if len(claimed) != 1 || !strings.Contains(string(claimed[0].Payload()), "waiting") {
+		t.Fatalf("told %+v", claimed)
+	}
+	b.settle(claimed[0], delivered)
+	if n, err := b.s.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil {
+		t.Errorf("once told it is kept %+v, %v", n, err)
+	}
+}
+
+func TestListsOfNotifications(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.told(domain.NotifyRunFailed)
+	for range 3 {
+		b.endAs(b.taken(), domain.RunFailed)
+	}
+	claimed := b.claims(10)
+	b.settle(claimed[0], delivered)
+	b.settle(claimed[1], store.Attempt{Status: domain.NotificationFailed, Error: "x"})
+	list := func(f store.NotificationFilter, after string, limit int) []domain.Notification {
+		t.Helper()
+		out, err := b.s.Notifications(t.Context(), b.org, f, after, limit)
+		b.must(err)
+		return out
+	}
+	all := list(store.NotificationFilter{}, "", 10)
+	if len(all) != 3 || all[0].ID < all[1].ID || len(list(store.NotificationFilter{}, all[1].ID, 10)) != 1 || all[0].Payload != nil {
+		t.Errorf("listed %+v", all)
+	}
+	for status, want := range map[domain.NotificationStatus]string{
+		domain.NotificationDelivered: claimed[0].ID, domain.NotificationFailed: claimed[1].ID, domain.NotificationPending: claimed[2].ID,
+	} {
+		if got := list(store.NotificationFilter{EndpointID: e.ID, Status: status}, "", 10); len(got) != 1 || got[0].ID != want {
+			t.Errorf("%s: %+v", status, got)
+		}
+	}
+	b.settle(claimed[2], postponed) // of an endpoint that fails one is under way at a time
+	again, err := b.s.ResendNotification(t.Context(), b.org, claimed[1].ID)
+	if err != nil || again.Status != domain.NotificationPending || again.Attempts != 0 || again.Payload == nil {
+		t.Errorf("sent again: %+v, %v", again, err)
+	}
+	if got := b.claims(10); len(got) != 1 || got[0].ID != claimed[1].ID || got[0].Attempts != 1 {
+		t.Errorf("claimed again: %+v", got)
+	}
+	b.must(b.s.DeleteEndpoint(t.Context(), b.org, e.ID))
+	if got := list(store.NotificationFilter{}, "", 10); len(got) != 0 {
+		t.Errorf("of a deleted endpoint: %+v", got)
+	}
+	if _, err := b.s.Endpoint(t.Context(), b.org, e.ID); apierr.CodeOf(err) != apierr.NotFound {
+		t.Errorf("reading a deleted endpoint gave %v", err)
+	}
+	if err := b.s.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeOf(err) != apierr.NotFound {
+		t.Errorf("deleting it again gave %v", err)
+	}
+	old := b.told(domain.NotifyRunFailed)
+	b.endAs(b.taken(), domain.RunFailed)
+	b.exec(`UPDATE notifications SET created_at = created_at - interval '31 days' WHERE endpoint_id = $1`, old.ID)
+	b.exec(`UPDATE notification_endpoints SET deleted_at = deleted_at - interval '2 minutes'`)
+	for _, want := range []int{2, 1, 0} { // two at a time of three that went with their endpoint, and one that is too old
+		if n, err := b.s.PruneNotifications(t.Context(), 2); err != nil || n != want {
+			t.Errorf("pruned %d, %v; want %d", n, err, want)
+		}
+	}
+	if n := b.number(`SELECT (SELECT count(*) FROM notifications) * 10 + (SELECT count(*) FROM notification_endpoints)`); n != 1 {
+		t.Errorf("left are %d", n)
+	}
+}
+
+func TestEndpointsAreKept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	e := b.told(domain.NotifyRunFailed)
+	url, text, sealed := "https://example.com/b", "text", "newer"
+	none := (*string)(nil)
+	changed, err := b.s.UpdateEndpoint(ctx, b.org, e.ID, store.EndpointChange{
+		URL: &url, Description: &text, Events: []string{domain.NotifyRunCompleted}, AgentID: &none, SealedSecret: &sealed, KeepPrevious: time.Hour,
+	})
+	if err != nil || changed.URL != url || changed.Description != text || fmt.Sprint(changed.Events) != "[run.completed]" || changed.AgentID != nil ||
+		changed.PreviousUntil == nil || changed.Secret != "***" || !changed.Enabled {
+		t.Errorf("changed to %+v, %v", changed, err)
+	}
+	b.finish(b.taken(), "x")
+	if got := b.claims(10); len(got) != 1 || fmt.Sprint(got[0].SealedSecrets) != "[newer sealed for "+b.org+"]" || got[0].URL != url {
+		t.Errorf("signed by %+v", got)
+	}
+	foreign := id.New(id.Agent)
+	of := &foreign
+	if _, err := b.s.UpdateEndpoint(ctx, b.org, e.ID, store.EndpointChange{AgentID: &of}); apierr.CodeOf(err) != apierr.InvalidRequest {
+		t.Errorf("of an agent that is none: %v", err)
+	}
+	if _, err := b.s.UpdateEndpoint(ctx, b.org, id.New(id.Endpoint), store.EndpointChange{URL: &url}); apierr.CodeOf(err) != apierr.NotFound {
+		t.Errorf("changing one that is none: %v", err)
+	}
+	for range store.MaxEndpoints - 1 {
+		b.told()
+	}
+	_, err = b.s.CreateEndpoint(ctx, store.NewEndpoint{OrganizationID: b.org, ID: id.New(id.Endpoint), Events: []string{"x"}}, store.MaxEndpoints)
+	if apierr.CodeOf(err) != apierr.InvalidRequest {
+		t.Errorf("one too many: %v", err)
+	}
+	if list, err := b.s.Endpoints(ctx, b.org, e.ID, 100); err != nil || len(list) != 0 {
+		t.Errorf("behind the oldest: %+v, %v", list, err)
+	}
+	if list, err := b.s.Endpoints(ctx, b.org, "", 100); err != nil || len(list) != store.MaxEndpoints {
+		t.Errorf("all: %+v, %v", list, err)
+	}
+}
+
+func TestPayloadsAreBounded(t *testing.T) {
+	t.Parallel()
+	run := domain.Run{ID: id.New(id.Run), ToolCalls: []domain.ToolCall{{
+		ID: "c", Name: "n", Input: json.RawMessage(`{}`), Output: json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`),
+	}}}
+	whole, err := run.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := domain.At(time.Now())
+	got := store.NotificationPayload(domain.NotifyRunCompleted, at, whole)
+	if len(got) > 2000 || !strings.Contains(string(got), run.ID) || !strings.Contains(string(got), `"output":null`) || !json.Valid(got) {
+		t.Errorf("a long run: %d bytes, %.200s", len(got), got)
+	}
+}

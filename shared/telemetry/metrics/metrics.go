@@ -1,0 +1,105 @@
+// Package metrics makes the registry of a process's metrics, with those that every process has: of itself, of its pool of
+// database connections, and of the servers that it stands on.
+package metrics
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Checks ask the servers that a process stands on, by name.
+type Checks map[string]func(context.Context) error
+
+const (
+	checkTime = 2 * time.Second
+	checkHold = 5 * time.Second // however often metrics are read
+)
+
+// New makes a registry.
+func New(db *sql.DB, checks Checks) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&pool{db}, &dependencies{checks: checks, up: map[string]float64{}},
+	)
+	return registry
+}
+
+var (
+	poolConns = prometheus.NewDesc("parley_database_connections", "Database connections of this process, by state.", []string{"state"}, nil)
+	poolMax   = prometheus.NewDesc("parley_database_connections_max", "Database connections that this process may have.", nil, nil)
+	poolWaits = prometheus.NewDesc("parley_database_waits_total", "Times that a connection had to be waited for.", nil, nil)
+	poolTime  = prometheus.NewDesc("parley_database_wait_seconds_total", "Time that connections were waited for.", nil, nil)
+
+	dependencyUp = prometheus.NewDesc("parley_dependency_up", "Whether a server that this process stands on answers it: 1 or 0.",
+		[]string{"dependency"}, nil)
+)
+
+// pool shows a pool of connections.
+type pool struct{ db *sql.DB }
+
+// Describe names the metrics.
+func (p *pool) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{poolConns, poolMax, poolWaits, poolTime} {
+		to <- d
+	}
+}
+
+// Collect reads the pool.
+func (p *pool) Collect(to chan<- prometheus.Metric) {
+	s := p.db.Stats()
+	to <- prometheus.MustNewConstMetric(poolConns, prometheus.GaugeValue, float64(s.InUse), "in_use")
+	to <- prometheus.MustNewConstMetric(poolConns, prometheus.GaugeValue, float64(s.Idle), "idle")
+	to <- prometheus.MustNewConstMetric(poolMax, prometheus.GaugeValue, float64(s.MaxOpenConnections))
+	to <- prometheus.MustNewConstMetric(poolWaits, prometheus.CounterValue, float64(s.WaitCount))
+	to <- prometheus.MustNewConstMetric(poolTime, prometheus.CounterValue, s.WaitDuration.Seconds())
+}
+
+// dependencies asks servers whether they are there.
+type dependencies struct {
+	checks Checks
+
+	mu    sync.Mutex
+	asked time.Time
+	up    map[string]float64
+}
+
+// Describe names the metric.
+func (d *dependencies) Describe(to chan<- *prometheus.Desc) { to <- dependencyUp }
+
+// Collect asks, unless that was done just before.
+func (d *dependencies) Collect(to chan<- prometheus.Metric) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.asked) > checkHold {
+		d.ask()
+	}
+	for name, up := range d.up {
+		to <- prometheus.MustNewConstMetric(dependencyUp, prometheus.GaugeValue, up, name)
+	}
+}
+
+func (d *dependencies) ask() {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	defer cancel()
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for name, check := range d.checks {
+		asking.Go(func() {
+			up := 1.0
+			if check(ctx) != nil {
+				up = 0
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			d.up[name] = up
+		})
+	}
+	asking.Wait()
+	d.asked = time.Now()
+}

@@ -1,0 +1,138 @@
+// Package status is the HTTP face of a process that has no other: it says whether the process lives, whether it is ready, and what
+// its metrics are.
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+)
+
+const (
+	checkTime    = 2 * time.Second
+	requestTime  = 30 * time.Second
+	shutdownTime = 2 * time.Second
+)
+
+// Config says where, and what is shown.
+type Config struct {
+	Address string // host:port
+	// Ready asks what the process stands on, by name; while one fails, or the process stops, it is not ready.
+	Ready   map[string]func(context.Context) error
+	Metrics *prometheus.Registry
+	Log     zerolog.Logger
+}
+
+// Server answers /healthz, /readyz and /metrics. Make it with Listen and start it with Run.
+type Server struct {
+	cfg      Config
+	listener net.Listener
+
+	mu       sync.Mutex
+	stopping bool
+}
+
+// Listen takes the address.
+func Listen(ctx context.Context, cfg Config) (*Server, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on METRICS_ADDR: %w", err)
+	}
+	return &Server{cfg: cfg, listener: listener}, nil
+}
+
+// Address is where it listens.
+func (s *Server) Address() net.Addr { return s.listener.Addr() }
+
+// Stopping has it say from now on that the process is not ready.
+func (s *Server) Stopping() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+}
+
+// Run answers until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, readiness{Status: "ok"}) })
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Metrics, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTime, ReadTimeout: requestTime, WriteTimeout: requestTime}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(s.listener) }()
+	s.cfg.Log.Info().Str("address", s.listener.Addr().String()).Msg("metrics ready")
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serving metrics: %w", err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if err := server.Shutdown(end); err != nil {
+		return errors.Join(fmt.Errorf("ending metrics: %w", err), server.Close())
+	}
+	return nil
+}
+
+// readiness is what is answered, as an ingress does.
+type readiness struct {
+	Status string            `json:"status"`
+	Checks map[string]string `json:"checks,omitempty"`
+}
+
+func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
+	r := readiness{Status: "ready", Checks: s.check(req.Context())}
+	status := http.StatusOK
+	for _, result := range r.Checks {
+		if result != "ok" {
+			r.Status, status = "not ready", http.StatusServiceUnavailable
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		r.Status, status = "draining", http.StatusServiceUnavailable
+	}
+	answer(w, status, r)
+}
+
+func (s *Server) check(ctx context.Context) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	results := map[string]string{}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for name, ask := range s.cfg.Ready {
+		asking.Go(func() {
+			result := "ok"
+			if err := ask(ctx); err != nil {
+				result = "failing"
+				s.cfg.Log.Warn().Err(err).Str("check", name).Msg("readiness check failed")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			results[name] = result
+		})
+	}
+	asking.Wait()
+	return results
+}
+
+func answer(w http.ResponseWriter, status int, body readiness) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		status = http.StatusInternalServerError // not reached: these are texts
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(raw) // whoever asked may have gone
+}

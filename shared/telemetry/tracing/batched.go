@@ -1,0 +1,32 @@
+package tracing
+
+import "context"
+
+// Of is a request to a batch, with the trace that it is part of.
+type Of[Q any] struct {
+	Request     Q
+	traceparent string
+}
+
+// For gives a request of ctx's trace.
+func For[Q any](ctx context.Context, request Q) Of[Q] { return Of[Q]{request, Traceparent(ctx)} }
+
+// Batched has do carry batches out under a span of their own; see [Tracer.Batch].
+func Batched[Q, A any](
+	t *Tracer, name string, do func(context.Context, []Q) ([]A, error),
+) func(context.Context, []Of[Q]) ([]A, error) {
+	return func(ctx context.Context, batch []Of[Q]) ([]A, error) {
+		requests, traceparents := make([]Q, len(batch)), make([]string, len(batch))
+		for i, b := range batch {
+			requests[i], traceparents[i] = b.Request, b.traceparent
+		}
+		ctx, span := t.Batch(ctx, name, traceparents)
+		defer span.End()
+		span.Int("parley.batch.size", int64(len(batch)))
+		answers, err := do(ctx, requests)
+		if err != nil {
+			span.Fail("failed")
+		}
+		return answers, err
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+	"sigs.k8s.io/yaml"
+)
+
+// ruleFile is a rule file of Prometheus, as far as ours goes.
+type ruleFile struct {
+	Groups []struct {
+		Name  string  `json:"name"`
+		Rules []alert `json:"rules"`
+	} `json:"groups"`
+}
+
+type alert struct {
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	For         string            `json:"for"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// board is a dashboard of Grafana, as far as it asks Prometheus.
+type board struct {
+	Panels []struct {
+		ID      int    `json:"id"`
+		Title   string `json:"title"`
+		Type    string `json:"type"`
+		GridPos struct{ H, W, X, Y int }
+		Targets []struct {
+			RefID string `json:"refId"`
+			Expr  string `json:"expr"`
+		} `json:"targets"`
+	} `json:"panels"`
+}
+
+// checkAlerts reads the alerts and the board as Prometheus and Grafana would, and follows what they refer to. That what they ask for is
+// there is a test of the service itself, in scripts/e2e.
+func checkAlerts(root string) []error {
+	return append(checkRules(root), checkBoard(root)...)
+}
+
+func checkRules(root string) (problems []error) {
+	raw, err := read(root, "deploy", "grafana", "alerts.yaml")
+	if err != nil {
+		return []error{err}
+	}
+	var file ruleFile
+	if err := yaml.UnmarshalStrict(raw, &file); err != nil {
+		return []error{fmt.Errorf("reading alerts.yaml: %w", err)}
+	}
+	page, err := read(root, "docs", "telemetry.md")
+	if err != nil {
+		return []error{err}
+	}
+	chapters, seen := anchors(string(page)), map[string]bool{}
+	for _, group := range file.Groups {
+		for _, a := range group.Rules {
+			for _, problem := range a.problems(chapters) {
+				problems = append(problems, fmt.Errorf("%s, %s: %w", group.Name, a.Alert, problem))
+			}
+			if seen[a.Alert] {
+				problems = append(problems, fmt.Errorf("there are two alerts %s", a.Alert))
+			}
+			seen[a.Alert] = true
+		}
+	}
+	if len(seen) == 0 {
+		problems = append(problems, errors.New("alerts.yaml has no alerts"))
+	}
+	return problems
+}
+
+var alertName = regexp.MustCompile(`^Parley[A-Z][A-Za-z]+$`)
+
+// problems says what is wrong with an alert.
+func (a alert) problems(chapters []string) (problems []error) {
+	if !alertName.MatchString(a.Alert) {
+		problems = append(problems, errors.New("its name is none"))
+	}
+	if err := parse(a.Expr); err != nil {
+		problems = append(problems, err)
+	}
+	if a.For != "" {
+		if _, err := model.ParseDuration(a.For); err != nil {
+			problems = append(problems, fmt.Errorf("reading its time: %w", err))
+		}
+	}
+	if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) {
+		problems = append(problems, fmt.Errorf("its severity is %q", a.Labels["severity"]))
+	}
+	for _, name := range []string{"summary", "description", "runbook"} {
+		if a.Annotations[name] == "" {
+			problems = append(problems, fmt.Errorf("it has no %s", name))
+		}
+		if err := isTemplate(a.Annotations[name]); err != nil {
+			problems = append(problems, fmt.Errorf("its %s: %w", name, err))
+		}
+	}
+	if chapter, ok := strings.CutPrefix(a.Annotations["runbook"], "docs/telemetry.md#"); !ok || !slices.Contains(chapters, chapter) {
+		problems = append(problems, fmt.Errorf("its runbook %q is no chapter of docs/telemetry.md", a.Annotations["runbook"]))
+	}
+	return problems
+}
+
+// parse reads an expression as Prometheus does.
+func parse(expr string) error {
+	if _, err := parser.ParseExpr(expr); err != nil {
+		return fmt.Errorf("reading %q: %w", expr, err)
+	}
+	return nil
+}
+
+// isTemplate reports a text that Prometheus could not fill in.
+func isTemplate(text string) error {
+	unit := func(any) string { return "" }
+	_, err := template.New("").Funcs(template.FuncMap{
+		"humanize": unit, "humanize1024": unit, "humanizeDuration": unit, "humanizePercentage": unit,
+	}).Parse("{{$labels := .Labels}}{{$value := .Value}}" + text)
+	return err
+}
+
+var heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+
+// anchors are what the chapters of a page are linked to by.
+func anchors(page string) (list []string) {
+	for _, found := range heading.FindAllStringSubmatch(page, -1) {
+		kept := strings.Map(func(r rune) rune {
+			if r == ' ' || r == '-' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(found[1]))
+		list = append(list, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return list
+}
+
+func checkBoard(root string) (problems []error) {
+	raw, err := read(root, "deploy", "grafana", "parley.json")
+	if err != nil {
+		return []error{err}
+	}
+	var b board
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return []error{fmt.Errorf("reading parley.json: %w", err)}
+	}
+	ids := map[int]bool{}
+	for _, p := range b.Panels {
+		if ids[p.ID] {
+			problems = append(problems, fmt.Errorf("the panel %q has another's id", p.Title))
+		}
+		ids[p.ID] = true
+		if p.Type != "row" && len(p.Targets) == 0 || p.Title == "" || p.GridPos.X+p.GridPos.W > 24 {
+			problems = append(problems, fmt.Errorf("the panel %q asks nothing, has no title or does not fit", p.Title))
+		}
+		for _, target := range p.Targets {
+			if err := parse(strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")); err != nil {
+				problems = append(problems, fmt.Errorf("the panel %q: %w", p.Title, err))
+			}
+		}
+	}
+	if len(ids) == 0 {
+		problems = append(problems, errors.New("parley.json has no panels"))
+	}
+	return problems
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// checkKubernetes checks the manifests of the example, which has the base in it.
+func checkKubernetes(root string) []error {
+	c, errs := buildCluster(root)
+	if len(errs) > 0 {
+		return errs
+	}
+	settings, err := knownSettings(root)
+	if err != nil {
+		return []error{err}
+	}
+	for _, w := range c.workloads() {
+		for _, err := range slices.Concat(c.checkWorkload(w), checkRights(w), c.checkEnvironment(w, settings)) {
+			errs = append(errs, fmt.Errorf("%s: %w", w.name, err))
+		}
+	}
+	return slices.Concat(errs, c.checkServices(), c.checkSelectors(), c.checkScaling())
+}
+
+// matching gives the workloads whose pods a selector means.
+func (c *cluster) matching(selector *metav1.LabelSelector) (found []workload, err error) {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range c.workloads() {
+		if s.Matches(labels.Set(w.template.Labels)) {
+			found = append(found, w)
+		}
+	}
+	return found, nil
+}
+
+// checkWorkload checks what a workload says of its own pods.
+func (c *cluster) checkWorkload(w workload) (errs []error) {
+	if w.selector != nil {
+		s, err := metav1.LabelSelectorAsSelector(w.selector)
+		if err != nil || !s.Matches(labels.Set(w.template.Labels)) {
+			errs = append(errs, errors.New("its selector does not mean its own pods"))
+		}
+	}
+	spec := w.template.Spec
+	volumes := map[string]bool{}
+	for _, v := range spec.Volumes {
+		volumes[v.Name] = true
+	}
+	for _, claim := range w.claims {
+		volumes[claim.Name] = true
+	}
+	for _, spread := range spec.TopologySpreadConstraints {
+		s, err := metav1.LabelSelectorAsSelector(spread.LabelSelector)
+		if err != nil || !s.Matches(labels.Set(w.template.Labels)) {
+			errs = append(errs, errors.New("it is spread apart from other pods than its own"))
+		}
+	}
+	for _, container := range spec.Containers {
+		for _, mount := range container.VolumeMounts {
+			if !volumes[mount.Name] {
+				errs = append(errs, fmt.Errorf("there is no volume %s", mount.Name))
+			}
+		}
+		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+			if probe == nil || probe.HTTPGet == nil {
+				if w.selector != nil {
+					errs = append(errs, fmt.Errorf("%s lacks a probe", container.Name))
+				}
+				continue
+			}
+			if !hasPort(container, probe.HTTPGet.Port) {
+				errs = append(errs, fmt.Errorf("a probe asks at port %s, which %s does not have", probe.HTTPGet.Port.String(), container.Name))
+			}
+		}
+	}
+	return errs
+}
+
+func hasPort(container corev1.Container, port intstr.IntOrString) bool {
+	return slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool {
+		return p.Name == port.StrVal && port.Type == intstr.String || p.ContainerPort == port.IntVal && port.Type == intstr.Int
+	})
+}
+
+// checkRights checks that pods run with no more rights than they need.
+func checkRights(w workload) (errs []error) {
+	spec := w.template.Spec
+	refuse := func(bad bool, what string) {
+		if bad {
+			errs = append(errs, errors.New(what))
+		}
+	}
+	pod := spec.SecurityContext
+	refuse(pod == nil || pod.RunAsNonRoot == nil || !*pod.RunAsNonRoot, "it may run as root")
+	refuse(pod == nil || pod.SeccompProfile == nil, "it has no seccomp profile")
+	refuse(spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken, "it is given a token of the cluster")
+	refuse(spec.HostNetwork || spec.HostPID || spec.HostIPC, "it shares namespaces of the node")
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		own := container.SecurityContext
+		if own == nil {
+			refuse(true, container.Name+" has no securityContext")
+			continue
+		}
+		refuse(own.Privileged != nil && *own.Privileged, container.Name+" is privileged")
+		refuse(own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, container.Name+" may get more rights")
+		refuse(own.ReadOnlyRootFilesystem == nil || !*own.ReadOnlyRootFilesystem, container.Name+" may write to its root")
+		refuse(own.Capabilities == nil || !slices.Contains(own.Capabilities.Drop, "ALL") || len(own.Capabilities.Add) > 0, container.Name+" has capabilities")
+		refuse(container.Resources.Limits.Memory().IsZero(), container.Name+" has no limit of memory")
+		refuse(!imageTagged.MatchString(container.Image), container.Name+" has an image without a version: "+container.Image)
+	}
+	return errs
+}
+
+var (
+	imageTagged = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)*(:[0-9][\w.-]*|@sha256:[0-9a-f]{64})$`)
+	reference   = regexp.MustCompile(`\$\((\w+)\)`)
+)
+
+// checkEnvironment checks that what containers are told exists, and that Parley knows it.
+func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs []error) {
+	for _, container := range w.template.Spec.Containers {
+		defined := map[string]bool{}
+		for _, from := range container.EnvFrom {
+			names, err := c.keysOf(from)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			for _, name := range names {
+				defined[name] = true
+			}
+		}
+		for _, env := range container.Env {
+			if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
+				ref := env.ValueFrom.SecretKeyRef
+				secret := c.secrets[ref.Name]
+				if secret == nil || !hasKey(secret, ref.Key) {
+					errs = append(errs, fmt.Errorf("there is no secret %s with a key %s", ref.Name, ref.Key))
+				}
+			}
+			for _, used := range reference.FindAllStringSubmatch(env.Value, -1) {
+				if !defined[used[1]] {
+					errs = append(errs, fmt.Errorf("%s is made of %s, which is not set before it", env.Name, used[1]))
+				}
+			}
+			defined[env.Name] = true
+		}
+		for name := range defined {
+			if !settings[name] && !isPassword.MatchString(name) && w.name != "nats" {
+				errs = append(errs, fmt.Errorf("%s is no setting of docs/settings.md", name))
+			}
+		}
+	}
+	return errs
+}
+
+// isPassword are the parts of addresses that containers are given beside their settings.
+var isPassword = regexp.MustCompile(`^[A-Z_]*PASSWORD$`)
+
+// keysOf gives the names that a whole secret or configuration defines.
+func (c *cluster) keysOf(from corev1.EnvFromSource) (names []string, err error) {
+	switch {
+	case from.ConfigMapRef != nil:
+		config := c.configs[from.ConfigMapRef.Name]
+		if config == nil {
+			return nil, fmt.Errorf("there is no configuration %s", from.ConfigMapRef.Name)
+		}
+		for name := range config.Data {
+			names = append(names, name)
+		}
+	case from.SecretRef != nil:
+		secret := c.secrets[from.SecretRef.Name]
+		if secret == nil {
+			return nil, fmt.Errorf("there is no secret %s", from.SecretRef.Name)
+		}
+		for name := range secret.StringData {
+			names = append(names, name)
+		}
+		for name := range secret.Data {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func hasKey(secret *corev1.Secret, key string) bool {
+	_, plain := secret.StringData[key]
+	_, encoded := secret.Data[key]
+	return plain || encoded
+}

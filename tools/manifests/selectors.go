@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// lanes are the consumers of the job stream, as shared/domain names them.
+var lanes = []string{"chat", "automation", "ingest"}
+
+// checkServices checks that services lead to ports of pods that there are, and ways in to services.
+func (c *cluster) checkServices() (errs []error) {
+	for name, service := range c.services {
+		pods, err := c.matching(&metav1.LabelSelector{MatchLabels: service.Spec.Selector})
+		if err != nil || len(pods) == 0 {
+			errs = append(errs, fmt.Errorf("service %s leads to no pods", name))
+		}
+		for _, port := range service.Spec.Ports {
+			for _, w := range pods {
+				if !slices.ContainsFunc(w.template.Spec.Containers, func(k corev1.Container) bool { return hasPort(k, port.TargetPort) }) {
+					errs = append(errs, fmt.Errorf("service %s leads to port %s, which %s does not have", name, port.TargetPort.String(), w.name))
+				}
+			}
+		}
+	}
+	for name, set := range c.statefulSets {
+		if c.services[set.Spec.ServiceName] == nil {
+			errs = append(errs, fmt.Errorf("%s: there is no service %s", name, set.Spec.ServiceName))
+		}
+	}
+	for name, in := range c.ingresses {
+		for _, rule := range in.Spec.Rules {
+			for _, path := range rule.HTTP.Paths {
+				if !c.serves(path.Backend) {
+					errs = append(errs, fmt.Errorf("way in %s leads to no service", name))
+				}
+			}
+		}
+	}
+	return errs
+}
+
+func (c *cluster) serves(to networkingv1.IngressBackend) bool {
+	if to.Service == nil || c.services[to.Service.Name] == nil {
+		return false
+	}
+	return slices.ContainsFunc(c.services[to.Service.Name].Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Name == to.Service.Port.Name || p.Port == to.Service.Port.Number
+	})
+}
+
+// checkSelectors checks that budgets and policies mean pods that there are, and that everything is refused that no policy allows.
+func (c *cluster) checkSelectors() (errs []error) {
+	for name, budget := range c.budgets {
+		if pods, err := c.matching(budget.Spec.Selector); err != nil || len(pods) != 1 {
+			errs = append(errs, fmt.Errorf("disruption budget %s means %d workloads, not one", name, len(pods)))
+		}
+	}
+	denies := false
+	for name, policy := range c.policies {
+		all := len(policy.Spec.PodSelector.MatchLabels)+len(policy.Spec.PodSelector.MatchExpressions) == 0
+		denies = denies || all && len(policy.Spec.PolicyTypes) == 2 && len(policy.Spec.Ingress)+len(policy.Spec.Egress) == 0
+		pods, err := c.matching(&policy.Spec.PodSelector)
+		if err != nil || len(pods) == 0 {
+			errs = append(errs, fmt.Errorf("network policy %s means no pods", name))
+		}
+		for _, rule := range policy.Spec.Ingress {
+			errs = append(errs, c.checkPeers(name, rule.From)...)
+			for _, port := range rule.Ports {
+				if !slices.ContainsFunc(pods, func(w workload) bool {
+					return slices.ContainsFunc(w.template.Spec.Containers, func(k corev1.Container) bool { return hasPort(k, *port.Port) })
+				}) {
+					errs = append(errs, fmt.Errorf("network policy %s lets in to port %s, which nobody has", name, port.Port.String()))
+				}
+			}
+		}
+		for _, rule := range policy.Spec.Egress {
+			errs = append(errs, c.checkPeers(name, rule.To)...)
+		}
+	}
+	if !denies {
+		errs = append(errs, fmt.Errorf("no network policy refuses what is not allowed"))
+	}
+	return errs
+}
+
+// checkPeers checks that pods of this namespace that a policy names exist.
+func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPeer) (errs []error) {
+	for _, peer := range peers {
+		if peer.PodSelector == nil || peer.NamespaceSelector != nil {
+			continue
+		}
+		if pods, err := c.matching(peer.PodSelector); err != nil || len(pods) == 0 {
+			errs = append(errs, fmt.Errorf("network policy %s names pods that there are none of", policy))
+		}
+	}
+	return errs
+}
+
+// checkScaling checks that scalers scale something, each something else, and that nothing else sets its number.
+func (c *cluster) checkScaling() (errs []error) {
+	scaled := map[string]string{}
+	scale := func(by, target string) {
+		d := c.deployments[target]
+		switch {
+		case d == nil:
+			errs = append(errs, fmt.Errorf("%s scales %s, which is not there", by, target))
+		case d.Spec.Replicas != nil:
+			errs = append(errs, fmt.Errorf("%s is scaled, and yet says how many it are: that number would come back with each release", target))
+		case scaled[target] != "":
+			errs = append(errs, fmt.Errorf("%s is scaled twice, by %s and %s", target, scaled[target], by))
+		}
+		scaled[target] = by
+	}
+	for name, s := range c.scalers {
+		scale("autoscaler "+name, s.Spec.ScaleTargetRef.Name)
+	}
+	for name, s := range c.kedaScalers {
+		scale("scaled object "+name, s.Spec.ScaleTargetRef.Name)
+		for _, trigger := range s.Spec.Triggers {
+			m := trigger.Metadata
+			if trigger.Type != "nats-jetstream" || m["account"] != "PARLEY" || m["stream"] != "JOBS" || !slices.Contains(lanes, m["consumer"]) {
+				errs = append(errs, fmt.Errorf("scaled object %s follows a consumer that there is none of: %v", name, m))
+			}
+		}
+	}
+	return errs
+}

@@ -1,0 +1,129 @@
+package observed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/shared/telemetry/tracing"
+	"parley/workers/internal/llm"
+)
+
+// Observer observes the calls of a process's models.
+type Observer struct {
+	content bool
+	calls   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	first   *prometheus.HistogramVec
+	tokens  *prometheus.CounterVec
+}
+
+// New makes an observer. content has prompts and answers put into spans.
+func New(registry prometheus.Registerer, content bool) (*Observer, error) {
+	seconds := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
+	o := &Observer{
+		content: content,
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_model_calls_total", Help: "Model calls, by provider and outcome: completed, stopped or the kind of failure.",
+		}, []string{"provider", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "parley_model_call_seconds", Help: "Time that answered model calls took, by provider.", Buckets: seconds,
+		}, []string{"provider"}),
+		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "parley_model_first_token_seconds", Help: "Time from a model call to the first piece of its text, by provider.",
+			Buckets: seconds,
+		}, []string{"provider"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_model_tokens_total", Help: "Tokens of answered model calls, by provider and direction.",
+		}, []string{"provider", "direction"}),
+	}
+	for _, c := range []prometheus.Collector{o.calls, o.seconds, o.first, o.tokens} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// Provider gives the models of a provider, observed under its name.
+func (o *Observer) Provider(name string, p llm.Provider) llm.Provider { //nolint:ireturn // it stands in for one
+	o.calls.WithLabelValues(name, "completed") // shown as none, before there is any
+	o.seconds.WithLabelValues(name)
+	o.first.WithLabelValues(name)
+	o.tokens.WithLabelValues(name, "input")
+	o.tokens.WithLabelValues(name, "output")
+	return &provider{Provider: p, observer: o, name: name}
+}
+
+type provider struct {
+	llm.Provider
+	observer *Observer
+	name     string
+}
+
+// Model makes a model whose calls are observed.
+func (p *provider) Model(name string) (llm.Model, error) {
+	m, err := p.Provider.Model(name)
+	if err != nil {
+		return nil, err
+	}
+	return &model{Model: m, observer: p.observer, provider: p.name, name: cmp.Or(name, p.name)}, nil
+}
+
+type model struct {
+	llm.Model
+	observer *Observer
+	provider string
+	name     string // as its provider knows it
+}
+
+// Stream makes a call.
+func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+	began, first := time.Now(), time.Duration(0)
+	ctx, span := tracing.Child(ctx, tracing.Client, "chat", m.name)
+	defer span.End()
+	m.begin(span, req)
+	res, err := m.Model.Stream(ctx, req, func(d llm.Delta) {
+		if first == 0 {
+			first = time.Since(began)
+		}
+		emit(d)
+	})
+	outcome := outcomeOf(ctx, err)
+	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
+	if err != nil {
+		span.Fail(outcome)
+		return res, err
+	}
+	m.observer.answered(m.provider, time.Since(began), first, res.Usage)
+	m.end(span, res)
+	return res, nil
+}
+
+// outcomeOf says in a word how a call went.
+func outcomeOf(ctx context.Context, err error) string {
+	var failed *llm.Error
+	switch {
+	case err == nil:
+		return "completed"
+	case ctx.Err() != nil:
+		return "stopped"
+	case errors.As(err, &failed):
+		return string(failed.Kind)
+	default:
+		return "failed"
+	}
+}
+
+func (o *Observer) answered(provider string, took, first time.Duration, used llm.Usage) {
+	o.seconds.WithLabelValues(provider).Observe(took.Seconds())
+	if first > 0 {
+		o.first.WithLabelValues(provider).Observe(first.Seconds())
+	}
+	o.tokens.WithLabelValues(provider, "input").Add(float64(used.InputTokens))
+	o.tokens.WithLabelValues(provider, "output").Add(float64(used.OutputTokens))
+}

@@ -1,0 +1,62 @@
+package notify
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// How attempts end.
+const (
+	endDelivered = "delivered"
+	endPostponed = "postponed" // another attempt follows
+	endFailed    = "failed"
+	endDropped   = "dropped" // there was nothing any more to tell
+)
+
+// metrics are what operators see of a worker's notifications.
+type metrics struct {
+	attempts *prometheus.CounterVec
+	seconds  prometheus.Histogram
+	disabled prometheus.Counter
+}
+
+func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, error) {
+	m := &metrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_notification_attempts_total", Help: "Attempts of this process to send a notification, by how they ended.",
+		}, []string{"end"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_notification_seconds", Help: "Time that endpoints took to answer a notification, or not to.",
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}),
+		disabled: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_notification_endpoints_disabled_total", Help: "Endpoints that this process disabled.",
+		}),
+	}
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_notifications_in_hand", Help: "Notifications that this process is sending now.",
+	}, func() float64 { return float64(inHand()) })
+	for _, c := range []prometheus.Collector{m.attempts, m.seconds, m.disabled, held} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	for _, end := range []string{endDelivered, endPostponed, endFailed, endDropped} {
+		m.attempts.WithLabelValues(end) // shown as none, before there is any
+	}
+	return m, nil
+}
+
+// sent counts an attempt.
+func (m *metrics) sent(a store.Attempt, took time.Duration) {
+	ends := map[domain.NotificationStatus]string{
+		domain.NotificationDelivered: endDelivered, domain.NotificationPending: endPostponed, domain.NotificationFailed: endFailed,
+	}
+	m.attempts.WithLabelValues(ends[a.Status]).Inc()
+	m.seconds.Observe(took.Seconds())
+}

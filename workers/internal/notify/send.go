@@ -1,0 +1,95 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"parley/shared/endpoint"
+	"parley/shared/outbound"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// maxAnswer is how much of an answer is read, in bytes. Nothing of it is kept.
+const maxAnswer = 64 << 10
+
+// answer is what an endpoint says.
+type answer struct {
+	status     int
+	retryAfter time.Duration // 0: it does not say
+}
+
+// send makes the request. Its errors are in words made for the organization.
+func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answer, error) {
+	if err := n.outside.Check(c.URL); err != nil {
+		return answer{}, errors.New(outbound.AsError(err).Message)
+	}
+	address, err := endpoint.Parse(c.URL)
+	if err != nil {
+		return answer{}, fmt.Errorf("The address %w.", err) //nolint:revive,staticcheck // a sentence for people
+	}
+	body := c.Payload()
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, errors.New("The address is not valid.") //nolint:revive,staticcheck // a sentence for people
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if err := n.sign(req.Header, c, body, time.Now()); err != nil {
+		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("secret of an endpoint cannot be used")
+		return answer{}, errors.New("The endpoint's secret cannot be read: rotate it.") //nolint:revive,staticcheck // a sentence for people
+	}
+	client := n.outside.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})
+	resp, err := client.Do(req)
+	if err != nil {
+		return answer{}, errors.New(outbound.AsError(err).Message)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // what it says beside its status makes no difference
+	_ = resp.Body.Close()
+	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}, nil
+}
+
+// sign adds the headers of Standard Webhooks, with a signature for each secret.
+func (n *Notifier) sign(header http.Header, c *store.ClaimedNotification, body []byte, at time.Time) error {
+	signatures := make([]string, 0, len(c.SealedSecrets))
+	for _, sealed := range c.SealedSecrets {
+		secret, err := n.box.Open(sealed, secrets.NotificationEndpoint(c.OrganizationID, c.EndpointID))
+		if err != nil {
+			return fmt.Errorf("opening secret: %w", err)
+		}
+		webhook, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			return errors.New("reading secret") // the cause may show it
+		}
+		signature, err := webhook.Sign(c.ID, at, body)
+		if err != nil {
+			return fmt.Errorf("signing: %w", err)
+		}
+		signatures = append(signatures, signature)
+	}
+	header.Set(standardwebhooks.HeaderWebhookID, c.ID)
+	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
+	header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
+	return nil
+}
+
+// retryAfter reads the header of that name: seconds, or a date.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		return max(time.Duration(seconds)*time.Second, 0)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}

@@ -1,0 +1,105 @@
+package sweep
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// A run that has collected deliveries for long enough is rung for once, by whichever of several sweepers, and told of.
+func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(testkit.Postgres(t), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	delivery := deliveryTo(t, st)
+	const window = 100 * time.Millisecond
+	delivery.Collect = &store.Collect{KeyHash: contract.Hash("k"), Window: window, MaxWait: window}
+	if out, err := st.AcceptDeliveries(t.Context(), []store.NewDelivery{delivery}, 4); err != nil || out[0].Err != nil || out[0].Job != nil {
+		t.Fatalf("delivering: %+v, %v", out, err)
+	}
+	heard := listen(t, b, delivery.OrganizationID)
+	sweepers := []*Sweeper{New(4, st, b, zerolog.Nop()), New(4, st, b, zerolog.Nop())}
+	var bells []string
+	lane := b.Lane(domain.LaneAutomation)
+	for deadline := time.Now().Add(20 * time.Second); len(bells) == 0 && time.Now().Before(deadline); {
+		for _, s := range sweepers {
+			if err := s.sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := lane.Fetch(t.Context(), 10, 100*time.Millisecond, func(bell *bus.Doorbell) { bells = append(bells, bell.RunID) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(bells) != 1 || bells[0] != delivery.Run.ID {
+		t.Errorf("rung for %v, want %s", bells, delivery.Run.ID)
+	}
+	select {
+	case got := <-heard:
+		if got != (bus.Change{OrganizationID: delivery.OrganizationID, Kind: domain.ChangedRuns}) {
+			t.Errorf("heard %+v", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nothing was heard")
+	}
+	claims, err := st.Claim(context.WithoutCancel(t.Context()), []string{delivery.Run.ID})
+	if err != nil || claims[0].Run == nil {
+		t.Fatalf("claiming: %+v, %v", claims, err)
+	}
+	in, err := claims[0].Run.Input()
+	if err != nil || string(in.Data) != `{"deliveries":{"count":1,"ids":["one"]}}` {
+		t.Errorf("input %+v, %v", in, err)
+	}
+}
+
+// deliveryTo makes an organization with a hook, and a delivery to it.
+func deliveryTo(t *testing.T, st *store.Store) store.NewDelivery {
+	t.Helper()
+	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	org := account.Organization.ID
+	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := secrets.NewAPIKey()
+	key, err := st.CreateKey(t.Context(), store.Actor{OrganizationID: org, Role: domain.RoleAdmin}, store.NewKey{
+		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook, err := st.CreateHook(t.Context(), store.NewHook{
+		Hook:           domain.Hook{ID: id.New(id.Hook), Name: "h", AgentID: agent.ID, KeyID: key.ID, Source: domain.HookGitHub, Enabled: true},
+		OrganizationID: org,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := store.NewRun{
+		ID: id.New(id.Run), OrganizationID: org, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system",
+		TriggerType: "webhook", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
+	}
+	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
+	return store.NewDelivery{HookID: hook.ID, OrganizationID: org, ID: "one", Status: domain.DeliveryAccepted, Run: &run}
+}

@@ -1,0 +1,114 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// measureEvery is how often it is counted what waits; every sweeper does.
+const measureEvery = 10 * time.Second
+
+// What a sweeper does, as it is counted.
+const (
+	didEnd        = "ended"             // runs past their deadline, without an answer, or poison
+	didRequeue    = "requeued"          // runs whose worker was lost
+	didDispatch   = "dispatched"        // waiting runs
+	didRing       = "rung_again"        // for runs whose doorbell was lost
+	didDocuments  = "documents_ended"   // that nobody could process
+	didCollect    = "deliveries_closed" // collections of webhook deliveries
+	didExpire     = "expired"           // rows past their retention
+	didFindStream = "streams_made"      // job streams that were lost
+)
+
+// metrics are what operators see of a sweeper, and of the queues of the whole service. Those are the same at every sweeper.
+type metrics struct {
+	did     *prometheus.CounterVec
+	failed  *prometheus.CounterVec
+	queues  *prometheus.GaugeVec
+	oldest  *prometheus.GaugeVec
+	pending *prometheus.GaugeVec
+	unacked *prometheus.GaugeVec
+}
+
+func newMetrics() *metrics {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		did: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_sweeper_actions_total", Help: "What this process's sweeper had to do, by kind.",
+		}, []string{"action"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_sweeps_failed_total", Help: "Rounds of this process's sweeper in which something failed, by what it does.",
+		}, []string{"sweep"}),
+		queues: gauge("parley_queue_runs",
+			"Runs of the whole service that have not ended, by lane and state; in the lane ingest, documents.", "lane", "state"),
+		oldest: gauge("parley_queue_oldest_seconds", "Time since the oldest of them was accepted.", "lane", "state"),
+		pending: gauge("parley_doorbells_pending",
+			"Doorbells in the job stream that no worker has been handed, by lane: the consumer's lag.", "lane"),
+		unacked: gauge("parley_doorbells_unacknowledged", "Doorbells that workers have in their hands, by lane.", "lane"),
+	}
+	for _, action := range []string{didEnd, didRequeue, didDispatch, didRing, didDocuments, didCollect, didExpire, didFindStream} {
+		m.did.WithLabelValues(action)
+	}
+	for _, sweep := range []string{"sweep", "expiry", "measuring"} {
+		m.failed.WithLabelValues(sweep)
+	}
+	return m
+}
+
+// Show has the sweeper's metrics shown.
+func (s *Sweeper) Show(registry prometheus.Registerer) error {
+	m := s.metrics
+	for _, c := range []prometheus.Collector{m.did, m.failed, m.queues, m.oldest, m.pending, m.unacked} {
+		if err := registry.Register(c); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// count counts what was done.
+func (m *metrics) count(action string, n int) { m.did.WithLabelValues(action).Add(float64(n)) }
+
+// measure counts what waits, in the database and in the stream.
+func (s *Sweeper) measure(ctx context.Context) error {
+	queues, err := s.store.Queues(ctx)
+	if err == nil {
+		s.metrics.showQueues(queues)
+	}
+	errs := []error{err}
+	for _, lane := range lanes() {
+		undelivered, unacknowledged, err := s.bus.Pending(ctx, lane)
+		errs = append(errs, err)
+		if err == nil {
+			s.metrics.pending.WithLabelValues(string(lane)).Set(float64(undelivered))
+			s.metrics.unacked.WithLabelValues(string(lane)).Set(float64(unacknowledged))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func lanes() []domain.Lane { return append(slices.Clone(domain.Lanes), domain.LaneIngest) }
+
+// showQueues sets every gauge: what is not told of is none.
+func (m *metrics) showQueues(queues []store.Queue) {
+	for _, lane := range lanes() {
+		for _, state := range store.QueueStates {
+			var found store.Queue
+			if i := slices.IndexFunc(queues, func(q store.Queue) bool { return q.Lane == lane && q.State == state }); i >= 0 {
+				found = queues[i]
+			}
+			m.queues.WithLabelValues(string(lane), state).Set(float64(found.Runs))
+			m.oldest.WithLabelValues(string(lane), state).Set(found.Age)
+		}
+	}
+}
