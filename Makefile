@@ -27,6 +27,12 @@ race := $(filter-out 0 no,$(RACE))
 # -count=1: tests of real processes are run, not remembered.
 gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- $(if $(race),-race) -count=1 -timeout 20m
 
+# What is tested on servers in containers, and the images of deploy/docker/local.sh for where none can be pulled: without the container
+# that clears up behind a test that was killed, which would be one more image.
+LOCAL_IMAGES ?=
+in_containers := ./shared/store ./shared/bus ./ingress/internal/dispatch ./workers/internal/sweep
+local_images = PARLEY_TEST_POSTGRES_IMAGE=parley-local/postgres PARLEY_TEST_NATS_IMAGE=parley-local/nats TESTCONTAINERS_RYUK_DISABLED=true
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -50,9 +56,16 @@ test: ## Run every test (RACE=1, PACKAGES=./shared/..., TESTFLAGS="-run TestName
 	@$(gotest) $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-containers
-test-containers: ## Run the tests of the store and the bus against PostgreSQL and NATS in containers
+test-containers: ## Run the tests of store, bus and edge on PostgreSQL and NATS in containers (LOCAL_IMAGES=1)
 	@$(MAKE) -s bin/gotestsum bin/nats-server bin/containers
-	@bin/containers $(gotest) $(TESTFLAGS) ./shared/store ./shared/bus
+	@$(if $(filter-out 0 no,$(LOCAL_IMAGES)),deploy/docker/local.sh debian postgres nats >/dev/null)
+	@$(if $(filter-out 0 no,$(LOCAL_IMAGES)),$(local_images)) bin/containers $(gotest) $(TESTFLAGS) $(in_containers)
+
+.PHONY: test-upgrade
+test-upgrade: ## Upgrade from the release before under load, and back: both releases as real processes
+	@scripts/setup test
+	@$(MAKE) -s bin/gotestsum bin/nats-server
+	@PARLEY_E2E_UPGRADE=1 $(gotest) $(TESTFLAGS) -run Upgrade ./scripts/e2e
 
 .PHONY: manifests
 manifests: ## Check deploy/: Kubernetes manifests, Compose file, rules of alerts

@@ -33,7 +33,7 @@ long=$(find "$@" -name '*.go' -exec wc -l {} \; |
 [ -z "$long" ] || fail "too long:
 $long"
 
-for script in scripts/setup .ci/run $(find scripts deploy -name '*.sh' -print); do
+for script in scripts/setup .ci/run .ci/containers $(find scripts deploy -name '*.sh' -print); do
 	case $(head -n 1 "$script") in
 	*bash*) bash -n "$script" || fail "shell syntax: $script" ;;
 	*) sh -n "$script" || fail "shell syntax: $script" ;;

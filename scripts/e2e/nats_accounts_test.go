@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -42,16 +43,14 @@ func busConfig(t *testing.T, name string) string {
 }
 
 // crew starts the workers, a process for each role, as users of the bus of their own.
-func (c *cluster) crew(t *testing.T, settings []string, servers ...*testkit.NATSServer) (all map[string]*testkit.Process) {
+func (c *cluster) crew(t *testing.T, settings []string, servers ...*testkit.NATSServer) {
 	t.Helper()
-	all = map[string]*testkit.Process{}
 	for _, role := range roles {
 		if role == "voice" {
 			continue // only where something can speak
 		}
-		all[role] = c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + as(role, servers...)}, settings...)...)
+		c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + as(role, servers...)}, settings...)...)
 	}
-	return all
 }
 
 // TestServiceWithLeastRightsOnTheBus has every part of the service do what it is for, each as its own user of deploy/nats/accounts.conf,
@@ -93,15 +92,16 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Status != "completed" {
 		t.Errorf("%+v", r)
 	}
-	t.Run("voice", func(t *testing.T) { //nolint:paralleltest // a part of this test
-		needsVoice(t)
+	if _, err := exec.LookPath("espeak-ng"); err != nil {
+		t.Logf("NOT TESTED: speaking with least rights on the bus: %v", err)
+	} else {
 		c.voiceWorker(t, newListener(t, "nothing"), "NATS_URL="+as("voice", bus))
 		k := owner.speaks(t).converse(t, "spoken")
 		k.ask("Hello.")
 		if a := k.answer(); a.Transcript != echoed("Hello.") || len(a.PCM) == 0 {
 			t.Errorf("%q, %d bytes", a.Transcript, len(a.PCM))
 		}
-	})
+	}
 	wantNoRefusals(t, bus)
 }
 

@@ -31,7 +31,7 @@ const (
 func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	tree, schema := treeBefore(t)
-	c := newClusterFor(t, testkit.EmptyPostgresProcess(t), testkit.NATSProcess(t, ""), "LIMIT_SYSTEM=100000")
+	c := newClusterFor(t, testkit.EmptyPostgresProcess(t), testkit.NATSProcess(t, ""), "LIMIT_USER=50000", "LIMIT_SYSTEM=100000")
 	before := *c
 	before.tree = tree
 	if err := migrations.To(t.Context(), c.db, schema); err != nil {
@@ -71,7 +71,7 @@ func treeBefore(t *testing.T) (dir string, schema int64) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = os.TempDir()
+		cache = t.TempDir() // no home: built anew each time
 	}
 	// A place that stays, so that what was built from it once is not built again.
 	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])

@@ -157,7 +157,7 @@ func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
 		pass(changePace)
 		w.expect(t, "once something gets out", "60250 runs.all")
 		connected <- nats.CONNECTED
-		w.expect(t, "with a new connection", "60250 documents.all")
+		w.expect(t, "with a new connection", "60250 documents.all", "60250 notifications.all")
 		pass(changePace)
 		w.expect(t, "with a new connection, a pace later", "60500 runs.all")
 	})

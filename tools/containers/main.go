@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
+	"syscall"
 	"time"
 
 	_ "github.com/lib/pq" // the driver that the wait for PostgreSQL uses
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/modules/nats"
@@ -30,7 +33,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: containers COMMAND [ARGUMENT…]")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	stop()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -43,7 +46,7 @@ func main() {
 }
 
 func run(ctx context.Context, command []string) (err error) {
-	pg, err := postgres.Run(ctx, image("PARLEY_TEST_POSTGRES_IMAGE", "postgres:17-alpine"),
+	pg, err := postgres.Run(ctx, image("PARLEY_TEST_POSTGRES_IMAGE", "postgres:17-alpine"), published("5432/tcp"),
 		postgres.WithUsername("parley"), postgres.WithPassword("parley"), postgres.WithDatabase("parley"),
 		testcontainers.WithCmdArgs("-c", "fsync=off", "-c", "max_connections=400"),
 		testcontainers.WithWaitStrategyAndDeadline(ready, wait.ForSQL("5432/tcp", "postgres", dsn)))
@@ -51,7 +54,7 @@ func run(ctx context.Context, command []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
-	bus, err := nats.Run(ctx, image("PARLEY_TEST_NATS_IMAGE", "nats:2.12-alpine"),
+	bus, err := nats.Run(ctx, image("PARLEY_TEST_NATS_IMAGE", "nats:2.12-alpine"), published("4222/tcp"),
 		testcontainers.WithCmd("-js"),
 		testcontainers.WithWaitStrategyAndDeadline(ready, wait.ForLog("Server is ready")))
 	defer func() { err = errors.Join(err, testcontainers.TerminateContainer(bus)) }()
@@ -70,6 +73,14 @@ func run(ctx context.Context, command []string) (err error) {
 	tests.Env = append(os.Environ(), "TEST_DATABASE_URL="+database, "TEST_NATS_URL="+url)
 	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return tests.Run()
+}
+
+// published gives a port one number on the machine. Left to itself, an engine may give another one for IPv6, and which of both is asked
+// for is left to chance.
+func published(port string) testcontainers.CustomizeRequestOption {
+	return testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
+		host.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: netip.IPv4Unspecified()}}}
+	})
 }
 
 func dsn(host string, port network.Port) string {

@@ -84,7 +84,8 @@ type api struct {
 	texts      transfers // bodies of JSON that are uploads
 	deliveries transfers // large ones, to hooks
 	hooks      *liveHooks
-	provider   *openid.Provider // nil when none is set
+	unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
+	provider   *openid.Provider    // nil when none is set
 	templates  templateList
 	usage      usageCache
 	endpoints  int                // of notifications that an organization may have
@@ -114,7 +115,8 @@ func newAPI(deps Deps) (*api, error) {
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
 		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
 		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints,
-		tools: agenttools.New(openapi.Version()), demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
+		unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
+		tools:    agenttools.New(openapi.Version()), demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
 	}
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)

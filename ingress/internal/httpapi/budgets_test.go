@@ -100,7 +100,7 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 	}
 	a.from("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key).want(t, "automation", 429, "budget_exceeded")
 	quota := a.from("POST", "/v1/chat/completions", `{"model":"`+agentID+`","messages":[{"role":"user","content":"m"}]}`, bearer(h.key))
-	if quota.status != 429 || quota.json(t, "error.type") != "insufficient_quota" || quota.json(t, "error.code") != "budget_exceeded" || quota.header.Get("x-should-retry") != "false" {
+	if quota.status != 429 || quota.json(t, "error.type") != "insufficient_quota" || quota.json(t, "error.code") != "budget_exceeded" || quota.header.Get("X-Should-Retry") != "false" {
 		t.Errorf("to a client of OpenAI's: %d %s", quota.status, quota.body)
 	}
 	a.ok("PUT", "/api/budgets?id="+budgetID, `{"limit":7}`, h.key)

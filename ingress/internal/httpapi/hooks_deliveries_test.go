@@ -78,6 +78,40 @@ func (a *arena) sourceDelivers(t *testing.T, h *house, source string) {
 	}
 }
 
+// An address that sends a hook one wrong signature after the other is refused there for a while, whatever it sends; nobody else is.
+func TestWrongSignaturesAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	clock := time.Now()
+	a.api.unsigned = ratelimit.NewFailures(3, time.Minute, func() time.Time { return clock })
+	h := a.newHouse("home")
+	hookID, other := a.newHook(h, "github"), a.newHook(h, "github")
+	send := func(what, hookID, address, secret string, status int, code string) answer {
+		t.Helper()
+		req := a.delivery(hookID, "github", a.fresh(), "push", `{"a":1}`)
+		if req.RemoteAddr = address + ":1"; secret != hookSecret {
+			req.Header.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("0", 64))
+		}
+		return a.send(req).want(t, what, status, code)
+	}
+	for range 5 {
+		send("right ones count for nothing", hookID, "192.0.2.1", hookSecret, 202, "")
+	}
+	for range 3 {
+		send("wrong", hookID, "192.0.2.1", "wrong", 401, "unauthenticated")
+	}
+	for _, secret := range []string{"wrong", hookSecret} {
+		got := send("after too many", hookID, "192.0.2.1", secret, 429, "rate_limited")
+		if got.header.Get("Retry-After") != "60" {
+			t.Errorf("Retry-After: %q", got.header.Get("Retry-After"))
+		}
+	}
+	send("to another hook", other, "192.0.2.1", hookSecret, 202, "")
+	send("from another address", hookID, "192.0.2.2", hookSecret, 202, "")
+	clock = clock.Add(time.Minute)
+	send("a minute later", hookID, "192.0.2.1", hookSecret, 202, "")
+}
+
 var signatures = []string{"X-Hub-Signature-256", "Stripe-Signature", "X-Slack-Signature", "Webhook-Signature", "X-Signature", "X-Token"}
 
 func unsign(r *http.Request) {

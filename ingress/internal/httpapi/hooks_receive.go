@@ -32,6 +32,11 @@ const (
 	placePace      = 50 * time.Millisecond
 	triggerWebhook = "webhook"
 
+	// Deliveries that are not signed as they should be, of one address to one hook: enough for a source that was set up wrongly, and
+	// that it need not wait long once it is right; too few to guess at secrets.
+	unsignedMost   = 120
+	unsignedWindow = time.Minute
+
 	// Large deliveries that may come to an ingress at once: each is in memory as a whole.
 	deliveriesPerHook         = 2
 	deliveriesPerOrganization = 3
@@ -60,6 +65,11 @@ func (a *api) receiveDelivery(c *gin.Context) {
 		return
 	}
 	stateOf(c).source = hook.Source
+	sender := hook.ID + " " + a.Auth.DemoClient(c.Request)
+	if wait := a.unsigned.Wait(sender); wait > 0 { // before its body is read
+		fail(c, rateLimited(wait, "too many deliveries to this hook that were not signed as they should be"))
+		return
+	}
 	body, leave, err := a.deliveryBody(c, hook)
 	if err != nil {
 		fail(c, err)
@@ -68,6 +78,7 @@ func (a *api) receiveDelivery(c *gin.Context) {
 	defer leave()
 	event, err := readEvent(hook, c.Request.Header, body)
 	if err != nil {
+		a.unsigned.Begin(sender)
 		fail(c, err)
 		return
 	}

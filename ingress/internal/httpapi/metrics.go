@@ -70,7 +70,7 @@ func (m *metrics) countDelivery(st *state, status int) {
 	outcome := string(st.delivery)
 	switch {
 	case outcome != "":
-	case status == http.StatusUnauthorized:
+	case status == http.StatusUnauthorized, status == http.StatusTooManyRequests: // the latter after too many of the former
 		outcome = "unauthenticated"
 	case status >= http.StatusInternalServerError:
 		outcome = "unavailable"

@@ -49,6 +49,16 @@ func (f *Failures) Begin(name string) (wait time.Duration) {
 	return 0
 }
 
+// Wait gives how long a name has to wait for its next attempt, and counts nothing.
+func (f *Failures) Wait(name string) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.counts[name]; c.n >= f.limit {
+		return max(0, c.until.Sub(f.now()))
+	}
+	return 0
+}
+
 // Undo takes back one Begin: the attempt went well.
 func (f *Failures) Undo(name string) {
 	f.mu.Lock()

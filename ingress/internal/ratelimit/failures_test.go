@@ -22,6 +22,9 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	clock = clock.Add(20 * time.Second)
+	if wait, other := f.Wait("ada"), f.Wait("bea"); wait != 40*time.Second || other != 0 {
+		t.Errorf("ada is to wait %v, bea %v", wait, other)
+	}
 	if wait := f.Begin("ada"); wait != 40*time.Second {
 		t.Errorf("wait %v after three failures, want 40 s", wait)
 	}
@@ -29,7 +32,7 @@ func TestFailures(t *testing.T) {
 		t.Error("another name is refused")
 	}
 	clock = clock.Add(40 * time.Second)
-	if f.Begin("ada") != 0 {
+	if wait := f.Wait("ada"); wait != 0 || f.Begin("ada") != 0 {
 		t.Error("refused after the window")
 	}
 	f.Undo("nobody")

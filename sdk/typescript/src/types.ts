@@ -1819,13 +1819,13 @@ export interface NotificationEndpointChange {
   enabled?: boolean;
   id?: EndpointId;
   disabledReason?: string | null;
-  disabledAt?: MaybeTime;
+  disabledAt?: string | null;
   secret?: "***";
-  previousSecretUntil?: MaybeTime;
+  previousSecretUntil?: string | null;
   failures?: number;
-  lastSuccessAt?: MaybeTime;
-  createdAt?: Time;
-  updatedAt?: Time;
+  lastSuccessAt?: string | null;
+  createdAt?: string;
+  updatedAt?: string;
 }
 
 /**
@@ -3187,6 +3187,16 @@ export type PostDeliveriesAnswer = TakenDelivery;
 export interface ReceiveDeliveryPath {
   /** The hook. */
   id: string;
+}
+
+/** The headers of `POST /api/hooks/receive/{id}`: Where sources send their deliveries. */
+export interface ReceiveDeliveryHeaders {
+  /** Of hooks of GitHub's: the event. Other sources have headers of their own. */
+  "X-GitHub-Event"?: string;
+  /** Of hooks of GitHub's: the delivery's id. */
+  "X-GitHub-Delivery"?: string;
+  /** Of hooks of GitHub's: `sha256=` and the body's HMAC-SHA256 by the secret, hexadecimal. */
+  "X-Hub-Signature-256"?: string;
 }
 
 /** The body of `POST /api/hooks/receive/{id}`: Where sources send their deliveries. */

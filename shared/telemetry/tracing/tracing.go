@@ -122,10 +122,9 @@ func (t *Tracer) begin(ctx context.Context, kind Kind, name string, parent trace
 	} else {
 		options = append(options, trace.WithNewRoot())
 	}
-	return wrap(t.tracer.Start(ctx, name, options...))
+	ctx, span := t.tracer.Start(ctx, name, options...) //nolint:spancheck // whoever asked for it ends it
+	return ctx, Span{span}                             //nolint:spancheck // as above
 }
-
-func wrap(ctx context.Context, span trace.Span) (context.Context, Span) { return ctx, Span{span} }
 
 // Child begins a span beneath the one that ctx carries. Where that is none, or not wanted, it gives ctx as it is.
 // The name is the operation with what it is done to, if that is said.
@@ -137,7 +136,9 @@ func Child(ctx context.Context, kind Kind, operation, object string) (context.Co
 	if object != "" {
 		operation += " " + object
 	}
-	return wrap(parent.TracerProvider().Tracer(scope).Start(ctx, operation, trace.WithSpanKind(kind)))
+	//nolint:spancheck // whoever asked for it ends it
+	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, operation, trace.WithSpanKind(kind))
+	return ctx, Span{span} //nolint:spancheck // as above
 }
 
 // Propagator reads and writes what travels between processes.

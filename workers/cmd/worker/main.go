@@ -61,7 +61,8 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer servers.Close()
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
-		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Telemetry: f.Telemetry, Roles: f.Roles, OwnPorts: f.Servers.Ports(),
+		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Telemetry: f.Telemetry,
+		Roles: f.Roles, OwnPorts: f.Servers.Ports(),
 	}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: servers.Metrics(), Tracer: tracer})
 	if err != nil {
 		return err

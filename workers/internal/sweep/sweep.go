@@ -220,7 +220,8 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 // callers' limits have counted.
 func (s *Sweeper) expire(ctx context.Context) error {
 	for _, prune := range []func(context.Context, int) (int, error){
-		s.store.DeleteExpired, s.store.PruneDeliveries, s.store.SettleLost, s.store.PrunePast, s.store.PruneSources, s.store.PruneBlobs, s.store.PruneNotifications,
+		s.store.DeleteExpired, s.store.PruneDeliveries, s.store.SettleLost, s.store.PrunePast, s.store.PruneSources, s.store.PruneBlobs,
+		s.store.PruneNotifications,
 	} {
 		for n := batchMax; n == batchMax; {
 			var err error

@@ -80,7 +80,8 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 	metrics := servers.Metrics()
 	if len(roles) > 0 {
 		w, err := workers.New(workers.Config{
-			Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Workers: s.Workers, Telemetry: s.Telemetry, Roles: roles, OwnPorts: s.ownPorts(),
+			Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Workers: s.Workers, Telemetry: s.Telemetry,
+			Roles: roles, OwnPorts: s.ownPorts(),
 		}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics, Tracer: tracer})
 		if err != nil {
 			return err

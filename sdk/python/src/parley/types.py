@@ -419,6 +419,7 @@ __all__ = [
     "ReceiveDeliveryAnswer",
     "ReceiveDeliveryAnswer1",
     "ReceiveDeliveryBody",
+    "ReceiveDeliveryHeaders",
     "ReceiveDeliveryPath",
     "RequiredAction",
     "RequiresActionEvent",
@@ -2689,13 +2690,13 @@ class NotificationEndpointChange(TypedDict):
 
     id: NotRequired[EndpointId]
     disabledReason: NotRequired[str | None]
-    disabledAt: NotRequired[MaybeTime]
+    disabledAt: NotRequired[str | None]
     secret: NotRequired[Literal["***"]]
-    previousSecretUntil: NotRequired[MaybeTime]
+    previousSecretUntil: NotRequired[str | None]
     failures: NotRequired[int]
-    lastSuccessAt: NotRequired[MaybeTime]
-    createdAt: NotRequired[Time]
-    updatedAt: NotRequired[Time]
+    lastSuccessAt: NotRequired[str | None]
+    createdAt: NotRequired[str]
+    updatedAt: NotRequired[str]
 
 
 NotificationStatus: TypeAlias = Literal["pending", "delivered", "failed"]
@@ -4260,6 +4261,20 @@ class ReceiveDeliveryPath(TypedDict):
 
     id: str
     """The hook."""
+
+
+ReceiveDeliveryHeaders = TypedDict(
+    "ReceiveDeliveryHeaders",
+    {
+        # Of hooks of GitHub's: the event. Other sources have headers of their own.
+        "X-GitHub-Event": NotRequired[str],
+        # Of hooks of GitHub's: the delivery's id.
+        "X-GitHub-Delivery": NotRequired[str],
+        # Of hooks of GitHub's: `sha256=` and the body's HMAC-SHA256 by the secret, hexadecimal.
+        "X-Hub-Signature-256": NotRequired[str],
+    },
+)
+"""The headers of `POST /api/hooks/receive/{id}`: Where sources send their deliveries."""
 
 
 ReceiveDeliveryBody: TypeAlias = Any

@@ -50,7 +50,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 }
 
 // Provider gives the models of a provider, observed under its name.
-func (o *Observer) Provider(name string, p llm.Provider) llm.Provider { //nolint:ireturn // it stands in for one
+func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
 	o.calls.WithLabelValues(name, "completed") // shown as none, before there is any
 	o.seconds.WithLabelValues(name)
 	o.first.WithLabelValues(name)

@@ -27,7 +27,7 @@ type Config struct {
 
 // Backend makes sandboxes with bwrap.
 type Backend struct {
-	bwrap  string
+	bwrap  []string // the command that becomes bwrap, before its arguments
 	view   []string // arguments of bwrap: what every sandbox shows
 	filter []byte
 	groups *cgroup.Root // nil: there are none
@@ -70,7 +70,7 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	}
 	devices := devicesOf(groups == nil)
 	b := &Backend{
-		bwrap: bwrap, view: viewOf(python, devices), filter: filter, groups: groups,
+		view: viewOf(python, devices), filter: filter, groups: groups,
 		owners: newOwners(), boxes: map[*box]bool{},
 	}
 	if err := b.owners.checkDevices(devices); err != nil {
@@ -80,6 +80,10 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 		b.notes = append(b.notes, fmt.Sprintf("Memory, processes and CPU time of a sandbox are watched, not limited by the kernel: %s.", whyNot))
 	}
 	b.thread = host.NewThread()
+	_ = b.thread.Do(context.Background(), func() error { // it was made just now, and takes what it is given
+		b.bwrap = launcher(bwrap)
+		return nil
+	})
 	if err := b.try(python); err != nil {
 		b.end()
 		return nil, err

@@ -42,7 +42,7 @@ type box struct {
 
 // prepare makes all that a sandbox is started with.
 func (x *box) prepare(c sandbox.Command) error {
-	x.cmd = &exec.Cmd{Path: x.backend.bwrap, Env: []string{}, Dir: "/", Stderr: &x.stderr}
+	x.cmd = &exec.Cmd{Path: x.backend.bwrap[0], Env: []string{}, Dir: "/", Stderr: &x.stderr}
 	if err := x.pipes(); err != nil {
 		return err
 	}
@@ -66,7 +66,8 @@ func (x *box) prepare(c sandbox.Command) error {
 	if err != nil {
 		return err
 	}
-	x.cmd.Args = append([]string{"bwrap", "--args", strconv.Itoa(waits), "--args", strconv.Itoa(number), "--"}, c.Args...)
+	given := []string{"--args", strconv.Itoa(waits), "--args", strconv.Itoa(number), "--"}
+	x.cmd.Args = slices.Concat(x.backend.bwrap, given, c.Args)
 	x.cmd.SysProcAttr = isolation(x.owner)
 	if x.backend.groups != nil {
 		x.group, err = x.backend.groups.New(c.Limits)

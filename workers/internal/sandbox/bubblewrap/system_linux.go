@@ -36,6 +36,28 @@ func isolation(owner int) *syscall.SysProcAttr {
 	return attr
 }
 
+// countUp starts and ends processes until one has the number $0, and then becomes bwrap.
+const countUp = `n=1; while [ "$n" -lt "$0" ]; do : & n=$!; wait; done; exec "$@"`
+
+// launcher is the command that becomes bwrap, before its arguments. It runs on the thread that starts sandboxes.
+//
+// bwrap looks into /proc for its child, by the number that the child has in the namespace that isolation makes: 2. But /proc shows
+// this process's namespace, and bwrap ends when nothing of that number is there. What it finds it only tells who asks, which nobody
+// does here. A machine always has a thread of the kernel that is 2. A container has not: there, numbers are used up first, so that
+// the child has that of this thread, which is there as long as sandboxes are.
+func launcher(bwrap string) []string {
+	name, err := os.ReadFile("/proc/2/comm")
+	if err == nil && string(name) == "kthreadd\n" {
+		return []string{bwrap}
+	}
+	return countingLauncher(bwrap, unix.Gettid())
+}
+
+// countingLauncher makes bwrap's child the process with this number, at least 2.
+func countingLauncher(bwrap string, number int) []string {
+	return []string{"/bin/sh", "-c", countUp, strconv.Itoa(number - 1), bwrap}
+}
+
 // settle sets what bwrap and all that it starts are to inherit; bwrap waits for it. When the host is out of memory, sandboxes go
 // first. And when a program crashes, its memory is not handed to a program of the host: that is what a limit of 1 byte means,
 // where 0 would only forbid files. Root without CAP_SYS_RESOURCE may not say so; then it is left to the command.

@@ -16,6 +16,8 @@ func ownerOf(string) (int, error) { return 0, errLinux }
 
 func isolation(int) *syscall.SysProcAttr { return nil }
 
+func launcher(bwrap string) []string { return []string{bwrap} }
+
 func settle(int) error { return errLinux }
 
 func memoryFile(string, []byte) (*os.File, error) { return nil, errLinux }
