@@ -42,6 +42,9 @@ dc up -d >"$work/up" 2>&1 || { tail -n 20 "$work/up" && fail 'it does not start'
 deploy/compose-first.sh "http://127.0.0.1:$PORT" >/dev/null
 say 'ready, with an owner and a demo agent'
 
+# rows QUERY asks the database.
+rows() { dc exec -T postgres psql -U postgres -d parley -qtAc "$1" 2>/dev/null; }
+
 # --- what the README says
 credential() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$CREDENTIALS"; }
 base=$(credential baseUrl) key=$(credential apiKey) agent=$(credential agentId)
@@ -53,7 +56,10 @@ want() { # WHAT PATTERN, reading the answer
 	say "$1: ok"
 }
 curl -sS "$base/api/internal/run-automation" -H "x-api-key: $key" -H 'x-trigger-type: schedule' -H 'x-automation-id: nightly' \
-	-H 'Content-Type: application/json' -d '{"target":"'"$agent"'","input":{"message":"What is 6 * 7?"},"idempotencyKey":"readme"}' | want 'an automation, in the sandbox' '"status": *"completed".*42'
+	-H 'Content-Type: application/json' -d '{"target":"'"$agent"'","input":{"message":"What is 6 * 7?"},"idempotencyKey":"readme"}' | want 'an automation' '"status": *"completed".*42'
+[ "$(rows "SELECT count(*) FROM steps WHERE step->'tool'->'call'->>'name' = 'codeExecution' AND step->'tool'->'call'->'output'->>'stdout' = E'42\\n'")" = 1 ] ||
+	fail 'its code did not run in a sandbox'
+say 'its code ran in a sandbox: ok'
 curl -sSN "$base/api/agents?action=chat&template=tpl_support" -H 'x-tenant-id: tenant_demo' -H 'Content-Type: application/json' \
 	-d '{"sessionId":"s1","message":"Hello","stream":true}' | want 'a streamed chat in demo mode' 'event: run.completed'
 for _ in $(seq 60); do
@@ -117,7 +123,7 @@ for id in $(running); do
 	[ "$(docker inspect -f '{{.State.Running}}' "$id")" = true ] || fail "$name did not come back"
 	say "$name killed: 20 of 20 triggers completed, after $((SECONDS - began)) s"
 done
-runs=$(dc exec -T postgres psql -U postgres -d parley -qtAc "SELECT count(*) || ' ' || count(*) FILTER (WHERE status = 'completed') FROM runs WHERE input->>'message' LIKE 'kill-%'")
+runs=$(rows "SELECT count(*) || ' ' || count(*) FILTER (WHERE status = 'completed') FROM runs WHERE input->>'message' LIKE 'kill-%'")
 [ "$runs" = "$sent $sent" ] || fail "$sent keys have '$runs' runs and completed ones"
 [ "$(cat "$work"/run-* | sort -u | wc -l)" = "$sent" ] || fail 'keys share runs'
 say "$sent keys, $sent runs, all completed: nothing lost, nothing doubled"

@@ -85,12 +85,16 @@ func TestWrongSignaturesAreBounded(t *testing.T) {
 	clock := time.Now()
 	a.api.unsigned = ratelimit.NewFailures(3, time.Minute, func() time.Time { return clock })
 	h := a.newHouse("home")
-	hookID, other := a.newHook(h, "github"), a.newHook(h, "github")
+	hookID, other, shared := a.newHook(h, "hmac"), a.newHook(h, "hmac"), a.newHook(h, "github")
 	send := func(what, hookID, address, secret string, status int, code string) answer {
 		t.Helper()
-		req := a.delivery(hookID, "github", a.fresh(), "push", `{"a":1}`)
+		source, header := "hmac", "X-Signature"
+		if hookID == shared {
+			source, header = "github", "X-Hub-Signature-256"
+		}
+		req := a.delivery(hookID, source, a.fresh(), "push", `{"a":1}`)
 		if req.RemoteAddr = address + ":1"; secret != hookSecret {
-			req.Header.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("0", 64))
+			req.Header.Set(header, "sha256="+strings.Repeat("0", 64))
 		}
 		return a.send(req).want(t, what, status, code)
 	}
@@ -110,6 +114,10 @@ func TestWrongSignaturesAreBounded(t *testing.T) {
 	send("from another address", hookID, "192.0.2.2", hookSecret, 202, "")
 	clock = clock.Add(time.Minute)
 	send("a minute later", hookID, "192.0.2.1", hookSecret, 202, "")
+	for range 4 {
+		send("wrong, of an address that others share", shared, "192.0.2.1", "wrong", 401, "unauthenticated")
+	}
+	send("right, of that address", shared, "192.0.2.1", hookSecret, 202, "")
 }
 
 var signatures = []string{"X-Hub-Signature-256", "Stripe-Signature", "X-Slack-Signature", "Webhook-Signature", "X-Signature", "X-Token"}

@@ -289,7 +289,7 @@ func TestAllOfItAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs t
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.v", "-test.timeout=120s",
-		"-test.run=^Test(Honest|Only|Nothing|Usage|Folders|TheHosts|Kill|TheEnd|AProgram|Close|Complaint)")
+		"-test.run=^Test(Honest|Only|Nothing|Usage|Folders|TheHosts|Kill|TheEnd|AProgram|Close|Complaint|SandboxesStart)")
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=/", "TMPDIR=/tmp"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
