@@ -20,4 +20,8 @@ ensure SECRETS_KEY "$(head -c 32 /dev/urandom | base64)"
 for name in POSTGRES OWNER SERVICE NATS_INGRESS NATS_AGENT NATS_TOOL NATS_INGEST NATS_VOICE NATS_SWEEP NATS_OPERATOR NATS_ADMIN; do
 	ensure "${name}_PASSWORD" "$(password)"
 done
+if ! grep -q '^DEFAULT_MODEL=' "$file"; then
+	ensure DEFAULT_MODEL offline
+	printf 'compose-init: DEFAULT_MODEL=offline was added to %s: agents that name no model use it. Change it when you add a provider.\n' "$file"
+fi
 printf 'compose-init: %s is complete. Next: docker compose -f deploy/compose.yaml up -d --build, then deploy/compose-first.sh\n' "$file"

@@ -100,10 +100,11 @@ GRANT SELECT, UPDATE, DELETE ON past_usage_by TO parley_system;
 GRANT SELECT, INSERT, UPDATE, DELETE ON budgets, budget_counts, budget_holds TO parley_app;
 GRANT SELECT, UPDATE, DELETE ON budget_counts, budget_holds TO parley_system;
 
--- What was removed before this file, of which no key and no automation is known.
+-- What was removed before this file, of which no key and no automation is known; only once, for what is removed from then on is counted below.
 INSERT INTO past_usage_by SELECT org_id, (hour AT TIME ZONE 'UTC')::date AS day, target_id, '', '', sum(runs)::bigint, sum(completed)::bigint,
   sum(failed)::bigint, sum(cancelled)::bigint, sum(timed_out)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint,
-  sum(cost_micros)::bigint, 0 FROM past_usage GROUP BY org_id, day, target_id ON CONFLICT DO NOTHING;
+  sum(cost_micros)::bigint, 0 FROM past_usage WHERE NOT EXISTS (SELECT FROM past_usage_by) GROUP BY org_id, day, target_id
+  ON CONFLICT DO NOTHING;
 
 -- runs_leave_numbers of 0013_traces.sql, which leaves past_usage_by, too.
 -- +goose StatementBegin
@@ -222,7 +223,8 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Gives a budget a count for the period that began on a day, unless it has one, and says whether it made it. Those before go.
+-- Gives a budget a count for the period that began on a day, unless it has one, and says whether it made it. That of the period before
+-- stays: somebody may be counting in it yet.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION open_budget(b budgets, since date) RETURNS boolean
   LANGUAGE plpgsql AS $$
@@ -234,17 +236,18 @@ BEGIN
   END IF;
   INSERT INTO budget_counts (budget_id, starts_on, org_id, used) VALUES (b.id, since, b.org_id, budget_seed(b, since)) ON CONFLICT DO NOTHING;
   made := FOUND;
-  DELETE FROM budget_counts c WHERE c.budget_id = b.id AND c.starts_on < since AND c.reserved = 0;
+  DELETE FROM budget_counts c WHERE c.budget_id = b.id AND c.reserved = 0
+    AND c.starts_on < budget_start(b.period, (since - 1)::timestamp AT TIME ZONE 'UTC');
   RETURN made;
 END $$;
 -- +goose StatementEnd
 
 -- Holds amounts of metrics for a call: organization, run, fence, hold, metrics, amounts. Either all budgets that the run falls under have
--- room, or those that lack it are given, and nothing is held.
+-- room, and are given as held, or those that lack it are given, and nothing is held.
 -- Counts are locked in one order, here and wherever several are.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION reserve_budgets(org text, run text, attempt bigint, hold text, metrics text[], amounts bigint[])
-  RETURNS TABLE (budget_id text)
+  RETURNS TABLE (budget_id text, held boolean)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -266,7 +269,7 @@ BEGIN
   END IF;
   PERFORM FROM budget_counts c JOIN budgets k ON k.id = c.budget_id
     WHERE c.budget_id = ANY (ids) AND c.starts_on = budget_start(k.period, now_is) ORDER BY c.budget_id FOR UPDATE OF c;
-  RETURN QUERY SELECT k.id
+  RETURN QUERY SELECT k.id, false
     FROM budgets k JOIN unnest(metrics, amounts) AS u (metric, amount) ON u.metric = k.metric
     JOIN budget_counts c ON c.budget_id = k.id AND c.starts_on = budget_start(k.period, now_is)
     WHERE k.id = ANY (ids) AND (c.used::numeric + c.reserved + u.amount > k.most OR c.used >= k.most) ORDER BY k.id;
@@ -279,18 +282,40 @@ BEGIN
     FROM budgets k JOIN unnest(metrics, amounts) AS u (metric, amount) ON u.metric = k.metric WHERE k.id = ANY (ids);
   UPDATE budget_counts c SET reserved = c.reserved + h.amount FROM budget_holds h
     WHERE h.id = hold AND c.budget_id = h.budget_id AND c.starts_on = h.starts_on;
+  RETURN QUERY SELECT i, true FROM unnest(ids) AS i;
 END $$;
 -- +goose StatementEnd
 
--- Ends a hold: organization, hold, metrics, what of each was used. One that was settled before stays so.
+-- Ends a hold: organization, run, hold, metrics, what of each was used. One that was settled before stays so. Budgets that were made while
+-- the call went on count it, too; only they do when the hold is '', that of a call for which nothing was held.
 -- +goose StatementBegin
-CREATE OR REPLACE FUNCTION settle_budgets(org text, hold text, metrics text[], amounts bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION settle_budgets(org text, run text, hold text, metrics text[], amounts bigint[]) RETURNS void
   LANGUAGE plpgsql AS $$
 DECLARE
   acting text := parley_act_for(ARRAY[org]);
+  now_is timestamptz := clock_timestamp();
+  holding text[] := ARRAY(SELECT h.budget_id FROM budget_holds h WHERE h.id = hold AND h.org_id = org);
+  late text[] := '{}';
+  b budgets;
 BEGIN
-  PERFORM FROM budget_counts c JOIN budget_holds h ON h.budget_id = c.budget_id AND h.starts_on = c.starts_on
-    WHERE h.id = hold AND h.org_id = org ORDER BY c.budget_id FOR UPDATE OF c;
+  IF hold <> '' AND holding = '{}' THEN
+    RETURN;
+  END IF;
+  FOR b IN SELECT k.* FROM budgets k JOIN runs r ON r.id = run AND r.org_id = org
+    JOIN unnest(metrics, amounts) AS u (metric, amount) ON u.metric = k.metric AND u.amount > 0
+    WHERE k.org_id = org AND k.id <> ALL (holding) AND budget_covers(k.scope, k.subjects, r.agent_id, r.key_id, r.automation_id)
+    ORDER BY k.id
+  LOOP
+    PERFORM open_budget(b, budget_start(b.period, now_is));
+    late := late || b.id::text;
+  END LOOP;
+  PERFORM FROM budget_counts c WHERE c.budget_id = ANY (holding || late) ORDER BY c.budget_id, c.starts_on FOR UPDATE;
+  IF hold <> '' AND NOT EXISTS (SELECT FROM budget_holds h WHERE h.id = hold) THEN
+    RETURN; -- somebody else has settled it meanwhile
+  END IF;
+  UPDATE budget_counts c SET used = c.used + u.amount
+  FROM budgets k JOIN unnest(metrics, amounts) AS u (metric, amount) ON u.metric = k.metric
+  WHERE k.id = ANY (late) AND c.budget_id = k.id AND c.starts_on = budget_start(k.period, now_is);
   WITH gone AS (
     DELETE FROM budget_holds h WHERE h.id = hold AND h.org_id = org RETURNING h.budget_id, h.starts_on, h.amount
   )

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/scripts/bench/internal/report"
+	"parley/shared/testkit"
 )
 
 // TestMain lets the test binary be the processes that the bench starts from its own binary.
@@ -60,6 +61,7 @@ func left(t *testing.T, a *everything) []string {
 }
 
 func TestBenchMeasuresEverything(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	a := quick(t)
 	a.Statements, a.Profile = true, filepath.Join(t.TempDir(), "profiles")

@@ -27,9 +27,11 @@ var languages = map[string]func(*reader, *testing.T, fenced.Block){
 	"text":   (*reader).shown,
 }
 
-// elsewhere are documents whose blocks other tests run: those of the packages, installed into empty projects, and of the command line,
-// in scripts/e2e.
-var elsewhere = []string{"sdk/typescript/README.md", "sdk/python/README.md", "docs/cli.md"}
+// elsewhere are documents whose blocks other tests run: those of the packages, installed into empty projects; of the command line, of back-up
+// and upgrade, in scripts/e2e; and of deployment, `make test-compose`, which needs an engine, and `make manifests`.
+var elsewhere = []string{
+	"sdk/typescript/README.md", "sdk/python/README.md", "docs/cli.md", "docs/deploy.md", "docs/operations.md", "docs/upgrade.md",
+}
 
 // TestDocuments runs every block of every document. A block without a language, or of one that nobody runs, is a fault.
 func TestDocuments(t *testing.T) {

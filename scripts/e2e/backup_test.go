@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +25,7 @@ import (
 // TestBackupUnderLoadIsRestored takes a back-up while triggers, messages and documents come in, puts it into a server that has nothing,
 // and starts the service on it with an empty bus: what the back-up has is all there and goes on, what came behind it is unknown.
 func TestBackupUnderLoadIsRestored(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	c := newCluster(t, "LIMIT_USER=5000")
 	in := c.ingress(t)
@@ -35,7 +38,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	u.begin(t)
 	u.await(t, 30)
 	file := filepath.Join(t.TempDir(), "parley.backup")
-	c.script(t, "backup.sh", file)
+	c.script(t, "backup.sh", file, c.backupLogin(t))
 	behind := owner.enqueue(t, trigger{message: "behind the back-up"})
 	u.await(t, u.answers()+20)
 	u.end(t)
@@ -46,7 +49,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	again := newClusterFor(t, testkit.EmptyPostgresProcess(t), testkit.NATSProcess(t, ""), c.settings...)
 	again.model = c.model
 	again.refusesJunk(t)
-	again.script(t, "restore.sh", file)
+	again.script(t, "restore.sh", file, again.postgres.DSN())
 	again.wantSchemaOf(t, c)
 	r := again.restored(t)
 	t.Logf("%d runs in the back-up, %d of them open, %d behind it", len(r.status), r.open, u.answers()+useLine-len(r.status))
@@ -64,20 +67,50 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	signUp(t, owner.url).get(t.Context(), "/api/runs?id="+u.line[0]).want(t, http.StatusNotFound)
 }
 
-// script runs a script of deploy on the cluster's database, which must succeed.
-func (c *cluster) script(t *testing.T, name, file string) {
+// backupStatements make the login in docs/operations.md.
+var backupStatements = regexp.MustCompile(`(CREATE ROLE parley_backup|GRANT CONNECT ON DATABASE parley TO parley_backup)[^;]*;`)
+
+// backupLogin closes the database to everybody, as deploy/compose/postgres-roles.sh does, makes the login of docs/operations.md, and
+// gives the address by which that reaches the database.
+func (c *cluster) backupLogin(t *testing.T) (address string) {
 	t.Helper()
-	said, err := c.tryScript(t, name, file)
+	at, err := url.Parse(c.postgres.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := strings.TrimPrefix(at.Path, "/")
+	statements := backupStatements.FindAllString(string(page), -1)
+	if len(statements) != 2 {
+		t.Fatalf("docs/operations.md makes the login by %q", statements)
+	}
+	for _, statement := range append([]string{"REVOKE ALL ON DATABASE parley FROM PUBLIC;"}, statements...) {
+		statement = strings.Replace(strings.Replace(statement, "…", "of the tests", 1), "DATABASE parley ", "DATABASE "+database+" ", 1)
+		if _, err := c.db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	at.User = url.UserPassword("parley_backup", "of the tests")
+	return at.String()
+}
+
+// script runs a script of deploy on a database, which must succeed.
+func (c *cluster) script(t *testing.T, name, file, address string) {
+	t.Helper()
+	said, err := c.tryScript(t, name, file, address)
 	if err != nil {
 		t.Fatalf("%s: %v: %s", name, err, said)
 	}
 	t.Log(strings.TrimSpace(said))
 }
 
-func (c *cluster) tryScript(t *testing.T, name, file string) (said string, err error) {
+func (c *cluster) tryScript(t *testing.T, name, file, address string) (said string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(testkit.Root(t), "deploy", name), file)
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+c.postgres.DSN(), "PG_RUN=")
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+address, "PG_RUN=")
 	output, err := cmd.CombinedOutput()
 	return string(output), err
 }
@@ -89,7 +122,7 @@ func (c *cluster) refusesJunk(t *testing.T) {
 	if err := os.WriteFile(junk, []byte("PGDMP, or so it says"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := c.tryScript(t, "restore.sh", junk); err == nil || !strings.Contains(said, "is no back-up") {
+	if said, err := c.tryScript(t, "restore.sh", junk, c.postgres.DSN()); err == nil || !strings.Contains(said, "is no back-up") {
 		t.Fatalf("junk was restored: %v: %s", err, said)
 	}
 }

@@ -178,6 +178,22 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 	_ = k.Close() // it may have been lost meanwhile, which the next conversation shows
 }
 
+// alike counts the uploads that are the same as another but for the silence at their ends; none may say anything else than that one does
+// from its beginning on.
+func alike(uploads [][]byte, whole []byte) (n int) {
+	whole = bytes.TrimRight(whole, "\x00")
+	for _, part := range uploads {
+		part = bytes.TrimRight(part, "\x00")
+		if !bytes.HasPrefix(whole, part) {
+			return 0
+		}
+		if len(part) == len(whole) {
+			n++
+		}
+	}
+	return n
+}
+
 // TestChaosVoiceWorkerLostMidSpeech kills the worker while somebody speaks, and while what was said is being understood: what is
 // uploaded to be understood is the same as when nobody was killed.
 func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
@@ -211,11 +227,11 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 			checkTurnBegun(t, k)
 		},
 	})()
-	heard := l.uploads()
-	if len(heard) != 2 || !bytes.Equal(heard[1], heard[0]) {
-		t.Fatalf("%d uploads: the first of them %s, the last %s", len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
+	heard := l.uploads() // also of what only might have ended
+	want := slices.MaxFunc(heard, func(a, b []byte) int { return len(a) - len(b) })
+	if n := alike(heard, want); n < 2 {
+		t.Fatalf("%d of %d uploads say it all: the first of them %s, the last %s", n, len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
 	}
-	want := heard[0]
 
 	k.Leave() // its worker is the only one with a place again
 	holder = next
@@ -227,8 +243,8 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	holder.Kill9()
 	checkTurn(t, k)
 	all := l.uploads() // one is made again where the machine is too busy for its answer
-	if len(all) < 4 || slices.ContainsFunc(all, func(heard []byte) bool { return !bytes.Equal(heard, want) }) {
-		t.Errorf("%d uploads; the last: %s, undisturbed %s", len(all), lasts(all[len(all)-1]), lasts(want))
+	if n := alike(all, want); n < 4 {
+		t.Errorf("%d of %d uploads say it all; the last: %s, undisturbed %s", n, len(all), lasts(all[len(all)-1]), lasts(want))
 	}
 	for _, session := range []string{"mid-speech", "mid-transcription"} {
 		if said := owner.transcript(t, session).Messages; len(said) != 2 || said[0].Content != "this was understood" {

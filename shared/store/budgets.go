@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,17 +61,32 @@ func (row budgetRow) budget() domain.Budget {
 	return b
 }
 
-// budgetSelect reads budgets k as they stand now. A period that nobody has counted in is counted by its runs.
+// budgetSelect reads budgets k as they stand now. Of a period that nobody has counted in nothing is used: see openBudgets.
 const budgetSelect = `SELECT k.id, k.scope, k.subject_id, k.metric, k.period, k.most, k.created_at, k.updated_at, p.starts_on,
-	coalesce(c.used, budget_seed(k, p.starts_on)) AS used, coalesce(c.reserved, 0) AS reserved
+	coalesce(c.used, 0) AS used, coalesce(c.reserved, 0) AS reserved
 	FROM budgets k CROSS JOIN LATERAL (SELECT budget_start(k.period, clock_timestamp()) AS starts_on) p
 	LEFT JOIN budget_counts c ON c.budget_id = k.id AND c.starts_on = p.starts_on WHERE k.org_id = $1 `
 
-func (s *Store) selectBudgets(ctx context.Context, org, where string, args ...any) ([]budgetRow, error) {
+// openBudgets gives budgets k of an organization a count for the period that goes on, where they have none yet: what runs have used of it
+// is looked up then, and never again.
+const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestamp())) FROM budgets k
+	WHERE k.org_id = $1 AND NOT EXISTS (SELECT FROM budget_counts c
+	  WHERE c.budget_id = k.id AND c.starts_on = budget_start(k.period, clock_timestamp())) `
+
+// covered are the budgets that runs fall under of an agent $2, by a key $3, of an automation $4.
+const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
+
+// selectBudgets reads budgets k of an organization: which says by the parameters from $2 on of which of them the count is opened, and
+// then those are read that tail leaves.
+func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args ...any) ([]budgetRow, error) {
 	var rows []budgetRow
+	args = append([]any{org}, args...)
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
-		return tx.SelectContext(ctx, &rows, budgetSelect+where, append([]any{org}, args...)...)
+		if _, err := tx.ExecContext(ctx, openBudgets+which+`ORDER BY k.id`, args...); err != nil {
+			return err
+		}
+		return tx.SelectContext(ctx, &rows, budgetSelect+which+tail, args...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading budgets: %w", err)
@@ -80,13 +96,13 @@ func (s *Store) selectBudgets(ctx context.Context, org, where string, args ...an
 
 // Budgets lists up to limit budgets of an organization, newest first, older than the one of the id after.
 func (s *Store) Budgets(ctx context.Context, org, after string, limit int) ([]domain.Budget, error) {
-	rows, err := s.selectBudgets(ctx, org, `AND ($2 = '' OR k.id < $2) ORDER BY k.id DESC LIMIT $3`, after, limit)
+	rows, err := s.selectBudgets(ctx, org, `AND ($2 = '' OR k.id < $2) `, `ORDER BY k.id DESC LIMIT `+strconv.Itoa(limit), after)
 	return column(rows, func(row *budgetRow) domain.Budget { return row.budget() }), err
 }
 
 // Budget reads one budget of an organization.
 func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget, error) {
-	rows, err := s.selectBudgets(ctx, org, `AND k.id = $2`, budgetID)
+	rows, err := s.selectBudgets(ctx, org, `AND k.id = $2 `, ``, budgetID)
 	if err == nil && len(rows) == 0 {
 		err = notFound()
 	}
@@ -97,7 +113,8 @@ func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget
 }
 
 // CreateBudget stores a budget of an organization: its scope, subject, metric, period and limit. The subject must be an agent or a key of
-// the organization's; of an automation it is any name. A second one of the same is refused, and so are more than MaxBudgets.
+// the organization's; of an automation it is any name. A second one of the same is refused, and so are more than MaxBudgets. What its runs
+// have used is looked up behind it, in a transaction by itself.
 func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (domain.Budget, error) {
 	b.ID = id.New(id.Budget)
 	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -194,9 +211,15 @@ func moveBudgets(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	return nil
 }
 
+// ErrRunsUsedUp is the cause of a refusal by a budget of runs: what begins none is not refused by it.
+var ErrRunsUsedUp = errors.New("a budget of runs is used up")
+
 // UsedUp is the refusal of what a budget has no room for: budget_exceeded, until the budget begins anew.
 func UsedUp(b domain.Budget) *apierr.Error {
 	e := apierr.New(apierr.BudgetExceeded, "%s", spent(b))
+	if b.Metric == domain.BudgetRuns {
+		e.Err = ErrRunsUsedUp
+	}
 	e.RetryAfter = max(time.Until(b.ResetsAt.Time), time.Second)
 	return e
 }
@@ -220,14 +243,16 @@ func spent(b domain.Budget) string {
 }
 
 // WithinBudget refuses a new run when one of the budgets that it would fall under is used up: budget_exceeded. keyID and
-// automationID are "" for none. An organization without budgets is not looked up each time.
+// automationID are "" for none. ErrRunsUsedUp is its cause when none but budgets of runs are. An organization without budgets is not
+// looked up each time. Counts that the run is accepted by are open then: the statement that accepts it, with others, has nothing to look
+// up.
 func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	some, err := s.Budgeted(ctx, org)
 	if err != nil || !some {
 		return err
 	}
-	rows, err := s.selectBudgets(ctx, org, `AND budget_covers(k.scope, k.subjects, $2, $3, $4)
-		AND coalesce(c.used, budget_seed(k, p.starts_on)) >= k.most ORDER BY k.id LIMIT 1`, optional(agentID), optional(keyID), optional(automationID))
+	rows, err := s.selectBudgets(ctx, org, covered, `AND c.used >= k.most ORDER BY k.metric = 'runs', k.id LIMIT 1`,
+		optional(agentID), optional(keyID), optional(automationID))
 	if err != nil || len(rows) == 0 {
 		return err
 	}

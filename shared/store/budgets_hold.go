@@ -110,25 +110,36 @@ type Lacking struct {
 	Later bool
 }
 
-// Reserve holds amounts of all budgets that the run falls under, or of none: then it gives one that lacks the room, if there is one that
-// would lack it whatever becomes of other calls. A hold that was made must be settled.
-func (s *Store) Reserve(ctx context.Context, h Hold) (*Lacking, error) {
+// Reserve holds amounts of all budgets that the run falls under, and says how many these are, or of none: then it gives one that lacks the
+// room, if there is one that would lack it whatever becomes of other calls. A hold that was made must be settled.
+func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
 	metrics, amounts := h.columns(false)
-	var refused []string
+	var held, refused []string
 	var rows []budgetRow
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		refused, rows = nil, nil
-		err := tx.SelectContext(ctx, &refused, `SELECT budget_id FROM reserve_budgets($1, $2, $3, $4, $5, $6)`,
+	err = s.tx(ctx, func(tx *sqlx.Tx) error {
+		rows = nil
+		var found []struct {
+			BudgetID string `db:"budget_id"`
+			Held     bool   `db:"held"`
+		}
+		err := tx.SelectContext(ctx, &found, `SELECT budget_id, held FROM reserve_budgets($1, $2, $3, $4, $5, $6)`,
 			h.OrganizationID, h.RunID, h.Fence, h.ID, pq.Array(metrics), pq.Array(amounts))
+		held, refused = nil, nil
+		for _, b := range found {
+			if b.Held {
+				held = append(held, b.BudgetID)
+			} else {
+				refused = append(refused, b.BudgetID)
+			}
+		}
 		if err != nil || len(refused) == 0 {
 			return err
 		}
 		return tx.SelectContext(ctx, &rows, budgetSelect+`AND k.id = ANY ($2) ORDER BY k.id`, h.OrganizationID, pq.Array(refused))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reserving: %w", err)
+		return 0, nil, fmt.Errorf("reserving: %w", err)
 	}
-	var lacking *Lacking
 	for _, row := range rows {
 		b := row.budget()
 		later := row.Used < row.Most && h.of(b.Metric) <= row.Most-row.Used
@@ -137,16 +148,18 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (*Lacking, error) {
 		}
 	}
 	if lacking == nil && len(refused) > 0 {
-		return nil, fmt.Errorf("reserving: the budget %s was deleted meanwhile", refused[0])
+		return 0, nil, fmt.Errorf("reserving: the budget %s was deleted meanwhile", refused[0])
 	}
-	return lacking, nil
+	return len(held), lacking, nil
 }
 
-// Settle ends a hold: used is what its call came to. One that was ended by the sweeper stays as it is.
-func (s *Store) Settle(ctx context.Context, org, holdID string, used Amounts) error {
+// Settle ends a hold of a run: used is what its call came to. One that was ended by the sweeper stays as it is. Budgets made since
+// then count the call as well. Of a call that nothing was held for, holdID is "", and these alone count it: each time.
+func (s *Store) Settle(ctx context.Context, held Held, holdID string, used Amounts) error {
 	metrics, amounts := used.columns(true)
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, `SELECT settle_budgets($1, $2, $3, $4)`, org, holdID, pq.Array(metrics), pq.Array(amounts))
+		_, err := tx.ExecContext(ctx, `SELECT settle_budgets($1, $2, $3, $4, $5)`,
+			held.OrganizationID, held.RunID, holdID, pq.Array(metrics), pq.Array(amounts))
 		return err
 	})
 	if err != nil {

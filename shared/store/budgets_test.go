@@ -42,7 +42,7 @@ func (b *bench) stands(budgetID string) [2]int64 {
 func (b *bench) reserve(s *store.Store, held store.Held, most store.Amounts) (holdID string, lacking *store.Lacking) {
 	b.Helper()
 	hold := store.Hold{ID: id.New("hold"), Held: held, Amounts: most}
-	lacking, err := s.Reserve(b.Context(), hold)
+	_, lacking, err := s.Reserve(b.Context(), hold)
 	if err != nil {
 		b.Error(err)
 	}
@@ -90,7 +90,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	for n, holdID := range holds {
 		all.Go(func() {
 			for range 2 { // a second time does nothing
-				if err := stores[n%2].Settle(t.Context(), b.org, holdID, store.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
+				if err := stores[n%2].Settle(t.Context(), held, holdID, store.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -152,7 +152,7 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 		}
 	}
 	holdID, lacking := b.reserve(b.s, goesOn.Held(), store.Amounts{Sandbox: 1500 * time.Millisecond, Tokens: 1})
-	if lacking != nil || b.s.Settle(t.Context(), b.org, holdID, store.Amounts{Sandbox: 400 * time.Millisecond, Tokens: 1}) != nil {
+	if lacking != nil || b.s.Settle(t.Context(), goesOn.Held(), holdID, store.Amounts{Sandbox: 400 * time.Millisecond, Tokens: 1}) != nil {
 		t.Fatalf("%+v", lacking)
 	}
 	all, err := b.s.Budgets(t.Context(), b.org, "", 10)
@@ -192,7 +192,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)
-	if err := b.s.Settle(t.Context(), b.org, holdID, store.Amounts{}); err != nil {
+	if err := b.s.Settle(t.Context(), lost.Held(), holdID, store.Amounts{}); err != nil {
 		t.Error(err)
 	}
 	if got := b.stands(budgetID); got != [2]int64{100, 200} {
@@ -241,5 +241,88 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	}
 	if err := s.WithinBudget(context.WithoutCancel(t.Context()), b.org, b.agent, "", ""); err != nil {
 		t.Errorf("without the budget: %v", err)
+	}
+}
+
+// What runs have used is looked up once in a period: when the budget is made, or by the first that asks for it.
+func TestABudgetsCountIsOpenedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	budgetID := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
+	opened := func(when string, want int) {
+		t.Helper()
+		if n := b.number(`SELECT count(*) FROM budget_counts WHERE budget_id = $1`, budgetID); n != want {
+			t.Errorf("%s: %d counts", when, n)
+		}
+	}
+	opened("made", 1)
+	b.exec(`DELETE FROM budget_counts`) // as in a period that has just begun
+	if err := b.s.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
+		t.Error(err)
+	}
+	opened("asked for", 1)
+	b.exec(`DELETE FROM budget_counts`)
+	b.exec(`UPDATE budgets SET scope = 'agent', subject_id = 'ag_a', subjects = '{ag_a}'`)
+	if err := b.s.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
+		t.Error(err)
+	}
+	opened("of a run that it does not count", 0)
+}
+
+// A session that began before midnight may be counting in the day before yet.
+func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	day := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
+	b.exec(`UPDATE budgets SET period = 'day'`)
+	month := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
+	b.exec(`DELETE FROM budget_counts`)
+	open := func(budgetID string, on ...string) {
+		for _, since := range on {
+			b.exec(`SELECT open_budget(k, $2::date) FROM budgets k WHERE id = $1`, budgetID, since)
+		}
+	}
+	open(day, "2026-02-27", "2026-02-28", "2026-03-01")
+	open(month, "2026-01-01", "2026-02-01", "2026-03-01")
+	for budgetID, want := range map[string]string{day: "2026-02-28 2026-03-01", month: "2026-02-01 2026-03-01"} {
+		if got := b.text(`SELECT string_agg(starts_on::text, ' ' ORDER BY starts_on) FROM budget_counts WHERE budget_id = $1`, budgetID); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Budgets that are made while a call goes on count it when it ends, whether or not others hold it; each call once.
+func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
+	used := store.Amounts{Tokens: 30, CostMicros: 7, Sandbox: 1}
+	none := store.Hold{ID: id.New("hold"), Held: held, Amounts: store.Amounts{Tokens: 100}}
+	if budgets, lacking, err := b.s.Reserve(t.Context(), none); budgets != 0 || lacking != nil || err != nil {
+		t.Fatalf("without budgets: %d, %+v, %v", budgets, lacking, err)
+	}
+	tokens, other := b.budget(domain.BudgetAgent, b.agent, domain.BudgetTokens, 1000), b.budget(domain.BudgetAutomation, "nightly", domain.BudgetTokens, 1000)
+	if err := b.s.Settle(t.Context(), held, "", used); err != nil {
+		t.Fatal(err)
+	}
+	if b.stands(tokens) != [2]int64{30, 0} || b.stands(other) != [2]int64{0, 0} {
+		t.Errorf("after the first: %v, another's %v", b.stands(tokens), b.stands(other))
+	}
+	hold := store.Hold{ID: id.New("hold"), Held: held, Amounts: store.Amounts{Tokens: 100}}
+	if budgets, lacking, err := b.s.Reserve(t.Context(), hold); budgets != 1 || lacking != nil || err != nil {
+		t.Fatalf("with a budget: %d, %+v, %v", budgets, lacking, err)
+	}
+	cost := b.budget(domain.BudgetOrganization, "", domain.BudgetCost, 1000)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if err := b.s.Settle(t.Context(), held, hold.ID, used); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if b.stands(tokens) != [2]int64{60, 0} || b.stands(cost) != [2]int64{7, 0} {
+		t.Errorf("after the second: %v and %v", b.stands(tokens), b.stands(cost))
 	}
 }

@@ -335,6 +335,38 @@ func TestWhatCannotBeCollectedIsRefused(t *testing.T) {
 	}
 }
 
+// A try whose answer was lost may land between the look for it and the next try, which then leaves alone what it finds of itself.
+func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	begins, joins, alone := m.collected("begins", "k", time.Hour, time.Hour), m.collected("joins", "k", time.Hour, time.Hour), m.delivery("alone")
+	first := m.deliver(begins, joins, alone)
+	run := begins.Run.ID
+	for _, batch := range [][]store.NewDelivery{{begins, joins, alone}, {alone}, {joins}, {begins}} {
+		for i, a := range m.deliver(batch...) {
+			if d := batch[i]; a.Job != nil || a.Run.Run.ID == "" || a.Delivery.Error != nil || (a.Run.Run.ID == run) != (d.Collect != nil) {
+				t.Errorf("%s: again %+v", d.ID, a)
+			}
+		}
+	}
+	if n := m.count(`SELECT sum(deliveries) FROM collecting WHERE run_id = $1`, run); n != 2 || first[1].Run.Run.ID != run {
+		t.Errorf("%d deliveries are collected, want 2", n)
+	}
+	m.due()
+	if orgs := m.release(); len(orgs) != 1 {
+		t.Errorf("released %v", orgs)
+	}
+	if ids, newest := m.told(run); fmt.Sprint(ids) != "[begins joins]" || newest != "joins" {
+		t.Errorf("told of %v, the newest being %s", ids, newest)
+	}
+	for _, id := range []string{run, alone.Run.ID} {
+		m.finish(m.mustClaim(id), "done")
+	}
+	if n := m.count(`SELECT count(*) FROM open_runs`) + m.count(`SELECT count(*) FROM collecting`); n != 0 {
+		t.Errorf("%d are left over", n)
+	}
+}
+
 // dies ends, once, the connection of whoever does something to a table; at its commit when that is meant.
 func (m *mailbox) dies(what, table string) (died func() bool) {
 	m.Helper()

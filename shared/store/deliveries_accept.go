@@ -63,6 +63,7 @@ func (d *NewDelivery) candidate() string {
 const (
 	logQuery = `SELECT ref, hook_id, delivery_id, status, event, run_id, bytes, kept, error_code, error_message, received_at, duplicates, inserted
 		FROM log_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+	landedQuery  = `SELECT id FROM runs WHERE id = ANY ($1)`
 	collectQuery = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	settleQuery  = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
 	theirsQuery  = `SELECT ` + openResult + ` FROM runs_of_deliveries($1, $2)`
@@ -72,7 +73,7 @@ const (
 // and runs - and the rows of each kind in the order of their keys.
 func (s *Store) deliver(ctx context.Context, rows []NewDelivery, window int) ([]AcceptedDelivery, error) {
 	stmts := map[string]*sqlx.Stmt{}
-	for _, query := range []string{logQuery, collectQuery, acceptQuery, settleQuery, theirsQuery} {
+	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptQuery, settleQuery, theirsQuery} {
 		stmt, err := s.prepared(ctx, query)
 		if err != nil {
 			return nil, err

@@ -32,7 +32,7 @@ type loggedRow struct {
 
 	Inserted bool `db:"inserted"`
 
-	fresh   bool // it is new, or had no run before
+	fresh   bool // it is new, or had no run before: one is to be begun or joined
 	changed bool // and not as it was logged
 }
 
@@ -76,12 +76,37 @@ func (b *deliveryBatch) log(s *Store) error {
 		l := &logged[i]
 		b.logged[deliveryKey{l.HookID, l.ID}] = l
 	}
+	if err != nil {
+		return err
+	}
+	var again []*loggedRow // and now with a run, that of this try
 	for i := range b.unique {
-		if l := b.logged[b.unique[i].key()]; l != nil {
-			l.fresh = l.Inserted || l.RunID != nil && *l.RunID == b.unique[i].candidate()
+		l := b.logged[b.unique[i].key()]
+		if l == nil {
+			continue
+		}
+		l.fresh = l.Inserted || l.RunID != nil && *l.RunID == b.unique[i].candidate()
+		if l.fresh && !l.Inserted {
+			again = append(again, l)
 		}
 	}
-	return err
+	return b.leaveLanded(again)
+}
+
+// leaveLanded leaves deliveries alone whose runs are there: an earlier try, of which no answer came, has landed meanwhile. Only a
+// statement behind that which waited for it sees them.
+func (b *deliveryBatch) leaveLanded(rows []*loggedRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var landed []string
+	if err := b.run(&landed, landedQuery, pq.Array(column(rows, func(l **loggedRow) string { return *(*l).RunID }))); err != nil {
+		return err
+	}
+	for _, l := range rows {
+		l.fresh = !slices.Contains(landed, *l.RunID)
+	}
+	return nil
 }
 
 func errorOf(e *domain.RunError) domain.RunError {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -14,12 +15,16 @@ import (
 	"parley/shared/domain"
 )
 
+// MaxHooks is how many hooks an organization may have: ingresses remember them.
+const MaxHooks = 100
+
 // NewHook is a hook to create. It brings its id, and its secret sealed for [secrets.Hook].
 type NewHook struct {
 	domain.Hook
 
 	OrganizationID string
 	SealedSecret   string
+	Most           int // hooks that the organization may have; 0: MaxHooks
 }
 
 // HookChange is what changes of a hook; nil fields stay.
@@ -86,8 +91,8 @@ func (row *hookRow) hook() (domain.Hook, error) {
 	return out, nil
 }
 
-// CreateHook stores a hook and gives it as lists show it, without its address. An agent that the organization does not have is not_found; a
-// key that is not one of the organization's live ones is an invalid keyId.
+// CreateHook stores a hook and gives it as lists show it, without its address. An agent that the organization does not have is an
+// invalid agentId; a key that is not one of its live ones an invalid keyId. One that has MaxHooks gets no more: invalid_request.
 func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
 	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
 	if err != nil {
@@ -95,6 +100,9 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 	}
 	var row hookRow
 	err = s.within(ctx, []string{h.OrganizationID}, func(tx *sqlx.Tx) error {
+		if err := roomForHook(ctx, tx, h.OrganizationID, cmp.Or(h.Most, MaxHooks)); err != nil {
+			return err
+		}
 		if err := mayReceive(ctx, tx, h.OrganizationID, &h.AgentID, &h.KeyID); err != nil {
 			return err
 		}
@@ -108,6 +116,20 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 		return domain.Hook{}, fmt.Errorf("creating hook: %w", err)
 	}
 	return row.hook()
+}
+
+func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, most int) error {
+	if err := queueFor(ctx, tx, "hooks "+org); err != nil {
+		return err
+	}
+	var n int
+	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM hooks WHERE org_id = $1 AND deleted_at IS NULL`, org); err != nil {
+		return err
+	}
+	if n >= most {
+		return apierr.Invalid("name", "conflict", "an organization may have %d hooks; delete one first", most)
+	}
+	return nil
 }
 
 // hookRules renders a filter and coalescing as they are stored: nil for no coalescing.
@@ -130,7 +152,11 @@ func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filte
 // mayReceive checks the agent and the key of a hook; nil ones are not checked.
 func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
 	if agentID != nil {
-		if _, err := selectAgent(ctx, tx, org, *agentID, ""); err != nil {
+		_, err := selectAgent(ctx, tx, org, *agentID, "")
+		if apierr.CodeOf(err) == apierr.NotFound {
+			return apierr.Invalid("agentId", "invalid_value", "is no agent of this organization")
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -230,6 +256,14 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 func lockHook(ctx context.Context, tx *sqlx.Tx, org, id string) error {
 	var found string
 	return tx.GetContext(ctx, &found, `SELECT id FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE`, id, org)
+}
+
+// moveHooks lets deliveries to a key's hooks enter as the key that takes its place.
+func moveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE hooks SET key_id = $3 WHERE org_id = $1 AND key_id = $2`, org, from, to); err != nil {
+		return fmt.Errorf("moving hooks to the new key: %w", err)
+	}
+	return nil
 }
 
 // DeleteHook deletes a hook and its log; not_found when there is no such one. The runs of its deliveries stay.

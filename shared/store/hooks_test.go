@@ -7,10 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lib/pq"
+
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/secrets"
 	"parley/shared/store"
 )
 
@@ -158,9 +161,9 @@ func TestHooksAreOfAnAgentAndAKeyOfTheirOrganization(t *testing.T) {
 	h := m.newHook()
 	h.AgentID = id.New(id.Agent)
 	_, err := m.s.CreateHook(ctx, h)
-	wantCode(t, err, apierr.NotFound)
+	wantCode(t, err, apierr.InvalidRequest)
 	_, err = m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{AgentID: &h.AgentID})
-	wantCode(t, err, apierr.NotFound)
+	wantCode(t, err, apierr.InvalidRequest)
 }
 
 func TestReceivingHooksHaveTheirSecretsAndALiveKey(t *testing.T) {
@@ -211,4 +214,65 @@ func TestReceivingHooksHaveTheirSecretsAndALiveKey(t *testing.T) {
 	m.exec(`DELETE FROM organizations WHERE id = $1`, m.org)
 	_, err = m.s.ReceivingHook(ctx, m.hook.ID)
 	wantCode(t, err, apierr.NotFound)
+}
+
+func TestHooksAreBounded(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	m.exec(`INSERT INTO hooks SELECT 'hook_' || n, h.org_id, h.name, h.agent_id, h.key_id, h.source, h.secret, '', NULL, '', '', h.message_template,
+		h.filter, NULL, true FROM hooks h, generate_series(2, $1) n`, store.MaxHooks)
+	_, err := m.s.CreateHook(ctx, m.newHook())
+	wantCode(t, err, apierr.InvalidRequest)
+	if err := m.s.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.s.CreateHook(ctx, m.newHook()); err != nil {
+		t.Errorf("after one was deleted: %v", err)
+	}
+	_, err = m.s.CreateHook(ctx, m.newHook())
+	wantCode(t, err, apierr.InvalidRequest)
+}
+
+// A hook goes on with the key that takes its key's place, and no other key's hooks do.
+func TestHooksOutliveTheRotationOfTheirKey(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	other := mailboxOn(m.bench)
+	k := secrets.NewAPIKey()
+	who := store.Actor{OrganizationID: m.org, Role: domain.RoleAdmin}
+	next, err := m.s.RotateKey(ctx, who, m.key, store.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := m.s.ReceivingHook(ctx, m.hook.ID); err != nil || h.KeyID != next.ID {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if h, err := m.s.ReceivingHook(ctx, other.hook.ID); err != nil || h.KeyID != other.key {
+		t.Errorf("of another key: %+v, %v", h, err)
+	}
+}
+
+func TestRunsByHooksAreCounted(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	count := func(most, want int) {
+		t.Helper()
+		if n, err := m.s.HookRuns(t.Context(), m.org, most); err != nil || n != want {
+			t.Errorf("%d runs up to %d, want %d, %v", n, most, want, err)
+		}
+	}
+	var rows []store.NewDelivery
+	for n := range 5 {
+		rows = append(rows, m.delivery(fmt.Sprint(n)))
+		rows[n].Run.Hold = time.Hour
+	}
+	m.deliver(rows...)
+	count(3, 3)
+	count(10, 5)
+	m.exec(`UPDATE runs SET trigger_type = 'api' WHERE id = ANY ($1)`, pq.Array([]string{rows[0].Run.ID, rows[1].Run.ID, rows[2].Run.ID}))
+	count(3, 2)
+	m.exec(`UPDATE open_runs SET dispatched = true WHERE run_id = $1`, rows[4].Run.ID)
+	count(3, 1)
 }

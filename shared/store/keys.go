@@ -154,7 +154,7 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow,
 }
 
 // RotateKey stores a key in the place of another: same name, scope, owner and end. The old one works on
-// for overlap at most. k brings id and secret only. One that has expired is not_found.
+// for overlap at most. k brings id and secret only. One that has expired is not_found. Its budgets and hooks become the new one's.
 func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
 	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
@@ -176,7 +176,10 @@ func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey
 		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {
 			return err
 		}
-		return moveBudgets(ctx, tx, k.OrganizationID, keyID, k.ID)
+		if err := moveBudgets(ctx, tx, k.OrganizationID, keyID, k.ID); err != nil {
+			return err
+		}
+		return moveHooks(ctx, tx, k.OrganizationID, keyID, k.ID)
 	})
 	return key, err
 }

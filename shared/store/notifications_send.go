@@ -125,7 +125,7 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	return nil
 }
 
-// waitingRun is the run as it was when it began to wait, even if it has gone on by now.
+// waitingRun is the run as it was when it began to wait, even if it has gone on by now; what it has used and done is that of now.
 func (s *Store) waitingRun(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	found, err := s.RunByID(ctx, n.OrganizationID, "", n.subject)
 	if err != nil {
@@ -136,6 +136,14 @@ func (s *Store) waitingRun(ctx context.Context, n *ClaimedNotification) ([]byte,
 		return nil, fmt.Errorf("reading action of notification: %w", err)
 	}
 	run := found.Run
+	if found.Result != nil {
+		var ended domain.Run
+		if err := json.Unmarshal(found.Result, &ended); err != nil {
+			return nil, fmt.Errorf("reading run of notification: %w", err)
+		}
+		done := Progress{Usage: ended.Usage, ToolCalls: ended.ToolCalls, CitationsRemoved: ended.CitationsRemoved}
+		done.show(&run)
+	}
 	run.Status, run.RequiredAction, run.FinishedAt, run.ExpiresAt = domain.RunRequiresAction, &action, nil, nil
 	return run.Render()
 }

@@ -192,6 +192,40 @@ func TestWaitingRunsAreTold(t *testing.T) {
 	}
 }
 
+// A run that has ended by then is told of with what it has used and done, and without its end.
+func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.told(domain.NotifyRunRequiresAction)
+	held := b.parked(domain.ActionApproval)
+	if _, err := b.decide(held, domain.DecisionDeny); err != nil {
+		t.Fatal(err)
+	}
+	c := b.mustClaim(held.RunID)
+	run, answer := c.Run(), "done"
+	run.Message, run.Output = &answer, &domain.Output{Message: answer}
+	run.Usage = domain.Usage{InputTokens: 5, OutputTokens: 7, CostMicros: 9, Model: "m"}
+	run.ToolCalls = []domain.ToolCall{{ID: "c", Name: "pay", Status: "failed", Input: json.RawMessage(`{"a":1}`), Output: json.RawMessage(`{}`)}}
+	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
+	ending, err := store.NewEnding(c.Held(), run)
+	b.must(err)
+	_, err = b.s.Finish(t.Context(), []store.Ending{ending})
+	b.must(err)
+	claimed := b.claims(10)
+	if len(claimed) != 1 {
+		t.Fatalf("told %+v", claimed)
+	}
+	var told domain.Run
+	_, data := b.body(claimed[0])
+	b.must(json.Unmarshal(data, &told))
+	if told.ID != run.ID || told.Usage != run.Usage || len(told.ToolCalls) != 1 || string(told.ToolCalls[0].Input) != `{"a":1}` {
+		t.Errorf("it has done less: %s", data)
+	}
+	if told.Status != domain.RunRequiresAction || told.RequiredAction == nil || told.Message != nil || told.Output != nil || told.FinishedAt != nil || told.ExpiresAt != nil {
+		t.Errorf("its end is told: %s", data)
+	}
+}
+
 func TestDocumentsAreTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

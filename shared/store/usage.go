@@ -24,7 +24,9 @@ const (
 
 // UsageFilter says which runs count.
 type UsageFilter struct {
-	Days    int    // today by UTC, and so many less one before; of up to two days so many times 24 hours, this one and those before
+	// Days are today by UTC, and so many less one before. Up to two of them are shown by the hour: so many times 24, this one and those
+	// before; or since midnight where keys or automations matter, by which removed runs are known by the day only.
+	Days    int
 	AgentID string // "" for all, also those of templates
 	KeyID   string // the API key that they entered by; "" for all, also those of people
 	// AutomationID is the name that they were triggered under; "" for all.
@@ -37,6 +39,9 @@ func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duratio
 	each, n = 24*time.Hour, f.Days
 	if f.Days <= hourlyDays {
 		each, n = time.Hour, 24*f.Days
+		if f.KeyID != "" || f.AutomationID != "" || f.By != "" {
+			n += now.UTC().Hour() + 1 - 24
+		}
 	}
 	return now.UTC().Truncate(each).Add(-time.Duration(n-1) * each), each, n
 }

@@ -162,3 +162,27 @@ func TestUsageThatTakesTooLong(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Of removed runs keys and automations are known by the day only: hours begin at midnight then, and groups come to what the totals are.
+func TestUsageByKeysBeginsAtMidnight(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	now := time.Date(2026, 11, 21, 13, 20, 0, 0, time.UTC)
+	day := now.Truncate(24 * time.Hour)
+	for _, at := range []time.Time{day.Add(-14 * time.Hour), day.Add(-8 * time.Hour), day.Add(2 * time.Hour), now.Add(-time.Minute)} {
+		b.ended(b.agent, at, "completed", time.Second)
+	}
+	b.exec(`UPDATE runs SET key_id = 'key_a', automation_id = 'nightly'`)
+	b.exec(`DELETE FROM runs WHERE created_at < $1`, now.Add(-time.Hour))
+	for days, want := range map[int][2]int{1: {14, 2}, 2: {38, 4}, 3: {3, 4}} {
+		for what, f := range map[string]store.UsageFilter{
+			"by": {By: store.UsageByKey}, "a key": {KeyID: "key_a", By: store.UsageByAgent}, "an automation": {AutomationID: "nightly", By: store.UsageByAutomation},
+		} {
+			f.Days = days
+			got := b.usage(f, now)
+			if len(got.Data) != want[0] || got.Totals.Runs != int64(want[1]) || len(got.Groups) != 1 || got.Groups[0].Runs != int64(want[1]) || !got.From.Equal(day.AddDate(0, 0, 1-days)) {
+				t.Errorf("%s, %d days: %d intervals from %s, %d runs, groups %+v", what, days, len(got.Data), got.From, got.Totals.Runs, got.Groups)
+			}
+		}
+	}
+}

@@ -46,7 +46,11 @@ func main() {
 }
 
 func run(ctx context.Context, command []string) (err error) {
-	pg, err := postgres.Run(ctx, image("PARLEY_TEST_POSTGRES_IMAGE", "postgres:17-alpine"), published("5432/tcp"),
+	at, err := address(ctx)
+	if err != nil {
+		return fmt.Errorf("asking where the engine is: %w", err)
+	}
+	pg, err := postgres.Run(ctx, image("PARLEY_TEST_POSTGRES_IMAGE", "postgres:17-alpine"), published("5432/tcp", at),
 		postgres.WithUsername("parley"), postgres.WithPassword("parley"), postgres.WithDatabase("parley"),
 		testcontainers.WithCmdArgs("-c", "fsync=off", "-c", "max_connections=400"),
 		testcontainers.WithWaitStrategyAndDeadline(ready, wait.ForSQL("5432/tcp", "postgres", dsn)))
@@ -54,7 +58,7 @@ func run(ctx context.Context, command []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
-	bus, err := nats.Run(ctx, image("PARLEY_TEST_NATS_IMAGE", "nats:2.12-alpine"), published("4222/tcp"),
+	bus, err := nats.Run(ctx, image("PARLEY_TEST_NATS_IMAGE", "nats:2.12-alpine"), published("4222/tcp", at),
 		testcontainers.WithCmd("-js"),
 		testcontainers.WithWaitStrategyAndDeadline(ready, wait.ForLog("Server is ready")))
 	defer func() { err = errors.Join(err, testcontainers.TerminateContainer(bus)) }()
@@ -75,11 +79,27 @@ func run(ctx context.Context, command []string) (err error) {
 	return tests.Run()
 }
 
-// published gives a port one number on the machine. Left to itself, an engine may give another one for IPv6, and which of both is asked
+// address is the one that ports are published at: this machine's own, unless the engine is elsewhere.
+func address(ctx context.Context) (netip.Addr, error) {
+	engine, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	host, err := engine.DaemonHost(ctx)
+	if err = errors.Join(err, engine.Close()); err != nil {
+		return netip.Addr{}, err
+	}
+	if host == "localhost" || host == "127.0.0.1" {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	}
+	return netip.IPv4Unspecified(), nil
+}
+
+// published gives a port one number at an address. Left to itself, an engine may give another one for IPv6, and which of both is asked
 // for is left to chance.
-func published(port string) testcontainers.CustomizeRequestOption {
+func published(port string, at netip.Addr) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
-		host.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: netip.IPv4Unspecified()}}}
+		host.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: at}}}
 	})
 }
 

@@ -27,7 +27,7 @@ func checkKubernetes(root string) []error {
 			errs = append(errs, fmt.Errorf("%s: %w", w.name, err))
 		}
 	}
-	return slices.Concat(errs, c.checkServices(), c.checkSelectors(), c.checkScaling())
+	return slices.Concat(errs, c.checkServices(), c.checkWaysIn(), c.checkSelectors(), c.checkScaling())
 }
 
 // matching gives the workloads whose pods a selector means.

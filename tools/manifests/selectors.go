@@ -12,9 +12,12 @@ import (
 // lanes are the consumers of the job stream, as shared/domain names them.
 var lanes = []string{"chat", "automation", "ingest"}
 
-// checkServices checks that services lead to ports of pods that there are, and ways in to services.
+// checkServices checks that services lead to ports of pods that there are.
 func (c *cluster) checkServices() (errs []error) {
 	for name, service := range c.services {
+		if len(service.Spec.Selector) == 0 {
+			continue // on purpose: what leads there leads nowhere
+		}
 		pods, err := c.matching(&metav1.LabelSelector{MatchLabels: service.Spec.Selector})
 		if err != nil || len(pods) == 0 {
 			errs = append(errs, fmt.Errorf("service %s leads to no pods", name))
@@ -32,13 +35,24 @@ func (c *cluster) checkServices() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s: there is no service %s", name, set.Spec.ServiceName))
 		}
 	}
+	return errs
+}
+
+// checkWaysIn checks that ways in lead to services, and none to metrics.
+func (c *cluster) checkWaysIn() (errs []error) {
 	for name, in := range c.ingresses {
+		closed := false
 		for _, rule := range in.Spec.Rules {
 			for _, path := range rule.HTTP.Paths {
 				if !c.serves(path.Backend) {
 					errs = append(errs, fmt.Errorf("way in %s leads to no service", name))
+				} else if path.Path == "/metrics" {
+					closed = len(c.services[path.Backend.Service.Name].Spec.Selector) == 0
 				}
 			}
+		}
+		if !closed {
+			errs = append(errs, fmt.Errorf("way in %s leads to /metrics", name))
 		}
 	}
 	return errs

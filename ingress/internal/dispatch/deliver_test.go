@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,4 +131,47 @@ func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 	if late, ok := errors.AsType[*apierr.Error](err); !ok || late.RetryAfter == 0 {
 		t.Errorf("it is not said when to try again: %v", err)
 	}
+}
+
+// However many deliveries an organization's hooks take, the backlog has room for others.
+func TestAnOrganizationsHooksBeginSoManyRunsAlone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.byHooks.most = 3
+	hook := d.hook()
+	for range 8 { // the window: these wait for nothing
+		d.submit()
+	}
+	before := 0
+	until := func(what string, refused bool) error {
+		t.Helper()
+		ticker := time.NewTicker(50 * time.Millisecond)
+		defer ticker.Stop()
+		for deadline := time.Now().Add(20 * time.Second); ; before++ {
+			_, err := d.Deliver(t.Context(), d.delivery(hook, fmt.Sprint(before)))
+			if (err != nil) == refused {
+				return err
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %v", what, err)
+			}
+			<-ticker.C
+		}
+	}
+	err := until("without end", true)
+	late, ok := errors.AsType[*apierr.Error](err)
+	if !ok || late.Code != apierr.Overloaded || late.RetryAfter == 0 || !strings.Contains(late.Detail, "by hooks of this organization") {
+		t.Errorf("too many: %v", err)
+	}
+	if got, err := d.Deliver(t.Context(), d.delivery(hook, "0")); err != nil || !got.Existing {
+		t.Errorf("seen before: %+v, %v", got, err)
+	}
+	quiet := d.delivery(hook, "filtered")
+	quiet.Status, quiet.Run = domain.DeliveryFiltered, nil
+	if _, err := d.Deliver(t.Context(), quiet); err != nil {
+		t.Errorf("without a run: %v", err)
+	}
+	d.submit()
+	must(t, d.CancelQueued(t.Context(), d.org, d.agent))
+	_ = until("after there is room again", false)
 }

@@ -44,6 +44,7 @@ type Dispatcher struct {
 	arrived *batch.Group[tracing.Of[store.NewDelivery], store.AcceptedDelivery]
 	waiting *waiters
 	full    atomic.Bool
+	byHooks *hookRuns
 	drained chan struct{}
 	drains  atomic.Bool
 }
@@ -51,7 +52,7 @@ type Dispatcher struct {
 // New makes a dispatcher; nothing is accepted before Run.
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{})}
-	d.waiting = newWaiters(st, b, log)
+	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.HookRuns, cfg.BacklogMax)
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup)
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept))
 	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver))

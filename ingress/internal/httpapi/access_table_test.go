@@ -64,7 +64,7 @@ const importRowBody = `{"document":{"openapi":"3.1.0","info":{"title":"$word","v
 	`"operations":["getThing"],"serverUrl":"https://example.com/v2","headers":{"x-key":"secret"},"approval":"always"}`
 
 // hookRowBody is a hook with all that one may have.
-const hookRowBody = `{"name":"$word","agentId":"$ag","keyId":"$okey","source":"hmac","secret":"$word secret","signatureHeader":"X-Sig","deliveryIdHeader":"X-Id",` +
+const hookRowBody = `{"name":"$word","agentId":"$ag","keyId":"$okey","source":"hmac","secret":"$word secret for hooks","signatureHeader":"X-Sig","deliveryIdHeader":"X-Id",` +
 	`"messageTemplate":"$word {{a}}","filter":[{"path":"a","op":"exists","value":true}],"coalesce":{"key":"{{a}}","windowSeconds":1,"maxWaitSeconds":1},"enabled":true}`
 
 var accessTable = []accessRow{
@@ -163,7 +163,7 @@ var accessTable = []accessRow{
 	{"GET", "/api/hooks", "", "", forCaller, "admin", 200, false},
 	{"GET", "/api/hooks", "id=$hook", "", forCaller, "admin", 200, false},
 	{"POST", "/api/hooks", "", hookRowBody, forCaller, "admin", 201, false},
-	{"POST", "/api/hooks", "action=rotate&id=$hook", `{"secret":"$word secret","keepSeconds":60}`, forCaller, "admin", 200, false},
+	{"POST", "/api/hooks", "action=rotate&id=$hook", `{"secret":"$word secret for hooks","keepSeconds":60}`, forCaller, "admin", 200, false},
 	{"POST", "/api/hooks", "action=test&id=$hook", `{"event":"$word","payload":{"a":["$word"]}}`, forCaller, "admin", 202, false},
 	{"PUT", "/api/hooks", "id=$hook", `{"name":"$word","enabled":true}`, forCaller, "admin", 200, false},
 	{"DELETE", "/api/hooks", "id=$hook", "", forCaller, "admin", 200, false},

@@ -89,6 +89,7 @@ type api struct {
 	templates  templateList
 	usage      usageCache
 	endpoints  int                // of notifications that an organization may have
+	hooksMost  int                // that an organization may have
 	tools      *agenttools.Server // agents as tools
 	https      bool               // browsers come by TLS, whatever the last hop is
 }
@@ -114,7 +115,7 @@ func newAPI(deps Deps) (*api, error) {
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
 		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
-		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints,
+		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
 		unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 		tools:    agenttools.New(openapi.Version()), demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
 	}

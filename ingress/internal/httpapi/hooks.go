@@ -85,6 +85,7 @@ func (a *api) createHook(c *gin.Context) {
 	}
 	stored, err := a.Store.CreateHook(c.Request.Context(), store.NewHook{
 		Hook: h, OrganizationID: who.OrganizationID, SealedSecret: a.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, h.ID)),
+		Most: a.hooksMost,
 	})
 	if err != nil {
 		fail(c, err)

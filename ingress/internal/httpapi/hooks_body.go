@@ -10,7 +10,8 @@ import (
 
 // Bounds of a hook's fields.
 const (
-	hookSecretLeast = 4 // characters
+	hookSecretLeast = 8  // characters, of what sources give
+	ownSecretLeast  = 16 // of what people think of themselves
 	hookSecretMost  = 512
 	windowMost      = 3600 // seconds
 	keyTextMost     = 1000 // characters
@@ -145,7 +146,11 @@ func (f *hookFields) checkHeaders(p *problems, source domain.HookSource) {
 }
 
 func checkSecret(p *problems, source domain.HookSource, secret string) {
-	p.text("secret", secret, hookSecretLeast, hookSecretMost)
+	least := hookSecretLeast
+	if source == domain.HookHMAC || source == domain.HookToken {
+		least = ownSecretLeast
+	}
+	p.text("secret", secret, least, hookSecretMost)
 	if err := webhookin.CheckSecret(source, secret); err != nil {
 		p.add("secret", codeInvalidValue, "%s", err)
 	}

@@ -215,6 +215,12 @@ func TestDeliveriesThatAreNoJSON(t *testing.T) {
 	send("application/x-www-form-urlencoded", "payload="+url.QueryEscape(`{"a":1}`), `⟦1⟧ ⟦{"a":1}⟧`)
 	send("text/plain", "some words", " ⟦some words⟧")
 	send("", "\xff\xfe", " ")
+	silent := a.newHook(h, "github", `"messageTemplate":"{{a}}"`)
+	rec := httptest.NewRecorder()
+	a.handler.ServeHTTP(rec, a.delivery(silent, "github", a.fresh(), "push", `{"a":`))
+	if got := (answer{rec.Code, rec.Header(), rec.Body.Bytes()}); !strings.Contains(got.text(t, "error.message"), "the body is not JSON") {
+		t.Errorf("broken JSON: %s", got.body)
+	}
 }
 
 func TestDeliveryLog(t *testing.T) {
@@ -237,14 +243,19 @@ func TestDeliveryLog(t *testing.T) {
 	if got := a.ok("GET", "/api/hooks/deliveries?runId="+rest.text(t, "data.0.runId"), "", h.key); got.text(t, "data.0.id") != "evt_1" || got.json(t, "data.1") != nil {
 		t.Errorf("by its run: %s", got.body)
 	}
-	one := a.ok("GET", at+"&id=evt_2", "", h.key)
-	if one.text(t, "body") != `{"id":"evt_2","type":"y","a":2}` || one.text(t, "contentType") != "application/json" || one.json(t, "bytes") != 31.0 {
+	if filtered := a.ok("GET", at+"&id=evt_2", "", h.key); filtered.json(t, "kept") != false || filtered.json(t, "body") != nil {
+		t.Errorf("what was filtered: %s", filtered.body)
+	}
+	a.from("POST", at+"&action=redeliver&id=evt_2", "", h.key).want(t, "what was filtered", 400, "invalid_request id:invalid_value")
+	one := a.ok("GET", at+"&id=evt_3", "", h.key)
+	if one.text(t, "body") != `{"id":"evt_3","type":"z","a":1}` || one.text(t, "contentType") != "application/json" || one.json(t, "bytes") != 31.0 {
 		t.Errorf("one: %s", one.body)
 	}
 	a.from("GET", at+"&id=evt_4", "", h.key).want(t, "none", 404, "not_found")
-	for n, from := range []string{"evt_2", "evt_2", "evt_2~redelivered-1"} {
+	a.ok("PUT", "/api/hooks?id="+hookID, `{"filter":[{"path":"a","op":"eq","value":9}]}`, h.key)
+	for n, from := range []string{"evt_3", "evt_3", "evt_3~redelivered-1"} {
 		got := a.ok("POST", at+"&action=redeliver&id="+url.QueryEscape(from), "", h.key)
-		if want := "evt_2~redelivered-" + string(rune('1'+n)); got.text(t, "deliveryId") != want || got.text(t, "status") != "accepted" || got.json(t, "duplicate") != false {
+		if want := "evt_3~redelivered-" + string(rune('1'+n)); got.text(t, "deliveryId") != want || got.text(t, "status") != "accepted" || got.json(t, "duplicate") != false {
 			t.Errorf("delivered again: %s, want %s", got.body, want)
 		}
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 
 const (
 	hookRemembered = 4 * time.Second // and a change holds after 5 s: the rest is for a slow read
-	hooksMost      = 10_000          // that are remembered, those that there are not among them
-	hookReads      = 16              // at a time
+	hooksMost      = 2000            // that are remembered,
+	missingMost    = 1000            // and ids that are none's
+	hookKept       = time.Minute     // without a delivery, and then it is gone from memory
+	hookReads      = 16              // at a time, and as many again of hooks that were there a moment ago
 	hookReadTime   = 3 * time.Second
 )
 
@@ -35,15 +38,17 @@ func (h *liveHook) caller() domain.Caller {
 	}
 }
 
-// liveHooks remembers hooks for a moment, and that there are none. Reads of those that are not known are few at a time:
-// a flood of invented ids waits for itself.
+// liveHooks remembers hooks for a moment, and ids that are none's. Reads are few at a time, and those of ids that may be invented are
+// apart: a flood of them waits for itself.
 type liveHooks struct {
-	read  func(ctx context.Context, id string) (store.ReceivingHook, error)
-	box   *secrets.Box
-	reads chan struct{}
+	read         func(ctx context.Context, id string) (store.ReceivingHook, error)
+	box          *secrets.Box
+	first, again chan struct{} // reads of ids that are not known, and of hooks that were there a moment ago
 
-	mu    sync.Mutex
-	known map[string]knownHook
+	mu      sync.Mutex
+	known   map[string]knownHook
+	missing map[string]time.Time // until when they are taken to be none's
+	swept   time.Time
 }
 
 type knownHook struct {
@@ -52,7 +57,10 @@ type knownHook struct {
 }
 
 func newLiveHooks(read func(context.Context, string) (store.ReceivingHook, error), box *secrets.Box) *liveHooks {
-	return &liveHooks{read: read, box: box, reads: make(chan struct{}, hookReads), known: map[string]knownHook{}}
+	return &liveHooks{
+		read: read, box: box, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
+		known: map[string]knownHook{}, missing: map[string]time.Time{},
+	}
 }
 
 // get gives a hook that takes deliveries. One that does not, for whatever reason, is not_found.
@@ -73,17 +81,32 @@ func (l *liveHooks) get(ctx context.Context, id string) (*liveHook, error) {
 func (l *liveHooks) remembered(id string) (entry knownHook, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Before(l.missing[id]) {
+		return knownHook{}, true
+	}
 	entry, known = l.known[id]
-	return entry, known && time.Now().Before(entry.until)
+	return entry, known && now.Before(entry.until)
+}
+
+// queue is where a read of an id waits.
+func (l *liveHooks) queue(id string) chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, was := l.known[id]; was {
+		return l.again
+	}
+	return l.first
 }
 
 // find reads a hook, unless another request has just done so.
 func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
+	reads := l.queue(id)
 	select {
-	case l.reads <- struct{}{}:
-		defer func() { <-l.reads }()
+	case reads <- struct{}{}:
+		defer func() { <-reads }()
 	case <-ctx.Done():
 		return knownHook{}, tooManyHooks()
 	}
@@ -125,9 +148,23 @@ func (l *liveHooks) open(found store.ReceivingHook) (*liveHook, error) {
 func (l *liveHooks) put(id string, entry knownHook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.known) >= hooksMost {
-		clear(l.known) // reading them again is cheap
+	if now := time.Now(); now.Sub(l.swept) > hookKept {
+		l.swept = now
+		maps.DeleteFunc(l.known, func(_ string, e knownHook) bool { return now.Sub(e.until) > hookKept })
+		maps.DeleteFunc(l.missing, func(_ string, until time.Time) bool { return now.After(until) })
 	}
+	if entry.hook == nil {
+		delete(l.known, id)
+		if len(l.missing) >= missingMost {
+			clear(l.missing) // reading them again is cheap
+		}
+		l.missing[id] = entry.until
+		return
+	}
+	if len(l.known) >= hooksMost {
+		clear(l.known)
+	}
+	delete(l.missing, id)
 	l.known[id] = entry
 }
 
@@ -136,6 +173,7 @@ func (l *liveHooks) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, id)
+	delete(l.missing, id)
 }
 
 func tooManyHooks() error {

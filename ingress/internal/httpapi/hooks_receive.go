@@ -25,10 +25,11 @@ import (
 
 const (
 	receivePath    = "/api/hooks/receive/"
-	deliveryMost   = 25 << 20  // bytes, as much as GitHub sends
-	deliverySmall  = 256 << 10 // that need no place of their own
-	payloadPassed  = 64 << 10  // bytes of a payload that are handed to the agent
-	contentMost    = 200       // bytes of a Content-Type that are kept
+	deliveryMost   = 25 << 20 // bytes, as much as GitHub sends
+	deliverySmall  = 64 << 10 // that need no place of their own
+	deliveryBegins = 4 << 10  // bytes that are believed before they have come
+	payloadPassed  = 64 << 10 // bytes of a payload that are handed to the agent
+	contentMost    = 200      // bytes of a Content-Type that are kept
 	placeWait      = 5 * time.Second
 	placePace      = 50 * time.Millisecond
 	triggerWebhook = "webhook"
@@ -81,6 +82,10 @@ func (a *api) receiveDelivery(c *gin.Context) {
 		return
 	}
 	defer leave()
+	if hook, err = a.receiving(c); err != nil { // it may have ended while the body came
+		fail(c, err)
+		return
+	}
 	event, err := readEvent(hook, c.Request.Header, body)
 	if err != nil {
 		a.unsigned.Begin(sender)
@@ -173,8 +178,8 @@ func readWhole(from io.Reader, length int64) ([]byte, error) {
 		return nil, nil
 	}
 	var buf bytes.Buffer
-	if length > 0 && length <= deliverySmall { // more is believed when it has come
-		buf.Grow(int(length) + bytes.MinRead)
+	if length > 0 {
+		buf.Grow(int(min(length, deliveryBegins)) + bytes.MinRead)
 	}
 	if _, err := buf.ReadFrom(from); err != nil {
 		if _, coded := errors.AsType[*apierr.Error](err); coded {
@@ -194,8 +199,65 @@ type delivered struct {
 }
 
 // take logs a verified delivery, and accepts the run that the hook's rules make of it. One that was seen before gives what came
-// of it then. A delivery that nothing can be run for is no error: sources would give the hook up.
+// of it then. A delivery that nothing can be run for is no error: sources would give the hook up. Over the limit of requests it is not
+// logged.
 func (a *api) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (receivedView, error) {
+	limit, err := a.Limits.Check(ctx, hook.caller())
+	if err != nil {
+		return receivedView{}, fmt.Errorf("checking limit: %w", err)
+	}
+	d, err := a.decide(ctx, hook, e, of)
+	if err != nil {
+		return receivedView{}, err
+	}
+	switch {
+	case limit.Allowed:
+	case d.Run == nil:
+		return receivedView{DeliveryID: d.ID, Status: d.Status, Error: d.Error}, nil
+	default: // a delivery is put off: it may not come again
+		d.Run.Hold = limit.RetryAfter
+	}
+	accepted, err := a.deliver(ctx, d)
+	if err != nil {
+		return receivedView{}, err
+	}
+	was := accepted.Delivery
+	if limit.Allowed && !costs(&d, &accepted) {
+		a.Limits.Refund(hook.caller())
+	}
+	return receivedView{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
+}
+
+// costs says that a delivery counts against the limit: one that was to have a run does not when it has joined another's or was refused,
+// and none does that was seen before.
+func costs(d *store.NewDelivery, accepted *store.AcceptedDelivery) bool {
+	if d.Run == nil {
+		return !accepted.Existing
+	}
+	return accepted.Delivery.RunID != nil && *accepted.Delivery.RunID == d.Run.ID
+}
+
+// deliver logs a delivery. One for whose run a budget has no room any more, though it had just before, is refused.
+func (a *api) deliver(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
+	accepted, err := a.deliverOnce(ctx, d)
+	if apierr.CodeOf(err) != apierr.BudgetExceeded {
+		return accepted, err
+	}
+	refuse(&d, apierr.BudgetExceeded, detailOf(err))
+	d.Run, d.Collect = nil, nil
+	return a.deliverOnce(ctx, d)
+}
+
+func (a *api) deliverOnce(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
+	accepted, err := a.Dispatch.Deliver(ctx, d)
+	if err == nil {
+		err = accepted.Err
+	}
+	return accepted, err
+}
+
+// decide says of a delivery what is to become of it: answered, filtered, refused, or a run.
+func (a *api) decide(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (store.NewDelivery, error) {
 	d := store.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.contentType),
 		Bytes: int64(len(of.body)), Status: domain.DeliveryAnswered,
@@ -203,31 +265,9 @@ func (a *api) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of d
 	if len(of.body) <= store.DeliveryBodyMax {
 		d.Body = of.body
 	}
-	counted := false
-	if e.Answer == nil {
-		var err error
-		if counted, err = a.decide(ctx, hook, e, of, &d); err != nil {
-			return receivedView{}, err
-		}
+	if e.Answer != nil {
+		return d, nil
 	}
-	accepted, err := a.Dispatch.Deliver(ctx, d)
-	if err == nil {
-		err = accepted.Err
-	}
-	if err != nil {
-		return receivedView{}, err
-	}
-	if accepted.Existing && counted {
-		a.Limits.Refund(hook.caller())
-	}
-	was := accepted.Delivery
-	return receivedView{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
-}
-
-// decide says of a delivery what is to become of it: filtered, refused, or a run. counted says that it counts against a limit.
-func (a *api) decide(
-	ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered, d *store.NewDelivery,
-) (counted bool, err error) {
 	rules := hook.rules.Apply
 	if of.again {
 		rules = hook.rules.ApplyUnfiltered
@@ -235,41 +275,40 @@ func (a *api) decide(
 	out := rules(e)
 	switch {
 	case !out.Passed:
-		d.Status = domain.DeliveryFiltered
-		return false, nil
+		d.Status, d.Body = domain.DeliveryFiltered, nil
+		return d, nil
+	case out.Message == "" && e.Payload.Foreign:
+		refuse(&d, apierr.InvalidRequest, "the body is not JSON, and the template gave no text for it")
+		return d, nil
 	case out.Message == "":
-		refuse(d, apierr.InvalidRequest, "the template gave no text for this delivery")
-		return false, nil
+		refuse(&d, apierr.InvalidRequest, "the template gave no text for this delivery")
+		return d, nil
 	}
 	who := hook.caller()
 	switch err := a.withinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
+	case out.Key != "" && errors.Is(err, store.ErrRunsUsedUp): // it may join a run; if it is to begin one, that is refused
 	case apierr.CodeOf(err) == apierr.BudgetExceeded:
-		refuse(d, apierr.BudgetExceeded, detailOf(err))
-		return false, nil
+		refuse(&d, apierr.BudgetExceeded, detailOf(err))
+		return d, nil
 	case err != nil:
-		return false, err
-	}
-	limit, err := a.Limits.Check(ctx, who)
-	if err != nil {
-		return false, fmt.Errorf("checking limit: %w", err)
+		return d, err
 	}
 	run, err := a.deliveryRun(hook, e, out.Message, of.traceparent)
 	if err != nil {
-		return false, err
-	}
-	if !limit.Allowed { // a delivery is put off: it may not come again
-		run.Hold = limit.RetryAfter
+		return d, err
 	}
 	d.Status, d.Run = domain.DeliveryAccepted, &run
 	if out.Key != "" {
-		d.Status, d.Collect = domain.DeliveryCoalesced, collected(hook.Coalesce, out.Key)
+		d.Status, d.Collect = domain.DeliveryCoalesced, collected(hook, out.Key)
 	}
-	return limit.Allowed, nil
+	return d, nil
 }
 
-func collected(by *domain.HookCoalesce, key string) *store.Collect {
+// collected says what a delivery is collected by. A hook that runs another agent, or by another key, begins anew.
+func collected(hook *liveHook, key string) *store.Collect {
+	by := hook.Coalesce
 	return &store.Collect{
-		KeyHash: contract.Hash(key),
+		KeyHash: contract.Hash(hook.AgentID, hook.KeyID, key),
 		Window:  time.Duration(by.WindowSeconds) * time.Second, MaxWait: time.Duration(by.MaxWaitSeconds) * time.Second,
 	}
 }

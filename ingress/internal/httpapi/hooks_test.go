@@ -93,8 +93,11 @@ func TestHooksThatAreWrong(t *testing.T) {
 		"bad header":      {hookBody(agentID, "hmac", key, `"signatureHeader":"X Sig","deliveryIdHeader":"é"`), "signatureHeader:invalid_value deliveryIdHeader:invalid_value"},
 		"no header":       {hookBody(agentID, "token", key, `"signatureHeader":""`), "signatureHeader:invalid_value"},
 		"short secret":    {`{"name":"n","agentId":"a","messageTemplate":"m","source":"github","secret":"abc",` + key + `}`, "secret:too_short"},
+		"short token":     {`{"name":"n","agentId":"a","messageTemplate":"m","source":"token","secret":"fifteen letters",` + key + `}`, "secret:too_short"},
 		"bad secret":      {`{"name":"n","agentId":"a","messageTemplate":"m","source":"standard","secret":"whsec_abc",` + key + `}`, "secret:invalid_value"},
 		"id":              {hookBody(agentID, "github", key, `"id":"hook_x"`), "id:unknown_field"},
+		"no agent":        {hookBody(id.New(id.Agent), "github", key), "agentId:invalid_value"},
+		"another's agent": {hookBody(a.newAgent(away), "github", key), "agentId:invalid_value"},
 	} {
 		if c.problems == "" {
 			continue
@@ -103,11 +106,12 @@ func TestHooksThatAreWrong(t *testing.T) {
 	}
 	hookID := a.newHook(h, "hmac")
 	for body, problems := range map[string]string{
-		`{"secret":"another"}`:                 "secret:invalid_value",
-		`{"source":"github"}`:                  "source:invalid_value",
-		`{"signatureHeader":""}`:               "signatureHeader:invalid_value",
-		`{"id":"` + id.New(id.Hook) + `"}`:     "id:invalid_value",
-		`{"messageTemplate":"{{","name":null}`: "name:invalid_type messageTemplate:invalid_value",
+		`{"secret":"another"}`:                   "secret:invalid_value",
+		`{"agentId":"` + a.newAgent(away) + `"}`: "agentId:invalid_value",
+		`{"source":"github"}`:                    "source:invalid_value",
+		`{"signatureHeader":""}`:                 "signatureHeader:invalid_value",
+		`{"id":"` + id.New(id.Hook) + `"}`:       "id:invalid_value",
+		`{"messageTemplate":"{{","name":null}`:   "name:invalid_type messageTemplate:invalid_value",
 	} {
 		a.from("PUT", "/api/hooks?id="+hookID, body, h.key).want(t, body, 400, "invalid_request "+problems)
 	}
@@ -116,7 +120,7 @@ func TestHooksThatAreWrong(t *testing.T) {
 		"/api/hooks?action=delete&id=" + hookID:        {`{}`, "action:invalid_value"},
 		"/api/hooks?action=rotate":                     {``, "id:required"},
 		"/api/hooks?action=rotate&id=" + hookID:        {`{"keepSeconds":604801}`, "keepSeconds:invalid_value"},
-		"/api/hooks?action=rotate&id=" + hookID + "&x": {`{"secret":"a\u0007bcdef"}`, "secret:invalid_value"},
+		"/api/hooks?action=rotate&id=" + hookID + "&x": {`{"secret":"a\u0007bcdef and so on"}`, "secret:invalid_value"},
 		"/api/hooks?action=test&id=" + hookID:          {`{"event":""}`, "event:too_short"},
 		"/api/hooks/deliveries?id=d1":                  {``, "action:invalid_value"},
 		"/api/hooks/deliveries?action=redeliver":       {``, "id:required"},

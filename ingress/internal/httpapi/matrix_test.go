@@ -507,6 +507,16 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		}
 		list = append(list, target{"another member's", kind.others(m.stage), outcome})
 	}
+	return asField(r, list)
+}
+
+// asField is what ids are answered that are a field of a body: of what a hook runs, a missing agent is a mistake like others.
+func asField(r *accessRow, list []target) []target {
+	for i := range list {
+		if r.body == hookRowBody && list[i].outcome == "404 not_found" {
+			list[i].outcome = "400 invalid_request"
+		}
+	}
 	return list
 }
 

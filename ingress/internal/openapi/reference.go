@@ -130,15 +130,17 @@ func newOperation(root object, path, method string, item object) Operation {
 	return out
 }
 
-// bodies gives the schemas that a body may have.
+// bodies gives the schemas that a body may have, those that have names.
 func bodies(root, schema object) []Schema {
-	choices := schema.objects("oneOf")
+	choices := append(schema.objects("oneOf"), schema.objects("anyOf")...)
 	if len(choices) == 0 {
 		choices = []object{schema}
 	}
-	out := make([]Schema, len(choices))
-	for i, choice := range choices {
-		out[i] = newSchema(strings.TrimPrefix(choice.text("$ref"), "#/components/schemas/"), resolve(root, choice))
+	var out []Schema
+	for _, choice := range choices {
+		if name, named := strings.CutPrefix(choice.text("$ref"), "#/components/schemas/"); named {
+			out = append(out, newSchema(name, resolve(root, choice)))
+		}
 	}
 	return out
 }

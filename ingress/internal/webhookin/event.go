@@ -21,6 +21,8 @@ const (
 	formForm  = "application/x-www-form-urlencoded"
 	// Fields of a form that are read; what comes behind them is passed over.
 	formFieldsMost = 1000
+	// Bytes of a body that is no JSON and is made JSON of. Of a larger one there is no payload: written as JSON it may be six times as much.
+	textMost = 4 << 20
 )
 
 // Event is a delivery that was verified, as its source names it.
@@ -98,21 +100,24 @@ func shortName(name string) string {
 
 // Payload is what a delivery brings: JSON, or else a text that stands in its place.
 type Payload struct {
-	raw   []byte // valid JSON without U+0000; nil when the body is neither JSON nor text
-	Bytes int    // of the body
+	raw     []byte // valid JSON without U+0000; nil when the body is neither JSON nor a text of a few MiB
+	Bytes   int    // of the body
+	Foreign bool   // the body is neither JSON nor a form
 }
 
-// ReadPayload reads a body: JSON, a form (whose field payload may be JSON), or text. What is none of these has no payload.
+// ReadPayload reads a body: JSON, whatever its type says, as some senders call everything a form; a form (whose field payload may be
+// JSON), or text. What is none of these has no payload.
 func ReadPayload(contentType string, body []byte) Payload {
-	p := Payload{Bytes: len(body)}
+	p := Payload{Bytes: len(body), raw: asJSON(body)}
+	if p.raw != nil {
+		return p
+	}
 	media, _, _ := mime.ParseMediaType(contentType) // what is no type is none of ours
 	if media == formForm {
 		p.raw = ofForm(body)
 		return p
 	}
-	if p.raw = asJSON(body); p.raw == nil {
-		p.raw = asText(body)
-	}
+	p.raw, p.Foreign = asText(body), true
 	return p
 }
 
@@ -130,27 +135,33 @@ func ofForm(body []byte) []byte {
 			return raw
 		}
 	}
+	if len(body) > textMost {
+		return nil
+	}
 	flat := make(map[string]string, len(fields))
 	for name, values := range fields {
 		flat[clean(name)] = clean(values[len(values)-1])
 	}
-	raw, err := json.Marshal(flat)
-	if err != nil {
-		return nil // not reached: texts have a JSON form
-	}
-	return raw
+	return written(flat)
 }
 
-// asText gives a body that is text as a JSON string.
-func asText(body []byte) []byte {
-	if len(body) == 0 || !utf8.Valid(body) {
-		return nil
-	}
-	raw, err := json.Marshal(clean(string(body)))
-	if err != nil {
+// written renders texts as JSON, with < and > as they are.
+func written(value any) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
 		return nil // not reached: texts have a JSON form
 	}
-	return raw
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// asText gives a body that is text, and not too large, as a JSON string.
+func asText(body []byte) []byte {
+	if len(body) == 0 || len(body) > textMost || !utf8.Valid(body) {
+		return nil
+	}
+	return written(clean(string(body)))
 }
 
 // asJSON gives a body that is one JSON value, not nested too deeply, with U+FFFD for every U+0000; nil for any other.

@@ -25,6 +25,8 @@ const (
 	FiltersMost    = 20
 	filterListMost = 100
 	filterTextMost = 1000 // characters of a value
+	// Bytes of a value that may be equal to one of a filter's.
+	comparedMost = charBytes*filterTextMost + 2
 )
 
 // condition is a filter that was checked.
@@ -41,9 +43,13 @@ type scalar struct {
 	text string
 }
 
+// readScalar reads a value; ok is false for objects and lists, and for what is larger than any value of a filter.
 func readScalar(raw []byte) (s scalar, ok bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return scalar{}, true
+	}
+	if len(raw) > comparedMost {
+		return scalar{}, false
 	}
 	switch raw[0] {
 	case '"':
@@ -128,6 +134,9 @@ func listed(value []byte) ([]scalar, error) {
 // holds reports whether a delivery meets the condition.
 func (c *condition) holds(f *filled) bool {
 	raw := f.raw(&c.piece)
+	if c.op == opContains {
+		return c.contained(f, raw)
+	}
 	value, simple := readScalar(raw)
 	among := simple && slices.ContainsFunc(c.values, value.equal)
 	switch c.op {
@@ -135,29 +144,53 @@ func (c *condition) holds(f *filled) bool {
 		return among
 	case opNe:
 		return !among
-	case opContains:
-		return c.contained(raw, value)
 	}
 	return (simple && value.kind == 0) != c.wanted // exists
 }
 
 // contained reports whether a text has the value in it, or a list has it among its entries.
-func (c *condition) contained(raw []byte, value scalar) bool {
+func (c *condition) contained(f *filled, raw []byte) bool {
 	wanted := c.values[0]
-	if value.kind == 's' {
-		return wanted.kind == 's' && strings.Contains(value.text, wanted.text)
-	}
-	if len(raw) == 0 || raw[0] != '[' {
+	switch {
+	case len(raw) == 0:
+		return false
+	case raw[0] == '"' && wanted.kind == 's':
+		return strings.Contains(c.textIn(f, raw), wanted.text)
+	case raw[0] != '[':
 		return false
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		return false // not reached: it was valid
+	s := scanner{src: raw, pos: 1}
+	for s.pos < len(raw) && s.space() != ']' {
+		start := s.pos
+		s.skip()
+		if wanted.written(raw[start:s.pos]) {
+			return true
+		}
+		if s.space() == ',' {
+			s.pos++
+		}
 	}
-	return slices.ContainsFunc(list, func(entry json.RawMessage) bool {
-		s, simple := readScalar(entry)
-		return simple && s.equal(wanted)
-	})
+	return false
+}
+
+// textIn is the whole text that is looked into; that of the payload is decoded once.
+func (c *condition) textIn(f *filled, raw []byte) string {
+	if c.name != "" {
+		return textOf(raw)
+	}
+	return once(f.decoded, c.at, func() string { return textOf(raw) })
+}
+
+// written reports whether an entry of a list is the value. Most are told apart without being decoded.
+func (s scalar) written(entry []byte) bool {
+	if s.kind == 's' && (len(entry) == 0 || entry[0] != '"') {
+		return false
+	}
+	if s.kind == 's' && bytes.IndexByte(entry, '\\') < 0 {
+		return string(entry[1:len(entry)-1]) == s.text
+	}
+	value, simple := readScalar(entry)
+	return simple && value.equal(s)
 }
 
 // raw is the JSON of what a condition asks for; nil for what is not there.

@@ -96,7 +96,10 @@ func (r *Rules) ApplyUnfiltered(e *Event) Outcome {
 }
 
 func (r *Rules) fill(e *Event) *filled {
-	return &filled{event: e.Name, deliveryID: e.ID, payload: e.Payload, values: find(e.Payload.raw, r.wanted, r.wantedMany)}
+	return &filled{
+		event: e.Name, deliveryID: e.ID, payload: e.Payload, values: find(e.Payload.raw, r.wanted, r.wantedMany),
+		texts: map[int]string{}, hashes: map[int]string{}, decoded: map[int]string{},
+	}
 }
 
 func (r *Rules) outcome(f *filled) Outcome {

@@ -3,6 +3,7 @@ package webhookin
 import (
 	"encoding/json"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -212,6 +213,85 @@ func TestCoalescingKeys(t *testing.T) {
 	}
 }
 
+// What a delivery brings is looked at once, and only as far as somebody sees it.
+func TestLargePayloadsTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("é\\u00e9", 3<<20)
+	large := event(`{"a":"` + text + `","o":{"k":"` + text[:8<<20] + `"},"l":[` + strings.Repeat(`"x",`, 1<<20) + `"\u0079"]}`)
+	var filters []domain.HookFilter
+	for range 10 {
+		filters = append(filters, filter("l", "contains", `"y"`), filter("a", "ne", `"y"`))
+	}
+	r, faults := NewRules(strings.Repeat("{{a}}{{o}}{{@payload}}", 50), filters, &domain.HookCoalesce{Key: strings.Repeat("{{a}}{{@event}}", 60)})
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	out := r.Apply(large)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 512<<20 { // most of that by other tests
+		t.Errorf("%d bytes were allocated", n)
+	}
+	if !out.Passed || utf8.RuneCountInString(out.Message) != messageMost || len(out.Key) > 60*100 {
+		t.Errorf("passed %v, %d characters, a key of %d bytes", out.Passed, utf8.RuneCountInString(out.Message), len(out.Key))
+	}
+	if !strings.HasPrefix(out.Message, "⟦"+strings.Repeat("é", valueMost-1)+more+"⟧⟦{\"k\":\"é\\u00e9") {
+		t.Errorf("%.100s", out.Message)
+	}
+	other, _ := NewRules("x", nil, &domain.HookCoalesce{Key: "{{a}}"})
+	if a, b := other.Apply(large).Key, other.Apply(event(`{"a":"`+text+`x"}`)).Key; a == b || a == "" || b == "" {
+		t.Errorf("keys of large values: %q and %q", a, b)
+	}
+}
+
+func TestPlacesAreBounded(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat("{{a}}", placesMost+1)
+	rules(t, many[5:])
+	_, faults := NewRules(many, nil, &domain.HookCoalesce{Key: many})
+	if len(faults) != 2 || faults[0].Field != "messageTemplate" || faults[1].Field != "coalesce.key" {
+		t.Errorf("%+v", faults)
+	}
+}
+
+// A value is cut at a whole character, and one that just fits is not cut, however it is written.
+func TestValuesAreCutWhereCharactersEnd(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []string{"x", "é", "€", "😀", `\n`, `\u00e9`, `\ud83d\ude00`, `x\ud83d\ude00`, `\\`, `\"`} {
+		one := textOf([]byte(`"` + unit + `"`))
+		n := utf8.RuneCountInString(one)
+		for _, most := range []int{valueMost, valueMost + n, 60_000} {
+			got := rules(t, "{{a}}").Apply(event(`{"a":"` + strings.Repeat(unit, most/n) + `"}`)).Message
+			want := cut(strings.Repeat(one, most/n), valueMost)
+			if got != Opening+want+Closing {
+				t.Errorf("%d of %s: %d characters, want %d: …%s", most/n, unit, utf8.RuneCountInString(got), utf8.RuneCountInString(want)+2, got[len(got)-12:])
+			}
+		}
+	}
+	spaced := `{"a": [ "x y" , {"b" : "` + strings.Repeat(`\" \\`, 3000) + `"} ] }`
+	if got := rules(t, "{{a}}").Apply(event(spaced)).Message; !strings.HasPrefix(got, `⟦["x y",{"b":"\" \\\"`) || utf8.RuneCountInString(got) != valueMost+2 {
+		t.Errorf("%.60s", got)
+	}
+}
+
+func TestLargeTexts(t *testing.T) {
+	t.Parallel()
+	angles := strings.Repeat("<", textMost)
+	if p := ReadPayload("text/plain", []byte(angles)); len(p.raw) != textMost+2 {
+		t.Errorf("%d bytes", len(p.raw))
+	}
+	for _, media := range []string{"text/plain", formForm} {
+		if p := ReadPayload(media, []byte(angles+"=")); p.raw != nil || p.Bytes != textMost+1 {
+			t.Errorf("%s: %d bytes of %d", media, len(p.raw), p.Bytes)
+		}
+	}
+	long := `{"type":"url_verification","challenge":"` + strings.Repeat("<", namedMost) + `"}`
+	if e := Read(domain.HookSlack, "", http.Header{}, []byte(long)); e.Answer.(map[string]string)["challenge"] != "" {
+		t.Error("a challenge of any length is answered")
+	}
+}
+
 // Of a name that is there twice the last counts, for whoever asks: filter, message and agent see the same.
 func TestDuplicateNames(t *testing.T) {
 	t.Parallel()
@@ -241,6 +321,7 @@ func TestPayloads(t *testing.T) {
 		{"JSON with bytes", "application/json", "{\"a\":\"\xff\"}", ""},
 		{"a form of GitHub's", "application/x-www-form-urlencoded", "payload=%7B%22a%22%3A1%7D", `{"a":1}`},
 		{"a form", "application/x-www-form-urlencoded; charset=utf-8", "a=1&b=x+y&a=2", `{"a":"2","b":"x y"}`},
+		{"JSON that is called a form", "application/x-www-form-urlencoded", `{"a":1,"b":"c=d&e"}`, `{"a":1,"b":"c=d&e"}`},
 		{"a broken form", "application/x-www-form-urlencoded", "a=%zz", `"a=%zz"`},
 		{"NUL", "application/json", `{"a":"\u0000","b":"\\u0000"}`, `{"a":"\ufffd","b":"\\u0000"}`},
 		{"NUL as text", "text/plain", "a\x00b", "\"a\uFFFDb\""},

@@ -6,7 +6,10 @@ import (
 	"strconv"
 )
 
-const depthMost = 64 // of nested objects and lists in a payload
+const (
+	depthMost = 64       // of nested objects and lists in a payload
+	namedMost = 64 << 10 // bytes of an id, an event or a challenge
+)
 
 // wanted is a tree of the paths that rules ask for: a payload is read once for all of them, and nothing else of it is kept.
 type wanted struct {
@@ -120,11 +123,14 @@ func (s *scanner) forget(w *wanted) {
 	}
 }
 
-// name reads a member's name.
+// name reads a member's name; "" for one that no path can have.
 func (s *scanner) name() string {
 	start := s.pos
 	s.text()
 	raw := s.src[start:s.pos]
+	if len(raw) > charBytes*pathMost+2 {
+		return ""
+	}
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1])
 	}
@@ -203,7 +209,7 @@ func textOf(raw []byte) string {
 	return text
 }
 
-// text gives the string at a path of the payload, "" when there is none.
+// text gives the string at a path of the payload, "" when there is none, or one that is too long for a name.
 func (p Payload) text(path string) string {
 	keys, err := parsePath(path)
 	if err != nil {
@@ -212,7 +218,7 @@ func (p Payload) text(path string) string {
 	w := newWanted()
 	at := w.add(keys, 0)
 	raw := find(p.raw, w, 1)[at]
-	if len(raw) == 0 || raw[0] != '"' {
+	if len(raw) == 0 || raw[0] != '"' || len(raw) > namedMost {
 		return ""
 	}
 	return textOf(raw)

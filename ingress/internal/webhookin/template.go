@@ -1,9 +1,10 @@
 package webhookin
 
 import (
-	"bytes"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,6 +18,13 @@ const (
 	payloadMost  = 8000
 	pathMost     = 256
 	pathDeep     = 16 // names in a path
+	placesMost   = 200
+)
+
+const (
+	charBytes     = 12      // that a character of a text has in JSON at most: two escapes
+	compactedMost = 1 << 20 // bytes of an object or list that are looked at
+	keyValueMost  = 4096    // bytes of a value in a key; of larger ones it has a hash
 )
 
 // What a payload brings stands between these marks, of which the model is told that they come from outside.
@@ -46,6 +54,7 @@ func (p *piece) isText() bool { return p.name == "" && p.path == nil }
 // parseTemplate reads a template: text with {{path}}, and nothing more.
 func parseTemplate(text string) ([]piece, error) {
 	var out []piece
+	places := 0
 	for text != "" {
 		before, rest, found := strings.Cut(text, "{{")
 		if before != "" {
@@ -61,6 +70,9 @@ func parseTemplate(text string) ([]piece, error) {
 		p, err := parsePlace(strings.TrimSpace(inside))
 		if err != nil {
 			return nil, err
+		}
+		if places++; places > placesMost {
+			return nil, fmt.Errorf("it has more than %d {{places}}", placesMost)
 		}
 		out, text = append(out, p), after
 	}
@@ -100,58 +112,141 @@ func inPath(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-$:/", r)
 }
 
-// filled is what places are filled with.
+// wholePayload is where the payload itself counts as being found.
+const wholePayload = -1
+
+// filled is what places are filled with. What is made of a value is made once, however many places ask for it.
 type filled struct {
 	event, deliveryID string
 	payload           Payload
 	values            [][]byte
+	texts             map[int]string // of the message,
+	hashes            map[int]string // of the key,
+	decoded           map[int]string // and of filters
 }
 
-// shown is the text that stands for a place; "" for what is not there.
-func (f *filled) shown(p *piece) string {
+// named is the text of a place that is no value of the payload.
+func (f *filled) named(p *piece) (text string, is bool) {
 	switch p.name {
 	case ofEvent:
-		return f.event
+		return f.event, true
 	case ofDelivery:
-		return f.deliveryID
-	case ofPayload:
-		return plain(f.payload.raw)
+		return f.deliveryID, true
 	}
-	return plain(f.values[p.at])
+	return "", false
 }
 
-// plain writes a value as text: a string as it is, an object or a list as compact JSON, null as nothing.
-func plain(raw []byte) string {
+// found is the value of a place, and where it was found.
+func (f *filled) found(p *piece) (raw []byte, at int) {
+	if p.name == ofPayload {
+		return f.payload.raw, wholePayload
+	}
+	return f.values[p.at], p.at
+}
+
+// once gives what was made for a place before, or makes it.
+func once(made map[int]string, at int, text func() string) string {
+	out, known := made[at]
+	if !known {
+		out = text()
+		made[at] = out
+	}
+	return out
+}
+
+// shown is the text that stands for a place in a message, cut and without marks; "" for what is not there.
+func (f *filled) shown(p *piece) string {
+	if text, is := f.named(p); is {
+		return cut(unmarked.Replace(text), valueMost)
+	}
+	raw, at := f.found(p)
+	return once(f.texts, at, func() string {
+		if p.name == ofPayload {
+			return short(raw, payloadMost)
+		}
+		return short(raw, valueMost)
+	})
+}
+
+// short writes a value as text of up to most characters, without marks.
+func short(raw []byte, most int) string {
+	text, whole := plain(raw, most)
+	text = unmarked.Replace(text)
+	if whole {
+		return cut(text, most)
+	}
+	return first(text, most-1) + more
+}
+
+// plain writes a value as text: a string as it is, an object or a list as compact JSON, null as nothing. Of what has more than most
+// characters it gives somewhat more than these: no more of it is looked at than that takes.
+func plain(raw []byte, most int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
-		return ""
+		return "", true
 	}
 	switch raw[0] {
 	case '"':
-		return clean(textOf(raw))
+		text, whole = textUpTo(raw, charBytes*(most+1))
+		return clean(text), whole
 	case '{', '[':
-		var out bytes.Buffer
-		if json.Compact(&out, raw) != nil {
-			return "" // not reached: it was valid
-		}
-		return out.String()
+		return compact(raw, utf8.UTFMax*(most+1))
 	}
-	return string(raw)
+	return string(raw[:min(len(raw), most+1)]), len(raw) <= most+1
+}
+
+// textUpTo gives the text of a JSON string, or what its first bytes give of it.
+func textUpTo(raw []byte, most int) (text string, whole bool) {
+	const longest = 6 // of what is not cut within
+	if len(raw) <= most+longest {
+		return textOf(raw), true
+	}
+	end := 1
+	for end < most {
+		switch {
+		case raw[end] != '\\':
+			end++
+		case raw[end+1] == 'u':
+			end += longest
+		default:
+			end += 2
+		}
+	}
+	for !utf8.RuneStart(raw[end]) {
+		end--
+	}
+	return textOf(append(slices.Clone(raw[:end]), '"')), false
+}
+
+// compact writes an object or a list without its blanks, or the first bytes of that.
+func compact(raw []byte, most int) (text string, whole bool) {
+	looked := raw[:min(len(raw), compactedMost)]
+	out := make([]byte, 0, min(len(looked), most+utf8.UTFMax))
+	quoted, escaped := false, false
+	for _, c := range looked {
+		if len(out) >= most && utf8.RuneStart(c) {
+			return string(out), false
+		}
+		if !quoted && (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+			continue
+		}
+		if c == '"' && !escaped {
+			quoted = !quoted
+		}
+		escaped = c == '\\' && !escaped
+		out = append(out, c)
+	}
+	return strings.ToValidUTF8(string(out), ""), len(looked) == len(raw)
 }
 
 // message fills a template: every value between the marks, cut, and without marks of its own.
 func (f *filled) message(pieces []piece) string {
 	out := writer{left: messageMost + 1}
-	for i := range pieces {
-		p := &pieces[i]
-		if p.isText() {
+	for i := 0; i < len(pieces) && out.left > 0; i++ {
+		if p := &pieces[i]; p.isText() {
 			out.text(p.text)
-			continue
+		} else {
+			out.value(f.shown(p))
 		}
-		most := valueMost
-		if p.name == ofPayload {
-			most = payloadMost
-		}
-		out.value(cut(unmarked.Replace(f.shown(p)), most))
 	}
 	return out.buf.String()
 }
@@ -165,13 +260,29 @@ func (f *filled) key(pieces []piece) (key string, whole bool) {
 		p := &pieces[i]
 		text := p.text
 		if !p.isText() {
-			if text = f.shown(p); text == "" {
+			if text = f.inKey(p); text == "" {
 				return "", false
 			}
 		}
 		out.WriteString(text)
 	}
 	return out.String(), out.Len() > 0
+}
+
+// inKey is what a key has of a place: the text, or for one of a large value its hash.
+func (f *filled) inKey(p *piece) string {
+	if text, is := f.named(p); is {
+		return text
+	}
+	raw, at := f.found(p)
+	if len(raw) <= keyValueMost {
+		text, _ := plain(raw, keyValueMost)
+		return text
+	}
+	return once(f.hashes, at, func() string {
+		sum := sha256.Sum256(raw)
+		return "sha256:" + hex.EncodeToString(sum[:])
+	})
 }
 
 // writer writes a message; what does not fit any more is cut, and said to be.

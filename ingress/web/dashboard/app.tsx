@@ -2,6 +2,7 @@
 import { Component, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { chooseOrganization, chosenOrganization, enterDemo, post } from "./api";
+import { later } from "./later";
 import { BootContext } from "./state";
 import { match, usePlace } from "./router";
 import type { Boot, Role, Session } from "./types";
@@ -12,14 +13,16 @@ import { Empty, PageHeader } from "./ui/parts";
 import { Toasts } from "./ui/toast";
 import { AgentPage } from "./pages/agent";
 import { AgentsPage } from "./pages/agents";
-import { AutomationsPage } from "./pages/automations";
-import { HookPage } from "./pages/hook";
-import { NewHookPage } from "./pages/newhook";
 import { KnowledgePage } from "./pages/knowledge";
-import { OrgPage } from "./pages/org";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { TemplatesPage } from "./pages/templates";
+
+const administration = later(() => import("./pages/administration"));
+const AutomationsPage = administration((pages) => pages.AutomationsPage);
+const HookPage = administration((pages) => pages.HookPage);
+const NewHookPage = administration((pages) => pages.NewHookPage);
+const OrgPage = administration((pages) => pages.OrgPage);
 
 interface Page {
   path: string;

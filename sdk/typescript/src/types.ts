@@ -151,7 +151,8 @@ export interface NewHook {
   source: HookSource;
   /**
    * What deliveries are signed with. Stripe and Slack give theirs; for the others it is made when
-   * left out. For `standard` it is `whsec_` and 24 to 64 bytes in base64.
+   * left out. For `standard` it is `whsec_` and 24 to 64 bytes in base64; for `hmac` and `token` it
+   * has 16 characters at least.
    */
   secret?: string;
   /** Of `hmac` (`X-Signature` unless given) and `token` (`X-Token`). */
@@ -188,7 +189,7 @@ export interface HookChange {
 
 /** How to rotate a hook's secret. */
 export interface HookRotation {
-  /** One of your own or of the source's; made when left out. */
+  /** One of your own or of the source's, as a new hook takes it; made when left out. */
   secret?: string;
   /** Seconds that the secret before it is taken as well. Unless given: `86400`. */
   keepSeconds?: number;
@@ -212,8 +213,8 @@ export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" 
 /** Why a delivery was refused. */
 export interface DeliveryError {
   /**
-   * `invalid_request` (the template gave no text), `not_found` (the agent is gone),
-   * `caller_not_allowed`, `budget_exceeded`. More codes may come.
+   * `invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the agent
+   * is gone), `caller_not_allowed`, `budget_exceeded`. More codes may come.
    */
   code: string;
   message: string;

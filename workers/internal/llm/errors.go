@@ -49,8 +49,10 @@ type Error struct {
 	RetryAfter time.Duration // the provider's wish; 0 when it named none
 	// Answering: time ran out while the answer was coming, so that nothing is wrong with the provider.
 	Answering bool
-	Message   string // public; empty means the kind's own sentence
-	Err       error  // internal cause, may be nil
+	// Unused: it is known that the provider has done nothing for the call. Of any other failure nobody knows what it costs.
+	Unused  bool
+	Message string // public; empty means the kind's own sentence
+	Err     error  // internal cause, may be nil
 }
 
 // Error gives the public message.
@@ -63,6 +65,13 @@ func (e *Error) Error() string {
 
 // Unwrap gives the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// NewUnused makes an Error of a call that was not made.
+func NewUnused(kind Kind, cause error) *Error {
+	e := NewError(kind, cause)
+	e.Unused = true
+	return e
+}
 
 // NewError makes an Error of a kind, retryable if time alone may cure that kind.
 func NewError(kind Kind, cause error) *Error {

@@ -43,7 +43,7 @@ func (r *Registry) Resolve(model string) (Model, error) {
 		model = r.fallback
 	}
 	if len(model) > maxModelName {
-		return nil, NewError(KindUnknownModel, nil)
+		return nil, NewUnused(KindUnknownModel, nil)
 	}
 	provider, name, _ := strings.Cut(model, "/")
 	p, ok := r.providers[provider]
@@ -51,7 +51,7 @@ func (r *Registry) Resolve(model string) (Model, error) {
 	case ok:
 		return p.Model(name)
 	case r.known[provider]:
-		e := NewError(KindNotConfigured, nil)
+		e := NewUnused(KindNotConfigured, nil)
 		e.Message = fmt.Sprintf("The model provider %q is not configured on this service.", provider)
 		return nil, e
 	default:
@@ -87,7 +87,7 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 
 // UnknownModel is the error for a model name that means nothing here.
 func UnknownModel(model string) *Error {
-	e := NewError(KindUnknownModel, nil)
+	e := NewUnused(KindUnknownModel, nil)
 	e.Message = fmt.Sprintf("There is no model %q.", cut(model, maxModelName))
 	return e
 }

@@ -133,8 +133,8 @@ func (n *Notifier) deliver(ctx context.Context, c *store.ClaimedNotification) {
 	log := n.log.With().Str("org_id", c.OrganizationID).Str("endpoint_id", c.EndpointID).Str("notification_id", c.ID).Logger()
 	err := n.store.Render(ctx, c)
 	if err != nil && apierr.CodeOf(err) == apierr.NotFound {
-		err = n.store.DropNotification(ctx, c.HeldNotification)
-		n.metrics.attempts.WithLabelValues(endDropped).Inc()
+		n.drop(ctx, c, &log)
+		return
 	}
 	if err != nil {
 		log.Warn().Err(err).Msg("notification cannot be read; trying again")
@@ -154,6 +154,16 @@ func (n *Notifier) deliver(ctx context.Context, c *store.ClaimedNotification) {
 		n.metrics.disabled.Inc()
 		log.Warn().Str("reason", a.Error).Msg("endpoint disabled")
 	}
+	n.changes.Changed(domain.ChangedNotifications, c.OrganizationID)
+}
+
+// drop removes a notification that there is nothing any more to tell of; one that is in another worker's hand by now stays.
+func (n *Notifier) drop(ctx context.Context, c *store.ClaimedNotification, log *zerolog.Logger) {
+	if err := n.store.DropNotification(ctx, c.HeldNotification); err != nil {
+		log.Warn().Err(err).Msg("notification cannot be removed; trying again")
+		return
+	}
+	n.metrics.attempts.WithLabelValues(endDropped).Inc()
 	n.changes.Changed(domain.ChangedNotifications, c.OrganizationID)
 }
 

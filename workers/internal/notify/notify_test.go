@@ -377,6 +377,54 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationDelivered && n.Attempts == 2 })
 }
 
+// What was erased between its being noted and its being sent is told nobody.
+func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.endpoint("/")
+	r.fail()
+	r.exec(`UPDATE notifications SET data = NULL, source = NULL`)
+	changed, stop := r.notifier(r.store)
+	<-changed
+	stop()
+	var left int
+	must(t, r.db.QueryRowContext(t.Context(), `SELECT count(*) FROM notifications`).Scan(&left))
+	if left > 0 || len(r.got) > 0 {
+		t.Errorf("%d are left, and %d were sent", left, len(r.got))
+	}
+}
+
+// overtaken is a store in which another worker takes a notification in hand before it is rendered.
+type overtaken struct {
+	*store.Store
+	take func()
+}
+
+func (o *overtaken) Render(ctx context.Context, n *store.ClaimedNotification) error {
+	o.take()
+	return o.Store.Render(ctx, n)
+}
+
+func TestWhatAnotherWorkerHasInHandIsNotSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.endpoint("/")
+	r.fail()
+	r.exec(`UPDATE notifications SET event = 'run.requires_action', data = NULL, source = '{}'`)
+	taken := make(chan struct{})
+	_, stop := r.notifier(&overtaken{r.store, func() {
+		r.exec(`UPDATE notifications SET fence = fence + 1`)
+		close(taken)
+	}})
+	<-taken
+	stop()
+	var left int
+	must(t, r.db.QueryRowContext(t.Context(), `SELECT count(*) FROM notifications WHERE status = 'pending'`).Scan(&left))
+	if left != 1 || len(r.got) > 0 {
+		t.Errorf("%d are left to the other one, and %d were sent", left, len(r.got))
+	}
+}
+
 // An endpoint that does not answer has at most a few notifications under way, and others are told meanwhile.
 func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()

@@ -142,6 +142,11 @@ func (s *stage) Model(name string) (llm.Model, error) {
 	return s.model, nil
 }
 
+// unbudgeted is an organization without budgets.
+type unbudgeted struct{ Budgets }
+
+func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
+
 // attempt carries one claimed run out on the stage.
 func (s *stage) attempt(t *testing.T, claim store.Claimed) {
 	t.Helper()
@@ -152,7 +157,7 @@ func (s *stage) attempt(t *testing.T, claim store.Claimed) {
 	s.asked = nil
 	r, err := New(Config{
 		Concurrency: 1, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
-	}, Deps{Runs: s, Records: s, Parking: s, Tools: s, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+	}, Deps{Runs: s, Records: s, Parking: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ const (
 // Budgets are what the calls of runs are counted against.
 type Budgets interface {
 	Budgeted(ctx context.Context, org string) (bool, error)
-	Reserve(ctx context.Context, h store.Hold) (*store.Lacking, error)
-	Settle(ctx context.Context, org, holdID string, used store.Amounts) error
+	Reserve(ctx context.Context, h store.Hold) (budgets int, lacking *store.Lacking, err error)
+	Settle(ctx context.Context, held store.Held, holdID string, used store.Amounts) error
 }
 
 // spending holds the calls of an attempt to the budgets that its run falls under.
@@ -42,58 +42,79 @@ func (r *Runner) spending(a *attempt) *spending {
 	return &spending{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
 }
 
-// reserve holds what a call may use at most. settle must be called then, with what it has used, or with what it may have. It is nil when
-// there is nothing to settle. An error is an *agentloop.Error; lacking is the budget that it is about, if it is about one.
-func (s *spending) reserve(ctx context.Context, most store.Amounts) (settle func(store.Amounts), lacking *store.Lacking, err error) {
-	org := s.a.claim.OrganizationID
-	some, err := s.budgets.Budgeted(ctx, org)
+// reservation is what a call may use at most. Its hold has no id where no budget holds any of it.
+type reservation struct {
+	*spending
+	hold store.Hold
+}
+
+func (r reservation) held() bool { return r.hold.ID != "" }
+
+// reserve holds what a call may use at most. The reservation must be settled, unless there is an error, an *agentloop.Error; lacking is
+// the budget that it is about, if it is about one.
+func (s *spending) reserve(ctx context.Context, most store.Amounts) (reservation, *store.Lacking, error) {
+	r := reservation{s, store.Hold{Held: s.a.claim.Held(), Amounts: most}}
+	some, err := s.budgets.Budgeted(ctx, r.hold.OrganizationID)
 	if err != nil {
-		return nil, nil, retryable(err)
+		return r, nil, retryable(err)
 	}
 	if !some {
-		return func(store.Amounts) {}, nil, nil
+		return r, nil, nil
 	}
-	hold := store.Hold{ID: id.New(holdPrefix), Held: s.a.claim.Held(), Amounts: most}
-	lacking, err = s.budgets.Reserve(ctx, hold)
+	r.hold.ID = id.New(holdPrefix)
+	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
 	for n := 0; n < roomTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
 		sleep(ctx, jitter(roomWait<<n))
-		lacking, err = s.budgets.Reserve(ctx, hold)
+		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
 	switch {
 	case err != nil:
-		s.settle(ctx, hold, store.Amounts{}) // it may have been made all the same
-		return nil, nil, retryable(err)
+		r.settle(ctx, store.Amounts{}) // it may have been made all the same
+		return r, nil, retryable(err)
 	case lacking != nil:
 		e := store.UsedUp(lacking.Budget)
-		return nil, lacking, &agentloop.Error{Code: string(e.Code), Message: e.Detail, Retryable: lacking.Later}
+		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: e.Detail, Retryable: lacking.Later}
+	case budgets == 0:
+		r.hold.ID = ""
 	}
-	return func(used store.Amounts) { s.settle(ctx, hold, used) }, nil, nil
+	return r, nil, nil
 }
 
 // settle writes what a call came to, also when its run has ended meanwhile. What cannot be written is the sweeper's, to whom all that was
 // held counts as used.
-func (s *spending) settle(ctx context.Context, hold store.Hold, used store.Amounts) {
+func (r reservation) settle(ctx context.Context, used store.Amounts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	for n := 1; ; n++ {
-		err := s.budgets.Settle(ctx, hold.OrganizationID, hold.ID, used)
+		err := r.write(ctx, used)
 		if err == nil {
 			return
 		}
 		if sleep(ctx, backoff(n)/10); ctx.Err() != nil {
-			s.a.log.Warn().Err(err).Msg("what a call used cannot be written; all that it might have counts as used")
+			r.a.log.Warn().Err(err).Msg("what a call used cannot be written; all that it holds counts as used")
 			return
 		}
 	}
 }
 
+// write ends the hold. Where there is none, budgets may have been made meanwhile.
+func (r reservation) write(ctx context.Context, used store.Amounts) error {
+	if !r.held() {
+		some, err := r.budgets.Budgeted(ctx, r.hold.OrganizationID)
+		if err != nil || !some || used == (store.Amounts{}) {
+			return err
+		}
+	}
+	return r.budgets.Settle(ctx, r.hold.Held, r.hold.ID, used)
+}
+
 // code reserves a call of codeExecution. done must be called with how long it took.
 func (s *spending) code(ctx context.Context) (done func(took time.Duration), err error) {
-	settle, _, err := s.reserve(ctx, store.Amounts{Sandbox: s.wall})
+	r, _, err := s.reserve(ctx, store.Amounts{Sandbox: s.wall})
 	if err != nil {
 		return nil, err
 	}
-	return func(took time.Duration) { settle(store.Amounts{Sandbox: min(took, s.wall)}) }, nil
+	return func(took time.Duration) { r.settle(ctx, store.Amounts{Sandbox: min(took, s.wall)}) }, nil
 }
 
 // model makes a model whose calls are held to the budgets.
@@ -106,49 +127,54 @@ type budgetedModel struct {
 
 // Stream reserves the most that the call may use, which near a budget's end is less of an answer, makes it and settles what it has used.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
-	some, err := m.spending.budgets.Budgeted(ctx, m.spending.a.claim.OrganizationID)
-	if err != nil {
-		return llm.Response{}, retryable(err)
-	}
-	if !some {
-		return m.Model.Stream(ctx, req, emit)
-	}
-	settle, most, err := m.reserve(ctx, &req)
+	r, err := m.reserve(ctx, &req)
 	if err != nil {
 		return llm.Response{}, err
 	}
-	emitted := false
-	res, err := m.Model.Stream(ctx, req, func(d llm.Delta) {
-		emitted = true
-		emit(d)
-	})
-	switch {
-	case err == nil:
-		settle(m.amounts(res.Usage))
-	case !emitted && unanswered(err):
-		settle(store.Amounts{})
-	default: // how much of an answer was made, nobody says
-		settle(most)
-	}
+	res, err := m.Model.Stream(ctx, req, emit)
+	r.settle(ctx, m.cameTo(&req, &res, err))
 	return res, err
 }
 
-// reserve holds the call's worst case, with as long an answer as there is room for, and bounds the request's answer by it.
-func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (settle func(store.Amounts), most store.Amounts, err error) {
-	input, answer := promptBound(req), int64(budgetedAnswer)
-	if req.MaxTokens > 0 {
-		answer = min(answer, req.MaxTokens)
+// reserve holds the call's worst case, with as long an answer as there is room for. Where a budget holds it, the answer is bounded.
+func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservation, error) {
+	some, err := m.spending.budgets.Budgeted(ctx, m.spending.a.claim.OrganizationID)
+	if err != nil {
+		return reservation{}, retryable(err)
 	}
+	if !some {
+		return reservation{m.spending, store.Hold{Held: m.spending.a.claim.Held()}}, nil
+	}
+	most := worst(req)
 	for {
-		var lacking *store.Lacking
-		most = m.amounts(llm.Usage{InputTokens: input, OutputTokens: answer})
-		settle, lacking, err = m.spending.reserve(ctx, most)
-		if lacking == nil || lacking.Later || answer/2 < leastAnswer {
-			req.MaxTokens = answer
-			return settle, most, err
+		r, lacking, err := m.spending.reserve(ctx, m.amounts(most))
+		if lacking == nil || lacking.Later || most.OutputTokens/2 < leastAnswer {
+			if r.held() {
+				req.MaxTokens = most.OutputTokens
+			}
+			return r, err
 		}
-		answer /= 2
+		most.OutputTokens /= 2
 	}
+}
+
+// cameTo is what a call has used: what its provider says. Unless this is known to be nothing, it is all that the call may have used; of an
+// answer of which only the text is known, at most a token for each byte.
+func (m *budgetedModel) cameTo(req *llm.Request, res *llm.Response, failed error) store.Amounts {
+	var e *llm.Error
+	used := res.Usage
+	switch {
+	case errors.As(failed, &e) && e.Unused:
+		return store.Amounts{}
+	case failed != nil:
+		return m.amounts(worst(req))
+	case used.Estimated:
+		written := llm.Message{Text: res.Text, ToolCalls: res.ToolCalls, Thinking: res.Thinking}.Size() + perMessage*(1+len(res.ToolCalls))
+		most := worst(req)
+		used.InputTokens = max(used.InputTokens, most.InputTokens)
+		used.OutputTokens = max(used.OutputTokens, min(int64(written), most.OutputTokens))
+	}
+	return m.amounts(used)
 }
 
 func (m *budgetedModel) amounts(used llm.Usage) store.Amounts {
@@ -157,6 +183,15 @@ func (m *budgetedModel) amounts(used llm.Usage) store.Amounts {
 		a.CostMicros = max(m.spending.price(m.Model.Info().Name, used), 0)
 	}
 	return a
+}
+
+// worst is the most that a call can use of which the answer is bounded.
+func worst(req *llm.Request) llm.Usage {
+	answer := int64(budgetedAnswer)
+	if req.MaxTokens > 0 {
+		answer = min(answer, req.MaxTokens)
+	}
+	return llm.Usage{InputTokens: promptBound(req), OutputTokens: answer}
 }
 
 // promptBound is the most tokens that a prompt can be: no model makes more than one of a byte.
@@ -177,19 +212,4 @@ func promptBound(req *llm.Request) int64 {
 		}
 	}
 	return int64(n)
-}
-
-// unanswered reports whether a model's failure says that it made no answer, which nobody pays for.
-func unanswered(err error) bool {
-	var e *llm.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Kind {
-	case llm.KindRateLimited, llm.KindUnavailable, llm.KindInvalid, llm.KindAuth, llm.KindQuota, llm.KindContextLength,
-		llm.KindUnknownModel, llm.KindNotConfigured:
-		return true
-	case llm.KindTimeout, llm.KindTruncated, llm.KindBadResponse, llm.KindTooLarge, llm.KindFiltered:
-	}
-	return false
 }

@@ -703,7 +703,8 @@ class NewHook(TypedDict):
 
     secret: NotRequired[str]
     """What deliveries are signed with. Stripe and Slack give theirs; for the others it is made
-    when left out. For `standard` it is `whsec_` and 24 to 64 bytes in base64.
+    when left out. For `standard` it is `whsec_` and 24 to 64 bytes in base64; for `hmac`
+    and `token` it has 16 characters at least.
     """
 
     signatureHeader: NotRequired[str]
@@ -746,7 +747,7 @@ class HookRotation(TypedDict):
     """How to rotate a hook's secret."""
 
     secret: NotRequired[str]
-    """One of your own or of the source's; made when left out."""
+    """One of your own or of the source's, as a new hook takes it; made when left out."""
 
     keepSeconds: NotRequired[int]
     """Seconds that the secret before it is taken as well. Unless given: `86400`."""
@@ -773,8 +774,8 @@ class DeliveryError(TypedDict):
     """Why a delivery was refused."""
 
     code: str
-    """`invalid_request` (the template gave no text), `not_found` (the agent is gone),
-    `caller_not_allowed`, `budget_exceeded`. More codes may come.
+    """`invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the
+    agent is gone), `caller_not_allowed`, `budget_exceeded`. More codes may come.
     """
 
     message: str

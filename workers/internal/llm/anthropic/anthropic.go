@@ -90,7 +90,7 @@ func (m *Model) Info() llm.Info { return m.info }
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	params, err := m.params(req)
 	if err != nil {
-		return llm.Response{}, llm.NewError(llm.KindInvalid, err)
+		return llm.Response{}, llm.NewUnused(llm.KindInvalid, err)
 	}
 	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
 	defer watch.Stop()
@@ -115,7 +115,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	if acc.stop == "" {
 		return llm.Response{}, remote.Failure(ctx, callCtx, remote.Ended{
-			Err: stream.Err(), Response: res, Status: fromStatus, Event: fromEvent,
+			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Status: fromStatus, Event: fromEvent,
 		})
 	}
 	return acc.response(m.info.Name, req)

@@ -336,23 +336,24 @@ func TestStubFaults(t *testing.T) {
 	tests := map[string]struct {
 		kind      llm.Kind
 		retryable bool
+		unused    bool // for sure
 	}{
-		"fault refuse: a b c":  {llm.KindUnavailable, true},
-		"fault 500: a b c":     {llm.KindUnavailable, true},
-		"fault 503: a b c":     {llm.KindUnavailable, true},
-		"fault 529: a b c":     {llm.KindUnavailable, true},
-		"fault 408: a b c":     {llm.KindTimeout, true},
-		"fault 429: a b c":     {llm.KindRateLimited, true},
-		"fault 413: a b c":     {llm.KindContextLength, false},
-		"fault 422: a b c":     {llm.KindInvalid, false},
-		"fault quota: a b c":   {llm.KindQuota, false},
-		"fault context: a b c": {llm.KindContextLength, false},
-		"fault html: a b c":    {llm.KindBadResponse, false},
-		"fault cut: a b c":     {llm.KindTruncated, true},
-		"fault eof: a b c":     {llm.KindTruncated, true},
-		"fault badjson: a b c": {llm.KindBadResponse, true},
-		"fault event: a b c":   {llm.KindUnavailable, true},
-		"fault cutcall: a":     {llm.KindTruncated, true},
+		"fault refuse: a b c":  {llm.KindUnavailable, true, false},
+		"fault 500: a b c":     {llm.KindUnavailable, true, false},
+		"fault 503: a b c":     {llm.KindUnavailable, true, true},
+		"fault 529: a b c":     {llm.KindUnavailable, true, true},
+		"fault 408: a b c":     {llm.KindTimeout, true, false},
+		"fault 429: a b c":     {llm.KindRateLimited, true, true},
+		"fault 413: a b c":     {llm.KindContextLength, false, true},
+		"fault 422: a b c":     {llm.KindInvalid, false, true},
+		"fault quota: a b c":   {llm.KindQuota, false, true},
+		"fault context: a b c": {llm.KindContextLength, false, true},
+		"fault html: a b c":    {llm.KindBadResponse, false, false},
+		"fault cut: a b c":     {llm.KindTruncated, true, false},
+		"fault eof: a b c":     {llm.KindTruncated, true, false},
+		"fault badjson: a b c": {llm.KindBadResponse, true, false},
+		"fault event: a b c":   {llm.KindUnavailable, true, false},
+		"fault cutcall: a":     {llm.KindTruncated, true, false},
 	}
 	for prompt, want := range tests {
 		t.Run(prompt, func(t *testing.T) {
@@ -360,7 +361,7 @@ func TestStubFaults(t *testing.T) {
 			stub := anthropicstub.New()
 			_, err := against(t, stub).Stream(t.Context(), say(prompt), ignore)
 			var e *llm.Error
-			if !errors.As(err, &e) || e.Kind != want.kind || e.Retryable != want.retryable || stub.Count(prompt) != 1 {
+			if !errors.As(err, &e) || e.Kind != want.kind || e.Retryable != want.retryable || e.Unused != want.unused || stub.Count(prompt) != 1 {
 				t.Errorf("got %#v after %d requests", e, stub.Count(prompt))
 			}
 		})
@@ -401,7 +402,7 @@ func TestNoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *llm.Error
-	if _, err := m.Stream(t.Context(), say("hi"), ignore); !errors.As(err, &e) || e.Kind != llm.KindUnavailable || !e.Retryable {
+	if _, err := m.Stream(t.Context(), say("hi"), ignore); !errors.As(err, &e) || e.Kind != llm.KindUnavailable || !e.Retryable || !e.Unused {
 		t.Errorf("got %v", err)
 	}
 }

@@ -120,7 +120,7 @@ func isSilent(err error) bool {
 
 // refusal is the error of a call that was kept away.
 func (c *circuit) refusal(cause error) *llm.Error {
-	e := llm.NewError(llm.KindUnavailable, cause)
+	e := llm.NewUnused(llm.KindUnavailable, cause)
 	e.RetryAfter = probeTime
 	if opened := c.opened.Load(); errors.Is(cause, gobreaker.ErrOpenState) && opened != nil {
 		e.RetryAfter = max(openTime-time.Since(*opened), probeTime)

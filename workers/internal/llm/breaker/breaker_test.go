@@ -94,7 +94,7 @@ func TestOpensAfterFaultsAndProbes(t *testing.T) {
 		fail(t, p, 5)
 		<-time.After(4 * time.Second)
 		e := call(t, p, "m")
-		if down.calls != 5 || e == nil || e.Kind != llm.KindUnavailable || !e.Retryable || e.RetryAfter != 6*time.Second {
+		if down.calls != 5 || e == nil || e.Kind != llm.KindUnavailable || !e.Retryable || !e.Unused || e.RetryAfter != 6*time.Second {
 			t.Fatalf("%d calls, %+v", down.calls, e)
 		}
 		if call(t, p, "other") != nil {

@@ -20,10 +20,14 @@ const maxRetryAfter = 24 * time.Hour
 // maxErrorBody bounds, in bytes, what is read of an error answer; providers' own are below 1 KiB.
 const maxErrorBody = 64 << 10
 
+// statusOverloaded is what some providers answer instead of 503.
+const statusOverloaded = 529
+
 // Ended is a stream that ended without an answer.
 type Ended struct {
 	Err      error          // the stream's own, may be nil
 	Response *http.Response // nil if there was none
+	Unsent   bool           // it is known that no part of the request was sent
 	// Status classifies an error answer by its status and body.
 	Status func(status int, body []byte) *llm.Error
 	// Event classifies an error that came inside the stream; nil when Err is none such.
@@ -36,6 +40,12 @@ func Failure(ctx, callCtx context.Context, ended Ended) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("streaming from model: %w", ctx.Err())
 	}
+	e := failure(callCtx, ended)
+	e.Unused = e.Unused || ended.Unsent
+	return e
+}
+
+func failure(callCtx context.Context, ended Ended) *llm.Error {
 	if limit := limitOf(callCtx); limit != nil {
 		e := llm.NewError(llm.KindTimeout, limit)
 		e.Answering = errors.Is(limit, errLong)
@@ -44,7 +54,7 @@ func Failure(ctx, callCtx context.Context, ended Ended) error {
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
 		e := ended.Status(res.StatusCode, readError(res.Body))
-		e.RetryAfter = retryAfter(res.Header, time.Now())
+		e.RetryAfter, e.Unused = retryAfter(res.Header, time.Now()), refused(res.StatusCode) && e.Kind != llm.KindFiltered
 		return e
 	}
 	if e := ended.Event(err); e != nil {
@@ -64,6 +74,19 @@ func Failure(ctx, callCtx context.Context, ended Ended) error {
 		return llm.NewError(llm.KindUnavailable, err)
 	default: // the stream ended, cleanly or not, before the answer did
 		return llm.NewError(llm.KindTruncated, err)
+	}
+}
+
+// refused reports whether a status says that the provider did not take a request on. Behind others a model may have
+// worked, and so it may before a filter refuses what it reads.
+func refused(status int) bool {
+	switch status {
+	case http.StatusServiceUnavailable, statusOverloaded:
+		return true
+	case http.StatusRequestTimeout:
+		return false
+	default:
+		return status < http.StatusInternalServerError
 	}
 }
 

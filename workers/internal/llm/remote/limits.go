@@ -51,6 +51,7 @@ type Watch struct {
 	total   *time.Timer
 	chunk   *time.Timer
 	begun   atomic.Bool // a chunk has arrived
+	reached atomic.Bool // there was a connection
 }
 
 // StartWatch starts the clocks and gives the context to make the request with.
@@ -65,9 +66,15 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { w.connect.Stop() },
+		GotConn: func(httptrace.GotConnInfo) {
+			w.reached.Store(true)
+			w.connect.Stop()
+		},
 	}), w
 }
+
+// Unsent reports whether there was no connection to send the request on.
+func (w *Watch) Unsent() bool { return !w.reached.Load() }
 
 // Pause stops the clock on chunks when one has arrived; the first one is then past.
 func (w *Watch) Pause() {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // it sets the environment
+	testkit.Long(t)
 	if testkit.Race {
 		t.Skip("NOT TESTED under the race detector: the suite looks at programs, which have none; it runs without")
 	}

@@ -1,5 +1,5 @@
 // Usage and latency, drawn and as a table.
-import { useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../../api";
 import { useLive } from "../../live";
 import { useQuery } from "../../query";
@@ -28,7 +28,7 @@ export function UsageSection() {
   const subjects = useSubjects();
   const params = { days, by, [words[by].param]: id };
   const usage = useQuery(`usage ${JSON.stringify(params)}`, (signal) => get<Usage>("/api/usage", params, signal));
-  useLive("runs", usage.reload);
+  useCounted(usage.reload);
   const choose = (kind: Subject) => {
     setBy(kind);
     setId("");
@@ -115,4 +115,16 @@ function Shown({ of: u }: { of: Usage }) {
 
 function labelOf(at: string, interval: Usage["interval"]): string {
   return new Intl.DateTimeFormat("en-GB", interval === "day" ? { day: "numeric", month: "short", timeZone: "UTC" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" }).format(new Date(at));
+}
+
+/** Reads a count anew when runs change, and once more when the service, which remembers counts for ten seconds, has counted again. */
+function useCounted(reload: () => void): void {
+  const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(later.current), []);
+  const changed = useCallback(() => {
+    reload();
+    clearTimeout(later.current);
+    later.current = setTimeout(reload, 11_000);
+  }, [reload]);
+  useLive("runs", changed);
 }

@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+)
+
+const gathers = `"coalesce":{"key":"{{k}}","windowSeconds":3600,"maxWaitSeconds":3600}`
+
+// gathered sends a new delivery of a key.
+func (a *arena) gathered(hookID, key string) answer {
+	a.t.Helper()
+	return a.deliver(hookID, "github", a.fresh(), "push", `{"a":1,"k":"`+key+`"}`).want(a.t, key, 202, "")
+}
+
+// Whoever joins a run costs no other: a budget of runs that is used up refuses those alone that would begin one.
+func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "github", gathers)
+	budget := `{"scope":"automation","subjectId":"github hook","metric":"`
+	a.ok("POST", "/api/budgets", budget+`runs","period":"month","limit":1}`, h.key)
+	first := a.gathered(hookID, "one").text(t, "runId")
+	if got := a.gathered(hookID, "one"); got.text(t, "runId") != first {
+		t.Errorf("joins: %s, want the run %s", got.body, first)
+	}
+	if got := a.gathered(hookID, "two"); got.text(t, "status") != "refused" || got.text(t, "error.code") != "budget_exceeded" {
+		t.Errorf("begins one: %s", got.body)
+	}
+	if got := a.gathered(hookID, "one"); got.text(t, "runId") != first {
+		t.Errorf("joins behind that: %s, want the run %s", got.body, first)
+	}
+	a.ok("POST", "/api/budgets", budget+`tokens","period":"month","limit":0}`, h.key)
+	if got := a.gathered(hookID, "one"); got.text(t, "status") != "refused" || !strings.Contains(got.text(t, "error.message"), "tokens") {
+		t.Errorf("without tokens: %s", got.body)
+	}
+}
+
+// Deliveries that begin no run leave the limit to others.
+func TestDeliveriesThatBeginNoRunCostNone(t *testing.T) {
+	t.Parallel()
+	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "github", gathers)
+	agentID := a.newAgent(h)
+	refusing := a.ok("POST", "/api/hooks", hookBody(agentID, "github"), h.key).text(t, "id")
+	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user"]}`, h.key)
+	for range 45 {
+		a.gathered(hookID, "one")
+		if got := a.gathered(refusing, "one"); got.text(t, "status") != "refused" {
+			t.Fatalf("an agent for users: %s", got.body)
+		}
+	}
+	runID := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "a run of its own", 202, "").text(t, "runId")
+	var held bool
+	must(t, a.sql.QueryRowContext(t.Context(), `SELECT not_before IS NOT NULL FROM open_runs WHERE run_id = $1`, runID).Scan(&held))
+	if held {
+		t.Error("a run is put off for deliveries that began none")
+	}
+}
+
+// What was collected for an agent, or by a key, stays with them.
+func TestAChangedHookBeginsAnotherRun(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "github", gathers)
+	_, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
+	seen := map[string]bool{}
+	for _, change := range []string{"{}", `{"agentId":"` + a.newAgent(h) + `"}`, `{"keyId":"` + keyID + `"}`} {
+		a.ok("PUT", "/api/hooks?id="+hookID, change, h.key)
+		runID := a.gathered(hookID, "one").text(t, "runId")
+		if again := a.gathered(hookID, "one").text(t, "runId"); seen[runID] || again != runID {
+			t.Errorf("%s: the runs %s, %s; before %v", change, runID, again, seen)
+		}
+		seen[runID] = true
+	}
+	a.ok("PUT", "/api/hooks?id="+hookID, `{"messageTemplate":"{{a}} else"}`, h.key)
+	if runID := a.gathered(hookID, "one").text(t, "runId"); !seen[runID] {
+		t.Error("another template begins another run")
+	}
+}

@@ -1,0 +1,200 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// Deliveries that nothing is run for count, too, and over the limit they leave nothing behind.
+func TestFilteredDeliveriesCount(t *testing.T) {
+	t.Parallel()
+	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "github", `"filter":[{"path":"a","op":"eq","value":1}]`)
+	for range 120 {
+		got := a.deliver(hookID, "github", a.fresh(), "push", `{"a":2}`).want(t, "filtered", 202, "")
+		if got.text(t, "status") != "filtered" || got.json(t, "runId") != nil {
+			t.Errorf("filtered: %s", got.body)
+		}
+	}
+	for range 5 {
+		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "one to run", 202, "")
+	}
+	var logged, bodies, held int
+	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE status = 'filtered'), count(body) FILTER (WHERE status = 'filtered'),
+		(SELECT count(*) FROM open_runs WHERE not_before IS NOT NULL) FROM deliveries`).Scan(&logged, &bodies, &held))
+	if logged == 0 || logged == 120 || bodies != 0 || held == 0 {
+		t.Errorf("%d are logged, %d with their bodies; %d runs are put off", logged, bodies, held)
+	}
+}
+
+// A budget that has room when it is asked and none when the run is accepted refuses the delivery, and the source is not told to stop.
+func TestABudgetIsUsedUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	hookIDs := []string{a.newHook(h, "github"), a.newHook(h, "github", `"coalesce":{"key":"{{a}}","windowSeconds":60,"maxWaitSeconds":60}`)}
+	for _, hookID := range hookIDs { // now this ingress knows for a while that there are no budgets
+		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "before", 202, "")
+	}
+	a.exec(`INSERT INTO budgets (id, org_id, scope, metric, period, most) VALUES ('bud_x', $1, 'organization', 'runs', 'day', 1)`, h.org)
+	for _, hookID := range hookIDs {
+		got := a.deliver(hookID, "github", a.fresh(), "push", `{"a":2}`).want(t, "after", 202, "")
+		if got.text(t, "status") != "refused" || got.text(t, "error.code") != "budget_exceeded" || got.json(t, "runId") != nil {
+			t.Errorf("after: %s", got.body)
+		}
+		if log := a.ok("GET", "/api/hooks/deliveries?status=refused&hookId="+hookID, "", h.key); log.json(t, "data.0.id") == nil {
+			t.Errorf("the log: %s", log.body)
+		}
+	}
+}
+
+// meanwhile is a body of which something happens before its first byte.
+type meanwhile struct {
+	io.Reader
+
+	do func(room int)
+}
+
+func (m *meanwhile) Read(p []byte) (int, error) {
+	if m.do != nil {
+		m.do(len(p))
+		m.do = nil
+	}
+	return m.Reader.Read(p)
+}
+
+// arrives sends a delivery of GitHub's while whose body comes something is done, and gives the status of the answer.
+func (a *arena) arrives(hookID, body string, do func(room int)) int {
+	req := a.delivery(hookID, "github", a.fresh(), "push", body)
+	req.Body, req.ContentLength = io.NopCloser(&meanwhile{strings.NewReader(body), do}), int64(len(body))
+	rec := httptest.NewRecorder()
+	a.handler.ServeHTTP(rec, req)
+	return rec.Code
+}
+
+// What ends while a body comes takes it no more.
+func TestAHookEndsWhileADeliveryComes(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	for what, change := range map[string]func(hookID string){
+		"disabled": func(hookID string) { a.ok("PUT", "/api/hooks?id="+hookID, `{"enabled":false}`, h.key) },
+		"deleted":  func(hookID string) { a.ok("DELETE", "/api/hooks?id="+hookID, "", h.key) },
+		"its key revoked": func(hookID string) {
+			_, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
+			a.ok("PUT", "/api/hooks?id="+hookID, `{"keyId":"`+keyID+`"}`, h.key)
+			a.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth, h.header)
+		},
+	} {
+		for _, body := range []string{`{"a":1}`, `{"a":"` + strings.Repeat("x", 2*deliverySmall) + `"}`} {
+			hookID := a.newHook(h, "github")
+			if status := a.arrives(hookID, body, nil); status != 202 {
+				t.Errorf("%s, before: %d", what, status)
+			}
+			if status := a.arrives(hookID, body, func(int) { change(hookID) }); status != 404 {
+				t.Errorf("%s, %d bytes: %d", what, len(body), status)
+			}
+		}
+	}
+}
+
+// A body takes memory as it comes, and a place when it is large, whatever it says of its length.
+func TestMemoryComesWithTheBody(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	hookID := a.newHook(h, "github")
+	for _, size := range []int{deliverySmall - 20, deliverySmall + 1} {
+		room, places := 0, 0
+		status := a.arrives(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
+			a.api.deliveries.mu.Lock()
+			defer a.api.deliveries.mu.Unlock()
+			room, places = n, len(a.api.deliveries.open)
+		})
+		if status != 202 || room > 2*deliveryBegins || (places == 1) != (size > deliverySmall) {
+			t.Errorf("%d bytes: %d, room for %d bytes at first, %d places", size, status, room, places)
+		}
+	}
+}
+
+func TestHooksGoOnWithTheirKeysFollower(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	_, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
+	hookID := a.newHook(h, "github", `"keyId":"`+keyID+`"`)
+	rotated := a.ok("POST", "/api/keys?action=rotate&id="+keyID, `{"overlapSeconds":0}`, h.owner.auth, h.header)
+	if hook := a.ok("GET", "/api/hooks?id="+hookID, "", h.key); hook.text(t, "keyId") != rotated.text(t, "id") {
+		t.Errorf("the hook: %s", hook.body)
+	}
+	a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "after its key was rotated", 202, "")
+}
+
+// A flood of invented ids takes neither the places nor the reads of hooks that there are.
+func TestInventedHooksDisturbNobody(t *testing.T) {
+	t.Parallel()
+	stuck, reading := make(chan struct{}), make(chan struct{})
+	l := newLiveHooks(func(_ context.Context, id string) (store.ReceivingHook, error) {
+		switch id {
+		case "live":
+			return store.ReceivingHook{Hook: domain.Hook{ID: id, Enabled: true, MessageTemplate: "x"}}, nil
+		case "stuck":
+			reading <- struct{}{}
+			<-stuck
+		}
+		return store.ReceivingHook{}, apierr.New(apierr.NotFound, "none")
+	}, nil)
+	live := func(what string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := l.get(ctx, "live"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	live("at first")
+	for n := range 3 * missingMost {
+		if _, err := l.get(t.Context(), strconv.Itoa(n)); apierr.CodeOf(err) != apierr.NotFound {
+			t.Fatal(err)
+		}
+	}
+	if len(l.known) != 1 || len(l.missing) > missingMost {
+		t.Errorf("%d hooks and %d that are none are remembered", len(l.known), len(l.missing))
+	}
+	done := make(chan struct{})
+	for range hookReads {
+		go func() {
+			_, _ = l.get(context.WithoutCancel(t.Context()), "stuck")
+			done <- struct{}{}
+		}()
+	}
+	for range hookReads {
+		<-reading
+	}
+	old := l.known["live"]
+	old.until = time.Now()
+	l.known["live"] = old
+	live("while others are looked for")
+	close(stuck)
+	for range hookReads {
+		<-done
+	}
+	// Whoever had no delivery for a while is forgotten.
+	old.until = time.Now().Add(-2 * hookKept)
+	l.known["live"], l.swept = old, time.Time{}
+	_, _ = l.get(t.Context(), "another")
+	if len(l.known) != 0 || len(l.missing) == 0 {
+		t.Errorf("%d hooks are remembered", len(l.known))
+	}
+}

@@ -1,0 +1,186 @@
+package e2e
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"parley/shared/testkit"
+)
+
+const (
+	deliveries   = 500 // about one thing
+	deliveryPace = 20 * time.Millisecond
+	hookSecret   = "a secret of this test"
+)
+
+// received is what a source is answered.
+type received struct {
+	Status    string  `json:"status"`
+	RunID     *string `json:"runId"`
+	Duplicate bool    `json:"duplicate"`
+}
+
+// source sends deliveries to a hook, as GitHub does, through any of the ingresses.
+type source struct {
+	paths    []string
+	taken    atomic.Int64
+	answered [deliveries]received
+	tries    [deliveries]int
+}
+
+func deliveryID(n int) string { return fmt.Sprintf("delivery-%03d", n) }
+
+// post sends a delivery to one of the ingresses.
+func (s *source) post(ctx context.Context, n, through int) (got received, taken bool) {
+	body := fmt.Sprintf(`{"action":"synchronize","number":%d,"pull_request":{"id":7}}`, n)
+	mac := hmac.New(sha256.New, []byte(hookSecret))
+	_, _ = mac.Write([]byte(body)) // a hash never fails
+	answered := send(ctx, http.MethodPost, s.paths[through%len(s.paths)], map[string]string{
+		"X-GitHub-Event": "pull_request", "X-GitHub-Delivery": deliveryID(n), "X-Hub-Signature-256": "sha256=" + hex.EncodeToString(mac.Sum(nil)),
+	}, json.RawMessage(body))
+	if answered.err != nil || answered.status != http.StatusAccepted {
+		return received{}, false
+	}
+	return got, json.Unmarshal(answered.body, &got) == nil
+}
+
+// deliver sends a delivery until it is taken.
+func (s *source) deliver(ctx context.Context, n int) {
+	pause := time.NewTicker(100 * time.Millisecond)
+	defer pause.Stop()
+	for ctx.Err() == nil {
+		got, taken := s.post(ctx, n, n+s.tries[n])
+		s.tries[n]++
+		if taken {
+			s.answered[n] = got
+			s.taken.Add(1)
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// sendAll sends the deliveries one after the other, at a pace, and returns when all are taken.
+func (s *source) sendAll(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	pace := time.NewTicker(deliveryPace)
+	defer pace.Stop()
+	for n := range deliveries {
+		all.Go(func() { s.deliver(ctx, n) })
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// TestChaosCollecting has a source send hundreds of deliveries about one thing while an ingress and a sweeper are killed: they become
+// few runs, which know of every delivery, each of them of its own.
+func TestChaosCollecting(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	ingresses := []*edge{c.ingress(t), c.ingress(t)}
+	c.worker(t, "ROLES=agent")
+	sweepers := []*testkit.Process{c.worker(t, "ROLES=sweep"), c.worker(t, "ROLES=sweep")}
+	owner := signUp(t, ingresses[0].url).at(ingresses[1])
+	var hook struct {
+		ID string `json:"id"`
+	}
+	owner.send(t, http.MethodPost, owner.url+"/api/hooks", map[string]any{
+		"name": "reviews", "agentId": owner.agent, "source": "github", "secret": hookSecret, "messageTemplate": "Review {{pull_request.id}}.",
+		"coalesce": map[string]any{"key": "{{pull_request.id}}", "windowSeconds": 5, "maxWaitSeconds": 20},
+	}).want(t, http.StatusCreated).into(t, &hook)
+	s := &source{}
+	for _, in := range ingresses {
+		s.paths = append(s.paths, in.url+"/api/hooks/receive/"+hook.ID)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	sent := make(chan struct{})
+	go func() {
+		s.sendAll(ctx)
+		close(sent)
+	}()
+	eventually(t, time.Minute, "a third is taken", func() bool { return s.taken.Load() >= deliveries/3 })
+	sweepers[0].Kill9()
+	eventually(t, time.Minute, "half is taken", func() bool { return s.taken.Load() >= deliveries/2 })
+	ingresses[0].Kill9()
+	<-sent
+	if taken := s.taken.Load(); taken != deliveries {
+		t.Fatalf("%d of %d deliveries were taken", taken, deliveries)
+	}
+	eventually(t, 40*time.Second, "what was collected is released", func() bool { return c.number(t, "SELECT count(*) FROM collecting") == 0 })
+	s.checkRuns(t, c, owner)
+	s.checkReplays(t)
+}
+
+// checkRuns holds what the runs know against what the source was answered.
+func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
+	t.Helper()
+	runs := map[string][]string{} // ids of deliveries
+	for n, got := range s.answered {
+		if got.RunID == nil || got.Status != "coalesced" {
+			t.Fatalf("delivery %d: %+v", n, got)
+		}
+		runs[*got.RunID] = append(runs[*got.RunID], deliveryID(n))
+	}
+	if made := c.number(t, "SELECT count(*) FROM runs"); made != len(runs) || made > 3 {
+		t.Fatalf("%d runs were made, and the source knows of %d", made, len(runs))
+	}
+	for id, want := range runs {
+		if r := owner.result(t, id, 40*time.Second).run(t); r.Status != "completed" || r.Attempts != 1 {
+			t.Errorf("the run ended as %+v", r)
+		}
+		var listed []string
+		if err := c.db.QueryRowContext(t.Context(), `SELECT ARRAY(SELECT json_array_elements_text(input->'data'->'deliveries'->'ids'))
+			FROM runs WHERE id = $1`, id).Scan(pq.Array(&listed)); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Sort(listed); !slices.Equal(listed, want) {
+			t.Errorf("run %s knows of %d deliveries, and the source of %d: %v, %v", id, len(listed), len(want), listed, want)
+		}
+	}
+	if calls := len(c.model.stub.Requests()); calls != len(runs) {
+		t.Errorf("%d model calls of %d runs", calls, len(runs))
+	}
+	again := 0
+	for _, tries := range s.tries {
+		again += tries - 1
+	}
+	t.Logf("%d runs of %d deliveries, %d of which were sent again", len(runs), deliveries, again)
+}
+
+// checkReplays sends every delivery once more, to the ingress that is left.
+func (s *source) checkReplays(t *testing.T) {
+	t.Helper()
+	var all sync.WaitGroup
+	for from := range 8 {
+		all.Go(func() {
+			for n := from; n < deliveries; n += 8 {
+				got, taken := s.post(t.Context(), n, 1)
+				if !taken || !got.Duplicate || got.RunID == nil || *got.RunID != *s.answered[n].RunID {
+					t.Errorf("delivery %d again: %+v, %v; before %+v", n, got, taken, s.answered[n])
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,166 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/scripted"
+)
+
+// purse is a budget, or none, that keeps what is reserved of it and settled.
+type purse struct {
+	some    []bool // whether there are budgets, each time that somebody asks; the last one from then on
+	budgets int    // that hold a call
+	room    int64  // tokens that each call may hold
+	holds   []store.Amounts
+	settled []settlement
+}
+
+type settlement struct {
+	held bool
+	used store.Amounts
+}
+
+func (p *purse) Budgeted(context.Context, string) (bool, error) {
+	some := p.some[0]
+	if len(p.some) > 1 {
+		p.some = p.some[1:]
+	}
+	return some, nil
+}
+
+func (p *purse) Reserve(_ context.Context, h store.Hold) (int, *store.Lacking, error) {
+	if p.room > 0 && h.Tokens > p.room {
+		return 0, &store.Lacking{Budget: domain.Budget{Limit: p.room}}, nil
+	}
+	p.holds = append(p.holds, h.Amounts)
+	return p.budgets, nil, nil
+}
+
+func (p *purse) Settle(_ context.Context, _ store.Held, holdID string, used store.Amounts) error {
+	p.settled = append(p.settled, settlement{holdID != "", used})
+	return nil
+}
+
+// spend makes a call of a model by the purse, and gives the request that the model got.
+func (p *purse) spend(t *testing.T, call scripted.Call, req llm.Request) (llm.Request, error) {
+	t.Helper()
+	model := scripted.New("test/m", call)
+	s := &spending{budgets: p, a: &attempt{log: zerolog.Nop()}, wall: time.Minute, price: func(_ string, used llm.Usage) int64 {
+		return 2*used.InputTokens + 3*used.OutputTokens
+	}}
+	_, err := s.model(model).Stream(t.Context(), req, func(llm.Delta) {})
+	asked := model.Requests()
+	if len(asked) != 1 {
+		t.Fatalf("%d calls: %v", len(asked), err)
+	}
+	return asked[0], err
+}
+
+func asks(text string, maxTokens int64) llm.Request {
+	return llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: text}}, MaxTokens: maxTokens}
+}
+
+// What is not known to be unused counts as used, whether or not any text was shown.
+func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
+	t.Parallel()
+	const most = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
+	costs := func(in, out int64) store.Amounts {
+		return store.Amounts{Tokens: in + out, CostMicros: 2*in + 3*out}
+	}
+	whole, nothing := costs(most-500, 500), store.Amounts{}
+	refused := llm.NewError(llm.KindRateLimited, nil)
+	refused.Unused = true
+	arguments := json.RawMessage(`{"q":"` + strings.Repeat("x", 100) + `"}`)
+	for what, c := range map[string]struct {
+		call scripted.Call
+		want store.Amounts
+	}{
+		"answered":             {scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}, costs(30, 5)},
+		"refused":              {scripted.Call{Err: refused}, nothing},
+		"not sent":             {scripted.Call{Err: llm.NewUnused(llm.KindUnavailable, nil)}, nothing},
+		"an error in a stream": {scripted.Call{Err: llm.NewError(llm.KindRateLimited, nil)}, whole},
+		"unavailable, unknown": {scripted.Call{Err: llm.NewError(llm.KindUnavailable, nil)}, whole},
+		"broke off at once":    {scripted.Call{Err: llm.NewError(llm.KindTruncated, nil)}, whole},
+		"broke off":            {scripted.Call{Deltas: []string{"a"}, Err: llm.NewError(llm.KindTruncated, nil)}, whole},
+		"who knows":            {scripted.Call{Err: errors.New("gone")}, whole},
+		"by an estimate":       {scripted.Call{Deltas: []string{"seven b"}, Usage: llm.Usage{InputTokens: 25, OutputTokens: 2, Estimated: true}}, costs(most-500, 7+perMessage)},
+		"a call, by an estimate": {
+			scripted.Call{ToolCalls: []llm.ToolCall{{Name: "find", Arguments: arguments}}, Usage: llm.Usage{Estimated: true}},
+			costs(most-500, int64(4+len(arguments)+2*perMessage)),
+		},
+		"more than was bounded": {scripted.Call{Deltas: []string{strings.Repeat("x", 4000)}, Usage: llm.Usage{OutputTokens: 1000, Estimated: true}}, costs(most-500, 1000)},
+		"a long estimate":       {scripted.Call{Deltas: []string{strings.Repeat("x", 1600)}, Usage: llm.Usage{OutputTokens: 400, Estimated: true}}, whole},
+	} {
+		p := &purse{some: []bool{true}, budgets: 1}
+		_, err := p.spend(t, c.call, asks(strings.Repeat("x", 100), 500))
+		if len(p.holds) != 1 || p.holds[0] != whole || !slices.Equal(p.settled, []settlement{{true, c.want}}) || !errors.Is(err, c.call.Err) {
+			t.Errorf("%s: held %+v, settled %+v, want %+v: %v", what, p.holds, p.settled, c.want, err)
+		}
+	}
+}
+
+// An answer is bounded where a budget holds it, by what there is room for, and nowhere else.
+func TestAnswersAreBoundedByBudgetsThatHoldThem(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		purse purse
+		asked int64
+		want  int64
+	}{
+		"no budget":             {purse{some: []bool{false}}, 0, 0},
+		"others' budgets":       {purse{some: []bool{true}}, 0, 0},
+		"others', of many":      {purse{some: []bool{true}}, 100_000, 100_000},
+		"a budget":              {purse{some: []bool{true}, budgets: 1}, 0, budgetedAnswer},
+		"a budget, of many":     {purse{some: []bool{true}, budgets: 2}, 100_000, budgetedAnswer},
+		"a budget, of few":      {purse{some: []bool{true}, budgets: 1}, 100, 100},
+		"a budget near its end": {purse{some: []bool{true}, budgets: 1, room: 2 * perPrompt}, 0, budgetedAnswer / 16},
+	} {
+		got, err := c.purse.spend(t, scripted.Call{Deltas: []string{"a"}}, asks("x", c.asked))
+		if err != nil || got.MaxTokens != c.want {
+			t.Errorf("%s: at most %d tokens, want %d: %v", what, got.MaxTokens, c.want, err)
+		}
+	}
+}
+
+// Calls that nothing was held for are counted by budgets that there are when they end.
+func TestBudgetsThatAreMadeMeanwhileCountTheCall(t *testing.T) {
+	t.Parallel()
+	answer := scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}
+	counted := []settlement{{false, store.Amounts{Tokens: 35, CostMicros: 75}}}
+	for what, c := range map[string]struct {
+		purse purse
+		call  scripted.Call
+		want  []settlement
+	}{
+		"none":               {purse{some: []bool{false}}, answer, nil},
+		"made meanwhile":     {purse{some: []bool{false, true}}, answer, counted},
+		"others' before":     {purse{some: []bool{true}}, answer, counted},
+		"for a refused call": {purse{some: []bool{false, true}}, scripted.Call{Err: llm.NewUnused(llm.KindUnavailable, nil)}, nil},
+	} {
+		_, _ = c.purse.spend(t, c.call, asks("x", 0)) // whichever way it ends
+		if !slices.Equal(c.purse.settled, c.want) {
+			t.Errorf("%s: %+v", what, c.purse.settled)
+		}
+	}
+	p := &purse{some: []bool{false, true}}
+	s := &spending{budgets: p, a: &attempt{log: zerolog.Nop()}, wall: time.Minute}
+	done, err := s.code(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(2 * time.Minute)
+	if !slices.Equal(p.settled, []settlement{{false, store.Amounts{Sandbox: time.Minute}}}) {
+		t.Errorf("code: %+v", p.settled)
+	}
+}
