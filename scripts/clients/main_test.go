@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a client's script may take.
-func patience() time.Duration { return testkit.Within(time.Minute) }
+func patience() time.Duration { return testkit.Within(2 * time.Minute) }
 
 // eventually polls until done says yes, and fails the test when that takes longer than within.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
