@@ -36,7 +36,10 @@ type board struct {
 		ID      int    `json:"id"`
 		Title   string `json:"title"`
 		Type    string `json:"type"`
-		GridPos struct{ H, W, X, Y int }
+		GridPos struct {
+			W int `json:"w"`
+			X int `json:"x"`
+		} `json:"gridPos"`
 		Targets []struct {
 			RefID string `json:"refId"`
 			Expr  string `json:"expr"`

@@ -33,7 +33,7 @@ func main() {
 			failed = true
 			continue
 		}
-		fmt.Printf("manifests: %s: clean\n", c.name)
+		fmt.Fprintf(os.Stderr, "manifests: %s: clean\n", c.name)
 	}
 	if failed {
 		os.Exit(1)

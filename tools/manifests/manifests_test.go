@@ -40,7 +40,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"deploy/compose.yaml", "stop_grace_period", "stop_grace_time", "stop_grace_time"},
 		{"deploy/grafana/alerts.yaml", "for: 1m", "for: soon", "reading its time"},
 		{"deploy/grafana/alerts.yaml", "== 0", "== ", "reading \"min"},
-		{"deploy/grafana/alerts.yaml", "summary:", "sumary:", "it has no summary"},
+		{"deploy/grafana/alerts.yaml", "summary:", "short:", "it has no summary"},
 		{"deploy/grafana/alerts.yaml", "#runs-fail", "#run-fails", "is no chapter"},
 		{"deploy/grafana/alerts.yaml", "{{ $labels.dependency }}", "{{ $lables.dependency }}", "undefined variable"},
 		{"deploy/grafana/parley.json", "(parley_dependency_up)", "(parley_dependency_up", "the panel \"Servers\""},

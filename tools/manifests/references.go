@@ -67,21 +67,27 @@ func (c *cluster) checkWorkload(w workload) (errs []error) {
 		}
 	}
 	for _, container := range spec.Containers {
-		for _, mount := range container.VolumeMounts {
-			if !volumes[mount.Name] {
-				errs = append(errs, fmt.Errorf("there is no volume %s", mount.Name))
-			}
+		errs = append(errs, checkContainer(container, volumes, w.selector != nil)...)
+	}
+	return errs
+}
+
+// checkContainer checks what a container mounts, and that one that goes on is asked how it is.
+func checkContainer(container corev1.Container, volumes map[string]bool, goesOn bool) (errs []error) {
+	for _, mount := range container.VolumeMounts {
+		if !volumes[mount.Name] {
+			errs = append(errs, fmt.Errorf("there is no volume %s", mount.Name))
 		}
-		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
-			if probe == nil || probe.HTTPGet == nil {
-				if w.selector != nil {
-					errs = append(errs, fmt.Errorf("%s lacks a probe", container.Name))
-				}
-				continue
+	}
+	for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+		if probe == nil || probe.HTTPGet == nil {
+			if goesOn {
+				errs = append(errs, fmt.Errorf("%s lacks a probe", container.Name))
 			}
-			if !hasPort(container, probe.HTTPGet.Port) {
-				errs = append(errs, fmt.Errorf("a probe asks at port %s, which %s does not have", probe.HTTPGet.Port.String(), container.Name))
-			}
+			continue
+		}
+		if !hasPort(container, probe.HTTPGet.Port) {
+			errs = append(errs, fmt.Errorf("a probe asks at port %s, which %s does not have", probe.HTTPGet.Port.String(), container.Name))
 		}
 	}
 	return errs
@@ -115,7 +121,8 @@ func checkRights(w workload) (errs []error) {
 		refuse(own.Privileged != nil && *own.Privileged, container.Name+" is privileged")
 		refuse(own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, container.Name+" may get more rights")
 		refuse(own.ReadOnlyRootFilesystem == nil || !*own.ReadOnlyRootFilesystem, container.Name+" may write to its root")
-		refuse(own.Capabilities == nil || !slices.Contains(own.Capabilities.Drop, "ALL") || len(own.Capabilities.Add) > 0, container.Name+" has capabilities")
+		rights := own.Capabilities
+		refuse(rights == nil || !slices.Contains(rights.Drop, "ALL") || len(rights.Add) > 0, container.Name+" has capabilities")
 		refuse(container.Resources.Limits.Memory().IsZero(), container.Name+" has no limit of memory")
 		refuse(!imageTagged.MatchString(container.Image), container.Name+" has an image without a version: "+container.Image)
 	}
@@ -141,12 +148,8 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 			}
 		}
 		for _, env := range container.Env {
-			if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
-				ref := env.ValueFrom.SecretKeyRef
-				secret := c.secrets[ref.Name]
-				if secret == nil || !hasKey(secret, ref.Key) {
-					errs = append(errs, fmt.Errorf("there is no secret %s with a key %s", ref.Name, ref.Key))
-				}
+			if err := c.checkSecret(env); err != nil {
+				errs = append(errs, err)
 			}
 			for _, used := range reference.FindAllStringSubmatch(env.Value, -1) {
 				if !defined[used[1]] {
@@ -162,6 +165,18 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 		}
 	}
 	return errs
+}
+
+// checkSecret checks that the secret is there that a variable is read from, if it is.
+func (c *cluster) checkSecret(env corev1.EnvVar) error {
+	if env.ValueFrom == nil || env.ValueFrom.SecretKeyRef == nil {
+		return nil
+	}
+	ref := env.ValueFrom.SecretKeyRef
+	if secret := c.secrets[ref.Name]; secret == nil || !hasKey(secret, ref.Key) {
+		return fmt.Errorf("there is no secret %s with a key %s", ref.Name, ref.Key)
+	}
+	return nil
 }
 
 // isPassword are the parts of addresses that containers are given beside their settings.
