@@ -41,6 +41,7 @@ const (
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 32 << 10
 	drainTimeout  = 25 * time.Second
+	stopTimeout   = 30 * time.Second // of all parts together, behind the grace
 	voiceDrain    = 14 * time.Second // for answers that are being spoken; what the gate takes to close comes on top
 	// A response is written within this time, the longest wait included; streams set deadlines of their own.
 	writeTimeout = 90 * time.Second
@@ -199,8 +200,8 @@ func publicURL(cfg Config, listener net.Listener) string {
 	}
 }
 
-// Run listens and serves until ctx ends: then it is not ready, requests that wait are answered with
-// their runs as they stand, and what is in hand is finished.
+// Run listens and serves until ctx ends: then it is not ready, and for the grace that is set serves on, until nobody sends it
+// anything more. Then requests that wait are answered with their runs as they stand, and what is in hand is finished.
 func (i *Ingress) Run(ctx context.Context) error {
 	defer i.searches.Close()
 	defer i.lines.Close()
@@ -219,7 +220,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 	}
 	i.ensureStream(ctx)
 
-	var group lifecycle.Group
+	group := lifecycle.Group{StopTimeout: i.cfg.StopGrace + stopTimeout}
 	group.Add("dispatch", i.dispatch.Run)
 	group.Add("streams", i.streams.Run)
 	group.Add("changes", i.changes.Run)
@@ -263,6 +264,9 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	case <-ctx.Done():
 	}
 	i.draining.Store(true)
+	if err := grace(failed, i.cfg.StopGrace); err != nil {
+		return err
+	}
 	i.dispatch.Drain()
 	i.streams.Drain()
 	i.changes.Drain()
@@ -273,6 +277,18 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 		return errors.Join(fmt.Errorf("draining HTTP: %w", err), server.Close())
 	}
 	return nil
+}
+
+// grace gives whoever sends requests the time to learn that no more are wanted. An error says that nothing is served any more.
+func grace(failed <-chan error, d time.Duration) error {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serving HTTP: %w", err)
+	case <-over.C:
+		return nil
+	}
 }
 
 // drainVoice ends voice connections while requests are drained. It gives what waits for that.

@@ -305,6 +305,31 @@ func TestStoppingAnswersThoseWhoWait(t *testing.T) {
 	}
 }
 
+// TestAStoppingIngressServesOnForItsGrace is what a load balancer finds: first that no more is to be sent, and only later a closed port.
+func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, defaults())
+	cfg := defaults()
+	cfg.StopGrace = 3 * time.Second
+	second, stop := r.serve(cfg, zerolog.Nop())
+	r.callAt(second, "GET", "/readyz", nil, "").want(200)
+	began, stopped := time.Now(), make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	for r.callAt(second, "GET", "/readyz", nil, "").status != 503 {
+		if time.Since(began) > cfg.StopGrace {
+			t.Fatal("an ingress that is told to stop stays ready")
+		}
+	}
+	late := r.follow("POST", second+runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, "")).res
+	if late.StatusCode != 202 || !late.Close {
+		t.Errorf("a late request is answered with %d; its connection ends: %t", late.StatusCode, late.Close)
+	}
+	<-stopped
+	if took := time.Since(began); took < cfg.StopGrace {
+		t.Errorf("it has ended after %s", took)
+	}
+}
+
 func TestABacklogThatIsFullRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()

@@ -26,10 +26,11 @@ CREATE TABLE IF NOT EXISTS notification_endpoints (
 );
 CREATE INDEX IF NOT EXISTS notification_endpoints_org ON notification_endpoints (org_id, id);
 CREATE INDEX IF NOT EXISTS notification_endpoints_told ON notification_endpoints (org_id) WHERE enabled;
+CREATE INDEX IF NOT EXISTS notification_endpoints_open ON notification_endpoints (id) WHERE enabled AND deleted_at IS NULL;
 CREATE INDEX IF NOT EXISTS notification_endpoints_deleted ON notification_endpoints (deleted_at) WHERE deleted_at IS NOT NULL;
 
 -- One event on its way to one endpoint. source is what data is rendered of before the first attempt, where the event itself is not
--- told in full: of a run that waits its action, of a document its row. Neither stays longer than what it tells of, once the event was sent.
+-- told in full: of a run that waits its action, of a document its row. Of a run neither stays longer than the run itself.
 CREATE TABLE IF NOT EXISTS notifications (
   id               text COLLATE "C" PRIMARY KEY,
   org_id           text COLLATE "C" NOT NULL,
@@ -142,7 +143,8 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- What is erased or deleted is told of no more. What is removed because its time is over is told of where that is still to be done.
+-- What is erased or deleted is told of no more. What is removed because its time is over leaves no words: what is still to be told of it
+-- has failed, unless it is in somebody's hand just now, who says how that ended.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION unnotify_run_erased() RETURNS trigger
   LANGUAGE plpgsql AS $$
@@ -163,17 +165,24 @@ END $$;
 CREATE OR REPLACE FUNCTION unnotify_runs_removed() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE notifications SET data = NULL, source = NULL
-  WHERE subject_id = ANY (ARRAY(SELECT g.id FROM gone g)) AND status <> 'pending';
+  UPDATE notifications n SET data = NULL, source = NULL,
+    status = CASE WHEN u.over THEN 'failed' ELSE n.status END,
+    error = CASE WHEN u.over THEN 'The run''s retention was over before it could be told.' ELSE n.error END
+  FROM (SELECT p.id, p.status = 'pending' AND (p.lease_until > clock_timestamp()) IS NOT TRUE AS over FROM notifications p
+    WHERE p.subject_id = ANY (ARRAY(SELECT g.id FROM gone g)) ORDER BY p.id FOR UPDATE) u
+  WHERE n.id = u.id;
   RETURN NULL;
 END $$;
 -- +goose StatementEnd
 
 -- Takes up to so many notifications that are due in hand, for a lease: of each endpoint no more at a time than the last number says, one
 -- of those whose attempts fail, and first of those endpoints that have the fewest in hand. An endpoint that is slow or away
--- has the others wait for nothing. Of one that is disabled only tests are sent. One at a time claims, so that nobody counts wrongly.
+-- has the others wait for nothing. Of one that is disabled only tests are sent. One at a time claims, so that nobody counts wrongly. Of
+-- runs that are over by their retention it gives no word.
 --
--- The first part skips from endpoint to endpoint, however many notifications wait for each.
+-- The first parts skip from endpoint to endpoint, however many notifications wait for each: from one for which something waits to the
+-- next one that is enabled, and from that to the next one for which something waits, so that those that were disabled are passed over;
+-- then those that are tested.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION claim_notifications(most int, lease interval, at_once int)
   RETURNS TABLE (id text, org_id text, endpoint_id text, event text, subject_id text, source text, data text, fence bigint, attempts int,
@@ -184,13 +193,21 @@ BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('parley.notifications', 0));
   RETURN QUERY
   WITH RECURSIVE waiting AS (
-    (SELECT n.endpoint_id AS id FROM notifications n WHERE n.status = 'pending' ORDER BY n.endpoint_id LIMIT 1)
+    SELECT ''::text COLLATE "C" AS id
     UNION ALL
-    SELECT (SELECT n.endpoint_id FROM notifications n WHERE n.status = 'pending' AND n.endpoint_id > w.id ORDER BY n.endpoint_id LIMIT 1)
+    SELECT (SELECT n.endpoint_id FROM notifications n WHERE n.status = 'pending' AND n.endpoint_id >= (
+        SELECT e.id FROM notification_endpoints e WHERE e.enabled AND e.deleted_at IS NULL AND e.id > w.id ORDER BY e.id LIMIT 1)
+      ORDER BY n.endpoint_id LIMIT 1)
     FROM waiting w WHERE w.id IS NOT NULL
+  ), tested AS (
+    SELECT ''::text COLLATE "C" AS id
+    UNION ALL
+    SELECT (SELECT n.endpoint_id FROM notifications n WHERE n.status = 'pending' AND n.event = 'ping' AND n.endpoint_id > w.id
+      ORDER BY n.endpoint_id LIMIT 1)
+    FROM tested w WHERE w.id IS NOT NULL
   ), open AS MATERIALIZED (
     SELECT e.id, e.enabled, h.held, CASE WHEN e.failures > 0 THEN 1 ELSE at_once END - h.held AS places
-    FROM waiting w JOIN notification_endpoints e ON e.id = w.id AND e.deleted_at IS NULL
+    FROM (SELECT id FROM waiting UNION SELECT id FROM tested) w JOIN notification_endpoints e ON e.id = w.id AND e.deleted_at IS NULL
       CROSS JOIN LATERAL (SELECT count(*) AS held FROM notifications n WHERE n.endpoint_id = e.id AND n.lease_until > clock_timestamp()) h
   ), due AS MATERIALIZED (
     SELECT d.id FROM open o CROSS JOIN LATERAL (
@@ -209,9 +226,11 @@ BEGIN
     FROM due WHERE n.id = due.id AND n.status = 'pending' AND n.next_attempt_at <= clock_timestamp()
     RETURNING n.*
   )
-  SELECT t.id, t.org_id, t.endpoint_id, t.event, t.subject_id, t.source, t.data, t.fence, t.attempts, t.created_at, e.url, e.secret,
-    CASE WHEN e.previous_until > clock_timestamp() THEN e.previous_secret END
-  FROM taken t JOIN notification_endpoints e ON e.id = t.endpoint_id;
+  SELECT t.id, t.org_id, t.endpoint_id, t.event, t.subject_id, CASE WHEN k.there THEN t.source END, CASE WHEN k.there THEN t.data END,
+    t.fence, t.attempts, t.created_at, e.url, e.secret, CASE WHEN e.previous_until > clock_timestamp() THEN e.previous_secret END
+  FROM taken t JOIN notification_endpoints e ON e.id = t.endpoint_id
+    CROSS JOIN LATERAL (SELECT t.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r
+      WHERE r.id = t.subject_id AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())) AS there) k;
 END $$;
 -- +goose StatementEnd
 

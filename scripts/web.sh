@@ -15,8 +15,9 @@ bundle() { "$top/bin/esbuild" --log-level=warning --bundle --minify --target=es2
 bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
 	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
-# What runs on the audio thread is loaded by an address of its own.
+# What runs on the audio thread, and what colours code, are loaded by addresses of their own: pages without them load nothing for them.
 bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts
+bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/highlight.ts
 
 # The licences of others' packages go with them.
 {

@@ -68,7 +68,7 @@ func TestAssets(t *testing.T) {
 	if _, there := assets[WidgetScript]; !there {
 		t.Errorf("there is no %s", WidgetScript)
 	}
-	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}, {"docs-style", ".css"}, {"voice-worklet", ".js"}} {
+	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}, {"docs-style", ".css"}, {"voice-worklet", ".js"}, {"highlight", ".js"}} {
 		name, err := bundled(bundle[0], bundle[1])
 		if _, there := assets[strings.TrimPrefix(name, "/assets/")]; err != nil || !there {
 			t.Errorf("bundle %v: %q, %v", bundle, name, err)

@@ -304,11 +304,24 @@ func (p *page) mouse(x, y float64) error {
 // fill writes a text into the field with a label, in place of what stood there.
 func (a area) fill(label, words string) {
 	a.p.t.Helper()
-	field := a.in("field", label)
-	field.hit()
+	a.in("field", label).take()
 	a.p.press("Control+a", "Backspace")
 	a.p.enter(words)
 	a.holds(label, words)
+}
+
+// take clicks into a field until it has the focus: whoever clicks on a page that moves just then may miss, and sees it.
+func (a area) take() {
+	a.p.t.Helper()
+	a.p.until("the cursor is in "+a.String(), func() error {
+		a.hit()
+		var has bool
+		err := a.ask(&has, `function () { return focused() === this }`)
+		if err == nil && !has {
+			err = errors.New("it is elsewhere")
+		}
+		return err
+	})
 }
 
 // holds waits until the field with a label has a value.

@@ -45,16 +45,19 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 	}
 }
 
-// polled polls until done says yes; false when the time or the test is over before.
+// polled polls until done says yes, ever more slowly, for looking costs a browser a lot; false when the time or the test is over before.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
-	tick := time.NewTicker(25 * time.Millisecond)
-	defer tick.Stop()
+	pause := 20 * time.Millisecond
+	next := time.NewTimer(pause)
+	defer next.Stop()
 	for !done() {
 		select {
-		case <-tick.C:
+		case <-next.C:
+			pause = min(pause*3/2, 150*time.Millisecond)
+			next.Reset(pause)
 		case <-over.C:
 			return false
 		case <-t.Context().Done():

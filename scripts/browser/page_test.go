@@ -260,6 +260,9 @@ func (p *page) enter(text string) {
 func (p *page) settled() {
 	p.t.Helper()
 	p.until("the page comes to rest", func() error {
+		if err := p.watch.quiet(); err != nil { // painting is what costs
+			return err
+		}
 		var state string
 		if err := p.try(&state, `() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(document.readyState))))`); err != nil {
 			return err

@@ -144,7 +144,9 @@ func (f furnished) places() map[string]place {
 		"waiting":     {"/dashboard/runs/" + f.waiting.ID, "…"},
 		"automations": {"/dashboard/automations", "Automations"},
 		"hook":        {"/dashboard/automations/" + f.hook, "…"},
+		"message":     {"/dashboard/automations/" + f.hook + "/settings", "…"},
 		"org":         {"/dashboard/org", "…"},
+		"usage":       {"/dashboard/org/usage", "…"},
 	}
 }
 
@@ -177,7 +179,8 @@ func TestHostileText(t *testing.T) {
 		"settings": "Answers customers." + hostile, "embed": "Shop agent" + hostile, "use": "Shop agent" + hostile, "runs": "Shop agent" + hostile, "run": "first" + hostile,
 		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // of a path the last part is a document's name
 		"waiting":     "17" + strings.ReplaceAll(hostile, `"`, `\"`),
-		"automations": "nightly" + hostile, "hook": "Issues" + hostile, "org": "Scheduler" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
+		"automations": "nightly" + hostile, "hook": "Issues" + hostile, "message": "Issue ⟦Lamp" + hostile + "⟧",
+		"org": "Scheduler" + hostile, "usage": "nightly" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
 	}
 	for name, at := range f.places() {
 		t.Run(name, func(t *testing.T) {
@@ -245,10 +248,6 @@ func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a test, no
 	p.visit("/dashboard/automations/" + f.hook)
 	p.first("button", "…, delivery…").hit()
 	p.in("dialog", "Delivery").in("region", "the payload").sees(strings.ReplaceAll(hostile, `"`, `\"`))
-	p.visit("/dashboard/automations/" + f.hook + "/settings")
-	p.sees("Issue ⟦Lamp" + hostile + "⟧")
-	p.visit("/dashboard/org/usage")
-	p.sees("nightly" + hostile)
 	p.visit("/dashboard/org/notifications")
 	p.sees("Pager" + hostile)
 	p.unharmed()

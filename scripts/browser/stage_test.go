@@ -129,7 +129,12 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 		chromedp.ExecPath(program), chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", os.Geteuid() == 0),
 		chromedp.UserDataDir(profile), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
-		chromedp.Flag("no-proxy-server", true)) // what the environment names is no business of loopback
+		chromedp.Flag("no-proxy-server", true), // what the environment names is no business of loopback
+		// Of what a window has around its page some is drawn by pages, too, each with a process of its own that costs more than the page.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,InitialWebUI,WebUIReloadButton,PreloadTopChromeWebUI,"+
+			"SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-dev-shm-usage", !roomInMemory()))
 	ctx, free := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, stop := chromedp.NewContext(ctx)
 	end = func() { stop(); free() }
@@ -138,6 +143,13 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 		return nil, func() {}, fmt.Errorf("starting %s: %w", program, err)
 	}
 	return ctx, end, nil
+}
+
+// roomInMemory tells whether a browser may share its pictures in memory: containers often have little of it.
+func roomInMemory() bool {
+	var shared syscall.Statfs_t
+	err := syscall.Statfs("/dev/shm", &shared)
+	return err == nil && shared.Bavail*uint64(max(0, shared.Bsize)) > 1<<30
 }
 
 // output is all that parley has written.

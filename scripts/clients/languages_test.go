@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lib/pq"
@@ -49,7 +50,7 @@ func (s *stage) packages(t *testing.T) string {
 func (r *reader) python(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.interpreter == "" {
-		_, r.interpreter = r.stage.pythonProject(t)
+		r.interpreter = r.stage.environment(t)
 		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter)) // what `python3` is to the reader's shell
 		if err := os.WriteFile(filepath.Join(r.dir, "bin", "python3"), []byte(call), 0o700); err != nil {
 			t.Fatal(err)
@@ -69,7 +70,8 @@ func (r *reader) golang(t *testing.T, b fenced.Block) {
 	if err := os.WriteFile(name, []byte(r.text(b)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := execute(t, filepath.Join(r.root, "scripts"), r.env, "go", "run", name)
+	const plain = "-ldflags=-s -w" // linked in half the time
+	got := execute(t, filepath.Join(r.root, "scripts"), r.env, "go", "run", plain, name)
 	if got.code != 0 {
 		t.Fatalf("%s ended with %d\n%s%s", b, got.code, got.stdout, got.stderr)
 	}
@@ -136,12 +138,19 @@ func handbook(t *testing.T) []byte {
 	return pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})
 }
 
-// goEnv asks Go for a setting that would otherwise follow HOME.
-func goEnv(t *testing.T, name string) string {
-	t.Helper()
-	out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "env", name).Output()
+// goSettings are those of Go that would otherwise follow HOME, as it has them itself.
+var goSettings = sync.OnceValues(func() ([]string, error) {
+	names := []string{"GOMODCACHE", "GOCACHE", "GOPATH"}
+	out, err := exec.CommandContext(context.Background(), "go", append([]string{"env"}, names...)...).Output()
 	if err != nil {
-		t.Fatal(err)
+		return nil, fmt.Errorf("asking Go for its settings: %w", err)
 	}
-	return strings.TrimSpace(string(out))
-}
+	values := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(values) != len(names) {
+		return nil, fmt.Errorf("settings of Go: %q", values)
+	}
+	for i, name := range names {
+		values[i] = name + "=" + values[i]
+	}
+	return values, nil
+})

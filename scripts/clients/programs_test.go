@@ -3,6 +3,8 @@ package clients
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,7 +120,7 @@ func newEnough(printed string) error {
 	return nil
 }
 
-// npmInstall gives a folder with the scripts of scripts/clients/npm and what their lock file names, installed once for the package.
+// npmInstall gives a folder with the scripts of scripts/clients/npm and the packages that their lock file names.
 func (s *stage) npmInstall(t *testing.T) (dir string) {
 	t.Helper()
 	needsNode(t)
@@ -126,15 +128,66 @@ func (s *stage) npmInstall(t *testing.T) (dir string) {
 	defer s.mu.Unlock()
 	s.place(t)
 	dir = filepath.Join(s.dir, "npm")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json")); err == nil {
+	modules := filepath.Join(dir, "node_modules")
+	if _, err := os.Stat(modules); err == nil {
 		return dir
 	}
 	from := filepath.Join(testkit.Root(t), "scripts", "clients", "npm")
+	packages := installed(t, from)
 	copyFiles(t, from, dir)
-	if got := execute(t, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"); got.code != 0 {
-		t.Fatalf("npm ci ended with %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	linkEntries(t, packages, modules)
 	return dir
+}
+
+// installed gives the packages that the lock file in a folder names. npm installs them once on a machine, for which it needs longer than
+// most tests: they are locked by their content, so that they are the same at any time.
+func installed(t *testing.T, from string) (modules string) {
+	t.Helper()
+	lock, err := os.ReadFile(filepath.Join(from, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir() // no home: a cache that lives as long as the machine
+	}
+	key := sha256.Sum256(lock)
+	dir := filepath.Join(cache, "parley-test", "npm-"+hex.EncodeToString(key[:8]))
+	modules = filepath.Join(dir, "node_modules")
+	if _, err := os.Stat(modules); err == nil {
+		return modules
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // it becomes the folder that all test processes use
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(draft) // unless it has become that
+	copyFiles(t, from, draft)
+	succeed(t, draft, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+	if err := os.Rename(draft, dir); err != nil {
+		if _, other := os.Stat(modules); other != nil { // another test process may have been quicker
+			t.Fatal(err)
+		}
+	}
+	return modules
+}
+
+// linkEntries makes a folder with a link to each entry of another one, so that more can be put there.
+func linkEntries(t *testing.T, from, to string) {
+	t.Helper()
+	entries, err := os.ReadDir(from)
+	if err == nil {
+		err = os.MkdirAll(to, 0o700)
+	}
+	for _, entry := range entries {
+		err = errors.Join(err, os.Symlink(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // node runs scripts/clients/npm/<script> and gives what it printed; env comes on top of the stage's.

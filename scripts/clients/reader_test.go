@@ -4,8 +4,10 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -62,12 +64,40 @@ func newReader(t *testing.T, root string) *reader {
 			t.Fatal(err)
 		}
 	}
-	r.env = s.env(
+	settings, err := goSettings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(s.env(
 		"PARLEY_API_KEY="+own.APIKey, "AGENT_ID="+own.AgentID, "ORGANIZATION_ID="+own.OrganizationID,
 		"HOME="+r.dir, "READER="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "REPOSITORY="+root,
-		"RUN="+s.ranOnce(t, own), "UP_PORT="+strconv.Itoa(r.port), "PORT=", "DATA_DIR=",
-		"GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOCACHE="+goEnv(t, "GOCACHE"), "GOPATH="+goEnv(t, "GOPATH"))
+		"RUN="+s.ranOnce(t, own), "UP_PORT="+strconv.Itoa(r.port), "PORT=", "DATA_DIR="), settings...)
 	return r
+}
+
+// built is a `go` that does not build Parley of files of which it was built already: for a program's cache another folder is another program.
+const built = `#!/bin/sh
+case "$*" in "build "*" ./deploy/standalone/cmd/parley")
+	while [ "$1" != -o ]; do shift; done
+	exec cp "$READER/bin/parley" "$2" ;;
+esac
+exec %s "$@"
+`
+
+// builds has Parley built anew in clones of the repository, except with -short where a clone has the very files that the program at hand
+// is built of.
+func (r *reader) builds(t *testing.T) {
+	t.Helper()
+	changes, err := exec.CommandContext(t.Context(), "git", "-C", r.root, "status", "--porcelain").Output()
+	if !testing.Short() || testkit.Race || err != nil || len(changes) > 0 {
+		return
+	}
+	program, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("NOT TESTED with -short: that a clone can be built. What it would come to is built already")
+	r.save(t, "bin/go", fmt.Appendf(nil, built, quoted(program)))
 }
 
 // ranOnce gives the id of a run of an organization's agent that has ended.
@@ -168,6 +198,9 @@ set -a
 func (r *reader) shell(t *testing.T, where, commands string) {
 	t.Helper()
 	r.ran += commands
+	if strings.Contains(commands, "git clone") {
+		r.builds(t)
+	}
 	if strings.Contains(commands, "make run") { // what follows speaks to that one
 		commands = strings.ReplaceAll(commands, r.address, "127.0.0.1:"+strconv.Itoa(r.port))
 		r.address = "127.0.0.1:" + strconv.Itoa(r.port)

@@ -80,7 +80,8 @@ func says(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{Text: text}, ok
 }
 
-// TestRealtime holds conversations with OpenAI's own clients, over `ws` and over the WebSocket that browsers have.
+// TestRealtime holds conversations with OpenAI's own clients, over `ws` and over the WebSocket that browsers have; with -short those aloud
+// with one of them each.
 func TestRealtime(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -89,7 +90,11 @@ func TestRealtime(t *testing.T) {
 	s.model.Respond(says)
 	voice := map[string]any{"voice": map[string]any{"enabled": true}}
 	address, ca := s.secure(t)
-	printed := s.node(t, "realtime.mjs",
+	short, understood := "", 8
+	if testing.Short() {
+		short, understood = "1", 4
+	}
+	printed := s.node(t, "realtime.mjs", "SHORT="+short,
 		"TLS_URL="+address, "NODE_EXTRA_CA_CERTS="+ca, "SPEECH="+string(encoded(t, spoken(t))),
 		"ECHO_ID="+s.agent(t, map[string]any{"model": "offline/echo", "tools": voice}),
 		"SAYS_ID="+s.agent(t, map[string]any{"model": "openai/stub", "tools": voice}),
@@ -101,7 +106,7 @@ func TestRealtime(t *testing.T) {
 	}
 	decode(t, []byte(printed), &got)
 	t.Logf("understood: %q; heard of what was interrupted: %q", got.Understood, got.Heard)
-	if got.Parts < 7 || len(got.Understood) != 8 {
+	if got.Parts < 7 || len(got.Understood) != understood {
 		t.Errorf("%+v", got)
 	}
 	known := realtimeTypes(t, filepath.Join(s.dir, "npm", "node_modules", "openai", "resources", "realtime", "realtime.d.ts"))

@@ -16,62 +16,75 @@ import (
 	"parley/shared/testkit"
 )
 
-// typeScript is the TypeScript SDK as it is packaged, made once for the package, and where its compiler is.
+// typeScript is the TypeScript SDK as it is packaged, made once for the package by the commands of its README: the package, the project
+// that they install it into, and what they made it of, with its compiler.
 var typeScript struct {
 	sync.Mutex
 
-	tarball, source string
+	tarball, project, source string
 }
 
-// packTypeScript makes the package of sdk/typescript, of a copy, below a folder that outlives the test.
-func packTypeScript(t *testing.T, below string) (tarball, source string) {
+// packTypeScript makes the package as the README has it, in a checkout that has never been built and a project beside it, both below a
+// folder that outlives the test.
+func packTypeScript(t *testing.T, below string) {
 	t.Helper()
 	needsNode(t)
 	typeScript.Lock()
 	defer typeScript.Unlock()
 	if typeScript.tarball != "" {
-		return typeScript.tarball, typeScript.source
+		return
 	}
 	from := filepath.Join(testkit.Root(t), "sdk", "typescript")
-	source = filepath.Join(below, "typescript")
+	checkout := filepath.Join(below, "typescript", "parley")
+	source := filepath.Join(checkout, "sdk", "typescript")
 	copyFiles(t, from, source)
 	copyFiles(t, filepath.Join(from, "src"), filepath.Join(source, "src"))
-	succeed(t, source, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
-	succeed(t, source, nil, "npm", "pack") // which builds
-	made, err := filepath.Glob(filepath.Join(source, "parley-sdk-*.tgz"))
+	env := []string{"npm_config_audit=false", "npm_config_fund=false", "npm_config_prefer_offline=true"}
+	succeed(t, checkout, env, "sh", "-euc", typeScriptInstall(t).Text)
+	project := filepath.Join(below, "typescript", "my-project")
+	made, err := filepath.Glob(filepath.Join(project, "parley-sdk-*.tgz"))
 	if err != nil || len(made) != 1 {
 		t.Fatalf("the package: %v %v", made, err)
 	}
-	typeScript.tarball, typeScript.source = made[0], source
-	return made[0], source
+	typeScript.tarball, typeScript.project, typeScript.source = made[0], project, source
+}
+
+// typeScriptInstall is the README's block that makes the package and installs it.
+func typeScriptInstall(t *testing.T) fenced.Block {
+	t.Helper()
+	blocks := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "sh" })
+	if len(blocks) != 1 {
+		t.Fatalf("%d blocks of commands: the test knows one", len(blocks))
+	}
+	return blocks[0]
 }
 
 // unpackTypeScript puts the package's files into a folder. It is called with the stage's lock held, for a stage that has its place.
 func unpackTypeScript(t *testing.T, into string) {
 	t.Helper()
-	tarball, _ := packTypeScript(t, theStage.dir)
+	packTypeScript(t, theStage.dir)
 	if err := os.MkdirAll(into, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	succeed(t, into, nil, "tar", "-xzf", tarball, "--strip-components=1")
+	succeed(t, into, nil, "tar", "-xzf", typeScript.tarball, "--strip-components=1")
 }
 
-// typeScriptPackage is packTypeScript for tests.
-func (s *stage) typeScriptPackage(t *testing.T) (tarball, source string) {
+// packsTypeScript is packTypeScript for tests.
+func (s *stage) packsTypeScript(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.place(t)
-	s.mu.Unlock()
-	return packTypeScript(t, s.dir)
+	packTypeScript(t, s.dir)
 }
 
 // typeScriptProject makes an empty project in which nothing but the SDK is installed.
 func (s *stage) typeScriptProject(t *testing.T) (dir string) {
 	t.Helper()
-	tarball, _ := s.typeScriptPackage(t)
+	s.packsTypeScript(t)
 	dir = t.TempDir()
 	save(t, dir, "package.json", `{"private": true, "type": "module"}`)
-	succeed(t, dir, nil, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", tarball)
+	unpackTypeScript(t, filepath.Join(dir, "node_modules", "parley-sdk"))
 	return dir
 }
 
@@ -94,7 +107,8 @@ func save(t *testing.T, dir, name, text string) {
 func TestTypeScriptPackage(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	tarball, _ := theStage.typeScriptPackage(t)
+	theStage.packsTypeScript(t)
+	tarball := typeScript.tarball
 	allowed := regexp.MustCompile(`^package/(LICENSE|README\.md|package\.json|dist/[a-z]+\.(js|js\.map|d\.ts))$`)
 	names := strings.Fields(succeed(t, t.TempDir(), nil, "tar", "-tzf", tarball))
 	for _, name := range names {
@@ -153,7 +167,7 @@ func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	dir := theStage.typeScriptProject(t)
-	_, source := theStage.typeScriptPackage(t)
+	source := typeScript.source
 	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
 	files := []string{"consumer.ts"}
 	for _, b := range typeScriptPrograms(t) {
@@ -196,50 +210,49 @@ func typeScriptBlocks(t *testing.T) []fenced.Block {
 	return blocksOf(t, testkit.Root(t), "sdk/typescript/README.md")
 }
 
-// TestTypeScriptReadme runs every block of the package's README as it stands, in empty projects: the programs, which are JavaScript as
-// well, with the package installed, and the command that installs it.
+// TestTypeScriptReadme runs every block of the package's README as it stands: the command that installs the package, and in the project
+// that it leaves the programs, which are JavaScript as well.
 func TestTypeScriptReadme(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
 	s := onStage(t)
+	s.packsTypeScript(t)
+	installedTypeScript(t)
 	for _, b := range typeScriptBlocks(t) {
 		if b.Language != "ts" && b.Language != "sh" {
 			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
-		} else if b.Language == "sh" {
-			t.Run(fmt.Sprintf("line-%d", b.Line), func(t *testing.T) {
-				t.Parallel()
-				installsTypeScript(t, b)
-			})
 		}
 	}
-	dir := s.typeScriptProject(t)
 	for _, b := range typeScriptPrograms(t) {
 		name := fmt.Sprintf("line-%d", b.Line)
-		save(t, dir, name+".mjs", b.Text)
+		save(t, typeScript.project, name+".mjs", b.Text)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if printed := succeed(t, dir, s.env(), node, name+".mjs"); strings.TrimSpace(printed) == "" {
+			if printed := succeed(t, typeScript.project, s.env(), node, name+".mjs"); strings.TrimSpace(printed) == "" {
 				t.Error("it says nothing")
 			}
 		})
 	}
 }
 
-// installsTypeScript runs the README's commands in a checkout that has never been built: they install into a project beside it.
-func installsTypeScript(t *testing.T, b fenced.Block) {
+// installedTypeScript checks what the README's commands have left: the package in the project, and nothing in the checkout.
+func installedTypeScript(t *testing.T) {
 	t.Helper()
-	above, from := t.TempDir(), filepath.Join(testkit.Root(t), "sdk", "typescript")
-	checkout := filepath.Join(above, "parley")
-	source := filepath.Join(checkout, "sdk", "typescript")
-	copyFiles(t, from, source)
-	copyFiles(t, filepath.Join(from, "src"), filepath.Join(source, "src"))
-	succeed(t, checkout, []string{"npm_config_audit=false", "npm_config_fund=false", "npm_config_prefer_offline=true"}, "sh", "-euc", b.Text)
-	if _, err := os.Stat(filepath.Join(above, "my-project", "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
-		t.Errorf("%s: %v", b, err)
+	if _, err := os.Stat(filepath.Join(typeScript.project, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
+		t.Error(err)
 	}
+	var manifest struct{ Dependencies map[string]string }
+	raw, err := os.ReadFile(filepath.Join(typeScript.project, "package.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if decode(t, raw, &manifest); manifest.Dependencies["parley-sdk"] == "" {
+		t.Errorf("the project does not depend on it: %s", raw)
+	}
+	checkout := filepath.Dir(filepath.Dir(typeScript.source))
 	for _, left := range []string{"parley-sdk-*.tgz", "package.json", "node_modules"} {
 		if found, err := filepath.Glob(filepath.Join(checkout, left)); err != nil || len(found) > 0 {
-			t.Errorf("%s leaves %v in the checkout, %v", b, found, err)
+			t.Errorf("installing leaves %v in the checkout, %v", found, err)
 		}
 	}
 }

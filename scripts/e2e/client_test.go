@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,7 +30,19 @@ type answer struct {
 	err    error // no answer: the connection broke
 }
 
+// keeping is a client that keeps its connections, as load balancers and busy callers do.
+func keeping(t *testing.T, connections int) *http.Client {
+	t.Helper()
+	transport := &http.Transport{MaxIdleConnsPerHost: connections}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: longest}
+}
+
 func send(ctx context.Context, method, url string, header map[string]string, body any) answer {
+	return sendBy(ctx, client, method, url, header, body)
+}
+
+func sendBy(ctx context.Context, by *http.Client, method, url string, header map[string]string, body any) answer {
 	var payload io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)
@@ -42,13 +55,14 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 	if err != nil {
 		return answer{err: err}
 	}
+	req.GetBody = nil // what may have been read is not sent again unasked
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
-	res, err := client.Do(req)
+	res, err := by.Do(req)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -148,6 +162,7 @@ type account struct {
 	url   string // the ingress that it was made through
 	key   string
 	agent string
+	by    *http.Client // client, when nil
 }
 
 // signUp makes an organization of its own, with an agent whose model is the ledger.
@@ -212,7 +227,7 @@ func (a account) post(ctx context.Context, tr trigger) answer {
 	if tr.prefer != "" {
 		maps.Copy(header, map[string]string{"Prefer": tr.prefer})
 	}
-	return send(ctx, http.MethodPost, a.url+"/api/internal/run-automation", header, body)
+	return sendBy(ctx, cmp.Or(a.by, client), http.MethodPost, a.url+"/api/internal/run-automation", header, body)
 }
 
 // start is post on a goroutine of its own.

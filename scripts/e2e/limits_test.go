@@ -2,11 +2,15 @@ package e2e
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"parley/shared/testkit"
 )
 
 func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
@@ -67,6 +71,76 @@ func timeOne(t *testing.T, a account) time.Duration {
 	began := time.Now()
 	a.post(t.Context(), trigger{message: "sleep 200ms: single"}).completed(t, echoed("single"), 1)
 	return time.Since(began)
+}
+
+// TestFloodLeavesTheWaitOfOthers measures how long the runs of an organization take alone and beside another's flood, in turn, and compares
+// the slowest hundredth.
+func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it measures
+	testkit.Long(t)
+	most := bound(t, 2, 3)
+	const (
+		rounds  = 6
+		samples = 80 // of each round, alone and beside the flood
+		flood   = 150
+		window  = 8
+		slots   = 16
+	)
+	c := newCluster(t, "ORG_DISPATCH_WINDOW="+strconv.Itoa(window), "LIMIT_USER=500000", "LIMIT_SYSTEM=600000")
+	in, second := c.ingress(t), c.ingress(t)
+	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(slots))
+	flooder, quiet := signUp(t, in.url), signUp(t, in.url)
+	flooder.by, quiet.by = keeping(t, flood), keeping(t, flood)
+	var alone, beside waits
+	for round := range rounds {
+		alone.measure(t, c, quiet, fmt.Sprintf("alone %d", round), samples)
+		l := &load{post: func(ctx context.Context, caller, n int) answer {
+			return flooder.at([]*edge{in, second}[n%2]).post(ctx, trigger{message: fmt.Sprintf("sleep 100ms: flood %d-%d-%d", round, caller, n)})
+		}}
+		l.start(t, flood)
+		eventually(t, longest, "the flood's runs wait for each other", func() bool {
+			return c.number(t, "SELECT count(*) FROM open_runs WHERE status = 'queued'") > flood/2
+		})
+		beside.measure(t, c, quiet, fmt.Sprintf("beside %d", round), samples)
+		if waiting := c.number(t, "SELECT count(*) FROM open_runs WHERE status = 'queued'"); waiting < flood/2 {
+			t.Errorf("%d runs waited at the end of round %d: it was no flood", waiting, round)
+		}
+		for _, p := range l.end() {
+			p.answer.want(t, http.StatusOK)
+		}
+	}
+	t.Logf("alone:            %s", &alone)
+	t.Logf("beside the flood: %s", &beside)
+	if others, own := percentile(beside.answered, 0.99), percentile(alone.answered, 0.99); others.Seconds() > most*own.Seconds() {
+		t.Errorf("beside the flood the p99 wait is %s, more than %.0f times what it is alone, %s", others, most, own)
+	}
+}
+
+// waits is how long runs took until they were answered, and until their model was called.
+type waits struct{ answered, begun []time.Duration }
+
+func (w *waits) String() string {
+	ms := func(of []time.Duration, p float64) time.Duration { return percentile(of, p).Round(time.Millisecond) }
+	return fmt.Sprintf("%d runs of 100 ms, answered p50 %s, p99 %s; begun p50 %s, p99 %s",
+		len(w.answered), ms(w.answered, 0.5), ms(w.answered, 0.99), ms(w.begun, 0.5), ms(w.begun, 0.99))
+}
+
+// measure has two callers of an account run so many runs.
+func (w *waits) measure(t *testing.T, c *cluster, of account, name string, samples int) {
+	t.Helper()
+	message := func(caller, n int) string { return fmt.Sprintf("sleep 100ms: %s %d-%d", name, caller, n) }
+	l := &load{post: func(ctx context.Context, caller, n int) answer {
+		return of.post(ctx, trigger{message: message(caller, n)})
+	}}
+	l.start(t, 2)
+	l.await(t, samples)
+	for _, p := range l.end() {
+		p.answer.want(t, http.StatusOK)
+		calls := c.model.of(message(p.caller, p.n))
+		if len(calls) != 1 {
+			t.Fatalf("%d model calls of %q", len(calls), message(p.caller, p.n))
+		}
+		w.answered, w.begun = append(w.answered, p.took), append(w.begun, calls[0].began.Sub(p.began))
+	}
 }
 
 func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {

@@ -5,15 +5,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
-	"parley/shared/contract"
 	"parley/shared/testkit"
 )
 
@@ -203,68 +200,4 @@ func refused(t *testing.T, nc *nats.Conn, subject string, err error) {
 	if last := nc.LastError(); last == nil || !strings.Contains(last.Error(), `"`+subject+`"`) {
 		t.Errorf("%s was not refused: %v", subject, last)
 	}
-}
-
-// TestChaosNATSClusterLosesAServer runs on three servers of deploy/nats/cluster.conf, which keep the stream three times, and kills the
-// one that leads it.
-func TestChaosNATSClusterLosesAServer(t *testing.T) {
-	t.Parallel()
-	servers := busCluster(t)
-	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: as("ingress", servers...)}, "NATS_REPLICAS=3")
-	in := c.ingress(t)
-	c.crew(t, nil, servers...)
-	owner := signUp(t, in.url)
-	owner.post(t.Context(), trigger{message: "three"}).completed(t, echoed("three"), 1)
-	leader := leads(t, servers)
-	waiting := owner.start(t.Context(), trigger{message: "sleep 2s: over the loss", key: "k"})
-	c.model.awaitCalls(t, "sleep 2s: over the loss", 1)
-	servers[leader].Kill9()
-	awaitAnswer(t, waiting, 40*time.Second).completed(t, echoed("over the loss"), 1)
-	owner.post(t.Context(), trigger{message: "with two"}).completed(t, echoed("with two"), 1)
-	servers[leader].Restart()
-	owner.post(t.Context(), trigger{message: "with three"}).completed(t, echoed("with three"), 1)
-	wantNoRefusals(t, servers...)
-}
-
-// busCluster starts three servers that know each other.
-func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
-	t.Helper()
-	var ports, routes []string
-	for range 3 {
-		port := strconv.Itoa(testkit.FreePort(t))
-		ports = append(ports, port)
-		routes = append(routes, "nats-route://routes:passroutes@127.0.0.1:"+port)
-	}
-	for n, port := range ports {
-		env := append(busSecrets(), "NATS_NAME=nats-"+strconv.Itoa(n), "NATS_ROUTES=["+strings.Join(routes, ", ")+"]")
-		servers = append(servers, testkit.NATSWith(t, busConfig(t, "cluster.conf"), env, "--cluster", "nats://routes:passroutes@127.0.0.1:"+port))
-	}
-	return servers
-}
-
-// leads waits until the stream is kept three times, and gives the server that leads it.
-func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
-	t.Helper()
-	nc, err := nats.Connect(as("operator", servers...), nats.CustomInboxPrefix("_INBOX.operator"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 30*time.Second, "three servers keep the stream", func() bool {
-		stream, err := js.Stream(t.Context(), contract.StreamJobs)
-		if err != nil {
-			return false
-		}
-		info := stream.CachedInfo()
-		if info.Config.Replicas != 3 || info.Cluster == nil || len(info.Cluster.Replicas) != 2 {
-			return false
-		}
-		leader, err = strconv.Atoi(strings.TrimPrefix(info.Cluster.Leader, "nats-"))
-		return err == nil && !slices.ContainsFunc(info.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current })
-	})
-	return leader
 }

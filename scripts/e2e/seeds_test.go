@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,42 +13,21 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpComesBackWithoutWhatItMade takes away what the first start made, each of which people may
-// delete, or a start that was cut short may not have come to: the next start makes it anew.
+// TestParleyUpComesBackWithoutWhatItMade takes away, one after the other, what the first start made, each of which people may delete, or a
+// start that was cut short may not have come to: the next start makes it anew.
 func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(*testing.T, string, quickstart.Credentials){
-		"credentials": func(t *testing.T, dir string, _ quickstart.Credentials) {
-			t.Helper()
-			if err := os.Remove(filepath.Join(dir, "credentials.json")); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"agent": func(t *testing.T, _ string, creds quickstart.Credentials) {
-			t.Helper()
-			a := account{url: creds.BaseURL, key: creds.APIKey}
-			a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
-		},
-		"key": func(t *testing.T, _ string, creds quickstart.Credentials) {
-			t.Helper()
-			a := account{url: creds.BaseURL, key: creds.APIKey}
-			var keys struct {
-				Data []struct {
-					ID string `json:"id"`
-				} `json:"data"`
-			}
-			a.get(t.Context(), "/api/keys").want(t, http.StatusOK).into(t, &keys)
-			for _, key := range keys.Data {
-				a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+key.ID, nil).want(t, http.StatusOK)
-			}
-		},
+	dir := filepath.Join(t.TempDir(), "data")
+	parley := up(t, dir, testkit.FreePort(t))
+	for _, lost := range []struct {
+		name string
+		lose func(*testing.T, string, quickstart.Credentials)
+	}{
+		{"credentials", loseCredentials}, {"agent", loseAgent}, {"key", loseKeys},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "data")
-			parley := up(t, dir, testkit.FreePort(t))
+		went := t.Run(lost.name, func(t *testing.T) {
 			before := readCredentials(t, dir)
-			lose(t, dir, before)
+			lost.lose(t, dir, before)
 			endInOrder(t, parley, dir)
 			parley.Restart()
 			after := readCredentials(t, dir)
@@ -55,9 +35,47 @@ func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) {
 				t.Errorf("the data is of organization %s, the new credentials of %s", before.OrganizationID, after.OrganizationID)
 			}
 			keyWorks(t, after)
-			endInOrder(t, parley, dir)
 		})
+		if !went {
+			return // what follows stands on it
+		}
 	}
+	endInOrder(t, parley, dir)
+}
+
+func loseCredentials(t *testing.T, dir string, _ quickstart.Credentials) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(dir, "credentials.json")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func loseAgent(t *testing.T, _ string, creds quickstart.Credentials) {
+	t.Helper()
+	a := account{url: creds.BaseURL, key: creds.APIKey}
+	a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
+}
+
+// loseKeys deletes every key, the one that it does so with last.
+func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
+	t.Helper()
+	a := account{url: creds.BaseURL, key: creds.APIKey}
+	var keys struct {
+		Data []struct {
+			ID     string `json:"id"`
+			Prefix string `json:"prefix"`
+		} `json:"data"`
+	}
+	a.get(t.Context(), "/api/keys").want(t, http.StatusOK).into(t, &keys)
+	own := ""
+	for _, key := range keys.Data {
+		if strings.HasPrefix(creds.APIKey, key.Prefix) {
+			own = key.ID
+			continue
+		}
+		a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+key.ID, nil).want(t, http.StatusOK)
+	}
+	a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+own, nil).want(t, http.StatusOK)
 }
 
 // TestParleyUpToldToStopWhileItStarts ends a first start at several points of it, as Ctrl-C may: with

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -98,4 +99,15 @@ func (l *till) of(text string) (effects []hit, keys int) {
 		}
 	}
 	return effects, len(seen)
+}
+
+// billOf is which bill a request's body pays.
+func billOf(body string) string {
+	var asked struct {
+		Bill string `json:"bill"`
+	}
+	if json.Unmarshal([]byte(body), &asked) != nil {
+		return ""
+	}
+	return asked.Bill
 }

@@ -85,6 +85,7 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
+// TestParleyUpNamesWhoHasItsPortAndTakesTheNext also looks for it beside it, told nothing but where its data is.
 func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	t.Parallel()
 	port := testkit.FreePort(t)
@@ -109,6 +110,7 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 		t.Fatalf("it serves on port %s, want one after %d", used, port)
 	}
 	keyWorks(t, creds)
+	resetsPassword(t, dir, creds)
 	endInOrder(t, parley, dir)
 }
 
@@ -197,12 +199,9 @@ func processesBelow(t *testing.T, dir string) []int {
 	return pids
 }
 
-// TestParleyResetPassword prints a link beside a running parley, told nothing but where its data is.
-func TestParleyResetPassword(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	parley := up(t, dir, testkit.FreePort(t))
-	creds := readCredentials(t, dir)
+// resetsPassword has the command print a link beside a running parley, and follows it.
+func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
+	t.Helper()
 	user := map[string]any{"email": "ada@example.test", "password": "what was it again"}
 	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/signup", nil, user).want(t, http.StatusCreated)
 
@@ -220,5 +219,4 @@ func TestParleyResetPassword(t *testing.T) {
 		want(t, http.StatusOK)
 	user["password"] = "something else"
 	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/login", nil, user).want(t, http.StatusOK)
-	endInOrder(t, parley, dir)
 }

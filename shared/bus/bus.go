@@ -14,6 +14,7 @@ import (
 
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 )
 
 const (
@@ -152,15 +153,33 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 func ensureConsumer(ctx context.Context, stream jetstream.Stream, lane domain.Lane) error {
 	_, err := stream.Consumer(ctx, string(lane))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		_, err = stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		config := jetstream.ConsumerConfig{
 			Durable: string(lane), FilterSubject: contract.LaneSubject(lane), AckPolicy: jetstream.AckExplicitPolicy,
 			AckWait: ackWait, MaxDeliver: -1, MaxAckPending: -1, // attempts are counted in PostgreSQL
-		})
+		}
+		_, err = stream.CreateOrUpdateConsumer(ctx, config)
+		if damaged(err) {
+			// The files of a consumer of this name cannot be read, and nobody may remove them: this one needs none. What it forgets at the
+			// server's next restart is rung again, and refused by the claim.
+			config.MemoryStorage = true
+			_, err = stream.CreateOrUpdateConsumer(ctx, config)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("opening consumer %s: %w", lane, err)
 	}
 	return nil
+}
+
+// What a server says that cannot make a consumer, or not its store, as when a crash has left half a file of it.
+const (
+	codeConsumerCreate jetstream.ErrorCode = 10012
+	codeConsumerStore  jetstream.ErrorCode = 10104
+)
+
+func damaged(err error) bool {
+	told, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && told.Code >= 500 && (told.ErrorCode == codeConsumerCreate || told.ErrorCode == codeConsumerStore)
 }
 
 // Ring publishes the doorbells of dispatched runs without waiting for their acknowledgement.
@@ -179,6 +198,7 @@ func (b *Bus) Ring(jobs ...domain.Job) {
 			b.log.Warn().Err(err).Str("run_id", job.RunID).Msg("doorbells not sent; the sweeper will ring for this run and those behind it")
 			return // each further one would wait as long
 		}
+		failpoint.Here(failpoint.RingAfter)
 	}
 }
 

@@ -77,6 +77,8 @@ type Telemetry struct {
 	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector that traces are sent to by OTLP/HTTP, as an http:// or https:// address; empty: none."`
 	// CaptureContent has the name and the meaning that OpenTelemetry gives it.
 	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Put what models are sent and answer into traces."`
+	// CallersDecide is for where only an operator's own proxies reach the ingress.
+	CallersDecide bool `name:"trace-as-callers-say" env:"TRACE_AS_CALLERS_SAY" help:"Let the traceparent of a request decide whether it is traced."`
 }
 
 // Check reports an address that is none.
@@ -130,6 +132,7 @@ type Ingress struct {
 	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
 	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
 	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
+	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long an ingress that is told to stop serves on, being not ready: longer than a load balancer takes to notice."`
 	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
 	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
 	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
@@ -155,6 +158,8 @@ func (i Ingress) Check() error {
 		return fmt.Errorf("WAIT_DEFAULT must be between 0 and 55s, not %s", i.WaitDefault)
 	case i.RetentionDefault < 24*time.Hour:
 		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys hold for a day", i.RetentionDefault)
+	case i.StopGrace < 0 || i.StopGrace > time.Minute:
+		return fmt.Errorf("STOP_GRACE must be between 0 and 1m, not %s", i.StopGrace)
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
 	}

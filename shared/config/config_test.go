@@ -79,6 +79,19 @@ func TestVoiceLimits(t *testing.T) {
 	}
 }
 
+func TestStopGrace(t *testing.T) {
+	t.Parallel()
+	for grace, ok := range map[time.Duration]bool{0: true, time.Minute: true, -time.Second: false, time.Minute + 1: false} {
+		err := config.Ingress{
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
+			BacklogMax: 1, VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute, StopGrace: grace,
+		}.Check()
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "STOP_GRACE") {
+			t.Errorf("%s: %v", grace, err)
+		}
+	}
+}
+
 func TestWorkerSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

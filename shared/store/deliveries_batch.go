@@ -245,6 +245,14 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 	return b.refuse(ctx, tx, refused)
 }
 
+// HookWithoutAgent says why deliveries are refused.
+const HookWithoutAgent = "the hook's agent does not exist any more"
+
+// CallerLeftOut says why a caller's runs are refused.
+func CallerLeftOut(kind domain.CallerKind) string {
+	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
+}
+
 // refuse says of the deliveries of runs that could not be made why that is. One whose key another run holds is that run's: its line of the
 // log is gone, or somebody else's.
 func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRun) error {
@@ -260,10 +268,10 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 		return err
 	}
 	for _, run := range refused {
-		cause := &domain.RunError{Code: string(apierr.NotFound), Message: "the hook's agent does not exist any more"}
+		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
 		if allowed, exists := callers[agentOf{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)
-			cause.Message = fmt.Sprintf("the agent's allowedCallers does not include %q", run.CallerKind)
+			cause.Message = CallerLeftOut(run.CallerKind)
 		}
 		for _, l := range b.logged {
 			if l.RunID == nil || *l.RunID != run.ID {

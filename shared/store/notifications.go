@@ -36,6 +36,12 @@ const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts,
 const notificationFrom = ` FROM notifications n JOIN notification_endpoints e ON e.id = n.endpoint_id AND e.org_id = n.org_id AND e.deleted_at IS NULL
 	WHERE n.org_id = $1 `
 
+// notificationTold says that what a notification tells of is kept; what it tells of a run is read no longer than the run.
+const (
+	notificationTold = `(n.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r WHERE r.id = n.subject_id AND` + runLive + `))`
+	notificationData = `CASE WHEN ` + notificationTold + ` THEN n.data END AS data`
+)
+
 func (row *notificationRow) notification() domain.Notification {
 	out := domain.Notification{
 		ID: row.ID, EndpointID: row.EndpointID, Event: row.Event, Status: domain.NotificationStatus(row.Status), Attempts: row.Attempts,
@@ -126,7 +132,7 @@ func (s *Store) Notifications(
 // none of this id.
 func (s *Store) Notification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
-		return tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, n.data`+notificationFrom+`AND n.id = $2`, org, id)
+		return tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, `+notificationData+notificationFrom+`AND n.id = $2`, org, id)
 	})
 }
 
@@ -148,7 +154,7 @@ func (s *Store) oneNotification(
 // of this id, erased when what it told is not kept any more.
 func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
-		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, coalesce(n.data, n.source) AS data`+notificationFrom+
+		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+notificationTold+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
 			`AND n.id = $2 FOR UPDATE OF n`, org, id)
 		if err != nil {
 			return err
@@ -159,7 +165,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 		return tx.GetContext(ctx, row, `UPDATE notifications n SET status = 'pending', delivered_at = NULL,
 			attempts = CASE WHEN status = 'pending' THEN attempts ELSE 0 END,
 			next_attempt_at = CASE WHEN lease_until > clock_timestamp() THEN next_attempt_at ELSE clock_timestamp() END
-			WHERE n.id = $2 AND n.org_id = $1 RETURNING `+notificationColumns+`, n.data`, org, id)
+			WHERE n.id = $2 AND n.org_id = $1 RETURNING `+notificationColumns+`, `+notificationData, org, id)
 	})
 }
 
@@ -175,6 +181,6 @@ func (s *Store) TestEndpoint(ctx context.Context, org, endpointID string) (domai
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
 		return tx.GetContext(ctx, row, `INSERT INTO notifications AS n (id, org_id, endpoint_id, event, subject_id, n, data)
 			SELECT $1, e.org_id, e.id, $4, $1, 0, $5 FROM notification_endpoints e WHERE e.id = $3 AND e.org_id = $2 AND e.deleted_at IS NULL
-			RETURNING `+notificationColumns+`, n.data`, ping, org, endpointID, domain.NotifyPing, string(data))
+			RETURNING `+notificationColumns+`, `+notificationData, ping, org, endpointID, domain.NotifyPing, string(data))
 	})
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
+	"parley/shared/apierr"
 	"parley/shared/domain"
 )
 
@@ -21,6 +23,9 @@ const (
 
 // notificationsKept is how long notifications are kept.
 const notificationsKept = 30 * 24 * time.Hour
+
+// Untold says why nothing was sent of a run that is kept no longer, as unnotify_runs_removed does.
+const Untold = "The run's retention was over before it could be told."
 
 // HeldNotification is a notification that a worker sends: what it writes about it is fenced by this.
 type HeldNotification struct {
@@ -93,7 +98,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, most, atOnce int, lease 
 }
 
 // Render sees to it that a claimed notification has its payload, and keeps that: whatever becomes of what it tells of, every attempt
-// says the same. not_found: there is nothing any more that it could tell.
+// says the same. not_found: there is nothing any more that it could tell. erased: it tells of a run whose retention is over.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	if n.data != nil {
 		return nil
@@ -104,8 +109,11 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 		n.data, err = s.waitingRun(ctx, n)
 	case domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed:
 		n.data, err = s.readDocument(ctx, n)
-	default:
+	default: // what else is told of is rendered when it is noted
 		err = notFound()
+	}
+	if apierr.CodeOf(err) == apierr.NotFound && strings.HasPrefix(n.Event, "run.") {
+		err = apierr.New(apierr.Erased, "what this notification tells is not kept any more")
 	}
 	if err != nil {
 		return err
@@ -173,6 +181,7 @@ type Attempt struct {
 	Error          string        // "" of one that was delivered
 	Next           time.Duration // until the next attempt, of one that is pending
 	Gone           bool          // the endpoint wants nothing any more
+	Unsent         bool          // nothing was sent: that is no fault of the endpoint's
 }
 
 // SettleNotification writes down how an attempt ended, and disables the endpoint when it wants nothing any more or has failed for long,
@@ -184,7 +193,7 @@ func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a
 			lease_until = NULL, next_attempt_at = clock_timestamp() + $7::interval,
 			delivered_at = CASE WHEN $4 = 'delivered' THEN clock_timestamp() END,
 			source = CASE WHEN n.data IS NULL THEN n.source END,
-			data = CASE WHEN $4 = 'pending' OR n.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r WHERE r.id = n.subject_id) THEN n.data END
+			data = CASE WHEN `+notificationTold+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
 			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, interval(a.Next)))
 		if err != nil || !kept {
@@ -193,7 +202,9 @@ func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a
 		if a.Status == domain.NotificationDelivered {
 			return noteSuccess(ctx, tx, held)
 		}
-		disabled, err = noteFailure(ctx, tx, held, a)
+		if !a.Unsent {
+			disabled, err = noteFailure(ctx, tx, held, a)
+		}
 		return err
 	})
 	if err != nil {

@@ -412,13 +412,82 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 	if _, err := b.s.ResendNotification(t.Context(), b.org, claimed[0].ID); apierr.CodeOf(err) != apierr.Erased {
 		t.Errorf("sending it again gave %v", err)
 	}
-	claimed = b.claims(10)
-	if len(claimed) != 1 || !strings.Contains(string(claimed[0].Payload()), "waiting") {
-		t.Fatalf("told %+v", claimed)
+	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(store.Untold, "'", "''") + `'`); n != 1 {
+		var all string
+		b.must(b.raw.QueryRowContext(t.Context(), `SELECT string_agg(to_jsonb(x)::text, ' ') FROM notifications x`).Scan(&all))
+		t.Errorf("%d notifications say that they were not told: %s", n, all)
 	}
-	b.settle(claimed[0], delivered)
-	if n, err := b.s.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil {
-		t.Errorf("once told it is kept %+v, %v", n, err)
+	if n := b.number(`SELECT count(*) FROM notifications WHERE data IS NOT NULL OR source IS NOT NULL`); n != 0 || len(b.claims(10)) != 0 {
+		t.Errorf("%d notifications have words of runs that were removed", n)
+	}
+}
+
+// A run that is over by its retention and not removed yet is told of no more, neither to its endpoint nor to those who look; that is no
+// fault of the endpoint's. One that is in hand meanwhile ends as its attempt does.
+func TestNothingIsToldPastRetention(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.told(domain.NotifyRunCompleted)
+	held, waiting := b.taken(), b.taken()
+	b.finish(held, "held")
+	inHand := b.claims(1)[0]
+	b.finish(waiting, "waiting")
+	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour', sweep_after = clock_timestamp() - interval '1 hour'`)
+	claimed, err := b.s.ClaimNotifications(t.Context(), 10, 4, time.Minute)
+	b.must(err)
+	if len(claimed) != 1 {
+		t.Fatalf("claimed %+v", claimed)
+	}
+	if err := b.s.Render(t.Context(), &claimed[0]); apierr.CodeOf(err) != apierr.Erased {
+		t.Errorf("it was rendered: %v", err)
+	}
+	if n, err := b.s.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationPending {
+		t.Errorf("it shows %+v, %v", n, err)
+	}
+	b.settle(claimed[0], store.Attempt{Status: domain.NotificationFailed, Error: store.Untold, Unsent: true})
+	if n := b.number(`SELECT failures FROM notification_endpoints WHERE id = '` + e.ID + `'`); n != 0 {
+		t.Errorf("the endpoint has %d failures", n)
+	}
+	_, err = b.s.DeleteExpired(t.Context(), 10)
+	b.must(err)
+	b.settle(inHand, delivered)
+	n, err := b.s.Notification(t.Context(), b.org, inHand.ID)
+	if err != nil || n.Status != domain.NotificationDelivered || n.Payload != nil {
+		t.Errorf("what was in hand is %+v, %v", n, err)
+	}
+	if n := b.number(`SELECT count(*) FROM notifications WHERE data IS NOT NULL OR source IS NOT NULL`); n != 0 {
+		t.Errorf("%d notifications have words of runs that were removed", n)
+	}
+}
+
+// Endpoints that were disabled with something on its way cost those that claim nothing; what is to be tested is found among them.
+func TestDisabledEndpointsArePassedOver(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	enabled := b.told(domain.NotifyRunFailed)
+	const many = 300
+	b.exec(fmt.Sprintf(`WITH off AS (
+		  INSERT INTO notification_endpoints (id, org_id, url, description, events, enabled, secret)
+		  SELECT 'ntf_' || n %% 2 * 7 || n, org_id, url, '', events, false, secret FROM notification_endpoints, generate_series(1, %d) n RETURNING id, org_id)
+		INSERT INTO notifications (id, org_id, endpoint_id, event, subject_id, n, data) SELECT new_type_id('evt'), org_id, id, 'run.failed', id, 0, '{}' FROM off`, many))
+	b.endAs(b.taken(), domain.RunFailed)
+	b.exec(`ANALYZE notifications, notification_endpoints`)
+	tx, err := b.raw.BeginTx(t.Context(), nil)
+	b.must(err)
+	_, err = tx.ExecContext(t.Context(), `SET LOCAL enable_seqscan = off`)
+	b.must(err)
+	var claimed string
+	b.must(tx.QueryRowContext(t.Context(), `SELECT string_agg(endpoint_id, ' ') FROM claim_notifications(100, '1 minute', 4)`).Scan(&claimed))
+	var looks int
+	b.must(tx.QueryRowContext(t.Context(), `SELECT idx_scan + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'notifications'`).Scan(&looks))
+	b.must(tx.Rollback())
+	if claimed != enabled.ID || looks > many/4 {
+		t.Errorf("claimed for %q in %d looks", claimed, looks)
+	}
+	ping, err := b.s.TestEndpoint(t.Context(), b.org, b.text(`SELECT max(id) FROM notification_endpoints WHERE NOT enabled`))
+	b.must(err)
+	if !slices.ContainsFunc(b.claims(10), func(c store.ClaimedNotification) bool { return c.ID == ping.ID }) {
+		t.Error("a disabled endpoint is not tested")
 	}
 }
 

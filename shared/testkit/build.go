@@ -31,10 +31,16 @@ type builder func() (string, error)
 // has it.
 func BuildBinary(tb testing.TB, dir string) string {
 	tb.Helper()
+	return BuildTagged(tb, dir, "")
+}
+
+// BuildTagged is BuildBinary with a build tag, for programs that no customer gets; none when empty.
+func BuildTagged(tb testing.TB, dir, tag string) string {
+	tb.Helper()
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(Root(tb), dir)
 	}
-	return build(tb, dir, ".", Race)
+	return build(tb, dir, ".", tag, Race)
 }
 
 // Root is the repository's directory, the one with go.work, above the test's.
@@ -62,14 +68,14 @@ func repositoryRoot() (string, error) {
 	}
 }
 
-func build(tb testing.TB, dir, pkg string, race bool, env ...string) string { //nolint:unparam // race is true under the detector
+func build(tb testing.TB, dir, pkg, tag string, race bool, env ...string) string { //nolint:unparam // race is true under the detector
 	tb.Helper()
 	var once builder = sync.OnceValues(func() (string, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), buildWithin)
 		defer cancel()
-		return compile(ctx, dir, pkg, race, env)
+		return compile(ctx, dir, pkg, tag, race, env)
 	})
-	known, _ := builds.LoadOrStore(dir+" "+pkg, once)
+	known, _ := builds.LoadOrStore(dir+" "+pkg+" "+tag, once)
 	once, _ = known.(builder)
 	path, err := once()
 	if err != nil {
@@ -80,13 +86,13 @@ func build(tb testing.TB, dir, pkg string, race bool, env ...string) string { //
 
 // compile writes the program into a directory made from what it is built from. go build
 // leaves a program that is up to date as it is.
-func compile(ctx context.Context, dir, pkg string, race bool, env []string) (path string, err error) {
-	cache, err := os.UserCacheDir()
+func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string) (path string, err error) {
+	cache, err := cacheDir()
 	if err != nil {
-		cache = os.TempDir() // no home: a cache that lives as long as the machine
+		return "", err
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %tb", dir, pkg, race))
-	target := filepath.Join(cache, "parley-test", hex.EncodeToString(key[:8]))
+	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %tb", dir, pkg, tag, race))
+	target := filepath.Join(cache, hex.EncodeToString(key[:8]))
 	if err := os.MkdirAll(target, 0o700); err != nil {
 		return "", fmt.Errorf("making cache: %w", err)
 	}
@@ -96,7 +102,7 @@ func compile(ctx context.Context, dir, pkg string, race bool, env []string) (pat
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	path = filepath.Join(target, programName(dir, pkg))
-	args := []string{"build", "-buildvcs=false", "-o", path}
+	args := []string{"build", "-buildvcs=false", "-tags=" + tag, "-o", path}
 	if race {
 		args = append(args, "-race")
 	}

@@ -72,15 +72,14 @@ func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgserver.Start(ctx, pgserver.Config{
-		Dir: filepath.Join(own.dir, "postgres"),
-		Log: zerolog.Nop(),
-		// Nothing here must outlive the machine, and many tests run at once.
-		Settings: map[string]string{
-			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
-			"max_connections": "400", "shared_buffers": "64MB",
-		},
-	})
+	dir := filepath.Join(own.dir, "postgres")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making directory: %w", err)
+	}
+	if err := copyCluster(ctx, dir); err != nil {
+		return nil, err
+	}
+	return pgserver.Start(ctx, pgserver.Config{Dir: dir, Log: zerolog.Nop(), Settings: privateSettings()})
 }
 
 func newDatabases(ctx context.Context, dsn string, of func(string) string) (*databases, error) {

@@ -31,18 +31,30 @@ type PostgresServer struct {
 // migrated database.
 func PostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
-	p := EmptyPostgresProcess(tb)
-	ctx, cancel := context.WithTimeout(tb.Context(), serverPatience)
-	defer cancel()
-	if err := migrateDatabase(ctx, p.DSN()); err != nil {
+	p := newPostgresProcess(tb)
+	if err := copyCluster(tb.Context(), p.config.Dir); err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
+	p.Restart()
 	return p
 }
 
 // EmptyPostgresProcess is PostgresProcess with nothing in the database, and none of
 // Parley's roles on the server.
 func EmptyPostgresProcess(tb testing.TB) *PostgresServer {
+	tb.Helper()
+	p := newPostgresProcess(tb)
+	p.Restart()
+	ctx, cancel := context.WithTimeout(tb.Context(), serverPatience)
+	defer cancel()
+	if err := p.server.CreateDatabase(ctx, parleyDatabase); err != nil {
+		tb.Fatalf("testkit: %v", err)
+	}
+	return p
+}
+
+// newPostgresProcess is one that is not started yet.
+func newPostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
 	p := &PostgresServer{tb: tb, config: pgserver.Config{
 		Dir: tempDir(tb, "postgres"), Port: FreePort(tb), Log: zerolog.New(zerolog.NewTestWriter(tb)).Level(zerolog.WarnLevel),
@@ -52,12 +64,6 @@ func EmptyPostgresProcess(tb testing.TB) *PostgresServer {
 			_ = p.server.Stop(context.WithoutCancel(tb.Context())) // it may have been killed
 		}
 	})
-	p.Restart()
-	ctx, cancel := context.WithTimeout(tb.Context(), serverPatience)
-	defer cancel()
-	if err := p.server.CreateDatabase(ctx, parleyDatabase); err != nil {
-		tb.Fatalf("testkit: %v", err)
-	}
 	return p
 }
 
@@ -116,7 +122,7 @@ func NATSProcess(tb testing.TB, dir string) *NATSServer {
 	}
 	port := strconv.Itoa(FreePort(tb))
 	process := StartProcess(tb, Command{
-		Name: "nats-server", Path: natsServer(tb),
+		Name: "nats-server", Path: NATSBinary(tb),
 		Args:      []string{"--addr", "127.0.0.1", "--port", port, "--jetstream", "--store_dir", dir},
 		ReadyLine: "Server is ready",
 	})
@@ -129,7 +135,7 @@ func NATSWith(tb testing.TB, config string, env []string, args ...string) *NATSS
 	tb.Helper()
 	port := strconv.Itoa(FreePort(tb))
 	process := StartProcess(tb, Command{
-		Name: "nats-server", Path: natsServer(tb), Env: env,
+		Name: "nats-server", Path: NATSBinary(tb), Env: env,
 		Args: append([]string{
 			"--config", config, "--addr", "127.0.0.1", "--port", port, "--http_port", strconv.Itoa(FreePort(tb)),
 			"--store_dir", tempDir(tb, "jetstream"),
@@ -139,12 +145,13 @@ func NATSWith(tb testing.TB, config string, env []string, args ...string) *NATSS
 	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}
 }
 
-func natsServer(tb testing.TB) string {
+// NATSBinary is the path of a nats-server: the one that PARLEY_NATS_SERVER names, or it is built.
+func NATSBinary(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("PARLEY_NATS_SERVER")
 	if path == "" {
 		// From the module of tools, which stands outside of go.work.
-		return build(tb, Root(tb)+"/tools", "github.com/nats-io/nats-server/v2", false, "GOWORK=off")
+		return build(tb, Root(tb)+"/tools", "github.com/nats-io/nats-server/v2", "", false, "GOWORK=off")
 	}
 	if _, err := os.Stat(path); err != nil {
 		tb.Fatalf("testkit: PARLEY_NATS_SERVER: %v", err)

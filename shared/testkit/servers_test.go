@@ -80,7 +80,7 @@ func TestBuildBinary(t *testing.T) {
 	var group sync.WaitGroup
 	paths := make([]string, 3)
 	for i := range paths {
-		group.Go(func() { paths[i] = build(t, dir, ".", Race, "GOWORK=off", "GOFLAGS=-mod=mod") })
+		group.Go(func() { paths[i] = build(t, dir, ".", "", Race, "GOWORK=off", "GOFLAGS=-mod=mod") })
 	}
 	group.Wait()
 	if paths[0] != paths[1] || paths[1] != paths[2] {
@@ -94,7 +94,7 @@ func TestBuildBinary(t *testing.T) {
 // pathOf is the cache directory of what is built from dir.
 func pathOf(t *testing.T, dir string) string {
 	t.Helper()
-	path := build(t, dir, ".", Race)
+	path := build(t, dir, ".", "", Race)
 	return path[:strings.LastIndex(path, "/")]
 }
 

@@ -90,7 +90,7 @@ func TestCookie(t *testing.T) {
 
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	p, err := NewPasswords(0)
+	p, err := NewPasswords(0, PasswordCost)
 	if err != nil {
 		t.Fatal(err)
 	}

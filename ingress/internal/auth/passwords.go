@@ -11,8 +11,8 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// The cost of a password: about 25 ms and 19 MiB, as OWASP advises for argon2id with one lane.
-var params = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+// PasswordCost is what a password costs: about 25 ms and 19 MiB, as OWASP advises for argon2id with one lane.
+var PasswordCost = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 const (
 	passwordWait = 5 * time.Second
@@ -25,21 +25,22 @@ var errPasswordsBusy = errors.New("too many passwords are being checked")
 // Passwords hashes and checks passwords, a few at a time: each takes a core and much memory, and anybody may
 // ask for one. Those that would have to wait long are refused.
 type Passwords struct {
+	cost    argon2id.Params
 	slots   chan struct{}
 	waiting atomic.Int32
 	dummy   string // what the password of an account that has none is compared with
 }
 
-// NewPasswords prepares to hash so many passwords at a time; 0 stands for the number of cores.
-func NewPasswords(slots int) (*Passwords, error) {
+// NewPasswords prepares to hash so many passwords at a time, at that cost each; 0 stands for the number of cores.
+func NewPasswords(slots int, cost argon2id.Params) (*Passwords, error) {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)
 	}
-	dummy, err := argon2id.CreateHash("no password is this one", params)
+	dummy, err := argon2id.CreateHash("no password is this one", &cost)
 	if err != nil {
 		return nil, fmt.Errorf("preparing passwords: %w", err)
 	}
-	return &Passwords{slots: make(chan struct{}, slots), dummy: dummy}, nil
+	return &Passwords{cost: cost, slots: make(chan struct{}, slots), dummy: dummy}, nil
 }
 
 // Hash makes the text to store for a password.
@@ -49,7 +50,7 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer leave()
-	hash, err := argon2id.CreateHash(password, params)
+	hash, err := argon2id.CreateHash(password, &p.cost)
 	if err != nil {
 		return "", fmt.Errorf("hashing password: %w", err)
 	}

@@ -86,7 +86,7 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 func (d *Dispatcher) Deliver(ctx context.Context, delivery store.NewDelivery) (store.AcceptedDelivery, error) {
 	switch {
 	case delivery.Run == nil:
-	case d.full.Load():
+	case d.backlog.full():
 		return d.delivered(ctx, &delivery, overloaded(nil))
 	case d.byHooks.full(ctx, delivery.OrganizationID):
 		return d.delivered(ctx, &delivery, tooManyByHooks())

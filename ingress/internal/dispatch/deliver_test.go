@@ -120,7 +120,7 @@ func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
 	must(t, err)
 	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // nothing runs that would look how many wait
-	full.full.Store(true)
+	full.backlog.refusing.Store(true)
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
 	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
 		t.Errorf("seen before: %+v, %v", got, err)

@@ -14,6 +14,7 @@ import (
 	"parley/shared/batch"
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
 )
@@ -22,7 +23,6 @@ const (
 	batchMax      = 256
 	acceptWaiting = 8192 // requests that may wait to be accepted before new ones are refused
 	acceptTimeout = 10 * time.Second
-	backlogEvery  = time.Second
 )
 
 // Config are the limits of accepting runs.
@@ -43,7 +43,7 @@ type Dispatcher struct {
 	accepts *batch.Group[tracing.Of[store.NewRun], store.Accepted]
 	arrived *batch.Group[tracing.Of[store.NewDelivery], store.AcceptedDelivery]
 	waiting *waiters
-	full    atomic.Bool
+	backlog *backlog
 	byHooks *hookRuns
 	drained chan struct{}
 	drains  atomic.Bool
@@ -53,6 +53,7 @@ type Dispatcher struct {
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{})}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.HookRuns, cfg.BacklogMax)
+	d.backlog = newBacklog(st.Backlog, cfg.BacklogMax)
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup)
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept))
 	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver))
@@ -70,7 +71,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.arrived.Run, d.waiting.poll} {
 		loops.Go(func() { run(ctx) })
 	}
-	d.watchBacklog(ctx)
+	d.backlog.watch(ctx)
 	loops.Wait()
 	return nil
 }
@@ -79,23 +80,6 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 func (d *Dispatcher) Drain() {
 	if d.drains.CompareAndSwap(false, true) {
 		close(d.drained)
-	}
-}
-
-// watchBacklog refuses new runs while too many wait. A count that fails changes nothing.
-func (d *Dispatcher) watchBacklog(ctx context.Context) {
-	ticker := time.NewTicker(backlogEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			n, err := d.store.Backlog(ctx, d.cfg.BacklogMax)
-			if err == nil {
-				d.full.Store(n >= d.cfg.BacklogMax)
-			}
-		}
 	}
 }
 
@@ -120,7 +104,7 @@ type Submitted struct {
 
 // Submit accepts a run and rings for it. Release must be called on what it returns.
 func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, error) {
-	if d.full.Load() {
+	if d.backlog.full() {
 		return nil, overloaded(nil)
 	}
 	run.ReplyTo = d.inbox
@@ -153,10 +137,12 @@ func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, 
 func (d *Dispatcher) accept(ctx context.Context, rows []store.NewRun) ([]store.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
+	failpoint.Here(failpoint.AcceptBefore)
 	accepted, err := d.store.Accept(ctx, rows, d.cfg.Window)
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Here(failpoint.AcceptAfter)
 	for i, a := range accepted {
 		if a.Job != nil {
 			d.bus.Ring(*a.Job)

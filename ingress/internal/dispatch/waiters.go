@@ -9,6 +9,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/store"
 )
 
@@ -130,6 +131,7 @@ func (ws *waiters) resolve(runID string, r Result) {
 	if run == nil {
 		return
 	}
+	failpoint.Here(failpoint.AnswerBefore)
 	for w := range run.waits {
 		select {
 		case w.result <- r:

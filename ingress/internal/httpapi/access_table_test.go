@@ -8,7 +8,7 @@ import "strings"
 // who a route is for.
 const (
 	forAnyone  = "anyone"  // credentials are not looked at: signing up and logging in; demo visitors are refused
-	forLink    = "link"    // whoever has a link's token; a credential that comes along must be good
+	forLink    = "link"    // whoever has a link's token; a credential that comes along must be good, but for an ended cookie
 	forPublic  = "public"  // 200 whatever credential comes along, unless that is broken
 	forDemo    = "demo"    // callers, and demo visitors
 	forCaller  = "caller"  // people and keys

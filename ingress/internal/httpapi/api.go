@@ -108,7 +108,7 @@ func New(deps Deps) (http.Handler, error) {
 }
 
 func newAPI(deps Deps) (*api, error) {
-	passwords, err := auth.NewPasswords(0)
+	passwords, err := auth.NewPasswords(0, auth.PasswordCost)
 	if err != nil {
 		return nil, fmt.Errorf("building HTTP face: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/alexedwards/argon2id"
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
@@ -111,11 +112,16 @@ func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Se
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	})
 	must(tb, err)
+	w.api.passwords, err = auth.NewPasswords(0, cheapPasswords)
+	must(tb, err)
 	m, err := newMetrics(nil)
 	must(tb, err)
 	w.handler = w.api.engine(m)
 	return w
 }
+
+// cheapPasswords are hashed in well under a millisecond: thousands of people sign up in these tests.
+var cheapPasswords = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 func must(tb testing.TB, err error) {
 	tb.Helper()

@@ -27,7 +27,7 @@ func (a *api) readyz(c *gin.Context) {
 			r.Status = "not ready"
 		}
 	}
-	if a.Draining != nil && a.Draining() {
+	if a.stopping() {
 		r.Status = "draining"
 	}
 	status := http.StatusOK
@@ -37,6 +37,9 @@ func (a *api) readyz(c *gin.Context) {
 	}
 	writeJSON(c, status, r)
 }
+
+// stopping reports whether the ingress drains, and its grace before.
+func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
 // check asks all at once: "ok", "failing" or, of one that does not answer in time, "timeout". The
 // reasons are in the log of whoever fails.

@@ -38,6 +38,41 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 	}
 }
 
+// So do those that are refused when their runs are to begin, whose lines would be all that they leave.
+func TestRefusedDeliveriesCount(t *testing.T) {
+	t.Parallel()
+	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	for code, change := range map[string]func(h *house, agentID string){
+		"not_found": func(h *house, agentID string) { a.ok("DELETE", "/api/agents?id="+agentID, "", h.key) },
+		"caller_not_allowed": func(h *house, agentID string) {
+			a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user"]}`, h.key)
+		},
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			h := a.newHouse(code)
+			agentID := a.newAgent(h)
+			hookID := a.ok("POST", "/api/hooks", hookBody(agentID, "github"), h.key).text(t, "id")
+			change(h, agentID)
+			var first string
+			for n := range 120 {
+				got := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, code, 202, "")
+				if n == 0 {
+					first = got.text(t, "error.message")
+				}
+				if got.text(t, "status") != "refused" || got.text(t, "error.code") != code || got.text(t, "error.message") != first || got.json(t, "runId") != nil {
+					t.Fatalf("delivery %d: %s", n, got.body)
+				}
+			}
+			var logged int
+			must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FROM deliveries WHERE hook_id = $1`, hookID).Scan(&logged))
+			if logged == 0 || logged == 120 {
+				t.Errorf("%d are logged", logged)
+			}
+		})
+	}
+}
+
 // A budget that has room when it is asked and none when the run is accepted refuses the delivery, and the source is not told to stop.
 func TestABudgetIsUsedUpMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -210,12 +210,13 @@ func (a *api) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of d
 	if err != nil {
 		return receivedView{}, err
 	}
-	switch {
-	case limit.Allowed:
-	case d.Run == nil:
-		return receivedView{DeliveryID: d.ID, Status: d.Status, Error: d.Error}, nil
-	default: // a delivery is put off: it may not come again
-		d.Run.Hold = limit.RetryAfter
+	if !limit.Allowed {
+		if err := a.putOff(ctx, hook, &d, limit.RetryAfter); err != nil {
+			return receivedView{}, err
+		}
+		if d.Run == nil {
+			return receivedView{DeliveryID: d.ID, Status: d.Status, Error: d.Error}, nil
+		}
 	}
 	accepted, err := a.deliver(ctx, d)
 	if err != nil {
@@ -228,23 +229,48 @@ func (a *api) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of d
 	return receivedView{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
-// costs says that a delivery counts against the limit: one that was to have a run does not when it has joined another's or was refused,
-// and none does that was seen before.
-func costs(d *store.NewDelivery, accepted *store.AcceptedDelivery) bool {
+// putOff says of a delivery over the limit that its run is to wait: it may not come again. One that no run could come of has none: it is
+// not logged.
+func (a *api) putOff(ctx context.Context, hook *liveHook, d *store.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
-		return !accepted.Existing
+		return nil
 	}
-	return accepted.Delivery.RunID != nil && *accepted.Delivery.RunID == d.Run.ID
+	agent, err := a.Store.Agent(ctx, hook.OrganizationID, hook.AgentID)
+	switch {
+	case apierr.CodeOf(err) == apierr.NotFound:
+		refuse(d, apierr.NotFound, store.HookWithoutAgent)
+		d.Run = nil
+	case err != nil:
+		return err
+	case !slices.Contains(agent.AllowedCallers, domain.CallerSystem):
+		refuse(d, apierr.CallerNotAllowed, store.CallerLeftOut(domain.CallerSystem))
+		d.Run = nil
+	default:
+		d.Run.Hold = wait
+	}
+	return nil
 }
 
-// deliver logs a delivery. One for whose run a budget has no room any more, though it had just before, is refused.
+// costs says that a delivery counts against the limit, as all do that are logged: but for one that has joined another's run, of which each
+// takes no more than so many, and one that was seen before.
+func costs(d *store.NewDelivery, accepted *store.AcceptedDelivery) bool {
+	joined := d.Run != nil && accepted.Delivery.RunID != nil && *accepted.Delivery.RunID != d.Run.ID
+	return !joined && !accepted.Existing
+}
+
+// deliver logs a delivery. One for whose run a budget has no room any more, though it had just before, is refused; if it was put off, too,
+// it is not logged.
 func (a *api) deliver(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
 	accepted, err := a.deliverOnce(ctx, d)
 	if apierr.CodeOf(err) != apierr.BudgetExceeded {
 		return accepted, err
 	}
+	over := d.Run != nil && d.Run.Hold > 0
 	refuse(&d, apierr.BudgetExceeded, detailOf(err))
 	d.Run, d.Collect = nil, nil
+	if over {
+		return store.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
+	}
 	return a.deliverOnce(ctx, d)
 }
 

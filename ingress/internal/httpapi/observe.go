@@ -37,9 +37,10 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 		header[headerRequestID] = []string{st.requestID}
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
-		if len(c.Request.TransferEncoding) > 0 {
+		if len(c.Request.TransferEncoding) > 0 || a.stopping() {
 			// A request with both a length and chunks must be the connection's last (RFC 9112, 6.1): what stands before
-			// us may have counted by the length. net/http drops the length without a word, so all with chunks are.
+			// us may have counted by the length. net/http drops the length without a word, so all with chunks are. And while
+			// the ingress drains, whoever would keep the connection is to make the next one elsewhere.
 			header.Set("Connection", "close")
 		}
 		defer func() {

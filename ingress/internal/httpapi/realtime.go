@@ -263,7 +263,7 @@ func checkSocketKey(found *problems, keys []string) {
 
 // takeVoiceSeats is takeSeats for a voice connection, which takes one of its organization's besides.
 func (a *api) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
-	if a.Draining != nil && a.Draining() {
+	if a.stopping() {
 		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")
 		stopping.RetryAfter = time.Second
 		return nil, stopping

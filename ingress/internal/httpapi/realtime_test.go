@@ -119,6 +119,11 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 		t.Errorf("a cancelled answer is %s", status)
 	}
 	b.becomes(runID, domain.RunCancelled)
+	eventually(t, "the connection has noted what was heard", func() bool {
+		var noted bool
+		must(t, b.sql.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM heard WHERE run_id = $1)`, runID).Scan(&noted))
+		return noted
+	})
 	other := b.newChat(b.house, b.agent, "s", b.owner.auth)
 	runs := &voiceRuns{a: b.api, org: b.org, principal: b.owner.id, begun: map[string]bool{runID: true}}
 	for what, err := range map[string]error{

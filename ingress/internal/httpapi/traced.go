@@ -16,7 +16,7 @@ func (a *api) traced() gin.HandlerFunc {
 	return otelgin.Middleware("parley",
 		otelgin.WithTracerProvider(a.Tracer.Provider()),
 		otelgin.WithMeterProvider(noop.NewMeterProvider()), // what is counted is in /metrics
-		otelgin.WithPropagators(tracing.Propagator),
+		otelgin.WithPropagators(a.Tracer.Outside()),
 		otelgin.WithFilter(func(req *http.Request) bool { return !isOperational(req.URL.Path) }))
 }
 

@@ -31,6 +31,8 @@ const (
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
+
+	callersDecide bool
 }
 
 // Open makes the tracer of a process, which is called service. Without an endpoint it is one that sends nothing. The collector need
@@ -57,7 +59,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 	limits := sdk.NewSpanLimits()
 	limits.EventCountLimit = 0 // libraries put the texts of errors there, which may quote anything
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithRawSpanLimits(limits))
-	return &Tracer{provider: provider, tracer: provider.Tracer(scope)}, nil
+	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
 }
 
 // Close sends what is left, for a moment also when ctx has ended: the process does, whether the collector is there or not.

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/rs/zerolog"
+	"go.opentelemetry.io/otel/propagation"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	pb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -114,6 +116,37 @@ func TestSpansAreConnected(t *testing.T) {
 	failed := spans["child of root"]
 	if failed.GetStatus().GetCode() != pb.Status_STATUS_CODE_ERROR || len(failed.GetAttributes()) != 2 || len(spans["batch"].GetEvents()) != 0 {
 		t.Errorf("want a failed span with a word and a code: %v", failed)
+	}
+}
+
+// TestCallersNameTheirTrace shows that a caller's traceparent names the trace, and decides whether it is wanted only where it is let.
+func TestCallersNameTheirTrace(t *testing.T) {
+	t.Parallel()
+	all, none := sdk.ParentBased(sdk.AlwaysSample()), sdk.ParentBased(sdk.NeverSample())
+	for _, c := range []struct {
+		sampler       sdk.Sampler
+		callersDecide bool
+		traceparent   string
+		sampled       bool
+	}{
+		{all, false, wanted1, true},
+		{all, false, unwanted, true},
+		{all, false, "", true},
+		{none, false, wanted1, false},
+		{none, false, unwanted, false},
+		{none, false, "", false},
+		{none, true, wanted1, true},
+		{all, true, unwanted, false},
+	} {
+		provider := sdk.NewTracerProvider(sdk.WithSampler(c.sampler))
+		tracer := &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: c.callersDecide}
+		ctx := tracer.Outside().Extract(t.Context(), propagation.MapCarrier{"traceparent": c.traceparent})
+		ctx, span := provider.Tracer("a library").Start(ctx, "request")
+		at := span.SpanContext()
+		if at.IsSampled() != c.sampled || c.traceparent != "" && at.TraceID() != parse(c.traceparent).TraceID() {
+			t.Errorf("%+v: the request is %s", c, Traceparent(ctx))
+		}
+		span.End()
 	}
 }
 

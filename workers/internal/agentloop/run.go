@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/workers/internal/llm"
 )
 
@@ -197,9 +198,11 @@ func (r *run) takeTurn(t *TurnStep) string {
 func (r *run) recordTurn(ctx context.Context, t *TurnStep) error {
 	r.nameCalls(t.ToolCalls)
 	r.takeTurn(t)
+	failpoint.Here(failpoint.TurnBefore)
 	if err := r.record(ctx, Step{Kind: StepModelTurn, Turn: t}); err != nil {
 		return err
 	}
+	failpoint.Here(failpoint.TurnAfter)
 	return r.checkBytes()
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/tool"
 )
@@ -126,9 +127,11 @@ func (r *run) takeEnded(ctx, together context.Context, done ended) error {
 		}
 	}
 	step := &ToolStep{Call: done.record, Sources: r.number(done.result.Sources)}
+	failpoint.Here(failpoint.ToolBefore)
 	if err := r.record(ctx, Step{Kind: StepToolCall, Tool: step}); err != nil {
 		return err
 	}
+	failpoint.Here(failpoint.ToolAfter)
 	r.takeTool(step)
 	r.send(Event{Type: EventToolCompleted, Step: r.seq, Tool: &step.Call})
 	return r.checkBytes()

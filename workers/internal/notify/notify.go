@@ -136,6 +136,11 @@ func (n *Notifier) deliver(ctx context.Context, c *store.ClaimedNotification) {
 		n.drop(ctx, c, &log)
 		return
 	}
+	if apierr.CodeOf(err) == apierr.Erased {
+		n.metrics.attempts.WithLabelValues(endDropped).Inc()
+		n.settle(ctx, c, store.Attempt{Status: domain.NotificationFailed, Error: store.Untold, Unsent: true}, &log)
+		return
+	}
 	if err != nil {
 		log.Warn().Err(err).Msg("notification cannot be read; trying again")
 		return
@@ -143,6 +148,11 @@ func (n *Notifier) deliver(ctx context.Context, c *store.ClaimedNotification) {
 	began := time.Now()
 	a := n.attempt(ctx, c)
 	n.metrics.sent(a, time.Since(began))
+	n.settle(ctx, c, a, &log)
+}
+
+// settle writes down how an attempt ended, or that none was made.
+func (n *Notifier) settle(ctx context.Context, c *store.ClaimedNotification, a store.Attempt, log *zerolog.Logger) {
 	n.settling <- struct{}{}
 	disabled, err := n.store.SettleNotification(ctx, c.HeldNotification, a)
 	<-n.settling

@@ -10,6 +10,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
@@ -37,6 +38,7 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
 	span.Str("parley.run.id", d.RunID)
+	failpoint.Here(failpoint.ClaimBefore)
 	claim, err := r.claims.Do(ctx, tracing.For(ctx, d.RunID))
 	if err != nil {
 		span.Fail("not claimed")
@@ -55,6 +57,7 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
 	r.changed(a)
 	a.describe(span)
+	failpoint.Here(failpoint.ClaimAfter)
 	r.settle(ctx, a, d)
 	d.Ack()
 }
@@ -151,6 +154,7 @@ func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, ca
 			a.log.Info().Msg("run was taken over before it could be put back")
 		}
 		if len(freed) > 0 {
+			failpoint.Here(failpoint.PutBackAfter)
 			r.changed(a)
 		}
 		r.places.add(freed)
@@ -168,6 +172,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		r.finishEmpty(ctx, a)
 		return
 	}
+	failpoint.Here(failpoint.FinishBefore)
 	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
 		saved, err := r.finishes.Do(ctx, tracing.For(ctx, ending))
 		switch {
@@ -177,7 +182,9 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 			a.log.Error().Err(saved.err).Msg("the database rejects this result")
 			r.finishEmpty(ctx, a)
 		case saved.ok:
+			failpoint.Here(failpoint.FinishAfter)
 			r.bus.Done(a.claim.RunID, a.replyTo, ending.Result)
+			failpoint.Here(failpoint.DoneAfter)
 			r.changed(a)
 			r.metrics.end(ending.Run)
 			traceEnd(ctx, ending.Run)

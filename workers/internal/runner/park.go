@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/store"
 	"parley/workers/internal/agentloop"
 )
@@ -37,6 +38,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	case result.Full:
 		r.finish(ctx, a, out, domain.RunFailed, tooManyWait)
 	case result.Parked:
+		failpoint.Here(failpoint.ParkAfter)
 		a.events.publishLast(told)
 		r.places.add(result.Freed)
 		r.bus.Done(a.claim.RunID, a.replyTo, nil) // whoever waits looks at the run

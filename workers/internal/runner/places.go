@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"sync"
+
+	"parley/shared/failpoint"
 )
 
 // places are what finished runs left in their organizations' windows and no waiting run has been given yet.
@@ -47,10 +49,12 @@ func (r *Runner) handOver(ctx context.Context) {
 			return
 		case <-r.places.wake:
 		}
+		failpoint.Here(failpoint.HandOverBefore)
 		next, err := r.runs.HandOver(ctx, r.places.take(), r.cfg.Window)
 		if err != nil {
 			r.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
 		}
+		failpoint.Here(failpoint.HandOverAfter)
 		r.bus.Ring(next...)
 	}
 }

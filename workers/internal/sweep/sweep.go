@@ -15,6 +15,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/store"
 )
 
@@ -127,6 +128,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	orgs, err := s.store.RequeueLost(ctx, batchMax)
 	s.metrics.count(didRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
+		failpoint.Here(failpoint.RequeueAfter)
 		s.log.Warn().Int("runs", n).Msg("leases ran out; runs requeued")
 	}
 	s.changed(domain.ChangedRuns, orgs)
@@ -153,6 +155,9 @@ func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	next, err := s.store.DispatchWaiting(ctx, s.window, dispatchMax)
 	s.metrics.count(didDispatch, len(next))
+	if len(next) > 0 {
+		failpoint.Here(failpoint.DispatchAfter)
+	}
 	s.bus.Ring(next...)
 	return err
 }
@@ -183,6 +188,7 @@ func (s *Sweeper) ringAgain(ctx context.Context) error {
 	next, err := s.store.Redispatch(ctx, again, later)
 	s.metrics.count(didRing, len(next))
 	if len(next) > 0 {
+		failpoint.Here(failpoint.RedispatchAfter)
 		s.log.Warn().Int("runs", len(next)).Msg("doorbells were not heard; ringing again")
 	}
 	s.bus.Ring(next...)

@@ -13,6 +13,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/tool"
@@ -124,6 +125,7 @@ func (c *call) sending(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("beginning to send: %w", err)
 	}
+	failpoint.Here(failpoint.SendBefore)
 	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,6 +137,7 @@ func (c *call) sending(ctx context.Context) error {
 		return tool.ErrStale
 	}
 	c.sent = sentPerhaps
+	failpoint.Here(failpoint.SendAfter)
 	return nil
 }
 

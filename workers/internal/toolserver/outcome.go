@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/shared/contract"
+	"parley/shared/failpoint"
 	"parley/workers/internal/tool"
 )
 
@@ -40,7 +41,9 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 	case !known:
 		return reply
 	case sent == sentPerhaps:
+		failpoint.Here(failpoint.OutcomeBefore)
 		c.keepOutcome(ctx, reply)
+		failpoint.Here(failpoint.OutcomeAfter)
 	case sent == sentUnsure && reply.Failure != nil:
 		over := failure("The call could not be recorded, so it was not made.", false)
 		if c.keepOutcome(ctx, over) {

@@ -10,6 +10,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 	"parley/shared/schema"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/tool"
@@ -92,6 +93,7 @@ func (r *remote) effect(ctx context.Context, call tool.Call) (tool.Result, error
 	}
 	switch entry.State {
 	case domain.EffectReady:
+		failpoint.Here(failpoint.EffectAfter)
 		return r.send(ctx, call, key)
 	case domain.EffectDone:
 		return r.outcome(entry.Outcome)

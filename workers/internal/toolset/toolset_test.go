@@ -168,7 +168,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%s: %s after %d requests", name, got, len(b.asked))
 		}
 		for _, asked := range b.asked {
-			if key := asked.EffectKey != ""; key != (len(b.prepare) > 0) {
+			if key := asked.EffectKey; (key != "") != (len(b.prepare) > 0) || key != "" && key != contract.EffectKey("run_1", "call_1") {
 				t.Errorf("%s: effect key %q", name, asked.EffectKey)
 			}
 		}

@@ -6,6 +6,9 @@ import { Copy } from "../ui/copy";
 
 type Highlight = (make: Make<VNode>, text: string, language: string) => ComponentChildren;
 
+/** The page names the address of what knows the languages: a bundle of its own, of which the dashboard holds nothing. */
+const bundle = (): string => document.getElementById("app")?.dataset["highlight"] ?? "";
+
 /** Makes Preact's nodes of what the kit describes. */
 export const make: Make<VNode> = (tag, props, ...children) => h(tag, props, ...children);
 
@@ -14,7 +17,7 @@ let coming: Promise<void> | null = null;
 
 /** Fetches what knows the languages, once somebody looks at code. */
 async function fetchHighlight(): Promise<void> {
-  coming ??= import("../../kit/highlight").then((kit) => {
+  coming ??= (import(bundle()) as Promise<typeof import("../../kit/highlight")>).then((kit) => {
     highlight = kit.highlight;
   });
   await coming;

@@ -20,7 +20,7 @@ import { HookSetUp } from "./hooks/setup";
 import { sources } from "./hooks/sources";
 import { SendTest } from "./hooks/test";
 import { useUnsaved } from "./hooks/unsaved";
-import { useNames } from "./runs/names";
+import { useAgents } from "./runs/names";
 
 const tabs = [["", "Deliveries"], ["setup", "Set-up"], ["settings", "Settings"]] as const;
 const above = <a href="/dashboard/automations">Automations</a>;
@@ -92,16 +92,16 @@ function Actions({ hook, set }: { hook: Hook; set: (hook: Hook) => void }) {
 }
 
 function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => void }) {
-  const names = useNames();
+  const { agents, loaded: named, reload } = useAgents();
   const { keys, loaded } = useKeys();
   const sample = useNewestPayload(hook.id);
   const [draft, setDraft] = useState(() => draftOf(hook));
   const [error, setError] = useState<ApiError>();
   const body = changeOf(draft);
   const unsaved = useUnsaved(JSON.stringify(body) !== JSON.stringify(changeOf(draftOf(hook))));
-  if (!names.loaded || !loaded || !sample.loaded) return <Waiting />;
+  if (!named || !loaded || !sample.loaded) return <Waiting />;
   const set = (part: Partial<HookDraft>) => setDraft((before) => ({ ...before, ...part }));
-  const agent = names.agents.find((a) => a.id === draft.agentId);
+  const agent = agents.find((a) => a.id === draft.agentId);
   const save = async () => {
     setError(undefined);
     try {
@@ -116,8 +116,8 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
   };
   return (
     <div class="stack">
-      <HookForm draft={draft} set={set} error={error} agents={names.agents} keys={keys} sample={sample.typed} />
-      {agent && !agent.allowedCallers.includes("system") && <Allow agent={agent} reload={names.reload} />}
+      <HookForm draft={draft} set={set} error={error} agents={agents} keys={keys} sample={sample.typed} />
+      {agent && !agent.allowedCallers.includes("system") && <Allow agent={agent} reload={reload} />}
       {error && <Problem error={error} />}
       <div class="row">
         <Button look="primary" onClick={save}>Save</Button>

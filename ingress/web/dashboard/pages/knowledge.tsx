@@ -33,7 +33,6 @@ export function KnowledgePage() {
       </PageHeader>
       <DropZone enabled={may} onFiles={uploads.send}>
         <div class="stack loose">
-          <Uploads list={uploads.list} onDismiss={uploads.dismiss} onRetry={uploads.retry} />
           <Loaded query={documents}>{(list) => list.length === 0 ? (
             <Empty title="No documents yet" action={may && <uploads.Picker>Upload files</uploads.Picker>}>
               {may ? "Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. " : "Admins of the organization add them. "}
@@ -48,6 +47,7 @@ export function KnowledgePage() {
               </section>
             </>
           )}</Loaded>
+          <Uploads list={uploads.list} onDismiss={uploads.dismiss} onRetry={uploads.retry} />
         </div>
       </DropZone>
       {shown !== null && <DocumentDialog id={shown} onClose={() => setShown(null)} onChange={documents.reload} />}

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, del, post } from "../api";
 import { go } from "../router";
 import { useMay } from "../state";
-import type { Hook, HookSource, Key } from "../types";
+import type { Agent, Hook, HookSource, Key } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Curl, Snippet } from "../ui/copy";
 import { Dialog } from "../ui/dialog";
@@ -16,7 +16,7 @@ import { useKeys } from "./hooks/names";
 import { Steps } from "./hooks/setup";
 import { sources } from "./hooks/sources";
 import { useUnsaved } from "./hooks/unsaved";
-import { useNames } from "./runs/names";
+import { useAgents } from "./runs/names";
 
 const above = <a href="/dashboard/automations">Automations</a>;
 
@@ -31,14 +31,14 @@ export function NewHookPage() {
 }
 
 function New() {
-  const names = useNames();
+  const { agents, loaded: named, reload } = useAgents();
   const { keys, loaded } = useKeys();
-  if (!names.loaded || !loaded) return <Waiting />;
-  const first = names.agents.find((a) => a.allowedCallers.includes("system")) ?? names.agents[0];
+  if (!named || !loaded) return <Waiting />;
+  const first = agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
   if (!first) {
     return <Empty title="There is no agent yet" action={<LinkButton href="/dashboard" look="primary">Make an agent</LinkButton>}>A webhook runs one of your agents.</Empty>;
   }
-  return <Form agents={names.agents} keys={keys} first={first.id} reload={names.reload} />;
+  return <Form agents={agents} keys={keys} first={first.id} reload={reload} />;
 }
 
 /** Makes the hook, and before it the key that it runs as, if it is to have one of its own. */
@@ -53,7 +53,7 @@ async function make(draft: HookDraft): Promise<Hook> {
   }
 }
 
-function Form({ agents, keys, first, reload }: { agents: ReturnType<typeof useNames>["agents"]; keys: Key[]; first: string; reload: () => void }) {
+function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; first: string; reload: () => void }) {
   const [draft, setDraft] = useState(() => beginning("github", first));
   const [error, setError] = useState<ApiError>();
   const [made, setMade] = useState<Hook>();

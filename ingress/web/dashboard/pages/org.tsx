@@ -13,6 +13,7 @@ import { Members } from "./org/members";
 import { Sessions } from "./org/sessions";
 import { BudgetsSection } from "./org/budgets";
 import { DisabledNote, NotificationsSection, useEndpoints } from "./org/notifications";
+import { useSubjects } from "./org/subjects";
 import { UsageSection } from "./org/usage";
 
 const tabs = [["", "Access"], ["usage", "Usage"], ["notifications", "Notifications"]] as const;
@@ -57,14 +58,24 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
         )}
         {current === "usage" && (
           <>
-            {admin && <UsageSection />}
-            {admin && <BudgetsSection />}
+            {admin && <Consumption />}
             <LimitsSection />
           </>
         )}
         {current === "notifications" && <NotificationsSection endpoints={endpoints} />}
       </div>
       {naming && <NameDialog kind={naming} id={organization.id} name={naming === "rename" ? organization.name : ""} onClose={() => setNaming(null)} />}
+    </>
+  );
+}
+
+/** What is used, and what may be: both say by whom. */
+function Consumption() {
+  const subjects = useSubjects();
+  return (
+    <>
+      <UsageSection subjects={subjects} />
+      <BudgetsSection subjects={subjects} />
     </>
   );
 }

@@ -127,10 +127,11 @@ export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onF
   );
 }
 
+/** They come and go while somebody reads or writes: at the end of the page, and of the window, where they move nothing else. */
 export function Uploads({ list, onDismiss, onRetry }: { list: Upload[]; onDismiss: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;
   return (
-    <section class="sheet" aria-label="Uploads">
+    <section class="sheet uploads-box" aria-label="Uploads">
       <ul class="uploads">
         {list.map((u) => (
           <li key={u.id}>

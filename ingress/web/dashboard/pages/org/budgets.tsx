@@ -1,5 +1,5 @@
 // Budgets: hard caps on what is consumed in a day or a month.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { del, post, put, type ApiError } from "../../api";
 import { useLive } from "../../live";
 import { useList } from "../../query";
@@ -10,7 +10,7 @@ import { Confirm, Dialog } from "../../ui/dialog";
 import { Select, TextField, faultOf } from "../../ui/field";
 import { count, Empty, Loaded, money, More, Problem, Section, Time } from "../../ui/parts";
 import { toast } from "../../ui/toast";
-import { choicesOf, useSubjects, type Subjects } from "./subjects";
+import { choicesOf, type Subjects } from "./subjects";
 
 const scopes: { value: BudgetScope; label: string }[] = [
   { value: "organization", label: "The organization" }, { value: "agent", label: "An agent" }, { value: "key", label: "An API key" }, { value: "automation", label: "An automation" },
@@ -25,11 +25,14 @@ const labelOf = <T extends string>(from: { value: T; label: string }[], value: T
 /** An amount as people read it. */
 const amount = (metric: BudgetMetric, n: number): string => (metric === "costMicros" ? money(n) : count(n));
 
-export function BudgetsSection() {
+export function BudgetsSection({ subjects }: { subjects: Subjects }) {
   const budgets = useList<Budget>("/api/budgets", { limit: 100 });
-  const subjects = useSubjects();
   const [editing, setEditing] = useState<Budget | "new" | null>(null);
+  const keyed = budgets.data?.some((b) => b.scope === "key") ?? false;
   useLive("runs", budgets.reload);
+  useEffect(() => {
+    if (keyed) subjects.want("key");
+  }, [keyed]);
   return (
     <Section title="Budgets" intro="Nothing is begun that could exceed one: a call’s worst case is reserved before it is made."
       actions={<><Curl what="List the budgets" request={{ method: "GET", path: "/api/budgets" }} /><Button look="primary" icon="plus" onClick={() => setEditing("new")}>New budget</Button></>}>
@@ -116,6 +119,11 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
     ? { method: "PUT", path: "/api/budgets", params: { id: budget.id }, body: { limit } }
     : { method: "POST", path: "/api/budgets", body: { scope, ...(subjectId !== null && { subjectId }), metric, period, limit } };
   const save = () => (budget ? put<Budget>("/api/budgets", request.body, request.params) : post<Budget>("/api/budgets", request.body)).then(onSaved, (fault: ApiError) => setError(fault));
+  const choose = (s: BudgetScope) => {
+    if (s !== "organization") subjects.want(s);
+    setScope(s);
+    setSubject("");
+  };
   const known = ["scope", "subjectId", "metric", "period", "limit"];
   return (
     <Dialog title={budget ? "Edit the budget" : "New budget"} onClose={onClose} foot={
@@ -128,7 +136,7 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
       <div class="stack">
         {budget ? <p>{titleOf(budget, subjects)}</p> : (
           <>
-            <Select label="Of" value={scope} options={scopes} onChange={(s) => { setScope(s); setSubject(""); }} fault={faultOf(error, "scope")} />
+            <Select label="Of" value={scope} options={scopes} onChange={choose} fault={faultOf(error, "scope")} />
             {scope !== "organization" && scope !== "automation" && (
               <Select label={scope === "agent" ? "Agent" : "API key"} value={subjectId ?? ""} options={choices} onChange={setSubject} fault={faultOf(error, "subjectId")} />
             )}

@@ -1,4 +1,5 @@
 // What agents, keys and automations are called, for usage and budgets by them.
+import { useCallback, useState } from "preact/hooks";
 import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, Automation, Key, List } from "../../types";
@@ -9,22 +10,31 @@ export interface Subjects {
   agents: Agent[];
   keys: Key[];
   automations: string[];
-  /** What people call it; its id when nobody knows, as of what was deleted. */
+  /** What people call it; its id when nobody knows, as of what was deleted or is not read yet. */
   nameOf: (kind: Subject, id: string) => string;
+  /** Reads a kind once it is shown or offered. */
+  want: (kind: Subject) => void;
 }
 
+const paths: Record<Subject, string> = { agent: "/api/agents", key: "/api/keys", automation: "/api/automations" };
+
+/** Agents are read at once, the others when they are wanted: a page that opens reads no more than it shows. */
 export function useSubjects(): Subjects {
-  const found = useQuery("subjects", async (signal) => {
-    const list = <T>(path: string) => get<List<T>>(path, { limit: 100 }, signal).then((l) => l.data);
-    const [agents, keys, automations] = await Promise.all([list<Agent>("/api/agents"), list<Key>("/api/keys"), list<Automation>("/api/automations")]);
-    return { agents, keys, automations: automations.map((a) => a.id) };
-  });
-  const { agents, keys, automations } = found.data ?? { agents: [], keys: [], automations: [] };
+  const [wanted, setWanted] = useState<ReadonlySet<Subject>>(() => new Set<Subject>(["agent"]));
+  const agents = useKind<Agent>("agent", wanted);
+  const keys = useKind<Key>("key", wanted);
+  const automations = useKind<Automation>("automation", wanted).map((a) => a.id);
+  const want = useCallback((kind: Subject) => setWanted((before) => (before.has(kind) ? before : new Set([...before, kind]))), []);
   const nameOf = (kind: Subject, id: string): string => {
     if (kind === "agent") return agents.find((a) => a.id === id)?.name ?? id;
     return kind === "key" ? (keys.find((k) => k.id === id)?.name ?? id) : id;
   };
-  return { agents, keys, automations, nameOf };
+  return { agents, keys, automations, nameOf, want };
+}
+
+function useKind<T>(kind: Subject, wanted: ReadonlySet<Subject>): T[] {
+  const read = (signal: AbortSignal) => get<List<T>>(paths[kind], { limit: 100 }, signal);
+  return useQuery(wanted.has(kind) ? "subjects " + kind : null, read).data?.data ?? [];
 }
 
 /** What a picker offers of a kind. */

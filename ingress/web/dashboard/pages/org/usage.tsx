@@ -10,7 +10,7 @@ import { Select } from "../../ui/field";
 import { Loaded, Section, count, duration, money } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { Bars, Lines } from "./chart";
-import { choicesOf, useSubjects, type Subject, type Subjects } from "./subjects";
+import { choicesOf, type Subject, type Subjects } from "./subjects";
 
 const spans = [{ value: "1", label: "The last day" }, { value: "7", label: "7 days" }, { value: "30", label: "30 days" }, { value: "90", label: "90 days" }] as const;
 
@@ -21,15 +21,15 @@ const words: Record<Subject, { one: string; all: string; none: string; param: st
   automation: { one: "Automation", all: "All runs", none: "No automation", param: "automationId" },
 };
 
-export function UsageSection() {
+export function UsageSection({ subjects }: { subjects: Subjects }) {
   const [days, setDays] = useState<(typeof spans)[number]["value"]>("7");
   const [by, setBy] = useState<Subject>("agent");
   const [id, setId] = useState("");
-  const subjects = useSubjects();
   const params = { days, by, [words[by].param]: id };
   const usage = useQuery(`usage ${JSON.stringify(params)}`, (signal) => get<Usage>("/api/usage", params, signal));
   useCounted(usage.reload);
   const choose = (kind: Subject) => {
+    subjects.want(kind);
     setBy(kind);
     setId("");
   };

@@ -5,12 +5,15 @@ import type { Agent, List, Template } from "../../types";
 
 const most = 500; // agents whose names are read
 
-export interface Names {
-  /** What the agent or template is called; its id when nobody knows, as of an agent that was deleted. */
-  of: (entry: { agentId: string | null; templateId: string | null }) => string;
+interface Agents {
   agents: Agent[];
   loaded: boolean;
   reload: () => void;
+}
+
+export interface Names extends Agents {
+  /** What the agent or template is called; its id when nobody knows, as of an agent that was deleted. */
+  of: (entry: { agentId: string | null; templateId: string | null }) => string;
 }
 
 async function allAgents(signal: AbortSignal): Promise<Agent[]> {
@@ -24,19 +27,23 @@ async function allAgents(signal: AbortSignal): Promise<Agent[]> {
   return found;
 }
 
-export function useNames(): Names {
+/** The agents alone, for where no template can be. */
+export function useAgents(): Agents {
   const agents = useQuery("names of agents", allAgents);
+  return { agents: agents.data ?? [], loaded: agents.data !== undefined || agents.error !== undefined, reload: agents.reload };
+}
+
+export function useNames(): Names {
+  const agents = useAgents();
   const templates = useQuery("names of templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
   const known = new Map<string, string>();
-  for (const agent of agents.data ?? []) known.set(agent.id, agent.name);
+  for (const agent of agents.agents) known.set(agent.id, agent.name);
   for (const template of templates.data?.data ?? []) known.set(template.id, template.name);
   return {
+    ...agents,
     of: (entry) => {
       const id = entry.agentId ?? entry.templateId ?? "";
-      return known.get(id) ?? (agents.data === undefined && !agents.error ? "…" : id);
+      return known.get(id) ?? (agents.loaded ? id : "…");
     },
-    agents: agents.data ?? [],
-    loaded: agents.data !== undefined || agents.error !== undefined,
-    reload: agents.reload,
   };
 }

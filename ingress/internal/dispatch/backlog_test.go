@@ -1,0 +1,66 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestABacklogIsCountedWhenThereMayBeNoMoreRoom lets runs come to wait between two looks, which is when too many could.
+func TestABacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		waiting, counts := 0, 0
+		var failure error
+		b := newBacklog(func(_ context.Context, most int) (int, error) {
+			counts++
+			return min(waiting, most), failure
+		}, 5)
+		ctx, cancel := context.WithCancel(t.Context())
+		go b.watch(ctx)
+		synctest.Wait()
+		offer := func(calls int) (let int) { // as many as come while it is counted
+			for range calls {
+				if !b.full() {
+					waiting++
+					let++
+				}
+			}
+			synctest.Wait()
+			return let
+		}
+		if let := offer(5); let != 5 || counts != 0 {
+			t.Errorf("%d of 5 were let in, %d counts", let, counts)
+		}
+		if let := offer(2); let != 2 || counts != 1 {
+			t.Errorf("%d came while it was counted for the first time, %d counts", let, counts)
+		}
+		if let := offer(1000); let != 0 || counts != 1 {
+			t.Errorf("just counted, %d were let in, %d counts", let, counts)
+		}
+		waiting = 2 // the others are carried out
+		<-time.After(backlogLeast)
+		synctest.Wait()
+		if let := offer(3); let != 3 || counts != 2 {
+			t.Errorf("%d were let in where there was room for 3, %d counts", let, counts)
+		}
+		failure, waiting = errors.New("no database"), 0
+		<-time.After(time.Minute)
+		for range 3 {
+			if let := offer(100); let != 5 {
+				t.Errorf("%d were let in while nobody could count", let)
+			}
+			<-time.After(backlogEvery)
+			synctest.Wait()
+		}
+		failure = nil
+		<-time.After(backlogEvery)
+		synctest.Wait()
+		if let := offer(10); let != 0 {
+			t.Errorf("%d were let in, with %d that wait", let, waiting)
+		}
+		cancel()
+	})
+}

@@ -1,0 +1,360 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/cluster"
+)
+
+var (
+	chaosFor   = flag.Duration("chaos.for", 0, "how long faults are injected; 0: a short form")
+	chaosClock = flag.Bool("chaos.clock", true, "with workers whose clocks are off, which are built for that")
+	chaosSeed  = flag.Uint64("chaos.seed", 0, "draws load and faults; 0: another one each time")
+)
+
+const (
+	runDeadline = 3 * time.Minute
+	// drained is by when all that was begun has ended, at the latest: the deadline, what is allowed after it, and what a busy machine adds.
+	drained = runDeadline + afterDeadline + time.Minute
+	// postgresDisk is large enough for the server's data in the ordinary case.
+	postgresDisk, natsDisk = 1024, 48 // MiB
+)
+
+// form is how large a run of chaos is.
+type form struct {
+	options cluster.Options
+	plan    plan
+	clients int
+	needs   []string // what must have happened
+}
+
+// short is for every run of the tests: seconds of faults, then the half minute in which leases end.
+func short() form {
+	return form{
+		options: cluster.Options{Ingresses: 2, Agents: 3, Tools: 2, Sweepers: 1},
+		plan:    plan{total: 12 * time.Second, kills: 2 * time.Second},
+		clients: 10,
+		needs: []string{
+			"kills of agent", "kills of tool", "kills of ingress", "kills of nats", "kills of sweep", "kills of postgres",
+			cut, requests, replies, delay, reset, deletion, truncate,
+			"runs taken over", "answers that were replays",
+		},
+	}
+}
+
+// long is what `make chaos` runs.
+func long(total time.Duration) form {
+	f := short()
+	f.clients = 20
+	f.plan = plan{
+		total: total, kills: 1650 * time.Millisecond, postgres: 100 * time.Second, restarts: 75 * time.Second, freezes: 30 * time.Second,
+		frozen: 32 * time.Second, links: 5 * time.Second, store: 40 * time.Second, disks: 70 * time.Second, clocks: 40 * time.Second, clock: *chaosClock,
+	}
+	f.needs = append(f.needs, restart, freeze, "runs rung for again", "decisions of a person", "attempts that woke up and were void",
+		"keys answered more than once")
+	if total >= 5*longLife {
+		f.needs = append(f.needs, "bills sent again, idempotent", judgedLong)
+	}
+	return f
+}
+
+// TestChaos breaks everything that can break while clients ask for runs, and then looks what became of them.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	seed := *chaosSeed
+	if seed == 0 {
+		seed = rand.Uint64N(1_000_000)
+	}
+	f := short()
+	if *chaosFor > 0 {
+		f = long(*chaosFor)
+	}
+	fmt.Printf("chaos: seed %d, faults for %s; the same schedule again: -chaos.seed=%d -chaos.for=%s\n", seed, f.plan.total, seed, *chaosFor)
+	r := newTrial(t, f, seed)
+	r.run(t)
+	v := check(&r.past.all)
+	r.report(t, v)
+}
+
+// trial is one run of chaos.
+type trial struct {
+	form
+	seed    uint64
+	past    *history
+	cluster *cluster.Cluster
+	striker *striker
+	watcher *watcher
+	load    *load
+	person  *person
+	names   map[string]string // of organizations, by id
+	notDone []string
+}
+
+func newTrial(t *testing.T, f form, seed uint64) *trial {
+	t.Helper()
+	r := &trial{form: f, seed: seed, past: &history{all: evidence{Seen: map[string]string{}, Deadline: runDeadline}}, names: map[string]string{}}
+	disks := r.mount(t)
+	receiver, provider := newLedger(t, r.past), newModel(t, r.past)
+	f.options.Settings = []string{
+		"OPENAI_BASE_URL=" + provider.url, "OPENAI_API_KEY=chaos", "OUTBOUND_ALLOW=" + receiver.host,
+		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000", "WORKER_CONCURRENCY=16",
+		"WAIT_DEFAULT=" + waitDefault.String(), "RUN_DEADLINE=" + runDeadline.String(),
+	}
+	f.options.PostgresSettings = map[string]string{"max_connections": "400", "max_wal_size": "256MB"}
+	if disks[cluster.NATS] != nil {
+		f.options.NATSDir = disks[cluster.NATS].Dir
+	}
+	if disks[cluster.Postgres] != nil {
+		f.options.PostgresDir = disks[cluster.Postgres].Dir
+	}
+	skewed := ""
+	if r.plan.clock {
+		var err error
+		if skewed, err = cluster.Skewed(t); err != nil {
+			t.Fatalf("building a worker whose clock can be off: %v", err)
+		}
+		r.needs = append(r.needs, skew)
+	} else if r.plan.clocks > 0 {
+		r.notDone = append(r.notDone, "workers whose clocks are off: -chaos.clock=false")
+	}
+	r.cluster = cluster.Start(t, f.options)
+	var urls []string
+	for _, p := range r.cluster.Of(cluster.Ingress) {
+		urls = append(urls, p.URL)
+	}
+	accounts := []account{signUp(t, urls[0], "one", receiver), signUp(t, urls[1], "two", receiver)}
+	for _, a := range accounts {
+		var org string
+		if err := r.cluster.DB.QueryRowContext(t.Context(), "SELECT org_id FROM agents WHERE id = $1", a.agent).Scan(&org); err != nil {
+			t.Fatal(err)
+		}
+		r.names[org] = a.name
+	}
+	for _, p := range r.cluster.Of(cluster.Ingress, cluster.Agent, cluster.Tool, cluster.Sweep) {
+		r.plan.parts = append(r.plan.parts, p.Name)
+	}
+	r.striker = &striker{t: t, cluster: r.cluster, past: r.past, seed: seed, disks: disks, skewed: skewed, counts: map[string]int{}}
+	r.watcher = &watcher{cluster: r.cluster, past: r.past, rungAgain: map[string]bool{}}
+	r.load = &load{accounts: accounts, urls: urls, past: r.past, seed: seed}
+	r.person = &person{accounts: accounts, ledger: receiver, urls: urls, past: r.past}
+	return r
+}
+
+// mount gives the servers disks that can be filled, where that can be done and is wanted.
+func (r *trial) mount(t *testing.T) map[string]*cluster.Disk {
+	t.Helper()
+	disks := map[string]*cluster.Disk{}
+	if r.plan.disks == 0 {
+		r.notDone = append(r.notDone, "full disks, SIGSTOP past the lease, a clock that is off: only with -chaos.for")
+		return disks
+	}
+	var err error
+	if disks[cluster.NATS], err = cluster.Memory(t, natsDisk); err == nil {
+		r.plan.natsDisk = true
+		r.needs = append(r.needs, "disk of nats full")
+	} else {
+		r.notDone = append(r.notDone, fmt.Sprintf("a full disk of NATS: %v", err))
+	}
+	if disks[cluster.Postgres], err = cluster.Image(t, postgresDisk); err == nil {
+		r.plan.postgresDisk = true
+		r.needs = append(r.needs, "disk of postgres full")
+	} else {
+		r.notDone = append(r.notDone, fmt.Sprintf("a full disk of PostgreSQL: %v", err))
+	}
+	return disks
+}
+
+// run strikes while clients ask, then waits until all is over, asks for everything again, and collects what there is to be looked at.
+func (r *trial) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	until := make(chan struct{})
+	r.striker.began = time.Now()
+	go r.watcher.work(ctx)
+	go r.person.work(ctx)
+	r.load.run(ctx, r.clients, until)
+	r.striker.all(ctx, schedule(r.seed, r.plan))
+	wait(ctx, time.Until(r.striker.began.Add(r.plan.total)))
+	close(until)
+	r.striker.restore()
+	began := time.Now()
+	r.progress("the faults are over; what was begun is waited for")
+	for _, p := range r.cluster.AwaitReady(ctx, drained) {
+		t.Errorf("%s does not start again: %s", p.Name, p.Told().LastFailure)
+	}
+	r.drain(ctx, t, began.Add(drained))
+	r.progress("asking for every key again")
+	r.load.everything(ctx, r.clients)
+	r.progress("looking at what there is")
+	r.collect(t)
+}
+
+func (r *trial) progress(what string) {
+	fmt.Printf("%6.1f s  %s\n", time.Since(r.striker.began).Seconds(), what)
+}
+
+// drain waits until clients have their answers and no run is open.
+func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
+	t.Helper()
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	answered := make(chan struct{})
+	go func() {
+		r.load.group.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		t.Error("there are clients who have no answer")
+	}
+	for ctx.Err() == nil {
+		if left, err := r.watcher.open(ctx); err == nil && len(left) == 0 {
+			return
+		}
+		wait(ctx, 200*time.Millisecond)
+	}
+}
+
+func (r *trial) collect(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	left, err := r.watcher.open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := r.watcher.rows(ctx, r.names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.past.note(func(all *evidence) {
+		all.Open, all.Rows = left, rows
+		for _, p := range r.cluster.Parts {
+			all.Ends = append(all.Ends, p.Told().Ended...)
+		}
+	})
+}
+
+// figures are what happened, by name.
+func (r *trial) figures(v *verdict) map[string]int {
+	all := maps.Clone(v.Checked)
+	r.striker.mu.Lock()
+	maps.Copy(all, r.striker.counts)
+	r.striker.mu.Unlock()
+	e := &r.past.all
+	for _, row := range e.Rows {
+		all["runs "+row.Status]++
+		all["runs of "+strings.Fields(row.Message + " ?")[0]]++
+		if row.Attempts > 1 {
+			all["runs taken over"]++
+			all["attempts beyond the first"] += row.Attempts - 1
+		}
+	}
+	for _, request := range e.Requests {
+		all[fmt.Sprintf("requests answered with %d", request.Status)]++
+		if request.Replayed {
+			all["answers that were replays"]++
+		}
+		if request.Left {
+			all["requests that a client broke off"]++
+		}
+	}
+	for _, d := range e.Decisions {
+		all["decisions of a person"]++
+		all["decisions of a person: "+d.Said]++
+	}
+	for name, n := range all {
+		if strings.HasPrefix(name, "kills of ") {
+			all["kills"] += n
+		}
+	}
+	all["runs rung for again"] = len(r.watcher.rungAgain)
+	all["attempts that woke up and were void"] = r.cluster.Count(cluster.Agent, "taken over")
+	all["looks at the database"] = r.watcher.looks
+	for _, p := range r.cluster.Parts {
+		told := p.Told()
+		all["starts"] += told.Starts
+		all["starts that failed while servers were away"] += told.FailedStarts
+	}
+	return all
+}
+
+func (r *trial) report(t *testing.T, v *verdict) {
+	t.Helper()
+	figures := r.figures(v)
+	var names []string
+	for name := range figures {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	fmt.Println("what happened, and what was checked:")
+	for _, name := range names {
+		fmt.Printf("%9d  %s\n", figures[name], name)
+	}
+	for _, what := range r.notDone {
+		fmt.Println("NOT DONE: " + what)
+	}
+	for _, need := range r.needs {
+		if figures[need] == 0 {
+			t.Errorf("this run has shown nothing: there were no %s", need)
+		}
+	}
+	for _, what := range always {
+		if figures[what] == 0 {
+			t.Errorf("this run has checked nothing: there were no %s", what)
+		}
+	}
+	for _, rule := range slices.Sorted(maps.Keys(v.Violations)) {
+		found := v.Violations[rule]
+		t.Errorf("VIOLATED: %s: %d times", rule, len(found))
+		for _, text := range found[:min(len(found), mostShown)] {
+			t.Errorf("  %s", text)
+		}
+	}
+	verdict := "PASSED"
+	if t.Failed() {
+		verdict = "FAILED; logs and history: " + r.keep(t)
+	}
+	fmt.Printf("chaos: seed %d: %d kills, %d runs, %d violations: %s\n", r.seed, figures["kills"], figures["runs in the database"], len(v.Violations), verdict)
+}
+
+// always are checks that every run of chaos makes.
+var always = []string{
+	"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers that name their key's run", "answers compared",
+	"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
+	"turns that follow another", "model calls of turns", "requests answered", "requests whose connection broke", judged,
+}
+
+// keep leaves what somebody needs who wants to know why.
+func (r *trial) keep(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // it stays
+	if err != nil {
+		return err.Error()
+	}
+	raw, err := json.MarshalIndent(&r.past.all, "", " ")
+	if err != nil {
+		return err.Error()
+	}
+	if err := os.WriteFile(filepath.Join(dir, "history.json"), raw, 0o600); err != nil {
+		return err.Error()
+	}
+	if err := r.cluster.Keep(filepath.Join(dir, "logs")); err != nil {
+		return err.Error()
+	}
+	return dir
+}

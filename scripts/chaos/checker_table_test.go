@@ -1,0 +1,234 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+
+// sound is evidence in which nothing is wrong: a key that was asked for twice, a session of two turns, a bill of each tool, and a process
+// that lives for a while.
+func sound() *evidence {
+	e := &evidence{Seen: map[string]string{}, Deadline: time.Minute}
+	for n, made := range []struct{ key, message, session string }{
+		{"one/automation/key-1", "sleep 1ms: plain", "auto-1"},
+		{"one/automation/turn-1", "turn session-1 1", "session-1"},
+		{"one/automation/turn-2", "turn session-1 2", "session-1"},
+		{"one/automation/none", "pay none bill-1", "auto-2"},
+		{"one/automation/idempotent", "pay idempotent bill-2", "auto-3"},
+		{"one/automation/unsafe", "pay unsafe bill-3", "auto-4"},
+	} {
+		r := row{
+			ID: fmt.Sprintf("run_%d", n), Key: made.key, Session: made.session, Status: "completed", Message: made.message, Seq: n, Attempts: 1,
+			Created: at(n), Started: at(2 * n), Finished: at(2*n + 1), Print: "version 1",
+		}
+		r.Result = `{"id":"` + r.ID + `"}`
+		if b, known := billOf(made.message); known {
+			r.Result = `{"id":"` + r.ID + `","message":"done: {` + paidMark + `}"}`
+			e.Effects = append(e.Effects, effect{Bill: b.name, Tool: b.tool, Key: "effect-" + b.name, At: at(2 * n)})
+		}
+		e.Rows = append(e.Rows, r)
+		e.Seen[r.ID] = r.Print
+		asked := request{
+			Kind: "plain", Key: r.Key, Via: "ingress 1", Sent: r.Created, Done: r.Finished, Within: time.Minute, Status: 200, Run: r.ID,
+			RunStatus: r.Status, Body: r.Result,
+		}
+		e.Requests = append(e.Requests, asked, asked)
+	}
+	e.Requests = append(e.Requests, request{Key: "one/automation/key-1", Status: 503, RetryAfter: true, Sent: at(0), Done: at(1), Within: time.Minute})
+	e.Turns = []turn{{Session: "session-1", N: 1}, {Session: "session-1", N: 2, Before: []int{1}}}
+	for n := range 60 {
+		e.Samples = append(e.Samples, sample{Part: "agent 1", PID: 7, At: at(n), Memory: 100 << 20, Descriptors: 40})
+	}
+	return e
+}
+
+func TestCheckerPassesWhatIsSound(t *testing.T) {
+	t.Parallel()
+	v := check(sound())
+	if len(v.Violations) != 0 {
+		t.Errorf("violations: %v", v.Violations)
+	}
+	for _, what := range []string{
+		"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers compared", "keys answered more than once",
+		"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
+		"turns that follow another", "model calls of turns", "requests answered", "refusals with Retry-After", judged,
+	} {
+		if v.Checked[what] == 0 {
+			t.Errorf("nothing was checked of %q: %v", what, v.Checked)
+		}
+	}
+}
+
+// TestCheckerFindsEachViolation plants one wrong thing at a time.
+func TestCheckerFindsEachViolation(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		rule  string // the only one that is violated, unless others are named
+		also  []string
+		plant func(e *evidence)
+	}{
+		"an accepted run is not in the database": {"every accepted run ends", []string{"equal answers per key", "terminal rows never change", "one run per key", "session order"}, func(e *evidence) {
+			e.Rows = slices.Delete(e.Rows, 0, 1)
+		}},
+		"a 202 whose run never ends": {"every accepted run ends", nil, func(e *evidence) {
+			e.Rows = append(e.Rows, run("run_x", ""))
+			e.Requests = append(e.Requests, request{Status: 202, Run: "run_x"})
+		}},
+		"a run nobody was told of never ends": {"every accepted run ends", nil, func(e *evidence) { e.Rows = append(e.Rows, run("run_x", "")) }},
+		"an open run":                         {"every accepted run ends", nil, func(e *evidence) { e.Open = append(e.Open, open{ID: "run_x", Status: "queued"}) }},
+		"an end two minutes after the deadline": {"no run ends late", nil, func(e *evidence) {
+			e.Rows[0].Finished = e.Rows[0].Created.Add(3*time.Minute + time.Second)
+		}},
+		"two runs of a key": {"one run per key", nil, func(e *evidence) {
+			second := run("run_x", "completed")
+			second.Key = e.Rows[5].Key
+			e.Rows = append(e.Rows, second)
+			e.Requests = e.Requests[:4]
+		}},
+		"an answer names another run": {"one run per key", []string{"equal answers per key"}, func(e *evidence) { e.Requests[0].Run = "run_1" }},
+		"a 202 names another run":     {"one run per key", nil, func(e *evidence) { e.Requests[0].Run, e.Requests[0].Body = "run_1", "" }},
+		"one byte of an answer":       {"equal answers per key", nil, func(e *evidence) { e.Requests[1].Body += " " }},
+		"a terminal row is written":   {"terminal rows never change", nil, func(e *evidence) { e.Rows[3].Print = "version 2" }},
+		"a terminal row is gone": {"terminal rows never change", nil, func(e *evidence) {
+			e.Seen["run_gone"] = "version 1"
+		}},
+		"two keys for an idempotent bill": {"effects at most once", nil, func(e *evidence) {
+			e.Effects = append(e.Effects, effect{Bill: "bill-2", Tool: "idempotent", Key: "another"})
+		}},
+		"no key for an idempotent bill": {"effects at most once", nil, func(e *evidence) { e.Effects[1].Key = "" }},
+		"an unsafe bill sent twice": {"effects at most once", nil, func(e *evidence) {
+			e.Effects = append(e.Effects, e.Effects[2])
+		}},
+		"an unsafe bill sent again once too often": {"effects at most once", nil, func(e *evidence) {
+			e.Effects = append(e.Effects, e.Effects[2], e.Effects[2])
+			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "resend"}, {Run: "run_5", Bill: "bill-3", Said: "happened"}}
+		}},
+		"a bill that was said to be paid and was not": {"no effect is lost", nil, func(e *evidence) { e.Effects = e.Effects[1:] }},
+		"a turn that begins before the one before ends": {"session order", nil, func(e *evidence) {
+			e.Rows[2].Started = e.Rows[1].Finished.Add(-time.Millisecond)
+		}},
+		"turns in the wrong order": {"session order", nil, func(e *evidence) {
+			e.Rows[1].Message, e.Rows[2].Message = e.Rows[2].Message, e.Rows[1].Message
+		}},
+		"a turn that forgets the one before": {"sessions remember their turns", nil, func(e *evidence) { e.Turns[1].Before = nil }},
+		"a turn that knows a later one":      {"sessions remember their turns", nil, func(e *evidence) { e.Turns[0].Before = []int{2} }},
+		"a stuck waiter": {"no stuck waiter", nil, func(e *evidence) {
+			e.Requests[0].Done = e.Requests[0].Sent.Add(61 * time.Second)
+		}},
+		"a stuck waiter whose ingress was frozen for less": {"no stuck waiter", nil, func(e *evidence) {
+			e.Requests[0].Done = e.Requests[0].Sent.Add(80 * time.Second)
+			e.Interrupted = []interruption{{Part: "ingress 1", From: at(5), To: at(15)}, {Part: "ingress 2", From: at(5), To: at(60)}}
+		}},
+		"a stuck waiter who got nothing": {"no stuck waiter", nil, func(e *evidence) {
+			e.Requests = append(e.Requests, request{Status: 0, Sent: at(0), Done: at(300), Within: time.Minute, Problem: "timeout"})
+		}},
+		"an inner fault":              {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 500}) }},
+		"a refusal without a when":    {"honest refusals", nil, func(e *evidence) { e.Requests[12].RetryAfter = false }},
+		"a key taken for another's":   {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 422}) }},
+		"memory that grows":           {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 23 }) }},
+		"descriptors that grow":       {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Descriptors += 6 * n }) }},
+		"a part that ended by itself": {"parts end only when struck", nil, func(e *evidence) { e.Ends = []string{"agent 1 ended"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := sound()
+			row.plant(e)
+			found := slices.Sorted(maps.Keys(check(e).Violations))
+			if !slices.Contains(found, row.rule) {
+				t.Errorf("%q was not noticed, but %q", row.rule, found)
+			}
+			for _, other := range found {
+				if other != row.rule && !slices.Contains(row.also, other) {
+					t.Errorf("%q was noticed, too", other)
+				}
+			}
+		})
+	}
+}
+
+// TestCheckerExcuses has what looks like a violation and is none.
+func TestCheckerExcuses(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(e *evidence){
+		"reruns of what has no effect": func(e *evidence) { e.Effects = append(e.Effects, e.Effects[0], e.Effects[0]) },
+		"an idempotent bill again with its key": func(e *evidence) {
+			e.Effects = append(e.Effects, e.Effects[1], e.Effects[1])
+		},
+		"an unsafe bill that a person had sent again": func(e *evidence) {
+			e.Effects = append(e.Effects, e.Effects[2])
+			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "resend"}}
+		},
+		"a run that waited for a person": func(e *evidence) {
+			e.Rows[5].Finished = at(200)
+			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened", At: at(190)}}
+		},
+		"a request through an ingress that was frozen": func(e *evidence) {
+			e.Requests[0].Done = e.Requests[0].Sent.Add(65 * time.Second)
+			e.Interrupted = []interruption{{Part: "ingress 1", From: at(5), To: at(15)}}
+		},
+		"a bill whose run failed": func(e *evidence) {
+			e.Rows[5].Status = "failed"
+			e.Effects = e.Effects[:2]
+		},
+		"a turn after one that failed": func(e *evidence) {
+			e.Rows[1].Status = "failed"
+			e.Turns[1].Before = nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := sound()
+			plant(e)
+			if found := check(e).Violations; len(found) != 0 {
+				t.Errorf("violations: %v", found)
+			}
+		})
+	}
+}
+
+func run(id, status string) row { return row{ID: id, Status: status, Created: at(0), Finished: at(1)} }
+
+func grow(e *evidence, by func(*sample, int)) {
+	for n := range e.Samples {
+		by(&e.Samples[n], n)
+	}
+}
+
+func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
+	t.Parallel()
+	p := long(10 * time.Minute).plan
+	p.natsDisk, p.postgresDisk = true, true
+	p.parts = []string{"sweep 1", "tool 1", "tool 2", "agent 1", "agent 2", "agent 3", "ingress 1", "ingress 2"}
+	first := schedule(7, p)
+	if !slices.Equal(first, schedule(7, p)) {
+		t.Error("the same seed draws another schedule")
+	}
+	if slices.Equal(first, schedule(8, p)) {
+		t.Error("another seed draws the same schedule")
+	}
+	drawn := map[string]int{}
+	for _, f := range first {
+		if f.At < 0 || f.At > p.total {
+			t.Errorf("out of time: %s", f)
+		}
+		if f.Kind == kill && p.spared(f.Part, f.At) {
+			t.Errorf("it is to be spared: %s", f)
+		}
+		drawn[f.Kind]++
+	}
+	for _, kind := range []string{kill, restart, freeze, cut, requests, replies, delay, reset, deletion, truncate, fill, skew} {
+		if drawn[kind] == 0 {
+			t.Errorf("there is no %s in ten minutes: %v", kind, drawn)
+		}
+	}
+	if drawn[kill] < 330 { // 300 are wanted, and some find nobody to kill
+		t.Errorf("%d kills in ten minutes", drawn[kill])
+	}
+}

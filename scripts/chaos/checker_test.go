@@ -1,0 +1,362 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// afterDeadline is by when a run has ended at the latest, after its deadline.
+	afterDeadline = time.Minute
+	// mostShown is how many violations of a rule are told in full.
+	mostShown = 5
+)
+
+// verdict is what the checker found: what is wrong, and how much it has looked at.
+type verdict struct {
+	Violations map[string][]string // by rule
+	Checked    map[string]int
+}
+
+func (v *verdict) violates(rule, format string, args ...any) {
+	v.Violations[rule] = append(v.Violations[rule], fmt.Sprintf(format, args...))
+}
+
+func (v *verdict) checked(what string) { v.Checked[what]++ }
+
+// rules are what is checked, each on its own.
+var rules = map[string]func(*evidence, func(format string, args ...any), func(what string)){
+	"every accepted run ends":       checkEnds,
+	"no run ends late":              checkLate,
+	"one run per key":               checkKeys,
+	"equal answers per key":         checkAnswers,
+	"terminal rows never change":    checkUnchanged,
+	"effects at most once":          checkEffects,
+	"no effect is lost":             checkPaid,
+	"session order":                 checkOrder,
+	"sessions remember their turns": checkTurns,
+	"no stuck waiter":               checkWaiters,
+	"honest refusals":               checkRefusals,
+	"memory and descriptors flat":   checkFlat,
+	"parts end only when struck":    checkParts,
+}
+
+// check judges what was collected. It is pure.
+func check(e *evidence) *verdict {
+	v := &verdict{Violations: map[string][]string{}, Checked: map[string]int{}}
+	for name, rule := range rules {
+		rule(e, func(format string, args ...any) { v.violates(name, format, args...) }, v.checked)
+	}
+	return v
+}
+
+func (e *evidence) rowsByID() map[string]row {
+	all := make(map[string]row, len(e.Rows))
+	for _, r := range e.Rows {
+		all[r.ID] = r
+	}
+	return all
+}
+
+func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
+	rows, told := e.rowsByID(), map[string]bool{}
+	for _, r := range e.Requests {
+		if !r.accepted() || told[r.Run] {
+			continue
+		}
+		told[r.Run] = true
+		checked("accepted runs")
+		if found, known := rows[r.Run]; !known {
+			wrong("run %s of %s was accepted with %d and is not in the database", r.Run, r.Key, r.Status)
+		} else if !terminal(found.Status) {
+			wrong("run %s of %s was accepted with %d and has not ended: %q", r.Run, r.Key, r.Status, found.Status)
+		}
+	}
+	for _, r := range e.Rows {
+		checked("runs in the database")
+		if !terminal(r.Status) {
+			wrong("run %s in the database has not ended: %q", r.ID, r.Status)
+		}
+	}
+	for _, o := range e.Open {
+		wrong("run %s is still open: %s, deadline %s", o.ID, o.Status, o.Deadline.Format(time.TimeOnly))
+	}
+}
+
+func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
+	asked := map[string]time.Time{}
+	for _, d := range e.Decisions {
+		asked[d.Run] = d.At
+	}
+	for _, r := range e.Rows {
+		if !terminal(r.Status) {
+			continue
+		}
+		// Waiting for a person does not count.
+		from := r.Created
+		if at := asked[r.ID]; at.After(from) {
+			from = at
+		}
+		checked("ends in time")
+		if late := r.Finished.Sub(from) - e.Deadline; late > afterDeadline {
+			wrong("run %s ended %s after its deadline", r.ID, late)
+		}
+	}
+}
+
+func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
+	runs := map[string]string{}
+	for _, r := range e.Rows {
+		if r.Key == "" {
+			continue
+		}
+		checked("keys with one run")
+		if other, known := runs[r.Key]; known {
+			wrong("key %s has two runs: %s and %s", r.Key, other, r.ID)
+		}
+		runs[r.Key] = r.ID
+	}
+	for _, r := range e.Requests {
+		if r.Key == "" || !r.accepted() {
+			continue
+		}
+		checked("answers that name their key's run")
+		if run := runs[r.Key]; run != r.Run {
+			wrong("key %s was answered with run %s, its run is %q", r.Key, r.Run, run)
+		}
+	}
+}
+
+func checkAnswers(e *evidence, wrong func(string, ...any), checked func(string)) {
+	rows, first, asked := e.rowsByID(), map[string]string{}, map[string]int{}
+	for _, r := range e.Requests {
+		if r.Body == "" {
+			continue
+		}
+		if kept := rows[r.Run].Result; r.Body != kept {
+			wrong("key %s: the answer is not what is kept of run %s:\n  %s\n  %s", r.Key, r.Run, r.Body, kept)
+		}
+		if r.Key == "" {
+			continue
+		}
+		checked("answers compared")
+		if asked[r.Key]++; asked[r.Key] == 2 {
+			checked("keys answered more than once")
+		}
+		if before, known := first[r.Key]; known && before != r.Body {
+			wrong("key %s has two answers:\n  %s\n  %s", r.Key, before, r.Body)
+		}
+		first[r.Key] = r.Body
+	}
+}
+
+func checkUnchanged(e *evidence, wrong func(string, ...any), checked func(string)) {
+	rows := e.rowsByID()
+	for id, before := range e.Seen {
+		checked("terminal rows watched")
+		if now, known := rows[id]; !known {
+			wrong("run %s had ended, and its row is gone", id)
+		} else if now.Print != before {
+			wrong("run %s had ended, and its row has changed: %s, before: %s", id, now.Print, before)
+		}
+	}
+}
+
+func checkEffects(e *evidence, wrong func(string, ...any), checked func(string)) {
+	resent := map[string]int{}
+	for _, d := range e.Decisions {
+		if d.Said == "resend" {
+			resent[d.Bill]++
+		}
+	}
+	bills := map[string][]effect{}
+	for _, f := range e.Effects {
+		bills[f.Tool+" "+f.Bill] = append(bills[f.Tool+" "+f.Bill], f)
+	}
+	for _, effects := range bills {
+		bill, tool := effects[0].Bill, effects[0].Tool
+		checked("bills paid, " + tool)
+		if len(effects) > 1 {
+			checked("bills sent again, " + tool)
+		}
+		keys := map[string]bool{}
+		for _, f := range effects {
+			keys[f.Key] = true
+		}
+		switch {
+		case tool == "idempotent" && (len(keys) != 1 || keys[""]):
+			wrong("bill %s was paid %d times: %d keys: %v", bill, len(keys), len(keys), slices.Sorted(maps.Keys(keys)))
+		case tool == "unsafe" && len(effects) > 1+resent[bill]:
+			wrong("bill %s was sent %d times, and a person said %d times to send it again", bill, len(effects), resent[bill])
+		}
+	}
+}
+
+func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
+	paid := map[string]bool{}
+	for _, f := range e.Effects {
+		paid[f.Bill] = true
+	}
+	for _, r := range e.Rows {
+		bill, known := billOf(r.Message)
+		if !known || r.Status != "completed" {
+			continue
+		}
+		if !strings.Contains(r.Result, paidMark) {
+			checked("bills whose run says that they were not paid")
+			continue
+		}
+		checked("bills whose run says that they were paid")
+		if !paid[bill.name] {
+			wrong("run %s says that bill %s was paid, and the ledger knows nothing of it", r.ID, bill.name)
+		}
+	}
+}
+
+// bySession gives the runs of each session that was meant as one, in their order.
+func (e *evidence) bySession() map[string][]row {
+	sessions := map[string][]row{}
+	for _, r := range e.Rows {
+		if _, _, known := turnOf(r.Message); known {
+			sessions[r.Session] = append(sessions[r.Session], r)
+		}
+	}
+	for _, runs := range sessions {
+		slices.SortFunc(runs, func(a, b row) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+	return sessions
+}
+
+func checkOrder(e *evidence, wrong func(string, ...any), checked func(string)) {
+	for session, runs := range e.bySession() {
+		for i := 1; i < len(runs); i++ {
+			before, after := runs[i-1], runs[i]
+			checked("turns that follow another")
+			_, first, _ := turnOf(before.Message)
+			_, second, _ := turnOf(after.Message)
+			if first >= second {
+				wrong("session %s: turn %d was numbered after turn %d", session, first, second)
+			}
+			if !after.Started.IsZero() && after.Started.Before(before.Finished) {
+				wrong("session %s: turn %d began %s before turn %d ended", session, second, before.Finished.Sub(after.Started), first)
+			}
+		}
+	}
+}
+
+func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
+	completed := map[string][]int{}
+	for session, runs := range e.bySession() {
+		for _, r := range runs {
+			if _, n, _ := turnOf(r.Message); r.Status == "completed" {
+				completed[session] = append(completed[session], n)
+			}
+		}
+	}
+	for _, t := range e.Turns {
+		checked("model calls of turns")
+		if !slices.IsSorted(t.Before) || len(t.Before) > 0 && t.Before[len(t.Before)-1] >= t.N {
+			wrong("session %s: turn %d was shown the turns %v", t.Session, t.N, t.Before)
+		}
+		for _, n := range completed[t.Session] {
+			if n < t.N && !slices.Contains(t.Before, n) {
+				wrong("session %s: turn %d was shown the turns %v, without turn %d, which was answered", t.Session, t.N, t.Before, n)
+			}
+		}
+	}
+}
+
+func checkWaiters(e *evidence, wrong func(string, ...any), checked func(string)) {
+	for _, r := range e.Requests {
+		within := r.Within
+		for _, in := range e.Interrupted {
+			if (in.Part == r.Via || in.Part == "postgres") && in.From.Before(r.Done) && in.To.After(r.Sent) {
+				within += in.To.Sub(in.From)
+			}
+		}
+		if r.Status == 0 {
+			checked("requests whose connection broke")
+		} else {
+			checked("requests answered")
+		}
+		if took := r.Done.Sub(r.Sent); took > within {
+			wrong("a request of %s through %s took %s, not %s: %d %s", r.Key, r.Via, took, within, r.Status, r.Problem)
+		}
+	}
+}
+
+func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)) {
+	for _, r := range e.Requests {
+		switch r.Status {
+		case 0, 200, 202:
+		case 429, 503:
+			checked("refusals with Retry-After")
+			if !r.RetryAfter {
+				wrong("a request of %s was refused with %d and no Retry-After", r.Key, r.Status)
+			}
+		default:
+			wrong("a request of %s was answered with %d: %s", r.Key, r.Status, r.Problem)
+		}
+	}
+}
+
+// The leak that is not noticed: what a process may hold more in the last third of its life than in the middle one.
+const (
+	memoryFactor, memoryMore                = 1.5, 48 << 20
+	descriptorFactor, descriptorMore        = 1.5, 48
+	fewestSamples                           = 9
+	shortestLife                            = 20 * time.Second
+	judged, judgedLong                      = "processes whose memory and descriptors were compared", "… which lived for more than two minutes"
+	longLife                                = 2 * time.Minute
+	memoryHeld, descriptorsHeld      string = "memory", "descriptors"
+)
+
+func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
+	lives := map[string][]sample{}
+	for _, s := range e.Samples {
+		life := fmt.Sprintf("%s, process %d", s.Part, s.PID)
+		lives[life] = append(lives[life], s)
+	}
+	for life, samples := range lives {
+		lived := samples[len(samples)-1].At.Sub(samples[0].At)
+		if len(samples) < fewestSamples || lived < shortestLife {
+			continue
+		}
+		checked(judged)
+		if lived > longLife {
+			checked(judgedLong)
+		}
+		third := len(samples) / 3
+		for what, measure := range map[string]struct {
+			of           func(sample) int64
+			factor, more float64
+		}{
+			memoryHeld:      {func(s sample) int64 { return s.Memory }, memoryFactor, memoryMore},
+			descriptorsHeld: {func(s sample) int64 { return int64(s.Descriptors) }, descriptorFactor, descriptorMore},
+		} {
+			middle, last := median(samples[third:2*third], measure.of), median(samples[2*third:], measure.of)
+			if float64(last) > measure.factor*float64(middle)+measure.more {
+				wrong("%s: %s grew from %d to %d in %s", life, what, middle, last, lived)
+			}
+		}
+	}
+}
+
+func median(samples []sample, of func(sample) int64) int64 {
+	var values []int64
+	for _, s := range samples {
+		values = append(values, of(s))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func checkParts(e *evidence, wrong func(string, ...any), _ func(string)) {
+	for _, end := range e.Ends {
+		wrong("%s", end)
+	}
+}

@@ -1,0 +1,2 @@
+// Package chaos tests that nothing is lost.
+package chaos

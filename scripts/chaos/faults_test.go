@@ -1,0 +1,247 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/cluster"
+	"parley/shared/testkit"
+)
+
+// striker carries faults out and notes what came of them.
+type striker struct {
+	t       *testing.T
+	cluster *cluster.Cluster
+	past    *history
+	seed    uint64
+	began   time.Time
+	disks   map[string]*cluster.Disk // by the server on it
+	skewed  string                   // program with a clock that can be off
+
+	group sync.WaitGroup
+	busy  sync.Map // links and parts that something is done to, which lasts
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// reach is how long a fault waits for its part to be up: it may just be starting.
+const reach = 5 * time.Second
+
+// all carries out a schedule, and returns when the last fault is over.
+func (s *striker) all(ctx context.Context, faults []fault) {
+	for _, f := range faults {
+		wait(ctx, time.Until(s.began.Add(f.At)))
+		s.group.Go(func() { s.strike(ctx, f) })
+	}
+	s.group.Wait()
+}
+
+// count notes what was done.
+func (s *striker) count(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[what]++
+}
+
+func (s *striker) tell(f fault, how string) {
+	fmt.Printf("%6.1f s  (%s) %s\n", time.Since(s.began).Seconds(), how, f)
+}
+
+func (s *striker) part(name string) *cluster.Part {
+	for _, p := range s.cluster.Parts {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *striker) strike(ctx context.Context, f fault) {
+	p := s.part(f.Part)
+	var done bool
+	switch f.Kind {
+	case kill:
+		done = s.kill(ctx, p, nil)
+		if done {
+			s.count("kills of " + p.Kind)
+		}
+	case restart:
+		done = eventually(ctx, p.Term)
+	case deletion:
+		done = s.kill(ctx, p, func() { s.deleteStore() })
+	case truncate:
+		done = s.kill(ctx, p, func() { s.truncateStream(f) })
+	case freeze:
+		done = s.lasting(ctx, f, p.Stop, p.Cont)
+	case fill:
+		done = s.fill(ctx, f, p)
+	case skew:
+		done = s.skew(ctx, f, p)
+	default:
+		done = s.link(ctx, f, p)
+	}
+	how := "done"
+	if done {
+		s.count(f.Kind)
+	} else {
+		s.count("not done: " + f.Kind)
+		how = "NOT DONE: it was down, or something else was done to it"
+	}
+	s.tell(f, how)
+}
+
+// eventually tries for a while.
+func eventually(ctx context.Context, try func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, reach)
+	defer cancel()
+	for !try() {
+		if ctx.Err() != nil {
+			return false
+		}
+		wait(ctx, 20*time.Millisecond)
+	}
+	return true
+}
+
+func (s *striker) kill(ctx context.Context, p *cluster.Part, meanwhile func()) bool {
+	return eventually(ctx, func() bool { return p.Kill9(meanwhile) })
+}
+
+// lasting does something and undoes it when its time is over.
+func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo func()) bool {
+	key := f.Part + " " + f.Link
+	if _, taken := s.busy.LoadOrStore(key, true); taken {
+		return false
+	}
+	defer s.busy.Delete(key)
+	if !do() {
+		return false
+	}
+	from := time.Now()
+	wait(ctx, f.For)
+	undo()
+	s.past.note(func(all *evidence) {
+		all.Interrupted = append(all.Interrupted, interruption{Part: f.Part, What: f.Kind, From: from, To: time.Now()})
+	})
+	return true
+}
+
+// link does something to a link of a process.
+func (s *striker) link(ctx context.Context, f fault, p *cluster.Part) bool {
+	proxy := map[string]*testkit.FaultProxy{"front": p.Front, "db": p.DB, "bus": p.Bus}[f.Link]
+	do := map[string]func(){
+		cut: proxy.Cut, requests: proxy.CutRequests, replies: proxy.CutReplies, reset: proxy.Reset, delay: func() { proxy.Delay(f.By) },
+	}[f.Kind]
+	undo := func() {
+		proxy.Delay(0)
+		proxy.Restore()
+	}
+	return s.lasting(ctx, f, func() bool { do(); return true }, undo)
+}
+
+// store is JetStream's directory in the cluster's.
+func (s *striker) store() string { return filepath.Join(s.cluster.Store, "jetstream") }
+
+// deleteStore removes all that JetStream has kept.
+func (s *striker) deleteStore() {
+	if _, err := os.Stat(s.store()); err != nil {
+		s.t.Errorf("no store to delete: %v", err)
+	}
+	if err := os.RemoveAll(s.store()); err != nil {
+		s.t.Errorf("deleting the store: %v", err)
+	}
+}
+
+// truncateStream cuts every file of the job stream and its consumers at a place that the seed draws.
+func (s *striker) truncateStream(f fault) {
+	random := rand.New(rand.NewPCG(s.seed, uint64(f.At)))
+	blocks := 0
+	err := filepath.WalkDir(s.store(), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil || info.Size() == 0 {
+			return err
+		}
+		block := filepath.Ext(path) == ".blk"
+		if !block && random.IntN(2) == 0 {
+			return nil
+		}
+		if block {
+			blocks++
+		}
+		return os.Truncate(path, random.Int64N(info.Size()))
+	})
+	if err != nil {
+		s.t.Errorf("truncating the stream: %v", err)
+	}
+	s.mu.Lock()
+	s.counts["message blocks truncated"] += blocks
+	s.mu.Unlock()
+}
+
+// fill fills a server's disk for a while. A server that gave up is started again with what an operator does first: room.
+func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
+	disk := s.disks[f.Part]
+	if disk == nil {
+		return false
+	}
+	return s.lasting(ctx, f, func() bool {
+		p.Excuse()
+		if err := disk.Fill(); err != nil {
+			s.t.Errorf("filling the disk of %s: %v", f.Part, err)
+		}
+		s.count("disk of " + f.Part + " full")
+		return true
+	}, func() {
+		if err := disk.Free(); err != nil {
+			s.t.Errorf("freeing the disk of %s: %v", f.Part, err)
+		}
+		// nats-server switches JetStream off when its disk is full, and on again at its next start.
+		if f.Part == cluster.NATS && !s.kill(ctx, p, nil) {
+			s.t.Errorf("%s was not restarted after its disk was full", f.Part)
+		}
+	})
+}
+
+// skew starts a worker with a clock that is off, and later with one that is right.
+func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
+	return s.lasting(ctx, fault{Part: f.Part, Kind: f.Kind, Link: "clock", For: f.For}, func() bool {
+		p.Next(cluster.Extra{Path: s.skewed, Env: []string{cluster.Offset(f.By)}})
+		return s.kill(ctx, p, nil)
+	}, func() {
+		p.Next(cluster.Extra{})
+		s.kill(ctx, p, nil)
+	})
+}
+
+// restore undoes everything, whatever is left.
+func (s *striker) restore() {
+	for _, p := range s.cluster.Parts {
+		p.Cont()
+		p.Next(cluster.Extra{})
+		for _, proxy := range []*testkit.FaultProxy{p.Front, p.DB, p.Bus} {
+			if proxy != nil {
+				proxy.Delay(0)
+				proxy.Restore()
+			}
+		}
+	}
+	var err error
+	for _, disk := range s.disks {
+		err = errors.Join(err, disk.Free())
+	}
+	if err != nil && !errors.Is(err, syscall.ENOENT) {
+		s.t.Error(err)
+	}
+}

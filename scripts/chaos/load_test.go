@@ -1,0 +1,263 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// waitDefault is the service's own bound of a request that waits for its run, and patience what a busy machine may add.
+	waitDefault = 20 * time.Second
+	patience    = 40 * time.Second
+	retryPause  = 150 * time.Millisecond
+	leaves      = 300 * time.Millisecond
+	lastTurn    = 4
+)
+
+// load is clients that ask for runs until it is over.
+type load struct {
+	accounts []account
+	urls     []string
+	past     *history
+	seed     uint64
+
+	numbers atomic.Int64
+	again   sync.Map // asked, by its number: keys to be asked for once more soon
+	asked   sync.Map // asked, by its key: all keys
+	group   sync.WaitGroup
+}
+
+// asked is one run that a client wants.
+type asked struct {
+	kind    string
+	account account
+	chat    bool // by the chat endpoint, else by run-automation
+	key     string
+	session string
+	message string
+	early   bool // an answer that it was accepted will do
+}
+
+// full is the key with its organization and endpoint, as in "one/automation/key-7".
+func (a asked) full() string {
+	endpoint := "automation"
+	if a.chat {
+		endpoint = "chat"
+	}
+	if a.key == "" {
+		return ""
+	}
+	return a.account.name + "/" + endpoint + "/" + a.key
+}
+
+// run starts so many clients, which begin nothing new after until, and wait for what they have begun until ctx ends.
+func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
+	for n := range clients {
+		random := rand.New(rand.NewPCG(l.seed, uint64(n)+100))
+		l.group.Go(func() {
+			for {
+				select {
+				case <-until:
+					return
+				case <-ctx.Done():
+					return
+				default:
+					l.one(ctx, random)
+				}
+			}
+		})
+	}
+}
+
+// kinds are what clients do, in this order, each through all accounts and with the same key there.
+var kinds = []string{
+	"pay none", "plain", "pay unsafe", "repeated", "turn", "pay idempotent", "no key", "pay unsafe", "repeated", "chat", "plain", "pay none",
+	"left", "pay idempotent", "repeated", "pay unsafe", "turn", "plain", "no key", "pay idempotent",
+}
+
+// one has a client do one thing.
+func (l *load) one(ctx context.Context, random *rand.Rand) {
+	n := l.numbers.Add(1) - 1
+	round := n / int64(len(l.accounts))
+	a := asked{
+		kind: kinds[round%int64(len(kinds))], account: l.accounts[n%int64(len(l.accounts))], key: fmt.Sprintf("key-%d", round),
+		message: fmt.Sprintf("sleep %dms: number %d", random.IntN(1000), n),
+	}
+	via := random.IntN(len(l.urls))
+	switch a.kind {
+	case "plain":
+		l.until(ctx, a, via)
+	case "repeated":
+		l.together(ctx, a)
+		l.again.Store(n, a)
+	case "turn", "chat":
+		l.session(ctx, a, via, n)
+	case "no key":
+		a.key, a.early = "", true
+		l.follow(ctx, a, via)
+	case "left":
+		l.leave(ctx, a, via)
+		l.again.Store(n, a)
+	default:
+		a.message = fmt.Sprintf("%s bill-%d", a.kind, n)
+		l.until(ctx, a, via)
+	}
+	l.revisit(ctx, via)
+}
+
+// revisit asks again for a key that was asked for before.
+func (l *load) revisit(ctx context.Context, via int) {
+	l.again.Range(func(n, value any) bool {
+		if _, mine := l.again.LoadAndDelete(n); mine {
+			if a, ok := value.(asked); ok {
+				l.until(ctx, a, via)
+			}
+		}
+		return false
+	})
+}
+
+// together asks for the same key through all ingresses at once.
+func (l *load) together(ctx context.Context, a asked) {
+	var both sync.WaitGroup
+	for via := range l.urls {
+		both.Go(func() { l.until(ctx, a, via) })
+	}
+	both.Wait()
+}
+
+// session takes some turns: a chat each when the one before was answered, others as soon as it was accepted.
+func (l *load) session(ctx context.Context, a asked, via int, n int64) {
+	first := a.key
+	a.chat, a.session = a.kind == "chat", fmt.Sprintf("session-%d", n)
+	for turn := 1; turn <= lastTurn && ctx.Err() == nil; turn++ {
+		a.early = !a.chat && turn < lastTurn
+		a.key, a.message = fmt.Sprintf("%s-turn-%d", first, turn), fmt.Sprintf("turn %s %d", a.session, turn)
+		if !l.until(ctx, a, via).accepted() {
+			return
+		}
+	}
+}
+
+// follow asks without a key and follows the run, once it was accepted, to its end.
+func (l *load) follow(ctx context.Context, a asked, via int) {
+	got := l.post(ctx, a, via)
+	if !got.accepted() {
+		return // nobody knows whether there is a run
+	}
+	for ; ctx.Err() == nil && !terminal(got.RunStatus); via++ {
+		got = l.get(ctx, a, got.Run, via)
+	}
+}
+
+// leave breaks its request off.
+func (l *load) leave(ctx context.Context, a asked, via int) {
+	ctx, cancel := context.WithTimeout(ctx, leaves)
+	defer cancel()
+	l.post(ctx, a, via)
+}
+
+// until asks until there is an answer that will do, through one ingress after the other, as a scheduler does that tries again.
+func (l *load) until(ctx context.Context, a asked, via int) request {
+	for ; ; via++ {
+		got := l.post(ctx, a, via)
+		if ctx.Err() != nil || got.accepted() && (a.early || terminal(got.RunStatus)) {
+			return got
+		}
+		wait(ctx, retryPause)
+	}
+}
+
+func (l *load) post(ctx context.Context, a asked, via int) request {
+	if a.key != "" {
+		l.asked.Store(a.full(), a)
+	}
+	url := l.urls[via%len(l.urls)]
+	header := map[string]string{"x-api-key": a.account.key}
+	var body map[string]any
+	if a.chat {
+		url += "/api/agents?action=chat&id=" + a.account.agent
+		header["Idempotency-Key"] = a.key
+		body = map[string]any{"sessionId": a.session, "message": a.message}
+	} else {
+		url += "/api/internal/run-automation"
+		header["x-trigger-type"], header["x-automation-id"] = "schedule", "chaos"
+		body = map[string]any{"target": a.account.agent, "input": map[string]any{"message": a.message}}
+		if a.key != "" {
+			body["idempotencyKey"] = a.key
+		}
+		if a.session != "" {
+			body["sessionId"] = a.session
+		}
+	}
+	if a.early {
+		header["Prefer"] = "respond-async"
+	}
+	return l.send(ctx, a, via, http.MethodPost, url, header, body)
+}
+
+// get asks for a run that may not have ended.
+func (l *load) get(ctx context.Context, a asked, id string, via int) request {
+	url := l.urls[via%len(l.urls)] + "/api/runs?wait=10&id=" + id
+	got := l.send(ctx, a, via, http.MethodGet, url, map[string]string{"x-api-key": a.account.key}, nil)
+	got.Run = id
+	if !got.accepted() {
+		wait(ctx, retryPause)
+	}
+	return got
+}
+
+// send makes a request and notes it.
+func (l *load) send(ctx context.Context, a asked, via int, method, url string, header map[string]string, body any) request {
+	r := request{
+		Kind: a.kind, Key: a.full(), Via: fmt.Sprintf("ingress %d", via%len(l.urls)+1), Sent: time.Now(), Within: waitDefault + patience,
+	}
+	status, got, raw, err := send(ctx, method, url, header, body)
+	r.Done, r.Left = time.Now(), ctx.Err() != nil
+	switch {
+	case err != nil:
+		r.Problem = err.Error()
+	case status < 200 || status >= 300:
+		r.Status, r.Problem, r.RetryAfter = status, string(raw), got.Get("Retry-After") != ""
+	default:
+		var run struct{ ID, Status string }
+		if err := json.Unmarshal(raw, &run); err != nil || run.ID == "" {
+			r.Status, r.Problem = 999, "no run: "+string(raw)
+			break
+		}
+		r.Status, r.Run, r.RunStatus, r.Replayed = status, run.ID, run.Status, got.Get("Idempotency-Replayed") == "true"
+		if terminal(run.Status) && method == http.MethodPost {
+			r.Body = string(raw)
+		}
+	}
+	l.past.note(func(all *evidence) { all.Requests = append(all.Requests, r) })
+	return r
+}
+
+// everything asks for each key once more.
+func (l *load) everything(ctx context.Context, clients int) {
+	var next atomic.Int64
+	var wanted []asked
+	l.asked.Range(func(_, value any) bool {
+		if a, ok := value.(asked); ok {
+			a.early = false
+			wanted = append(wanted, a)
+		}
+		return true
+	})
+	var group sync.WaitGroup
+	for range clients {
+		group.Go(func() {
+			for n := int(next.Add(1)) - 1; n < len(wanted) && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
+				l.until(ctx, wanted[n], n)
+			}
+		})
+	}
+	group.Wait()
+}

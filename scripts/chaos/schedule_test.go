@@ -1,0 +1,243 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"parley/scripts/internal/cluster"
+)
+
+// fault is something bad at a time.
+type fault struct {
+	At   time.Duration // after the beginning
+	Kind string
+	Part string        // whom it hits
+	Link string        // of faults of links: front, db or bus
+	For  time.Duration // how long it lasts, of those that do not end at once
+	By   time.Duration // delay of a link, or offset of a clock
+}
+
+func (f fault) String() string {
+	text := fmt.Sprintf("%6.1f s  %s %s", f.At.Seconds(), f.Kind, f.Part)
+	if f.Link != "" {
+		text += " ⇄ " + f.Link
+	}
+	if f.By != 0 {
+		text += " by " + f.By.String()
+	}
+	if f.For > 0 {
+		text += " for " + f.For.Round(time.Millisecond).String()
+	}
+	return text
+}
+
+// The kinds of faults.
+const (
+	kill     = "kill -9"         // any part
+	restart  = "restart"         // a server in order
+	freeze   = "SIGSTOP"         // and SIGCONT
+	cut      = "cut both ways"   // a link: what is sent is held back
+	requests = "cut requests"    // only what the process, or the ingress' client, sends
+	replies  = "cut replies"     // only what it is sent
+	delay    = "delay"           // a link
+	reset    = "reset"           // all connections of a link
+	deletion = "delete store"    // all of JetStream's, while the server is down
+	truncate = "truncate stream" // the files of the job stream, while the server is down
+	fill     = "fill disk"       // of a server
+	skew     = "set clock"       // of a worker
+)
+
+// plan says what is struck how often.
+type plan struct {
+	total time.Duration
+	parts []string // processes, as in "agent 2"
+
+	kills                                           time.Duration // between two
+	postgres, restarts, links, store, disks, clocks time.Duration // between two of a kind; 0: none
+	freezes                                         time.Duration
+	frozen                                          time.Duration // how long at least
+	natsDisk, postgresDisk, clock                   bool          // whether there is something to do it with
+}
+
+// weights are how often the parts of a kind are killed, of a hundred kills.
+var weights = []struct {
+	kind   string
+	weight int
+}{{cluster.Agent, 36}, {cluster.Tool, 22}, {cluster.Ingress, 18}, {cluster.NATS, 12}, {cluster.Sweep, 12}}
+
+// schedule draws the faults: a pure function of its arguments. In each half another part of each kind is spared from what ends it, so that there are some whose
+// memory and descriptors can be watched.
+func schedule(seed uint64, p plan) []fault {
+	var all []fault
+	for track, draw := range []struct {
+		every time.Duration
+		fault func(*rand.Rand, time.Duration) fault
+	}{
+		{p.kills, p.kill},
+		{p.postgres, func(*rand.Rand, time.Duration) fault { return fault{Kind: kill, Part: cluster.Postgres} }},
+		{p.restarts, func(r *rand.Rand, _ time.Duration) fault {
+			return fault{Kind: restart, Part: []string{cluster.NATS, cluster.NATS, cluster.Postgres}[r.IntN(3)]}
+		}},
+		{p.freezes, p.freeze},
+		{p.links, p.link},
+		{p.store, func(r *rand.Rand, _ time.Duration) fault {
+			return fault{Kind: []string{deletion, truncate}[r.IntN(2)], Part: cluster.NATS}
+		}},
+		{p.disks, p.disk},
+		{p.clocks, p.skew},
+	} {
+		if draw.every == 0 {
+			continue
+		}
+		random := rand.New(rand.NewPCG(seed, uint64(track)))
+		for at := draw.every/2 + some(random, draw.every); at < p.total; at += draw.every*4/5 + some(random, draw.every*2/5) {
+			f := draw.fault(random, at)
+			f.At = at
+			if f.Kind != "" {
+				all = append(all, f)
+			}
+		}
+	}
+	all = append(all, p.once(seed)...)
+	slices.SortStableFunc(all, func(a, b fault) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// once has what a short plan must not leave to luck.
+func (p plan) once(seed uint64) []fault {
+	random := rand.New(rand.NewPCG(seed, 1000))
+	somewhen := func() time.Duration { return p.total/10 + some(random, p.total*8/10) }
+	var all []fault
+	for _, part := range append([]string{cluster.NATS}, p.parts...) {
+		if !p.spared(part, 0) {
+			all = append(all, fault{At: some(random, p.total/2), Kind: kill, Part: part})
+		}
+	}
+	all = append(all,
+		fault{At: somewhen(), Kind: deletion, Part: cluster.NATS},
+		fault{At: somewhen(), Kind: truncate, Part: cluster.NATS},
+		fault{At: p.total / 3, Kind: kill, Part: cluster.Postgres},
+	)
+	for _, kind := range []string{cut, requests, replies, delay, reset} {
+		f := p.link(random, 0)
+		f.Kind, f.At, f.By = kind, somewhen(), 0
+		if kind == delay {
+			f.By = 300 * time.Millisecond
+		}
+		all = append(all, f)
+	}
+	if p.frozen == 0 {
+		return all
+	}
+	for _, f := range []fault{
+		{Kind: freeze, Part: "agent 3", For: p.frozen},
+		{Kind: freeze, Part: "tool 1", For: p.frozen},
+		{Kind: restart, Part: cluster.NATS},
+		{Kind: restart, Part: cluster.Postgres},
+		{Kind: skew, Part: "agent 1", By: 2 * time.Second, For: 15 * time.Second},
+		{Kind: skew, Part: "sweep 1", By: -time.Hour, For: 15 * time.Second},
+		{Kind: fill, Part: cluster.NATS, For: 5 * time.Second},
+		{Kind: fill, Part: cluster.Postgres, For: 5 * time.Second},
+	} {
+		f.At = somewhen()
+		if f.Kind != skew || p.clock {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// spared tells whether a part is not killed at that time.
+func (p plan) spared(part string, at time.Duration) bool {
+	first := part == "ingress 1" || part == "agent 1" || part == "tool 1"
+	second := part == "ingress 2" || part == "agent 2" || part == "tool 2"
+	return first && at >= p.total/2 || second && at < p.total/2
+}
+
+// of draws a process of a kind that may be killed then.
+func (p plan) of(r *rand.Rand, kind string, at time.Duration) string {
+	var found []string
+	for _, part := range p.parts {
+		if part[:len(part)-2] == kind && !p.spared(part, at) {
+			found = append(found, part)
+		}
+	}
+	return found[r.IntN(len(found))]
+}
+
+func (p plan) kill(r *rand.Rand, at time.Duration) fault {
+	n := r.IntN(100)
+	for _, w := range weights {
+		if n -= w.weight; n >= 0 {
+			continue
+		}
+		if w.kind == cluster.NATS {
+			return fault{Kind: kill, Part: cluster.NATS}
+		}
+		return fault{Kind: kill, Part: p.of(r, w.kind, at)}
+	}
+	return fault{}
+}
+
+func (p plan) freeze(r *rand.Rand, _ time.Duration) fault {
+	part := p.parts[r.IntN(len(p.parts))]
+	f := fault{Kind: freeze, Part: part, For: p.frozen + some(r, 8*time.Second)}
+	if part[:len(part)-2] == cluster.Ingress {
+		f.For = 2*time.Second + some(r, 10*time.Second) // its clients wait meanwhile
+	}
+	return f
+}
+
+func (p plan) link(r *rand.Rand, _ time.Duration) fault {
+	part := p.parts[r.IntN(len(p.parts))]
+	f := fault{Part: part, Kind: []string{cut, requests, replies, delay, reset}[r.IntN(5)], Link: []string{"db", "bus"}[r.IntN(2)]}
+	if part[:len(part)-2] == cluster.Ingress && r.IntN(2) == 0 {
+		f.Link = "front"
+	}
+	f.For = min(p.total/4, time.Second+some(r, 10*time.Second))
+	if r.IntN(6) == 0 && f.Link != "front" && p.frozen > 0 {
+		f.For = p.frozen + some(r, 8*time.Second) // past the lease
+	}
+	switch f.Kind {
+	case delay:
+		f.By = 20*time.Millisecond + some(r, 500*time.Millisecond)
+	case reset:
+		f.For = 0
+	}
+	return f
+}
+
+func (p plan) disk(r *rand.Rand, _ time.Duration) fault {
+	var disks []string
+	if p.natsDisk {
+		disks = append(disks, cluster.NATS)
+	}
+	if p.postgresDisk {
+		disks = append(disks, cluster.Postgres)
+	}
+	if len(disks) == 0 {
+		return fault{}
+	}
+	return fault{Kind: fill, Part: disks[r.IntN(len(disks))], For: 4*time.Second + some(r, 6*time.Second)}
+}
+
+// offsets of clocks: of what sends and receives tool calls within the leeway of 5 s, of what only sweeps by far more.
+func (p plan) skew(r *rand.Rand, at time.Duration) fault {
+	if !p.clock {
+		return fault{}
+	}
+	kind := []string{cluster.Agent, cluster.Tool, cluster.Sweep}[r.IntN(3)]
+	by := []time.Duration{-2 * time.Second, 2 * time.Second}[r.IntN(2)]
+	if kind != cluster.Tool && r.IntN(2) == 0 {
+		by = []time.Duration{-time.Hour, time.Hour}[r.IntN(2)]
+	}
+	return fault{Kind: skew, Part: p.of(r, kind, at), By: by, For: 20*time.Second + some(r, 20*time.Second)}
+}
+
+// some draws a time below a bound.
+func some(r *rand.Rand, below time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(below)))
+}

@@ -1,0 +1,266 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/testkit/openaistub"
+)
+
+// paidMark is what a run says whose bill was paid.
+const paidMark = `\"paid\":true`
+
+// bill is what a message asks to be paid: "pay unsafe bill-7".
+type bill struct{ tool, name string }
+
+func billOf(message string) (bill, bool) {
+	var b bill
+	n, _ := fmt.Sscanf(message, "pay %s %s", &b.tool, &b.name)
+	return b, n == 2
+}
+
+// turnOf reads a message of a session: "turn session-7 2".
+func turnOf(message string) (session string, n int, known bool) {
+	found, _ := fmt.Sscanf(message, "turn %s %d", &session, &n)
+	return session, n, found == 2
+}
+
+// model is the provider of all agents; it lives in the test, which nobody strikes.
+type model struct {
+	url  string
+	past *history
+}
+
+func newModel(t *testing.T, past *history) *model {
+	t.Helper()
+	m := &model{past: past}
+	stub := openaistub.New()
+	stub.Respond(m.answer)
+	server := httptest.NewServer(stub)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	m.url = server.URL + "/v1"
+	return m
+}
+
+// answer pays bills and takes part in sessions; what else comes is answered by the stub's rules.
+func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
+	prompt := req.Prompt()
+	delay := time.Duration(len(req.Body)*7919%400) * time.Millisecond // something between, and the same for the same
+	if b, known := billOf(prompt); known {
+		last := req.Messages[len(req.Messages)-1]
+		if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
+			return openaistub.Reply{Text: "done: " + last.Content, Delay: delay}, true
+		}
+		arguments := fmt.Sprintf(`{"bill":%q}`, b.name)
+		// The same id each time: the service must tell calls of different turns apart by itself.
+		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: arguments}}, Delay: delay}, true
+	}
+	session, n, known := turnOf(prompt)
+	if !known {
+		return openaistub.Reply{}, false
+	}
+	shown := turn{Session: session, N: n}
+	for _, message := range req.Messages {
+		if s, other, isTurn := turnOf(message.Content); isTurn && s == session && message.Role == "user" {
+			shown.Before = append(shown.Before, other)
+		}
+	}
+	shown.Before = shown.Before[:len(shown.Before)-1] // the last is this one
+	m.past.note(func(all *evidence) { all.Turns = append(all.Turns, shown) })
+	return openaistub.Reply{Text: "answered " + strconv.Itoa(n), Delay: delay}, true
+}
+
+// ledger is the receiver of side effects. It counts what reaches it; nobody strikes it.
+type ledger struct {
+	url, host string
+	past      *history
+
+	mu   sync.Mutex
+	paid map[string]int // by bill
+}
+
+func newLedger(t *testing.T, past *history) *ledger {
+	t.Helper()
+	l := &ledger{past: past, paid: map[string]int{}}
+	server := httptest.NewServer(l)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	l.url, l.host = server.URL, strings.TrimPrefix(server.URL, "http://")
+	return l
+}
+
+// ServeHTTP counts an effect, some time after it was asked to and some time before it says so.
+func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(r.Body)
+	var body struct{ Bill string }
+	if err != nil || json.Unmarshal(raw, &body) != nil || body.Bill == "" {
+		w.WriteHeader(http.StatusBadRequest) // half a request has no effect
+		return
+	}
+	// Whether or not the one who asked still lives: what it has sent is on its way.
+	wait(context.Background(), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)
+	l.mu.Lock()
+	l.paid[body.Bill]++
+	l.mu.Unlock()
+	l.past.note(func(all *evidence) {
+		all.Effects = append(all.Effects, effect{
+			Bill: body.Bill, Tool: strings.TrimPrefix(r.URL.Path, "/"), Key: r.Header.Get("Idempotency-Key"), At: time.Now(),
+		})
+	})
+	wait(context.Background(), time.Duration(len(raw)*17%7)*25*time.Millisecond)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"paid":true}`)
+}
+
+// times is how often a bill has reached the ledger.
+func (l *ledger) times(name string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.paid[name]
+}
+
+// client makes a connection for each request, as callers of different processes do. Its own bound is far beyond what the service may take:
+// a waiter that is stuck is to be seen.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Minute}
+
+// account is an organization with a key and an agent.
+type account struct{ name, key, agent string }
+
+// send makes a request, and gives the status and the answer.
+func send(ctx context.Context, method, url string, header map[string]string, body any) (status int, got http.Header, raw []byte, err error) {
+	var payload io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, nil, err
+		}
+		payload = bytes.NewReader(encoded)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, payload)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer res.Body.Close()
+	raw, err = io.ReadAll(res.Body)
+	return res.StatusCode, res.Header, raw, err
+}
+
+// signUp makes an organization with an agent whose tools pay at the ledger.
+func signUp(t *testing.T, url, name string, receiver *ledger) account {
+	t.Helper()
+	a := account{name: name}
+	var made struct{ Token, Key, ID string }
+	call := func(path string, header map[string]string, body any) {
+		t.Helper()
+		status, _, raw, err := send(t.Context(), http.MethodPost, url+path, header, body)
+		if err != nil || status != http.StatusCreated || json.Unmarshal(raw, &made) != nil {
+			t.Fatalf("%s: %d %v: %s", path, status, err, raw)
+		}
+	}
+	call("/api/auth/signup", nil, map[string]any{"email": name + "@example.test", "password": "a password of " + name})
+	call("/api/keys", map[string]string{"Authorization": "Bearer " + made.Token}, map[string]any{"name": "chaos", "scope": "organization"})
+	a.key = made.Key
+	var endpoints []any
+	for _, tool := range tools {
+		endpoints = append(endpoints, map[string]any{
+			"name": tool, "description": "Pays.", "method": "POST", "url": receiver.url + "/" + tool, "sideEffect": tool,
+			"inputSchema": map[string]any{
+				"type": "object", "properties": map[string]any{"bill": map[string]any{"type": "string"}}, "required": []string{"bill"},
+			},
+		})
+	}
+	call("/api/agents", map[string]string{"x-api-key": a.key}, map[string]any{
+		"name": "Chaos", "systemPrompt": "Do as you are told.", "model": "openai/chaos", "allowedCallers": []string{"user", "system"},
+		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": endpoints}},
+	})
+	a.agent = made.ID
+	return a
+}
+
+// tools are the endpoints of agents, each named after what its effects are.
+var tools = []string{"none", "idempotent", "unsafe"}
+
+// person answers runs that wait for somebody: it looks at the ledger, and says what happened.
+type person struct {
+	accounts []account
+	ledger   *ledger
+	urls     []string
+	past     *history
+}
+
+// work answers until ctx ends.
+func (p *person) work(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n++ {
+		for _, a := range p.accounts {
+			p.look(ctx, a, p.urls[n%len(p.urls)])
+		}
+		wait(ctx, time.Second)
+	}
+}
+
+func (p *person) look(ctx context.Context, a account, url string) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	header := map[string]string{"x-api-key": a.key}
+	_, _, raw, err := send(ctx, http.MethodGet, url+"/api/runs?status=requires_action", header, nil)
+	var list struct {
+		Data []struct {
+			ID             string
+			RequiredAction *struct {
+				ToolCallID string
+				Input      struct{ Bill string }
+			}
+		}
+	}
+	if err != nil || json.Unmarshal(raw, &list) != nil {
+		return // it looks again
+	}
+	for _, run := range list.Data {
+		if run.RequiredAction == nil {
+			continue
+		}
+		name, said := run.RequiredAction.Input.Bill, "resend"
+		if p.ledger.times(name) > 0 {
+			said = "happened"
+		}
+		query := fmt.Sprintf("/api/runs?id=%s&action=%s&toolCallId=%s", run.ID, said, run.RequiredAction.ToolCallID)
+		// Noted before it is sent: the service may have heard it although nobody is told so.
+		p.past.note(func(all *evidence) {
+			all.Decisions = append(all.Decisions, decision{Run: run.ID, Bill: name, Said: said, At: time.Now()})
+		})
+		_, _, _, _ = send(ctx, http.MethodPost, url+query, header, nil) // it looks again
+	}
+}
+
+// wait waits, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-ctx.Done():
+	}
+}

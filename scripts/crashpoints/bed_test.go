@@ -1,0 +1,216 @@
+package crashpoints
+
+import (
+	"cmp"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/shared/failpoint"
+	"parley/shared/testkit"
+
+	_ "github.com/lib/pq" // the driver of the test's own look at the database
+)
+
+const (
+	// secretsKey is 32 bytes, in base64.
+	secretsKey = "Y3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3I="
+	// lease is for how long nobody takes a run from a worker that has died.
+	lease = 30 * time.Second
+	// patience is how long a run may take that was struck: leases, and the time of a slow machine.
+	patience = 4 * time.Minute
+)
+
+// role is what a process is for.
+type role string
+
+const (
+	ingress role = "ingress"
+	agent   role = "agent"
+	tool    role = "tool"
+	sweep   role = "sweep"
+)
+
+// readyLines are what workers write when they are ready.
+var readyLines = map[role]string{agent: "agent worker ready", tool: "tool worker ready", sweep: "sweeper ready"}
+
+// bed is a service of one process for each role, and what lies around it.
+type bed struct {
+	*testing.T
+
+	dsn      string
+	bus      *testkit.NATSServer
+	store    string // JetStream's directory
+	db       *sql.DB
+	till     *till
+	model    string // the provider's URL
+	port     string // of the ingress
+	settings map[role][]string
+	parts    map[role]*testkit.Process
+	key      string // of the organization
+	agentID  string
+	settled  int          // calls that were checked
+	refused  atomic.Int64 // answers 429 and 503
+}
+
+// options say how a bed differs from others.
+type options struct {
+	store    string          // JetStream's directory; one of the bed's own when empty
+	dsn      string          // of a database that is there; one on the server that all tests share when empty
+	settings []string        // of all processes
+	armed    map[role]string // PARLEY_FAILPOINTS
+	extra    func(b *bed)    // called before anything of the service starts
+}
+
+func newBed(t *testing.T, o options) *bed {
+	t.Helper()
+	b := &bed{
+		T: t, dsn: o.dsn, store: cmp.Or(o.store, t.TempDir()), till: newTill(t), model: newModel(t), port: strconv.Itoa(testkit.FreePort(t)),
+		settings: map[role][]string{}, parts: map[role]*testkit.Process{},
+	}
+	if b.dsn == "" {
+		b.dsn = testkit.Postgres(t)
+	}
+	b.bus = testkit.NATSProcess(t, b.store)
+	for _, r := range []role{ingress, agent, tool, sweep} {
+		b.settings[r] = append([]string{
+			"DATABASE_URL=" + b.dsn, "NATS_URL=" + b.bus.URL, "SECRETS_KEY=" + secretsKey, "OPENAI_BASE_URL=" + b.model,
+			"OPENAI_API_KEY=till", "DEFAULT_MODEL=", "LOG_FORMAT=json", "LOG_LEVEL=info", "OUTBOUND_ALLOW=" + b.till.host,
+			"LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
+		}, o.settings...)
+	}
+	if o.extra != nil {
+		o.extra(b)
+	}
+	db, err := sql.Open("postgres", b.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	b.db = db
+	b.start(ingress, o.armed[ingress])
+	b.signUp()
+	for _, r := range []role{sweep, tool, agent} {
+		b.start(r, o.armed[r])
+	}
+	return b
+}
+
+// start starts the process of a role, armed as PARLEY_FAILPOINTS says, and returns when it is ready.
+func (b *bed) start(r role, armed string) {
+	b.Helper()
+	command := testkit.Command{Name: string(r), Env: append(slices.Clone(b.settings[r]), "PARLEY_FAILPOINTS="+armed)}
+	if r == ingress {
+		command.Path = testkit.BuildTagged(b, "ingress/cmd/ingress", "failpoints")
+		command.Env = append(command.Env, "HOST=127.0.0.1", "PORT="+b.port)
+		command.ReadyURL = b.url() + "/readyz"
+	} else {
+		command.Path = testkit.BuildTagged(b, "workers/cmd/worker", "failpoints")
+		command.Env = append(command.Env, "ROLES="+string(r))
+		command.ReadyLine = readyLines[r]
+	}
+	b.parts[r] = testkit.StartProcess(b, command)
+}
+
+func (b *bed) url() string { return "http://127.0.0.1:" + b.port }
+
+// signUp makes an organization of its own, with an agent that pays.
+func (b *bed) signUp() {
+	b.Helper()
+	var made struct{ Token, Key, ID string }
+	user := map[string]any{"email": rand.Text() + "@example.test", "password": rand.Text()}
+	b.send(http.MethodPost, "/api/auth/signup", nil, user).into(b.T, http.StatusCreated, &made)
+	b.send(http.MethodPost, "/api/keys", map[string]string{"Authorization": "Bearer " + made.Token},
+		map[string]any{"name": "crash", "scope": "organization"}).into(b.T, http.StatusCreated, &made)
+	b.key = made.Key
+	b.send(http.MethodPost, "/api/agents", nil, map[string]any{
+		"name": "Payer", "systemPrompt": "Pay.", "model": "openai/till", "allowedCallers": []string{"user", "system"}, "tools": endpoints(b.till.host),
+	}).into(b.T, http.StatusCreated, &made)
+	b.agentID = made.ID
+}
+
+// reached tells whether a process has come by an armed point.
+func reached(p *testkit.Process, at failpoint.Point) bool {
+	return strings.Contains(p.Output(), fmt.Sprintf("failpoint: %s: ", at))
+}
+
+// awaitReached waits until the process of a role has come by an armed point.
+func (b *bed) awaitReached(r role, at failpoint.Point) {
+	b.Helper()
+	b.eventually(patience, fmt.Sprintf("%s comes by %s", r, at), func() bool { return reached(b.parts[r], at) })
+}
+
+// awaitDeath waits until the process of a role has died.
+func (b *bed) awaitDeath(r role) {
+	b.Helper()
+	if err := b.parts[r].Wait(patience); err == nil {
+		b.Fatalf("%s ended by itself", r)
+	}
+}
+
+// loseLeases ends the leases of all runs, as waiting for half a minute would.
+func (b *bed) loseLeases() {
+	b.Helper()
+	if _, err := b.db.ExecContext(b.Context(), `UPDATE open_runs SET lease_until = clock_timestamp() WHERE status = 'running'`); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// behind puts a proxy between a role's process, which is not started yet, and PostgreSQL or the bus: whichever its setting names.
+func (b *bed) behind(r role, setting string) *testkit.FaultProxy {
+	b.Helper()
+	at := slices.IndexFunc(b.settings[r], func(s string) bool { return strings.HasPrefix(s, setting+"=") })
+	_, address, _ := strings.Cut(b.settings[r][at], "=")
+	u, err := url.Parse(address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	proxy := testkit.Proxy(b, u.Host)
+	u.Host = proxy.Addr()
+	b.settings[r] = append(b.settings[r], setting+"="+u.String())
+	return proxy
+}
+
+// number gives the one number that a query selects.
+func (b *bed) number(query string, args ...any) (n int) {
+	b.Helper()
+	if err := b.db.QueryRowContext(b.Context(), query, args...).Scan(&n); err != nil {
+		b.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// row names the version of a run's row and what is in it.
+func (b *bed) row(id string) (text string) {
+	b.Helper()
+	if err := b.db.QueryRowContext(b.Context(), `SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1`, id).Scan(&text); err != nil {
+		b.Fatal(err)
+	}
+	return text
+}
+
+// eventually polls until done says yes, and fails the test when that takes longer than within.
+func (b *bed) eventually(within time.Duration, what string, done func() bool) {
+	b.Helper()
+	over := time.NewTimer(within)
+	defer over.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-over.C:
+			b.Fatalf("not within %s: %s", within, what)
+		case <-b.Context().Done():
+			b.Fatalf("the test ended before: %s", what)
+		}
+	}
+}

@@ -1,0 +1,405 @@
+package crashpoints
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"parley/scripts/internal/cluster"
+	"parley/shared/failpoint"
+	"parley/shared/testkit"
+)
+
+// partition is how long two processes cannot reach each other: longer than either waits for the other's word.
+const partition = 20 * time.Second
+
+// hold arms a point at which a process waits for what release makes.
+func (b *bed) hold(at failpoint.Point) (armed string, release func()) {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "go")
+	return string(at) + "=hold:" + path, func() {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// rearm replaces the process of a role by one that waits at a point until release is called.
+func (b *bed) rearm(r role, at failpoint.Point) (release func()) {
+	b.Helper()
+	armed, release := b.hold(at)
+	b.replace(r, armed)
+	return release
+}
+
+// replace ends the process of a role and starts another.
+func (b *bed) replace(r role, armed string) {
+	b.Helper()
+	b.parts[r].Kill9()
+	b.start(r, armed)
+}
+
+// struck begins a call and waits until it has brought a process to a point.
+func (b *bed) struck(c call, r role, at failpoint.Point) <-chan settled {
+	b.Helper()
+	done := b.begin(c)
+	b.awaitReached(r, at)
+	return done
+}
+
+// Calls of these tests.
+var (
+	chat   = call{name: "struck", tool: once, chat: true}
+	beside = call{name: "beside", tool: byKey}
+	plain  = call{name: "plain"}
+)
+
+// none fails the test if a person had to be asked.
+func (b *bed) none(all []settled) {
+	b.Helper()
+	for _, s := range all {
+		if s.asked > 0 {
+			b.Errorf("%s: a person was asked: %s", s.name, s.body)
+		}
+	}
+}
+
+// TestCommitReplyLost has the insert of a run commit, and the connection break before the ingress hears of it.
+func TestCommitReplyLost(t *testing.T) {
+	t.Parallel()
+	var toPostgres *testkit.FaultProxy
+	b := newBed(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *bed) { toPostgres = b.behind(ingress, "DATABASE_URL") }})
+	release := b.rearm(ingress, failpoint.AcceptBefore)
+	done := b.struck(chat, ingress, failpoint.AcceptBefore)
+	toPostgres.CutReplies()
+	release()
+	b.eventually(patience, "the insert commits", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
+	toPostgres.Reset()
+	toPostgres.Restore()
+	b.none(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
+}
+
+// TestPubAckAndReplyLost has the ingress send and hear nothing of the bus: its doorbell is heard, and neither the acknowledgement nor
+// the reply arrives. The answer does, by a look at the row, while the bus is still silent.
+func TestPubAckAndReplyLost(t *testing.T) {
+	t.Parallel()
+	var toBus *testkit.FaultProxy
+	b := newBed(t, options{extra: func(b *bed) { toBus = b.behind(ingress, "NATS_URL") }})
+	release := b.rearm(ingress, failpoint.AcceptAfter)
+	done := b.struck(chat, ingress, failpoint.AcceptAfter)
+	toBus.CutReplies()
+	release()
+	b.none(b.settleAll(func() []settled {
+		toBus.Restore()
+		return []settled{b.await(b.begin(beside)), b.await(b.begin(plain))}
+	}, done))
+}
+
+// TestNATSKilled kills the bus while a run is at its model.
+func TestNATSKilled(t *testing.T) {
+	t.Parallel()
+	testkit.Long(t)
+	b := newBed(t, options{})
+	release := b.rearm(agent, failpoint.TurnBefore)
+	done := b.struck(chat, agent, failpoint.TurnBefore)
+	b.bus.Kill9()
+	calls := []<-chan settled{done, b.begin(beside), b.begin(plain)}
+	release()
+	b.eventually(patience, "runs are accepted without a bus", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
+	b.bus.Restart()
+	b.none(b.settleAll(nil, calls...))
+}
+
+// TestStoreLost loses what the stream holds, while one run is in a worker's hands and others wait there: the whole store, or the end of
+// a file of it, as after a crash of the machine.
+func TestStoreLost(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*testing.T, string){"deleted": deleteStore, "truncated": truncateStore} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "truncated" {
+				testkit.Long(t)
+			}
+			b := newBed(t, options{settings: []string{"WORKER_CONCURRENCY=1"}})
+			release := b.rearm(agent, failpoint.ClaimAfter)
+			calls := []<-chan settled{b.struck(plain, agent, failpoint.ClaimAfter), b.begin(beside), b.begin(call{name: "behind"}), b.begin(chat)}
+			b.eventually(patience, "all runs are rung for", func() bool {
+				return b.number(`SELECT count(*) FROM open_runs WHERE dispatched OR status = 'running'`) == len(calls)
+			})
+			b.bus.Kill9()
+			lose(t, b.store)
+			b.bus.Restart()
+			release()
+			b.none(b.settleAll(nil, calls...))
+		})
+	}
+}
+
+func deleteStore(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("no store to delete: %v", err)
+	}
+	for _, entry := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// truncateStore cuts each file of messages in the middle of one.
+func truncateStore(t *testing.T, dir string) {
+	t.Helper()
+	cut := 0
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".blk") {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Size() < 2 {
+			return err
+		}
+		cut++
+		return os.Truncate(path, info.Size()*2/5)
+	})
+	if err != nil || cut == 0 {
+		t.Fatalf("%d files truncated: %v", cut, err)
+	}
+}
+
+// TestIngressDiesWithWaiters kills an ingress at which requests wait, with one key and with others.
+func TestIngressDiesWithWaiters(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	release := b.rearm(agent, failpoint.TurnBefore)
+	done := b.struck(chat, agent, failpoint.TurnBefore)
+	again := b.begin(chat)
+	calls := []<-chan settled{done, b.begin(beside), b.begin(plain)}
+	b.eventually(patience, "all are accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
+	b.parts[ingress].Kill9()
+	b.start(ingress, "")
+	release()
+	all := b.settleAll(nil, calls...)
+	if attached := b.await(again); string(attached.body) != string(all[0].body) {
+		t.Errorf("two requests with one key got %s and %s", all[0].body, attached.body)
+	}
+	b.none(all)
+}
+
+// TestClientGone has a client hang up: its run goes on, and whoever comes with its key gets the answer.
+func TestClientGone(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	release := b.rearm(agent, failpoint.TurnBefore)
+	ctx, hangUp := context.WithCancel(t.Context())
+	gone := make(chan answer, 1)
+	go func() { gone <- b.post(ctx, chat) }()
+	b.awaitReached(agent, failpoint.TurnBefore)
+	hangUp()
+	if got := <-gone; got.err == nil {
+		t.Fatalf("answered before it hung up: %s", got.body)
+	}
+	release()
+	b.eventually(patience, "the run ends", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
+	b.none(b.settleAll(nil, b.begin(chat)))
+}
+
+// TestPostgresRestarted kills PostgreSQL under a run that has its end in hand, and starts it again.
+func TestPostgresRestarted(t *testing.T) {
+	t.Parallel()
+	testkit.Long(t)
+	server := testkit.PostgresProcess(t)
+	b := newBed(t, options{dsn: server.DSN()})
+	release := b.rearm(agent, failpoint.FinishBefore)
+	done := b.struck(chat, agent, failpoint.FinishBefore)
+	server.Kill9()
+	release()
+	b.eventually(patience, "the worker finds that it cannot save the end", func() bool {
+		return strings.Contains(b.parts[agent].Output(), "saving result failed")
+	})
+	server.Restart()
+	b.none(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
+}
+
+// TestBusDiskFull fills the disk of the bus while runs come in, and makes room again.
+func TestBusDiskFull(t *testing.T) {
+	t.Parallel()
+	testkit.Long(t)
+	disk, err := cluster.Memory(t, 512) // a stream may have 256 MiB, and a server reserves no more than three quarters of a disk
+	if err != nil {
+		t.Skipf("NOT TESTED: a full disk of the bus: %v", err)
+	}
+	b := newBed(t, options{store: disk.Dir})
+	release := b.rearm(agent, failpoint.ClaimAfter)
+	calls := []<-chan settled{b.struck(chat, agent, failpoint.ClaimAfter)}
+	if err := disk.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	calls = append(calls, b.begin(beside), b.begin(plain))
+	b.eventually(patience, "runs are accepted while the bus has no room", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
+	release()
+	if err := disk.Free(); err != nil {
+		t.Fatal(err)
+	}
+	b.none(b.settleAll(nil, calls...))
+}
+
+// cut is a partition: a role, what it cannot reach, and the point at which its process waits when that begins.
+type cut struct {
+	role    role
+	setting string
+	at      failpoint.Point
+}
+
+// TestPartition cuts each process off from PostgreSQL and from the bus, one way and both, at a point at which it is about to need them,
+// and heals that after a while: what was held back arrives then.
+func TestPartition(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func(*testkit.FaultProxy){
+		"requests": (*testkit.FaultProxy).CutRequests, "replies": (*testkit.FaultProxy).CutReplies, "both": (*testkit.FaultProxy).Cut,
+	}
+	for name, way := range ways {
+		for _, c := range []cut{
+			{ingress, "DATABASE_URL", failpoint.AcceptBefore},
+			{ingress, "NATS_URL", failpoint.AcceptAfter},
+			{agent, "DATABASE_URL", failpoint.EffectAfter},
+			{agent, "DATABASE_URL", failpoint.FinishBefore},
+			{agent, "NATS_URL", failpoint.EffectAfter},
+			{agent, "NATS_URL", failpoint.FinishBefore},
+			{tool, "DATABASE_URL", failpoint.SendBefore},
+			{tool, "DATABASE_URL", failpoint.OutcomeBefore},
+			{tool, "NATS_URL", failpoint.OutcomeBefore},
+		} {
+			t.Run(name+" "+c.setting+" "+string(c.at), func(t *testing.T) {
+				t.Parallel()
+				testkit.Long(t)
+				c.run(t, way)
+			})
+		}
+	}
+}
+
+func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
+	t.Helper()
+	var proxy *testkit.FaultProxy
+	o := options{extra: func(b *bed) { proxy = b.behind(c.role, c.setting) }}
+	if c.setting == "DATABASE_URL" {
+		o.dsn = testkit.PostgresProcess(t).DSN()
+	}
+	b := newBed(t, o)
+	release := b.rearm(c.role, c.at)
+	calls := []<-chan settled{b.struck(chat, c.role, c.at)}
+	way(proxy)
+	release()
+	calls = append(calls, b.begin(beside), b.begin(plain))
+	heal := time.NewTimer(partition)
+	defer heal.Stop()
+	select {
+	case <-heal.C:
+	case <-t.Context().Done():
+	}
+	proxy.Restore()
+	b.settleAll(nil, calls...)
+}
+
+// TestTakenOverBehindAPartition cuts an agent worker off from PostgreSQL until another one has ended its run. What it sent then
+// arrives, and changes nothing.
+func TestTakenOverBehindAPartition(t *testing.T) {
+	t.Parallel()
+	for name, way := range map[string]func(*testkit.FaultProxy){
+		"requests": (*testkit.FaultProxy).CutRequests, "both": (*testkit.FaultProxy).Cut,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testkit.Long(t)
+			var proxy *testkit.FaultProxy
+			b := newBed(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *bed) { proxy = b.behind(agent, "DATABASE_URL") }})
+			release := b.rearm(agent, failpoint.FinishBefore)
+			done := b.struck(chat, agent, failpoint.FinishBefore)
+			way(proxy)
+			release()
+			lonely := b.parts[agent]
+			b.settings[agent] = append(b.settings[agent], "DATABASE_URL="+b.dsn)
+			b.start(agent, "")
+			b.none(b.settleAll(func() []settled {
+				proxy.Restore()
+				b.eventually(patience, "the worker says that its run was taken over", func() bool {
+					return strings.Contains(lonely.Output(), "taken over")
+				})
+				return nil
+			}, done, b.begin(beside), b.begin(plain)))
+		})
+	}
+}
+
+// TestDatabaseDiskFull fills the disk that the tables are on, while a run is about to end and others come in, and makes room again.
+func TestDatabaseDiskFull(t *testing.T) {
+	t.Parallel()
+	testkit.Long(t)
+	disk, err := cluster.Memory(t, 64)
+	if err != nil {
+		t.Skipf("NOT TESTED: a full disk of the database: %v", err)
+	}
+	server := testkit.PostgresProcess(t)
+	putOnDisk(t, server, disk.Dir)
+	b := newBed(t, options{dsn: server.DSN()})
+	release := b.rearm(agent, failpoint.FinishBefore)
+	calls := []<-chan settled{b.struck(chat, agent, failpoint.FinishBefore)}
+	if err := disk.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	for n := range 40 {
+		calls = append(calls, b.begin(call{name: "large" + strconv.Itoa(n), padding: strings.Repeat(rand.Text(), 500)}))
+	}
+	b.eventually(patience, "new runs are refused", func() bool { return b.refused.Load() > 0 })
+	if err := disk.Free(); err != nil {
+		t.Fatal(err)
+	}
+	b.none(b.settleAll(nil, calls...))
+}
+
+// putOnDisk moves the tables of a server's database to a disk of their own; its journal stays where it is.
+func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
+	t.Helper()
+	space := filepath.Join(dir, "tables")
+	info, err := os.Stat("/proc/" + strconv.Itoa(server.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, _ := info.Sys().(*syscall.Stat_t)
+	if err := errors.Join(os.Mkdir(space, 0o700), os.Chown(space, int(owner.Uid), int(owner.Gid))); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := strings.TrimPrefix(u.Path, "/")
+	u.Path = "/postgres"
+	admin, err := sql.Open("postgres", u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	for _, statement := range []string{
+		`CREATE TABLESPACE small LOCATION ` + pq.QuoteLiteral(space),
+		`ALTER DATABASE ` + pq.QuoteIdentifier(database) + ` SET TABLESPACE small`,
+	} {
+		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package crashpoints
+
+import (
+	"strings"
+	"testing"
+
+	"parley/shared/failpoint"
+	"parley/shared/testkit"
+)
+
+// strike is what happens to a process at a point; does is kill or stop, as PARLEY_FAILPOINTS has it.
+type strike struct {
+	role role
+	at   failpoint.Point
+	does string
+}
+
+// row is a run that is struck, once or, where something must be lost before a point is come by at all, more often.
+type row struct {
+	name    string
+	strikes []strike
+	tool    string // of the call that is struck; empty: payOnce
+	asked   bool   // a person must say what became of the effect
+	crowded bool   // the other calls are there before, and the organization's window is one run
+	short   bool   // runs with -short too
+}
+
+var rows = []row{
+	{name: "before the insert", strikes: []strike{{ingress, failpoint.AcceptBefore, "kill"}}, short: true},
+	{name: "after the commit, before the doorbell", strikes: []strike{{ingress, failpoint.AcceptAfter, "kill"}}, short: true},
+	{name: "doorbell sent, ingress dies", strikes: []strike{{ingress, failpoint.RingAfter, "kill:100ms"}}},
+	{name: "before the claim", strikes: []strike{{agent, failpoint.ClaimBefore, "kill"}}},
+	{name: "after the claim", strikes: []strike{{agent, failpoint.ClaimAfter, "kill"}}},
+	{name: "before a model turn is journaled", strikes: []strike{{agent, failpoint.TurnBefore, "kill"}}},
+	{name: "after a model turn", strikes: []strike{{agent, failpoint.TurnAfter, "kill"}}},
+	{name: "between effect row and send", strikes: []strike{{agent, failpoint.EffectAfter, "kill"}}},
+	{name: "tool worker dies before it says that it sends", strikes: []strike{{tool, failpoint.SendBefore, "kill"}}},
+	{name: "tool worker dies before it sends", strikes: []strike{{tool, failpoint.SendAfter, "kill"}}, asked: true},
+	{name: "tool worker dies before it sends what honours keys", strikes: []strike{{tool, failpoint.SendAfter, "kill"}}, tool: byKey},
+	{name: "after the send, before its outcome is stored", strikes: []strike{{tool, failpoint.OutcomeBefore, "kill"}}, asked: true, short: true},
+	{
+		name: "after the send of what honours keys, before its outcome is stored", tool: byKey,
+		strikes: []strike{{tool, failpoint.OutcomeBefore, "kill"}},
+	},
+	{name: "after the outcome is stored", strikes: []strike{{tool, failpoint.OutcomeAfter, "kill"}}},
+	{name: "before a tool call is journaled", strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}, short: true},
+	{name: "after a tool call", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
+	{name: "before the final commit", strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
+	{name: "after the final commit, before done", strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}, short: true},
+	{name: "after done, before the acknowledgement", strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
+	{name: "ingress dies with the answer in its hands", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}, short: true},
+	{
+		name: "a run waits for a person, and nobody is told", asked: true,
+		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.ParkAfter, "kill"}},
+	},
+	{
+		name: "a run is back in the queue, its doorbell in dead hands", tool: byKey,
+		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.PutBackAfter, "kill"}},
+	},
+	{name: "sweeper dies after it took runs from the dead", strikes: []strike{
+		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.RequeueAfter, "kill"},
+	}},
+	{name: "sweeper dies after it gave places", strikes: []strike{
+		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.DispatchAfter, "kill"},
+	}},
+	{name: "sweeper dies before it rings again", strikes: []strike{
+		{agent, failpoint.ClaimBefore, "kill"}, {sweep, failpoint.RedispatchAfter, "kill"},
+	}},
+	{name: "a place that is left is given to nobody", strikes: []strike{{agent, failpoint.HandOverBefore, "kill"}}, crowded: true},
+	{name: "a place that is left is given, and nobody rung for", strikes: []strike{{agent, failpoint.HandOverAfter, "kill"}}, crowded: true},
+
+	{name: "zombie with a claim", strikes: []strike{{agent, failpoint.ClaimAfter, "stop"}}},
+	{name: "zombie with a model's answer", strikes: []strike{{agent, failpoint.TurnBefore, "stop"}}},
+	{name: "zombie with an effect row", strikes: []strike{{agent, failpoint.EffectAfter, "stop"}}},
+	{name: "zombie with a tool's answer", strikes: []strike{{agent, failpoint.ToolBefore, "stop"}}},
+	{name: "zombie with the end", strikes: []strike{{agent, failpoint.FinishBefore, "stop"}}, short: true},
+	{name: "zombie that is about to send", strikes: []strike{{tool, failpoint.SendBefore, "stop"}}},
+	{name: "zombie with an outcome", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, asked: true},
+	{name: "zombie with the outcome of what honours keys", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, tool: byKey},
+}
+
+// TestRows strikes processes, starts others in their place, and has every call come to its one end.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			if !r.short {
+				testkit.Long(t)
+			}
+			r.run(t)
+		})
+	}
+}
+
+func (r row) run(t *testing.T) {
+	t.Helper()
+	o := options{armed: map[role]string{}}
+	for _, s := range r.strikes {
+		o.armed[s.role] = string(s.at) + "=" + s.does
+	}
+	if r.crowded {
+		o.settings = []string{"ORG_DISPATCH_WINDOW=1"}
+	}
+	b := newBed(t, o)
+	struck := call{name: "struck", tool: once, chat: true}
+	if r.tool != "" {
+		struck = call{name: "struck", tool: r.tool}
+	}
+	begin := func() []<-chan settled {
+		return []<-chan settled{b.begin(call{name: "beside", tool: byKey}), b.begin(call{name: "plain"})}
+	}
+	calls := []<-chan settled{b.begin(struck)}
+	if r.crowded {
+		calls = append(calls, begin()...)
+	}
+	zombies := b.bear(r.strikes, func() {
+		if !r.crowded {
+			calls = append(calls, begin()...)
+		}
+	})
+	all := b.settleAll(func() []settled { return b.wake(zombies) }, calls...)
+	if got := all[0]; got.asked > 0 != r.asked {
+		t.Errorf("a person was asked %d times: %s", got.asked, got.body)
+	}
+}
+
+// zombie is a frozen process of a role that another has taken the place of.
+type zombie struct {
+	*testkit.Process
+	role role
+}
+
+// bear waits for each strike and puts another process into the place of the one that was struck; struck is called after the first.
+func (b *bed) bear(strikes []strike, struck func()) (zombies []zombie) {
+	b.Helper()
+	for n, s := range strikes {
+		b.awaitReached(s.role, s.at)
+		if n == 0 {
+			struck()
+		}
+		if strings.HasPrefix(s.does, "stop") {
+			zombies = append(zombies, zombie{b.parts[s.role], s.role})
+		} else {
+			b.awaitDeath(s.role)
+		}
+		b.start(s.role, "")
+	}
+	return zombies
+}
+
+// wake lets zombies go on, and waits until each has found that what it holds is not its own any more. Calls that this takes are
+// settled, and given.
+func (b *bed) wake(zombies []zombie) (calls []settled) {
+	b.Helper()
+	for _, z := range zombies {
+		if z.role == tool {
+			b.parts[tool].Kill9() // what is called from now on, the zombie carries out
+		}
+		z.Cont()
+		if z.role == agent {
+			b.eventually(patience, "the zombie says that its run was taken over", func() bool {
+				return strings.Contains(z.Output(), "taken over")
+			})
+			continue
+		}
+		calls = append(calls, b.await(b.begin(call{name: "afterwards", tool: byKey})))
+	}
+	return calls
+}

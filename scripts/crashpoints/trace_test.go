@@ -1,0 +1,116 @@
+package crashpoints
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/shared/testkit"
+)
+
+// TestProgramsHaveNoFailpoints looks for their names, and for the variable that arms them, in the programs that customers get.
+func TestProgramsHaveNoFailpoints(t *testing.T) {
+	t.Parallel()
+	points := constants(t)
+	for _, dir := range []string{"ingress/cmd/ingress", "workers/cmd/worker"} {
+		plain := read(t, testkit.BuildBinary(t, dir))
+		if bytes.Contains(plain, []byte("PARLEY_FAILPOINTS")) {
+			t.Errorf("%s can be armed", dir)
+		}
+		if armed := read(t, testkit.BuildTagged(t, dir, "failpoints")); !bytes.Contains(armed, []byte("PARLEY_FAILPOINTS")) {
+			t.Errorf("%s with failpoints cannot be armed", dir)
+		}
+		for _, value := range points {
+			if bytes.Contains(plain, []byte(value)) {
+				t.Errorf("%s knows of %s", dir, value)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// TestEveryPointIsOfUse looks each of them up in the product and in the table.
+func TestEveryPointIsOfUse(t *testing.T) {
+	t.Parallel()
+	called := map[string]bool{}
+	call := regexp.MustCompile(`failpoint\.Here\(failpoint\.(\w+)\)`)
+	for _, module := range []string{"ingress", "workers", "shared"} {
+		err := filepath.WalkDir(filepath.Join(testkit.Root(t), module), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			for _, found := range call.FindAllSubmatch(content, -1) {
+				called[string(found[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	struck := map[string]bool{}
+	for _, r := range rows {
+		for _, s := range r.strikes {
+			struck[string(s.at)] = true
+		}
+	}
+	for name, value := range constants(t) {
+		if !called[name] {
+			t.Errorf("no code comes by %s", name)
+		}
+		if !struck[value] {
+			t.Errorf("no row strikes at %s", name)
+		}
+		delete(called, name)
+	}
+	for name := range called {
+		t.Errorf("%s is called, and is no point", name)
+	}
+}
+
+// constants reads the points' names and values.
+func constants(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testkit.Root(t), "shared/failpoint/names.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	points := map[string]string{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		literal, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok {
+			t.Fatalf("%s is no literal", spec.Names[0])
+		}
+		value, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points[spec.Names[0].Name] = value
+		return true
+	})
+	if len(points) == 0 {
+		t.Fatal("there are no points")
+	}
+	return points
+}

@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// load is callers that each post one trigger after the other and wait for every answer, until end.
+type load struct {
+	post    func(ctx context.Context, caller, n int) answer
+	stop    context.CancelFunc
+	callers sync.WaitGroup
+
+	mu    sync.Mutex
+	calls []posted
+}
+
+// posted is one call of a load.
+type posted struct {
+	caller, n int
+	began     time.Time
+	took      time.Duration
+	answer    answer
+}
+
+// start begins with so many callers, which are numbered from 0, as their calls are.
+func (l *load) start(t *testing.T, callers int) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	l.stop = stop
+	for caller := range callers {
+		l.callers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				began := time.Now()
+				got := l.post(context.WithoutCancel(ctx), caller, n)
+				l.mu.Lock()
+				l.calls = append(l.calls, posted{caller, n, began, time.Since(began), got})
+				l.mu.Unlock()
+			}
+		})
+	}
+}
+
+// await waits for more answers.
+func (l *load) await(t *testing.T, more int) {
+	t.Helper()
+	had := l.count()
+	eventually(t, 2*longest, strconv.Itoa(more)+" answers more", func() bool { return l.count() >= had+more })
+}
+
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls)
+}
+
+// end waits for the answers to what was posted, and gives all calls in the order of their answers.
+func (l *load) end() []posted {
+	l.stop()
+	l.callers.Wait()
+	return l.calls
+}
+
+// runOf is the id of the run that an answer shows, for goroutines that cannot end the test.
+func runOf(a answer) string {
+	var r run
+	if json.Unmarshal(a.body, &r) != nil {
+		return ""
+	}
+	return r.ID
+}
+
+// percentile is the nearest-rank percentile of durations, p being from 0 to 1.
+func percentile(of []time.Duration, p float64) time.Duration {
+	if len(of) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
+}
+
+// tookOf gives how long calls took.
+func tookOf(calls []posted) (took []time.Duration) {
+	for _, c := range calls {
+		took = append(took, c.took)
+	}
+	return took
+}
+
+// bound gives the bound of what is measured: as promised, or a wider one where the machine has so much other work, before the test begins,
+// that the figures say little: more than two processes wait for each core.
+func bound(t *testing.T, promised, busy float64) float64 {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := strconv.ParseFloat(strings.Fields(string(raw))[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waiting <= float64(2*runtime.NumCPU()) {
+		return promised
+	}
+	t.Logf("NOT TESTED as promised, but with a bound of %.1f instead of %.1f: the machine is busy, with a load of %.0f", busy, promised, waiting)
+	return busy
+}
+
+// filled is the memory that a process has filled itself, in bytes.
+func filled(t *testing.T, p *testkit.Process) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "RssAnon:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		t.Fatalf("no memory is told of %d: %s", p.PID(), status)
+	}
+	kib, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}

@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+const (
+	// natsPause is the longest that a caller may wait because a server of three was lost: the others choose a leader within 9 s, and what was
+	// rung for meanwhile is rung for again. The rest is room for a busy machine.
+	natsPause   = 30 * time.Second
+	natsCallers = 4
+)
+
+// threefold is a service on three NATS servers, and the load on it.
+type threefold struct {
+	cluster *cluster
+	servers []*testkit.NATSServer
+	owner   account
+	load    *load
+}
+
+func newThreefold(t *testing.T) *threefold {
+	t.Helper()
+	servers := busCluster(t)
+	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: as("ingress", servers...)},
+		"NATS_REPLICAS=3", "LIMIT_USER=500000", "LIMIT_SYSTEM=600000")
+	edges := []*edge{c.ingress(t), c.ingress(t)}
+	c.crew(t, nil, servers...)
+	f := &threefold{cluster: c, servers: servers, owner: signUp(t, edges[0].url)}
+	f.load = &load{post: func(ctx context.Context, caller, n int) answer {
+		return f.owner.at(edges[(caller+n)%len(edges)]).post(ctx, threefoldTrigger(caller, n))
+	}}
+	leads(t, servers)
+	f.load.start(t, natsCallers)
+	f.load.await(t, 20)
+	return f
+}
+
+func threefoldTrigger(caller, n int) trigger {
+	text := fmt.Sprintf("%d-%d", caller, n)
+	return trigger{message: "sleep 200ms: " + text, key: text}
+}
+
+// lose kills a server, and returns when callers had answers without it.
+func (f *threefold) lose(t *testing.T, server int, what string) {
+	t.Helper()
+	began := time.Now()
+	f.servers[server].Kill9()
+	// Each caller's next answers: none of them can have been given before.
+	f.load.await(t, 5*natsCallers)
+	t.Logf("nats-%d, %s, is lost: 20 answers within %s", server, what, time.Since(began).Round(time.Millisecond))
+}
+
+// check holds what callers saw against the database and the model.
+func (f *threefold) check(t *testing.T) {
+	t.Helper()
+	calls, made := f.load.end(), f.cluster.model.tally()
+	for _, p := range calls {
+		tr := threefoldTrigger(p.caller, p.n)
+		p.answer.completed(t, echoed(tr.key), 1)
+		if made[tr.message] != 1 {
+			t.Errorf("%s: %d model calls", tr.message, made[tr.message])
+		}
+		if p.took > natsPause {
+			t.Errorf("%s was answered after %s", tr.message, p.took)
+		}
+	}
+	c, took := f.cluster, tookOf(calls)
+	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(calls) || open != 0 {
+		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(calls))
+	}
+	wantNoRefusals(t, f.servers...)
+	t.Logf("%d calls of runs of 200 ms: p50 %s, p99 %s, the longest %s", len(calls), percentile(took, 0.5).Round(time.Millisecond),
+		percentile(took, 0.99).Round(time.Millisecond), percentile(took, 1).Round(time.Millisecond))
+}
+
+// TestChaosNATSClusterLosesItsLeader kills the one of three servers that leads the stream, and starts it again.
+func TestChaosNATSClusterLosesItsLeader(t *testing.T) {
+	t.Parallel()
+	f := newThreefold(t)
+	leader := leads(t, f.servers)
+	f.lose(t, leader, "which leads")
+	f.servers[leader].Restart()
+	leads(t, f.servers)
+	f.load.await(t, 5*natsCallers)
+	f.check(t)
+}
+
+// TestChaosNATSClusterLosesEachServer kills each of three servers in turn, the one that leads the stream first, and at last one for good:
+// ingresses and workers can then still be started.
+func TestChaosNATSClusterLosesEachServer(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	f := newThreefold(t)
+	for lost := []int{}; len(lost) < len(f.servers); {
+		leader, victim, what := leads(t, f.servers), 0, "which follows"
+		for slices.Contains(lost, victim) || len(lost) == 1 && victim == leader {
+			victim++
+		}
+		if len(lost) == 0 || victim == leader {
+			victim, what = leader, "which leads"
+		}
+		f.lose(t, victim, what)
+		f.servers[victim].Restart()
+		lost = append(lost, victim)
+	}
+	leader := leads(t, f.servers)
+	f.lose(t, leader, "which leads, for good")
+	late := f.owner.at(f.cluster.ingress(t))
+	f.cluster.worker(t, "ROLES=agent", "NATS_URL="+as("agent", f.servers...))
+	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).completed(t, echoed(threefoldTrigger(natsCallers, 0).key), 1)
+	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).replayed(t).want(t, http.StatusOK)
+	f.load.mu.Lock()
+	f.load.calls = append(f.load.calls, posted{caller: natsCallers, answer: late.post(t.Context(), threefoldTrigger(natsCallers, 0))})
+	f.load.mu.Unlock()
+	f.check(t)
+}
+
+// busCluster starts three servers that know each other.
+func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
+	t.Helper()
+	var ports, routes []string
+	for range 3 {
+		port := strconv.Itoa(testkit.FreePort(t))
+		ports = append(ports, port)
+		routes = append(routes, "nats-route://routes:passroutes@127.0.0.1:"+port)
+	}
+	for n, port := range ports {
+		env := append(busSecrets(), "NATS_NAME=nats-"+strconv.Itoa(n), "NATS_ROUTES=["+strings.Join(routes, ", ")+"]")
+		servers = append(servers, testkit.NATSWith(t, busConfig(t, "cluster.conf"), env, "--cluster", "nats://routes:passroutes@127.0.0.1:"+port))
+	}
+	return servers
+}
+
+// leads waits until the stream is kept three times, and gives the server that leads it.
+func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
+	t.Helper()
+	nc, err := nats.Connect(as("operator", servers...), nats.CustomInboxPrefix("_INBOX.operator"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "three servers keep the stream", func() bool {
+		stream, err := js.Stream(t.Context(), contract.StreamJobs)
+		if err != nil {
+			return false
+		}
+		info := stream.CachedInfo()
+		if info.Config.Replicas != 3 || info.Cluster == nil || len(info.Cluster.Replicas) != 2 {
+			return false
+		}
+		leader, err = strconv.Atoi(strings.TrimPrefix(info.Cluster.Leader, "nats-"))
+		return err == nil && !slices.ContainsFunc(info.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current })
+	})
+	return leader
+}

@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+const (
+	overloadSlots   = 16 // runs of 200 ms that are carried out at a time: the peak is 80 a second, and leaves the machine room to refuse
+	overloadBacklog = 100
+	overloadTimes   = 10 // of the peak are offered
+	overloadRounds  = 3
+	overloadKnown   = 20  // keys whose runs had ended before
+	overloadConns   = 512 // that the callers keep
+	// overloadMost may be seen waiting: those that were let in while it was counted, and those that were being accepted then, are too many.
+	overloadMost = 3 * overloadBacklog
+	// overloadMemory is what a process may fill beyond what it had filled, after garbage of thousands of requests a second; bytes.
+	overloadMemory = 128 << 20
+)
+
+// overload is a service with few slots and more requests than it can carry out.
+type overload struct {
+	cluster *cluster
+	in      *edge
+	worker  *testkit.Process
+	owner   account
+	known   map[trigger]answer
+
+	mu       sync.Mutex
+	accepted map[string]trigger // by run
+	refused  map[string]int     // by status and code
+	wrong    []string
+	replays  []time.Duration
+}
+
+func newOverload(t *testing.T) *overload {
+	t.Helper()
+	c := newCluster(t, "BACKLOG_MAX="+strconv.Itoa(overloadBacklog), "LIMIT_USER=5000000", "LIMIT_SYSTEM=6000000")
+	o := &overload{
+		cluster: c, in: c.ingress(t), worker: c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(overloadSlots)),
+		known: map[trigger]answer{}, accepted: map[string]trigger{}, refused: map[string]int{},
+	}
+	o.owner = signUp(t, o.in.url)
+	o.owner.by = keeping(t, overloadConns)
+	for n := range overloadKnown {
+		tr := trigger{message: "known " + strconv.Itoa(n), key: "known " + strconv.Itoa(n)}
+		got := o.owner.post(t.Context(), tr)
+		got.completed(t, echoed(tr.message), 1)
+		o.known[tr] = got
+	}
+	return o
+}
+
+// peak is how many runs a second are carried out while so many callers wait for theirs that all slots are taken.
+func (o *overload) peak(t *testing.T, round int) float64 {
+	t.Helper()
+	l := &load{post: func(ctx context.Context, caller, n int) answer {
+		text := fmt.Sprintf("peak %d-%d-%d", round, caller, n)
+		return o.owner.post(ctx, trigger{message: "sleep 200ms: " + text, key: text})
+	}}
+	l.start(t, 3*overloadSlots)
+	l.await(t, 2*overloadSlots)
+	began := time.Now()
+	l.await(t, 12*overloadSlots)
+	rate := o.carriedOut(began, time.Now())
+	for _, p := range l.end() {
+		r := p.answer.want(t, http.StatusOK).run(t)
+		o.accepted[r.ID] = trigger{message: "sleep 200ms: " + fmt.Sprintf("peak %d-%d-%d", round, p.caller, p.n)}
+	}
+	return rate
+}
+
+// carriedOut is how many model calls ended a second, from one time to another.
+func (o *overload) carriedOut(from, to time.Time) float64 {
+	l := o.cluster.model
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended := 0
+	for _, c := range l.calls {
+		if c.ended.After(from) && c.ended.Before(to) {
+			ended++
+		}
+	}
+	return float64(ended) / to.Sub(from).Seconds()
+}
+
+// offered is what came of a load that waits for nobody.
+type offered struct {
+	rate    float64 // requests a second that were sent
+	goodput float64
+	ingress int64 // most memory that was seen, bytes
+	worker  int64
+	waiting int // most runs that were seen waiting
+}
+
+// offer posts new triggers at a rate, whoever has been answered or not, and a known one now and then.
+func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration) offered {
+	t.Helper()
+	var calls sync.WaitGroup
+	var sent atomic.Int64
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	calls.Go(func() { o.replay(ctx) })
+	calls.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			for due := int64(rate * time.Since(began).Seconds()); sent.Load() < due; {
+				n := sent.Add(1)
+				calls.Go(func() { o.offerOne(context.WithoutCancel(ctx), fmt.Sprintf("offered %d-%d", round, n), n%2 == 0) })
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	var seen offered
+	for ctx.Err() == nil {
+		seen.ingress, seen.worker = max(seen.ingress, filled(t, o.in.Process)), max(seen.worker, filled(t, o.worker))
+		seen.waiting = max(seen.waiting, o.cluster.number(t, "SELECT count(*) FROM open_runs WHERE status = 'queued'"))
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	took := time.Since(began)
+	seen.rate, seen.goodput = float64(sent.Load())/took.Seconds(), o.carriedOut(began.Add(d/6), began.Add(d))
+	calls.Wait()
+	return seen
+}
+
+func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
+	tr := trigger{message: "sleep 200ms: " + text, key: text}
+	if !wait {
+		tr.prefer = "respond-async"
+	}
+	got := o.owner.post(ctx, tr)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case got.err == nil && (got.status == http.StatusOK || got.status == http.StatusAccepted):
+		o.accepted[runOf(got)] = tr
+	case got.err == nil && (got.status == http.StatusTooManyRequests || got.status == http.StatusServiceUnavailable) &&
+		got.header.Get("Retry-After") != "":
+		o.refused[strconv.Itoa(got.status)]++
+	default:
+		o.wrong = append(o.wrong, fmt.Sprintf("%s: answer %d %v %s: %v", text, got.status, got.header, got.body, got.err))
+	}
+}
+
+// replay asks for known results until ctx ends: each is given again, byte for byte.
+func (o *overload) replay(ctx context.Context) {
+	for ctx.Err() == nil {
+		for tr, before := range o.known {
+			began := time.Now()
+			got := o.owner.post(context.WithoutCancel(ctx), tr)
+			o.mu.Lock()
+			o.replays = append(o.replays, time.Since(began))
+			if got.status != http.StatusOK || !bytes.Equal(got.body, before.body) {
+				o.wrong = append(o.wrong, fmt.Sprintf("%s: the replay is %d %s: %v", tr.key, got.status, got.body, got.err))
+			}
+			o.mu.Unlock()
+		}
+	}
+}
+
+// TestOverloadKeepsGoodput offers ten times what the service can carry out, in rounds between which its peak is measured: it carries out
+// nearly as much as at its peak, refuses the rest with Retry-After and without a trace, and goes on answering for what it knows.
+func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measures
+	testkit.Long(t)
+	least := bound(t, 0.8, 0.5)
+	o := newOverload(t)
+	var peaks, goodputs []float64
+	before := offered{ingress: filled(t, o.in.Process), worker: filled(t, o.worker)}
+	for round := range overloadRounds {
+		peak := o.peak(t, round)
+		seen := o.offer(t, round, overloadTimes*peak, 6*time.Second)
+		peaks, goodputs = append(peaks, peak), append(goodputs, seen.goodput)
+		t.Logf("peak %.0f/s; offered %.0f/s: %.0f/s carried out, at most %d waiting; ingress %d MiB, worker %d MiB",
+			peak, seen.rate, seen.goodput, seen.waiting, seen.ingress>>20, seen.worker>>20)
+		if seen.rate < overloadTimes*peak/2 {
+			t.Errorf("only %.0f/s could be offered: the machine is too busy to say anything", seen.rate)
+		}
+		if seen.waiting > overloadMost {
+			t.Errorf("%d runs waited, where %d may", seen.waiting, overloadBacklog)
+		}
+		if seen.ingress > before.ingress+overloadMemory || seen.worker > before.worker+overloadMemory {
+			t.Errorf("an ingress of %d MiB came to %d, a worker of %d to %d", before.ingress>>20, seen.ingress>>20, before.worker>>20, seen.worker>>20)
+		}
+		eventually(t, longest, "what was accepted ends", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
+	}
+	slices.Sort(peaks)
+	slices.Sort(goodputs)
+	peak, goodput := peaks[len(peaks)/2], goodputs[len(goodputs)/2]
+	t.Logf("goodput is %.0f%% of the peak; %d accepted, refused %v; %d replays, p99 %s",
+		100*goodput/peak, len(o.accepted), o.refused, len(o.replays), percentile(o.replays, 0.99).Round(time.Millisecond))
+	if goodput < least*peak {
+		t.Errorf("goodput is %.0f/s, at the peak %.0f/s", goodput, peak)
+	}
+	o.check(t)
+}
+
+// check finds every accepted run carried out once, and nothing of what was refused.
+func (o *overload) check(t *testing.T) {
+	t.Helper()
+	for _, wrong := range o.wrong[:min(len(o.wrong), 10)] {
+		t.Error(wrong)
+	}
+	made, c := o.cluster.model.tally(), o.cluster
+	for id, tr := range o.accepted {
+		if made[tr.message] != 1 {
+			t.Errorf("run %s: %d model calls of %q", id, made[tr.message], tr.message)
+		}
+	}
+	completed := c.number(t, "SELECT count(*) FROM runs WHERE status = 'completed'")
+	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != len(o.accepted)+overloadKnown || completed != rows {
+		t.Errorf("%d runs, %d of them completed; %d were accepted", rows, completed, len(o.accepted)+overloadKnown)
+	}
+	if len(o.refused) == 0 {
+		t.Error("nothing was refused: it was no overload")
+	}
+}

@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+const (
+	// rollingClients post keyed triggers through a balancer, one after the other.
+	rollingClients = 6
+	// rollingGrace is how long an ingress that stops goes on serving; balancerAsks is how often the balancer asks whether one is ready.
+	rollingGrace = 2 * time.Second
+	balancerAsks = 100 * time.Millisecond
+	// balancerPatience is how long an ingress may take to say it.
+	balancerPatience = 5 * time.Second
+)
+
+// balancer sends each request to the next of the ingresses that were ready when it asked them last. It keeps its connections, sends
+// nothing a second time, and is told of no restart: what it knows of an ingress is /readyz.
+type balancer struct {
+	by *http.Client
+
+	mu    sync.Mutex
+	edges []*edge
+	ready map[*edge]bool
+	turn  int
+}
+
+func newBalancer(t *testing.T, edges ...*edge) *balancer {
+	t.Helper()
+	b := &balancer{by: keeping(t, 2*rollingClients), edges: edges, ready: map[*edge]bool{}}
+	for _, e := range edges {
+		go b.watch(t.Context(), e)
+		b.await(t, e)
+	}
+	return b
+}
+
+// watch asks an ingress whether it is ready until ctx ends.
+func (b *balancer) watch(ctx context.Context, e *edge) {
+	tick := time.NewTicker(balancerAsks)
+	defer tick.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, balancerPatience)
+		got := send(asking, http.MethodGet, e.url+"/readyz", nil, nil)
+		cancel()
+		b.mu.Lock()
+		b.ready[e] = got.err == nil && got.status == http.StatusOK
+		b.mu.Unlock()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// await waits until an ingress gets requests.
+func (b *balancer) await(t *testing.T, e *edge) {
+	t.Helper()
+	eventually(t, 30*time.Second, "the balancer finds an ingress ready", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.ready[e]
+	})
+}
+
+// post sends a trigger of an account to the ingress whose turn it is.
+func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
+	b.mu.Lock()
+	var to *edge
+	for range b.edges {
+		b.turn++
+		if e := b.edges[b.turn%len(b.edges)]; b.ready[e] {
+			to = e
+			break
+		}
+	}
+	b.mu.Unlock()
+	if to == nil {
+		return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
+	}
+	of = of.at(to)
+	of.by = b.by
+	return of.post(ctx, tr)
+}
+
+// rolling is a service whose processes are restarted, and the load on it.
+type rolling struct {
+	*balancer
+	cluster   *cluster
+	receiver  *till
+	echo, pay account
+
+	kept    sync.Mutex
+	phase   string
+	answers map[trigger]answer
+	failed  []string
+	waited  int // answers that said 202
+}
+
+func newRolling(t *testing.T) *rolling {
+	t.Helper()
+	receiver := newTill(t)
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=500000", "LIMIT_SYSTEM=600000", "STOP_GRACE="+rollingGrace.String())
+	c.model.follow(pays)
+	r := &rolling{cluster: c, receiver: receiver, answers: map[trigger]answer{}}
+	r.balancer = newBalancer(t, c.ingress(t), c.ingress(t))
+	r.echo = signUp(t, r.edges[0].url)
+	r.pay = r.echo.paying(t, receiver.url, nil)
+	return r
+}
+
+// client posts triggers until ctx ends: short runs, every fifth with a call that nobody may make twice; those of the last client are
+// longer than the grace of an ingress, and must not be waited for.
+func (r *rolling) client(ctx context.Context, n int) {
+	for i := 0; ctx.Err() == nil; i++ {
+		text := fmt.Sprintf("%d-%d", n, i)
+		of, tr := r.echo, trigger{message: "sleep 100ms: " + text, key: text}
+		switch {
+		case n == rollingClients-1:
+			tr.message = "sleep 3s: " + text
+		case i%5 == 0:
+			of, tr.message = r.pay, bill{"payOnce", text}.message()
+		}
+		r.keep(tr, r.post(context.WithoutCancel(ctx), of, tr))
+	}
+}
+
+func (r *rolling) keep(tr trigger, got answer) {
+	r.kept.Lock()
+	defer r.kept.Unlock()
+	r.answers[tr] = got
+	switch {
+	case got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted:
+		r.failed = append(r.failed, fmt.Sprintf("%s: %s: answer %d: %v: %s", r.phase, tr.message, got.status, got.err, got.body))
+	case got.status == http.StatusAccepted:
+		r.waited++
+	}
+}
+
+// await waits for more answers, and ends the test when a call failed.
+func (r *rolling) await(t *testing.T, phase string, more int) {
+	t.Helper()
+	count := func() int {
+		r.kept.Lock()
+		defer r.kept.Unlock()
+		r.phase = phase
+		for _, failed := range r.failed {
+			t.Fatal(failed)
+		}
+		return len(r.answers)
+	}
+	had := count()
+	eventually(t, longest, strconv.Itoa(more)+" answers more, "+phase, func() bool { return count() >= had+more })
+}
+
+// check holds what was answered against the database, the model and the receiver.
+func (r *rolling) check(t *testing.T) {
+	t.Helper()
+	for _, failed := range r.failed {
+		t.Error(failed)
+	}
+	calls, paid := r.cluster.model.tally(), r.receiver.tally()
+	for tr, got := range r.answers {
+		if got.status == http.StatusAccepted {
+			got = r.echo.at(r.edges[0]).result(t, got.run(t).ID, longest)
+		}
+		done := got.run(t)
+		if done.Status != "completed" || done.Output == nil {
+			t.Errorf("%s: %s", tr.message, got.body)
+			continue
+		}
+		if n, _ := fmt.Sscanf(tr.message, "pay payOnce %s", new(string)); n == 1 {
+			if paid["payOnce-"+tr.key] != 1 {
+				t.Errorf("%s: %d effects", tr.message, paid["payOnce-"+tr.key])
+			}
+		} else if done.Output.Message != echoed(tr.key) || calls[tr.message] != 1 || done.Attempts != 1 {
+			t.Errorf("%s: %d model calls: %s", tr.message, calls[tr.message], got.body)
+		}
+	}
+	c := r.cluster
+	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(r.answers) || open != 0 {
+		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(r.answers))
+	}
+}
+
+// tally gives how many calls came with each prompt.
+func (l *ledger) tally() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	calls := map[string]int{}
+	for _, c := range l.calls {
+		calls[c.prompt]++
+	}
+	return calls
+}
+
+// tally gives how many effects there were of each bill.
+func (l *till) tally() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	effects := map[string]int{}
+	for _, h := range l.hits {
+		effects[billOf(h.body)]++
+	}
+	return effects
+}
+
+// TestRollingRestartsUnderLoad restarts ingresses and workers in turn while triggers come in through a balancer: none fails, and every
+// one is carried out once.
+func TestRollingRestartsUnderLoad(t *testing.T) {
+	t.Parallel()
+	rollingRestarts(t, 10)
+}
+
+func TestHundredRollingRestartsUnderLoad(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	rollingRestarts(t, 100)
+}
+
+func rollingRestarts(t *testing.T, restarts int) {
+	t.Helper()
+	r := newRolling(t)
+	workers := []*testkit.Process{r.cluster.worker(t), r.cluster.worker(t)}
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for n := range rollingClients {
+		clients.Go(func() { r.client(ctx, n) })
+	}
+	r.await(t, "before all restarts", 20)
+	began := time.Now()
+	for n := range restarts {
+		phase := fmt.Sprintf("restart %d", n+1)
+		if n%2 == 0 {
+			in := r.edges[n/2%2]
+			endsWell(t, in.Process)
+			in.Restart()
+			r.balancer.await(t, in)
+		} else {
+			worker := workers[n/2%2]
+			endsWell(t, worker)
+			worker.Restart()
+		}
+		r.await(t, phase, 5)
+	}
+	took := time.Since(began)
+	stop()
+	clients.Wait()
+	r.check(t)
+	t.Logf("%d restarts in %s: %d calls, %d failed, %d answered with 202", restarts, took.Round(time.Second), len(r.answers), len(r.failed), r.waited)
+}

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// clockVariable is by how many seconds the clock of a program of Skewed is off.
+const clockVariable = "PARLEY_TEST_CLOCK_OFFSET"
+
+// clockSource goes into the standard library's package time.
+const clockSource = `package time
+
+import "syscall"
+
+var parleyTestOffset = func() int64 {
+	text, _ := syscall.Getenv("` + clockVariable + `")
+	sign, seconds := int64(1), int64(0)
+	for _, c := range text {
+		if c == '-' {
+			sign = -1
+		} else if c >= '0' && c <= '9' {
+			seconds = 10*seconds + int64(c-'0')
+		}
+	}
+	return sign * seconds
+}()
+`
+
+// nowCall is where package time asks the system what time it is; there is one such place.
+const nowCall = "sec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
+
+// Skewed builds the worker with a wall clock that can be off: of all its sources only time.Now of the standard library is another, which
+// adds what Offset says. The monotonic clock stays right, as it does on a machine whose time was set wrongly. No preloaded library could
+// do that: Go asks the system itself.
+func Skewed(tb testing.TB) (path string, err error) {
+	tb.Helper()
+	root, err := exec.CommandContext(tb.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", err
+	}
+	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
+	source, err := os.ReadFile(original)
+	if err != nil {
+		return "", err
+	}
+	if strings.Count(string(source), nowCall) != 1 {
+		return "", errors.New("package time asks for the time in another way than it did: clock.go has to be told how")
+	}
+	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
+	// The same names each time, so that the build is remembered.
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	dir := filepath.Join(cache, "parley-test", "skewed")
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		original: filepath.Join(dir, "time.go"), filepath.Join(filepath.Dir(original), "parley_test_offset.go"): filepath.Join(dir, "offset.go"),
+	}})
+	if err != nil {
+		return "", err
+	}
+	err = os.MkdirAll(dir, 0o700)
+	for name, content := range map[string]string{"time.go": changed, "offset.go": clockSource, "overlay.json": string(overlay)} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "worker")
+	cmd := exec.CommandContext(tb.Context(), "go", "build", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, ".")
+	cmd.Dir = filepath.Join(testkit.Root(tb), "workers", "cmd", "worker")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", errors.Join(err, errors.New(string(out)))
+	}
+	return path, nil
+}
+
+// Offset is the setting of a Skewed program whose clock is off by so much, in whole seconds.
+func Offset(by time.Duration) string { return clockVariable + "=" + strconv.Itoa(int(by/time.Second)) }

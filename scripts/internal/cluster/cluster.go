@@ -1,0 +1,232 @@
+package cluster
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/lib/pq" // the driver of DB
+
+	"parley/migrations"
+	"parley/shared/store/pgserver"
+	"parley/shared/testkit"
+)
+
+// The kinds of parts.
+const (
+	Ingress  = "ingress"
+	Agent    = "agent"
+	Tool     = "tool"
+	Sweep    = "sweep"
+	NATS     = "nats"
+	Postgres = "postgres"
+)
+
+const (
+	// readyWithin bounds the start of all parts: machines are slow that carry out this beside other work.
+	readyWithin  = 3 * time.Minute
+	readyPoll    = 20 * time.Millisecond
+	databaseName = "parley"
+	// secretsKey is 32 bytes, in base64.
+	secretsKey = "Y2x1c3RlcmNsdXN0ZXJjbHVzdGVyY2x1c3RlcmNsdXM="
+)
+
+// Options say what is started.
+type Options struct {
+	Ingresses, Agents, Tools, Sweepers int
+
+	// Settings are of every process, as in "KEY=value".
+	Settings []string
+	// PostgresSettings are the server's, by name, beside those that keep what was committed.
+	PostgresSettings map[string]string
+	// PostgresDir and NATSDir are where the servers keep their data; empty: in directories of the test's own.
+	PostgresDir, NATSDir string
+}
+
+// Cluster is a running Parley.
+type Cluster struct {
+	Parts []*Part // all, in the order in which they were started
+	DB    *sql.DB // PostgreSQL, past all proxies
+	Store string  // directory of JetStream's data
+
+	options  Options
+	dir      string // of logs
+	wg       sync.WaitGroup
+	natsPort int
+	pgPort   int
+	dsn      string
+}
+
+// Start starts a cluster and returns when all of it is ready; it ends with the test.
+func Start(tb testing.TB, options Options) *Cluster {
+	tb.Helper()
+	c := &Cluster{options: options, dir: tb.TempDir()}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	tb.Cleanup(func() {
+		cancel()
+		c.wg.Wait()
+	})
+	c.startPostgres(ctx, tb)
+	c.startNATS(ctx, tb)
+	ingress, worker := testkit.BuildBinary(tb, "ingress/cmd/ingress"), testkit.BuildBinary(tb, "workers/cmd/worker")
+	for _, crew := range []struct {
+		kind, program, ready string
+		count                int
+	}{
+		{Sweep, worker, "sweeper ready", options.Sweepers},
+		{Tool, worker, "tool worker ready", options.Tools},
+		{Agent, worker, "agent worker ready", options.Agents},
+		{Ingress, ingress, "ingress ready", options.Ingresses},
+	} {
+		for n := range crew.count {
+			c.startProcess(ctx, tb, fmt.Sprintf("%s %d", crew.kind, n+1), crew.kind, crew.program, crew.ready)
+		}
+	}
+	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
+		for _, p := range slow {
+			tb.Errorf("%s is not ready: %s\n%s", p.Name, p.Told().LastFailure, tail(readFrom(p.log, 0)))
+		}
+		tb.FailNow()
+	}
+	return c
+}
+
+// Of gives the parts of some kinds.
+func (c *Cluster) Of(kinds ...string) (found []*Part) {
+	for _, p := range c.Parts {
+		for _, kind := range kinds {
+			if p.Kind == kind {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// AwaitReady waits until all parts are ready, and gives those that are not in time.
+func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []*Part) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		slow = nil
+		for _, p := range c.Parts {
+			if !p.Ready() {
+				slow = append(slow, p)
+			}
+		}
+		if len(slow) == 0 || ctx.Err() != nil {
+			return slow
+		}
+		pause(ctx, readyPoll)
+	}
+}
+
+// Count gives how many lines with a text the parts of a kind have written.
+func (c *Cluster) Count(kind, text string) (lines int) {
+	for _, p := range c.Of(kind) {
+		lines += strings.Count(string(readFrom(p.log, 0)), text)
+	}
+	return lines
+}
+
+// Keep copies all logs into a directory.
+func (c *Cluster) Keep(dir string) error {
+	return os.CopyFS(dir, os.DirFS(c.dir))
+}
+
+// enlist keeps a part up until ctx ends.
+func (c *Cluster) enlist(ctx context.Context, p *Part) {
+	c.Parts = append(c.Parts, p)
+	c.wg.Go(func() { p.keep(ctx) })
+}
+
+func (c *Cluster) startPostgres(ctx context.Context, tb testing.TB) {
+	tb.Helper()
+	dir := c.options.PostgresDir
+	if dir == "" {
+		dir = tb.TempDir()
+	}
+	c.pgPort = testkit.FreePort(tb)
+	config := postgresConfig(filepath.Join(dir, "postgres"), c.pgPort, c.options.PostgresSettings)
+	first, server, err := launchPostgres(ctx, config)
+	if err != nil {
+		tb.Fatalf("starting PostgreSQL: %v", err)
+	}
+	p := &Part{Name: Postgres, Kind: Postgres, log: filepath.Join(config.Dir, "server.log")}
+	p.launch = func(ctx context.Context, _ Extra) (*life, error) {
+		if started := first; started != nil {
+			first = nil
+			return started, nil
+		}
+		l, _, err := launchPostgres(ctx, config)
+		return l, err
+	}
+	c.enlist(ctx, p)
+	if err := c.migrate(ctx, server); err != nil {
+		tb.Fatalf("making the database: %v", err)
+	}
+	tb.Cleanup(func() { _ = c.DB.Close() })
+}
+
+func (c *Cluster) migrate(ctx context.Context, server *pgserver.Server) (err error) {
+	if err := server.CreateDatabase(ctx, databaseName); err != nil {
+		return err
+	}
+	c.dsn = server.DSN(databaseName)
+	if c.DB, err = sql.Open("postgres", c.dsn); err != nil {
+		return err
+	}
+	return migrations.Up(ctx, c.DB)
+}
+
+func (c *Cluster) startNATS(ctx context.Context, tb testing.TB) {
+	tb.Helper()
+	dir := c.options.NATSDir
+	if dir == "" {
+		dir = tb.TempDir()
+	}
+	c.Store, c.natsPort = filepath.Join(dir, "store"), testkit.FreePort(tb)
+	// The most that may be stored is named: else it is what the disk has left at the start, and a full one has no room for a stream.
+	config := fmt.Sprintf("listen: \"127.0.0.1:%d\"\njetstream { store_dir: %q, max_file_store: 1GB }\n", c.natsPort, c.Store)
+	path := filepath.Join(c.dir, "nats.conf")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	p := &Part{Name: NATS, Kind: NATS, log: filepath.Join(c.dir, "nats.log")}
+	p.launch = command{path: testkit.NATSBinary(tb), args: []string{"--config", path}, log: p.log, ready: "Server is ready"}.launch
+	c.enlist(ctx, p)
+	if slow := c.AwaitReady(ctx, readyWithin); len(slow) > 0 {
+		tb.Fatalf("nats-server is not ready: %s\n%s", p.Told().LastFailure, tail(readFrom(p.log, 0)))
+	}
+}
+
+func (c *Cluster) startProcess(ctx context.Context, tb testing.TB, name, kind, program, ready string) {
+	tb.Helper()
+	database, bus := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.pgPort)), net.JoinHostPort("127.0.0.1", strconv.Itoa(c.natsPort))
+	p := &Part{
+		Name: name, Kind: kind, DB: testkit.Proxy(tb, database), Bus: testkit.Proxy(tb, bus),
+		log: filepath.Join(c.dir, strings.ReplaceAll(name, " ", "-")+".log"),
+	}
+	env := append([]string{
+		"DATABASE_URL=" + strings.Replace(c.dsn, database, p.DB.Addr(), 1), "NATS_URL=nats://" + p.Bus.Addr(), "SECRETS_KEY=" + secretsKey,
+		"DEFAULT_MODEL=", "SANDBOX=off", "LOG_FORMAT=json", "LOG_LEVEL=info",
+	}, c.options.Settings...)
+	if kind == Ingress {
+		port := strconv.Itoa(testkit.FreePort(tb))
+		p.Front = testkit.Proxy(tb, net.JoinHostPort("127.0.0.1", port))
+		p.URL = "http://" + p.Front.Addr()
+		env = append(env, "HOST=127.0.0.1", "PORT="+port)
+	} else {
+		env = append(env, "ROLES="+kind)
+	}
+	p.launch = command{path: program, env: env, log: p.log, ready: ready}.launch
+	c.enlist(ctx, p)
+}

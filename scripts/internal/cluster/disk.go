@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Disk is a small file system of a server's own.
+type Disk struct {
+	Dir  string // where it is mounted
+	Kind string // as in "tmpfs"
+}
+
+// fillerName is the file that fills a disk.
+const fillerName = "filler"
+
+// Memory mounts a small file system in memory until the test ends; the error says why that cannot be done here.
+func Memory(tb testing.TB, mebibytes int) (*Disk, error) {
+	tb.Helper()
+	return mount(tb, "tmpfs", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mebibytes), "tmpfs")
+}
+
+// Image mounts a small ext4 in a file until the test ends: what is synced on it is on the disk below it. The error says why that cannot
+// be done here.
+func Image(tb testing.TB, mebibytes int) (*Disk, error) {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "image")
+	if out, err := exec.CommandContext(tb.Context(), "truncate", "-s", fmt.Sprintf("%dM", mebibytes), path).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("making image: %w: %s", err, out)
+	}
+	if out, err := exec.CommandContext(tb.Context(), "mkfs.ext4", "-q", "-F", "-m", "0", path).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("making file system: %w: %s", err, out)
+	}
+	return mount(tb, "ext4 in a file", "-o", "loop", path)
+}
+
+func mount(tb testing.TB, kind string, args ...string) (*Disk, error) {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "parley-disk-") //nolint:usetesting // what is mounted there is unmounted before it is removed
+	if err != nil {
+		return nil, err
+	}
+	if out, err := exec.CommandContext(tb.Context(), "mount", append(args, dir)...).CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("mounting: %w: %s", err, out), os.Remove(dir))
+	}
+	tb.Cleanup(func() {
+		// Lazily: a process that is still ending may have a file open.
+		if err := errors.Join(syscall.Unmount(dir, syscall.MNT_DETACH), os.Remove(dir)); err != nil {
+			tb.Errorf("unmounting %s: %v", dir, err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: PostgreSQL runs as another user
+		return nil, err
+	}
+	return &Disk{Dir: dir, Kind: kind}, nil
+}
+
+// Fill takes all space that is left, until Free.
+func (d *Disk) Fill() error {
+	file, err := os.OpenFile(filepath.Join(d.Dir, fillerName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	for _, size := range []int{1 << 20, 4 << 10} { // the last pages, too
+		piece := make([]byte, size)
+		for err == nil {
+			_, err = file.Write(piece)
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			return errors.Join(err, file.Close())
+		}
+		err = nil
+	}
+	return file.Close()
+}
+
+// Free gives back what Fill has taken.
+func (d *Disk) Free() error {
+	err := os.Remove(filepath.Join(d.Dir, fillerName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}

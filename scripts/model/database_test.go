@@ -1,0 +1,574 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The times of shared/store. A person has a minute and a half here, not a day.
+const (
+	lease         = 30 * time.Second
+	firstRing     = 5 * time.Second
+	maxDeaths     = 5
+	actionTimeout = 90 * time.Second
+)
+
+var (
+	errDown     = errors.New("the database is down")
+	errLost     = errors.New("the answer was lost")
+	errConflict = errors.New("a unique index refused it")
+)
+
+// The states of a run. While it is open they are its open row's.
+const (
+	queued    = "queued"
+	running   = "running"
+	parked    = "requires_action"
+	completed = "completed"
+	failed    = "failed"
+	timedOut  = "timed_out"
+	cancelled = "cancelled"
+)
+
+// run is a row of runs, with the steps and effects that name it.
+type run struct {
+	id, org, session, seq int
+	key                   string // "": none
+	work                  work   // what its model will ask for
+	accepted              time.Duration
+	deadline              time.Duration // at first
+	status                string        // "": open
+	result                string
+	ended                 time.Duration
+	open                  *openRow
+	steps                 []step
+	effects               map[int]*effect // by call
+
+	tried bool // claimed once
+}
+
+// openRow is a row of open_runs.
+type openRow struct {
+	status       string
+	dispatched   bool
+	dispatchNo   int
+	dispatchedAt time.Duration
+	nextDispatch time.Duration
+	notBefore    time.Duration
+	leaseUntil   time.Duration
+	fence        int
+	attempts     int
+	deaths       int
+	retryCause   bool // last_error
+	deadline     time.Duration
+	replyTo      *ingress
+	action       int // the call that it waits for
+	unknown      bool
+	actionUntil  time.Duration
+	parkedAt     time.Duration
+	waitsSince   time.Duration // for the invariants: that nothing but a place is missing
+}
+
+// step is a row of steps: a model turn that asked for a call, or what the call came to.
+type step struct {
+	turn, call int
+	tool       bool
+}
+
+// job is domain.Job.
+type job struct {
+	id, org    int
+	key        string // what Dedupe is made of: the key, or the run's id
+	dispatchNo int
+	replyTo    *ingress
+}
+
+// database is PostgreSQL with the statements of shared/store. Each is one event.
+type database struct {
+	sim       *sim
+	downUntil time.Duration
+	startedAt time.Duration // pg_postmaster_start_time
+	epoch     int           // counts its starts: a statement does not outlive one
+	runs      []*run
+	byKey     map[string]*run // runs_idempotency
+	lastSeq   map[int]int     // sessions
+	lost      int             // answers
+}
+
+// ask has a statement carried out: between its way there and the answer's way back anything may happen. An error says nothing of
+// whether it was.
+func ask[T any](t *task, what string, statement func() T) (answer T, err error) {
+	s := t.sim
+	t.step()
+	db := s.db
+	if s.now < db.downUntil {
+		t.sleep(s.rng.between(5*time.Millisecond, time.Second))
+		return answer, errDown
+	}
+	if s.faulty() && s.rng.in1000(s.odds.lost) {
+		db.lost++
+		switch s.rng.n(4) {
+		case 0: // it did not get there
+			t.sleep(s.rng.between(0, 2*time.Second))
+			return answer, errLost
+		case 1: // it gets there when nobody waits for it any more
+			epoch := db.epoch
+			s.after(s.rng.between(0, 20*time.Second), func() {
+				if db.epoch == epoch {
+					s.tracef("(late) %s", what)
+					statement()
+				}
+			})
+			t.sleep(s.upTo(15 * time.Second))
+			return answer, errLost
+		default:
+			statement()
+			s.tracef("%s: %s; the answer is lost", t.proc.name, what)
+			t.sleep(s.rng.between(0, 2*time.Second))
+			return answer, errLost
+		}
+	}
+	answer = statement()
+	if s.trace != nil {
+		s.tracef("%s: %s: %v", t.proc.name, what, answer)
+	}
+	t.step()
+	return answer, nil
+}
+
+// order is a run to accept.
+type order struct {
+	id, org, session int
+	key              string
+	work             work
+	allowed          time.Duration // from acceptance to the deadline
+	replyTo          *ingress
+}
+
+// stored is a run as it was read.
+type stored struct {
+	id             int
+	status, result string
+	ended          bool
+	action         int
+}
+
+func (db *database) stored(r *run) stored {
+	switch {
+	case r == nil:
+		return stored{}
+	case r.status != "":
+		return stored{id: r.id, status: r.status, result: r.result, ended: true}
+	}
+	return stored{id: r.id, status: r.open.status, action: r.open.action}
+}
+
+// hash is KeyHash: organization, endpoint and key.
+func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
+
+// view is what the snapshot of accept_runs_2 shows: headed and used.
+type view struct {
+	head bool
+	used int
+}
+
+func (db *database) look(o *order) view {
+	v := view{head: true}
+	for _, r := range db.runs {
+		if r.open == nil {
+			continue
+		}
+		if r.org == o.org && r.open.dispatched {
+			v.used++
+		}
+		if r.session == o.session {
+			v.head = false
+		}
+	}
+	return v
+}
+
+// accepted is what store.Accept answers.
+type accepted struct {
+	run      *run
+	existing bool
+	holder   stored // that has the key
+	job      *job
+	conflict bool // runs_pkey
+}
+
+func (a accepted) String() string {
+	if a.run == nil {
+		return "refused"
+	}
+	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
+}
+
+// accept is accept_runs_2 and, where a key is taken, explainLosers.
+func (db *database) accept(o *order, seen view) accepted {
+	if holder := db.byKey[o.hash()]; o.key != "" && holder != nil && !db.sim.mutant.acceptWithoutIndex {
+		return accepted{run: holder, existing: true, holder: db.stored(holder)}
+	}
+	if db.byID(o.id) != nil {
+		return accepted{conflict: true}
+	}
+	db.lastSeq[o.session]++
+	r := &run{
+		id: o.id, org: o.org, session: o.session, seq: db.lastSeq[o.session], key: o.key, work: o.work, accepted: db.sim.now,
+		deadline: db.sim.now + o.allowed, effects: map[int]*effect{},
+	}
+	r.open = &openRow{status: queued, replyTo: o.replyTo, deadline: r.deadline, waitsSince: db.sim.now}
+	out := accepted{run: r}
+	if seen.head && seen.used+1 <= db.sim.window {
+		db.dispatch(r)
+		out.job = r.job()
+	}
+	db.runs = append(db.runs, r)
+	if other := db.byKey[o.hash()]; o.key != "" && other != nil {
+		db.sim.broken("one run per key", "runs %d and %d have the key %s", other.id, r.id, o.key)
+	}
+	if o.key != "" {
+		db.byKey[o.hash()] = r
+	}
+	return out
+}
+
+func (db *database) byID(id int) *run {
+	for _, r := range db.runs {
+		if r.id == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (j *job) String() string { return fmt.Sprintf("run %d, dispatch %d", j.id, j.dispatchNo) }
+
+func (r *run) job() *job {
+	return &job{id: r.id, org: r.org, key: r.key, dispatchNo: r.open.dispatchNo, replyTo: r.open.replyTo}
+}
+
+func (db *database) dispatch(r *run) {
+	o := r.open
+	o.dispatched, o.dispatchedAt = true, db.sim.now
+	o.dispatchNo++
+	o.nextDispatch = db.sim.now + firstRing
+}
+
+// isHead is NOT EXISTS (… p.session_ref = o.session_ref AND p.seq < o.seq). Acceptance numbers runs in the order of commits, so that a
+// snapshot that shows a run shows all before it, and none comes back: it makes no difference that it may be older.
+func (db *database) isHead(r *run) bool {
+	for _, p := range db.runs {
+		if p.session == r.session && p.seq < r.seq && p.open != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// claim is what claim_runs gives: a fence above zero if the run is the worker's.
+type claim struct {
+	run      *run
+	fence    int
+	attempts int
+	deaths   int
+	deadline time.Duration
+	conflict bool
+}
+
+func (c claim) String() string {
+	return fmt.Sprintf("run %d fence=%d attempt=%d", c.run.id, c.fence, c.attempts)
+}
+
+func (db *database) claim(id int) claim {
+	s, r := db.sim, db.byID(id)
+	none := claim{run: r}
+	if r == nil {
+		return none
+	}
+	o := r.open
+	if o == nil || s.now >= o.deadline || !db.isHead(r) && !s.mutant.claimOutOfOrder {
+		return none
+	}
+	expired := o.status == running && o.leaseUntil < s.now && db.startedAt < s.now-lease
+	if s.mutant.claimLiveLease {
+		expired = o.status == running
+	}
+	if !(o.status == queued && o.notBefore <= s.now) && !expired {
+		return none
+	}
+	for _, other := range db.runs { // open_runs_one_per_session
+		if other != r && other.session == r.session && other.open != nil && other.open.status != queued && !s.mutant.claimOutOfOrder {
+			return claim{run: r, conflict: true}
+		}
+	}
+	s.claimed(r)
+	if o.status == running {
+		s.taken(r, "a claim")
+		o.deaths++
+	}
+	o.status, o.dispatched, o.leaseUntil, o.notBefore = running, true, s.now+lease, 0
+	o.attempts++
+	if !s.mutant.claimKeepsFence || o.fence == 0 {
+		o.fence++
+	}
+	s.fenced(r, o.fence)
+	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
+}
+
+// voided is what void_claims gives.
+type voided struct {
+	ended  bool
+	result string
+}
+
+func (db *database) voidClaim(id int) voided {
+	r := db.byID(id)
+	if r == nil {
+		return voided{ended: true}
+	}
+	if o := r.open; o != nil && o.status == queued && o.dispatched && !db.sim.mutant.voidKeepsPlace {
+		o.dispatched, o.nextDispatch, o.waitsSince = false, 0, db.sim.now
+	}
+	return voided{ended: r.status != "", result: r.result}
+}
+
+// holds is the fence: whether whoever was given it may still write. lax is a mutant's.
+func (db *database) holds(r *run, fence int, lax bool, what string) bool {
+	o := r.open
+	switch {
+	case o == nil, o.status != running && !lax, o.fence != fence && !lax:
+		return false
+	case o.fence != fence, o.status != running:
+		db.sim.broken("every write is fenced", "%s of run %d under fence %d, which is %s under %d", what, r.id, fence, o.status, o.fence)
+	}
+	return true
+}
+
+// extend is extend_leases.
+func (db *database) extend(r *run, fence int) bool {
+	if !db.holds(r, fence, db.sim.mutant.heartbeatWithoutFence, "a heartbeat") {
+		return false
+	}
+	r.open.leaseUntil = db.sim.now + lease
+	return true
+}
+
+// kept is what Journal answers: its error is that of the primary key.
+type kept struct {
+	ok       bool
+	conflict bool
+}
+
+// journal is append_steps. n counts from 1.
+func (db *database) journal(r *run, fence, n int, st step) kept {
+	if !db.holds(r, fence, db.sim.mutant.stepWithoutFence, "a step") {
+		return kept{}
+	}
+	if n != len(r.steps)+1 {
+		return kept{conflict: true}
+	}
+	r.steps = append(r.steps, st)
+	return kept{ok: true}
+}
+
+// finished is what Finish answers; place: one is free, and some run waits.
+type finished struct{ saved, place bool }
+
+// finish is finish_runs, by a worker under its fence.
+func (db *database) finish(r *run, fence int, status, result string) finished {
+	o := r.open
+	if o == nil || o.fence != fence && !db.sim.mutant.finishWithoutFence {
+		return finished{}
+	}
+	if o.fence != fence {
+		db.sim.broken("every write is fenced", "the end of run %d was written under fence %d, which is at %d", r.id, fence, o.fence)
+	}
+	return db.end(r, status, result, "its worker")
+}
+
+// end is finish_runs on a row that is locked.
+func (db *database) end(r *run, status, result, by string) finished {
+	if r.status != "" {
+		db.sim.broken("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)
+		return finished{}
+	}
+	place := r.open.dispatched && db.waits(r.org)
+	db.sim.ends(r, status, by)
+	r.status, r.result, r.ended, r.open = status, result, db.sim.now, nil
+	return finished{saved: true, place: place}
+}
+
+func (db *database) waits(org int) bool {
+	return slices.ContainsFunc(db.runs, func(r *run) bool {
+		return r.org == org && r.open != nil && r.open.status == queued && !r.open.dispatched
+	})
+}
+
+// putBack is putBackQuery.
+func (db *database) putBack(r *run, fence int, backoff time.Duration, cause bool) bool {
+	if !db.holds(r, fence, db.sim.mutant.putBackWithoutFence, "a return to the queue") {
+		return false
+	}
+	db.requeue(r)
+	r.open.notBefore = db.sim.now + backoff
+	r.open.retryCause = r.open.retryCause || cause
+	return true
+}
+
+func (db *database) requeue(r *run) {
+	o := r.open
+	o.status, o.dispatched, o.leaseUntil, o.waitsSince = queued, false, 0, db.sim.now
+	o.fence++
+}
+
+// handOver is hand_places_over, for one organization.
+func (db *database) handOver(org, places int) (jobs []*job) {
+	used := 0
+	for _, r := range db.runs {
+		if r.org == org && r.open != nil && r.open.dispatched {
+			used++
+		}
+	}
+	places = min(places, db.sim.window-used)
+	for _, r := range db.runs { // in the order of their ids
+		o := r.open
+		if len(jobs) >= places {
+			break
+		}
+		if r.org != org || o == nil || o.status != queued || o.dispatched || o.notBefore > db.sim.now || !db.isHead(r) {
+			continue
+		}
+		db.dispatch(r)
+		jobs = append(jobs, r.job())
+	}
+	return jobs
+}
+
+// ended is store.Ended.
+type ended struct {
+	run     *run
+	replyTo *ingress
+}
+
+func (e ended) String() string { return fmt.Sprintf("run %d", e.run.id) }
+
+// cancel is Store.Cancel: an end from outside, whatever worker has the run.
+func (db *database) cancel(r *run) []ended {
+	if r.open == nil {
+		return nil
+	}
+	e := ended{r, r.open.replyTo}
+	db.end(r, cancelled, fmt.Sprintf("run %d: cancelled", r.id), "its caller")
+	return []ended{e}
+}
+
+// What follows is the sweeper's: each first finds rows in a transaction of its own, and then changes those that are still so.
+
+func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
+	for _, r := range db.runs {
+		if r.open != nil && which(r, r.open) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// endThose is Store.end: closeRuns of the rows that are still so. The unguarded one believes what it found.
+func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) bool, status func(*openRow) string, unguarded bool) (out []ended) {
+	for _, r := range rows {
+		if r.open == nil || !which(r, r.open) && !unguarded {
+			continue
+		}
+		to := status(r.open)
+		out = append(out, ended{r, r.open.replyTo})
+		db.end(r, to, fmt.Sprintf("run %d: %s by %s", r.id, to, by), by)
+	}
+	return out
+}
+
+// isOverdue is overdue_runs and the condition of EndOverdue.
+func (db *database) isOverdue(_ *run, o *openRow) bool {
+	return o.deadline <= db.sim.now && (o.status != parked || db.sim.mutant.overdueThoughParked)
+}
+
+// overdue is the verdict of that name.
+func overdue(o *openRow) string {
+	if o.status == queued && o.retryCause {
+		return failed
+	}
+	return timedOut
+}
+
+// isUnanswered is unanswered_runs.
+func (db *database) isUnanswered(_ *run, o *openRow) bool {
+	return o.status == parked && o.actionUntil <= db.sim.now
+}
+
+// isPoison is poison_runs.
+func (db *database) isPoison(_ *run, o *openRow) bool {
+	return o.status == queued && o.deaths >= maxDeaths
+}
+
+func fails(*openRow) string { return failed }
+
+// isLost is lost_runs.
+func (db *database) isLost(_ *run, o *openRow) bool {
+	return o.dispatched && o.status == running && o.leaseUntil < db.sim.now && db.startedAt < db.sim.now-lease
+}
+
+// requeueLost is requeueQuery.
+func (db *database) requeueLost(found []*run) {
+	s := db.sim
+	for _, r := range found {
+		o := r.open
+		if o == nil || o.status != running || o.leaseUntil >= s.now && !s.mutant.requeueUnchecked {
+			continue
+		}
+		s.taken(r, "the sweeper")
+		db.requeue(r)
+		if !s.mutant.deathsUncounted {
+			o.deaths++
+		}
+	}
+}
+
+// isUnclaimed is unclaimed_runs.
+func (db *database) isUnclaimed(_ *run, o *openRow) bool {
+	return o.dispatched && o.status == queued && o.nextDispatch <= db.sim.now
+}
+
+// redispatch is Store.Redispatch.
+func (db *database) redispatch(again, later []*run) (jobs []*job) {
+	s := db.sim
+	stillSo := func(r *run) bool { return r.open != nil && r.open.dispatched && r.open.status == queued }
+	for _, r := range again {
+		if !stillSo(r) {
+			continue
+		}
+		if s.quiet() {
+			s.broken("a doorbell is heard", "run %d is rung for again, and nothing was wrong", r.id)
+		}
+		o := r.open
+		wait := firstRing << min(o.dispatchNo, 10)
+		o.dispatchNo++
+		o.dispatchedAt = s.now
+		o.nextDispatch = s.now + min(wait, 5*time.Minute)
+		jobs = append(jobs, r.job())
+	}
+	for _, r := range later {
+		if stillSo(r) {
+			r.open.nextDispatch = s.now + firstRing
+		}
+	}
+	return jobs
+}
+
+// ringAll is Store.RingAll.
+func (db *database) ringAll() {
+	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
+		r.open.nextDispatch = db.sim.now
+	}
+}

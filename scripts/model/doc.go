@@ -1,0 +1,31 @@
+// Package model is a model of how a run is accepted, carried out once and answered: the protocol of docs/architecture.md without its
+// processes. It runs schedules in virtual time, one event after another, with faults drawn from a seed between any two steps, tens of
+// thousands a minute, and looks after every step whether a promise was broken. It is for the interleavings that killing real processes
+// meets once a month; what it says holds for the product as far as the model is like it, so it is written to be read beside it:
+//
+//	model                         product
+//	database_test.go, accept      shared/store/accept.go, accept_runs_2 in migrations/0015_hooks.sql
+//	  claim, voidClaim            shared/store/claim.go, claim_runs and void_claims in migrations/0005_functions.sql
+//	  extend, journal, finish     shared/store/claim.go and finish.go, extend_leases, append_steps, finish_runs in 0005_functions.sql
+//	  putBack, handOver           shared/store/finish.go, hand_places_over in migrations/0008_effects.sql
+//	  lost … redispatch           shared/store/sweep.go, lost_runs, overdue_runs … in 0005_functions.sql
+//	ledger_test.go                shared/store/effects.go, park.go, actions.go
+//	stream_test.go                shared/bus/jobs.go and bus.go, and what nats-server promises of a work queue, no more
+//	ingress_test.go               ingress/internal/dispatch
+//	worker_test.go                workers/internal/runner
+//	tools_test.go                 workers/internal/toolset/remote.go, workers/internal/toolserver
+//	sweeper_test.go               workers/internal/sweep
+//
+// A transaction is one event: what PostgreSQL's row locks and unique indexes serialize is serial here. What they do not is not: accept
+// reads the heads of sessions and the places of the window from a snapshot that is older than its writes, and a sweeper finds rows in
+// another transaction than it changes them. An answer may be lost, and a statement whose caller has given up may be carried out late.
+//
+// Not modelled: batches of several runs in one statement, the end of a key's retention, erasure, streams of events, documents, budgets.
+//
+// A mutant is the model with one rule of the protocol left out (mutants_test.go). For each the test looks for a schedule that breaks a
+// promise; if it finds none, either the invariants are blind or the rule is not needed. scripts/mutants does the same to the product.
+//
+// A violation prints its seed. To see what happened:
+//
+//	go test ./scripts/model -run TestSchedule -args -model.seed=4711 [-model.mutant=NAME]
+package model

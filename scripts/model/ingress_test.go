@@ -1,0 +1,315 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// The times of ingress/internal/dispatch.
+const (
+	pollEvery   = 2 * time.Second
+	lockTimeout = 5 * time.Second // of a statement that waits for a session's row: its snapshot is no older
+)
+
+// answer is what a client gets.
+type answer struct {
+	code   int // 200, 202, 404 or 503; 0: the connection broke off
+	run    int
+	status string
+	result string
+}
+
+// ingress is a process that accepts runs and awaits their results: a Dispatcher.
+type ingress struct {
+	sim     *sim
+	proc    *process
+	waiting map[int]*watched
+	due     *box[int]
+}
+
+// watched is a run that requests wait for.
+type watched struct {
+	since  time.Duration
+	subbed bool
+	waits  []*waiter
+}
+
+// waiter is one request's wait.
+type waiter struct {
+	id      int
+	since   time.Duration
+	settled time.Duration // when it had done what it does before waiting
+	known   int           // the action that the run waited for at its begin
+	result  *box[answer]
+}
+
+// beginIngress starts one, and another when it has died.
+func (s *sim) beginIngress(n int) {
+	i := &ingress{sim: s, proc: &process{name: fmt.Sprintf("ingress %d", n)}, waiting: map[int]*watched{}, due: &box[int]{}}
+	i.proc.start = func() { s.beginIngress(n) }
+	i.proc.onDeath = append(i.proc.onDeath, func() {
+		for id, others := range s.bus.watching {
+			s.bus.watching[id] = without(others, i)
+		}
+	})
+	s.ingresses[n] = i
+	s.spawn(i.proc, i.poll)
+}
+
+func without[T comparable](all []T, one T) (kept []T) {
+	for _, v := range all {
+		if v != one {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// submit is api.submit, findOrAccept and Dispatcher.Await.
+func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
+	s := i.sim
+	if o.key != "" {
+		holder, err := ask(t, "ByKey", func() stored { return s.db.stored(s.db.byKey[o.hash()]) })
+		if err != nil {
+			return answer{code: 503}
+		}
+		if holder.id != 0 {
+			return i.attached(t, holder, limit)
+		}
+	}
+	s.ids++
+	o.id, o.replyTo = s.ids, i
+	w := i.add(o.id, 0) // before the run exists: its reply may come before it is answered that it does
+	a, err := i.accept(t, &o)
+	if err != nil {
+		i.remove(w)
+		return answer{code: 503}
+	}
+	if a.existing {
+		i.remove(w)
+		return i.attached(t, a.holder, limit)
+	}
+	w.settled = s.now
+	return i.await(t, w, limit)
+}
+
+// accept is Dispatcher.accept and Store.Accept.
+func (i *ingress) accept(t *task, o *order) (accepted, error) {
+	s := i.sim
+	if s.mutant.publishBeforeCommit {
+		s.bus.ring(&job{id: o.id, org: o.org, key: o.key, dispatchNo: 1, replyTo: i})
+	}
+	if s.mutant.answerBeforeCommit {
+		s.after(s.rng.between(0, 100*time.Millisecond), func() {
+			if s.now >= s.db.downUntil && !i.proc.dead {
+				s.db.accept(o, s.db.look(o))
+			}
+		})
+		return accepted{run: &run{id: o.id}}, nil
+	}
+	a, err := i.acceptOnce(t, o)
+	if err != nil || a.conflict {
+		a, err = i.afterAll(t, o)
+	}
+	if err != nil {
+		return a, err
+	}
+	if a.job != nil && !s.mutant.publishBeforeCommit {
+		s.bus.ring(a.job)
+	}
+	return a, nil
+}
+
+func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
+	db := i.sim.db
+	seen, at := db.look(o), i.sim.now
+	t.sleep(i.sim.rng.between(0, 15*time.Millisecond)) // a commit waits for the disk
+	return ask(t, fmt.Sprintf("Accept run %d, key %q, session %d", o.id, o.key, o.session), func() accepted {
+		if i.sim.now-at > lockTimeout {
+			seen = db.look(o)
+		}
+		return db.accept(o, seen)
+	})
+}
+
+// afterAll is acceptedAfterAll.
+func (i *ingress) afterAll(t *task, o *order) (accepted, error) {
+	db := i.sim.db
+	exists := func() (accepted, error) {
+		r, err := ask(t, fmt.Sprintf("look run %d up", o.id), func() *run { return db.byID(o.id) })
+		return accepted{run: r}, err
+	}
+	a, err := exists()
+	if err != nil || a.run != nil {
+		return a, err // its doorbell is the sweeper's
+	}
+	a, err = i.acceptOnce(t, o)
+	if err == nil && a.conflict { // the first try has landed meanwhile
+		a, err = exists()
+	}
+	return a, err
+}
+
+// attached is Await for a run that was found.
+func (i *ingress) attached(t *task, r stored, limit time.Duration) answer {
+	if r.ended {
+		return answer{200, r.id, r.status, r.result}
+	}
+	if r.status == parked {
+		return answer{code: 202, run: r.id, status: parked}
+	}
+	return i.await(t, i.attach(t, r), limit)
+}
+
+func (i *ingress) await(t *task, w *waiter, limit time.Duration) answer {
+	a, ok := w.result.take(t, limit)
+	i.remove(w)
+	if !ok {
+		i.sim.stuck(w)
+		return answer{code: 202, run: w.id}
+	}
+	i.sim.waited(w)
+	return a
+}
+
+func (i *ingress) add(id, known int) *waiter {
+	w := &waiter{id: id, since: i.sim.now, settled: i.sim.now, known: known, result: &box[answer]{}}
+	of := i.waiting[id]
+	if of == nil {
+		of = &watched{since: i.sim.now}
+		i.waiting[id] = of
+	}
+	of.waits = append(of.waits, w)
+	return w
+}
+
+// attach is waiters.attach: first the subscription, then a look at the row.
+func (i *ingress) attach(t *task, r stored) *waiter {
+	w := i.add(r.id, r.action)
+	t.step()
+	t.sleep(i.sim.rng.between(0, 30*time.Millisecond)) // until the server has the subscription
+	if of := i.waiting[r.id]; of != nil && !of.subbed && !i.sim.bus.down() {
+		of.subbed = true
+		i.sim.bus.watching[r.id] = append(i.sim.bus.watching[r.id], i)
+	}
+	t.step()
+	if !i.sim.mutant.attachWithoutLook {
+		i.look(r.id)
+	}
+	w.settled = i.sim.now
+	return w
+}
+
+func (i *ingress) remove(w *waiter) {
+	of := i.waiting[w.id]
+	if of == nil {
+		return
+	}
+	if of.waits = without(of.waits, w); len(of.waits) == 0 {
+		delete(i.waiting, w.id)
+		i.sim.bus.watching[w.id] = without(i.sim.bus.watching[w.id], i)
+	}
+}
+
+// reply is waiters.reply: one without a result says no more than to look.
+func (i *ingress) reply(id int, status, result string) {
+	if i.proc.dead {
+		return
+	}
+	if result == "" {
+		i.look(id)
+		return
+	}
+	i.resolve(answer{200, id, status, result})
+}
+
+func (i *ingress) resolve(a answer) {
+	if of := i.waiting[a.run]; of != nil {
+		for _, w := range of.waits {
+			if len(w.result.values) == 0 {
+				w.result.put(i.sim, a)
+			}
+		}
+	}
+}
+
+func (i *ingress) look(id int) { i.due.put(i.sim, id) }
+
+// poll is waiters.poll and read: what is due, and every two seconds all that have waited for so long.
+func (i *ingress) poll(t *task) {
+	s := i.sim
+	for tick := s.now + pollEvery; ; {
+		var due []int
+		id, ok := i.due.take(t, max(tick-s.now, time.Millisecond))
+		switch {
+		case ok:
+			due = append(due, id)
+		case s.mutant.noPoll:
+			tick = s.now + pollEvery
+		default:
+			tick = s.now + pollEvery
+			for _, r := range s.db.runs { // not the map's order, which is no seed's
+				if of := i.waiting[r.id]; of != nil && of.since < s.now-pollEvery {
+					due = append(due, r.id)
+				}
+			}
+		}
+		if len(due) > 0 {
+			i.read(t, due)
+		}
+	}
+}
+
+// read is readSome: EndedRuns, and ParkedRuns of the others.
+func (i *ingress) read(t *task, due []int) {
+	db := i.sim.db
+	type seen struct {
+		ended  []answer
+		parked map[int]int
+	}
+	got, err := ask(t, "read awaited runs", func() seen {
+		out := seen{parked: map[int]int{}}
+		for _, id := range due {
+			r := db.byID(id)
+			switch {
+			case r == nil:
+			case r.status != "":
+				out.ended = append(out.ended, answer{200, id, r.status, r.result})
+			case r.open.status == parked:
+				out.parked[id] = r.open.action
+			}
+		}
+		return out
+	})
+	if err != nil {
+		return // the next tick asks for all of them again
+	}
+	for _, a := range got.ended {
+		i.resolve(a)
+	}
+	for _, id := range due {
+		action, waits := got.parked[id]
+		if of := i.waiting[id]; waits && of != nil {
+			for _, w := range of.waits {
+				if w.known != action && len(w.result.values) == 0 {
+					w.result.put(i.sim, answer{code: 202, run: id, status: parked})
+				}
+			}
+		}
+	}
+}
+
+// told is Dispatcher.tell: runs were ended from outside, and their places go to others.
+func (i *ingress) told(t *task, all []ended) {
+	for _, e := range all {
+		i.sim.bus.cancel(e.run.id)
+		i.sim.bus.done(e.run.id, e.replyTo, e.run.status, e.run.result)
+		i.handOver(t, e.run.org)
+	}
+}
+
+func (i *ingress) handOver(t *task, org int) {
+	if jobs, err := ask(t, "HandOver", func() []*job { return i.sim.db.handOver(org, 1) }); err == nil {
+		i.sim.bus.ring(jobs...)
+	}
+}

@@ -1,0 +1,222 @@
+package model
+
+import "time"
+
+// kind is a tool's domain.SideEffect.
+type kind int
+
+const (
+	harmless kind = iota
+	idempotent
+	unsafe
+)
+
+// The states of an effect, as domain.EffectState draws its way.
+const (
+	ready    = "ready"
+	awaiting = "awaiting"
+	sending  = "sending"
+	done     = "done"
+	denied   = "denied"
+	happened = "happened"
+	void     = "void"
+)
+
+// effect is a row of effects.
+type effect struct {
+	call   int
+	turn   int // of the run's work that asked for it, for whoever counts
+	kind   kind
+	state  string
+	fence  int
+	sent   bool // sent_at is set
+	ok     bool // its outcome: it was carried out
+	answer string
+	ruled  string // the last decision
+}
+
+// prepared is what PrepareEffect answers.
+type prepared struct {
+	effect
+	held bool
+}
+
+// prepareEffect is PrepareEffect: enterEffect, or takeEffect of an earlier attempt's.
+func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepared {
+	if !db.holds(r, fence, false, "an effect") {
+		return prepared{}
+	}
+	old := r.effects[e.call]
+	if old == nil {
+		e.state, e.fence = ready, fence
+		if asks {
+			e.state = awaiting
+		}
+		r.effects[e.call] = &e
+		return prepared{e, true}
+	}
+	old.state = db.takenAs(old)
+	if !settled(old.state) {
+		old.fence = fence
+	}
+	return prepared{*old, true}
+}
+
+// takenAs is taken.
+func (db *database) takenAs(e *effect) string {
+	switch {
+	case e.state == void, e.state == sending && (e.kind != unsafe || db.sim.mutant.unsafeSentAgain):
+		return ready
+	case e.state == sending:
+		return awaiting
+	default:
+		return e.state
+	}
+}
+
+func settled(state string) bool { return state == done || state == denied || state == happened }
+
+// beginSend is BeginSend.
+func (db *database) beginSend(r *run, fence, call int) bool {
+	s, o := db.sim, r.open
+	lax := s.mutant.sendWithoutFence
+	if !db.holds(r, fence, lax, "the last check of an effect") {
+		return false
+	}
+	e := r.effects[call]
+	if e == nil || e.state != ready || !lax && (e.fence != fence || o.leaseUntil <= s.now) {
+		return false
+	}
+	e.state, e.sent = sending, true
+	return true
+}
+
+// endSend is EndSend: the run need not be the worker's any more, but must be open.
+func (db *database) endSend(r *run, fence, call int, ok bool, answer string) bool {
+	e := r.effects[call]
+	if r.open == nil || e == nil || e.fence != fence || e.state != sending {
+		return false
+	}
+	e.state, e.ok, e.answer = done, ok, answer
+	return true
+}
+
+// voidEffect is VoidEffect.
+func (db *database) voidEffect(r *run, fence, call int) bool {
+	if !db.holds(r, fence, false, "voiding an effect") {
+		return false
+	}
+	e := r.effects[call]
+	if e == nil || e.fence != fence || e.state != ready || e.sent {
+		return false
+	}
+	e.state = void
+	return true
+}
+
+// wait is what Park answers; place as in finished.
+type wait struct{ parked, settled bool }
+
+// park is Store.park.
+func (db *database) park(r *run, fence, call int) wait {
+	if !db.holds(r, fence, false, "a wait for a person") {
+		return wait{}
+	}
+	e := r.effects[call]
+	if e.state != awaiting && e.state != sending {
+		return wait{settled: true}
+	}
+	o := r.open
+	o.unknown = e.sent // Effect.Waiting
+	o.action, o.actionUntil, o.parkedAt = call, db.sim.now+actionTimeout, db.sim.now
+	e.state = awaiting
+	o.status, o.dispatched, o.leaseUntil, o.retryCause = parked, false, 0, false
+	o.fence++
+	return wait{parked: true}
+}
+
+// ruling is what Decide answers.
+type ruling struct {
+	ended   []ended
+	resumed bool
+}
+
+// decide is decideOpen. action is the one that the person was shown.
+func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
+	s, o := db.sim, r.open
+	if o == nil || o.status != parked || o.action != call || o.unknown != unknown || s.now >= o.actionUntil {
+		return ruling{}
+	}
+	e := r.effects[call]
+	e.ruled = how
+	switch how {
+	case "approve":
+		e.state = ready
+	case "resend":
+		e.state, e.sent = ready, false
+		s.world.allowed[intent{r.id, e.turn}]++
+	case "deny":
+		e.state = denied
+	case "happened":
+		e.state = happened
+	default: // abandon
+		out := []ended{{r, o.replyTo}}
+		db.end(r, failed, "given up by a person", "a person")
+		return ruling{ended: out}
+	}
+	o.status, o.dispatched, o.notBefore, o.waitsSince = queued, false, 0, s.now
+	o.deadline += s.now - o.parkedAt
+	o.action, o.actionUntil, o.parkedAt = 0, 0, 0
+	return ruling{resumed: true}
+}
+
+// intent is one thing that a run's model wants done in the world, however many calls ask for it.
+type intent struct{ run, turn int }
+
+// world is the receiver of effects; nobody models it. It carries out what it is sent, and knows a key again only of idempotent calls.
+type world struct {
+	sent    map[intent]int
+	keys    map[intent]map[string]bool
+	allowed map[intent]int // how often a person had it sent again
+}
+
+func newWorld() *world {
+	return &world{sent: map[intent]int{}, keys: map[intent]map[string]bool{}, allowed: map[intent]int{}}
+}
+
+// receive is where a call ends that was sent.
+func (w *world) receive(s *sim, r *run, turn int, kind kind, key string) {
+	of := intent{r.id, turn}
+	w.sent[of]++
+	s.effects++
+	switch kind {
+	case unsafe:
+		if w.sent[of] > 1+w.allowed[of] {
+			s.broken("a side effect happens once", "turn %d of run %d was sent %d times", turn, r.id, w.sent[of])
+		}
+	case idempotent:
+		if w.keys[of] == nil {
+			w.keys[of] = map[string]bool{}
+		}
+		w.keys[of][key] = true
+		if len(w.keys[of]) > 1 {
+			s.broken("a side effect keeps its key", "turn %d of run %d was sent under %d keys", turn, r.id, len(w.keys[of]))
+		}
+	case harmless:
+	}
+	if e := r.effects[turnCall(r, turn)]; e != nil && e.state == denied {
+		s.broken("a refused call is not made", "turn %d of run %d", turn, r.id)
+	}
+}
+
+// turnCall is the call that the journal has for a turn; 0: none.
+func turnCall(r *run, turn int) int {
+	for _, st := range r.steps {
+		if !st.tool && st.turn == turn {
+			return st.call
+		}
+	}
+	return 0
+}
+
+const personThinks = 20 * time.Second

@@ -1,0 +1,123 @@
+package model
+
+import (
+	"flag"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	seedFlag   = flag.Uint64("model.seed", 0, "carry out the schedule of this seed alone, and tell of it")
+	mutantFlag = flag.String("model.mutant", "", "of this mutant")
+	countFlag  = flag.Int("model.schedules", 0, "how many schedules to look at")
+)
+
+// In a test with -short as many as take three seconds of a core; else as many as take half a minute.
+const (
+	fewSchedules  = 1_000
+	manySchedules = 12_000
+	mutantWithin  = 6_000 // schedules, one of which shows a mutant
+)
+
+// TestSchedule carries out one schedule and shows it.
+func TestSchedule(t *testing.T) {
+	if *seedFlag == 0 {
+		t.Skip("NOT RUN: -args -model.seed=N carries out the schedule of that seed")
+	}
+	m := mutant{}
+	for _, other := range mutants {
+		if other.name == *mutantFlag {
+			m = other.mutant
+		}
+	}
+	if *mutantFlag != m.name {
+		t.Fatalf("there is no mutant %q", *mutantFlag)
+	}
+	s := newSim(*seedFlag, m)
+	s.trace = func(line string) { t.Log(line) }
+	if v := s.run(); v != nil {
+		t.Error(v)
+	}
+}
+
+// TestPromises looks for a schedule that breaks a promise of the protocol as it is.
+func TestPromises(t *testing.T) {
+	count := manySchedules
+	if testing.Short() {
+		count = fewSchedules
+	}
+	if *countFlag > 0 {
+		count = *countFlag
+	}
+	total := tally{ends: map[string]int{}}
+	began, beganCPU := time.Now(), cpu(t)
+	for seed := uint64(1); seed <= uint64(count); seed++ {
+		s := newSim(seed, mutant{})
+		if v := s.run(); v != nil {
+			t.Fatalf("%v\nreplay it: go test ./scripts/model -run TestSchedule -v -args -model.seed=%d", v, seed)
+		}
+		total.add(s)
+	}
+	total.log(t, time.Since(began), cpu(t)-beganCPU)
+}
+
+// cpu is how long the process has had a core so far: whoever measures beside others must not count what they had.
+func cpu(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// tally is how much was looked at.
+type tally struct {
+	schedules, quiet, runs, kills, effects, lost int
+	events                                       uint64
+	ends                                         map[string]int
+}
+
+func (c *tally) add(s *sim) {
+	c.schedules++
+	if s.quiet() {
+		c.quiet++
+	}
+	c.runs += len(s.db.runs)
+	c.kills += s.kills
+	c.effects += s.effects
+	c.lost += s.db.lost + s.bus.lost
+	c.events += s.events
+	for _, r := range s.db.runs {
+		c.ends[r.status]++
+	}
+}
+
+func (c *tally) log(t *testing.T, took, used time.Duration) {
+	t.Helper()
+	t.Logf("%d schedules, %d of them quiet, in %v with %v of a core: %.0f a minute", c.schedules, c.quiet, took.Round(time.Millisecond),
+		used.Round(time.Millisecond), float64(c.schedules)/used.Minutes())
+	t.Logf("%d events; %d runs %v, %d effects, %d kills, %d lost messages and answers", c.events, c.runs, c.ends, c.effects, c.kills, c.lost)
+}
+
+// TestMutants shows that the promises are looked at: whichever rule is left out, some schedule breaks the one that the rule is for.
+func TestMutants(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			for seed := uint64(1); seed <= mutantWithin; seed++ {
+				v := newSim(seed, m.mutant).run()
+				switch {
+				case v == nil:
+					continue
+				case m.breaks != v.rule:
+					t.Errorf("it breaks another promise than %q: %v", m.breaks, v)
+				default:
+					t.Logf("%v", v)
+				}
+				return
+			}
+			t.Errorf("no promise is broken in %d schedules", mutantWithin)
+		})
+	}
+}

@@ -1,0 +1,342 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	orgs      = 2
+	longest   = 15 * time.Minute // after faults have ended, for all work to be done
+	patience  = time.Hour        // the deadline of runs that must not need it
+	settling  = 45 * time.Second // after the last run has ended, for what is on the way to arrive
+	overdueBy = time.Minute      // promise 1
+)
+
+// odds say what may go wrong in a schedule, and how often, in 1000.
+type odds struct {
+	step int // a process dies, freezes or dawdles between two steps
+	lost int // a message, a statement or its answer is lost or late
+	// Misfortunes: how long it is between two of them on average, and which there are.
+	every time.Duration
+	kinds []func(*sim)
+}
+
+// sim is one schedule.
+type sim struct {
+	seed   uint64
+	rng    rng
+	now    time.Duration
+	events uint64
+	queue  queue
+	mutant mutant
+	trace  func(string)
+	found  *violation
+
+	odds   odds
+	calm   time.Duration // nothing goes wrong any more
+	window int
+
+	db        *database
+	bus       *bus
+	world     *world
+	ingresses []*ingress
+	workers   []*worker
+
+	ids, calls, kills, effects int
+	clients                    int            // that are not content yet
+	told                       map[int]answer // what clients know, by run
+	keys                       map[string]int // the run of each key, as clients know it
+	deadly                     map[int]int
+	fences                     map[intent]bool
+	free                       map[int]int // for how many seconds a run that may be dispatched was not
+	quietSince                 time.Duration
+}
+
+func (s *sim) faulty() bool { return s.now < s.calm }
+
+// quiet tells of a schedule in which nothing goes wrong at all: everything is as quick as it should be.
+func (s *sim) quiet() bool { return s.calm == 0 }
+
+func newSim(seed uint64, m mutant) *sim {
+	s := &sim{
+		seed: seed, rng: rng{seed}, mutant: m, told: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
+		fences: map[intent]bool{}, free: map[int]int{}, world: newWorld(),
+	}
+	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}}
+	s.bus = &bus{sim: s, exists: true, made: 1, known: map[string]time.Duration{}, watching: map[int][]*ingress{}}
+	s.window = 1 + s.rng.n(3)
+	s.ingresses, s.workers, s.bus.workers = make([]*ingress, 2), make([]*worker, 2), make([]*toolWorker, 2)
+	s.drawOdds()
+	return s
+}
+
+// drawOdds has each schedule go wrong in ways of its own: what is frequent everywhere hides what is rare.
+func (s *sim) drawOdds() {
+	if s.rng.n(3) == 0 {
+		return
+	}
+	s.calm = s.rng.between(20*time.Second, 100*time.Second)
+	s.odds.step = []int{0, 2, 6}[s.rng.n(3)]
+	s.odds.lost = []int{0, 5, 20, 60}[s.rng.n(4)]
+	s.odds.every = s.rng.between(2*time.Second, 15*time.Second)
+	for _, kind := range misfortunes {
+		if s.rng.n(2) == 0 {
+			s.odds.kinds = append(s.odds.kinds, kind)
+		}
+	}
+}
+
+// upTo is a while that ends before everything is calm.
+func (s *sim) upTo(most time.Duration) time.Duration {
+	return min(s.rng.between(most/50, most), max(s.calm-s.now, time.Millisecond))
+}
+
+var misfortunes = []func(*sim){
+	func(s *sim) { s.kill(s.anyone(), nil) },
+	func(s *sim) { s.kill(s.anyone(), nil) },
+	func(s *sim) { s.freeze(s.anyone(), s.upTo(70*time.Second)) },
+	func(s *sim) { s.freeze(s.anyone(), s.upTo(70*time.Second)) },
+	func(s *sim) { // a worker is told to stop
+		w := s.workers[s.rng.n(len(s.workers))]
+		w.draining = true
+		s.tracef("%s is told to stop", w.proc.name)
+	},
+	func(s *sim) { // PostgreSQL is started anew
+		s.db.downUntil = max(s.db.downUntil, s.now+s.upTo(45*time.Second))
+		s.db.startedAt = s.db.downUntil
+		s.db.epoch++
+		s.tracef("the database is down until %v", s.db.downUntil)
+	},
+	func(s *sim) { // or cut off
+		s.db.downUntil = max(s.db.downUntil, s.now+s.upTo(45*time.Second))
+		s.tracef("the database is out of reach until %v", s.db.downUntil)
+	},
+	func(s *sim) {
+		s.bus.downUntil = max(s.bus.downUntil, s.now+s.upTo(30*time.Second))
+		s.tracef("the bus is down until %v", s.bus.downUntil)
+	},
+	func(s *sim) { s.bus.loseStore() },
+	func(s *sim) { s.bus.truncate() },
+	func(s *sim) { s.bus.forgetDuplicates() },
+	func(s *sim) { s.bus.repeat() },
+}
+
+// anyone is a process of Parley.
+func (s *sim) anyone() *process {
+	switch n := s.rng.n(6); n {
+	case 0, 1:
+		return s.workers[n].proc
+	case 2, 3:
+		return s.ingresses[n-2].proc
+	default:
+		return s.bus.workers[n-4].proc
+	}
+}
+
+// misfortune strikes now and then until everything is calm.
+func (s *sim) misfortune(t *task) {
+	for len(s.odds.kinds) > 0 && s.faulty() {
+		t.sleep(s.rng.between(0, 2*s.odds.every))
+		if s.faulty() {
+			s.odds.kinds[s.rng.n(len(s.odds.kinds))](s)
+		}
+	}
+}
+
+// drawWork is what a run's model will ask for.
+func (s *sim) drawWork() (w work) {
+	for range []int{0, 0, 1, 1, 2, 3}[s.rng.n(6)] {
+		w.calls = append(w.calls, wanted{kind: kind(s.rng.n(3)), asks: s.rng.n(8) == 0})
+	}
+	w.think = s.rng.between(50*time.Millisecond, 2*time.Second)
+	switch s.rng.n(8) {
+	case 0:
+		w.think = s.rng.between(5*time.Second, 25*time.Second)
+	case 1:
+		w.flaky = 300
+	case 2:
+		w.deadly = !s.quiet() && s.rng.n(4) == 0
+	}
+	return w
+}
+
+// load starts clients: several with the same key, several in the same session.
+func (s *sim) load(everybody *process) {
+	for n := range 4 + s.rng.n(7) {
+		o := order{org: s.rng.n(orgs), allowed: patience, work: s.drawWork()}
+		o.session = 10*o.org + s.rng.n(3)
+		if s.rng.n(2) == 0 {
+			o.session = 100 + n
+		}
+		if s.rng.n(6) == 0 {
+			o.allowed = s.rng.between(5*time.Second, 90*time.Second)
+		}
+		same := 1
+		if s.rng.n(4) > 0 {
+			o.key = fmt.Sprint("key ", s.rng.n(4)) // other organizations use the same
+			if s.keys[o.hash()] != 0 {
+				o.key = fmt.Sprint("key ", n+10)
+			}
+			s.keys[o.hash()] = -1
+			same += s.rng.n(3)
+		}
+		span := min(s.calm, 40*time.Second) + 10*time.Second
+		first := s.rng.between(0, span)
+		for c := range same {
+			start := first
+			if c > 0 { // while the run is at work, or just when it ends
+				start += s.rng.between(0, o.work.think*time.Duration(1+len(o.work.calls))+100*time.Millisecond)
+			}
+			s.clients++
+			s.spawn(everybody, func(t *task) {
+				t.sleep(start)
+				s.client(t, o)
+				s.clients--
+			})
+		}
+	}
+	clear(s.keys)
+}
+
+// client asks, and with a key asks again until it knows the end.
+func (s *sim) client(t *task, o order) {
+	limit := s.rng.between(time.Second, 30*time.Second)
+	for {
+		i := s.ingresses[s.rng.n(len(s.ingresses))]
+		a := s.request(t, i, func(t *task) answer { return i.submit(t, o, limit) })
+		s.learns(o, a)
+		switch {
+		case a.code == 200, o.key == "":
+			return
+		case a.code == 202 && s.rng.n(60) == 0:
+			s.request(t, i, func(t *task) answer {
+				all, err := ask(t, fmt.Sprintf("Cancel run %d", a.run), func() []ended {
+					if r := s.db.byID(a.run); r != nil {
+						return s.db.cancel(r)
+					}
+					return nil
+				})
+				if err == nil {
+					i.told(t, all)
+				}
+				return answer{}
+			})
+		}
+		t.sleep(s.rng.between(10*time.Millisecond, 3*time.Second))
+	}
+}
+
+// request is an HTTP request: the answer, or none when the ingress dies or is silent for too long.
+func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
+	got := &box[answer]{}
+	t.sleep(s.rng.between(0, 3*time.Millisecond))
+	if i.proc.dead {
+		return answer{}
+	}
+	i.proc.onDeath = append(i.proc.onDeath, func() { got.put(s, answer{}) })
+	s.spawn(i.proc, func(t *task) { got.put(s, handle(t)) })
+	a, _ := got.take(t, 2*time.Minute)
+	return a
+}
+
+// person decides about what runs wait for, in time or not.
+func (s *sim) person(t *task) {
+	for {
+		t.sleep(s.rng.between(0, 2*personThinks))
+		waiting := s.db.find(func(_ *run, o *openRow) bool { return o.status == parked })
+		if len(waiting) == 0 {
+			continue
+		}
+		r := waiting[s.rng.n(len(waiting))]
+		call, unknown := r.open.action, r.open.unknown
+		how := []string{"approve", "approve", "deny"}[s.rng.n(3)]
+		if unknown {
+			how = []string{"resend", "happened", "abandon"}[s.rng.n(3)]
+		}
+		i := s.ingresses[s.rng.n(len(s.ingresses))]
+		s.request(t, i, func(t *task) answer {
+			d, err := ask(t, fmt.Sprintf("Decide %s about run %d", how, r.id), func() ruling { return s.db.decide(r, call, unknown, how) })
+			if err == nil {
+				i.told(t, d.ended)
+			}
+			if err == nil && d.resumed {
+				i.handOver(t, r.org)
+			}
+			return answer{}
+		})
+	}
+}
+
+// run carries the schedule out; nil: nothing was broken.
+func (s *sim) run() *violation {
+	everybody := &process{name: "the world"}
+	for n := range s.ingresses {
+		s.beginIngress(n)
+	}
+	for n := range s.workers {
+		s.beginWorker(n)
+	}
+	for n := range s.bus.workers {
+		s.beginToolWorker(n)
+	}
+	s.load(everybody)
+	s.spawn(everybody, s.misfortune)
+	s.spawn(everybody, s.person)
+	s.spawn(everybody, s.watchPlaces)
+	for s.found == nil && len(s.queue) > 0 && !s.over() {
+		e := s.queue.pop()
+		s.now = e.at
+		if e.task != nil {
+			s.resume(e)
+		} else {
+			e.do()
+		}
+	}
+	if s.found == nil {
+		s.atTheEnd()
+	}
+	s.release(everybody)
+	return s.found
+}
+
+// over reports whether all is done, and has been for long enough, or that it takes too long.
+func (s *sim) over() bool {
+	if s.now > s.calm+longest {
+		return true
+	}
+	if s.clients > 0 || s.faulty() || s.anyOpen() {
+		s.quietSince = s.now
+	}
+	return s.now-s.quietSince > settling
+}
+
+func (s *sim) anyOpen() bool {
+	for n := len(s.db.runs) - 1; n >= 0; n-- {
+		if s.db.runs[n].open != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// release ends the tasks that are left.
+func (s *sim) release(everybody *process) {
+	all := []*process{everybody}
+	for _, i := range s.ingresses {
+		all = append(all, i.proc)
+	}
+	for _, w := range s.workers {
+		all = append(all, w.proc)
+	}
+	for _, w := range s.bus.workers {
+		all = append(all, w.proc)
+	}
+	for _, p := range all {
+		for _, t := range p.tasks {
+			if !t.over {
+				t.stop()
+			}
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package model
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+	"time"
+)
+
+// rng is splitmix64: the same numbers from a seed whatever the release of Go.
+type rng struct{ state uint64 }
+
+func (r *rng) next() uint64 {
+	r.state += 0x9e3779b97f4a7c15
+	z := r.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// n is a number below most.
+func (r *rng) n(most int) int {
+	high, _ := bits.Mul64(r.next(), uint64(most))
+	return int(high)
+}
+
+// between is a duration of at least a and less than b.
+func (r *rng) between(a, b time.Duration) time.Duration { return a + time.Duration(r.n(int(b-a))) }
+
+// in1000 is true in so many of 1000 cases.
+func (r *rng) in1000(n int) bool { return n > 0 && r.n(1000) < n }
+
+// event is a thing that happens at a moment of virtual time: a task goes on, or do is called.
+type event struct {
+	at   time.Duration
+	no   uint64 // of two at the same moment the one that was planned first comes first
+	task *task
+	turn uint64 // the wait of the task that this ends
+	do   func()
+}
+
+func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.no < o.no }
+
+// queue is a heap of events.
+type queue []event
+
+func (q *queue) push(e event) {
+	h := append(*q, e)
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !h[i].before(&h[parent]) {
+			break
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+	*q = h
+}
+
+func (q *queue) pop() event {
+	h := *q
+	first, last := h[0], len(h)-1
+	h[0], h[last] = h[last], event{}
+	h = h[:last]
+	for i := 0; ; {
+		least := i
+		for _, child := range [2]int{2*i + 1, 2*i + 2} {
+			if child < last && h[child].before(&h[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			break
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+	*q = h
+	return first
+}
+
+// process is one that the operating system may kill, freeze and thaw. Its memory is what its tasks hold.
+type process struct {
+	name    string
+	dead    bool
+	until   time.Duration // frozen until then
+	frozeAt time.Duration
+	tasks   []*task
+	onDeath []func()
+	start   func() // begins it anew some time after its death; nil: nobody does
+}
+
+func (p *process) frozen(now time.Duration) bool { return p.until > now }
+
+// task is a goroutine of a process: a coroutine that gives the turn away where the real one would wait.
+type task struct {
+	sim   *sim
+	proc  *process
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+	turn  uint64 // counts its waits: what was to end an earlier one is void
+	over  bool
+}
+
+// killed ends a task whose process has died.
+type killed struct{}
+
+func (s *sim) spawn(p *process, f func(*task)) {
+	t := &task{sim: s, proc: p}
+	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		defer func() {
+			t.over = true
+			if cause := recover(); cause != nil {
+				if _, ok := cause.(killed); !ok {
+					panic(cause)
+				}
+			}
+		}()
+		f(t)
+	})
+	if len(p.tasks) > 64 { // those that have ended are forgotten now and then
+		kept := p.tasks[:0]
+		for _, other := range p.tasks {
+			if !other.over {
+				kept = append(kept, other)
+			}
+		}
+		p.tasks = kept
+	}
+	p.tasks = append(p.tasks, t)
+	s.wake(t, s.now)
+}
+
+// wake has a task go on at a moment, unless its wait is over by then.
+func (s *sim) wake(t *task, at time.Duration) { s.plan(event{at: at, task: t, turn: t.turn}) }
+
+func (s *sim) after(d time.Duration, do func()) { s.plan(event{at: s.now + d, do: do}) }
+
+func (s *sim) plan(e event) {
+	s.events++
+	e.no = s.events
+	s.queue.push(e)
+}
+
+// resume lets the task of an event go on. A frozen process sees nothing before it is thawed.
+func (s *sim) resume(e event) {
+	t := e.task
+	switch {
+	case t.over, t.turn != e.turn, t.proc.dead:
+	case t.proc.frozen(s.now):
+		e.at = t.proc.until
+		s.plan(e)
+	default:
+		t.turn++
+		t.next()
+	}
+}
+
+// pass gives the turn away until the task is woken.
+func (t *task) pass() {
+	if !t.yield(struct{}{}) {
+		panic(killed{})
+	}
+}
+
+func (t *task) sleep(d time.Duration) {
+	t.sim.wake(t, t.sim.now+d)
+	t.pass()
+}
+
+// kill ends a process: its tasks, without a word, and its memory. A task of its own that calls it does not return.
+func (s *sim) kill(p *process, by *task) {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	s.kills++
+	s.tracef("%s dies", p.name)
+	for _, t := range p.tasks {
+		if t != by && !t.over {
+			t.stop()
+			t.over = true
+		}
+	}
+	p.tasks = nil
+	for _, f := range p.onDeath {
+		f()
+	}
+	if p.start != nil {
+		s.after(s.rng.between(200*time.Millisecond, 5*time.Second), p.start)
+	}
+	if by != nil && by.proc == p {
+		panic(killed{})
+	}
+}
+
+func (s *sim) freeze(p *process, d time.Duration) {
+	if !p.dead && !p.frozen(s.now) {
+		p.until, p.frozeAt = s.now+d, s.now
+		s.tracef("%s is frozen for %v", p.name, d.Round(time.Millisecond))
+	}
+}
+
+// step is a moment between two actions of a task: some milliseconds, or whatever goes wrong there.
+func (t *task) step() {
+	s := t.sim
+	if s.faulty() && s.odds.step > 0 && s.rng.in1000(s.odds.step) && t.proc.start != nil {
+		switch s.rng.n(3) {
+		case 0:
+			s.kill(t.proc, t)
+		case 1:
+			s.freeze(t.proc, s.upTo(70*time.Second))
+		default:
+			t.sleep(s.rng.between(0, 5*time.Second))
+		}
+	}
+	t.sleep(s.rng.between(100*time.Microsecond, 8*time.Millisecond))
+}
+
+// box hands values to a task that waits for them.
+type box[T any] struct {
+	values []T
+	waits  *task
+	turn   uint64
+}
+
+func (b *box[T]) put(s *sim, v T) {
+	b.values = append(b.values, v)
+	if t := b.waits; t != nil && t.turn == b.turn {
+		s.wake(t, s.now)
+	}
+}
+
+// take waits for a value for so long; zero is for ever.
+func (b *box[T]) take(t *task, limit time.Duration) (v T, ok bool) {
+	if len(b.values) == 0 {
+		b.waits, b.turn = t, t.turn
+		if limit > 0 {
+			t.sim.wake(t, t.sim.now+limit)
+		}
+		t.pass()
+		b.waits = nil
+	}
+	if len(b.values) == 0 {
+		return v, false
+	}
+	v = b.values[0]
+	b.values = b.values[1:]
+	return v, true
+}
+
+// violation is a promise that a schedule has broken.
+type violation struct {
+	seed   uint64
+	mutant string
+	rule   string
+	what   string
+	at     time.Duration
+}
+
+func (v *violation) String() string {
+	return fmt.Sprintf("%s: %s, %v into the schedule of seed %d", v.rule, v.what, v.at.Round(time.Millisecond), v.seed)
+}
+
+// broken ends the schedule.
+func (s *sim) broken(rule, format string, args ...any) {
+	if s.found == nil {
+		s.found = &violation{seed: s.seed, rule: rule, what: fmt.Sprintf(format, args...), at: s.now}
+		s.tracef("BROKEN %s: %s", rule, s.found.what)
+	}
+}
+
+func (s *sim) tracef(format string, args ...any) {
+	if s.trace != nil {
+		s.trace(fmt.Sprintf("%9.3f  ", s.now.Seconds()) + fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,249 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// The times of shared/bus.
+const (
+	ackWait    = 30 * time.Second
+	duplicates = 10 * time.Minute
+)
+
+// message is a doorbell on the stream.
+type message struct {
+	job       *job
+	at        time.Duration
+	delivered bool
+	due       time.Duration // when it is delivered again, unless it is acknowledged
+	gone      bool
+}
+
+// bus is NATS: a work queue that may lose, repeat and delay, and subjects that remember nothing.
+type bus struct {
+	sim       *sim
+	downUntil time.Duration
+	made      int // counts the streams of that name
+	exists    bool
+	messages  []*message
+	known     map[string]time.Duration // the duplicate window
+	fetching  []*box[struct{}]
+	watching  map[int][]*ingress // runs.done.<run_id>
+	workers   []*toolWorker
+	lost      int
+}
+
+// msgID is contract.MsgID.
+func (s *sim) msgID(j *job) string {
+	unique := j.key
+	if unique == "" {
+		unique = fmt.Sprint("run ", j.id)
+	}
+	dedupe := fmt.Sprintf("%d/%s", j.org, unique)
+	if s.mutant.sharedMsgID {
+		dedupe = unique
+	}
+	if s.mutant.rawMsgID {
+		return dedupe
+	}
+	return fmt.Sprintf("%s:%d", dedupe, j.dispatchNo)
+}
+
+func (b *bus) down() bool { return b.sim.now < b.downUntil }
+
+// loses decides about one message on its way.
+func (b *bus) loses() bool {
+	if b.down() || b.sim.faulty() && b.sim.rng.in1000(b.sim.odds.lost) {
+		b.lost++
+		return true
+	}
+	return false
+}
+
+// delay is how long a message is on its way.
+func (b *bus) delay() time.Duration {
+	if b.sim.faulty() && b.sim.rng.in1000(b.sim.odds.lost) {
+		return b.sim.rng.between(0, 8*time.Second)
+	}
+	return b.sim.rng.between(100*time.Microsecond, 4*time.Millisecond)
+}
+
+// ring is Bus.Ring: nobody waits for the PubAck, so losing it is losing nothing.
+func (b *bus) ring(jobs ...*job) {
+	for _, j := range jobs {
+		if b.loses() {
+			b.sim.tracef("the doorbell %d of run %d is lost", j.dispatchNo, j.id)
+			continue
+		}
+		b.sim.after(b.delay(), func() { b.store(j) })
+	}
+}
+
+// store is what the server does with a publication.
+func (b *bus) store(j *job) {
+	s := b.sim
+	if b.down() || !b.exists {
+		return
+	}
+	id := s.msgID(j)
+	if at, known := b.known[id]; known && s.now-at < duplicates {
+		s.tracef("the doorbell %s is a duplicate", id)
+		return
+	}
+	b.known[id] = s.now
+	b.messages = append(b.messages, &message{job: j, at: s.now})
+	s.tracef("the doorbell %s is on the stream", id)
+	b.wakeFetchers()
+}
+
+func (b *bus) wakeFetchers() {
+	for _, f := range b.fetching {
+		f.put(b.sim, struct{}{})
+	}
+	b.fetching = b.fetching[:0]
+}
+
+// ensure is EnsureStream: when the stream was made, as far as that tells one from another.
+func (b *bus) ensure() (made int, ok bool) {
+	if b.down() {
+		return 0, false
+	}
+	if !b.exists {
+		b.exists = true
+		b.made++
+	}
+	return b.made, true
+}
+
+// fetch is Lane.Fetch: up to most doorbells, or none within a second.
+func (b *bus) fetch(t *task, most int) (got []*message, ok bool) {
+	if _, ok := b.ensure(); !ok {
+		return nil, false
+	}
+	for range 2 {
+		if got = b.take(most); len(got) > 0 {
+			return got, true
+		}
+		woken := &box[struct{}]{}
+		b.fetching = append(b.fetching, woken)
+		woken.take(t, time.Second)
+		if b.down() {
+			return nil, false
+		}
+	}
+	return nil, true
+}
+
+func (b *bus) take(most int) (got []*message) {
+	now := b.sim.now
+	for _, m := range b.messages {
+		if len(got) == most {
+			break
+		}
+		if !m.gone && (!m.delivered || m.due <= now) {
+			m.delivered, m.due = true, now+ackWait
+			got = append(got, m)
+		}
+	}
+	return got
+}
+
+// reply sends a worker's word about a doorbell, which may be lost.
+func (b *bus) reply(do func()) {
+	if !b.loses() {
+		b.sim.after(b.delay(), func() {
+			if !b.down() {
+				do()
+			}
+		})
+	}
+}
+
+func (b *bus) ack(m *message) {
+	b.reply(func() {
+		m.gone = true
+		b.clear()
+	})
+}
+
+func (b *bus) nak(m *message, delay time.Duration) {
+	b.reply(func() { m.due = min(m.due, b.sim.now+delay) })
+}
+
+func (b *bus) inProgress(m *message) { b.reply(func() { m.due = b.sim.now + ackWait }) }
+
+func (b *bus) clear() {
+	kept := b.messages[:0]
+	for _, m := range b.messages {
+		if !m.gone {
+			kept = append(kept, m)
+		}
+	}
+	b.messages = kept
+}
+
+// oldestUndelivered is OldestUndelivered.
+func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
+	for _, m := range b.messages {
+		if !m.delivered {
+			return m.at, true
+		}
+	}
+	return 0, false
+}
+
+// What may happen to the stream.
+
+func (b *bus) loseStore() {
+	b.sim.tracef("the whole store of the stream is lost")
+	b.exists, b.messages, b.known = false, nil, map[string]time.Duration{}
+}
+
+// truncate loses the newest messages, acknowledged publications all of them, and what they said of duplicates.
+func (b *bus) truncate() {
+	n := b.sim.rng.n(len(b.messages) + 1)
+	b.sim.tracef("the last %d of %d doorbells are lost", len(b.messages)-n, len(b.messages))
+	b.messages = b.messages[:n]
+}
+
+func (b *bus) forgetDuplicates() {
+	b.sim.tracef("the stream forgets what it has seen")
+	b.known = map[string]time.Duration{}
+}
+
+// repeat delivers what is in hand once more.
+func (b *bus) repeat() {
+	b.sim.tracef("all doorbells in hand are delivered again")
+	for _, m := range b.messages {
+		m.due = b.sim.now
+	}
+	b.wakeFetchers()
+}
+
+// done is Bus.Done: to the ingress that accepted the run, and to whoever watches it. parked is an empty reply.
+func (b *bus) done(id int, replyTo *ingress, status, result string) {
+	if replyTo != nil && !b.loses() {
+		b.sim.after(b.delay(), func() { replyTo.reply(id, status, result) })
+	}
+	if b.loses() {
+		return
+	}
+	b.sim.after(b.delay(), func() {
+		for _, i := range b.watching[id] {
+			i.look(id)
+		}
+	})
+}
+
+// cancel is Bus.Cancelled.
+func (b *bus) cancel(id int) {
+	if b.loses() {
+		return
+	}
+	b.sim.after(b.delay(), func() {
+		for _, w := range b.sim.workers {
+			w.stopRun(id)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package model
+
+import "time"
+
+// The times and bounds of workers/internal/sweep.
+const (
+	sweepEvery  = time.Second
+	dispatchMax = 64
+)
+
+// sweep is Sweeper.sweep, once a second: each part is tried whatever became of those before.
+func (w *worker) sweep(t *task) {
+	s := w.sim
+	for {
+		t.sleep(sweepEvery)
+		if s.mutant.noSweeper || len(s.db.find(func(*run, *openRow) bool { return true })) == 0 {
+			continue
+		}
+		w.endRuns(t)
+		w.requeueLost(t)
+		w.dispatchWaiting(t)
+		w.ringAgain(t)
+	}
+}
+
+// endRuns is EndOverdue, EndUnanswered and EndPoison. Each looks first; nothing found spares the second transaction.
+func (w *worker) endRuns(t *task) {
+	db, m := w.sim.db, &w.sim.mutant
+	for _, part := range []struct {
+		what      string
+		which     func(*run, *openRow) bool
+		status    func(*openRow) string
+		unguarded bool
+	}{
+		{"EndOverdue", db.isOverdue, overdue, false},
+		{"EndUnanswered", db.isUnanswered, fails, false},
+		{"EndPoison", db.isPoison, fails, m.poisonUnchecked},
+	} {
+		found := w.look(t, part.which)
+		if len(found) == 0 {
+			continue
+		}
+		all, err := ask(t, part.what, func() []ended { return db.endThose(part.what, found, part.which, part.status, part.unguarded) })
+		if err != nil {
+			return
+		}
+		for _, e := range all {
+			w.sim.bus.cancel(e.run.id)
+			w.sim.bus.done(e.run.id, e.replyTo, e.run.status, e.run.result)
+		}
+	}
+}
+
+// look is Store.find. What finds nothing is not worth an event: nothing follows from it.
+func (w *worker) look(t *task, which func(*run, *openRow) bool) []*run {
+	if w.sim.now < w.sim.db.downUntil {
+		return nil
+	}
+	found := w.sim.db.find(which)
+	if len(found) > 0 {
+		t.step()
+	}
+	return found
+}
+
+func (w *worker) requeueLost(t *task) {
+	db := w.sim.db
+	which := db.isLost
+	if w.sim.mutant.requeueUnchecked {
+		which = func(_ *run, o *openRow) bool { return o.dispatched && o.status == running && o.attempts < 3 }
+	}
+	if found := w.look(t, which); len(found) > 0 {
+		_, _ = ask(t, "RequeueLost", func() int { db.requeueLost(found); return len(found) })
+	}
+}
+
+// dispatchWaiting is DispatchWaiting.
+func (w *worker) dispatchWaiting(t *task) {
+	s := w.sim
+	for org := range orgs {
+		if s.mutant.placesKept || s.now < s.db.downUntil || !s.db.waits(org) {
+			continue
+		}
+		if jobs, err := ask(t, "DispatchWaiting", func() []*job { return s.db.handOver(org, dispatchMax) }); err == nil {
+			s.bus.ring(jobs...)
+		}
+	}
+}
+
+// ringAgain rings for dispatched runs that were not claimed in time, unless the stream shows that their doorbells are still on the way.
+func (w *worker) ringAgain(t *task) {
+	s := w.sim
+	if s.mutant.noRedispatch {
+		return
+	}
+	made, ok := s.bus.ensure()
+	if !ok {
+		return
+	}
+	if w.stream != 0 && made != w.stream {
+		if _, err := ask(t, "RingAll", func() int { s.db.ringAll(); return made }); err != nil {
+			return
+		}
+	}
+	w.stream = made
+	found := w.look(t, s.db.isUnclaimed)
+	if len(found) == 0 || s.bus.down() {
+		return
+	}
+	oldest, some := s.bus.oldestUndelivered()
+	t.step()
+	var again, later []*run
+	for _, r := range found {
+		switch {
+		case r.open == nil:
+		case some && oldest < r.open.dispatchedAt:
+			later = append(later, r)
+		default:
+			again = append(again, r)
+		}
+	}
+	if jobs, err := ask(t, "Redispatch", func() []*job { return s.db.redispatch(again, later) }); err == nil {
+		s.bus.ring(jobs...)
+	}
+}

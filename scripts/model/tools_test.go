@@ -1,0 +1,242 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// The times of shared/bus/tools.go and workers/internal/toolserver.
+const (
+	acceptWithin = 1800 * time.Millisecond
+	offerFor     = 850 * time.Millisecond
+	beatEvery    = 2 * time.Second
+	lostAfter    = 6 * time.Second
+	callTime     = 60 * time.Second
+	keepWithin   = 10 * time.Second
+	keepPause    = 200 * time.Millisecond
+)
+
+// toolWorker is a process with a toolserver.Server.
+type toolWorker struct {
+	sim  *sim
+	proc *process
+}
+
+func (s *sim) beginToolWorker(n int) {
+	w := &toolWorker{sim: s, proc: &process{name: fmt.Sprintf("tool worker %d", n)}}
+	w.proc.start = func() { s.beginToolWorker(n) }
+	s.bus.workers[n] = w
+}
+
+// request is a call on its way to a tool worker, under its capability.
+type request struct {
+	run         *run
+	fence       int
+	turn, call  int
+	kind        kind
+	key         string // "": it is not in the ledger
+	expires     time.Duration
+	taken       bool
+	woken       *box[struct{}]
+	reply       *reply
+	handledLast *toolWorker
+}
+
+// reply is contract.ToolReply.
+type reply struct {
+	ok, stale, retryable, unknown bool
+	note                          string
+}
+
+// callTool is remote.call and the recording of what it came to.
+func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
+	if err := a.cause(nil); err != nil {
+		return err
+	}
+	if !a.sim.mutant.callBeforeTurn {
+		if err := a.makeCall(t, turn, call, w); err != nil {
+			return a.cause(err)
+		}
+	}
+	if err := a.cause(nil); err != nil {
+		return err
+	}
+	return a.record(t, step{turn: turn, call: call, tool: true})
+}
+
+// makeCall is remote.effect, or send for calls that may be repeated.
+func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
+	if !w.asks && w.kind == harmless {
+		return a.send(t, turn, call, w.kind, "")
+	}
+	key := fmt.Sprintf("%d/%d", a.hold.run, call) // contract.EffectKey
+	if a.sim.mutant.keyOfAttempt {
+		key = fmt.Sprintf("%s/%d", key, a.claim.fence)
+	}
+	e, err := ask(t, fmt.Sprintf("PrepareEffect of call %d of run %d", call, a.hold.run), func() prepared {
+		return a.sim.db.prepareEffect(a.claim.run, a.claim.fence, effect{call: call, turn: turn, kind: w.kind}, w.asks)
+	})
+	if err != nil || !e.held {
+		return errRetry
+	}
+	switch e.state {
+	case ready:
+		return a.send(t, turn, call, w.kind, key)
+	case awaiting:
+		return errPark{call}
+	}
+	return nil // done, denied or happened: the model is told
+}
+
+// send is sendNow: it hands the call to a tool worker and reads its answer.
+func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
+	s := a.sim
+	q := &request{
+		run: a.claim.run, fence: a.claim.fence, turn: turn, call: call, kind: k, key: key, woken: &box[struct{}]{},
+		expires: min(s.now+callTime, a.claim.deadline),
+	}
+	for until := s.now + acceptWithin; !q.taken && s.now < until; {
+		if s.bus.down() {
+			return errRetry // ErrToolsAway
+		}
+		q.offer(s)
+		for offered := s.now; !q.taken && s.now-offered < offerFor; {
+			if _, ok := q.woken.take(t, offerFor); !ok {
+				break
+			}
+		}
+		if a.hold.cause != nil {
+			return a.hold.cause
+		}
+	}
+	if !q.taken {
+		return a.unsent(t, q)
+	}
+	for silent := time.Duration(0); q.reply == nil; {
+		if _, ok := q.woken.take(t, beatEvery); ok {
+			continue
+		}
+		switch silent += beatEvery; {
+		case a.hold.cause != nil:
+			return a.hold.cause
+		case s.now >= a.claim.deadline:
+			return errDeadline
+		case !q.handledLast.proc.dead && !q.handledLast.proc.frozen(s.now) && !s.bus.down() && s.now < q.expires:
+			silent = 0 // its beat
+		case silent > lostAfter:
+			return a.lostCall(q)
+		}
+	}
+	switch {
+	case q.reply.stale, q.reply.retryable:
+		return errRetry
+	case q.reply.unknown:
+		return a.lostCall(q)
+	}
+	return nil
+}
+
+// unsent is a call that no tool worker took: one that is certain not to be taken late is an answer for the model.
+func (a *attempt) unsent(t *task, q *request) error {
+	if q.key == "" {
+		return nil
+	}
+	voided, err := ask(t, fmt.Sprintf("VoidEffect of call %d", q.call), func() bool {
+		return a.sim.db.voidEffect(q.run, q.fence, q.call)
+	})
+	switch {
+	case err != nil:
+		return errRetry
+	case !voided:
+		return a.lostCall(q)
+	}
+	return nil
+}
+
+// lostCall is remote.lost.
+func (a *attempt) lostCall(q *request) error {
+	if q.kind == unsafe && !a.sim.mutant.unsafeSentAgain {
+		return errPark{q.call}
+	}
+	return errRetry
+}
+
+// offer gives the call to a tool worker. One that is frozen takes it when it is thawed.
+func (q *request) offer(s *sim) {
+	w := s.bus.workers[s.rng.n(len(s.bus.workers))]
+	if w.proc.dead || s.bus.loses() {
+		return
+	}
+	s.spawn(w.proc, func(t *task) { w.handle(t, q) })
+}
+
+// handle is Server.handle and call.carryOut.
+func (w *toolWorker) handle(t *task, q *request) {
+	s := w.sim
+	if s.now > q.expires {
+		return
+	}
+	q.handledLast = w
+	if !s.bus.loses() {
+		q.taken = true
+		q.woken.put(s, struct{}{})
+	}
+	t.step()
+	out := w.carryOut(t, q)
+	if !s.bus.loses() && q.reply == nil {
+		q.reply = &out
+		q.woken.put(s, struct{}{})
+	}
+}
+
+func (w *toolWorker) carryOut(t *task, q *request) reply {
+	s := w.sim
+	receive := func() {
+		s.tracef("%s sends call %d of run %d", w.proc.name, q.call, q.run.id)
+		s.world.receive(s, q.run, q.turn, q.kind, q.key)
+	}
+	if q.key == "" {
+		receive()
+		return reply{ok: true}
+	}
+	if s.mutant.sendBeforeLedger {
+		receive()
+		t.step()
+	}
+	began, err := ask(t, fmt.Sprintf("BeginSend of call %d of run %d", q.call, q.run.id), func() bool {
+		return s.db.beginSend(q.run, q.fence, q.call)
+	})
+	switch {
+	case err != nil: // sentUnsure
+		if w.keep(t, q, false, "it could not be recorded, so it was not made") {
+			return reply{note: "not made"}
+		}
+		return reply{retryable: true}
+	case !began:
+		return reply{stale: true}
+	}
+	t.step() // frozen here, it sends late: what docs/reliability.md says cannot be promised
+	if !s.mutant.sendBeforeLedger {
+		receive()
+	}
+	t.sleep(s.rng.between(time.Millisecond, 3*time.Second))
+	if s.faulty() && s.rng.in1000(20*s.odds.lost) { // the receiver's answer is lost
+		return reply{unknown: true}
+	}
+	w.keep(t, q, true, "done")
+	return reply{ok: true}
+}
+
+// keep is keepOutcome.
+func (w *toolWorker) keep(t *task, q *request, ok bool, answer string) bool {
+	for until := w.sim.now + keepWithin; w.sim.now < until; {
+		kept, err := ask(t, fmt.Sprintf("EndSend of call %d of run %d", q.call, q.run.id), func() bool {
+			return w.sim.db.endSend(q.run, q.fence, q.call, ok, answer)
+		})
+		if err == nil {
+			return kept
+		}
+		t.sleep(keepPause)
+	}
+	return false
+}

@@ -1,0 +1,457 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The times of workers/internal/runner.
+const (
+	heartbeatEvery = 10 * time.Second
+	drainTime      = 20 * time.Second
+	giveUp         = 4 * time.Second
+	slots          = 6
+)
+
+// Why an attempt ends that does not complete.
+var (
+	errTaken    = errors.New("the run was taken")
+	errLease    = errors.New("the lease ran out")
+	errDraining = errors.New("the worker is stopping")
+	errDeadline = errors.New("the deadline")
+	errRetry    = errors.New("a cause that a retry can cure")
+	errPoison   = errors.New("the run has cost too many workers")
+	errJournal  = errors.New("the journal cannot be read")
+)
+
+// errPark ends an attempt that waits for a person.
+type errPark struct{ call int }
+
+func (e errPark) Error() string { return fmt.Sprintf("call %d waits for a person", e.call) }
+
+// work is what a run's model asks for: a turn for each call, and then its answer.
+type work struct {
+	calls  []wanted
+	think  time.Duration // of each turn
+	flaky  int           // so many of 1000 turns fail
+	deadly bool          // each turn kills its worker
+}
+
+type wanted struct {
+	kind kind
+	asks bool // a person must approve it
+}
+
+// worker is a process with a Runner and a Sweeper.
+type worker struct {
+	sim      *sim
+	proc     *process
+	n        int
+	busy     int
+	freed    *box[struct{}] // a slot
+	held     []*holding
+	places   []int // organizations, once for each place
+	wake     *box[struct{}]
+	draining bool
+	stream   int // the one that its sweeper has seen last
+}
+
+// holding is one run in this worker's hands.
+type holding struct {
+	run        int
+	row        *run
+	fence      int
+	cause      error
+	woken      *box[struct{}]
+	message    *message
+	leaseUntil time.Duration
+}
+
+func (h *holding) cancel(s *sim, cause error) {
+	if h.cause == nil {
+		h.cause = cause
+		h.woken.put(s, struct{}{})
+	}
+}
+
+// sleep is a wait under the attempt's context.
+func (h *holding) sleep(t *task, d time.Duration) error {
+	if h.cause == nil && d > 0 {
+		h.woken.take(t, d)
+	}
+	return h.cause
+}
+
+func (s *sim) beginWorker(n int) {
+	w := &worker{sim: s, proc: &process{name: fmt.Sprintf("worker %d", n)}, n: n, freed: &box[struct{}]{}, wake: &box[struct{}]{}}
+	w.proc.start = func() { s.beginWorker(n) }
+	s.workers[n] = w
+	s.spawn(w.proc, w.serve)
+	s.spawn(w.proc, w.heartbeat)
+	s.spawn(w.proc, w.watch)
+	s.spawn(w.proc, w.handOver)
+	s.spawn(w.proc, w.sweep)
+}
+
+// serve is Runner.serve: it pulls, never more than it has free slots for.
+func (w *worker) serve(t *task) {
+	for !w.draining {
+		for w.busy >= slots {
+			w.freed.take(t, time.Second)
+		}
+		got, ok := w.sim.bus.fetch(t, slots-w.busy)
+		for _, m := range got {
+			if w.draining {
+				w.sim.bus.nak(m, 0)
+				continue
+			}
+			w.busy++
+			w.sim.spawn(w.proc, func(t *task) {
+				w.carry(t, m)
+				w.busy--
+				w.freed.put(w.sim, struct{}{})
+			})
+		}
+		if !ok {
+			t.sleep(time.Second)
+		}
+	}
+	w.drain(t)
+}
+
+// drain is Runner.drain, and the end of the process.
+func (w *worker) drain(t *task) {
+	until := w.sim.now + drainTime
+	for w.busy > 0 && w.sim.now < until {
+		w.freed.take(t, until-w.sim.now)
+	}
+	for _, h := range w.held {
+		h.cancel(w.sim, errDraining)
+	}
+	until = w.sim.now + giveUp
+	for w.busy > 0 && w.sim.now < until {
+		w.freed.take(t, until-w.sim.now)
+	}
+	w.sim.kill(w.proc, t)
+}
+
+// attempt is one try at a run by this worker.
+type attempt struct {
+	*worker
+	claim   claim
+	message *message
+	hold    *holding
+	turns   int // recorded steps
+}
+
+// carry follows one doorbell to its end.
+func (w *worker) carry(t *task, m *message) {
+	s := w.sim
+	asked := s.now
+	c, err := ask(t, fmt.Sprintf("Claim run %d", m.job.id), func() claim { return s.db.claim(m.job.id) })
+	if err != nil || c.conflict {
+		s.bus.nak(m, s.jitter(time.Second))
+		return
+	}
+	if c.fence == 0 {
+		v, err := ask(t, fmt.Sprintf("void the claim of run %d", m.job.id), func() voided { return s.db.voidClaim(m.job.id) })
+		if err != nil {
+			s.bus.nak(m, s.jitter(time.Second))
+			return
+		}
+		if v.ended && v.result != "" {
+			s.bus.done(m.job.id, m.job.replyTo, "", v.result)
+		}
+		s.bus.ack(m)
+		return
+	}
+	a := &attempt{worker: w, claim: c, message: m, hold: &holding{
+		run: m.job.id, row: c.run, fence: c.fence, woken: &box[struct{}]{}, message: m, leaseUntil: asked + lease,
+	}}
+	if s.mutant.ackBeforeCommit {
+		s.acks(a)
+		s.bus.ack(m)
+	}
+	a.settle(t)
+	s.acks(a)
+	s.bus.ack(m)
+}
+
+// settle works on a claimed run until its end, its return to the queue or its loss is written.
+func (a *attempt) settle(t *task) {
+	a.held = append(a.held, a.hold)
+	err := a.try(t)
+	var park errPark
+	switch {
+	case err == nil:
+		a.finish(t, completed, fmt.Sprintf("run %d: answered under fence %d", a.hold.run, a.claim.fence))
+	case errors.Is(err, errTaken):
+	case errors.Is(err, errDraining), errors.Is(err, errLease):
+		a.putBack(t, 0, false)
+	case errors.Is(err, errDeadline):
+		a.finish(t, timedOut, fmt.Sprintf("run %d: timed out", a.hold.run))
+	case errors.As(err, &park):
+		a.park(t, park.call)
+	case errors.Is(err, errRetry):
+		wait := a.sim.backoff(a.claim.attempts)
+		if a.sim.now+wait < a.claim.deadline {
+			a.putBack(t, wait, true)
+			break
+		}
+		fallthrough
+	default:
+		a.finish(t, failed, fmt.Sprintf("run %d: %v", a.hold.run, err))
+	}
+	a.held = without(a.held, a.hold)
+}
+
+// backoff and jitter are those of carry.go.
+func (s *sim) backoff(attempts int) time.Duration {
+	return s.jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
+}
+
+func (s *sim) jitter(d time.Duration) time.Duration { return d*3/4 + s.rng.between(0, d/2) }
+
+// persist repeats a write that the database could not be asked for.
+func (a *attempt) persist(t *task, write func() error) {
+	for n := 1; write() != nil; n++ {
+		t.sleep(min(a.sim.backoff(n), 5*time.Second))
+	}
+}
+
+// finish saves the run's end, then tells whoever waits.
+func (a *attempt) finish(t *task, status, result string) {
+	s := a.sim
+	tell := func() { s.bus.done(a.hold.run, a.message.job.replyTo, status, result) }
+	if s.mutant.doneBeforeCommit {
+		tell()
+	}
+	a.persist(t, func() error {
+		f, err := ask(t, fmt.Sprintf("Finish run %d %s", a.hold.run, status), func() finished {
+			return s.db.finish(a.claim.run, a.claim.fence, status, result)
+		})
+		if err != nil {
+			return err
+		}
+		if f.place {
+			a.free(a.claim.run.org)
+		}
+		if f.saved && !s.mutant.doneBeforeCommit {
+			tell()
+		}
+		return nil
+	})
+}
+
+func (a *attempt) putBack(t *task, wait time.Duration, cause bool) {
+	a.persist(t, func() error {
+		back, err := ask(t, fmt.Sprintf("PutBack run %d", a.hold.run), func() bool {
+			return a.sim.db.putBack(a.claim.run, a.claim.fence, wait, cause)
+		})
+		if back {
+			a.free(a.claim.run.org)
+		}
+		return err
+	})
+}
+
+// park lets the run wait for a person.
+func (a *attempt) park(t *task, call int) {
+	var out wait
+	a.persist(t, func() (err error) {
+		out, err = ask(t, fmt.Sprintf("Park run %d", a.hold.run), func() wait { return a.sim.db.park(a.claim.run, a.claim.fence, call) })
+		return err
+	})
+	switch {
+	case out.settled:
+		a.putBack(t, 0, false)
+	case out.parked:
+		a.free(a.claim.run.org)
+		a.sim.bus.done(a.hold.run, a.message.job.replyTo, parked, "")
+	}
+}
+
+// try makes one attempt: it resumes behind the last recorded step.
+func (a *attempt) try(t *task) error {
+	if a.claim.deaths >= maxDeaths {
+		return errPoison
+	}
+	var steps []step
+	if a.claim.attempts > 1 {
+		var err error
+		if steps, err = ask(t, "Steps", func() []step { return a.claim.run.steps[:len(a.claim.run.steps):len(a.claim.run.steps)] }); err != nil {
+			return a.cause(errRetry)
+		}
+	}
+	turn, call := 0, 0 // the turns that were recorded, and the call of the last one that no step answers
+	for n, st := range steps {
+		switch {
+		case !st.tool && call == 0 && st.turn == turn:
+			turn, call = turn+1, st.call
+		case st.tool && call == st.call:
+			call = 0
+		default:
+			a.sim.broken("the journal follows", "step %d of run %d", n+1, a.hold.run)
+			return errJournal
+		}
+	}
+	a.turns = len(steps)
+	calls := a.claim.run.work.calls
+	for {
+		if call != 0 {
+			if err := a.callTool(t, turn-1, call, calls[turn-1]); err != nil {
+				return err
+			}
+			call = 0
+		}
+		if err := a.think(t); err != nil || turn == len(calls) {
+			return err
+		}
+		a.sim.calls++
+		call = a.sim.calls // a model that is asked again names its call anew
+		if a.sim.mutant.callBeforeTurn {
+			if err := a.makeCall(t, turn, call, calls[turn]); err != nil {
+				return a.cause(err)
+			}
+		}
+		if err := a.record(t, step{turn: turn, call: call}); err != nil {
+			return err
+		}
+		turn++
+	}
+}
+
+// cause is what ended the attempt's context, if anything has, and else err.
+func (a *attempt) cause(err error) error {
+	if a.hold.cause != nil {
+		return a.hold.cause
+	}
+	return err
+}
+
+// think is a call of the model.
+func (a *attempt) think(t *task) error {
+	s, r := a.sim, a.claim.run
+	left := a.claim.deadline - s.now
+	if r.work.deadly {
+		s.deadly[r.id]++
+		if s.deadly[r.id] > maxDeaths {
+			s.broken("poison ends", "run %d has killed %d workers", r.id, s.deadly[r.id]-1)
+		}
+		t.step()
+		s.kill(a.proc, t)
+	}
+	if err := a.hold.sleep(t, min(r.work.think, left)); err != nil {
+		return err
+	}
+	t.step() // a worker may be frozen here and see nothing of its heartbeat
+	switch {
+	case s.now >= a.claim.deadline:
+		return a.cause(errDeadline)
+	case s.rng.in1000(r.work.flaky):
+		return a.cause(errRetry)
+	}
+	return a.cause(nil)
+}
+
+// record is journal.Record.
+func (a *attempt) record(t *task, st step) error {
+	a.turns++
+	k, err := ask(t, fmt.Sprintf("Journal step %d of run %d", a.turns, a.hold.run), func() kept {
+		return a.sim.db.journal(a.claim.run, a.claim.fence, a.turns, st)
+	})
+	switch {
+	case err != nil, k.conflict:
+		return a.cause(errRetry)
+	case !k.ok:
+		return errTaken
+	}
+	return a.cause(nil)
+}
+
+// free is places.add.
+func (w *worker) free(org int) {
+	w.places = append(w.places, org)
+	w.wake.put(w.sim, struct{}{})
+}
+
+// handOver gives places to waiting runs and rings for them.
+func (w *worker) handOver(t *task) {
+	for {
+		w.wake.take(t, 0)
+		places := w.places
+		w.places = nil
+		if w.sim.mutant.placesKept {
+			continue
+		}
+		for org := range orgs {
+			n := 0
+			for _, o := range places {
+				if o == org {
+					n++
+				}
+			}
+			if n == 0 {
+				continue
+			}
+			if jobs, err := ask(t, "HandOver", func() []*job { return w.sim.db.handOver(org, n) }); err == nil {
+				w.sim.bus.ring(jobs...)
+			}
+		}
+	}
+}
+
+// heartbeat is Runner.beat, every ten seconds.
+func (w *worker) heartbeat(t *task) {
+	for {
+		t.sleep(heartbeatEvery)
+		all := append([]*holding(nil), w.held...)
+		if len(all) == 0 {
+			continue
+		}
+		asked := w.sim.now
+		kept, err := ask(t, "Extend", func() []bool {
+			kept := make([]bool, len(all))
+			for n, h := range all {
+				kept[n] = w.sim.db.extend(h.row, h.fence)
+			}
+			return kept
+		})
+		if err != nil {
+			continue
+		}
+		for n, h := range all {
+			if !kept[n] {
+				h.cancel(w.sim, errTaken)
+				continue
+			}
+			h.leaseUntil = asked + lease
+			w.sim.bus.inProgress(h.message)
+		}
+	}
+}
+
+// watch is held.watch: it cancels attempts whose lease is over by the local clock.
+func (w *worker) watch(t *task) {
+	for {
+		t.sleep(time.Second)
+		for _, h := range w.held {
+			if w.sim.now > h.leaseUntil {
+				h.cancel(w.sim, errLease)
+			}
+		}
+	}
+}
+
+// stopRun is what OnCancelled calls.
+func (w *worker) stopRun(id int) {
+	if w.proc.dead {
+		return
+	}
+	for _, h := range w.held {
+		if h.run == id {
+			h.cancel(w.sim, errTaken)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package mutants
+
+// edit replaces a text that stands in a file exactly once. Files are named from the repository's root.
+type edit struct{ file, old, new string }
+
+// mutant is the product without a rule. One of the tests must fail then; together they pass as it is.
+type mutant struct {
+	name  string
+	edits []edit
+	in    string // the tests' package, from the root; its first part is the module
+	tests []string
+}
+
+const (
+	functions = "migrations/0005_functions.sql"
+	effects   = "shared/store/effects.go"
+	sweeping  = "shared/store/sweep.go"
+	carrying  = "workers/internal/runner/carry.go"
+	waiting   = "ingress/internal/dispatch/waiters.go"
+	remote    = "workers/internal/toolset/remote.go"
+	naming    = "shared/contract/contract.go"
+)
+
+var all = []mutant{
+	{
+		"a finish without its fence",
+		[]edit{
+			{functions, "JOIN ending e ON e.id = o.run_id AND e.fence = o.fence ORDER BY o.run_id FOR UPDATE OF o", "JOIN ending e ON e.id = o.run_id ORDER BY o.run_id FOR UPDATE OF o"},
+			{functions, "WHERE o.run_id = mine.run_id AND e.id = o.run_id AND o.fence = e.fence", "WHERE o.run_id = mine.run_id AND e.id = o.run_id"},
+		},
+		"shared/store",
+		[]string{"TestFenceKeepsATakenRunFromItsOldWorker", "TestOnlyALeaseThatIsOverIsTaken"},
+	},
+	{
+		"a step without its fence",
+		[]edit{{functions, "WHERE run_id = $1 AND fence = $2 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND status = 'running' FOR SHARE"}},
+		"shared/store",
+		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
+	},
+	{
+		"a heartbeat without its fence",
+		[]edit{{functions, "JOIN unnest($1, $2) h (run_id, fence) USING (run_id, fence)", "JOIN unnest($1, $2) h (run_id, fence) USING (run_id)"}},
+		"shared/store",
+		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
+	},
+	{
+		"a return to the queue without its fence",
+		[]edit{{"shared/store/finish.go", "WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING", "WHERE run_id = $1 AND $2::bigint > 0 AND status = 'running' RETURNING"}},
+		"shared/store",
+		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
+	},
+	{
+		"events without their fence",
+		[]edit{{functions, "WHERE (o.fence = c.fence) IS TRUE AND o.status = 'running'", "WHERE o.status = 'running'"}},
+		"shared/store",
+		[]string{"TestOnlyTheHolderWritesEvents"},
+	},
+	{
+		"an effect without its fence",
+		[]edit{{effects, "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR SHARE"}},
+		"shared/store",
+		[]string{"TestAnEffectGoesOnWhereItWas"},
+	},
+	{
+		"a wait for a person without its fence",
+		[]edit{{"shared/store/park.go", "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR UPDATE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR UPDATE"}},
+		"shared/store",
+		[]string{"TestAnEffectGoesOnWhereItWas"},
+	},
+	{
+		"an outcome without its fence",
+		[]edit{{effects, "AND fence = $4 AND state = 'sending'`", "AND $4::bigint > 0 AND state = 'sending'`"}},
+		"shared/store",
+		[]string{"TestAnEffectGoesOnWhereItWas"},
+	},
+	{
+		"a send past the lease",
+		[]edit{{effects, "AND state = 'ready' AND $5 > clock_timestamp()", "AND state = 'ready' AND $5::timestamptz IS NOT NULL"}},
+		"shared/store",
+		[]string{"TestNothingIsSentPastTheLease"},
+	},
+	{
+		"a second send",
+		[]edit{{effects, "AND state = 'ready' AND $5", "AND state IN ('ready', 'sending') AND $5"}},
+		"shared/store",
+		[]string{"TestOfManyWhoWouldSendOneMay", "TestAnEffectGoesOnWhereItWas"},
+	},
+	{
+		"unsafe effects are sent again by the next attempt",
+		[]edit{{effects, "e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:", "e.State == domain.EffectSending:"}},
+		"shared/store",
+		[]string{"TestAnEffectGoesOnWhereItWas", "TestALateSenderAndTheNextAttemptAgree"},
+	},
+	{
+		"a claim keeps the fence",
+		[]edit{{functions, "fence = o.fence + 1, attempts = o.attempts + 1", "fence = greatest(o.fence, 1), attempts = o.attempts + 1"}},
+		"shared/store",
+		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
+	},
+	{
+		"a claim of what another holds",
+		[]edit{{functions, "OR o.status = 'running' AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time()", "OR o.status = 'running'\n          AND pg_postmaster_start_time()"}},
+		"shared/store",
+		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
+	},
+	{
+		"an outage of the database takes runs from their workers",
+		[]edit{{functions, "AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)", "AND o.lease_until < clock_timestamp())"}},
+		"shared/store",
+		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
+	},
+	{
+		"a claim out of order",
+		[]edit{{functions, "AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n    RETURNING o.*", "RETURNING o.*"}},
+		"shared/store",
+		[]string{"TestRunsOfASessionGoOneAfterTheOther"},
+	},
+	{
+		"a void claim keeps its place",
+		[]edit{{functions, "UPDATE open_runs SET dispatched = false, next_dispatch_at = NULL\n", "UPDATE open_runs SET next_dispatch_at = NULL\n"}},
+		"shared/store",
+		[]string{"TestAVoidClaimGivesItsPlaceBack"},
+	},
+	{
+		"a key that two may insert at once",
+		[]edit{{"migrations/0015_hooks.sql", "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at", "    RETURNING id, created_at"}},
+		"shared/store",
+		[]string{"TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce"},
+	},
+	{
+		"a finish leaves no place",
+		[]edit{{functions, "SELECT run_id, org_id, dispatched AND EXISTS (SELECT 1", "SELECT run_id, org_id, NOT dispatched AND EXISTS (SELECT 1"}},
+		"shared/store",
+		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
+	},
+	{
+		"a sweeper that requeues unguarded",
+		[]edit{
+			{functions, "WHERE o.dispatched AND o.status = 'running' AND o.lease_until < clock_timestamp()\n    AND pg_postmaster", "WHERE o.dispatched AND o.status = 'running'\n    AND pg_postmaster"},
+			{sweeping, "AND status = 'running' AND lease_until < clock_timestamp()", "AND status = 'running'"},
+		},
+		"shared/store",
+		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
+	},
+	{
+		"a sweeper that counts no deaths",
+		[]edit{{sweeping, "fence = fence + 1, deaths = deaths + 1", "fence = fence + 1"}},
+		"shared/store",
+		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
+	},
+	{
+		"a sweeper that times out what waits for a person",
+		[]edit{
+			{functions, "WHERE o.deadline <= clock_timestamp() AND o.status <> 'requires_action' ORDER BY", "WHERE o.deadline <= clock_timestamp() ORDER BY"},
+			{sweeping, "AND o.deadline <= clock_timestamp()\n\t\tAND o.status <> 'requires_action' ORDER BY", "AND o.deadline <= clock_timestamp() ORDER BY"},
+		},
+		"shared/store",
+		[]string{"TestAParkedRunKeepsItsSessionAndNothingElse"},
+	},
+	{
+		"a sweeper that rings for what it does not look at again",
+		[]edit{
+			{functions, "WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp()", "WHERE o.dispatched"},
+			{sweeping, "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued'", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
+		},
+		"workers/internal/sweep",
+		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},
+	},
+	{
+		"a sweeper that does not ring again",
+		[]edit{{"workers/internal/sweep/sweep.go", "s.dispatchWaiting, s.ringAgain, s.endDocuments", "s.dispatchWaiting, s.endDocuments"}},
+		"workers/internal/sweep",
+		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},
+	},
+	{
+		"a raw message id",
+		[]edit{{naming, `return j.Dedupe + ":" + strconv.Itoa(j.DispatchNo)`, "return j.Dedupe"}},
+		"shared/bus",
+		[]string{"TestADispatchRingsOnceAndARedispatchRingsAgain"},
+	},
+	{
+		"a message id that organizations share",
+		[]edit{{naming, "sum := Hash(org, string(endpoint), keyOrRunID)", `sum := Hash(org[:0], string(endpoint), keyOrRunID)`}},
+		"shared/contract",
+		[]string{"TestMessageIDsAreThoseOfADispatch"},
+	},
+	{
+		"an acknowledgement before the commit",
+		[]edit{{carrying, "\tr.settle(ctx, a, d)\n", "\td.Ack()\n\tr.settle(ctx, a, d)\n"}},
+		"workers/internal/runner",
+		[]string{"TestADoorbellOutlivesItsAttempt"},
+	},
+	{
+		"a reply before the commit",
+		[]edit{{carrying, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, ending.Result)\n\t\tsaved, err := r.finishes.Do("}},
+		"workers/internal/runner",
+		[]string{"TestADoorbellOutlivesItsAttempt"},
+	},
+	{
+		"an attempt that outlives its lease",
+		[]edit{{"workers/internal/runner/held.go", "if now.After(run.leaseUntil) {", "if now.After(run.leaseUntil.AddDate(1, 0, 0)) {"}},
+		"workers/internal/runner",
+		[]string{"TestAnAttemptEndsWithItsLeaseWhoeverAnswers"},
+	},
+	{
+		"a doorbell before the commit",
+		[]edit{{
+			"ingress/internal/dispatch/dispatch.go", "\taccepted, err := d.store.Accept(ctx, rows, d.cfg.Window)\n",
+			"\tfor _, r := range rows {\n\t\td.bus.Ring(domain.Job{RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe, DispatchNo: 1})\n\t}\n" +
+				"\taccepted, err := d.store.Accept(ctx, rows, d.cfg.Window)\n",
+		}},
+		"ingress/internal/dispatch",
+		[]string{"TestOnlyAcceptedRunsAreRungFor"},
+	},
+	{
+		"a wait that begins without a look",
+		[]edit{{waiting, "\tws.look(runID)\n\treturn w\n", "\treturn w\n"}},
+		"ingress/internal/dispatch",
+		[]string{"TestAttachingLooksAgain"},
+	},
+	{
+		"a wait that is not polled for",
+		[]edit{{waiting, "ws.read(ctx, ws.takeDue(true))", "ws.read(ctx, ws.takeDue(false))"}},
+		"ingress/internal/dispatch",
+		[]string{"TestAWaitEndsWhenItsRunWaitsItself"},
+	},
+	{
+		"unsafe effects are sent again by the same attempt",
+		[]edit{{remote, "if r.spec.SideEffect == domain.SideEffectUnsafe {", `if r.spec.SideEffect == "never" {`}},
+		"workers/internal/toolset",
+		[]string{"TestCalls"},
+	},
+	{
+		"a key for each attempt",
+		[]edit{{remote, "key := contract.EffectKey(r.run.RunID, call.ID)", "key := contract.EffectKey(r.run.RunID, fmt.Sprint(call.ID, r.run.Fence))"}},
+		"workers/internal/toolset",
+		[]string{"TestCalls"},
+	},
+	{
+		"a send that the ledger does not know of",
+		[]edit{{"workers/internal/tool/httprequest/request.go", "if req.Sending != nil {\n\t\tctx =", "if req.Sending != nil && ctx == nil {\n\t\tctx ="}},
+		"workers/internal/tool/httprequest",
+		[]string{"TestNothingLeavesForARunThatIsLost"},
+	},
+	{
+		"a call before the journal has its turn",
+		[]edit{{"workers/internal/agentloop/run.go", "if err := r.record(ctx, Step{Kind: StepModelTurn, Turn: t}); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		"workers/internal/agentloop",
+		[]string{"TestResume"},
+	},
+}

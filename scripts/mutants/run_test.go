@@ -1,0 +1,170 @@
+package mutants
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// root is the repository's.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// overlay writes the mutant's files and what tells the go command of them.
+func (m mutant) overlay(t *testing.T) (path string) {
+	t.Helper()
+	dir, files := t.TempDir(), map[string]string{}
+	for _, e := range m.edits {
+		text, known := files[e.file]
+		if !known {
+			raw, err := os.ReadFile(filepath.Join(root(t), e.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(raw)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			t.Fatalf("%s: the rule that this mutant leaves out stands there %d times, not once; look where it is now:\n%s", e.file, n, e.old)
+		}
+		files[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	replaced := map[string]string{}
+	for file, text := range files {
+		if strings.HasSuffix(file, ".go") {
+			if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.AllErrors); err != nil {
+				t.Fatal(err)
+			}
+		}
+		replaced[filepath.Join(root(t), file)] = filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestMutantsAreWritten looks at what does not need a build: the rules are where the mutants say, and the tests are there.
+func TestMutantsAreWritten(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, m := range all {
+		t.Run(m.name, func(t *testing.T) {
+			m.overlay(t)
+			sources := testsOf(t, m.in)
+			for _, name := range m.tests {
+				if !strings.Contains(sources, "\nfunc "+name+"(t *testing.T)") {
+					t.Errorf("%s has no %s", m.in, name)
+				}
+			}
+			if seen[m.name] || len(m.tests) == 0 {
+				t.Error("it has no name or no test of its own")
+			}
+			seen[m.name] = true
+		})
+	}
+}
+
+func testsOf(t *testing.T, folder string) (text string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root(t), folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(raw)
+	}
+	return text
+}
+
+// TestMutantsAreCaught runs the tests of each mutant, and those of the product as it is.
+func TestMutantsAreCaught(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	began := time.Now()
+	tests := map[string][]string{} // by package
+	for _, m := range all {
+		tests[m.in] = append(tests[m.in], m.tests...)
+	}
+	t.Run("as it is", func(t *testing.T) {
+		for in, names := range tests {
+			t.Run(in, func(t *testing.T) {
+				if out, err := goTest(t, in, names); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+	})
+	t.Run("without", func(t *testing.T) {
+		for _, m := range all {
+			t.Run(m.name, func(t *testing.T) {
+				t.Parallel()
+				m.mustFail(t)
+			})
+		}
+	})
+	t.Logf("%d mutants in %v", len(all), time.Since(began).Round(time.Second))
+}
+
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test\w+)`)
+
+// mustFail demands that one of the mutant's tests fails: not its build, and not another test.
+func (m mutant) mustFail(t *testing.T) {
+	t.Helper()
+	out, err := goTest(t, m.in, m.tests, "-overlay="+m.overlay(t))
+	var exit *exec.ExitError
+	found := failed.FindStringSubmatch(out)
+	switch {
+	case err == nil:
+		t.Errorf("no test notices it: %s", strings.Join(m.tests, ", "))
+	case !errors.As(err, &exit), found == nil, !slices.Contains(m.tests, found[1]):
+		t.Errorf("%v, but by no failing test\n%s", err, out)
+	default:
+		t.Logf("%s fails", found[1])
+	}
+}
+
+// goTest runs tests of a package in their module. They start servers of their own: a shared one would keep the mutant's schema.
+func goTest(t *testing.T, in string, tests []string, flags ...string) (string, error) {
+	t.Helper()
+	module, folder, _ := strings.Cut(in, "/")
+	args := append([]string{"test", "-count=1", "-vet=off", "-timeout=5m", "-run", fmt.Sprintf("^(%s)$", strings.Join(tests, "|"))}, flags...)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "./"+folder)...)
+	cmd.Dir = filepath.Join(root(t), module)
+	for _, setting := range os.Environ() {
+		if !strings.HasPrefix(setting, "TEST_DATABASE_URL=") && !strings.HasPrefix(setting, "TEST_NATS_URL=") {
+			cmd.Env = append(cmd.Env, setting)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

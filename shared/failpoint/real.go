@@ -1,0 +1,111 @@
+//go:build failpoints
+
+package failpoint
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// variable names what is armed.
+const variable = "PARLEY_FAILPOINTS"
+
+// armed is what happens at a point.
+type armed struct {
+	action string
+	path   string        // of hold
+	pause  time.Duration // of delay and kill
+
+	mu   sync.Mutex
+	left int // how many more times to come by before it happens; it happens once
+}
+
+// table is read once; whoever sets it wrongly is told at once, for a test without its fault passes.
+var table = sync.OnceValue(func() map[Point]*armed {
+	points, err := parse(os.Getenv(variable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "failpoint:", err)
+		os.Exit(1)
+	}
+	return points
+})
+
+// Here does what is armed for the point.
+func Here(p Point) {
+	a := table()[p]
+	if a == nil || !a.due() {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "failpoint: %s: %s\n", p, a.action)
+	switch a.action {
+	case "kill":
+		time.Sleep(a.pause)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(a.pause) // until the signal has come: it freezes all threads, not at once this one
+	case "hold":
+		for _, err := os.Stat(a.path); err != nil; _, err = os.Stat(a.path) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	case "delay":
+		time.Sleep(a.pause)
+	}
+}
+
+// due counts, and reports whether it is to happen now.
+func (a *armed) due() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left--
+	return a.left == 0
+}
+
+// parse reads point=action[:argument][@times], joined by commas.
+func parse(text string) (map[Point]*armed, error) {
+	points := map[Point]*armed{}
+	for entry := range strings.SplitSeq(text, ",") {
+		if entry == "" {
+			continue
+		}
+		name, what, found := strings.Cut(entry, "=")
+		if !found {
+			return nil, fmt.Errorf("%s: %q is no point=action", variable, entry)
+		}
+		a, err := parseAction(what)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", variable, entry, err)
+		}
+		points[Point(name)] = a
+	}
+	return points, nil
+}
+
+func parseAction(what string) (*armed, error) {
+	a := &armed{left: 1}
+	what, times, counted := strings.Cut(what, "@")
+	var argument string
+	a.action, argument, _ = strings.Cut(what, ":")
+	var err error
+	switch {
+	case a.action == "hold" && argument != "":
+		a.path = argument
+	case a.action == "stop" && argument == "":
+		a.pause = 100 * time.Millisecond
+	case a.action == "kill" && argument == "":
+	case a.action == "kill", a.action == "delay":
+		a.pause, err = time.ParseDuration(argument)
+	default:
+		err = fmt.Errorf("no such action: %s", what)
+	}
+	if err == nil && counted {
+		a.left, err = strconv.Atoi(times)
+	}
+	return a, err
+}

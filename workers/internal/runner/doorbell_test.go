@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/shared/testkit"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/scripted"
+)
+
+// granted is a stage whose claim is granted, and that calls look before an end is written.
+type granted struct {
+	*stage
+	claim store.Claimed
+	look  func()
+}
+
+func (g granted) Claim(context.Context, []string) ([]store.Claim, error) {
+	return []store.Claim{{Run: &g.claim}}, nil
+}
+
+func (g granted) Finish(ctx context.Context, endings []store.Ending) (store.Finished, error) {
+	g.look()
+	return g.stage.Finish(ctx, endings)
+}
+
+// First the end is written, then whoever waits is told, then the doorbell goes: a worker that dies in between loses none of them.
+func TestADoorbellOutlivesItsAttempt(t *testing.T) {
+	t.Parallel()
+	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if _, err := b.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Ring(domain.Job{RunID: "run_1", OrganizationID: "org_1", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: 1, ReplyTo: "inbox"})
+	var doorbell *bus.Doorbell
+	err = b.Lane(domain.LaneChat).Fetch(t.Context(), 1, 10*time.Second, func(d *bus.Doorbell) { doorbell = d })
+	if err != nil || doorbell == nil {
+		t.Fatalf("no doorbell: %v", err)
+	}
+	unacknowledged := func() int64 {
+		_, n, err := b.Pending(t.Context(), domain.LaneChat)
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+
+	agent, now := "ag_1", time.Now()
+	s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+	g := granted{stage: s, claim: store.Claimed{
+		RunID: "run_1", OrganizationID: "org_1", AgentID: &agent, RawInput: []byte(`{"message":"hi"}`), Now: now, Deadline: now.Add(time.Minute),
+		CallerAllowed: true, Attempts: 1, Fence: 1, Seq: 1,
+	}}
+	looked := false
+	g.look = func() {
+		looked = true
+		for range 20 { // the server may take a moment to count an acknowledgement
+			if unacknowledged() != 1 {
+				t.Error("the doorbell was acknowledged before the run's end was written")
+				break
+			}
+		}
+		defer s.lock()()
+		if len(s.done) > 0 {
+			t.Errorf("%q was told before it was written", s.done)
+		}
+	}
+	carried(t, g, doorbell)
+	if !looked || len(s.done) != 1 {
+		t.Errorf("an end was written: %v; told was %q", looked, s.done)
+	}
+	for deadline := time.Now().Add(10 * time.Second); unacknowledged() != 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the doorbell is left")
+		}
+	}
+}
+
+// carried has a runner follow a doorbell to its end.
+func carried(t *testing.T, g granted, d *bus.Doorbell) {
+	t.Helper()
+	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(Config{Concurrency: 1}, Deps{
+		Runs: g, Records: g, Parking: g, Tools: g, Budgets: unbudgeted{}, Bus: g, Changes: g, Models: models,
+		Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var groups sync.WaitGroup
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.events.Run} {
+		groups.Go(func() { run(ctx) })
+	}
+	r.carry(ctx, d)
+	cancel()
+	groups.Wait()
+}
