@@ -20,6 +20,7 @@ RACE ?=# 1: tests under the race detector
 PACKAGES ?= $(MODULES:%=./%/...)
 FIX ?=# 1: lint mends what it can
 TESTFLAGS ?=# further flags of go test, such as -run TestName
+CHAOS ?=# flags of chaos: -chaos.seed, -chaos.for
 FORMAT ?= pkgname
 FUZZTIME ?= 10s# of each fuzz target
 
@@ -82,10 +83,10 @@ e2e: ## Run the end-to-end tests: real processes, real clients
 	@$(gotest) $(TESTFLAGS) ./scripts/e2e/...
 
 .PHONY: chaos
-chaos: ## Run those end-to-end tests that kill processes
+chaos: ## Break everything for ten minutes under load, and look what was lost (CHAOS="-chaos.seed=7 -chaos.for=2m")
 	@scripts/setup test
-	@$(MAKE) -s bin/gotestsum bin/nats-server
-	@$(gotest) $(TESTFLAGS) -run Chaos ./scripts/e2e/...
+	@$(MAKE) -s bin/nats-server
+	@cd scripts/chaos && exec go test -count=1 -timeout 90m -run 'TestChaos$$' -args -chaos.for=10m $(CHAOS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a moment (FUZZTIME=10s, PACKAGES=ingress)

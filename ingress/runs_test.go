@@ -321,7 +321,7 @@ func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
 		}
 	}
 	late := r.follow("POST", second+runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, "")).res
-	if late.StatusCode != 202 || !late.Close {
+	if late.StatusCode != http.StatusAccepted || !late.Close {
 		t.Errorf("a late request is answered with %d; its connection ends: %t", late.StatusCode, late.Close)
 	}
 	<-stopped

@@ -4,8 +4,10 @@ package migrations
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -44,6 +46,24 @@ func To(ctx context.Context, db *sql.DB, version int64) error {
 		return fmt.Errorf("migrating to version %d: %w", version, err)
 	}
 	return nil
+}
+
+// Digest is of all files, their names and contents: 16 hexadecimal digits.
+func Digest() (string, error) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		return "", fmt.Errorf("listing migrations: %w", err)
+	}
+	digest := sha256.New()
+	for _, entry := range entries {
+		content, err := files.ReadFile(entry.Name())
+		if err != nil {
+			return "", fmt.Errorf("reading migration: %w", err)
+		}
+		fmt.Fprintln(digest, entry.Name(), len(content))
+		digest.Write(content)
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:8]), nil
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {

@@ -22,7 +22,7 @@ type verdict struct {
 	Checked    map[string]int
 }
 
-func (v *verdict) violates(rule, format string, args ...any) {
+func (v *verdict) violatef(rule, format string, args ...any) {
 	v.Violations[rule] = append(v.Violations[rule], fmt.Sprintf(format, args...))
 }
 
@@ -49,7 +49,7 @@ var rules = map[string]func(*evidence, func(format string, args ...any), func(wh
 func check(e *evidence) *verdict {
 	v := &verdict{Violations: map[string][]string{}, Checked: map[string]int{}}
 	for name, rule := range rules {
-		rule(e, func(format string, args ...any) { v.violates(name, format, args...) }, v.checked)
+		rule(e, func(format string, args ...any) { v.violatef(name, format, args...) }, v.checked)
 	}
 	return v
 }
@@ -306,8 +306,8 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 
 // The leak that is not noticed: what a process may hold more in the last third of its life than in the middle one.
 const (
-	memoryFactor, memoryMore                = 1.5, 48 << 20
-	descriptorFactor, descriptorMore        = 1.5, 48
+	memoryFactor, memoryMore                = 1.25, 32 << 20
+	descriptorFactor, descriptorMore        = 1.25, 24
 	fewestSamples                           = 9
 	shortestLife                            = 20 * time.Second
 	judged, judgedLong                      = "processes whose memory and descriptors were compared", "… which lived for more than two minutes"

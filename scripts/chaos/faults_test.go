@@ -34,7 +34,7 @@ type striker struct {
 }
 
 // reach is how long a fault waits for its part to be up: it may just be starting.
-const reach = 5 * time.Second
+const reach = 15 * time.Second
 
 // all carries out a schedule, and returns when the last fault is over.
 func (s *striker) all(ctx context.Context, faults []fault) {

@@ -77,8 +77,8 @@ func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 
 // kinds are what clients do, in this order, each through all accounts and with the same key there.
 var kinds = []string{
-	"pay none", "plain", "pay unsafe", "repeated", "turn", "pay idempotent", "no key", "pay unsafe", "repeated", "chat", "plain", "pay none",
-	"left", "pay idempotent", "repeated", "pay unsafe", "turn", "plain", "no key", "pay idempotent",
+	"pay none", "pay unsafe", "pay idempotent", "repeated", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
+	"repeated", "pay idempotent", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
 }
 
 // one has a client do one thing.
@@ -226,7 +226,10 @@ func (l *load) send(ctx context.Context, a asked, via int, method, url string, h
 	case status < 200 || status >= 300:
 		r.Status, r.Problem, r.RetryAfter = status, string(raw), got.Get("Retry-After") != ""
 	default:
-		var run struct{ ID, Status string }
+		var run struct {
+			ID     string `json:"id"`
+			Status string `json:"status"`
+		}
 		if err := json.Unmarshal(raw, &run); err != nil || run.ID == "" {
 			r.Status, r.Problem = 999, "no run: "+string(raw)
 			break

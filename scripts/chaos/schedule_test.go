@@ -184,7 +184,10 @@ func (p plan) kill(r *rand.Rand, at time.Duration) fault {
 
 func (p plan) freeze(r *rand.Rand, _ time.Duration) fault {
 	part := p.parts[r.IntN(len(p.parts))]
-	f := fault{Kind: freeze, Part: part, For: p.frozen + some(r, 8*time.Second)}
+	if r.IntN(2) == 0 { // whose runs are taken over meanwhile
+		part = fmt.Sprintf("%s %d", cluster.Agent, 1+r.IntN(3))
+	}
+	f := fault{Kind: freeze, Part: part, For: p.frozen + some(r, 16*time.Second)}
 	if part[:len(part)-2] == cluster.Ingress {
 		f.For = 2*time.Second + some(r, 10*time.Second) // its clients wait meanwhile
 	}

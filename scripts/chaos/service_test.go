@@ -107,13 +107,15 @@ func newLedger(t *testing.T, past *history) *ledger {
 // ServeHTTP counts an effect, some time after it was asked to and some time before it says so.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
-	var body struct{ Bill string }
+	var body struct {
+		Bill string `json:"bill"`
+	}
 	if err != nil || json.Unmarshal(raw, &body) != nil || body.Bill == "" {
 		w.WriteHeader(http.StatusBadRequest) // half a request has no effect
 		return
 	}
 	// Whether or not the one who asked still lives: what it has sent is on its way.
-	wait(context.Background(), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)
+	wait(context.WithoutCancel(r.Context()), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)
 	l.mu.Lock()
 	l.paid[body.Bill]++
 	l.mu.Unlock()
@@ -122,7 +124,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Bill: body.Bill, Tool: strings.TrimPrefix(r.URL.Path, "/"), Key: r.Header.Get("Idempotency-Key"), At: time.Now(),
 		})
 	})
-	wait(context.Background(), time.Duration(len(raw)*17%7)*25*time.Millisecond)
+	wait(context.WithoutCancel(r.Context()), time.Duration(len(raw)*17%7)*25*time.Millisecond)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
@@ -172,7 +174,11 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	t.Helper()
 	a := account{name: name}
-	var made struct{ Token, Key, ID string }
+	var made struct {
+		Token string `json:"token"`
+		Key   string `json:"key"`
+		ID    string `json:"id"`
+	}
 	call := func(path string, header map[string]string, body any) {
 		t.Helper()
 		status, _, raw, err := send(t.Context(), http.MethodPost, url+path, header, body)
@@ -228,12 +234,14 @@ func (p *person) look(ctx context.Context, a account, url string) {
 	_, _, raw, err := send(ctx, http.MethodGet, url+"/api/runs?status=requires_action", header, nil)
 	var list struct {
 		Data []struct {
-			ID             string
+			ID             string `json:"id"`
 			RequiredAction *struct {
-				ToolCallID string
-				Input      struct{ Bill string }
-			}
-		}
+				ToolCallID string `json:"toolCallId"`
+				Input      struct {
+					Bill string `json:"bill"`
+				} `json:"input"`
+			} `json:"requiredAction"`
+		} `json:"data"`
 	}
 	if err != nil || json.Unmarshal(raw, &list) != nil {
 		return // it looks again

@@ -149,7 +149,7 @@ func installed(t *testing.T, from string) (modules string) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = os.TempDir() // no home: a cache that lives as long as the machine
+		t.Fatal(err) // npm needs a home, too
 	}
 	key := sha256.Sum256(lock)
 	dir := filepath.Join(cache, "parley-test", "npm-"+hex.EncodeToString(key[:8]))

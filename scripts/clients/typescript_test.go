@@ -59,7 +59,7 @@ func typeScriptInstall(t *testing.T) fenced.Block {
 	return blocks[0]
 }
 
-// unpackTypeScript puts the package's files into a folder. It is called with the stage's lock held, for a stage that has its place.
+// unpackTypeScript puts the package's files into a folder. The stage has its place.
 func unpackTypeScript(t *testing.T, into string) {
 	t.Helper()
 	packTypeScript(t, theStage.dir)
@@ -73,8 +73,8 @@ func unpackTypeScript(t *testing.T, into string) {
 func (s *stage) packsTypeScript(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.place(t)
+	s.mu.Unlock()
 	packTypeScript(t, s.dir)
 }
 

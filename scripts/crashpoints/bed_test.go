@@ -23,8 +23,6 @@ import (
 const (
 	// secretsKey is 32 bytes, in base64.
 	secretsKey = "Y3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3I="
-	// lease is for how long nobody takes a run from a worker that has died.
-	lease = 30 * time.Second
 	// patience is how long a run may take that was struck: leases, and the time of a slow machine.
 	patience = 4 * time.Minute
 )
@@ -57,6 +55,7 @@ type bed struct {
 	parts    map[role]*testkit.Process
 	key      string // of the organization
 	agentID  string
+	unkept   bool         // an outcome may be in a run's journal alone: the ledger could not be told in time
 	settled  int          // calls that were checked
 	refused  atomic.Int64 // answers 429 and 503
 }
@@ -107,6 +106,19 @@ func newBed(t *testing.T, o options) *bed {
 // start starts the process of a role, armed as PARLEY_FAILPOINTS says, and returns when it is ready.
 func (b *bed) start(r role, armed string) {
 	b.Helper()
+	b.parts[r] = testkit.StartProcess(b, b.command(r, armed))
+}
+
+// launch is start for a process that a run waits for: it may die before it is ready.
+func (b *bed) launch(r role, armed string) {
+	b.Helper()
+	command := b.command(r, armed)
+	command.ReadyURL, command.ReadyLine = "", ""
+	b.parts[r] = testkit.StartProcess(b, command)
+}
+
+func (b *bed) command(r role, armed string) testkit.Command {
+	b.Helper()
 	command := testkit.Command{Name: string(r), Env: append(slices.Clone(b.settings[r]), "PARLEY_FAILPOINTS="+armed)}
 	if r == ingress {
 		command.Path = testkit.BuildTagged(b, "ingress/cmd/ingress", "failpoints")
@@ -117,7 +129,7 @@ func (b *bed) start(r role, armed string) {
 		command.Env = append(command.Env, "ROLES="+string(r))
 		command.ReadyLine = readyLines[r]
 	}
-	b.parts[r] = testkit.StartProcess(b, command)
+	return command
 }
 
 func (b *bed) url() string { return "http://127.0.0.1:" + b.port }
@@ -145,7 +157,7 @@ func reached(p *testkit.Process, at failpoint.Point) bool {
 // awaitReached waits until the process of a role has come by an armed point.
 func (b *bed) awaitReached(r role, at failpoint.Point) {
 	b.Helper()
-	b.eventually(patience, fmt.Sprintf("%s comes by %s", r, at), func() bool { return reached(b.parts[r], at) })
+	b.eventually(fmt.Sprintf("%s comes by %s", r, at), func() bool { return reached(b.parts[r], at) })
 }
 
 // awaitDeath waits until the process of a role has died.
@@ -180,9 +192,9 @@ func (b *bed) behind(r role, setting string) *testkit.FaultProxy {
 }
 
 // number gives the one number that a query selects.
-func (b *bed) number(query string, args ...any) (n int) {
+func (b *bed) number(query string) (n int) {
 	b.Helper()
-	if err := b.db.QueryRowContext(b.Context(), query, args...).Scan(&n); err != nil {
+	if err := b.db.QueryRowContext(b.Context(), query).Scan(&n); err != nil {
 		b.Fatalf("%s: %v", query, err)
 	}
 	return n
@@ -197,10 +209,10 @@ func (b *bed) row(id string) (text string) {
 	return text
 }
 
-// eventually polls until done says yes, and fails the test when that takes longer than within.
-func (b *bed) eventually(within time.Duration, what string, done func() bool) {
+// eventually polls until done says yes, and fails the test when that takes longer than patience.
+func (b *bed) eventually(what string, done func() bool) {
 	b.Helper()
-	over := time.NewTimer(within)
+	over := time.NewTimer(patience)
 	defer over.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -208,7 +220,7 @@ func (b *bed) eventually(within time.Duration, what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-over.C:
-			b.Fatalf("not within %s: %s", within, what)
+			b.Fatalf("not within %s: %s", patience, what)
 		case <-b.Context().Done():
 			b.Fatalf("the test ended before: %s", what)
 		}

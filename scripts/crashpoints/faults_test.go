@@ -80,20 +80,24 @@ func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
 	b := newBed(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *bed) { toPostgres = b.behind(ingress, "DATABASE_URL") }})
-	release := b.rearm(ingress, failpoint.AcceptBefore)
-	done := b.struck(chat, ingress, failpoint.AcceptBefore)
+	armed, release := b.hold(failpoint.AcceptBefore)
+	b.replace(ingress, armed+"@2")
+	calls := []<-chan settled{b.begin(plain)} // prepares the statement, for which the ingress must hear PostgreSQL
+	b.eventually("a run is accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
+	calls = append(calls, b.struck(chat, ingress, failpoint.AcceptBefore))
 	toPostgres.CutReplies()
 	release()
-	b.eventually(patience, "the insert commits", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
+	b.eventually("the insert commits", func() bool { return b.number(`SELECT count(*) FROM runs`) == 2 })
 	toPostgres.Reset()
 	toPostgres.Restore()
-	b.none(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
+	b.none(b.settleAll(nil, append(calls, b.begin(beside))...))
 }
 
 // TestPubAckAndReplyLost has the ingress send and hear nothing of the bus: its doorbell is heard, and neither the acknowledgement nor
 // the reply arrives. The answer does, by a look at the row, while the bus is still silent.
 func TestPubAckAndReplyLost(t *testing.T) {
 	t.Parallel()
+	testkit.Long(t)
 	var toBus *testkit.FaultProxy
 	b := newBed(t, options{extra: func(b *bed) { toBus = b.behind(ingress, "NATS_URL") }})
 	release := b.rearm(ingress, failpoint.AcceptAfter)
@@ -116,7 +120,7 @@ func TestNATSKilled(t *testing.T) {
 	b.bus.Kill9()
 	calls := []<-chan settled{done, b.begin(beside), b.begin(plain)}
 	release()
-	b.eventually(patience, "runs are accepted without a bus", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
+	b.eventually("runs are accepted without a bus", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
 	b.bus.Restart()
 	b.none(b.settleAll(nil, calls...))
 }
@@ -134,7 +138,7 @@ func TestStoreLost(t *testing.T) {
 			b := newBed(t, options{settings: []string{"WORKER_CONCURRENCY=1"}})
 			release := b.rearm(agent, failpoint.ClaimAfter)
 			calls := []<-chan settled{b.struck(plain, agent, failpoint.ClaimAfter), b.begin(beside), b.begin(call{name: "behind"}), b.begin(chat)}
-			b.eventually(patience, "all runs are rung for", func() bool {
+			b.eventually("all runs are rung for", func() bool {
 				return b.number(`SELECT count(*) FROM open_runs WHERE dispatched OR status = 'running'`) == len(calls)
 			})
 			b.bus.Kill9()
@@ -182,12 +186,13 @@ func truncateStore(t *testing.T, dir string) {
 // TestIngressDiesWithWaiters kills an ingress at which requests wait, with one key and with others.
 func TestIngressDiesWithWaiters(t *testing.T) {
 	t.Parallel()
+	testkit.Long(t)
 	b := newBed(t, options{})
 	release := b.rearm(agent, failpoint.TurnBefore)
 	done := b.struck(chat, agent, failpoint.TurnBefore)
 	again := b.begin(chat)
 	calls := []<-chan settled{done, b.begin(beside), b.begin(plain)}
-	b.eventually(patience, "all are accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
+	b.eventually("all are accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
 	b.parts[ingress].Kill9()
 	b.start(ingress, "")
 	release()
@@ -201,6 +206,7 @@ func TestIngressDiesWithWaiters(t *testing.T) {
 // TestClientGone has a client hang up: its run goes on, and whoever comes with its key gets the answer.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
+	testkit.Long(t)
 	b := newBed(t, options{})
 	release := b.rearm(agent, failpoint.TurnBefore)
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -212,7 +218,7 @@ func TestClientGone(t *testing.T) {
 		t.Fatalf("answered before it hung up: %s", got.body)
 	}
 	release()
-	b.eventually(patience, "the run ends", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
+	b.eventually("the run ends", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
 	b.none(b.settleAll(nil, b.begin(chat)))
 }
 
@@ -226,7 +232,7 @@ func TestPostgresRestarted(t *testing.T) {
 	done := b.struck(chat, agent, failpoint.FinishBefore)
 	server.Kill9()
 	release()
-	b.eventually(patience, "the worker finds that it cannot save the end", func() bool {
+	b.eventually("the worker finds that it cannot save the end", func() bool {
 		return strings.Contains(b.parts[agent].Output(), "saving result failed")
 	})
 	server.Restart()
@@ -248,7 +254,7 @@ func TestBusDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls = append(calls, b.begin(beside), b.begin(plain))
-	b.eventually(patience, "runs are accepted while the bus has no room", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
+	b.eventually("runs are accepted while the bus has no room", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
 	release()
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
@@ -311,6 +317,7 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	case <-t.Context().Done():
 	}
 	proxy.Restore()
+	b.unkept = c.at == failpoint.OutcomeBefore
 	b.settleAll(nil, calls...)
 }
 
@@ -335,7 +342,7 @@ func TestTakenOverBehindAPartition(t *testing.T) {
 			b.start(agent, "")
 			b.none(b.settleAll(func() []settled {
 				proxy.Restore()
-				b.eventually(patience, "the worker says that its run was taken over", func() bool {
+				b.eventually("the worker says that its run was taken over", func() bool {
 					return strings.Contains(lonely.Output(), "taken over")
 				})
 				return nil
@@ -364,7 +371,7 @@ func TestDatabaseDiskFull(t *testing.T) {
 	for n := range 40 {
 		calls = append(calls, b.begin(call{name: "large" + strconv.Itoa(n), padding: strings.Repeat(rand.Text(), 500)}))
 	}
-	b.eventually(patience, "new runs are refused", func() bool { return b.refused.Load() > 0 })
+	b.eventually("new runs are refused", func() bool { return b.refused.Load() > 0 })
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type row struct {
 }
 
 var rows = []row{
-	{name: "before the insert", strikes: []strike{{ingress, failpoint.AcceptBefore, "kill"}}, short: true},
+	{name: "before the insert", strikes: []strike{{ingress, failpoint.AcceptBefore, "kill"}}},
 	{name: "after the commit, before the doorbell", strikes: []strike{{ingress, failpoint.AcceptAfter, "kill"}}, short: true},
 	{name: "doorbell sent, ingress dies", strikes: []strike{{ingress, failpoint.RingAfter, "kill:100ms"}}},
 	{name: "before the claim", strikes: []strike{{agent, failpoint.ClaimBefore, "kill"}}},
@@ -43,12 +43,12 @@ var rows = []row{
 		strikes: []strike{{tool, failpoint.OutcomeBefore, "kill"}},
 	},
 	{name: "after the outcome is stored", strikes: []strike{{tool, failpoint.OutcomeAfter, "kill"}}},
-	{name: "before a tool call is journaled", strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}, short: true},
+	{name: "before a tool call is journaled", strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}},
 	{name: "after a tool call", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
 	{name: "before the final commit", strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
 	{name: "after the final commit, before done", strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}, short: true},
 	{name: "after done, before the acknowledgement", strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
-	{name: "ingress dies with the answer in its hands", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}, short: true},
+	{name: "ingress dies with the answer in its hands", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
 	{
 		name: "a run waits for a person, and nobody is told", asked: true,
 		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.ParkAfter, "kill"}},
@@ -73,7 +73,7 @@ var rows = []row{
 	{name: "zombie with a model's answer", strikes: []strike{{agent, failpoint.TurnBefore, "stop"}}},
 	{name: "zombie with an effect row", strikes: []strike{{agent, failpoint.EffectAfter, "stop"}}},
 	{name: "zombie with a tool's answer", strikes: []strike{{agent, failpoint.ToolBefore, "stop"}}},
-	{name: "zombie with the end", strikes: []strike{{agent, failpoint.FinishBefore, "stop"}}, short: true},
+	{name: "zombie with the end", strikes: []strike{{agent, failpoint.FinishBefore, "stop"}}},
 	{name: "zombie that is about to send", strikes: []strike{{tool, failpoint.SendBefore, "stop"}}},
 	{name: "zombie with an outcome", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, asked: true},
 	{name: "zombie with the outcome of what honours keys", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, tool: byKey},
@@ -159,7 +159,7 @@ func (b *bed) wake(zombies []zombie) (calls []settled) {
 		}
 		z.Cont()
 		if z.role == agent {
-			b.eventually(patience, "the zombie says that its run was taken over", func() bool {
+			b.eventually("the zombie says that its run was taken over", func() bool {
 				return strings.Contains(z.Output(), "taken over")
 			})
 			continue

@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// rollingClients post keyed triggers through a balancer, one after the other.
-	rollingClients = 6
 	// rollingGrace is how long an ingress that stops goes on serving; balancerAsks is how often the balancer asks whether one is ready.
 	rollingGrace = 2 * time.Second
 	balancerAsks = 100 * time.Millisecond
-	// balancerPatience is how long an ingress may take to say it.
+	// balancerPatience is how long an ingress may take to say it; balancerConns is how many connections to one are kept.
 	balancerPatience = 5 * time.Second
+	balancerConns    = 16
 )
 
 // balancer sends each request to the next of the ingresses that were ready when it asked them last. It keeps its connections, sends
@@ -35,7 +34,7 @@ type balancer struct {
 
 func newBalancer(t *testing.T, edges ...*edge) *balancer {
 	t.Helper()
-	b := &balancer{by: keeping(t, 2*rollingClients), edges: edges, ready: map[*edge]bool{}}
+	b := &balancer{by: keeping(t, balancerConns), edges: edges, ready: map[*edge]bool{}}
 	for _, e := range edges {
 		go b.watch(t.Context(), e)
 		b.await(t, e)
@@ -118,14 +117,14 @@ func newRolling(t *testing.T) *rolling {
 	return r
 }
 
-// client posts triggers until ctx ends: short runs, every fifth with a call that nobody may make twice; those of the last client are
+// client posts triggers until ctx ends: short runs, every fifth with a call that nobody may make twice; those of the first client are
 // longer than the grace of an ingress, and must not be waited for.
 func (r *rolling) client(ctx context.Context, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		text := fmt.Sprintf("%d-%d", n, i)
 		of, tr := r.echo, trigger{message: "sleep 100ms: " + text, key: text}
 		switch {
-		case n == rollingClients-1:
+		case n == 0:
 			tr.message = "sleep 3s: " + text
 		case i%5 == 0:
 			of, tr.message = r.pay, bill{"payOnce", text}.message()
@@ -218,22 +217,23 @@ func (l *till) tally() map[string]int {
 // one is carried out once.
 func TestRollingRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
-	rollingRestarts(t, 10)
+	rollingRestarts(t, 10, 4)
 }
 
 func TestHundredRollingRestartsUnderLoad(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	rollingRestarts(t, 100)
+	rollingRestarts(t, 100, 6)
 }
 
-func rollingRestarts(t *testing.T, restarts int) {
+// rollingRestarts has callers post one keyed trigger after the other meanwhile.
+func rollingRestarts(t *testing.T, restarts, callers int) {
 	t.Helper()
 	r := newRolling(t)
 	workers := []*testkit.Process{r.cluster.worker(t), r.cluster.worker(t)}
 	ctx, stop := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
-	for n := range rollingClients {
+	for n := range callers {
 		clients.Go(func() { r.client(ctx, n) })
 	}
 	r.await(t, "before all restarts", 20)

@@ -16,9 +16,8 @@ const (
 )
 
 var (
-	errDown     = errors.New("the database is down")
-	errLost     = errors.New("the answer was lost")
-	errConflict = errors.New("a unique index refused it")
+	errDown = errors.New("the database is down")
+	errLost = errors.New("the answer was lost")
 )
 
 // The states of a run. While it is open they are its open row's.
@@ -45,8 +44,6 @@ type run struct {
 	open                  *openRow
 	steps                 []step
 	effects               map[int]*effect // by call
-
-	tried bool // claimed once
 }
 
 // openRow is a row of open_runs.
@@ -227,7 +224,7 @@ func (db *database) accept(o *order, seen view) accepted {
 	}
 	db.runs = append(db.runs, r)
 	if other := db.byKey[o.hash()]; o.key != "" && other != nil {
-		db.sim.broken("one run per key", "runs %d and %d have the key %s", other.id, r.id, o.key)
+		db.sim.brokenf("one run per key", "runs %d and %d have the key %s", other.id, r.id, o.key)
 	}
 	if o.key != "" {
 		db.byKey[o.hash()] = r
@@ -296,7 +293,7 @@ func (db *database) claim(id int) claim {
 	if s.mutant.claimLiveLease {
 		expired = o.status == running
 	}
-	if !(o.status == queued && o.notBefore <= s.now) && !expired {
+	if (o.status != queued || o.notBefore > s.now) && !expired {
 		return none
 	}
 	for _, other := range db.runs { // open_runs_one_per_session
@@ -342,7 +339,7 @@ func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	case o == nil, o.status != running && !lax, o.fence != fence && !lax:
 		return false
 	case o.fence != fence, o.status != running:
-		db.sim.broken("every write is fenced", "%s of run %d under fence %d, which is %s under %d", what, r.id, fence, o.status, o.fence)
+		db.sim.brokenf("every write is fenced", "%s of run %d under fence %d, which is %s under %d", what, r.id, fence, o.status, o.fence)
 	}
 	return true
 }
@@ -384,7 +381,7 @@ func (db *database) finish(r *run, fence int, status, result string) finished {
 		return finished{}
 	}
 	if o.fence != fence {
-		db.sim.broken("every write is fenced", "the end of run %d was written under fence %d, which is at %d", r.id, fence, o.fence)
+		db.sim.brokenf("every write is fenced", "the end of run %d was written under fence %d, which is at %d", r.id, fence, o.fence)
 	}
 	return db.end(r, status, result, "its worker")
 }
@@ -392,7 +389,7 @@ func (db *database) finish(r *run, fence int, status, result string) finished {
 // end is finish_runs on a row that is locked.
 func (db *database) end(r *run, status, result, by string) finished {
 	if r.status != "" {
-		db.sim.broken("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)
+		db.sim.brokenf("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)
 		return finished{}
 	}
 	place := r.open.dispatched && db.waits(r.org)
@@ -549,7 +546,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 			continue
 		}
 		if s.quiet() {
-			s.broken("a doorbell is heard", "run %d is rung for again, and nothing was wrong", r.id)
+			s.brokenf("a doorbell is heard", "run %d is rung for again, and nothing was wrong", r.id)
 		}
 		o := r.open
 		wait := firstRing << min(o.dispatchNo, 10)

@@ -192,7 +192,7 @@ func (w *world) receive(s *sim, r *run, turn int, kind kind, key string) {
 	switch kind {
 	case unsafe:
 		if w.sent[of] > 1+w.allowed[of] {
-			s.broken("a side effect happens once", "turn %d of run %d was sent %d times", turn, r.id, w.sent[of])
+			s.brokenf("a side effect happens once", "turn %d of run %d was sent %d times", turn, r.id, w.sent[of])
 		}
 	case idempotent:
 		if w.keys[of] == nil {
@@ -200,12 +200,12 @@ func (w *world) receive(s *sim, r *run, turn int, kind kind, key string) {
 		}
 		w.keys[of][key] = true
 		if len(w.keys[of]) > 1 {
-			s.broken("a side effect keeps its key", "turn %d of run %d was sent under %d keys", turn, r.id, len(w.keys[of]))
+			s.brokenf("a side effect keeps its key", "turn %d of run %d was sent under %d keys", turn, r.id, len(w.keys[of]))
 		}
 	case harmless:
 	}
 	if e := r.effects[turnCall(r, turn)]; e != nil && e.state == denied {
-		s.broken("a refused call is not made", "turn %d of run %d", turn, r.id)
+		s.brokenf("a refused call is not made", "turn %d of run %d", turn, r.id)
 	}
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"flag"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,8 +21,12 @@ const (
 	mutantWithin  = 6_000 // schedules, one of which shows a mutant
 )
 
+// core is one that the tests take in turns: what one of them uses is measured.
+var core sync.Mutex
+
 // TestSchedule carries out one schedule and shows it.
 func TestSchedule(t *testing.T) {
+	t.Parallel()
 	if *seedFlag == 0 {
 		t.Skip("NOT RUN: -args -model.seed=N carries out the schedule of that seed")
 	}
@@ -43,6 +48,9 @@ func TestSchedule(t *testing.T) {
 
 // TestPromises looks for a schedule that breaks a promise of the protocol as it is.
 func TestPromises(t *testing.T) {
+	t.Parallel()
+	core.Lock()
+	defer core.Unlock()
 	count := manySchedules
 	if testing.Short() {
 		count = fewSchedules
@@ -103,8 +111,12 @@ func (c *tally) log(t *testing.T, took, used time.Duration) {
 
 // TestMutants shows that the promises are looked at: whichever rule is left out, some schedule breaks the one that the rule is for.
 func TestMutants(t *testing.T) {
+	t.Parallel()
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			core.Lock()
+			defer core.Unlock()
 			for seed := uint64(1); seed <= mutantWithin; seed++ {
 				v := newSim(seed, m.mutant).run()
 				switch {

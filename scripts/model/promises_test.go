@@ -12,11 +12,11 @@ import (
 func (s *sim) claimed(r *run) {
 	for _, p := range s.db.runs {
 		if p.session == r.session && p.seq < r.seq && p.open != nil {
-			s.broken("a session goes in order", "run %d, number %d of its session, begins before run %d has ended", r.id, r.seq, p.id)
+			s.brokenf("a session goes in order", "run %d, number %d of its session, begins before run %d has ended", r.id, r.seq, p.id)
 		}
 	}
 	if wait := s.now - r.open.dispatchedAt; s.quiet() && r.open.dispatched && r.open.status == queued && wait > firstRing/2 {
-		s.broken("a doorbell is heard", "run %d was claimed %v after it was dispatched, and nothing was wrong", r.id, wait)
+		s.brokenf("a doorbell is heard", "run %d was claimed %v after it was dispatched, and nothing was wrong", r.id, wait)
 	}
 }
 
@@ -24,7 +24,7 @@ func (s *sim) claimed(r *run) {
 func (s *sim) fenced(r *run, fence int) {
 	of := intent{r.id, fence}
 	if s.fences[of] {
-		s.broken("each claim has a fence of its own", "run %d was claimed twice under %d", r.id, fence)
+		s.brokenf("each claim has a fence of its own", "run %d was claimed twice under %d", r.id, fence)
 	}
 	s.fences[of] = true
 }
@@ -33,9 +33,9 @@ func (s *sim) fenced(r *run, fence int) {
 func (s *sim) taken(r *run, by string) {
 	switch o := r.open; {
 	case o.leaseUntil >= s.now:
-		s.broken("a lease that lives is kept", "%s takes run %d from its worker, whose lease lasts for %v", by, r.id, o.leaseUntil-s.now)
+		s.brokenf("a lease that lives is kept", "%s takes run %d from its worker, whose lease lasts for %v", by, r.id, o.leaseUntil-s.now)
 	case s.db.startedAt >= s.now-lease:
-		s.broken("an outage costs no attempt", "%s takes run %d within a lease of the database's start", by, r.id)
+		s.brokenf("an outage costs no attempt", "%s takes run %d within a lease of the database's start", by, r.id)
 	}
 }
 
@@ -43,23 +43,23 @@ func (s *sim) taken(r *run, by string) {
 func (s *sim) ends(r *run, status, by string) {
 	o := r.open
 	if status == timedOut && (s.now < o.deadline || o.status == parked) {
-		s.broken("a run has its time", "run %d, %s, times out %v before its deadline", r.id, o.status, o.deadline-s.now)
+		s.brokenf("a run has its time", "run %d, %s, times out %v before its deadline", r.id, o.status, o.deadline-s.now)
 	}
 	if by == "EndUnanswered" && (o.status != parked || o.actionUntil > s.now) {
-		s.broken("a person has the time to decide", "run %d, %s, fails as if nobody had decided", r.id, o.status)
+		s.brokenf("a person has the time to decide", "run %d, %s, fails as if nobody had decided", r.id, o.status)
 	}
 	if by == "EndPoison" && (o.status != queued || o.deaths < maxDeaths) {
-		s.broken("only poison is ended as such", "run %d is in its worker's hands", r.id)
+		s.brokenf("only poison is ended as such", "run %d is in its worker's hands", r.id)
 	}
 	if status != completed {
 		return
 	}
 	for _, e := range r.effects {
 		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // what its worker was answered stands in the journal
-			s.broken("an unknown outcome is said", "run %d completes with call %d %s", r.id, e.call, e.state)
+			s.brokenf("an unknown outcome is said", "run %d completes with call %d %s", r.id, e.call, e.state)
 		}
 		if sent := s.world.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {
-			s.broken("what is said to be done was", "call %d of run %d was never sent", e.call, r.id)
+			s.brokenf("what is said to be done was", "call %d of run %d was never sent", e.call, r.id)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func answered(r *run, call int) bool {
 // acks is called before a worker acknowledges the doorbell of a run that it has claimed.
 func (s *sim) acks(a *attempt) {
 	if o := a.claim.run.open; o != nil && o.status == running && o.fence == a.claim.fence {
-		s.broken("a doorbell outlives its attempt", "the doorbell of run %d goes while fence %d is still to write what came of it", a.hold.run, o.fence)
+		s.brokenf("a doorbell outlives its attempt", "the doorbell of run %d goes while fence %d is still to write what came of it", a.hold.run, o.fence)
 	}
 }
 
@@ -87,9 +87,9 @@ func (s *sim) waited(w *waiter) {
 	from := max(w.settled, r.ended)
 	switch took := s.now - from; {
 	case s.quiet() && took > time.Second:
-		s.broken("a wait ends with its run", "whoever waited for run %d was told %v later, and nothing was wrong", w.id, took)
+		s.brokenf("a wait ends with its run", "whoever waited for run %d was told %v later, and nothing was wrong", w.id, took)
 	case s.now-max(from, s.calm+slowest) > 3*pollEvery:
-		s.broken("a wait ends with its run", "whoever waited for run %d was told %v later", w.id, took)
+		s.brokenf("a wait ends with its run", "whoever waited for run %d was told %v later", w.id, took)
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *sim) learns(o order, a answer) {
 	}
 	if o.key != "" {
 		if known := s.keys[o.hash()]; known != 0 && known != a.run {
-			s.broken("one run per key", "key %s is run %d for one and run %d for another", o.hash(), known, a.run)
+			s.brokenf("one run per key", "key %s is run %d for one and run %d for another", o.hash(), known, a.run)
 		}
 		s.keys[o.hash()] = a.run
 	}
@@ -112,7 +112,7 @@ func (s *sim) learns(o order, a answer) {
 		a.result = known.result
 	}
 	if known.result != "" && known.result != a.result {
-		s.broken("equal answers per key", "run %d: %q for one and %q for another", a.run, known.result, a.result)
+		s.brokenf("equal answers per key", "run %d: %q for one and %q for another", a.run, known.result, a.result)
 	}
 	s.told[a.run] = a
 }
@@ -136,14 +136,14 @@ func (s *sim) watchPlaces(t *task) {
 				continue
 			}
 			if late := s.now - o.deadline; late > overdueBy && o.status != parked {
-				s.broken("a run ends by its deadline", "run %d is %s %v behind it", r.id, o.status, late)
+				s.brokenf("a run ends by its deadline", "run %d is %s %v behind it", r.id, o.status, late)
 			}
 			if o.status != queued || o.dispatched || o.notBefore > s.now || used[r.org] >= s.window || !s.db.isHead(r) {
 				s.free[r.id] = 0
 				continue
 			}
 			if s.free[r.id]++; s.free[r.id] > 6 {
-				s.broken("places come back", "run %d waits, and %d of %d places are taken", r.id, used[r.org], s.window)
+				s.brokenf("places come back", "run %d waits, and %d of %d places are taken", r.id, used[r.org], s.window)
 			}
 		}
 	}
@@ -153,32 +153,32 @@ func (s *sim) watchPlaces(t *task) {
 func (s *sim) atTheEnd() {
 	for _, r := range s.db.runs {
 		if r.open != nil {
-			s.broken("every accepted run ends", "run %d is %s, dispatched=%v, %v after all was calm", r.id, r.open.status, r.open.dispatched, longest)
+			s.brokenf("every accepted run ends", "run %d is %s, dispatched=%v, %v after all was calm", r.id, r.open.status, r.open.dispatched, longest)
 		}
 	}
 	if s.clients > 0 {
-		s.broken("every accepted run ends", "%d clients know no end", s.clients)
+		s.brokenf("every accepted run ends", "%d clients know no end", s.clients)
 	}
 	for id, a := range s.told {
 		r := s.db.byID(id)
 		switch {
 		case r == nil:
-			s.broken("no accepted run is lost", "run %d was answered and does not exist", id)
+			s.brokenf("no accepted run is lost", "run %d was answered and does not exist", id)
 		case a.result != "" && a.result != r.result:
-			s.broken("equal answers per key", "run %d: a client has %q, the row %q", id, a.result, r.result)
+			s.brokenf("equal answers per key", "run %d: a client has %q, the row %q", id, a.result, r.result)
 		}
 	}
 	if n := len(s.bus.messages); n > 0 {
-		s.broken("no doorbell is left", "%d, the first of run %d", n, s.bus.messages[0].job.id)
+		s.brokenf("no doorbell is left", "%d, the first of run %d", n, s.bus.messages[0].job.id)
 	}
 	for _, i := range s.ingresses {
 		if len(i.waiting) > 0 {
-			s.broken("no waiter is left", "%d runs in %s", len(i.waiting), i.proc.name)
+			s.brokenf("no waiter is left", "%d runs in %s", len(i.waiting), i.proc.name)
 		}
 	}
 	for _, w := range s.workers {
 		if !w.proc.dead && (w.busy > 0 || len(w.held) > 0) {
-			s.broken("no slot is left taken", "%d slots and %d runs in %s", w.busy, len(w.held), w.proc.name)
+			s.brokenf("no slot is left taken", "%d slots and %d runs in %s", w.busy, len(w.held), w.proc.name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -312,8 +313,8 @@ func (s *sim) over() bool {
 }
 
 func (s *sim) anyOpen() bool {
-	for n := len(s.db.runs) - 1; n >= 0; n-- {
-		if s.db.runs[n].open != nil {
+	for _, r := range slices.Backward(s.db.runs) {
+		if r.open != nil {
 			return true
 		}
 	}

@@ -253,19 +253,18 @@ func (b *box[T]) take(t *task, limit time.Duration) (v T, ok bool) {
 
 // violation is a promise that a schedule has broken.
 type violation struct {
-	seed   uint64
-	mutant string
-	rule   string
-	what   string
-	at     time.Duration
+	seed uint64
+	rule string
+	what string
+	at   time.Duration
 }
 
 func (v *violation) String() string {
 	return fmt.Sprintf("%s: %s, %v into the schedule of seed %d", v.rule, v.what, v.at.Round(time.Millisecond), v.seed)
 }
 
-// broken ends the schedule.
-func (s *sim) broken(rule, format string, args ...any) {
+// brokenf ends the schedule.
+func (s *sim) brokenf(rule, format string, args ...any) {
 	if s.found == nil {
 		s.found = &violation{seed: s.seed, rule: rule, what: fmt.Sprintf(format, args...), at: s.now}
 		s.tracef("BROKEN %s: %s", rule, s.found.what)

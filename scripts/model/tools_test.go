@@ -83,7 +83,7 @@ func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	case ready:
 		return a.send(t, turn, call, w.kind, key)
 	case awaiting:
-		return errPark{call}
+		return parkError{call}
 	}
 	return nil // done, denied or happened: the model is told
 }
@@ -156,7 +156,7 @@ func (a *attempt) unsent(t *task, q *request) error {
 // lostCall is remote.lost.
 func (a *attempt) lostCall(q *request) error {
 	if q.kind == unsafe && !a.sim.mutant.unsafeSentAgain {
-		return errPark{q.call}
+		return parkError{q.call}
 	}
 	return errRetry
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,10 +26,10 @@ var (
 	errJournal  = errors.New("the journal cannot be read")
 )
 
-// errPark ends an attempt that waits for a person.
-type errPark struct{ call int }
+// parkError ends an attempt that waits for a person.
+type parkError struct{ call int }
 
-func (e errPark) Error() string { return fmt.Sprintf("call %d waits for a person", e.call) }
+func (e parkError) Error() string { return fmt.Sprintf("call %d waits for a person", e.call) }
 
 // work is what a run's model asks for: a turn for each call, and then its answer.
 type work struct {
@@ -182,7 +183,7 @@ func (w *worker) carry(t *task, m *message) {
 func (a *attempt) settle(t *task) {
 	a.held = append(a.held, a.hold)
 	err := a.try(t)
-	var park errPark
+	var park parkError
 	switch {
 	case err == nil:
 		a.finish(t, completed, fmt.Sprintf("run %d: answered under fence %d", a.hold.run, a.claim.fence))
@@ -280,7 +281,7 @@ func (a *attempt) try(t *task) error {
 	var steps []step
 	if a.claim.attempts > 1 {
 		var err error
-		if steps, err = ask(t, "Steps", func() []step { return a.claim.run.steps[:len(a.claim.run.steps):len(a.claim.run.steps)] }); err != nil {
+		if steps, err = ask(t, "Steps", func() []step { return slices.Clip(a.claim.run.steps) }); err != nil {
 			return a.cause(errRetry)
 		}
 	}
@@ -292,7 +293,7 @@ func (a *attempt) try(t *task) error {
 		case st.tool && call == st.call:
 			call = 0
 		default:
-			a.sim.broken("the journal follows", "step %d of run %d", n+1, a.hold.run)
+			a.sim.brokenf("the journal follows", "step %d of run %d", n+1, a.hold.run)
 			return errJournal
 		}
 	}
@@ -303,7 +304,6 @@ func (a *attempt) try(t *task) error {
 			if err := a.callTool(t, turn-1, call, calls[turn-1]); err != nil {
 				return err
 			}
-			call = 0
 		}
 		if err := a.think(t); err != nil || turn == len(calls) {
 			return err
@@ -337,7 +337,7 @@ func (a *attempt) think(t *task) error {
 	if r.work.deadly {
 		s.deadly[r.id]++
 		if s.deadly[r.id] > maxDeaths {
-			s.broken("poison ends", "run %d has killed %d workers", r.id, s.deadly[r.id]-1)
+			s.brokenf("poison ends", "run %d has killed %d workers", r.id, s.deadly[r.id]-1)
 		}
 		t.step()
 		s.kill(a.proc, t)

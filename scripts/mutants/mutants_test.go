@@ -122,8 +122,11 @@ var all = []mutant{
 		[]string{"TestAVoidClaimGivesItsPlaceBack"},
 	},
 	{
-		"a key that two may insert at once",
-		[]edit{{"migrations/0015_hooks.sql", "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at", "    RETURNING id, created_at"}},
+		"a key that holds nobody off",
+		[]edit{
+			{"migrations/0015_hooks.sql", "      AND (NOT EXISTS (SELECT 1 FROM runs k WHERE k.idempotency_hash = b.key_hash)) IS NOT FALSE\n", ""},
+			{"migrations/0015_hooks.sql", "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at", "    RETURNING id, created_at"},
+		},
 		"shared/store",
 		[]string{"TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce"},
 	},

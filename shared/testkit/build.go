@@ -102,7 +102,7 @@ func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	path = filepath.Join(target, programName(dir, pkg))
-	args := []string{"build", "-buildvcs=false", "-tags=" + tag, "-o", path}
+	args := []string{"build", "-buildvcs=false", "-ldflags=-w", "-tags=" + tag, "-o", path}
 	if race {
 		args = append(args, "-race")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"parley/migrations"
 	"parley/shared/store/pgserver"
 )
 
@@ -49,7 +50,7 @@ var madeCluster = sync.OnceValues(func() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	schema, err := schemaVersion()
+	schema, err := migrations.Digest()
 	if err != nil {
 		return "", err
 	}

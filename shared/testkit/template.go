@@ -2,13 +2,9 @@ package testkit
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/lib/pq"
 
@@ -22,7 +18,7 @@ const templateLock = 0x7061726c // "parl"
 // makeTemplate migrates a database once; copies of it are what tests get. On a server that
 // test processes share, it stays there for the next ones with the same migrations.
 func (d *databases) makeTemplate(ctx context.Context) (err error) {
-	version, err := schemaVersion()
+	version, err := migrations.Digest()
 	if err != nil {
 		return err
 	}
@@ -78,26 +74,4 @@ func migrateDatabase(ctx context.Context, dsn string) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return migrations.Up(ctx, db)
-}
-
-// schemaVersion is a digest of the migrations, which lie in the repository above the test.
-func schemaVersion() (string, error) {
-	root, err := repositoryRoot()
-	if err != nil {
-		return "", err
-	}
-	files, err := filepath.Glob(filepath.Join(root, "migrations", "*.sql"))
-	if err != nil || len(files) == 0 {
-		return "", fmt.Errorf("finding migrations: %d files: %w", len(files), err)
-	}
-	digest := sha256.New()
-	for _, path := range files {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("reading migration: %w", err)
-		}
-		fmt.Fprintln(digest, filepath.Base(path), len(content))
-		digest.Write(content)
-	}
-	return hex.EncodeToString(digest.Sum(nil)[:8]), nil
 }

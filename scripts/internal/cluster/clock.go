@@ -60,7 +60,7 @@ func Skewed(tb testing.TB) (path string, err error) {
 	// The same names each time, so that the build is remembered.
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = os.TempDir()
+		return "", err
 	}
 	dir := filepath.Join(cache, "parley-test", "skewed")
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{

@@ -58,7 +58,8 @@ type Cluster struct {
 	Store string  // directory of JetStream's data
 
 	options  Options
-	dir      string // of logs
+	dir      string        // of logs
+	enlist   func(p *Part) // keeps a part up until the test ends
 	wg       sync.WaitGroup
 	natsPort int
 	pgPort   int
@@ -74,8 +75,12 @@ func Start(tb testing.TB, options Options) *Cluster {
 		cancel()
 		c.wg.Wait()
 	})
-	c.startPostgres(ctx, tb)
-	c.startNATS(ctx, tb)
+	c.enlist = func(p *Part) {
+		c.Parts = append(c.Parts, p)
+		c.wg.Go(func() { p.keep(ctx) })
+	}
+	c.startPostgres(tb)
+	c.startNATS(tb)
 	ingress, worker := testkit.BuildBinary(tb, "ingress/cmd/ingress"), testkit.BuildBinary(tb, "workers/cmd/worker")
 	for _, crew := range []struct {
 		kind, program, ready string
@@ -87,7 +92,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 		{Ingress, ingress, "ingress ready", options.Ingresses},
 	} {
 		for n := range crew.count {
-			c.startProcess(ctx, tb, fmt.Sprintf("%s %d", crew.kind, n+1), crew.kind, crew.program, crew.ready)
+			c.startProcess(tb, fmt.Sprintf("%s %d", crew.kind, n+1), crew.kind, crew.program, crew.ready)
 		}
 	}
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
@@ -142,13 +147,7 @@ func (c *Cluster) Keep(dir string) error {
 	return os.CopyFS(dir, os.DirFS(c.dir))
 }
 
-// enlist keeps a part up until ctx ends.
-func (c *Cluster) enlist(ctx context.Context, p *Part) {
-	c.Parts = append(c.Parts, p)
-	c.wg.Go(func() { p.keep(ctx) })
-}
-
-func (c *Cluster) startPostgres(ctx context.Context, tb testing.TB) {
+func (c *Cluster) startPostgres(tb testing.TB) {
 	tb.Helper()
 	dir := c.options.PostgresDir
 	if dir == "" {
@@ -156,7 +155,7 @@ func (c *Cluster) startPostgres(ctx context.Context, tb testing.TB) {
 	}
 	c.pgPort = testkit.FreePort(tb)
 	config := postgresConfig(filepath.Join(dir, "postgres"), c.pgPort, c.options.PostgresSettings)
-	first, server, err := launchPostgres(ctx, config)
+	first, server, err := launchPostgres(tb.Context(), config)
 	if err != nil {
 		tb.Fatalf("starting PostgreSQL: %v", err)
 	}
@@ -169,8 +168,8 @@ func (c *Cluster) startPostgres(ctx context.Context, tb testing.TB) {
 		l, _, err := launchPostgres(ctx, config)
 		return l, err
 	}
-	c.enlist(ctx, p)
-	if err := c.migrate(ctx, server); err != nil {
+	c.enlist(p)
+	if err := c.migrate(tb.Context(), server); err != nil {
 		tb.Fatalf("making the database: %v", err)
 	}
 	tb.Cleanup(func() { _ = c.DB.Close() })
@@ -187,7 +186,7 @@ func (c *Cluster) migrate(ctx context.Context, server *pgserver.Server) (err err
 	return migrations.Up(ctx, c.DB)
 }
 
-func (c *Cluster) startNATS(ctx context.Context, tb testing.TB) {
+func (c *Cluster) startNATS(tb testing.TB) {
 	tb.Helper()
 	dir := c.options.NATSDir
 	if dir == "" {
@@ -202,13 +201,13 @@ func (c *Cluster) startNATS(ctx context.Context, tb testing.TB) {
 	}
 	p := &Part{Name: NATS, Kind: NATS, log: filepath.Join(c.dir, "nats.log")}
 	p.launch = command{path: testkit.NATSBinary(tb), args: []string{"--config", path}, log: p.log, ready: "Server is ready"}.launch
-	c.enlist(ctx, p)
-	if slow := c.AwaitReady(ctx, readyWithin); len(slow) > 0 {
+	c.enlist(p)
+	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
 		tb.Fatalf("nats-server is not ready: %s\n%s", p.Told().LastFailure, tail(readFrom(p.log, 0)))
 	}
 }
 
-func (c *Cluster) startProcess(ctx context.Context, tb testing.TB, name, kind, program, ready string) {
+func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string) {
 	tb.Helper()
 	database, bus := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.pgPort)), net.JoinHostPort("127.0.0.1", strconv.Itoa(c.natsPort))
 	p := &Part{
@@ -228,5 +227,5 @@ func (c *Cluster) startProcess(ctx context.Context, tb testing.TB, name, kind, p
 		env = append(env, "ROLES="+kind)
 	}
 	p.launch = command{path: program, env: env, log: p.log, ready: ready}.launch
-	c.enlist(ctx, p)
+	c.enlist(p)
 }

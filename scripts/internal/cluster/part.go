@@ -49,6 +49,7 @@ type Part struct {
 	extra     Extra
 	struck    bool
 	frozen    bool
+	excused   bool   // it may end by itself
 	meanwhile func() // while it is down after a strike
 	starts    int
 	failed    int // starts that failed, and ends before it was ready
@@ -94,20 +95,22 @@ func (p *Part) failedToStart(why string) {
 func (p *Part) serving(l *life) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now, p.struck, p.frozen, p.meanwhile = l, false, false, nil
+	p.now, p.struck, p.frozen, p.excused, p.meanwhile = l, false, false, false, nil
 	p.starts++
 }
 
 // gone notes that the part is down, and does what is to be done before it is started again.
 func (p *Part) gone(ctx context.Context, l *life) {
 	p.mu.Lock()
-	struck, meanwhile := p.struck, p.meanwhile
+	struck, meanwhile, excused := p.struck, p.meanwhile, p.excused
 	p.now = nil
 	p.mu.Unlock()
 	switch {
 	case struck && meanwhile != nil:
 		meanwhile()
 	case struck:
+	case excused:
+		pause(ctx, startPause)
 	case l.ready():
 		p.mu.Lock()
 		p.ended = append(p.ended, fmt.Sprintf("%s ended without having been struck: %s", p.Name, l.why()))
@@ -153,7 +156,7 @@ func (p *Part) Term() bool {
 func (p *Part) Excuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.struck = p.now != nil
+	p.excused = p.now != nil
 }
 
 // Stop freezes the part until Cont; false when it is down or frozen already.

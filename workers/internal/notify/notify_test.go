@@ -377,20 +377,26 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationDelivered && n.Attempts == 2 })
 }
 
-// What was erased between its being noted and its being sent is told nobody.
+// What has lost its words between its being noted and its being sent is told nobody: a run that is over by its retention leaves a message
+// that says so, and no failure of its endpoint's; of a document nothing is left.
 func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.endpoint("/")
-	r.fail()
-	r.exec(`UPDATE notifications SET data = NULL, source = NULL`)
-	changed, stop := r.notifier(r.store)
-	<-changed
-	stop()
-	var left int
-	must(t, r.db.QueryRowContext(t.Context(), `SELECT count(*) FROM notifications`).Scan(&left))
-	if left > 0 || len(r.got) > 0 {
-		t.Errorf("%d are left, and %d were sent", left, len(r.got))
+	for event, left := range map[string]string{domain.NotifyRunFailed: "failed", "other": ""} {
+		r := newRig(t)
+		r.endpoint("/")
+		r.fail()
+		r.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour'`)
+		r.exec(`UPDATE notifications SET data = NULL, source = NULL, event = '` + event + `'`)
+		changed, stop := r.notifier(r.store)
+		<-changed
+		stop()
+		var status, cause string
+		var failures int
+		must(t, r.db.QueryRowContext(t.Context(), `SELECT coalesce(max(n.status), ''), coalesce(max(n.error), ''), max(e.failures)
+			FROM notification_endpoints e LEFT JOIN notifications n ON n.endpoint_id = e.id`).Scan(&status, &cause, &failures))
+		if status != left || left != "" && cause != store.Untold || failures != 0 || len(r.got) > 0 {
+			t.Errorf("%s: %q is left, for %q, with %d failures, and %d were sent", event, status, cause, failures, len(r.got))
+		}
 	}
 }
 

@@ -154,12 +154,12 @@ func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, ca
 			a.log.Info().Msg("run was taken over before it could be put back")
 		}
 		if len(freed) > 0 {
-			failpoint.Here(failpoint.PutBackAfter)
 			r.changed(a)
 		}
 		r.places.add(freed)
 		return err
 	})
+	failpoint.Here(failpoint.PutBackAfter)
 }
 
 // finish saves the run's end, then tells whoever waits.
