@@ -17,6 +17,7 @@ export PARLEY_NATS_SERVER := $(CURDIR)/bin/nats-server
 # What a caller may set.
 ARGS ?=# arguments of run and bench
 RACE ?=# 1: tests under the race detector
+LONG ?=# 1: also the tests that take a minute or more, some of them ten
 PACKAGES ?= $(MODULES:%=./%/...)
 FIX ?=# 1: lint mends what it can
 TESTFLAGS ?=# further flags of go test, such as -run TestName
@@ -25,8 +26,11 @@ FORMAT ?= pkgname
 FUZZTIME ?= 10s# of each fuzz target
 
 race := $(filter-out 0 no,$(RACE))
+long := $(filter-out 0 no,$(LONG))
 # -count=1: tests of real processes are run, not remembered.
-gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- $(if $(race),-race) -count=1 -timeout 20m
+# -vet=off, -w: lint vets, and nobody debugs what is linked for one run.
+gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- \
+	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 20m) -count=1 -vet=off -ldflags=-w
 
 # What is tested on servers in containers, and the images of deploy/docker/local.sh for where none can be pulled: without the container
 # that clears up behind a test that was killed, which would be one more image.
@@ -51,7 +55,7 @@ build: ## Build bin/parley, bin/ingress and bin/worker
 	@scripts/build.sh worker ./workers/cmd/worker
 
 .PHONY: test
-test: ## Run every test (RACE=1, PACKAGES=./shared/..., TESTFLAGS="-run TestName")
+test: ## Run the tests (LONG=1: also those that take minutes; RACE=1, PACKAGES=./shared/..., TESTFLAGS="-run TestName")
 	@scripts/setup $(if $(race),race,test)
 	@$(MAKE) -s bin/gotestsum bin/nats-server bin/esbuild
 	@$(gotest) $(TESTFLAGS) $(PACKAGES)
@@ -87,6 +91,14 @@ chaos: ## Break everything for ten minutes under load, and look what was lost (C
 	@scripts/setup test
 	@$(MAKE) -s bin/nats-server
 	@cd scripts/chaos && exec go test -count=1 -timeout 90m -run 'TestChaos$$' -args -chaos.for=10m $(CHAOS)
+
+.PHONY: crashpoints
+crashpoints: ## Kill, freeze and cut off real processes at every point of a run's path, and at every pair of points
+	@$(MAKE) test LONG=1 PACKAGES="./scripts/crashpoints"
+
+.PHONY: mutants
+mutants: ## Leave out one rule of the delivery after the other, in the model and in the code: tests must notice
+	@$(MAKE) test LONG=1 PACKAGES="./scripts/model ./scripts/mutants"
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a moment (FUZZTIME=10s, PACKAGES=ingress)

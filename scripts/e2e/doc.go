@@ -1,5 +1,5 @@
 // Package e2e tests Parley from outside: real processes, driven over HTTP as the API guide
-// says, and killed. `make e2e` runs all of it, `make chaos` the tests named TestChaos…,
+// says, and killed. `make e2e` runs all of it, `make e2e TESTFLAGS="-run Chaos"` the tests named TestChaos…,
 // which crash something.
 //
 // Each test has a cluster of its own, so that it can crash any part of it; those that crash

@@ -15,7 +15,7 @@ import (
 
 // TestParleyUpComesBackWithoutWhatItMade takes away, one after the other, what the first start made, each of which people may delete, or a
 // start that was cut short may not have come to: the next start makes it anew.
-func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) {
+func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) { //nolint:tparallel // each subtest stands on the one before
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	parley := up(t, dir, testkit.FreePort(t))

@@ -152,6 +152,15 @@ func (i Ingress) Check() error {
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
 		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and STREAMS_PER_ORGANIZATION no less, not %d",
 			i.StreamsPerCredential, i.StreamsPerOrganization)
+	case i.BacklogMax < 1:
+		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
+	}
+	return cmp.Or(i.checkTimes(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
+}
+
+// checkTimes reports times that a run or a stop cannot have.
+func (i Ingress) checkTimes() error {
+	switch {
 	case i.RunDeadline < time.Second:
 		return fmt.Errorf("RUN_DEADLINE must be at least 1s, not %s", i.RunDeadline)
 	case i.WaitDefault < 0 || i.WaitDefault > 55*time.Second:
@@ -160,10 +169,8 @@ func (i Ingress) Check() error {
 		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys hold for a day", i.RetentionDefault)
 	case i.StopGrace < 0 || i.StopGrace > time.Minute:
 		return fmt.Errorf("STOP_GRACE must be between 0 and 1m, not %s", i.StopGrace)
-	case i.BacklogMax < 1:
-		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
 	}
-	return cmp.Or(i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
+	return nil
 }
 
 // checkVoice reports limits of voice connections that make no sense.

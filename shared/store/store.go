@@ -16,6 +16,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 
 	"parley/shared/apierr"
 )
@@ -246,8 +247,14 @@ func violates(err error, constraint string) bool {
 // isDisconnect reports whether err means that the server did not answer, rather than that it refused.
 func isDisconnect(err error) bool {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
-		class := pqErr.Code.Class()
-		return class == "08" || class == "57" || class == "53" // connection, operator, resources
+		if pqErr.Fatal() || pqErr.Severity == pqerror.SeverityPanic {
+			return true // it has ended the connection, or let none be made, as when its disk is full
+		}
+		switch pqErr.Code.Class() {
+		case "08", "57", "53", "58": // connection, operator, resources, system
+			return true
+		}
+		return false
 	}
 	var netErr *net.OpError
 	for _, gone := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded} {

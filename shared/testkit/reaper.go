@@ -80,7 +80,7 @@ func scratch() string {
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(memoryDir, &free) != nil {
 		return ""
 	}
-	if int64(free.Bavail)*free.Bsize < memoryFree || availableMemory() < memoryFree { //nolint:gosec // G115: a count of blocks
+	if int64(free.Bavail)*free.Bsize < memoryFree || availableMemory() < memoryFree {
 		return ""
 	}
 	return memoryDir
