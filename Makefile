@@ -61,7 +61,7 @@ test: ## Run the tests (LONG=1: also those that take minutes; RACE=1, PACKAGES=.
 	@$(gotest) $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-containers
-test-containers: ## Run the tests of store, bus and edge on PostgreSQL and NATS in containers (LOCAL_IMAGES=1)
+test-containers: ## Run the tests of store, bus, dispatch and sweep on PostgreSQL and NATS in containers (LOCAL_IMAGES=1)
 	@$(MAKE) -s bin/gotestsum bin/nats-server bin/containers
 	@$(if $(filter-out 0 no,$(LOCAL_IMAGES)),deploy/docker/local.sh debian postgres nats >/dev/null)
 	@$(if $(filter-out 0 no,$(LOCAL_IMAGES)),$(local_images)) bin/containers $(gotest) $(TESTFLAGS) $(in_containers)
@@ -94,6 +94,7 @@ chaos: ## Break everything for ten minutes under load, and look what was lost (C
 
 .PHONY: crashpoints
 crashpoints: ## Kill, freeze and cut off real processes at every point of a run's path, and at every pair of points
+	@$(MAKE) test LONG=1 PACKAGES="./shared/failpoint" TESTFLAGS="-tags failpoints"
 	@$(MAKE) test LONG=1 PACKAGES="./scripts/crashpoints"
 
 .PHONY: mutants

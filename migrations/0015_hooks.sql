@@ -290,6 +290,22 @@ BEGIN
   RETURN NULL;
 END $$;
 -- +goose StatementEnd
+
+-- What a delivery brought goes with its run: no erasure would find it afterwards. They are locked in the order of their keys, as by
+-- log_deliveries, and by its name this comes before the other triggers, whose rows are locked behind deliveries, too.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION deliveries_forget_runs() RETURNS trigger
+  LANGUAGE plpgsql AS $$
+DECLARE
+  removed text[] := ARRAY(SELECT g.id FROM gone g);
+BEGIN
+  PERFORM FROM deliveries d WHERE d.run_id = ANY (removed) AND d.body IS NOT NULL ORDER BY d.hook_id, d.delivery_id FOR UPDATE;
+  IF FOUND THEN
+    UPDATE deliveries d SET body = NULL WHERE d.run_id = ANY (removed) AND d.body IS NOT NULL;
+  END IF;
+  RETURN NULL;
+END $$;
+-- +goose StatementEnd
 -- +goose StatementBegin
 DO $$
 BEGIN
@@ -297,6 +313,9 @@ BEGIN
   DROP TRIGGER IF EXISTS run_collects_no_more ON runs;
   CREATE TRIGGER run_collects_no_more AFTER UPDATE OF status ON runs
     FOR EACH ROW WHEN (NEW.status IS NOT NULL AND NEW.started_at IS NULL) EXECUTE FUNCTION run_collects_no_more();
+  DROP TRIGGER IF EXISTS deliveries_forget_runs ON runs;
+  CREATE TRIGGER deliveries_forget_runs AFTER DELETE ON runs REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION deliveries_forget_runs();
 END $$;
 -- +goose StatementEnd
 
@@ -370,7 +389,8 @@ END $$;
 REVOKE CREATE ON SCHEMA public FROM parley_system;
 -- +goose Down
 DROP TRIGGER IF EXISTS run_collects_no_more ON runs;
-DROP FUNCTION IF EXISTS run_collects_no_more, receiving_hook, collected_runs, prune_deliveries, log_deliveries, collect_deliveries, settle_deliveries,
+DROP TRIGGER IF EXISTS deliveries_forget_runs ON runs;
+DROP FUNCTION IF EXISTS deliveries_forget_runs, run_collects_no_more, receiving_hook, collected_runs, prune_deliveries, log_deliveries, collect_deliveries, settle_deliveries,
   runs_of_deliveries, accept_runs_2;
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION run_erased() RETURNS trigger

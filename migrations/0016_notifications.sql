@@ -220,10 +220,13 @@ BEGIN
           WHERE NOT o.enabled AND n.endpoint_id = o.id AND n.status = 'pending' AND n.event = 'ping' AND n.next_attempt_at <= clock_timestamp()
           ORDER BY n.next_attempt_at LIMIT greatest(o.places, 0))) t) d
     ORDER BY o.held + d.turn, d.next_attempt_at LIMIT most
+  ), mine AS MATERIALIZED (
+    SELECT n.id FROM notifications n WHERE n.id = ANY (ARRAY(SELECT d.id FROM due d))
+      AND n.status = 'pending' AND n.next_attempt_at <= clock_timestamp() ORDER BY n.id FOR UPDATE SKIP LOCKED
   ), taken AS (
     UPDATE notifications n SET attempts = n.attempts + 1, fence = n.fence + 1, lease_until = clock_timestamp() + lease,
       next_attempt_at = clock_timestamp() + lease
-    FROM due WHERE n.id = due.id AND n.status = 'pending' AND n.next_attempt_at <= clock_timestamp()
+    FROM mine WHERE n.id = mine.id
     RETURNING n.*
   )
   SELECT t.id, t.org_id, t.endpoint_id, t.event, t.subject_id, CASE WHEN k.there THEN t.source END, CASE WHEN k.there THEN t.data END,

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ const (
 	drained = runDeadline + afterDeadline + time.Minute
 	// postgresDisk is large enough for the server's data in the ordinary case.
 	postgresDisk, natsDisk = 1024, 48 // MiB
+	// wholeRun is how long faults are injected by default in the long form; one of that or more must have manyKills.
+	wholeRun, manyKills = 10 * time.Minute, 300
 )
 
 // form is how large a run of chaos is.
@@ -63,8 +66,8 @@ func long(total time.Duration) form {
 		frozen: 34 * time.Second, links: 5 * time.Second, store: 40 * time.Second, disks: 70 * time.Second, clocks: 40 * time.Second, clock: *chaosClock,
 	}
 	f.needs = append(f.needs, restart, freeze, "runs taken over", "runs rung for again")
-	if total >= 5*longLife {
-		f.needs = append(f.needs, "decisions of a person", "attempts that woke up and were void", "bills sent again, idempotent", judgedLong)
+	if total >= wholeRun {
+		f.needs = append(f.needs, "decisions of a person", "attempts that woke up and were void", "bills sent again, idempotent", blocksCut, judged, judgedLong)
 	}
 	return f
 }
@@ -80,6 +83,7 @@ func TestChaos(t *testing.T) {
 	if *chaosFor > 0 {
 		f = long(*chaosFor)
 	}
+	t.Logf("seed %d", seed)
 	fmt.Printf("chaos: seed %d, faults for %s; the same schedule again: -chaos.seed=%d -chaos.for=%s\n", seed, f.plan.total, seed, *chaosFor)
 	r := newTrial(t, f, seed)
 	r.run(t)
@@ -182,12 +186,14 @@ func (r *trial) run(t *testing.T) {
 	defer cancel()
 	until := make(chan struct{})
 	r.striker.began = time.Now()
-	go r.watcher.work(ctx)
-	go r.person.work(ctx)
+	var others sync.WaitGroup
+	others.Go(func() { r.watcher.work(ctx) })
+	others.Go(func() { r.person.work(ctx) })
 	r.load.run(ctx, r.clients, until)
 	r.striker.all(ctx, schedule(r.seed, r.plan))
 	wait(ctx, time.Until(r.striker.began.Add(r.plan.total)))
 	close(until)
+	r.past.note(func(all *evidence) { all.LoadUntil = time.Now() })
 	r.striker.restore()
 	began := time.Now()
 	r.progress("the faults are over; what was begun is waited for")
@@ -197,6 +203,9 @@ func (r *trial) run(t *testing.T) {
 	r.drain(ctx, t, began.Add(drained))
 	r.progress("asking for every key again")
 	r.load.everything(ctx, r.clients)
+	cancel()
+	others.Wait()
+	r.load.group.Wait() // those who have no answer break off
 	r.progress("looking at what there is")
 	r.collect(t)
 }
@@ -307,6 +316,9 @@ func (r *trial) report(t *testing.T, v *verdict) {
 	for _, what := range r.notDone {
 		fmt.Println("NOT DONE: " + what)
 	}
+	if r.plan.total >= wholeRun && figures["kills"] < manyKills {
+		t.Errorf("this run has shown too little: there were %d kills, not %d", figures["kills"], manyKills)
+	}
 	for _, need := range r.needs {
 		if figures[need] == 0 {
 			t.Errorf("this run has shown nothing: there were no %s", need)
@@ -335,7 +347,7 @@ func (r *trial) report(t *testing.T, v *verdict) {
 var always = []string{
 	"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers that name their key's run", "answers compared",
 	"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
-	"turns that follow another", "model calls of turns", "requests answered", "requests whose connection broke", judged,
+	"turns that follow another", "model calls of turns", "requests answered", "requests whose connection broke", "accepted runs that completed",
 }
 
 // keep leaves what somebody needs who wants to know why.

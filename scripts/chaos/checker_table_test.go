@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"parley/scripts/internal/cluster"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -15,7 +18,7 @@ func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.S
 // sound is evidence in which nothing is wrong: a key that was asked for twice, a session of two turns, a bill of each tool, and a process
 // that lives for a while.
 func sound() *evidence {
-	e := &evidence{Seen: map[string]string{}, Deadline: time.Minute}
+	e := &evidence{Seen: map[string]string{}, Deadline: time.Minute, LoadUntil: at(150)}
 	for n, made := range []struct{ key, message, session string }{
 		{"one/automation/key-1", "sleep 1ms: plain", "auto-1"},
 		{"one/automation/turn-1", "turn session-1 1", "session-1"},
@@ -43,7 +46,7 @@ func sound() *evidence {
 	}
 	e.Requests = append(e.Requests, request{Key: "one/automation/key-1", Status: 503, RetryAfter: true, Sent: at(0), Done: at(1), Within: time.Minute})
 	e.Turns = []turn{{Session: "session-1", N: 1}, {Session: "session-1", N: 2, Before: []int{1}}}
-	for n := range 60 {
+	for n := range 180 {
 		e.Samples = append(e.Samples, sample{Part: "agent 1", PID: 7, At: at(n), Memory: 100 << 20, Descriptors: 40})
 	}
 	return e
@@ -58,7 +61,7 @@ func TestCheckerPassesWhatIsSound(t *testing.T) {
 	for _, what := range []string{
 		"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers compared", "keys answered more than once",
 		"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
-		"turns that follow another", "model calls of turns", "requests answered", "refusals with Retry-After", judged,
+		"turns that follow another", "model calls of turns", "requests answered", "refusals with Retry-After", judged, "accepted runs that completed",
 	} {
 		if v.Checked[what] == 0 {
 			t.Errorf("nothing was checked of %q: %v", what, v.Checked)
@@ -86,6 +89,17 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		"an end two minutes after the deadline": {"no run ends late", nil, func(e *evidence) {
 			e.Rows[0].Finished = e.Rows[0].Created.Add(3*time.Minute + time.Second)
 		}},
+		"runs that fail": {"few runs end badly", nil, func(e *evidence) {
+			for n := range 3 {
+				e.Rows[3+n].Status = "failed"
+			}
+		}},
+		"one run of twenty that fails, and one more": {"few runs end badly", nil, func(e *evidence) {
+			for n := range 94 {
+				e.Rows = append(e.Rows, run(fmt.Sprintf("run_x%d", n), map[bool]string{true: "timed_out", false: "completed"}[n < 6]))
+				e.Requests = append(e.Requests, request{Status: 202, Run: fmt.Sprintf("run_x%d", n)})
+			}
+		}},
 		"two runs of a key": {"one run per key", nil, func(e *evidence) {
 			second := run("run_x", "completed")
 			second.Key = e.Rows[5].Key
@@ -111,6 +125,16 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "resend"}, {Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		}},
 		"a bill that was said to be paid and was not": {"no effect is lost", nil, func(e *evidence) { e.Effects = e.Effects[1:] }},
+		"a bill that was not paid, and the run completed": {"no effect is lost", nil, func(e *evidence) {
+			say(e, 3, "done: The tool none refused the call.")
+			e.Effects = e.Effects[1:]
+		}},
+		"a bill that was said to be confirmed by nobody": {"no effect is lost", nil, func(e *evidence) { say(e, 5, confirmedMark) }},
+		"a bill that was confirmed and not paid": {"no effect is lost", nil, func(e *evidence) {
+			say(e, 5, confirmedMark)
+			e.Effects = e.Effects[:2]
+			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
+		}},
 		"a turn that begins before the one before ends": {"session order", nil, func(e *evidence) {
 			e.Rows[2].Started = e.Rows[1].Finished.Add(-time.Millisecond)
 		}},
@@ -132,8 +156,8 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		"an inner fault":              {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 500}) }},
 		"a refusal without a when":    {"honest refusals", nil, func(e *evidence) { e.Requests[12].RetryAfter = false }},
 		"a key taken for another's":   {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 422}) }},
-		"memory that grows":           {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 23 }) }},
-		"descriptors that grow":       {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Descriptors += 6 * n }) }},
+		"memory that grows":           {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 19 }) }},
+		"descriptors that grow":       {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Descriptors += n / 3 }) }},
 		"a part that ended by itself": {"parts end only when struck", nil, func(e *evidence) { e.Ends = []string{"agent 1 ended"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,6 +201,28 @@ func TestCheckerExcuses(t *testing.T) {
 			e.Rows[5].Status = "failed"
 			e.Effects = e.Effects[:2]
 		},
+		"a bill of which a person said that it was paid": func(e *evidence) {
+			say(e, 5, confirmedMark)
+			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
+		},
+		"memory and descriptors of a start, of a while, and of the time after the load": func(e *evidence) {
+			grow(e, func(s *sample, n int) {
+				switch {
+				case n < 15:
+					s.Memory, s.Descriptors = 1<<20, 5
+				case n > 130:
+					s.Memory, s.Descriptors = s.Memory<<1, s.Descriptors<<1
+				}
+			})
+		},
+		"a process that was cut off at first": func(e *evidence) {
+			grow(e, func(s *sample, n int) {
+				if n < 45 {
+					s.Descriptors = 5
+				}
+			})
+			e.Interrupted = []interruption{{Part: "agent 1", From: at(-1), To: at(45)}}
+		},
 		"a turn after one that failed": func(e *evidence) {
 			e.Rows[1].Status = "failed"
 			e.Turns[1].Before = nil
@@ -190,6 +236,16 @@ func TestCheckerExcuses(t *testing.T) {
 				t.Errorf("violations: %v", found)
 			}
 		})
+	}
+}
+
+// say has a run say something else than it did, to everybody.
+func say(e *evidence, n int, text string) {
+	e.Rows[n].Result = `{"id":"` + e.Rows[n].ID + `","message":"` + text + `"}`
+	for i, asked := range e.Requests {
+		if asked.Run == e.Rows[n].ID {
+			e.Requests[i].Body = e.Rows[n].Result
+		}
 	}
 }
 
@@ -220,6 +276,15 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 		}
 		if f.Kind == kill && p.spared(f.Part, f.At) {
 			t.Errorf("it is to be spared: %s", f)
+		}
+		if lasts := slices.Contains([]string{freeze, cut, requests, replies, delay, fill, skew}, f.Kind); lasts != (f.For > 0) {
+			t.Errorf("it lasts for a time, or does not: %s", f)
+		}
+		if f.Kind == delay && f.By == 0 {
+			t.Errorf("it delays by nothing: %s", f)
+		}
+		if f.Kind == skew && f.By.Abs() > leeway/2 && !strings.HasPrefix(f.Part, cluster.Sweep) {
+			t.Errorf("calls are refused: %s", f)
 		}
 		drawn[f.Kind]++
 	}

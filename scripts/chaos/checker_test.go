@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"parley/scripts/internal/cluster"
 )
 
 const (
@@ -32,6 +34,7 @@ func (v *verdict) checked(what string) { v.Checked[what]++ }
 var rules = map[string]func(*evidence, func(format string, args ...any), func(what string)){
 	"every accepted run ends":       checkEnds,
 	"no run ends late":              checkLate,
+	"few runs end badly":            checkBadEnds,
 	"one run per key":               checkKeys,
 	"equal answers per key":         checkAnswers,
 	"terminal rows never change":    checkUnchanged,
@@ -105,6 +108,38 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 		if late := r.Finished.Sub(from) - e.Deadline; late > afterDeadline {
 			wrong("run %s ended %s after its deadline", r.ID, late)
 		}
+	}
+}
+
+// The runs that may end otherwise than completed, of those that were accepted: strikes that hit the same run five times, or keep it past its
+// deadline, are rare, and nothing else in the load is an excuse.
+const (
+	badEndsPerCent = 5
+	badEndsAlways  = 2 // of few runs
+)
+
+func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
+	accepted := map[string]bool{}
+	for _, r := range e.Requests {
+		if r.accepted() {
+			accepted[r.Run] = true
+		}
+	}
+	var bad []row
+	for _, r := range e.Rows {
+		switch {
+		case !accepted[r.ID]:
+		case r.Status == "completed":
+			checked("accepted runs that completed")
+		case terminal(r.Status): // others have not ended at all
+			bad = append(bad, r)
+		}
+	}
+	if len(bad) <= max(badEndsAlways, len(accepted)*badEndsPerCent/100) {
+		return
+	}
+	for _, r := range bad {
+		wrong("run %s, one of %d of %d, ended as %s: %s", r.ID, len(bad), len(accepted), r.Status, r.Result)
 	}
 }
 
@@ -201,16 +236,26 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, f := range e.Effects {
 		paid[f.Bill] = true
 	}
+	confirmed := map[string]bool{}
+	for _, d := range e.Decisions {
+		if d.Said == "happened" {
+			confirmed[d.Bill] = true
+		}
+	}
 	for _, r := range e.Rows {
 		bill, known := billOf(r.Message)
 		if !known || r.Status != "completed" {
 			continue
 		}
-		if !strings.Contains(r.Result, paidMark) {
-			checked("bills whose run says that they were not paid")
+		switch {
+		case strings.Contains(r.Result, paidMark):
+			checked("bills whose run says that they were paid")
+		case strings.Contains(r.Result, confirmedMark) && confirmed[bill.name]:
+			checked("bills whose run says that a person said that they were paid")
+		default:
+			wrong("run %s completed without bill %s having been paid: %s", r.ID, bill.name, r.Result)
 			continue
 		}
-		checked("bills whose run says that they were paid")
 		if !paid[bill.name] {
 			wrong("run %s says that bill %s was paid, and the ledger knows nothing of it", r.ID, bill.name)
 		}
@@ -304,24 +349,21 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 	}
 }
 
-// The leak that is not noticed: what a process may hold more in the last third of its life than in the middle one.
+// The leak that is not noticed: what a process may hold more in the last quarter of its life under load than in the first. What is
+// compared are the upper quartile of the first and the lower one of the last: what is held for a while is no leak.
 const (
-	memoryFactor, memoryMore                = 1.25, 32 << 20
-	descriptorFactor, descriptorMore        = 1.25, 24
-	fewestSamples                           = 9
-	shortestLife                            = 20 * time.Second
-	judged, judgedLong                      = "processes whose memory and descriptors were compared", "… which lived for more than two minutes"
-	longLife                                = 2 * time.Minute
-	memoryHeld, descriptorsHeld      string = "memory", "descriptors"
+	memoryFactor, memoryMore         = 1.1, 16 << 20
+	descriptorFactor, descriptorMore = 1, 16
+	fewestSamples                    = 24
+	shortestLife                     = time.Minute
+	longLife                         = 2 * time.Minute
+	// warmUp is how long a process opens its connections and fills its caches.
+	warmUp             = 15 * time.Second
+	judged, judgedLong = "processes whose memory and descriptors were compared", "… which lived for more than two minutes"
 )
 
 func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
-	lives := map[string][]sample{}
-	for _, s := range e.Samples {
-		life := fmt.Sprintf("%s, process %d", s.Part, s.PID)
-		lives[life] = append(lives[life], s)
-	}
-	for life, samples := range lives {
+	for life, samples := range e.lives() {
 		lived := samples[len(samples)-1].At.Sub(samples[0].At)
 		if len(samples) < fewestSamples || lived < shortestLife {
 			continue
@@ -330,29 +372,49 @@ func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 		if lived > longLife {
 			checked(judgedLong)
 		}
-		third := len(samples) / 3
+		quarter := len(samples) / 4
 		for what, measure := range map[string]struct {
 			of           func(sample) int64
 			factor, more float64
 		}{
-			memoryHeld:      {func(s sample) int64 { return s.Memory }, memoryFactor, memoryMore},
-			descriptorsHeld: {func(s sample) int64 { return int64(s.Descriptors) }, descriptorFactor, descriptorMore},
+			"memory":      {func(s sample) int64 { return s.Memory }, memoryFactor, memoryMore},
+			"descriptors": {func(s sample) int64 { return int64(s.Descriptors) }, descriptorFactor, descriptorMore},
 		} {
-			middle, last := median(samples[third:2*third], measure.of), median(samples[2*third:], measure.of)
-			if float64(last) > measure.factor*float64(middle)+measure.more {
-				wrong("%s: %s grew from %d to %d in %s", life, what, middle, last, lived)
+			first, last := sorted(samples[:quarter], measure.of), sorted(samples[len(samples)-quarter:], measure.of)
+			before, after := first[quarter*3/4], last[quarter/4]
+			if float64(after) > measure.factor*float64(before)+measure.more {
+				wrong("%s: %s grew from %d to %d in %s", life, what, before, after, lived)
 			}
 		}
 	}
 }
 
-func median(samples []sample, of func(sample) int64) int64 {
+// lives gives what each process held while it was warm and under load: not after the load, and not while it, a link of it or a server was
+// frozen, cut off or full.
+func (e *evidence) lives() map[string][]sample {
+	began, lives := map[string]time.Time{}, map[string][]sample{}
+	for _, s := range e.Samples {
+		life := fmt.Sprintf("%s, process %d", s.Part, s.PID)
+		if _, known := began[life]; !known {
+			began[life] = s.At
+		}
+		idle := slices.ContainsFunc(e.Interrupted, func(in interruption) bool {
+			return slices.Contains([]string{s.Part, cluster.NATS, cluster.Postgres}, in.Part) && in.From.Before(s.At) && in.To.After(s.At)
+		})
+		if !idle && s.At.Before(e.LoadUntil) && s.At.Sub(began[life]) >= warmUp {
+			lives[life] = append(lives[life], s)
+		}
+	}
+	return lives
+}
+
+func sorted(samples []sample, of func(sample) int64) []int64 {
 	var values []int64
 	for _, s := range samples {
 		values = append(values, of(s))
 	}
 	slices.Sort(values)
-	return values[len(values)/2]
+	return values
 }
 
 func checkParts(e *evidence, wrong func(string, ...any), _ func(string)) {

@@ -18,7 +18,8 @@ type evidence struct {
 	Interrupted []interruption    // what was done to a part's links, or to itself, without ending it
 	Ends        []string          // parts that ended although nobody struck them
 
-	Deadline time.Duration // of runs
+	Deadline  time.Duration // of runs
+	LoadUntil time.Time     // when clients began nothing new anymore
 }
 
 // request is one request of a client and what became of it.

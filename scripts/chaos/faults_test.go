@@ -90,9 +90,13 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		done = s.link(ctx, f, p)
 	}
 	how := "done"
-	if done {
+	switch {
+	case done:
 		s.count(f.Kind)
-	} else {
+	case f.Kind == fill:
+		s.count("not done: " + f.Kind)
+		how = "NOT DONE: there is no disk, something else was done to it, or its server has not noticed"
+	default:
 		s.count("not done: " + f.Kind)
 		how = "NOT DONE: it was down, or something else was done to it"
 	}
@@ -161,6 +165,9 @@ func (s *striker) deleteStore() {
 	}
 }
 
+// blocksCut counts the files of messages that truncateStream has cut: where no message waits there is none.
+const blocksCut = "message blocks truncated"
+
 // truncateStream cuts every file of the job stream and its consumers at a place that the seed draws.
 func (s *striker) truncateStream(f fault) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(f.At)))
@@ -186,24 +193,32 @@ func (s *striker) truncateStream(f fault) {
 		s.t.Errorf("truncating the stream: %v", err)
 	}
 	s.mu.Lock()
-	s.counts["message blocks truncated"] += blocks
+	s.counts[blocksCut] += blocks
 	s.mu.Unlock()
 }
 
-// fill fills a server's disk for a while. A server that gave up is started again with what an operator does first: room.
+// noSpace is what nats-server writes when its disk is full.
+const noSpace = "no space left"
+
+// fill fills a server's disk for a while, and longer until nats-server has met it; else it is not done. A server that gave up is started
+// again with what an operator does first: room.
 func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	disk := s.disks[f.Part]
 	if disk == nil {
 		return false
 	}
-	return s.lasting(ctx, f, func() bool {
+	met, before := true, 0
+	filled := s.lasting(ctx, f, func() bool {
 		p.Excuse()
+		before = s.cluster.Count(f.Part, noSpace)
 		if err := disk.Fill(); err != nil {
 			s.t.Errorf("filling the disk of %s: %v", f.Part, err)
 		}
-		s.count("disk of " + f.Part + " full")
 		return true
 	}, func() {
+		if f.Part == cluster.NATS {
+			met = eventually(ctx, func() bool { return s.cluster.Count(f.Part, noSpace) > before })
+		}
 		if err := disk.Free(); err != nil {
 			s.t.Errorf("freeing the disk of %s: %v", f.Part, err)
 		}
@@ -212,6 +227,10 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 			s.t.Errorf("%s was not restarted after its disk was full", f.Part)
 		}
 	})
+	if filled && met {
+		s.count("disk of " + f.Part + " full")
+	}
+	return filled && met
 }
 
 // skew starts a worker with a clock that is off, and later with one that is right.

@@ -62,6 +62,9 @@ type plan struct {
 	natsDisk, postgresDisk, clock                   bool          // whether there is something to do it with
 }
 
+// leeway is how far the clocks of agent and tool workers may be apart: tool workers refuse calls beyond it.
+const leeway = 5 * time.Second
+
 // weights are how often the parts of a kind are killed, of a hundred kills.
 var weights = []struct {
 	kind   string
@@ -122,11 +125,8 @@ func (p plan) once(seed uint64) []fault {
 		fault{At: p.total / 3, Kind: kill, Part: cluster.Postgres},
 	)
 	for _, kind := range []string{cut, requests, replies, delay, reset} {
-		f := p.link(random, 0)
-		f.Kind, f.At, f.By = kind, somewhen(), 0
-		if kind == delay {
-			f.By = 300 * time.Millisecond
-		}
+		f := p.linkOf(random, kind)
+		f.At = somewhen()
 		all = append(all, f)
 	}
 	if p.frozen == 0 {
@@ -195,8 +195,13 @@ func (p plan) freeze(r *rand.Rand, _ time.Duration) fault {
 }
 
 func (p plan) link(r *rand.Rand, _ time.Duration) fault {
+	return p.linkOf(r, []string{cut, requests, replies, delay, reset}[r.IntN(5)])
+}
+
+// linkOf draws a link for a kind of fault; all but reset last.
+func (p plan) linkOf(r *rand.Rand, kind string) fault {
 	part := p.parts[r.IntN(len(p.parts))]
-	f := fault{Part: part, Kind: []string{cut, requests, replies, delay, reset}[r.IntN(5)], Link: []string{"db", "bus"}[r.IntN(2)]}
+	f := fault{Part: part, Kind: kind, Link: []string{"db", "bus"}[r.IntN(2)]}
 	if part[:len(part)-2] == cluster.Ingress && r.IntN(2) == 0 {
 		f.Link = "front"
 	}
@@ -227,14 +232,14 @@ func (p plan) disk(r *rand.Rand, _ time.Duration) fault {
 	return fault{Kind: fill, Part: disks[r.IntN(len(disks))], For: 4*time.Second + some(r, 6*time.Second)}
 }
 
-// offsets of clocks: of what sends and receives tool calls within the leeway of 5 s, of what only sweeps by far more.
+// skew draws offsets of clocks: of what sends and receives tool calls within the leeway, of what only sweeps also by far more.
 func (p plan) skew(r *rand.Rand, at time.Duration) fault {
 	if !p.clock {
 		return fault{}
 	}
 	kind := []string{cluster.Agent, cluster.Tool, cluster.Sweep}[r.IntN(3)]
 	by := []time.Duration{-2 * time.Second, 2 * time.Second}[r.IntN(2)]
-	if kind != cluster.Tool && r.IntN(2) == 0 {
+	if kind == cluster.Sweep && r.IntN(2) == 0 {
 		by = []time.Duration{-time.Hour, time.Hour}[r.IntN(2)]
 	}
 	return fault{Kind: skew, Part: p.of(r, kind, at), By: by, For: 20*time.Second + some(r, 20*time.Second)}

@@ -20,6 +20,9 @@ import (
 // paidMark is what a run says whose bill was paid.
 const paidMark = `\"paid\":true`
 
+// confirmedMark is what a run says whose bill a person said to be paid.
+const confirmedMark = "A person confirmed that this call was carried out."
+
 // bill is what a message asks to be paid: "pay unsafe bill-7".
 type bill struct{ tool, name string }
 

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	deliveries   = 500 // about one thing
-	deliveryPace = 20 * time.Millisecond
+	deliveries   = 500                   // about one thing
+	deliveryPace = 60 * time.Millisecond // half a minute in all: longer than one run may collect
 	hookSecret   = "a secret of this test"
 )
 

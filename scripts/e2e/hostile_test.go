@@ -178,20 +178,25 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	return took
 }
 
-// compare holds what was disturbed against what was not. The machine is shared by all that these tests start.
+// compare holds what was disturbed against what was not. The machine is shared by all that these tests start, and by other packages'
+// tests in short runs, which are for finding who stops others altogether: without -short it is what listeners would notice.
 func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	t.Helper()
-	const margin = 300 * time.Millisecond
+	margin, waited := 300*time.Millisecond, 5*time.Millisecond
+	if testing.Short() {
+		margin, waited = 2*time.Second, 200*time.Millisecond
+		t.Log("NOT TESTED with -short: whether a listener would notice; bounds are wide beside other tests")
+	}
 	slices.Sort(alone)
 	slices.Sort(disturbed)
 	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }
 	t.Logf("beside it, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; who listens waited for %s", len(disturbed),
 		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
 	// The attackers take the same two cores: single turns may meet them.
-	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second {
+	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second+5*margin {
 		t.Error("the conversation beside was disturbed")
 	}
-	if b.hurt > time.Duration(len(disturbed))*5*time.Millisecond {
+	if b.hurt > time.Duration(len(disturbed))*waited {
 		t.Errorf("who listens waited for %s", b.hurt)
 	}
 }

@@ -113,15 +113,20 @@ func testsOf(t *testing.T, folder string) (text string) {
 func TestMutantsAreCaught(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	tests := map[string][]string{} // by package
+	tests, schema := map[string][]string{}, map[string]bool{} // by package
 	for _, m := range all {
 		tests[m.in] = append(tests[m.in], m.tests...)
+		schema[m.in] = schema[m.in] || m.ofSchema()
 	}
 	for in, names := range tests {
 		t.Run("as it is, "+in, func(t *testing.T) {
 			t.Parallel()
 			slices.Sort(names)
-			if out, err := goTest(t, in, slices.Compact(names), nil); err != nil {
+			var settings []string
+			if schema[in] {
+				settings = ownCache(t)
+			}
+			if out, err := goTest(t, in, slices.Compact(names), settings); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
@@ -134,12 +139,20 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 }
 
-var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test\w+)`)
+var (
+	failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test\w+)`)
+	// broken is what a test says that could not begin, or whose statements are no SQL: class 42 but 42501, which is a denied permission.
+	broken = regexp.MustCompile(`testkit: |syntax error|(?:SQLSTATE |\()42[^5][0-9A-Z]{2}\b`)
+)
 
-// mustFail demands that one of the mutant's tests fails: not its build, and not another test.
+// mustFail demands that one of the mutant's tests fails: not its build, not its SQL, and not another test.
 func (m mutant) mustFail(t *testing.T) {
 	t.Helper()
-	out, err := goTest(t, m.in, m.tests, m.ownCache(t), "-overlay="+m.overlay(t))
+	var settings []string
+	if m.ofSchema() {
+		settings = ownCache(t)
+	}
+	out, err := goTest(t, m.in, m.tests, settings, "-overlay="+m.overlay(t))
 	var exit *exec.ExitError
 	found := failed.FindStringSubmatch(out)
 	switch {
@@ -147,18 +160,22 @@ func (m mutant) mustFail(t *testing.T) {
 		t.Errorf("no test notices it: %s", strings.Join(m.tests, ", "))
 	case !errors.As(err, &exit), found == nil, !slices.Contains(m.tests, found[1]):
 		t.Errorf("%v, but by no failing test\n%s", err, out)
+	case broken.MatchString(out):
+		t.Errorf("%s fails by an error, not by what it looks at: %s\n%s", found[1], broken.FindString(out), out)
 	default:
 		t.Logf("%s fails", found[1])
 	}
 }
 
+// ofSchema tells whether the mutant changes migrations.
+func (m mutant) ofSchema() bool {
+	return slices.ContainsFunc(m.edits, func(e edit) bool { return strings.HasSuffix(e.file, ".sql") })
+}
+
 // ownCache is for mutants of the schema: testkit keeps migrated databases in the user's cache, and would find one there that is no mutant.
 // What is built is kept where it always is.
-func (m mutant) ownCache(t *testing.T) []string {
+func ownCache(t *testing.T) []string {
 	t.Helper()
-	if !slices.ContainsFunc(m.edits, func(e edit) bool { return strings.HasSuffix(e.file, ".sql") }) {
-		return nil
-	}
 	built, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -296,6 +296,31 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	}
 }
 
+// Once a run was removed its deliveries are lines and nothing more.
+func TestBodiesGoWithTheirRuns(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	ctx := t.Context()
+	over, live, none := m.delivery("over"), m.delivery("live"), m.delivery("none")
+	none.Run = nil
+	m.deliver(over, live, none)
+	m.finish(m.mustClaim(over.Run.ID), "done")
+	m.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s', sweep_after = clock_timestamp() - interval '1 s' WHERE id = $1`, over.Run.ID)
+	if n, err := m.s.DeleteExpired(ctx, 100); err != nil || n != 1 || m.count(`SELECT count(*) FROM runs`) != 1 {
+		t.Fatalf("looked at %d, %v", n, err)
+	}
+	for name, kept := range map[string]bool{"over": false, "live": true, "none": true} {
+		if d, err := m.s.Delivery(ctx, m.org, m.hook.ID, name); err != nil || d.Kept != kept {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+	_, _, err := m.s.DeliveryBody(ctx, m.org, m.hook.ID, "over")
+	wantCode(t, err, apierr.NotFound)
+	if again := m.deliver(m.delivery("over"))[0]; !again.Existing || again.Delivery.Kept || *again.Delivery.RunID != over.Run.ID {
+		t.Errorf("again %+v", again)
+	}
+}
+
 // deaf makes connections that, once, hear nothing of a commit that has happened.
 type deaf struct {
 	driver.Connector

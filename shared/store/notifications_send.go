@@ -185,17 +185,20 @@ type Attempt struct {
 }
 
 // SettleNotification writes down how an attempt ended, and disables the endpoint when it wants nothing any more or has failed for long,
-// which is told. Of a notification that is in the worker's hand no longer nothing is written.
+// which is told. Of a notification that is in the worker's hand no longer nothing is written. One that would be sent again when its run is
+// kept no longer has failed.
 func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a Attempt) (disabled bool, err error) {
 	err = s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
-		kept, err := anyRow(tx.ExecContext(ctx, `UPDATE notifications n SET status = $4, response_status = nullif($5, 0), error = nullif($6, ''),
+		const over = `$4 = 'pending' AND NOT ` + notificationTold
+		kept, err := anyRow(tx.ExecContext(ctx, `UPDATE notifications n SET status = CASE WHEN `+over+` THEN 'failed' ELSE $4 END,
+			response_status = nullif($5, 0), error = CASE WHEN `+over+` THEN $8 ELSE nullif($6, '') END,
 			lease_until = NULL, next_attempt_at = clock_timestamp() + $7::interval,
 			delivered_at = CASE WHEN $4 = 'delivered' THEN clock_timestamp() END,
 			source = CASE WHEN n.data IS NULL THEN n.source END,
 			data = CASE WHEN `+notificationTold+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
-			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, interval(a.Next)))
+			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, interval(a.Next), Untold))
 		if err != nil || !kept {
 			return err
 		}

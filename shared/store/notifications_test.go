@@ -386,7 +386,8 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 }
 
-// What is erased is told of no more; what was removed is told of where it had to be, and forgotten then.
+// What is erased is told of no more. What was removed because its retention is over is forgotten: one that was not told until then has
+// failed, and says so.
 func TestWhatIsGoneIsNotTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -428,9 +429,11 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.told(domain.NotifyRunCompleted)
-	held, waiting := b.taken(), b.taken()
+	held, failing, waiting := b.taken(), b.taken(), b.taken()
 	b.finish(held, "held")
-	inHand := b.claims(1)[0]
+	b.finish(failing, "failing")
+	both := b.claims(2)
+	inHand, postponedLate := both[0], both[1]
 	b.finish(waiting, "waiting")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour', sweep_after = clock_timestamp() - interval '1 hour'`)
 	claimed, err := b.s.ClaimNotifications(t.Context(), 10, 4, time.Minute)
@@ -454,6 +457,11 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 	n, err := b.s.Notification(t.Context(), b.org, inHand.ID)
 	if err != nil || n.Status != domain.NotificationDelivered || n.Payload != nil {
 		t.Errorf("what was in hand is %+v, %v", n, err)
+	}
+	b.settle(postponedLate, store.Attempt{Status: domain.NotificationPending, Error: "no answer", Next: time.Second, Unsent: true})
+	n, err = b.s.Notification(t.Context(), b.org, postponedLate.ID)
+	if err != nil || n.Status != domain.NotificationFailed || n.Error == nil || *n.Error != store.Untold {
+		t.Errorf("what was to be sent again is %+v, %v", n, err)
 	}
 	if n := b.number(`SELECT count(*) FROM notifications WHERE data IS NOT NULL OR source IS NOT NULL`); n != 0 {
 		t.Errorf("%d notifications have words of runs that were removed", n)

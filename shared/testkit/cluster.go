@@ -69,27 +69,21 @@ var madeCluster = sync.OnceValues(func() (path string, err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	path = filepath.Join(dir, "done")
-	if _, err := os.Stat(path); err == nil {
+	if os.Chtimes(path, time.Time{}, time.Now()) == nil { // it is there, and is used
 		return path, nil
 	}
-	return path, errors.Join(makeCluster(ctx, dir, path), dropClusters(cache))
+	dropClusters(cache)
+	return path, makeCluster(ctx, dir, path)
 })
 
-// dropClusters removes what other schemas have left: what was made days ago, nobody copies any more.
-func dropClusters(cache string) error {
-	made, err := filepath.Glob(filepath.Join(cache, "cluster-*"))
-	if err != nil {
-		return fmt.Errorf("listing cache: %w", err)
-	}
+// dropClusters removes what other schemas have left: what was not used for days, nobody copies just now. What cannot be removed stays.
+func dropClusters(cache string) {
+	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // the pattern is good
 	for _, dir := range made {
-		if info, err := os.Stat(filepath.Join(dir, "done")); err != nil || time.Since(info.ModTime()) < 48*time.Hour {
-			continue
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("clearing cache: %w", err)
+		if info, err := os.Stat(filepath.Join(dir, "done")); err == nil && time.Since(info.ModTime()) > 48*time.Hour {
+			_ = os.RemoveAll(dir)
 		}
 	}
-	return nil
 }
 
 // makeCluster makes it below dir, and moves it to its place when all is done: what is there is whole.

@@ -80,21 +80,21 @@ func scratch() string {
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(memoryDir, &free) != nil {
 		return ""
 	}
-	if int64(free.Bavail)*free.Bsize < memoryFree || availableMemory() < memoryFree {
+	if uint64(free.Bavail)*uint64(free.Bsize) < memoryFree || availableMemory() < memoryFree { //nolint:gosec,unconvert,nolintlint // of other types elsewhere
 		return ""
 	}
 	return memoryDir
 }
 
 // availableMemory is in bytes, 0 where it is not told.
-func availableMemory() int64 {
+func availableMemory() uint64 {
 	content, _ := os.ReadFile("/proc/meminfo")
 	_, rest, _ := strings.Cut(string(content), "MemAvailable:")
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
 		return 0
 	}
-	kib, _ := strconv.ParseInt(fields[0], 10, 64)
+	kib, _ := strconv.ParseUint(fields[0], 10, 64)
 	return kib << 10
 }
 

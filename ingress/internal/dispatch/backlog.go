@@ -71,13 +71,12 @@ func (b *backlog) watch(ctx context.Context) {
 	}
 }
 
-// recount tells nothing new when it fails; then as many may come in as before it.
+// recount changes nothing when it fails.
 func (b *backlog) recount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTime)
 	defer cancel()
 	n, err := b.count(ctx, b.most)
 	if err != nil {
-		b.room.Store(0)
 		return
 	}
 	b.room.Store(int64(b.most - n))

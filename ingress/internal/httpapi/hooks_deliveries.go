@@ -178,7 +178,7 @@ func (a *api) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (rece
 	}
 	if !known.Kept {
 		return receivedView{}, apierr.Invalid("id", codeInvalidValue, "what this delivery brought is not kept: it was filtered, its run was "+
-			"erased, or it has more than %d bytes", store.DeliveryBodyMax)
+			"erased or is kept no longer, or it has more than %d bytes", store.DeliveryBodyMax)
 	}
 	body, contentType, err := a.Store.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {

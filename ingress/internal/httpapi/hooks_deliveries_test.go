@@ -260,6 +260,11 @@ func TestDeliveryLog(t *testing.T) {
 		}
 	}
 	a.from("POST", at+"&action=redeliver&id=evt_4", "", h.key).want(t, "none", 404, "not_found")
+	a.exec(`DELETE FROM runs WHERE id = $1`, one.text(t, "runId")) // as it is removed when its retention is over
+	if bare := a.ok("GET", at+"&id=evt_3", "", h.key); bare.json(t, "kept") != false || bare.json(t, "body") != nil {
+		t.Errorf("whose run is kept no longer: %s", bare.body)
+	}
+	a.from("POST", at+"&action=redeliver&id=evt_3", "", h.key).want(t, "whose run is kept no longer", 400, "invalid_request id:invalid_value")
 	if hook := a.ok("GET", "/api/hooks?id="+hookID, "", h.key); hook.json(t, "lastDeliveryAt") == nil {
 		t.Errorf("the hook: %s", hook.body)
 	}
@@ -295,7 +300,8 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
 	h := a.newHouse("home")
 	hookID := a.newHook(h, "github")
-	for range 70 {
+	first := a.deliver(hookID, "github", "seen-before", "push", `{"a":1}`).want(t, "within the limit", 202, "")
+	for range 69 {
 		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "over the limit", 202, "")
 	}
 	a.deliver(hookID, "github", a.fresh(), "ping", `{"a":1}`).want(t, "what is no run", 200, "")
@@ -303,6 +309,17 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE not_before > clock_timestamp()), count(*) FROM open_runs`).Scan(&held, &all))
 	if all != 70 || held == 0 || held > 20 {
 		t.Errorf("of %d runs %d are put off", all, held)
+	}
+	a.exec(`UPDATE hooks SET filter = '[{"path":"a","op":"eq","value":9}]' WHERE id = $1`, hookID)
+	a.api.hooks.forget(hookID)
+	for range 3 {
+		if fresh := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`); fresh.text(t, "status") != "filtered" || fresh.json(t, "duplicate") != false {
+			t.Errorf("filtered by now: %s", fresh.body)
+		}
+		again := a.deliver(hookID, "github", "seen-before", "push", `{"a":1}`)
+		if again.json(t, "duplicate") != true || again.text(t, "runId") != first.text(t, "runId") || again.text(t, "status") != "accepted" {
+			t.Errorf("seen before: %s", again.body)
+		}
 	}
 }
 

@@ -214,11 +214,12 @@ func (a *api) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of d
 		if err := a.putOff(ctx, hook, &d, limit.RetryAfter); err != nil {
 			return receivedView{}, err
 		}
-		if d.Run == nil {
-			return receivedView{DeliveryID: d.ID, Status: d.Status, Error: d.Error}, nil
-		}
 	}
-	accepted, err := a.deliver(ctx, d)
+	deliver := a.deliver
+	if !limit.Allowed && d.Run == nil {
+		deliver = a.unlogged
+	}
+	accepted, err := deliver(ctx, d)
 	if err != nil {
 		return receivedView{}, err
 	}
@@ -269,9 +270,21 @@ func (a *api) deliver(ctx context.Context, d store.NewDelivery) (store.AcceptedD
 	refuse(&d, apierr.BudgetExceeded, detailOf(err))
 	d.Run, d.Collect = nil, nil
 	if over {
-		return store.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
+		return a.unlogged(ctx, d)
 	}
 	return a.deliverOnce(ctx, d)
+}
+
+// unlogged gives the run of a delivery that was seen before. Of any other it says what it would have been.
+func (a *api) unlogged(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
+	seen, err := a.Store.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
+	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
+		return store.AcceptedDelivery{}, err
+	}
+	if seen.RunID != nil {
+		return store.AcceptedDelivery{Delivery: seen, Existing: true}, nil
+	}
+	return store.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
 }
 
 func (a *api) deliverOnce(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {

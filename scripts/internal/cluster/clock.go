@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,19 +60,27 @@ func Skewed(tb testing.TB) (path string, err error) {
 		return "", errors.New("package time asks for the time in another way than it did: clock.go has to be told how")
 	}
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
-	// The same names each time, so that the build is remembered.
+	// The same names each time, so that the build is remembered; for each checkout its own.
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "parley-test", "skewed")
+	checkout := sha256.Sum256([]byte(testkit.Root(tb)))
+	dir := filepath.Join(cache, "parley-test", "skewed-"+hex.EncodeToString(checkout[:6]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	unlock, err := lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		original: filepath.Join(dir, "time.go"), filepath.Join(filepath.Dir(original), "parley_test_offset.go"): filepath.Join(dir, "offset.go"),
 	}})
 	if err != nil {
 		return "", err
 	}
-	err = os.MkdirAll(dir, 0o700)
 	for name, content := range map[string]string{"time.go": changed, "offset.go": clockSource, "overlay.json": string(overlay)} {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
@@ -83,6 +94,23 @@ func Skewed(tb testing.TB) (path string, err error) {
 		return "", errors.Join(err, errors.New(string(out)))
 	}
 	return path, nil
+}
+
+// lock waits until no other process holds a file.
+func lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { _ = file.Close() }, nil
 }
 
 // Offset is the setting of a Skewed program whose clock is off by so much, in whole seconds.

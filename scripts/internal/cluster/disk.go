@@ -39,27 +39,6 @@ func Image(tb testing.TB, mebibytes int) (*Disk, error) {
 	return mount(tb, "ext4 in a file", "-o", "loop", path)
 }
 
-func mount(tb testing.TB, kind string, args ...string) (*Disk, error) {
-	tb.Helper()
-	dir, err := os.MkdirTemp("", "parley-disk-") //nolint:usetesting // what is mounted there is unmounted before it is removed
-	if err != nil {
-		return nil, err
-	}
-	if out, err := exec.CommandContext(tb.Context(), "mount", append(args, dir)...).CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("mounting: %w: %s", err, out), os.Remove(dir))
-	}
-	tb.Cleanup(func() {
-		// Lazily: a process that is still ending may have a file open.
-		if err := errors.Join(syscall.Unmount(dir, syscall.MNT_DETACH), os.Remove(dir)); err != nil {
-			tb.Errorf("unmounting %s: %v", dir, err)
-		}
-	})
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: PostgreSQL runs as another user
-		return nil, err
-	}
-	return &Disk{Dir: dir, Kind: kind}, nil
-}
-
 // Fill takes all space that is left, until Free.
 func (d *Disk) Fill() error {
 	file, err := os.OpenFile(filepath.Join(d.Dir, fillerName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

@@ -58,7 +58,7 @@ func (s *Serve) Run(ctx context.Context) error {
 	}
 	defer servers.Close()
 	var group lifecycle.Group
-	group.StopTimeout = 3 * stopTime
+	group.StopTimeout = s.StopGrace + 3*stopTime
 	if err := s.add(&group, servers, tracer, log); err != nil { //nolint:contextcheck // what it opens gives up by itself
 		return err
 	}

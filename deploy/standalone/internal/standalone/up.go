@@ -76,7 +76,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer tracer.Close(ctx)
-	group := &lifecycle.Group{StopTimeout: 3 * stopTime}
+	group := &lifecycle.Group{StopTimeout: u.StopGrace + 3*stopTime}
 	b, err := u.assemble(ctx, dir, listener, tracer, log, group)
 	if err != nil {
 		// What was started stops as after a signal.

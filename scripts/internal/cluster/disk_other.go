@@ -1,0 +1,12 @@
+//go:build !linux
+
+package cluster
+
+import (
+	"errors"
+	"testing"
+)
+
+func mount(testing.TB, string, ...string) (*Disk, error) {
+	return nil, errors.New("mounting: only on Linux")
+}
