@@ -82,6 +82,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	p.isNot("region", "Unsaved changes")
 	p.click("button", "Allow the preview")
 	p.click("button", "Save changes")
+	p.isNot("region", "Unsaved changes")
 	p.is("link", "Open the preview")
 	p.visit("/widget/preview?agent=" + agent)
 	p.click("button", "Open chat: Greeter")

@@ -151,7 +151,11 @@ func checkUndisturbed(t *testing.T, s blow, struck disturbed, whole realtimeclie
 	if pause > s.pause {
 		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
 	}
-	if starved := got.Starved(); starved > s.starved {
+	most := s.starved
+	if testing.Short() {
+		most += 200 * time.Millisecond // the tests of other packages beside it take the same two cores
+	}
+	if starved := got.Starved(); starved > most {
 		t.Errorf("%s: who listens waited for %s", s.name, starved)
 	}
 	if last := got.Frames[len(got.Frames)-1].At; !last.After(struck.at.Add(time.Second)) {

@@ -11,7 +11,7 @@ import { endTrouble, failureOf, lost, microphoneTrouble, noticeOf, pauses, refus
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
 
 const steady = 10_000; // milliseconds after which a connection counts as one that held
-const parting = 1000; // milliseconds at most until the service knows what was heard, at the end
+const parting = 5000; // milliseconds at most until the service knows what was heard, at the end
 
 /** Changes are told as "change", how loud it is as "level". */
 export class Call extends EventTarget {
