@@ -40,13 +40,19 @@ globalThis.focused = () => {
   return element;
 };
 
-// target gives the point where one would click an element, or says why one cannot.
+// Where elements were when one wanted to click them.
+const places = new WeakMap();
+
+// target gives the point where one would click an element, or says why one cannot: people do not hit what moves.
 globalThis.target = (element) => {
   if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "it is disabled" };
   const [box] = [...element.getClientRects()].filter((r) => r.width > 0 && r.height > 0);
   if (!box) return { Why: "it has no size" };
   const x = box.left + box.width / 2;
   const y = box.top + box.height / 2;
+  const was = places.get(element);
+  places.set(element, { x, y });
+  if (was?.x !== x || was.y !== y) return { Why: "it moves, or was just looked at for the first time" };
   let hit = document.elementFromPoint(x, y);
   while (hit?.shadowRoot) {
     const deeper = hit.shadowRoot.elementFromPoint(x, y);
