@@ -80,7 +80,8 @@ func scratch() string {
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(memoryDir, &free) != nil {
 		return ""
 	}
-	if uint64(free.Bavail)*uint64(free.Bsize) < memoryFree || availableMemory() < memoryFree { //nolint:gosec,unconvert,nolintlint // of other types elsewhere
+	room := uint64(free.Bavail) * uint64(max(0, free.Bsize)) //nolint:unconvert,nolintlint // of other types elsewhere
+	if room < memoryFree || availableMemory() < memoryFree {
 		return ""
 	}
 	return memoryDir
