@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -11,18 +10,10 @@ import (
 )
 
 // sideBySide is how many tests run at a time, unless -parallel says otherwise: they wait for one browser and one service.
-const sideBySide = "4"
+const sideBySide = 3
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", sideBySide); err != nil {
-			fmt.Fprintln(os.Stderr, "browser:", err)
-			os.Exit(1)
-		}
-	}
+	testkit.SideBySide(sideBySide)
 	code := m.Run()
 	if err := theStage.end(code != 0); err != nil {
 		fmt.Fprintln(os.Stderr, "browser:", err)

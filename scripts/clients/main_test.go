@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -11,18 +10,10 @@ import (
 )
 
 // sideBySide is how many tests run at a time, unless -parallel says otherwise: each starts processes of its own.
-const sideBySide = "4"
+const sideBySide = 4
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", sideBySide); err != nil {
-			fmt.Fprintln(os.Stderr, "clients:", err)
-			os.Exit(1)
-		}
-	}
+	testkit.SideBySide(sideBySide)
 	code := m.Run()
 	if err := theStage.end(code != 0); err != nil {
 		fmt.Fprintln(os.Stderr, "clients:", err)

@@ -1,27 +1,19 @@
 package e2e
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
+
+	"parley/shared/testkit"
 )
 
 // sideBySide is how many tests run at a time, unless -parallel says otherwise: they mostly wait
 // for leases, and each wait may take as long as a test of its own.
-const sideBySide = "8"
+const sideBySide = 8
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", sideBySide); err != nil {
-			fmt.Fprintln(os.Stderr, "e2e:", err)
-			os.Exit(1)
-		}
-	}
+	testkit.SideBySide(sideBySide)
 	os.Exit(m.Run())
 }
 
