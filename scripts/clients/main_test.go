@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -13,6 +14,7 @@ import (
 const sideBySide = 4
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	code := m.Run()
 	if err := theStage.end(code != 0); err != nil {

@@ -1,6 +1,7 @@
 package crashpoints
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 const sideBySide = 16
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	os.Exit(m.Run())
 }

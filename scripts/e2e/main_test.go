@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"os"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 const sideBySide = 8
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	os.Exit(m.Run())
 }

@@ -2,21 +2,18 @@ package testkit
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"strconv"
 )
 
-// SideBySide sets how many parallel tests of this process run at a time, unless -parallel says it. For a TestMain.
+// SideBySide sets how many parallel tests of this process run at a time, unless -parallel says it. For a TestMain, behind
+// flag.Parse.
 func SideBySide(n int) {
-	flag.Parse()
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if chosen {
 		return
 	}
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
-		fmt.Fprintln(os.Stderr, "testkit:", err)
-		os.Exit(1)
+		panic(err) // go test always has this flag
 	}
 }
