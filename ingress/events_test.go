@@ -10,13 +10,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/domain"
+	"parley/shared/testkit"
 )
 
-// soon is within what time a change is told: a second, and as much again for a busy machine.
+// soon is within what time a change is told: a second, and as much again.
 const soon = 2 * time.Second
 
 // quietTime is longer than what has changed can wait to be told.
-const quietTime = time.Second
+const quietTime = 1500 * time.Millisecond
 
 // watcher is a client that listens to an organization's changes.
 type watcher struct {
@@ -51,7 +52,7 @@ func (r *rig) watch(headers head) *watcher {
 // expect takes the next events, which must come in time, be of these kinds in any order, and say nothing more.
 func (w *watcher) expect(within time.Duration, kinds ...string) {
 	w.Helper()
-	late := time.After(within)
+	late := time.After(testkit.Within(within))
 	for len(kinds) > 0 {
 		select {
 		case got := <-w.heard:

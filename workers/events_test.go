@@ -92,7 +92,7 @@ func TestARunThatRunsOutOfTimeKeepsWhatItSaid(t *testing.T) {
 	server := httptest.NewServer(openaistub.New())
 	t.Cleanup(server.Close)
 	r := newRig(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
-	r.deadline = 2 * time.Second
+	r.deadline = 6 * time.Second // in which the first words must have come
 	run := r.result(r.start(r.agent("openai/test"), "s", "fault stall: one two three four"))
 	log, events := r.logOf(run.ID)
 	if text, _ := said(t, events); run.Status != domain.RunTimedOut || text != "echo: one two" {

@@ -113,7 +113,8 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 		return nil, err
 	}
 	if cfg.WorkerConcurrency == 0 {
-		cfg.WorkerConcurrency = runsPerCore * runtime.GOMAXPROCS(0)
+		// One organization has no more than half of the places, however few cores there are.
+		cfg.WorkerConcurrency = max(runsPerCore*runtime.GOMAXPROCS(0), 2*cfg.OrgDispatchWindow)
 	}
 	if cfg.ToolConcurrency == 0 {
 		cfg.ToolConcurrency = callsPerCore * runtime.GOMAXPROCS(0)

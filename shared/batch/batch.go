@@ -1,13 +1,19 @@
-// Package batch groups concurrent calls into shared ones without a timer: while one
-// batch is being carried out the next gathers, so a single caller waits for nobody and
-// many callers share one round trip and one commit.
+// Package batch groups concurrent calls into shared ones: while one batch is being carried
+// out the next gathers. A caller that is alone waits for nobody. Where calls come together,
+// those that are about to come are waited for, no longer than the batch before took: many
+// callers share one round trip and one commit, and what a batch costs whatever its size is
+// paid less often.
 package batch
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// patienceMost bounds the wait for further calls, however long batches take.
+const patienceMost = 5 * time.Millisecond
 
 // ErrFull is returned when more calls wait than the group may hold.
 var ErrFull = errors.New("too many calls are waiting")
@@ -21,6 +27,10 @@ type Group[Q, A any] struct {
 	max   int
 	calls chan call[Q, A]
 	ended chan struct{}
+
+	eager bool          // nobody is waited for
+	last  int           // calls of the batch before,
+	took  time.Duration // and how long it took
 }
 
 type call[Q, A any] struct {
@@ -38,6 +48,12 @@ type result[A any] struct {
 // do runs under the context given to Run, never under a caller's.
 func New[Q, A any](most, waiting int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
 	return &Group[Q, A]{do: do, max: most, calls: make(chan call[Q, A], waiting), ended: make(chan struct{})}
+}
+
+// Eager has the group wait for no company, before it runs: for reads, which have no commit to share.
+func (g *Group[Q, A]) Eager() *Group[Q, A] {
+	g.eager = true
+	return g
 }
 
 // Run carries out batches, one after the other, until ctx ends and the calls gathered by then are answered.
@@ -61,17 +77,41 @@ func (g *Group[Q, A]) Run(ctx context.Context) {
 	}
 }
 
-// flush carries out one batch: the first call and whatever has gathered behind it.
-func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
-	calls := append(make([]call[Q, A], 0, min(g.max, len(g.calls)+1)), first)
+// gather collects a batch: the first call, those that wait behind it and, where calls come together, those that come within the time
+// that the batch before took, each at most half of that time behind the one before.
+func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
+	calls := append(make([]call[Q, A], 0, min(g.max, max(g.last, len(g.calls)+1))), first)
+	if !g.eager && (g.last > 1 || len(g.calls) > 0) {
+		patience := min(g.took, patienceMost)
+		end := time.Now().Add(patience)
+		timer := time.NewTimer(patience / 2)
+		defer timer.Stop()
+		for waits := true; waits && len(calls) < g.max; {
+			select {
+			case c := <-g.calls:
+				calls = append(calls, c)
+				timer.Reset(min(patience/2, time.Until(end)))
+			case <-timer.C:
+				waits = false
+			}
+		}
+	}
 	for len(calls) < g.max && len(g.calls) > 0 {
 		calls = append(calls, <-g.calls)
 	}
+	return calls
+}
+
+// flush carries out one batch.
+func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
+	calls := g.gather(first)
 	reqs := make([]Q, len(calls))
 	for i := range calls {
 		reqs[i] = calls[i].req
 	}
+	began := time.Now()
 	answers, err := g.do(ctx, reqs)
+	g.last, g.took = len(calls), time.Since(began)
 	if err == nil && len(answers) != len(calls) {
 		err = fmt.Errorf("batch of %d was given %d answers", len(calls), len(answers))
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"parley/shared/batch"
 )
@@ -53,6 +54,76 @@ func TestGroupSharesWhileBusyAndWaitsForNobody(t *testing.T) {
 			t.Error("a call after the end was carried out")
 		}
 	})
+}
+
+// Ten callers that ask again once they are answered, each after a while of its own, come to share batches; one that is alone never waits.
+func TestGroupWaitsForCompany(t *testing.T) {
+	t.Parallel()
+	const call, between = 2 * time.Millisecond, 100 * time.Microsecond
+	for _, callers := range []int{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			batches, calls := 0, 0
+			g := batch.New(64, 100, func(_ context.Context, in []int) ([]int, error) {
+				batches, calls = batches+1, calls+len(in)
+				<-time.After(call)
+				return in, nil
+			})
+			go g.Run(ctx)
+			began := time.Now()
+			var all sync.WaitGroup
+			for n := range callers {
+				all.Go(func() {
+					for range 20 {
+						<-time.After(time.Duration(n) * between)
+						if _, err := g.Do(ctx, n); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			took := time.Since(began)
+			if callers == 1 && took != 20*call {
+				t.Errorf("one caller took %s for what takes %s", took, 20*call)
+			}
+			if callers > 1 && (calls < 9*batches || took > 20*(time.Duration(callers)*between+2*call)) {
+				t.Errorf("%d callers: %d calls in %d batches, %s", callers, calls, batches, took)
+			}
+		})
+	}
+}
+
+// However long batches take, nobody is waited for longer than a few milliseconds, and by an eager group not at all.
+func TestGroupsPatienceEnds(t *testing.T) {
+	t.Parallel()
+	for _, eager := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			g := batch.New(64, 100, func(_ context.Context, in []int) ([]int, error) {
+				<-time.After(time.Minute)
+				return in, nil
+			})
+			if eager {
+				g.Eager()
+			}
+			go g.Run(ctx)
+			var all sync.WaitGroup
+			for n := range 3 {
+				all.Go(func() { _, _ = g.Do(ctx, n) })
+			}
+			all.Wait()
+			began := time.Now()
+			if _, err := g.Do(ctx, 4); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(began) - time.Minute; waited > 5*time.Millisecond || eager != (waited == 0) {
+				t.Errorf("eager %v: waited %s", eager, waited)
+			}
+		})
+	}
 }
 
 func TestGroupFailsAllCallersOfABatchAndRefusesWhenFull(t *testing.T) {

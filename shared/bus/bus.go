@@ -22,6 +22,7 @@ const (
 	maxStreamBytes   = 256 << 20 // some 700,000 doorbells; what does not fit waits as rows
 	ackWait          = 30 * time.Second
 	flushTimeout     = 2 * time.Second
+	remakeTimeout    = 5 * time.Second
 	pendingDoorbells = 8192 // published and not yet acknowledged, per process
 )
 
@@ -120,22 +121,52 @@ func (b *Bus) flush(ctx context.Context) error {
 	return b.nc.FlushWithContext(ctx)
 }
 
-// EnsureStream creates the stream and its consumers where they are missing, and tells when the stream was made.
-func (b *Bus) EnsureStream(ctx context.Context) (made time.Time, err error) {
+// Stream is what is known of the job stream.
+type Stream struct {
+	Made time.Time
+	// Forgot says that the stream has fewer messages than its consumers remember: its last ones were lost, as in a power failure, and the
+	// consumers' files were kept. A consumer takes what comes for delivered then, until the stream has had as many messages again.
+	Forgot bool
+}
+
+// EnsureStream creates the stream and its consumers where they are missing, and tells what is there.
+func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = b.createStream(ctx)
 	}
 	if err != nil {
-		return made, fmt.Errorf("opening stream: %w", err)
+		return found, fmt.Errorf("opening stream: %w", err)
 	}
-	made = stream.CachedInfo().Created
+	info := stream.CachedInfo()
+	found.Made = info.Created
+	delivered := uint64(0)
 	for _, lane := range append([]domain.Lane{domain.LaneIngest}, domain.Lanes...) {
-		if err := ensureConsumer(ctx, stream, lane); err != nil {
-			return made, err
+		consumer, err := ensureConsumer(ctx, stream, lane)
+		if err != nil {
+			return found, err
 		}
+		delivered = max(delivered, consumer.CachedInfo().Delivered.Stream)
 	}
-	return made, nil
+	if delivered <= info.State.LastSeq {
+		return found, nil
+	}
+	if info, err = stream.Info(ctx); err != nil { // it may have had more since it was asked first
+		return found, fmt.Errorf("opening stream: %w", err)
+	}
+	found.Forgot = delivered > info.State.LastSeq
+	return found, nil
+}
+
+// RemakeStream makes the stream and its consumers anew. What was in it is lost, and so is what is left of a damaged one's files.
+func (b *Bus) RemakeStream(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, remakeTimeout)
+	defer cancel()
+	if err := b.js.DeleteStream(ctx, contract.StreamJobs); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("removing stream: %w", err)
+	}
+	_, err := b.EnsureStream(ctx)
+	return err
 }
 
 // createStream makes the stream, unless another process just has: what is there is nobody's to change who may only make it.
@@ -150,25 +181,25 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, err
 }
 
-func ensureConsumer(ctx context.Context, stream jetstream.Stream, lane domain.Lane) error {
-	_, err := stream.Consumer(ctx, string(lane))
+func ensureConsumer(ctx context.Context, stream jetstream.Stream, lane domain.Lane) (jetstream.Consumer, error) {
+	consumer, err := stream.Consumer(ctx, string(lane))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		config := jetstream.ConsumerConfig{
 			Durable: string(lane), FilterSubject: contract.LaneSubject(lane), AckPolicy: jetstream.AckExplicitPolicy,
 			AckWait: ackWait, MaxDeliver: -1, MaxAckPending: -1, // attempts are counted in PostgreSQL
 		}
-		_, err = stream.CreateOrUpdateConsumer(ctx, config)
+		consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		if damaged(err) {
 			// The files of a consumer of this name cannot be read, and nobody may remove them: this one needs none. What it forgets at the
 			// server's next restart is rung again, and refused by the claim.
 			config.MemoryStorage = true
-			_, err = stream.CreateOrUpdateConsumer(ctx, config)
+			consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("opening consumer %s: %w", lane, err)
+		return nil, fmt.Errorf("opening consumer %s: %w", lane, err)
 	}
-	return nil
+	return consumer, nil
 }
 
 // What a server says that cannot make a consumer, or not its store, as when a crash has left half a file of it.

@@ -149,7 +149,7 @@ func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
 	if err := watch.Follow("org_a"); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := nats.Connect(server)
+	raw, err := nats.Connect(server, nats.Timeout(20*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

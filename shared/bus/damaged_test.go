@@ -1,9 +1,7 @@
 package bus_test
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
+	"fmt"
 	"testing"
 	"time"
 
@@ -41,7 +39,7 @@ func TestDamagedStoreIsNoEnd(t *testing.T) {
 				if err := server.Wait(20 * time.Second); err != nil {
 					t.Fatal(err)
 				}
-				if cutFiles(t, dir, name, half) == 0 && half {
+				if testkit.CutFiles(t, dir, name, half) == 0 && half {
 					t.Fatalf("there is no %s to cut", name)
 				}
 				server.Restart()
@@ -51,37 +49,19 @@ func TestDamagedStoreIsNoEnd(t *testing.T) {
 	}
 }
 
-// cutFiles cuts the files of a name, to their first half or to nothing, and gives how many.
-func cutFiles(t *testing.T, dir, name string, half bool) (files int) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if matches, _ := filepath.Match(name, entry.Name()); err != nil || entry.IsDir() || !matches {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil || info.Size() == 0 {
-			return err
-		}
-		files++
-		size := int64(0)
-		if half {
-			size = info.Size() / 2
-		}
-		return os.Truncate(path, size)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
 // deliversAgain rings until the bell is heard.
 func deliversAgain(t *testing.T, b *bus.Bus, lane *bus.Lane) {
 	t.Helper()
 	var last error
 	for over := time.Now().Add(30 * time.Second); time.Now().Before(over); {
-		if _, last = b.EnsureStream(t.Context()); last != nil {
+		found, err := b.EnsureStream(t.Context())
+		if last = err; err != nil {
 			continue
+		}
+		if found.Forgot { // as the sweeper does
+			if last = b.RemakeStream(t.Context()); last != nil {
+				continue
+			}
 		}
 		b.Ring(job("run_4", 1))
 		heard := false
@@ -94,4 +74,60 @@ func deliversAgain(t *testing.T, b *bus.Bus, lane *bus.Lane) {
 		}
 	}
 	t.Fatalf("nothing is delivered any more: %v", last)
+}
+
+// TestAStreamThatForgot loses a stream's messages and what describes it, as a power failure does, and keeps what its consumers remember of
+// them: no server mends that itself. It is noticed, and mended.
+func TestAStreamThatForgot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := testkit.NATSProcess(t, dir)
+	b := dial(t, server.URL)
+	lane := b.Lane(domain.LaneChat)
+	if err := lane.Fetch(t.Context(), 1, 10*time.Millisecond, nil); err != nil {
+		t.Fatal(err)
+	}
+	const before = 300
+	for n := range before {
+		b.Ring(job(fmt.Sprintf("run_%d", n), 1))
+	}
+	for _, d := range fetch(t, lane, before) {
+		d.Ack()
+	}
+	server.Term() // so that all is written
+	if err := server.Wait(20 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	forget(t, dir)
+	server.Restart()
+	found, err := b.EnsureStream(t.Context())
+	for over := time.Now().Add(30 * time.Second); err != nil && time.Now().Before(over); {
+		found, err = b.EnsureStream(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found.Forgot {
+		t.Fatalf("what was lost is not noticed: %+v", found)
+	}
+	b.Ring(job("run_new", 1))
+	if got := fetch(t, lane, 1); len(got) != 0 {
+		t.Fatalf("%s is delivered: nothing is wrong with this stream", got[0].RunID)
+	}
+	if err := b.RemakeStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	deliversAgain(t, b, lane)
+	if again, err := b.EnsureStream(t.Context()); err != nil || again.Forgot || again.Made.Equal(found.Made) {
+		t.Errorf("made anew: %+v, %v", again, err)
+	}
+}
+
+func forget(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"*.blk", "index.db", "meta.inf"} {
+		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // where no message waits there may be none
+			t.Fatalf("there is no %s to cut", name)
+		}
+	}
 }

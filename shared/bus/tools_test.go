@@ -77,7 +77,7 @@ func TestWithoutAWorkerACallFailsSoon(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	c := caller(t, url)
-	nc, err := nats.Connect(url)
+	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestRefusedCalls(t *testing.T) {
 	if begun.Load() != 2 {
 		t.Errorf("%d calls begun", begun.Load())
 	}
-	nc, err := nats.Connect(url)
+	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

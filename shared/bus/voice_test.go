@@ -487,7 +487,7 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 // raw is a connection that says what no worker and no ingress of ours does.
 func raw(t *testing.T, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url)
+	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPO
 
 // Runs are the settings that ingress and workers must agree on.
 type Runs struct {
-	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"64" help:"Runs of one organization that are dispatched at a time; the rest wait their turn."`
+	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Runs of one organization that are dispatched at a time; the rest wait their turn."`
 	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Model of agents that name none, as provider/model; workers use it, the ingress shows it."`
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Workers are the settings of what happens behind the bus.
 type Workers struct {
-	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs carried out at a time in each lane; 0: 64 for each core."`
+	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs carried out at a time in each lane; 0: 64 for each core, and at least twice ORG_DISPATCH_WINDOW."`
 	RunMaxTurns       int     `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Model calls of one run, at most."`
 	RunMaxTokens      int64   `name:"run-max-tokens" env:"RUN_MAX_TOKENS" default:"1000000" help:"Model tokens of one run, in and out, at most."`
 	RunMaxCost        float64 `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Cost of one run at most, in the currency of MODEL_PRICES; 0: no limit."`

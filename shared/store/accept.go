@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lib/pq"
@@ -21,6 +22,7 @@ type NewRun struct {
 	Principal      string
 	SessionID      string
 	SessionKey     []byte // a hash over organization, target, principal and SessionID
+	OwnSession     bool   // SessionID was made for this run: nobody has named it before
 	TriggerType    string
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
@@ -103,7 +105,12 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, window int) ([]Ac
 	if len(losers) == 0 {
 		return out, nil
 	}
-	return out, s.explainLosers(ctx, out, rows, losers, window)
+	if err := s.explainLosers(ctx, out, rows, losers, window); err != nil {
+		for _, i := range losers { // the others are accepted
+			out[i] = Accepted{Err: err}
+		}
+	}
+	return out, nil
 }
 
 // onePerKey drops rows whose key an earlier row of the batch has: they become that row's attachers.
@@ -122,10 +129,64 @@ func onePerKey(rows []NewRun) []NewRun {
 	return unique
 }
 
-// The statement is in the schema, migrations/0015_hooks.sql, as are those of the other functions called here: each
-// names the organizations of its rows and then works on these rows alone, in one round trip.
-const acceptQuery = `SELECT run_id, created_at, dispatched
+// The statements are in the schema, as are those of the other functions called here: each names the organizations of its
+// rows and then works on these rows alone, in one round trip.
+const (
+	// acceptSingleQuery is for what most runs are, see single; migrations/0019_batches.sql.
+	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs($1, $2, $3, $4)`
+	// acceptQuery is for all runs; migrations/0015_hooks.sql.
+	acceptQuery = `SELECT run_id, created_at, dispatched
 FROM accept_runs_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+)
+
+// acceptance gives the statement that accepts the runs, and its arguments.
+func acceptance(rows []NewRun, window int) (query string, args []any) {
+	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
+		return acceptQuery, acceptArgs(rows, window)
+	}
+	return acceptSingleQuery, acceptSingleArgs(rows, window)
+}
+
+// single reports whether the run has nothing to do with others: an agent's, in a session of its own, that may start at once.
+func (r NewRun) single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
+
+// acceptSingleArgs are those of acceptSingleQuery.
+func acceptSingleArgs(rows []NewRun, window int) []any {
+	organizations := make([]string, 0, 4)
+	t := newTuples(len(rows), 1024)
+	for i := range rows {
+		r := &rows[i]
+		organization := slices.Index(organizations, r.OrganizationID)
+		if organization < 0 {
+			organization, organizations = len(organizations), append(organizations, r.OrganizationID)
+		}
+		t.next()
+		t.string(r.ID)
+		t.string(r.OrganizationID)
+		t.string(r.AgentID)
+		t.string(string(r.CallerKind))
+		t.string(r.Principal)
+		t.string(r.SessionID)
+		t.bytes(r.SessionKey)
+		t.string(r.TriggerType)
+		t.optional(r.AutomationID)
+		t.optional(r.IdempotencyKey)
+		t.bytes(r.KeyHash)
+		t.bytes(r.Fingerprint)
+		t.string(string(r.Input))
+		t.string(string(r.Lane))
+		t.string(r.Dedupe)
+		t.string(r.ReplyTo)
+		t.string(r.Traceparent)
+		t.int(int64(r.Retention / time.Second))
+		t.int(int64(r.Deadline / time.Second))
+		t.optional(r.KeyID)
+		t.int(int64(organization) + 1)
+		t.int(int64(i)) // its turn
+		t.done()
+	}
+	return []any{t.String(), pq.Array(organizations), window, firstRing}
+}
 
 type createdRow struct {
 	ID         string    `db:"run_id"`
@@ -135,7 +196,8 @@ type createdRow struct {
 
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
 	var created []createdRow
-	if err := s.accepts.selectInto(ctx, &created, acceptQuery, acceptArgs(rows, window)...); err != nil {
+	query, args := acceptance(rows, window)
+	if err := s.accepts.selectInto(ctx, &created, query, args...); err != nil {
 		return nil, fmt.Errorf("inserting runs: %w", err)
 	}
 	return createdByID(created), nil

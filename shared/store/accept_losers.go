@@ -18,13 +18,18 @@ import (
 // see the transaction that won the key: the inserting statement's does not.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, window int) error {
 	keys := make([]KeyOf, len(losers))
-	refused := make([]NewRun, len(losers))
 	for j, i := range losers {
-		keys[j], refused[j] = KeyOf{rows[i].OrganizationID, rows[i].KeyHash}, rows[i]
+		keys[j] = KeyOf{rows[i].OrganizationID, rows[i].KeyHash}
 	}
 	holders, err := s.RunsByKey(ctx, keys)
 	if err != nil {
 		return err
+	}
+	var refused []NewRun
+	for j, i := range losers {
+		if holders[j] == nil {
+			refused = append(refused, rows[i])
+		}
 	}
 	callers, err := s.allowedCallers(ctx, refused)
 	if err != nil {
@@ -62,6 +67,9 @@ func organizationsOf(rows []NewRun) []string {
 
 // allowedCallers reads the allowedCallers of those of the runs' agents that exist.
 func (s *Store) allowedCallers(ctx context.Context, rows []NewRun) (out map[agentOf][]string, err error) {
+	if len(rows) == 0 {
+		return map[agentOf][]string{}, nil
+	}
 	err = s.within(ctx, organizationsOf(rows), func(tx *sqlx.Tx) (err error) {
 		out, err = allowedCallersIn(ctx, tx, rows)
 		return err

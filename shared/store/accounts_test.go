@@ -259,7 +259,7 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	account, _ := signUp(t, s, "a@b.c")
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, account.Organization.ID, "")
-	newest := time.Now().Add(-time.Minute)
+	newest := time.Now().Add(-time.Minute).Truncate(time.Millisecond).Add(time.Millisecond - 1) // the last nanosecond that is shown as it
 	for _, at := range []time.Time{newest.Add(-time.Hour), newest, newest.Add(-time.Second)} {
 		if err := s.Touch(context.WithoutCancel(ctx), map[string]time.Time{key.ID: at, id.New(id.Key): at}); err != nil {
 			t.Fatal(err)

@@ -118,7 +118,6 @@ func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 				return fmt.Sprint(len(list), list[0].Run.ID), err
 			}, fmt.Sprintf("1run_%026d", 7)},
 		} {
-			r.raw(`SELECT pg_stat_force_next_flush()`)
 			var got string
 			n := r.touched(func(s *store.Store) {
 				var err error

@@ -481,7 +481,6 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 			if name == "PruneBlobs" {
 				r.raw(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE hash IN (sha256('1'), sha256('2'), sha256('19999'))`)
 			}
-			r.raw(`SELECT pg_stat_force_next_flush()`)
 			if n := r.touched(x.f); n > x.most || n == 0 {
 				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d", name, stats, n, x.most)
 			} else {

@@ -155,7 +155,10 @@ type touched struct {
 	at  []time.Time
 }
 
-func (t *touched) add(name string, at time.Time) { t.ids, t.at = append(t.ids, name), append(t.at, at) }
+// add cuts at as it is shown: PostgreSQL would round it to microseconds, into the next millisecond at times.
+func (t *touched) add(name string, at time.Time) {
+	t.ids, t.at = append(t.ids, name), append(t.at, domain.At(at).Time)
+}
 
 func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 	if len(t.ids) == 0 {

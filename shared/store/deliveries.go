@@ -110,7 +110,7 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 		args = append(args, f.RunID)
 	}
 	var rows []deliveryRow
-	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+	err := s.listing(ctx, org, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, query+` ORDER BY d.ref DESC LIMIT $4`, args...)
 	})

@@ -70,10 +70,10 @@ const (
 )
 
 // deliver is AcceptDeliveries of one transaction. Its statements take rows in one order - deliveries, keys that are collected for, sessions
-// and runs - and the rows of each kind in the order of their keys.
+// that others may have, and runs - and the rows of each kind in the order of their keys.
 func (s *Store) deliver(ctx context.Context, rows []NewDelivery, window int) ([]AcceptedDelivery, error) {
 	stmts := map[string]*sqlx.Stmt{}
-	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptQuery, settleQuery, theirsQuery} {
+	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, theirsQuery} {
 		stmt, err := s.prepared(ctx, query)
 		if err != nil {
 			return nil, err

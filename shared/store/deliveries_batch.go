@@ -226,7 +226,8 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 		return nil
 	}
 	var rows []createdRow
-	if err := b.run(&rows, acceptQuery, acceptArgs(begun, b.window)...); err != nil {
+	query, args := acceptance(begun, b.window)
+	if err := b.run(&rows, query, args...); err != nil {
 		return err
 	}
 	created := createdByID(rows)

@@ -127,7 +127,7 @@ func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, aft
 		query, args = query+` AND d.id < $5`, append(args, after)
 	}
 	var rows []documentRow
-	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+	err := s.listing(ctx, org, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, query+` ORDER BY d.id DESC LIMIT $4`, args...)
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -40,12 +41,8 @@ type Finished struct {
 	Freed    map[string]int   // by organization; for HandOver
 }
 
-const finishQuery = `SELECT run_id, org_id, place
-FROM finish_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
-
-// finishCodeQuery is for batches of which a run has carried code out.
-const finishCodeQuery = `SELECT run_id, org_id, place
-FROM finish_runs_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+// The statement is in the schema, migrations/0019_batches.sql.
+const finishQuery = `SELECT run_id, org_id, place FROM end_runs($1, $2, $3)`
 
 // Finish saves endings in one statement. One batch holds at most one ending per run.
 func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
@@ -81,38 +78,8 @@ func (s *Store) finishHalves(ctx context.Context, endings []Ending) (Finished, e
 
 // finish runs the statement on whatever connection run has.
 func finish(endings []Ending, run func(dest any, query string, args ...any) error) (Finished, error) {
-	text := func(f func(*Ending) string) any { return pq.Array(column(endings, f)) }
-	number := func(f func(*Ending) int64) any { return pq.Array(column(endings, f)) }
-	var firsts, lasts, events any // null spares the database looking at them: most runs have none left
-	if slices.ContainsFunc(endings, func(e Ending) bool { return e.Events.FirstN > 0 }) {
-		firsts = number(func(e *Ending) int64 { return int64(e.Events.FirstN) })
-		lasts = number(func(e *Ending) int64 { return int64(e.Events.LastN) })
-		events = text(func(e *Ending) string { return e.Events.Events })
-	}
-	args := []any{
-		text(func(e *Ending) string { return e.Run.ID }),
-		number(func(e *Ending) int64 { return e.Fence }),
-		text(func(e *Ending) string { return string(e.Run.Status) }),
-		text(func(e *Ending) string { return string(e.Result) }),
-		text(func(e *Ending) string { return deref(e.Run.Message) }),
-		number(func(e *Ending) int64 { return int64(e.Run.Attempts) }),
-		number(func(e *Ending) int64 { return e.Run.Usage.InputTokens }),
-		number(func(e *Ending) int64 { return e.Run.Usage.OutputTokens }),
-		number(func(e *Ending) int64 { return e.Run.Usage.CostMicros }),
-		times(endings, func(e *Ending) *domain.Time { return e.Run.FinishedAt }),
-		times(endings, func(e *Ending) *domain.Time { return e.Run.ExpiresAt }),
-		text(func(e *Ending) string { return e.OrganizationID }),
-		times(endings, func(e *Ending) *domain.Time { return e.Run.StartedAt }),
-		number(func(e *Ending) int64 { return max(e.Fence, e.endFence) }),
-		number(func(e *Ending) int64 { return int64(e.EndN) }),
-		firsts, lasts, events,
-	}
-	query := finishQuery
-	if slices.ContainsFunc(endings, func(e Ending) bool { return e.sandboxMs() > 0 }) {
-		query, args = finishCodeQuery, append(args, number((*Ending).sandboxMs))
-	}
 	var closed []closedRow
-	if err := run(&closed, query, args...); err != nil {
+	if err := run(&closed, finishQuery, finishArgs(endings)...); err != nil {
 		return Finished{}, fmt.Errorf("saving results: %w", err)
 	}
 	out := Finished{Saved: make(map[string]bool, len(closed)), Freed: map[string]int{}}
@@ -123,6 +90,47 @@ func finish(endings []Ending, run func(dest any, query string, args ...any) erro
 		}
 	}
 	return out, nil
+}
+
+// finishArgs are those of finishQuery.
+func finishArgs(endings []Ending) []any {
+	bytes, told := 0, false
+	organizations := make([]string, 0, 4)
+	order := make([]*Ending, len(endings))
+	for i := range endings {
+		e := &endings[i]
+		order[i] = e
+		bytes += len(e.Result) + len(e.Events.Events)
+		told = told || e.Events.FirstN > 0
+		if !slices.Contains(organizations, e.OrganizationID) {
+			organizations = append(organizations, e.OrganizationID)
+		}
+	}
+	slices.SortFunc(order, func(a, b *Ending) int { return strings.Compare(a.Run.ID, b.Run.ID) })
+	t := newTuples(len(endings), 2*bytes/max(1, len(endings))+512)
+	for _, e := range order {
+		t.next()
+		t.string(e.Run.ID)
+		t.int(e.Fence)
+		t.string(string(e.Run.Status))
+		t.string(string(e.Result))
+		t.optional(deref(e.Run.Message))
+		t.int(int64(e.Run.Attempts))
+		t.int(e.Run.Usage.InputTokens)
+		t.int(e.Run.Usage.OutputTokens)
+		t.int(e.Run.Usage.CostMicros)
+		t.time(e.Run.FinishedAt)
+		t.time(e.Run.ExpiresAt)
+		t.time(e.Run.StartedAt)
+		t.int(max(e.Fence, e.endFence))
+		t.int(int64(e.EndN))
+		t.positive(e.sandboxMs())
+		t.positive(int64(e.Events.FirstN))
+		t.int(int64(e.Events.LastN))
+		t.string(e.Events.Events)
+		t.done()
+	}
+	return []any{t.String(), pq.Array(organizations), told}
 }
 
 // codeTool is the name by which agents call what runs their code; package contract has it.
@@ -149,17 +157,6 @@ func deref(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-// times gathers optional instants as an array of timestamptz texts, null where there is none.
-func times[T any](rows []T, f func(*T) *domain.Time) any {
-	return pq.Array(column(rows, func(r *T) *string {
-		if at := f(r); at != nil {
-			text := at.UTC().Format(time.RFC3339Nano)
-			return &text
-		}
-		return nil
-	}))
 }
 
 type jobRow struct {

@@ -114,7 +114,7 @@ func (s *Store) Notifications(
 	args = append(args, limit)
 	query += fmt.Sprintf(` ORDER BY n.id DESC LIMIT $%d`, len(args))
 	var rows []notificationRow
-	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+	err := s.listing(ctx, org, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, query, args...)
 	})

@@ -24,7 +24,8 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 		due = due[:0]
 		err := tx.SelectContext(ctx, &due, `
 			WITH due AS MATERIALIZED (
-			  SELECT id, session_ref FROM runs WHERE id = ANY ($1) AND sweep_after <= now() ORDER BY id FOR UPDATE SKIP LOCKED
+			  SELECT id, session_ref FROM runs WHERE id = ANY ($1) AND (sweep_after <= now()) IS TRUE -- by the ids alone
+			  ORDER BY id FOR UPDATE SKIP LOCKED
 			), alive AS MATERIALIZED (
 			  SELECT s.session_ref, newest.until FROM (SELECT DISTINCT session_ref FROM due) s CROSS JOIN LATERAL (
 			    SELECT coalesce(r.expires_at, now() + interval '1 hour') AS until FROM runs r

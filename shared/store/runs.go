@@ -26,10 +26,10 @@ type StoredRun struct {
 }
 
 // Target is the agent or template that the run is of.
-func (r StoredRun) Target() string { return deref(r.Run.AgentID) + deref(r.Run.TemplateID) }
+func (r *StoredRun) Target() string { return deref(r.Run.AgentID) + deref(r.Run.TemplateID) }
 
 // Body gives the bytes that callers see: those kept at the end, or the run as it stands.
-func (r StoredRun) Body() ([]byte, error) {
+func (r *StoredRun) Body() ([]byte, error) {
 	if r.Result != nil {
 		return r.Result, nil
 	}
@@ -178,7 +178,7 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 	var rows []runRow
-	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+	err := s.listing(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
 		return tx.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.org_id = $1
 			AND ($2 = '' OR r.principal = $2) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)

@@ -3,7 +3,9 @@ package store_test
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,7 +55,7 @@ func (b *bench) run(key, session string) store.NewRun {
 		Retention: time.Hour, Deadline: time.Minute, IdempotencyKey: key,
 	}
 	if session == "" {
-		r.SessionID = r.ID
+		r.SessionID, r.OwnSession = r.ID, true
 	}
 	if key != "" {
 		r.KeyHash = contract.Hash(b.org, key)
@@ -141,6 +143,32 @@ func wantIDs(t *testing.T, what string, got []domain.Job, want ...string) {
 func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	askAtOnce(b, func() store.NewRun { return b.run("the-key", "") })
+}
+
+// TestAcceptGivesOneRunPerKeyInASession is of runs that are accepted by another statement.
+func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	askAtOnce(b, func() store.NewRun { return b.run("the-key", "s") })
+}
+
+// TestKindsOfAcceptanceAgreeOnAKey has runs with and without a session race for one.
+func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var asked atomic.Int64
+	askAtOnce(b, func() store.NewRun {
+		if asked.Add(1)%75 == 0 { // in some of the batches
+			return b.run("the-key", "s")
+		}
+		return b.run("the-key", "")
+	})
+}
+
+// askAtOnce has many batches of runs with one key accepted at a time.
+func askAtOnce(b *bench, run func() store.NewRun) {
+	b.Helper()
 	var mu sync.Mutex
 	created, runs := 0, map[string]bool{}
 	var wg sync.WaitGroup
@@ -148,11 +176,11 @@ func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
 		wg.Go(func() {
 			rows := make([]store.NewRun, 25)
 			for i := range rows {
-				rows[i] = b.run("the-key", "")
+				rows[i] = run()
 			}
 			out, err := b.s.Accept(b.Context(), rows, wideWindow)
 			if err != nil {
-				t.Errorf("accepting: %v", err)
+				b.Errorf("accepting: %v", err)
 				return
 			}
 			mu.Lock()
@@ -160,7 +188,7 @@ func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
 			for _, a := range out {
 				runs[a.Run.Run.ID] = true
 				if a.Err != nil || a.Run.Run.ID == "" {
-					t.Errorf("answer %+v", a)
+					b.Errorf("answer %+v", a)
 				}
 				if !a.Existing {
 					created++
@@ -170,7 +198,28 @@ func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if created != 1 || len(runs) != 1 {
-		t.Errorf("%d runs were created, %d are named; want one", created, len(runs))
+		b.Errorf("%d runs were created, %d are named; want one", created, len(runs))
+	}
+}
+
+// A place of the window is for runs, not for what was asked again.
+func TestRowsThatAreNoRunsTakeNoPlaces(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const window = 2
+	for _, key := range []string{"a", "b"} {
+		b.finish(b.mustClaim(b.accept(window, b.run(key, ""))[0].Run.Run.ID), "done")
+	}
+	stranger := b.run("", "")
+	stranger.CallerKind = domain.CallerUser
+	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
+	for i, rung := range []bool{false, false, false, true, true, false} {
+		if (out[i].Job != nil) != rung {
+			t.Errorf("row %d: rung for %v, want %v: %+v", i, out[i].Job != nil, rung, out[i])
+		}
+	}
+	if !out[0].Existing || !out[1].Existing || out[2].Err == nil || out[5].Err != nil {
+		t.Errorf("%+v", out)
 	}
 }
 
@@ -224,6 +273,7 @@ func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
 	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
 		t.Error("a full window dispatched one more")
 	}
+	slices.Sort(runs[window:]) // which is their order but for ids of one millisecond
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
 	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x", window), runs[3])
 	next, err := b.s.DispatchWaiting(t.Context(), window, 64)

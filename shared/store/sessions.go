@@ -59,7 +59,7 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, f.Principal)
 	}
 	var out []Session
-	err := s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+	err := s.listing(ctx, org, func(tx *sqlx.Tx) error {
 		out = nil
 		return tx.SelectContext(ctx, &out, query+` ORDER BY s.ref DESC LIMIT $3`, args...)
 	})

@@ -136,7 +136,7 @@ func TestNATSIsEachTestsOwn(t *testing.T) {
 
 func openJetStream(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	nc, err := nats.Connect(url, nats.Timeout(20*time.Second), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,16 +220,21 @@ func TestProcess(t *testing.T) {
 
 func processState(t *testing.T, pid int) (state string) {
 	t.Helper()
-	read := func() bool {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return true
-		}
-		_, after, _ := strings.Cut(string(stat), ") ")
-		state, _, _ = strings.Cut(after, " ")
+	await(t, 5*time.Second, func() bool {
+		state = stateOf(pid)
 		return state == "T"
+	})
+	return state
+}
+
+// stateOf is how the kernel names what a process does, or nothing for one that there is not.
+func stateOf(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
 	}
-	await(t, 5*time.Second, read)
+	_, after, _ := strings.Cut(string(stat), ") ")
+	state, _, _ := strings.Cut(after, " ")
 	return state
 }
 
@@ -314,9 +319,9 @@ func TestFailuresAreExplained(t *testing.T) {
 		}, []string{"worker ended while starting: exit status 2", "output of worker:\nno such file: /etc/parley"}},
 		{"never ready", func(s *stage) {
 			command := self("family")
-			command.ReadyLine, command.ReadyWithin = "ready", Within(200*time.Millisecond)
+			command.ReadyLine, command.ReadyWithin = "ready", Within(time.Second)
 			StartProcess(s, command)
-		}, []string{"is not ready after " + Within(200*time.Millisecond).String(), "child"}},
+		}, []string{"is not ready after " + Within(time.Second).String(), "child"}},
 		{"restarted alive", func(s *stage) { StartProcess(s, Command{Path: "sleep", Args: []string{"600"}}).Restart() }, []string{"still runs"}},
 		{"no such package", func(s *stage) { BuildBinary(s, "shared/nothing") }, []string{"building", "shared/nothing"}},
 		{"failed later", func(s *stage) {

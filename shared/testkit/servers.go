@@ -2,8 +2,11 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -73,13 +76,37 @@ func (p *PostgresServer) DSN() string { return p.server.DSN(parleyDatabase) }
 // PID is the postmaster's process id.
 func (p *PostgresServer) PID() int { return p.server.PID() }
 
-// Kill9 ends the server as a crash would.
+// Kill9 ends the server as a crash would, with all its processes: those of a postmaster that is killed alone go on until they look for
+// it, and carry out what they are sent by then.
 func (p *PostgresServer) Kill9() {
 	p.tb.Helper()
-	if err := syscall.Kill(p.server.PID(), syscall.SIGKILL); err != nil {
-		p.tb.Fatalf("testkit: killing PostgreSQL: %v", err)
+	postmaster := p.server.PID()
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // it makes no more of them
+		p.tb.Fatalf("testkit: stopping PostgreSQL: %v", err)
+	}
+	for _, pid := range append(childrenOf(postmaster), postmaster) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			p.tb.Fatalf("testkit: killing PostgreSQL: %v", err)
+		}
 	}
 	<-p.server.Done()
+}
+
+// childrenOf finds the processes that one has started.
+func childrenOf(parent int) (pids []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range paths {
+		stat, err := os.ReadFile(path)
+		if err != nil { // it has ended
+			continue
+		}
+		_, behind, _ := strings.Cut(string(stat), ") ") // PostgreSQL's names have none: the state comes next, and the parent
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if fields := strings.Fields(behind); len(fields) > 1 && fields[1] == strconv.Itoa(parent) && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Term shuts the server down in order.

@@ -37,6 +37,7 @@ func main() {
 	kong.Parse(&f, kong.Name("ingress"), kong.Description("Parley's HTTP edge."))
 	ctx, stop := lifecycle.Context(context.Background())
 	defer stop()
+	lifecycle.CollectSeldom(ctx)
 	if err := run(ctx, f); err != nil {
 		fmt.Fprintln(os.Stderr, "ingress:", err)
 		os.Exit(1) //nolint:gocritic // the process ends: there is nothing left to give back

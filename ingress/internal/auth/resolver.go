@@ -230,6 +230,9 @@ func (r *Resolver) lasting(found entry[store.Credential], sum [32]byte) (entry[s
 	return found, nil
 }
 
+// Used notes that a request entered as a key whose secret it did not bring, such as a hook's delivery.
+func (r *Resolver) Used(keyID string) { r.touches.note(keyID, r.now()) }
+
 func ended() error { return unauthenticated("the credential is unknown, was revoked or has ended") }
 
 // malformed says what a credential should look like. Clients that were made for other services send those services' keys.

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +13,14 @@ import (
 func TestABacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		waiting, counts := 0, 0
-		var failure error
+		var waiting, counts atomic.Int64
+		var failing atomic.Bool
 		b := newBacklog(func(_ context.Context, most int) (int, error) {
-			counts++
-			return min(waiting, most), failure
+			counts.Add(1)
+			if failing.Load() {
+				return 0, errors.New("no database")
+			}
+			return min(int(waiting.Load()), most), nil
 		}, 5)
 		ctx, cancel := context.WithCancel(t.Context())
 		go b.watch(ctx)
@@ -24,29 +28,30 @@ func TestABacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
 		offer := func(calls int) (let int) { // as many as come while it is counted
 			for range calls {
 				if !b.full() {
-					waiting++
+					waiting.Add(1)
 					let++
 				}
 			}
 			synctest.Wait()
 			return let
 		}
-		if let := offer(5); let != 5 || counts != 0 {
-			t.Errorf("%d of 5 were let in, %d counts", let, counts)
+		if let := offer(5); let != 5 || counts.Load() != 0 {
+			t.Errorf("%d of 5 were let in, %d counts", let, counts.Load())
 		}
-		if let := offer(2); let != 2 || counts != 1 {
-			t.Errorf("%d came while it was counted for the first time, %d counts", let, counts)
+		if let := offer(2); let != 2 || counts.Load() != 1 {
+			t.Errorf("%d came while it was counted for the first time, %d counts", let, counts.Load())
 		}
-		if let := offer(1000); let != 0 || counts != 1 {
-			t.Errorf("just counted, %d were let in, %d counts", let, counts)
+		if let := offer(1000); let != 0 || counts.Load() != 1 {
+			t.Errorf("just counted, %d were let in, %d counts", let, counts.Load())
 		}
-		waiting = 2 // the others are carried out
+		waiting.Store(2) // the others are carried out
 		<-time.After(backlogLeast)
 		synctest.Wait()
-		if let := offer(3); let != 3 || counts != 2 {
-			t.Errorf("%d were let in where there was room for 3, %d counts", let, counts)
+		if let := offer(3); let != 3 || counts.Load() != 2 {
+			t.Errorf("%d were let in where there was room for 3, %d counts", let, counts.Load())
 		}
-		failure, waiting = errors.New("no database"), 0
+		failing.Store(true)
+		waiting.Store(0)
 		<-time.After(time.Minute)
 		for _, most := range []int{5, 0, 0} {
 			if let := offer(100); let != most {
@@ -55,11 +60,11 @@ func TestABacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
 			<-time.After(backlogEvery)
 			synctest.Wait()
 		}
-		failure = nil
+		failing.Store(false)
 		<-time.After(backlogEvery)
 		synctest.Wait()
 		if let := offer(10); let != 0 {
-			t.Errorf("%d were let in, with %d that wait", let, waiting)
+			t.Errorf("%d were let in, with %d that wait", let, waiting.Load())
 		}
 		cancel()
 	})

@@ -45,16 +45,17 @@ type Dispatcher struct {
 	waiting *waiters
 	backlog *backlog
 	byHooks *hookRuns
+	seen    *seen
 	drained chan struct{}
 	drains  atomic.Bool
 }
 
 // New makes a dispatcher; nothing is accepted before Run.
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
-	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{})}
+	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.HookRuns, cfg.BacklogMax)
 	d.backlog = newBacklog(st.Backlog, cfg.BacklogMax)
-	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup)
+	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept))
 	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver))
 	return d
@@ -86,8 +87,15 @@ func (d *Dispatcher) Drain() {
 // ByKey gives the live run of an organization that holds an idempotency hash, or nil.
 func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*store.StoredRun, error) {
 	run, err := d.lookups.Do(ctx, store.KeyOf{OrganizationID: org, Hash: hash})
+	if run != nil {
+		d.seen.add(hash)
+	}
 	return run, refusal(err)
 }
+
+// Seen reports whether an idempotency hash was held when this process last had to do with it, not too long ago. That is a hint:
+// it may be free by now, and of what others have accepted nothing is known.
+func (d *Dispatcher) Seen(hash []byte) bool { return d.seen.has(hash) }
 
 func (d *Dispatcher) lookup(ctx context.Context, keys []store.KeyOf) ([]*store.StoredRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
@@ -125,6 +133,7 @@ func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, 
 		span.Fail("refused")
 		return nil, refusal(err)
 	}
+	d.seen.add(run.KeyHash)
 	if accepted.Existing {
 		d.waiting.remove(w)
 		return &Submitted{Run: accepted.Run, Existing: true}, nil
@@ -178,9 +187,7 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 		return Result{}, nil
 	}
 	if s.wait == nil {
-		attachCtx, cancel := context.WithTimeout(ctx, limit)
-		s.wait = d.waiting.attach(attachCtx, store.RunOf{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID}, waitsFor(s.Run.Run))
-		cancel()
+		d.attach(ctx, s, limit)
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -194,6 +201,13 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	case <-ctx.Done():
 		return Result{}, fmt.Errorf("waiting for run: %w", ctx.Err())
 	}
+}
+
+// attach makes a wait for a run that somebody else has accepted.
+func (d *Dispatcher) attach(ctx context.Context, s *Submitted, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	s.wait = d.waiting.attach(ctx, store.RunOf{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID}, waitsFor(s.Run.Run))
 }
 
 // Attach is a Submitted for a run that was read from the store.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -83,5 +84,51 @@ func TestWhatRemovedRunsLeave(t *testing.T) {
 	}
 	if got := a.ok("GET", "/api/automations", "", away.key); got.json(t, "data.0") != nil {
 		t.Errorf("another organization: %s", got.body)
+	}
+}
+
+// What a member's key triggers is the member's, and the organization's automations are not: neither their runs nor what their sessions remember.
+func TestAMembersAutomationIsTheirOwn(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	trigger := func(headers ...string) string {
+		t.Helper()
+		got := a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"},"sessionId":"s"}`,
+			append(headers, "Prefer: respond-async")...)
+		if at := got.header.Get("Location"); at != "/api/runs?id="+got.text(t, "id") {
+			t.Errorf("Location: %s", at)
+		}
+		return got.text(t, "id")
+	}
+	own, others := trigger(h.memberKey, h.header), trigger(h.key)
+	if got := a.ok("GET", "/api/runs", "", h.memberKey, h.header); got.text(t, "data.0.id") != own || got.json(t, "data.1") != nil {
+		t.Errorf("listed: %s", got.body)
+	}
+	a.ok("GET", "/api/runs?id="+own, "", h.memberKey, h.header)
+	a.ok("GET", "/api/runs?id="+own, "", h.key)
+	a.from("GET", "/api/runs?id="+others, "", h.memberKey, h.header).want(t, "the organization's", 404, "not_found")
+	for who, sessions := range map[string]int{h.memberKey: 1, h.key: 2} {
+		for n := range 3 {
+			if got := a.ok("GET", "/api/sessions", "", who, h.header).json(t, "data."+strconv.Itoa(n)); (got != nil) != (n < sessions) {
+				t.Errorf("session %d of %d: %v", n, sessions, got)
+			}
+		}
+	}
+	a.ok("POST", "/api/runs?action=cancel&id="+own, "", h.memberKey, h.header)
+}
+
+func TestAutomationsHaveNamesThatCanBeRead(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"nightly ☾": true, "👩‍🚀 ünlü": true, "می\u200cخواهم": true, strings.Repeat("ü", 128): true,
+		"": false, strings.Repeat("ü", 129): false, "a\tb": false, "\u2028": false, "\u202e\u200b": false, "\u00ad": false, "\ue000": false, "\u0378": false, "\xff": false,
+	} {
+		found := &problems{}
+		checkAutomationID(found, "x-automation-id", name)
+		if (found.err() == nil) != want {
+			t.Errorf("%q: %v", name, found.err())
+		}
 	}
 }

@@ -97,7 +97,8 @@ func readBody(c *gin.Context, buf *bytes.Buffer, most int64) error {
 }
 
 func notJSON() error {
-	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: application/json")
+	return apierr.New(apierr.UnsupportedMediaType,
+		"the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding")
 }
 
 func tooLarge(most int64) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -81,8 +82,17 @@ func (b *budgetBody) check(p *problems) {
 // oneOf checks that a value is one of those that are possible.
 func oneOf[T ~string](p *problems, field string, value T, possible ...T) {
 	if !slices.Contains(possible, value) {
-		p.add(field, codeInvalidValue, "must be one of %v", possible)
+		p.add(field, codeInvalidValue, "must be one of %s", enumerated(possible))
 	}
+}
+
+// enumerated writes values as a sentence has them.
+func enumerated[T ~string](values []T) string {
+	words := make([]string, len(values))
+	for i, value := range values {
+		words[i] = string(value)
+	}
+	return strings.Join(words, ", ")
 }
 
 func checkLimit(p *problems, limit int64) {
@@ -108,11 +118,41 @@ func (a *api) createBudget(c *gin.Context) {
 	writeJSON(c, http.StatusCreated, budget)
 }
 
+// budgetChange takes back what reading a budget gave; only the limit changes anything.
 type budgetChange struct {
-	Limit int64 `json:"limit" need:"yes"`
+	Limit     int64                         `json:"limit" need:"yes"`
+	ID        optional[string]              `json:"id"`
+	Scope     optional[domain.BudgetScope]  `json:"scope"`
+	SubjectID optional[*string]             `json:"subjectId"`
+	Metric    optional[domain.BudgetMetric] `json:"metric"`
+	Period    optional[domain.BudgetPeriod] `json:"period"`
+	Used      optional[int64]               `json:"used"`
+	Reserved  optional[int64]               `json:"reserved"`
+	ResetsAt  optional[string]              `json:"resetsAt"`
+	CreatedAt optional[string]              `json:"createdAt"`
+	UpdatedAt optional[string]              `json:"updatedAt"`
 }
 
 func (b *budgetChange) check(p *problems) { checkLimit(p, b.Limit) }
+
+// same checks that nothing else than the limit is to be changed of a budget.
+func (b *budgetChange) same(p *problems, budget domain.Budget) {
+	subject, was := b.SubjectID.or(budget.SubjectID), budget.SubjectID
+	for _, kept := range []struct {
+		field string
+		same  bool
+	}{
+		{"id", b.ID.or(budget.ID) == budget.ID},
+		{"scope", b.Scope.or(budget.Scope) == budget.Scope},
+		{"subjectId", subject == was || subject != nil && was != nil && *subject == *was},
+		{"metric", b.Metric.or(budget.Metric) == budget.Metric},
+		{"period", b.Period.or(budget.Period) == budget.Period},
+	} {
+		if !kept.same {
+			p.add(kept.field, codeInvalidValue, "cannot be changed: make another budget")
+		}
+	}
+}
 
 // updateBudget is PUT /api/budgets?id=: another limit, at once.
 func (a *api) updateBudget(c *gin.Context) {
@@ -126,7 +166,19 @@ func (a *api) updateBudget(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	budget, err := a.Store.UpdateBudget(c.Request.Context(), caller(c).OrganizationID, budgetID, body.Limit)
+	org := caller(c).OrganizationID
+	known, err := a.Store.Budget(c.Request.Context(), org, budgetID)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	found := &problems{}
+	body.same(found, known)
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	budget, err := a.Store.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit)
 	if err != nil {
 		fail(c, err)
 		return

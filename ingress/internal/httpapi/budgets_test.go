@@ -33,6 +33,12 @@ func TestBudgetsAreMadeAndChanged(t *testing.T) {
 	if got := a.ok("PUT", "/api/budgets?id="+budgetID, `{"limit":90}`, h.key); got.json(t, "limit") != 90.0 || got.json(t, "metric") != "sandboxSeconds" {
 		t.Errorf("changed: %s", got.body)
 	}
+	read := string(a.ok("GET", "/api/budgets?id="+budgetID, "", h.key).body)
+	if got := a.ok("PUT", "/api/budgets?id="+budgetID, read, h.key); got.json(t, "limit") != 90.0 || got.json(t, "subjectId") != agentID {
+		t.Errorf("put back as it was read: %s", got.body)
+	}
+	a.from("PUT", "/api/budgets?id="+budgetID, `{"id":"`+agentID+`","scope":"key","subjectId":null,"metric":"runs","period":"month","limit":1}`, h.key).want(t,
+		"another budget", 400, "invalid_request id:invalid_value scope:invalid_value subjectId:invalid_value metric:invalid_value period:invalid_value")
 	list := a.ok("GET", "/api/budgets?limit=2", "", h.key)
 	rest := a.ok("GET", "/api/budgets?cursor="+list.text(t, "nextCursor"), "", h.key)
 	if list.json(t, "data.0.scope") != "organization" || list.json(t, "data.0.subjectId") != nil || rest.json(t, "data.0.id") != budgetID || rest.json(t, "hasMore") != false {

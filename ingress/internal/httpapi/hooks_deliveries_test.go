@@ -306,7 +306,7 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 	}
 	a.deliver(hookID, "github", a.fresh(), "ping", `{"a":1}`).want(t, "what is no run", 200, "")
 	var held, all int
-	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE not_before > clock_timestamp()), count(*) FROM open_runs`).Scan(&held, &all))
+	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(not_before), count(*) FROM open_runs`).Scan(&held, &all))
 	if all != 70 || held == 0 || held > 20 {
 		t.Errorf("of %d runs %d are put off", all, held)
 	}

@@ -174,6 +174,9 @@ func TestHooksGoOnWithTheirKeysFollower(t *testing.T) {
 		t.Errorf("the hook: %s", hook.body)
 	}
 	a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "after its key was rotated", 202, "")
+	eventually(t, "whoever tidies up sees that the key is used", func() bool {
+		return a.ok("GET", "/api/keys?limit=1", "", h.key).json(t, "data.0.lastUsedAt") != nil
+	})
 }
 
 // A flood of invented ids takes neither the places nor the reads of hooks that there are.

@@ -93,6 +93,7 @@ func (a *api) receiveDelivery(c *gin.Context) {
 		return
 	}
 	stateOf(c).ident = auth.Identity{Caller: hook.caller()} // for the log: now it is known whose request it is
+	a.Auth.Used(hook.KeyID)
 	taken, err := a.take(c.Request.Context(), hook, &event, delivered{
 		contentType: c.GetHeader("Content-Type"), body: body, traceparent: traceparent(c),
 	})

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"strconv"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/id"
 	"parley/shared/store"
@@ -188,5 +192,81 @@ func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 		if tier, remaining := limitOn(t, replay, settings); tier != "system" || remaining != 0 || replay.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("replay %v", replay.header)
 		}
+	}
+}
+
+// TestReplaysAtAnotherIngress asks one that has seen none of the keys, so that it takes them for new.
+func TestReplaysAtAnotherIngress(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID, gone := a.newAgent(h), a.newAgent(h)
+	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // enough that tokens are at hand for keys to be taken for new
+	body := func(agent, key, message string) string {
+		return `{"target":"` + agent + `","input":{"message":"` + message + `"},"idempotencyKey":"` + key + `"}`
+	}
+	send := func(body string) answer {
+		return a.do("POST", "/api/internal/run-automation", body, h.key, "Prefer: respond-async")
+	}
+	for _, key := range []string{"first", "second", "third"} {
+		a.finish("answer", send(body(agentID, key, "m")).want(t, "run", 202, "").text(t, "id"))
+	}
+	a.finish("answer", send(body(gone, "of the other", "m")).want(t, "run", 202, "").text(t, "id"))
+	a.do("DELETE", "/api/agents?id="+gone, "", h.owner.auth).want(t, "delete agent", 200, "")
+
+	var err error
+	counter := &tally{used: map[string]int{}}
+	a.api.Limits, err = ratelimit.New(counter, settings)
+	must(t, err)
+	a.api.Dispatch = running(t, a)
+
+	replays := func(what, key, agent string, left int) {
+		t.Helper()
+		replay := send(body(agent, key, "m")).want(t, what, 200, "")
+		if tier, remaining := limitOn(t, replay, settings); tier != "system" || remaining != left || replay.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: %d left, headers %v", what, remaining, replay.header)
+		}
+	}
+	send(body(agentID, a.fresh(), "m")).want(t, "a run", 202, "")
+	replays("of a key within the limit", "first", agentID, settings.System-1)
+	replays("of a key whose agent is gone", "of the other", gone, settings.System-1)
+	send(body(agentID, "second", "something else")).want(t, "another request with a key", 422, "idempotency_key_reused")
+	for range settings.System - 1 {
+		send(body(agentID, a.fresh(), "m")).want(t, "within the limit", 202, "")
+	}
+	send(body(agentID, "new", "m")).want(t, "over the limit", 429, "rate_limited")
+	replays("of a key over the limit", "third", agentID, 0)
+	send(body(agentID, "first", "something else")).want(t, "another request with a key over the limit", 422, "idempotency_key_reused")
+
+	counter.err = driver.ErrBadConn // nothing can be written
+	a.api.Limits, err = ratelimit.New(counter, settings)
+	must(t, err)
+	a.api.Dispatch = running(t, a)
+	send(body(agentID, "newer", "m")).want(t, "while nothing is counted", 503, "unavailable")
+	send(body(agentID, "third", "m")).want(t, "a replay while nothing is counted", 200, "")
+}
+
+// running is a dispatcher that has seen no key.
+func running(t *testing.T, a *arena) *dispatch.Dispatcher {
+	t.Helper()
+	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(t.Context()) }()
+	t.Cleanup(func() { must(t, <-done) })
+	return d
+}
+
+// What was looked up for a request stays as it was found, however often it is asked for.
+func TestASubmissionIsPreparedOnce(t *testing.T) {
+	t.Parallel()
+	asked, gone := 0, errors.New("gone")
+	s := &submission{before: func(context.Context) error { asked++; return gone }}
+	for range 2 {
+		if err := s.prepare(t.Context()); !errors.Is(err, gone) {
+			t.Errorf("prepared: %v", err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("looked up %d times", asked)
 	}
 }

@@ -507,7 +507,8 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 // Every request counts once, whatever it asks for; a call does not count again.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, ratelimit.Settings{Demo: 2, User: 14, System: 1000, Widget: ratelimit.Widget{Visitor: 100, Address: 1000, Agent: 10_000}})
+	a := newWaitingArena(t, unlimited)
+	a.tallied(14)
 	h := &house{word: "home", owner: a.person("owner")}
 	h.org, h.header = h.owner.org, "X-Organization-Id: "+h.owner.org
 	key, _ := a.newKey(h, h.owner, domain.KeyScopeOrganization)

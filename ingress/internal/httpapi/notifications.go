@@ -66,7 +66,7 @@ func checkEvents(p *problems, events []string) {
 	for i, event := range events[:min(len(events), len(domain.NotificationEvents))] {
 		switch {
 		case !slices.Contains(domain.NotificationEvents, event):
-			p.add(element("events", i), codeInvalidValue, "must be one of %v", domain.NotificationEvents)
+			p.add(element("events", i), codeInvalidValue, "must be one of %s", enumerated(domain.NotificationEvents))
 		case slices.Contains(events[:i], event):
 			p.add(element("events", i), codeDuplicate, "is given twice")
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -59,7 +60,7 @@ type tapped struct {
 
 func (a *arena) tap() *tapped {
 	a.t.Helper()
-	nc, err := nats.Connect(a.nats)
+	nc, err := nats.Connect(a.nats, nats.Timeout(20*time.Second))
 	must(a.t, err)
 	a.t.Cleanup(nc.Close)
 	tap := &tapped{}
@@ -120,7 +121,7 @@ type attending struct {
 // turn reads an answer up to the end of its first sentence, has heard no more of it, and gives its run.
 func (k *attending) turn() (runID string) {
 	k.Helper()
-	sound := 0
+	sound := map[string]int{} // samples, by item: what is left of the answer before may come, too
 	for {
 		event, code := k.read()
 		if event == nil {
@@ -137,7 +138,7 @@ func (k *attending) turn() (runID string) {
 			must(k, err)
 			k.seen.Write(pcm)
 			item, _ := event["item_id"].(string)
-			if sound += len(pcm) / 2; sound == spokenSamples {
+			if sound[item] += len(pcm) / 2; sound[item] == spokenSamples {
 				k.send(`{"type":"conversation.item.truncate","item_id":"` + item + `","content_index":0,"audio_end_ms":500}`)
 			}
 		case "response.done":

@@ -42,7 +42,8 @@ func (t quietly) pay() error {
 	return limited(d)
 }
 
-func (t quietly) refund() { t.a.Limits.Refund(t.who) }
+func (t quietly) refund()       { t.a.Limits.Refund(t.who) }
+func (t quietly) returns() bool { return false }
 
 // Begin submits a turn as the run of a chat, by its caller as they stand now.
 func (r *voiceRuns) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"parley/shared/domain"
+	"parley/shared/testkit"
 )
 
 const secretsPath = realtimePath + "/client_secrets"
@@ -193,7 +194,7 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 	b.ok("POST", "/api/auth/logout", "", login.auth)
 	b.ok("DELETE", "/api/organizations/members?id="+leaver.id, "", b.owner.auth)
 	for i, k := range ending {
-		if code, status := k.ended(); status != websocket.StatusPolicyViolation || time.Since(began) > 8*time.Second {
+		if code, status := k.ended(); status != websocket.StatusPolicyViolation || time.Since(began) > testkit.Within(8*time.Second) {
 			t.Errorf("connection %d ended with %q, %d, after %s", i, code, status, time.Since(began))
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/coder/websocket"
 
 	"parley/ingress/internal/openaiapi"
-	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
@@ -158,7 +157,8 @@ func (b *booth) becomes(runID string, want domain.RunStatus) {
 // Each turn is a request of its caller as they stand then.
 func TestTurnsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, ratelimit.Settings{Demo: 1, User: 14, System: 100})
+	b := newBooth(t, manyRequests)
+	b.tallied(14)
 	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent, b.memberKey, b.header)
 	k.send(inWriting)

@@ -19,7 +19,7 @@ const (
 	automationMax  = 128
 	keyMax         = 255
 	ttlOverrideMax = 2_592_000 // seconds: 30 days
-	systemOwner    = "system"  // principal of automation sessions: they are the organization's, whichever key triggers
+	systemOwner    = "system"  // principal of automation sessions that are the organization's, whichever key triggers
 )
 
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
@@ -35,12 +35,24 @@ type automationBody struct {
 
 // runAutomation runs an agent as a system caller.
 func (a *api) runAutomation(c *gin.Context) {
+	if s := a.automationOf(c); s != nil {
+		a.submit(c, s)
+	}
+}
+
+// automationOf reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
+// place on the stack for it: thousands may wait.
+func (a *api) automationOf(c *gin.Context) *submission {
 	body, found, err := collect[automationBody](c)
 	if err != nil {
 		fail(c, err)
-		return
+		return nil
 	}
-	s := a.automation(caller(c), body.Target)
+	who := caller(c)
+	s := a.automation(who, body.Target)
+	if readable(who) != "" { // what a member triggers is the member's own, to be read and cancelled like all that members may
+		s.principal = readable(who)
+	}
 	s.key, s.sessionID = idempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
 	s.retention = retention(found, body.TTLOverride, a.RetentionDefault)
 	s.message, s.data = automationInput(found, body.Input)
@@ -50,9 +62,9 @@ func (a *api) runAutomation(c *gin.Context) {
 	}
 	if err := found.err(); err != nil {
 		fail(c, err)
-		return
+		return nil
 	}
-	a.submit(c, &s)
+	return &s
 }
 
 // automation is what every system caller submits: by run-automation, or by the deliveries of a hook.
@@ -68,9 +80,9 @@ func automationInput(found *problems, input map[string]json.RawMessage) (message
 	raw, ok := input["message"]
 	switch {
 	case !ok:
-		found.add("input.message", codeRequired, "input.message is required")
+		found.add("input.message", codeRequired, "is required")
 	case json.Unmarshal(raw, &message) != nil || string(raw) == "null":
-		found.add("input.message", codeInvalidType, "input.message must be a string")
+		found.add("input.message", codeInvalidType, "must be a string")
 	default:
 		checkMessage(found, "input.message", message)
 	}
@@ -160,7 +172,7 @@ func printable(s string) bool {
 		return false
 	}
 	for _, r := range s {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) { // joiners within emoji are printable
+		if !unicode.IsGraphic(r) && r != '\u200c' && r != '\u200d' { // joiners, which emoji and some scripts have within
 			return false
 		}
 	}

@@ -45,7 +45,8 @@ type submission struct {
 
 	// before looks up what the run needs besides: once the request is counted, and not at all for one that cannot be
 	// afforded. nil for nothing.
-	before func(context.Context) error
+	before    func(context.Context) error
+	beforeErr error // of before, once it was called
 }
 
 func (s *submission) target() string { return s.agentID + s.templateID }
@@ -88,7 +89,7 @@ func canonical(raw json.RawMessage) []byte {
 	return out
 }
 
-// newRun gives the submission its id and the shape that is stored.
+// newRun gives the submission its id and the shape that is stored, but for the fingerprint, which is for requests that can share a key.
 func (s *submission) newRun(deadline time.Duration) (store.NewRun, error) {
 	input, err := json.Marshal(domain.Input{Message: s.message, Data: s.data, History: s.history, Instructions: s.instructions})
 	if err != nil {
@@ -98,12 +99,12 @@ func (s *submission) newRun(deadline time.Duration) (store.NewRun, error) {
 	run := store.NewRun{
 		ID: runID, OrganizationID: s.caller.OrganizationID, AgentID: s.agentID, TemplateID: s.templateID,
 		CallerKind: s.caller.Kind, Principal: s.principal, SessionID: s.sessionID, TriggerType: s.triggerType,
-		AutomationID: s.automationID, IdempotencyKey: s.key, KeyHash: s.keyHash(), Fingerprint: s.fingerprint(),
+		AutomationID: s.automationID, IdempotencyKey: s.key, KeyHash: s.keyHash(),
 		Input: input, Lane: s.lane, Traceparent: s.traceparent, Retention: s.retention, Deadline: deadline,
 		KeyID: s.caller.KeyID,
 	}
 	if run.SessionID == "" {
-		run.SessionID = "auto_" + id.Suffix(runID)
+		run.SessionID, run.OwnSession = "auto_"+id.Suffix(runID), true
 	}
 	run.SessionKey = contract.Hash(run.OrganizationID, s.target(), s.principal, run.SessionID)
 	unique := s.keyScope + "\x00" + s.key
@@ -114,8 +115,8 @@ func (s *submission) newRun(deadline time.Duration) (store.NewRun, error) {
 	return run, nil
 }
 
-// submit carries a submission from its key's lookup to the answer. The key comes before limits, agent and
-// permission: a replay costs nothing and stays what it was.
+// submit carries a submission from its key to the answer. The key counts before limits, agent and permission: a replay
+// costs nothing and stays what it was.
 func (a *api) submit(c *gin.Context, s *submission) {
 	wait, err := a.preferredWait(c.Request.Header)
 	if err != nil {
@@ -153,14 +154,16 @@ func (a *api) submit(c *gin.Context, s *submission) {
 // toll is what a request pays for beginning a run: a replay costs nothing.
 type toll interface {
 	pay() error
-	refund() // another request with the key has paid
+	refund()       // another request with the key has paid
+	returns() bool // refund would give all back that pay took, and nobody would have missed it meanwhile
 }
 
 // paid is the toll of requests that were counted before.
 type paid struct{}
 
-func (paid) pay() error { return nil }
-func (paid) refund()    {}
+func (paid) pay() error    { return nil }
+func (paid) refund()       {}
+func (paid) returns() bool { return true }
 
 // counting counts a request against its caller's limit, and shows on the response where that stands.
 type counting struct {
@@ -175,6 +178,8 @@ func (t counting) refund() {
 	t.a.showLimit(t.c)
 }
 
+func (t counting) returns() bool { return t.a.Limits.Plenty(caller(t.c)) }
+
 // findOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
 func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	s.traceparent = traceparent(c)
@@ -182,19 +187,54 @@ func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID s
 }
 
 // begin is findOrAccept for requests that are answered in other ways. What it gives must be released.
+//
+// The key counts first, but most are new, and accepting tells in any case. So where being counted costs nobody anything, only a key
+// that was seen here before is looked up before all else; another one is when it was refused as if it were new.
 func (a *api) begin(ctx context.Context, s *submission, t toll, accepting func(runID string)) (*dispatch.Submitted, error) {
-	if hash := s.keyHash(); hash != nil {
-		run, err := a.Dispatch.ByKey(ctx, s.caller.OrganizationID, hash)
-		if err != nil {
-			return nil, err
-		}
-		if run != nil {
-			return attach(ctx, s, run)
+	hash := s.keyHash()
+	lookedUp := hash == nil
+	if !lookedUp && (!t.returns() || a.Dispatch.Seen(hash)) {
+		lookedUp = true
+		if sub, held, err := a.held(ctx, s, hash); held || err != nil {
+			return sub, err
 		}
 	}
-	if err := t.pay(); err != nil {
+	unpaid := t.pay()
+	sub, err := (*dispatch.Submitted)(nil), unpaid
+	if unpaid == nil {
+		sub, err = a.beginNew(ctx, s, accepting)
+	}
+	switch {
+	case err == nil && !sub.Existing:
+		return sub, nil
+	case err == nil:
+		t.refund()
+		return attach(ctx, s, &sub.Run)
+	case lookedUp:
 		return nil, err
 	}
+	holder, held, holderErr := a.held(ctx, s, hash)
+	if !held && holderErr == nil {
+		return nil, err
+	}
+	if unpaid == nil {
+		t.refund()
+	}
+	return holder, holderErr
+}
+
+// held gives the run that holds the submission's key, if one does.
+func (a *api) held(ctx context.Context, s *submission, hash []byte) (sub *dispatch.Submitted, held bool, err error) {
+	run, err := a.Dispatch.ByKey(ctx, s.caller.OrganizationID, hash)
+	if err != nil || run == nil {
+		return nil, false, err
+	}
+	sub, err = attach(ctx, s, run)
+	return sub, true, err
+}
+
+// beginNew accepts a run for the submission, or gives the one that holds its key.
+func (a *api) beginNew(ctx context.Context, s *submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	err := a.withinBudget(ctx, s.caller.OrganizationID, s.agentID, s.caller.KeyID, s.automationID)
 	if err != nil {
 		return nil, err
@@ -206,23 +246,20 @@ func (a *api) begin(ctx context.Context, s *submission, t toll, accepting func(r
 	if err != nil {
 		return nil, err
 	}
+	run.Fingerprint = s.fingerprint()
 	accepting(run.ID)
-	sub, err := a.Dispatch.Submit(ctx, run)
-	if err != nil || !sub.Existing {
-		return sub, err
-	}
-	t.refund()
-	return attach(ctx, s, &sub.Run)
+	return a.Dispatch.Submit(ctx, run)
 }
 
 // prepare does what is to be done before the run: once.
 func (s *submission) prepare(ctx context.Context) error {
 	if s.before == nil {
-		return nil
+		return s.beforeErr
 	}
 	before := s.before
 	s.before = nil
-	return before(ctx)
+	s.beforeErr = before(ctx)
+	return s.beforeErr
 }
 
 // attach gives the run that holds the key, if it was asked the same.

@@ -351,6 +351,7 @@ func TestNoMassAssignment(t *testing.T) {
 			"PUT /api/knowledge":     {"id", "status", "createdAt", "updatedAt"},
 			"PUT /api/hooks":         {"id", "keyId", "createdAt", "updatedAt"},
 			"PUT /api/notifications": {"id", "createdAt", "updatedAt"},
+			"PUT /api/budgets":       {"id", "createdAt", "updatedAt"},
 		}[r.method+" "+r.path], field)
 	}
 	for _, r := range bodyRows(t) {

@@ -91,6 +91,12 @@ func (l *Limits) Demo(ctx context.Context, client string) (Decision, error) {
 	return l.demo.take(ctx, client)
 }
 
+// Plenty reports whether counting a request of the caller takes a token that this ingress has at hand, with enough left beside it that
+// none has to be fetched, and Refund gives it back: nobody is refused for one that is taken and given back.
+func (l *Limits) Plenty(caller domain.Caller) bool {
+	return caller.Kind == domain.CallerSystem && caller.Visitor.ID == "" && l.system.plenty(caller.OrganizationID)
+}
+
 // Refund gives back what Check took, for a request that turned out to be a replay. Demo requests
 // and those of widgets' visitors count whatever they turn out to be.
 func (l *Limits) Refund(caller domain.Caller) {

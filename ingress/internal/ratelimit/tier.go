@@ -127,6 +127,17 @@ func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
 	return Decision{Tier: t.name, Limit: t.limit, Reset: wait, RetryAfter: wait}
 }
 
+// plenty reports whether take would find a token, and lease none.
+func (t *tier) plenty(key string) bool {
+	if t.limit < 1 {
+		return false
+	}
+	b := t.bucket(key)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return t.now().Before(b.until) && b.tokens > max(1, t.chunk/2)
+}
+
 func (t *tier) refund(key string) {
 	b := t.bucket(key)
 	b.mu.Lock()

@@ -301,25 +301,25 @@ func TestAPermitThatIsGoneEndsTheConnection(t *testing.T) {
 
 func TestAConnectionLastsSoLong(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{MaxDuration: 500 * time.Millisecond, IdleTimeout: time.Minute}, nil)
+	r := newRig(t, Config{MaxDuration: 2 * time.Second, IdleTimeout: time.Minute}, nil)
 	r.work()
+	began := time.Now() // it is opened within it
 	c := r.open()
-	began := time.Now()
 	c.wantClose("session_expired", websocket.StatusNormalClosure)
 	r.wantReason("expired")
-	if took := time.Since(began); took < 300*time.Millisecond || took > 2*time.Second {
+	if took := time.Since(began); took < 2*time.Second || took > 20*time.Second {
 		t.Errorf("it lasted %s", took)
 	}
 }
 
 func TestASilentConnectionIsClosed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{MaxDuration: time.Hour, IdleTimeout: 500 * time.Millisecond}, nil)
+	r := newRig(t, Config{MaxDuration: time.Hour, IdleTimeout: 2 * time.Second}, nil)
 	r.work()
 	c := r.open()
 	r.line()
 	began := time.Now()
-	for range 5 { // a client that says something every now and then is not silent
+	for range 6 { // a client that says something every now and then is not silent
 		<-time.After(200 * time.Millisecond)
 		c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	}
@@ -330,7 +330,7 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 	}()
 	c.wantClose("session_idle", websocket.StatusNormalClosure)
 	r.wantReason("idle")
-	if took := time.Since(began); took < 1400*time.Millisecond || took > 5*time.Second {
+	if took := time.Since(began); took < 3*time.Second || took > 20*time.Second {
 		t.Errorf("it lasted %s", took)
 	}
 }

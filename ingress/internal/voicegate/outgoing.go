@@ -16,7 +16,7 @@ import (
 // queueMost is how many bytes of events may wait for a client: some 16 s of audio.
 const queueMost = 1 << 20
 
-// sent is audio that was written.
+// sent is audio that was written, or, the last of it, is being written.
 type sent struct {
 	answer  string
 	samples int64
@@ -106,7 +106,7 @@ func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close)
 	return event, true, nil
 }
 
-func (o *outgoing) wrote(e realtime.Event) {
+func (o *outgoing) writes(e realtime.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.written = append(o.written, sent{e.Answer, e.Samples, time.Now()})
@@ -120,12 +120,12 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 		event, some, how := o.next()
 		switch {
 		case some:
+			if event.Samples > 0 {
+				o.writes(event) // before: a client may answer to it sooner than it is noted
+			}
 			if err := send(socket, conn, event.Body, within); err != nil {
 				o.slow = errors.Is(err, os.ErrDeadlineExceeded)
 				return
-			}
-			if event.Samples > 0 {
-				o.wrote(event)
 			}
 		case how != nil:
 			if how.Code != 0 { // the library may wait for what the client has only announced: the owner does not

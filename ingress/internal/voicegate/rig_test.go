@@ -118,7 +118,7 @@ func (r *rig) listen() {
 		})
 	})
 	server := httptest.NewUnstartedServer(engine)
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 250*time.Millisecond, 250*time.Millisecond
+	server.Config.ReadTimeout, server.Config.WriteTimeout = time.Second, time.Second
 	server.Start()
 	r.Cleanup(server.Close)
 	r.address = server.URL

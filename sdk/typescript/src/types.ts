@@ -1424,9 +1424,21 @@ export interface NewBudget {
   limit: BudgetLimit;
 }
 
-/** A change of a budget. */
+/**
+ * A change of a budget: of its limit. All else may come back as it was read, and changes nothing.
+ */
 export interface BudgetChange {
   limit: BudgetLimit;
+  id?: BudgetId;
+  scope?: BudgetScope;
+  subjectId?: string | null;
+  metric?: BudgetMetric;
+  period?: BudgetPeriod;
+  used?: number;
+  reserved?: number;
+  resetsAt?: string;
+  createdAt?: string;
+  updatedAt?: string;
 }
 
 /** `<fence>.<n>`; rises within a run. */
@@ -2218,7 +2230,7 @@ export interface FieldError {
 
 /** What is wrong with a field. */
 export type FieldErrorCode =
-  /** It is missing or empty. */
+  /** It is missing; of a header, also that it is empty. */
   | "required"
   /** There is no such field. */
   | "unknown_field"

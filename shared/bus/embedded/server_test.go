@@ -89,7 +89,7 @@ func TestPort(t *testing.T) {
 	if !strings.HasPrefix(server.URL(), "nats://127.0.0.1:") {
 		t.Fatalf("URL %s", server.URL())
 	}
-	nc, err := nats.Connect(server.URL())
+	nc, err := nats.Connect(server.URL(), nats.Timeout(20*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ func main() {
 	kong.Parse(&f, kong.Name("worker"), kong.Description("Carries out Parley's runs."))
 	ctx, stop := lifecycle.Context(context.Background())
 	defer stop()
+	lifecycle.CollectSeldom(ctx)
 	if err := run(ctx, f); err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		os.Exit(1) //nolint:gocritic // the process ends: there is nothing left to give back

@@ -162,7 +162,7 @@ func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, ca
 	failpoint.Here(failpoint.PutBackAfter)
 }
 
-// finish saves the run's end, then tells whoever waits.
+// finish saves the run's end; whoever waits is told with it.
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
 	a.events.settled(ctx)
 	r.recall(ctx, a, &out)
@@ -174,7 +174,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	}
 	failpoint.Here(failpoint.FinishBefore)
 	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
-		saved, err := r.finishes.Do(ctx, tracing.For(ctx, ending))
+		saved, err := r.finishes.Do(ctx, tracing.For(ctx, ended{ending, a.replyTo}))
 		switch {
 		case err != nil:
 			return err
@@ -182,8 +182,6 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 			a.log.Error().Err(saved.err).Msg("the database rejects this result")
 			r.finishEmpty(ctx, a)
 		case saved.ok:
-			failpoint.Here(failpoint.FinishAfter)
-			r.bus.Done(a.claim.RunID, a.replyTo, ending.Result)
 			failpoint.Here(failpoint.DoneAfter)
 			r.changed(a)
 			r.metrics.end(ending.Run)
@@ -237,25 +235,39 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 	}
 }
 
-// saving is what became of an ending: stored, or lost to another worker, or refused with err.
+// ended is an ending and where its result is waited for.
+type ended struct {
+	store.Ending
+	replyTo string
+}
+
+// saving is what became of an ending: stored and told, or lost to another worker, or refused with err.
 type saving struct {
 	ok  bool
 	err error
 }
 
-// saveAll is one batch of results. The places they leave are handed over behind it, for nobody who waits for
-// a result waits for that.
-func (r *Runner) saveAll(ctx context.Context, endings []store.Ending) ([]saving, error) {
+// saveAll is one batch of results, and tells those who wait for them: what is told at once leaves together. The places that they leave
+// are handed over behind it, for nobody who waits for a result waits for that.
+func (r *Runner) saveAll(ctx context.Context, batch []ended) ([]saving, error) {
+	endings := make([]store.Ending, len(batch))
+	for i, e := range batch {
+		endings[i] = e.Ending
+	}
 	finished, err := r.runs.Finish(ctx, endings)
 	if err != nil {
 		return nil, err
 	}
-	r.places.add(finished.Freed)
-	out := make([]saving, len(endings))
-	for i := range endings {
-		id := endings[i].Run.ID
+	out := make([]saving, len(batch))
+	for i, e := range batch {
+		id := e.Run.ID
 		out[i] = saving{ok: finished.Saved[id], err: finished.Rejected[id]}
+		if out[i].ok {
+			failpoint.Here(failpoint.FinishAfter)
+			r.bus.Done(id, e.replyTo, e.Result)
+		}
 	}
+	r.places.add(finished.Freed)
 	return out, nil
 }
 

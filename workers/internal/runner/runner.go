@@ -101,7 +101,7 @@ type Runner struct {
 	log      zerolog.Logger
 	tracer   *tracing.Tracer
 	claims   *batch.Group[tracing.Of[string], store.Claim]
-	finishes *batch.Group[tracing.Of[store.Ending], saving]
+	finishes *batch.Group[tracing.Of[ended], saving]
 	events   *batch.Group[store.Checkpoint, bool]
 	places   *places
 	held     *held

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,12 +18,83 @@ import (
 // A stream that was made anew has lost its doorbells: the sweeper rings for whoever is dispatched and was not heard, and for nobody else.
 func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 	t.Parallel()
+	st, b, run := dispatched(t, testkit.NATS(t)) // whose doorbell is lost
+	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
+	rings := func(want int) {
+		t.Helper()
+		if err := s.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		heard, wait := 0, time.Second
+		if want > 0 {
+			wait = 20 * time.Second // at the most
+		}
+		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.Doorbell) { heard++; d.Ack() })
+		if err != nil || heard != want {
+			t.Errorf("%d doorbells, want %d, %v", heard, want, err)
+		}
+	}
+	if _, err := b.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.stream = time.Unix(1, 0) // it saw another one
+	rings(1)
+	rings(0) // not again at once
+	claims, err := st.Claim(t.Context(), []string{run.ID})
+	if err != nil || claims[0].Run == nil {
+		t.Fatalf("claiming: %+v, %v", claims, err)
+	}
+	s.stream = time.Unix(1, 0)
+	rings(0)
+}
+
+// A stream whose last messages are lost while its consumers remember them delivers nothing: the sweeper makes it anew, and rings.
+func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := testkit.NATSProcess(t, dir)
+	st, b, run := dispatched(t, server.URL)
+	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const before = 50
+	for n := range before {
+		b.Ring(domain.Job{RunID: id.New(id.Run), Lane: domain.LaneAutomation, Dedupe: strconv.Itoa(n), DispatchNo: 1})
+	}
+	if err := lane.Fetch(t.Context(), before, 5*time.Second, func(d *bus.Doorbell) { d.Ack() }); err != nil {
+		t.Fatal(err)
+	}
+	server.Term() // so that all is written
+	if err := server.Wait(20 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"*.blk", "index.db", "meta.inf"} { // and not what the consumers remember
+		testkit.CutFiles(t, dir, name, false)
+	}
+	server.Restart()
+	if err := st.RingAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	heard := false
+	for over := time.Now().Add(30 * time.Second); !heard && time.Now().Before(over); {
+		_ = s.sweep(t.Context()) // the server may not be back yet
+		_ = lane.Fetch(t.Context(), 1, time.Second, func(d *bus.Doorbell) { heard = d.RunID == run.ID; d.Ack() })
+	}
+	if !heard {
+		t.Error("the run is not rung for any more")
+	}
+}
+
+// dispatched is a run that was accepted and not rung for, on a bus.
+func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, store.NewRun) {
+	t.Helper()
 	st, err := store.Open(testkit.Postgres(t), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	b, err := bus.Dial(natsURL, "test", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,31 +112,8 @@ func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Hour,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := st.Accept(t.Context(), []store.NewRun{run}, window); err != nil || out[0].Job == nil { // whose doorbell is lost
+	if out, err := st.Accept(t.Context(), []store.NewRun{run}, window); err != nil || out[0].Job == nil {
 		t.Fatalf("accepting: %+v, %v", out, err)
 	}
-	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
-	rings := func(want int) {
-		t.Helper()
-		if err := s.sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		heard := 0
-		err := lane.Fetch(t.Context(), 1, time.Second, func(d *bus.Doorbell) { heard++; d.Ack() })
-		if err != nil || heard != want {
-			t.Errorf("%d doorbells, want %d, %v", heard, want, err)
-		}
-	}
-	if _, err := b.EnsureStream(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.stream = time.Unix(1, 0) // it saw another one
-	rings(1)
-	rings(0) // not again at once
-	claims, err := st.Claim(t.Context(), []string{run.ID})
-	if err != nil || claims[0].Run == nil {
-		t.Fatalf("claiming: %+v, %v", claims, err)
-	}
-	s.stream = time.Unix(1, 0)
-	rings(0)
+	return st, b, run
 }

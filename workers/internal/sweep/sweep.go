@@ -26,6 +26,7 @@ const (
 	batchMax      = 500  // rows ended or requeued in one transaction
 	redispatchMax = 1000 // doorbells rung again in one sweep
 	dispatchMax   = 64   // waiting runs dispatched per organization in one sweep
+	forgotFor     = 2 * time.Second
 )
 
 // Sweeper repairs once a second.
@@ -35,6 +36,8 @@ type Sweeper struct {
 	bus    *bus.Bus
 	log    zerolog.Logger
 	stream time.Time // when the stream was made that the last sweep saw
+
+	forgotSince time.Time // zero: the stream has what its consumers remember
 
 	metrics *metrics
 }
@@ -165,18 +168,40 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 // ringAgain rings for dispatched runs that were not claimed in time, unless the stream shows that their
 // doorbells are still on the way.
 func (s *Sweeper) ringAgain(ctx context.Context) error {
-	made, err := s.bus.EnsureStream(ctx)
+	found, err := s.bus.EnsureStream(ctx)
 	if err != nil {
 		return err
 	}
-	if !s.stream.IsZero() && !made.Equal(s.stream) {
+	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
 		s.metrics.count(didFindStream, 1)
 		s.log.Warn().Msg("the job stream was lost and is made anew; ringing for all dispatched runs")
 		if err := s.store.RingAll(ctx); err != nil {
 			return err
 		}
 	}
-	s.stream = made
+	s.stream = found.Made
+	return errors.Join(s.mend(ctx, found), s.ringOverdue(ctx))
+}
+
+// mend makes a stream anew that was found to have fewer messages than its consumers remember, and would deliver nothing for long; it is
+// rung for by the next sweep. Servers of a cluster may disagree for a moment.
+func (s *Sweeper) mend(ctx context.Context, found bus.Stream) error {
+	if !found.Forgot {
+		s.forgotSince = time.Time{}
+		return nil
+	}
+	if s.forgotSince.IsZero() {
+		s.forgotSince = time.Now()
+	}
+	if time.Since(s.forgotSince) < forgotFor {
+		return nil
+	}
+	s.log.Warn().Msg("the job stream has lost messages that its consumers remember, and delivers nothing; making it anew")
+	s.forgotSince = time.Time{} // and another while before the next try
+	return s.bus.RemakeStream(ctx)
+}
+
+func (s *Sweeper) ringOverdue(ctx context.Context) error {
 	overdue, err := s.store.OverdueJobs(ctx, redispatchMax)
 	if err != nil || len(overdue) == 0 {
 		return err

@@ -584,7 +584,7 @@ func TestCallsEnd(t *testing.T) {
 			}})
 			claims := capability()
 			if c.end == "expiry" {
-				claims.Expires = time.Now().Add(time.Second)
+				claims.Expires = time.Now().Add(5 * time.Second)
 			}
 			m := sealed(t, claims, request(true))
 			ctx, stop := context.WithDeadline(t.Context(), m.Deadline) // as the bus does

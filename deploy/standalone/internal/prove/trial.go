@@ -78,11 +78,32 @@ func (t *trial) strikeAll(ctx context.Context, strikes []Strike, sent <-chan str
 				return context.Cause(ctx)
 			}
 		}
+		if s.Kind == kindWorker {
+			t.awaitBooking(ctx)
+		}
 		if err := t.strike(ctx, s, p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bookingWait is how long a strike at a worker waits for somebody to be booking: a worker that was struck before takes a while to be back.
+const bookingWait = 3 * time.Second
+
+// awaitBooking waits until an effect is being booked, for a while.
+func (t *trial) awaitBooking(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, bookingWait)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for t.ledger.underWay() == 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // strike kills a part; others may be killed before it is back.

@@ -46,6 +46,7 @@ parley serve --roles agent,tool,ingest,sweep,voice,notify`
 
 // Run serves until ctx ends.
 func (s *Serve) Run(ctx context.Context) error {
+	lifecycle.CollectSeldom(ctx)
 	log := telemetry.Logger(s.Logging, "parley")
 	tracer, err := tracing.Open(ctx, s.Telemetry, "parley", log)
 	if err != nil {

@@ -2245,9 +2245,21 @@ class NewBudget(TypedDict):
 
 
 class BudgetChange(TypedDict):
-    """A change of a budget."""
+    """A change of a budget: of its limit. All else may come back as it was read, and changes
+    nothing.
+    """
 
     limit: BudgetLimit
+    id: NotRequired[BudgetId]
+    scope: NotRequired[BudgetScope]
+    subjectId: NotRequired[str | None]
+    metric: NotRequired[BudgetMetric]
+    period: NotRequired[BudgetPeriod]
+    used: NotRequired[int]
+    reserved: NotRequired[int]
+    resetsAt: NotRequired[str]
+    createdAt: NotRequired[str]
+    updatedAt: NotRequired[str]
 
 
 EventId: TypeAlias = str
@@ -3208,7 +3220,7 @@ same request may succeed later.
 
 
 FieldErrorCode: TypeAlias = Literal[
-    # It is missing or empty.
+    # It is missing; of a header, also that it is empty.
     "required",
     # There is no such field.
     "unknown_field",

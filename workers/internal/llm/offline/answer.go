@@ -62,7 +62,7 @@ func (p prompt) withoutProgram() []string {
 	return nil
 }
 
-var helping = regexp.MustCompile(`(?i)^\s*(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:you|i)\s+do(?:\s+(?:for\s+me|here|with\s+you))?|` +
+var helping = regexp.MustCompile(`(?i)^\s*(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:you|i)\s+do(?:\s+(?:for\s+me|here|with\s+you))?|` +
 	`what\s+(?:are\s+your\s+tools|tools\s+do\s+you\s+have))\s*[?.!]*\s*$`)
 
 func (p prompt) asksForHelp() bool { return helping.MatchString(p.message) }

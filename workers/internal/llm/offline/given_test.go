@@ -138,7 +138,7 @@ func TestSearches(t *testing.T) {
 			t.Errorf("%s: %s", message, got)
 		}
 	}
-	for _, message := range []string{"Hello there", "ok", "Thanks", "my name is Ada", "Remember milk", "Use it", "42", "{a}", "one two three four five six", ""} {
+	for _, message := range []string{"Hello there", "ok", "Thanks", "my name is Ada", "Remember milk", "Use it", "Say good night", "42", "{a}", "one two three four five six", ""} {
 		if got := asked(t, shop(), message); strings.HasPrefix(got, "webSearch") {
 			t.Errorf("%s: %s", message, got)
 		}
@@ -151,7 +151,7 @@ func TestSearches(t *testing.T) {
 
 func TestHelpListsTools(t *testing.T) {
 	t.Parallel()
-	for _, message := range []string{"What can you do?", "help", "Help!"} {
+	for _, message := range []string{"What can you do?", "help", "Help!", "Hello, what can you do?"} {
 		got := asked(t, shop()[:2], message)
 		if got != "I can use these tools:\n\n- convert: Does convert.\n- deleteOrder: Does deleteOrder." {
 			t.Errorf("%s: %s", message, got)

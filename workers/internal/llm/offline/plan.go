@@ -74,7 +74,7 @@ var (
 	// No topic begins like this: what tells to do something, or is said in passing.
 	noTopic = setOf(`yes no ok okay bye goodbye welcome sorry great good fine cool nice stop go start continue wait use run call send
  make create delete remove update write add set open close cancel refund book buy order pay show give remember help test hello hi hey
- thanks cheers let come read know never always check translate try`)
+ thanks cheers let come read know never always check translate try say`)
 	inTopic = setOf(`a an at for in my of on our the to`)
 	// What a message says to the agent rather than to the search.
 	preamble = regexp.MustCompile(`(?i)^(?:please|(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)(?:\s+(?:for|about))?|` +

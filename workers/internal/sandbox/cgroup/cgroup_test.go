@@ -20,7 +20,7 @@ import (
 var limits = sandbox.Limits{Memory: 96 << 20, Processes: 24, Files: 16 << 20}
 
 // soon is a second, and what a busy machine adds.
-var soon = testkit.Within(2500 * time.Millisecond)
+func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
 // place opens what this machine gives.
 func place(t *testing.T) *Root {
@@ -213,7 +213,7 @@ func TestKillEndsAForkStormAndLeavesItsNeighbourAlone(t *testing.T) {
 	if err := g.Kill(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > soon {
+	if took := time.Since(began); took > soon() {
 		t.Error(took)
 	}
 	if pids, err := g.Pids(); err != nil || len(pids) > 0 {
@@ -324,7 +324,7 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 		_, err := os.Stat(dead.dir)
 		return errors.Is(err, os.ErrNotExist)
 	})
-	within(t, time.Second, "the end of what the dead one ran", func() bool { return goneOrZombie(dead.inside) })
+	within(t, soon(), "the end of what the dead one ran", func() bool { return goneOrZombie(dead.inside) })
 	pids, err := pidsIn(alive.dir)
 	if err != nil || !slices.Equal(pids, []int{alive.inside}) {
 		t.Error(pids, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // soon is a second, and what a busy machine adds.
-var soon = testkit.Within(2500 * time.Millisecond)
+func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
 // own is a PID namespace for a child, as every sandbox has one.
 func own() *syscall.SysProcAttr {
@@ -69,7 +69,7 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 			})
 			began := time.Now()
 			err := tree.Kill()
-			if took := time.Since(began); err != nil || took > soon {
+			if took := time.Since(began); err != nil || took > soon() {
 				t.Error(took, err)
 			} else {
 				t.Log(took)
@@ -179,7 +179,7 @@ func TestZombiesUseNothing(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Second, "its end", func() bool {
+	within(t, soon(), "its end", func() bool {
 		pids, err := tree.Pids()
 		return err == nil && len(pids) == 0
 	})

@@ -58,7 +58,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 			began := time.Now()
 			p := Program{Code: "open('made', 'w').write('made')\n" + c.code}
 			if c.limit == sandbox.LimitWall {
-				p.Wall = time.Second
+				p.Wall = 3 * time.Second
 			}
 			o, err := i.Run(t.Context(), p)
 			if err != nil {
@@ -84,7 +84,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 			if len(o.Files) == 0 || c.limit != sandbox.LimitFiles && o.Files[0].Name != "made" {
 				t.Error("the file that was made is lost")
 			}
-			if took := time.Since(began); c.limit == sandbox.LimitWall && took > 5*time.Second || o.CPU > 3*time.Second {
+			if took := time.Since(began); c.limit == sandbox.LimitWall && took > 20*time.Second || o.CPU > 3*time.Second {
 				t.Errorf("took %v, %v CPU, in all %v", o.Took, o.CPU, took)
 			}
 		})
@@ -118,8 +118,8 @@ os._exit(%d)`
 
 func TestLessTime(t *testing.T) {
 	t.Parallel()
-	o := run(t, Program{Code: "import time\nprint('seen')\ntime.sleep(60)", Wall: 300 * time.Millisecond})
-	if o.Limit != sandbox.LimitWall || o.Stdout != "seen\n" || o.Took < 300*time.Millisecond || o.Took > 3*time.Second {
+	o := run(t, Program{Code: "import time\nprint('seen')\ntime.sleep(60)", Wall: 3 * time.Second}) // its box is made within it
+	if o.Limit != sandbox.LimitWall || o.Stdout != "seen\n" || o.Took < 3*time.Second || o.Took > 20*time.Second {
 		t.Errorf("%+v", o)
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// goneWithin is how long anything of a sandbox may live after its end.
-const goneWithin = time.Second
+// goneWithin is how long anything of a sandbox may live after its end: each process needs a moment of a processor to die, and gives way
+// to all others.
+const goneWithin = 5 * time.Second
 
 // process is one of the host's.
 type process struct {

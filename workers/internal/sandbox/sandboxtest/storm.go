@@ -50,7 +50,7 @@ func (s *suite) storm(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				begin := time.Now()
-				honest[i], errs[i] = in.Run(ctx, python.Program{Code: good[i].code})
+				honest[i], errs[i] = begun(ctx, in, python.Program{Code: good[i].code})
 				s.honestTook(time.Since(begin))
 			})
 		})

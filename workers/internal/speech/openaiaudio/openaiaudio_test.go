@@ -220,7 +220,7 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 			service := speechtest.NewService(t)
 			service.Answer = c.answer
 			cfg := config(service.URL)
-			cfg.Limits = remote.Limits{IdleChunk: time.Second}
+			cfg.Limits = remote.Limits{IdleChunk: 3 * time.Second}
 			_, speaker := pair(t, cfg)
 			sound, err := speechtest.Say(t.Context(), speaker, speech.Line{Text: "hello"})
 			failed(t, err, speech.CodeSpeech, c.message, c.retryable)
@@ -318,16 +318,24 @@ func TestAServiceThatFailsIsLeftAlone(t *testing.T) {
 // Refusals are the request's fault, and who leaves says nothing of the service.
 func TestRefusalsDoNotCount(t *testing.T) {
 	t.Parallel()
-	service, asked := speechtest.NewService(t), atomic.Int64{}
+	service, asked, leave := speechtest.NewService(t), atomic.Int64{}, make(chan struct{})
 	service.Answer = func(w http.ResponseWriter, r *http.Request) bool {
 		if asked.Add(1)%2 == 0 {
+			leave <- struct{}{}
 			return wait(w, r)
 		}
 		return answer(http.StatusTooManyRequests, inJSON, provider)(w, r)
 	}
 	listener, _ := pair(t, config(service.URL))
 	for range 12 {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			select {
+			case <-leave: // whoever asked goes away
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
 		_, err := listener.Transcribe(ctx, speech.Utterance{PCM: []byte{1, 0}})
 		cancel()
 		if err == nil {
