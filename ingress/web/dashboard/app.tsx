@@ -144,9 +144,21 @@ function chosen(session: Session): Session {
 }
 
 function Navigation({ path, role }: { path: string; role: Role }) {
+  const strip = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const nav = strip.current;
+    const now = nav?.querySelector("[aria-current]");
+    if (!nav || !now) return;
+    const sized = new ResizeObserver(() => { // at once, too; in wide windows nothing scrolls
+      const [around, link] = [nav.getBoundingClientRect(), now.getBoundingClientRect()];
+      nav.scrollLeft += link.left + link.width / 2 - around.left - around.width / 2;
+    });
+    sized.observe(nav);
+    return () => sized.disconnect();
+  }, [path]);
   const current = (href: string) => (href === "/dashboard" ? path === href || path.startsWith("/dashboard/agents") : path.startsWith(href));
   return (
-    <nav aria-label="Pages">
+    <nav aria-label="Pages" ref={strip}>
       <ul>
         {links.filter((l) => l.least === "member" || role !== "member").map((l) => (
           <li key={l.href}><a href={l.href} aria-current={current(l.href) ? "page" : undefined}><Icon name={l.icon} />{l.words}</a></li>

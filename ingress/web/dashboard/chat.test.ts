@@ -174,6 +174,55 @@ export const tests: Test[] = [
     }),
   },
   {
+    name: "what was refused waits for a person, also over a reload",
+    run: () => withService(async (service, session) => {
+      session.send("hello");
+      await service.answer("/api/agents", Response.json({ code: "budget_exceeded", detail: "Used up." }, { status: 429, headers: { "retry-after": "30" } }));
+      await until(session, () => only(session).problem !== null);
+      const { againAt } = only(session);
+      session.close();
+      const later = new ChatSession(session.target, session.id);
+      await later.open(false);
+      equal([only(later).problem?.code, only(later).againAt, underWay(only(later))], ["budget_exceeded", againAt, false]);
+      equal(service.asked, ["POST /api/agents"], "nothing is sent by itself");
+      later.resend(only(later));
+      await service.answer("/api/agents", new Response("no gateway", { status: 502 }));
+      await until(later, () => only(later).problem?.status === 502);
+      later.close();
+      const last = new ChatSession(session.target, session.id);
+      await last.open(false);
+      ok(underWay(only(last)), "what may have been accepted is on its way");
+      await service.answer("/api/agents", new Response("no gateway", { status: 502 }));
+      equal(service.asked.length, 3, "and asked for anew");
+      last.drop(only(last));
+      last.close();
+      equal(sessionStorage.length, 0, "what is taken back is forgotten");
+    }),
+  },
+  {
+    name: "who is to wait long may ask before, and reads when it ends",
+    run: () => withService(async (service, session) => {
+      const detail = "the agent's (ag_1) budget of 0 runs a month is used up; it begins anew at 2026-12-01T00:00:00Z (bud_1)";
+      const box = document.createElement("div");
+      const shown = async (seconds: number): Promise<[string, boolean | undefined]> => {
+        const answer = Response.json({ code: "budget_exceeded", detail }, { status: 429, headers: { "retry-after": String(seconds) } });
+        await service.answer("/api/agents", answer);
+        await until(session, () => only(session).problem !== null);
+        render(h(TurnView, { turn: only(session), session, onAsk: () => {}, last: true }), box);
+        const words: [string, boolean | undefined] = [box.textContent ?? "", box.querySelector("button")?.disabled];
+        render(null, box);
+        return words;
+      };
+      session.send("hello");
+      const [long, heldLong] = await shown(8 * 86_400 - 60);
+      ok(/is used up\.This ends in 7 days\. .*Send againDiscard/.test(long), long);
+      session.resend(only(session));
+      const [brief, heldBrief] = await shown(60);
+      ok(/Send again in (60|59) s/.test(brief), brief);
+      equal([heldLong, heldBrief], [false, true]);
+    }),
+  },
+  {
     name: "what is written is kept under its session's name",
     run: () => {
       keepDraft("a.new", "half a sen");

@@ -59,4 +59,14 @@ export const tests: Test[] = [
       equal(of("(By the way) it works.\nYes."), "(By the way) it works. Yes.");
     },
   },
+  {
+    name: "a row says what the answer says: only marks of Markdown are gone",
+    run: () => {
+      const of = (message: string) => gist({ ...run, message });
+      const same = ["12 * 12 = 144", "3 > 2 | C# #1 * 5*", "2026. That was the year.", "1. Tea 2. Milk", "- Tea", "It costs `5 as of now."];
+      for (const message of same) equal(of(message), message);
+      equal(of("## **Twelve** times *twelve*\n\n`a * b` is\n> 144 [1]"), "Twelve times twelve a * b is 144 [1]");
+      equal(of("| a | b |\n|---|---|\n| 1 | 2 > 1 |\n\n3. Tea\n4. Milk\n\n```js\nx * 2 # y\n```"), "a b 1 2 > 1 3. Tea 4. Milk x * 2 # y");
+    },
+  },
 ];

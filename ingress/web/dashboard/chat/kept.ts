@@ -1,4 +1,5 @@
 // What outlives a reload of the window, or signing in again: messages that are written or on their way, and in the demo all of it.
+import type { ApiError } from "../api";
 import type { Limit } from "./limit";
 import { newTurn, type Turn } from "./turn";
 
@@ -9,6 +10,9 @@ export interface Sent {
   runId: string | null;
   /** It is to be cancelled once it is a run. */
   stopping?: boolean;
+  /** Why it was refused, and from when on it may be sent again: it waits for a person. */
+  problem?: ApiError | null;
+  againAt?: number | null;
 }
 
 const nameOf = (target: string, session: string): string => `parley.sent.${target}.${session}`;

@@ -71,7 +71,9 @@ export class ChatSession extends EventTarget {
     const key = turn.key ?? freshName("chat"); // what was spoken had none
     this.change(turn.name, (t) => ({ ...t, key, spoken: undefined, problem: null, status: t.runId === null ? "sending" : t.status }));
     const now = this.turns.find((t) => t.name === turn.name);
-    if (now) void this.follow(now);
+    if (!now) return;
+    this.note(now);
+    void this.follow(now);
   }
 
   /** Takes a message back that nobody has accepted. */
@@ -156,7 +158,10 @@ export class ChatSession extends EventTarget {
       const known = sent.runId === null ? undefined : this.turns.find((t) => t.runId === sent.runId);
       if (known && ended(known.status)) noteSent(targetId(this.target), this.id, sent.key, null);
       else if (known) this.change(known.name, (t) => ({ ...t, key: sent.key, stopping }));
-      else this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), runId: sent.runId, stopping }];
+      else {
+        const { runId, problem = null, againAt = null } = sent;
+        this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), runId, stopping, problem, againAt }];
+      }
     }
     for (const turn of this.turns.filter((t) => underWay(t) && (t.key !== null || t.runId !== null)).slice(-5)) void this.follow(turn);
   }
@@ -209,8 +214,8 @@ export class ChatSession extends EventTarget {
 
   private note(turn: Turn): void {
     if (inDemo() || turn.key === null) return;
-    const { key, message, createdAt, runId, stopping } = turn;
-    noteSent(targetId(this.target), this.id, key, { key, message, createdAt, runId, stopping });
+    const { key, message, createdAt, runId, stopping, problem, againAt } = turn;
+    noteSent(targetId(this.target), this.id, key, { key, message, createdAt, runId, stopping, problem, againAt });
   }
 
   private forget(turn: Turn): void {
@@ -270,11 +275,15 @@ export class ChatSession extends EventTarget {
     if (cause.status === 401 && !inDemo()) return toLogin();
     const problem = new ApiError(cause.status, cause.code, cause.message, cause.errors, cause.requestId, cause.retryAfter);
     const turn = this.turns.find((t) => t.name === name);
-    if (turn && cause.status === 410) this.forget(turn);
     const againAt = cause.retryAfter === null ? null : Date.now() + cause.retryAfter * 1000;
     this.change(name, (t) => ({ ...t, problem, againAt, cutOff: false, stopping: false }));
+    if (turn && cause.status === 410) this.forget(turn);
+    else if (turn?.runId === null && definite(problem)) this.note({ ...turn, problem, againAt, stopping: false });
   }
 }
+
+/** Whether nothing was accepted. After other answers something may have been: a reload asks with the same key. */
+const definite = (problem: ApiError): boolean => (problem.status >= 400 && problem.status < 500) || problem.code === "overloaded";
 
 const noting: typeof fetch = async (input, init) => {
   const answer = await fetch(input, init);

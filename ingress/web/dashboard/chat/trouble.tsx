@@ -1,15 +1,20 @@
 // When a message was not accepted, or its run came to nothing: why, and what to do.
 import { inDemo, type ApiError } from "../api";
 import { Button } from "../ui/button";
+import { Time } from "../ui/parts";
 import { useCountdown } from "./limit";
 import type { ChatSession } from "./session";
 import type { Turn } from "./turn";
+
+const short = 60; // seconds: whoever is to wait longer may ask before, and the service decides anew
 
 /** A message that nobody accepted, with the way to send it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {
   const problem = turn.problem;
   const rest = useCountdown(turn.againAt);
   if (!problem) return null;
+  const long = (problem.retryAfter ?? 0) > short;
+  const held = rest > 0 && !long;
   const again = problem.status === 0 || problem.status === 429 || problem.status >= 500;
   return (
     <div class="problem stack" role="alert">
@@ -17,9 +22,10 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
         <p><strong>{headOf(problem)}</strong></p>
         <p>{adviceOf(problem)}</p>
         {problem.errors.map((e) => <p key={e.field + e.code}><code>{e.field}</code> {e.message}</p>)}
+        {long && rest > 0 && turn.againAt !== null && <p>This ends <Time at={new Date(turn.againAt).toISOString()} />. Sent before, it may be refused again.</p>}
       </div>
       <div class="actions">
-        {again && <Button onClick={() => session.resend(turn)} disabled={rest > 0}>{rest > 0 ? `Send again in ${rest} s` : "Send again"}</Button>}
+        {again && <Button onClick={() => session.resend(turn)} disabled={held}>{held ? `Send again in ${rest} s` : "Send again"}</Button>}
         {turn.runId === null && <Button look="bare" onClick={() => session.drop(turn)}>Discard the message</Button>}
         {inDemo() && problem.status === 429 && <SignUp />}
       </div>
@@ -55,6 +61,7 @@ function adviceOf(problem: ApiError): string {
     case "caller_not_allowed": return "Allow the caller “user” on the agent's page, under who may run it.";
     case "not_found": return "It was deleted. Its finished runs can still be read.";
     case "overloaded": case "unavailable": return "Nothing was accepted, and nothing is lost. Send the message again in a moment.";
+    case "budget_exceeded": return problem.detail.replace(/; it begins anew at \S+ \(bud_\w+\)$/, "."); // when is told below
     default: return problem.detail;
   }
 }

@@ -3,12 +3,12 @@ import { get } from "../api";
 import { useQuery } from "../query";
 import type { Agent } from "../types";
 import { Chat } from "../chat/chat";
-import { Button, LinkButton } from "../ui/button";
+import { LinkButton } from "../ui/button";
 import { Copy, Curl } from "../ui/copy";
-import { Dialog } from "../ui/dialog";
+import { Leave } from "../ui/dialog";
 import { Empty, Loaded, PageHeader } from "../ui/parts";
 import { namesOf } from "./agent/draft";
-import { useEditor, type Editor, type Leaving } from "./agent/editor";
+import { useEditor, type Editor } from "./agent/editor";
 import { Embed } from "./agent/embed";
 import { useKeptFocus } from "./agent/focus";
 import { SaveBar } from "./agent/savebar";
@@ -59,21 +59,8 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
       {current === "embed" && <Embed editor={editor} />}
       {current === "use" && <Use editor={editor} />}
       {(current === "settings" || current === "embed") && <SaveBar editor={editor} />}
-      {editor.leaving && <Leave leaving={editor.leaving} fields={namesOf(editor.changed)} />}
+      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>What you changed is lost then: {namesOf(editor.changed).join(", ")}.</Leave>}
     </div>
-  );
-}
-
-function Leave({ leaving, fields }: { leaving: Leaving; fields: string[] }) {
-  return (
-    <Dialog title="Leave without saving?" onClose={leaving.stay} foot={
-      <>
-        <Button onClick={leaving.stay}>Stay</Button>
-        <Button look="danger" onClick={leaving.leave}>Leave</Button>
-      </>
-    }>
-      What you changed is lost then: {fields.join(", ")}.
-    </Dialog>
   );
 }
 

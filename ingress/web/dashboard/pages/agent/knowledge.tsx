@@ -77,7 +77,7 @@ function Picker({ ids, onChange, onClose }: { ids: string[]; onChange: (ids: str
   const fits = (d: Document) => d.name.toLowerCase().includes(text.trim().toLowerCase());
   const toggle = (id: string, on: boolean) => onChange(on ? [...ids, id] : ids.filter((other) => other !== id));
   return (
-    <Dialog title="Choose documents" onClose={onClose} foot={<><span class="quiet grow">{ids.length} chosen</span><Button look="primary" onClick={onClose}>Done</Button></>}>
+    <Dialog kept title="Choose documents" onClose={onClose} foot={<><span class="quiet grow">{ids.length} chosen</span><Button look="primary" onClick={onClose}>Done</Button></>}>
       <div class="stack">
         <TextField label="Filter by name" type="search" value={text} onChange={setText} />
         <Loaded query={list}>

@@ -1,8 +1,7 @@
 // Asks before what was typed is lost.
 import { useEffect, useState } from "preact/hooks";
 import { guardLeaving } from "../../router";
-import { Button } from "../../ui/button";
-import { Dialog } from "../../ui/dialog";
+import { Leave } from "../../ui/dialog";
 
 /** Guards the page while it holds what is not saved; gives the question, to be shown somewhere on it. */
 export function useUnsaved(dirty: boolean) {
@@ -22,13 +21,6 @@ export function useUnsaved(dirty: boolean) {
   }, [dirty]);
   const close = () => setLeave(null);
   return leave && (
-    <Dialog title="Leave without saving?" onClose={close} foot={
-      <>
-        <Button onClick={close}>Stay</Button>
-        <Button look="danger" onClick={() => { close(); leave.go(); }}>Leave</Button>
-      </>
-    }>
-      What you changed is lost then.
-    </Dialog>
+    <Leave onStay={close} onLeave={() => { close(); leave.go(); }}>What you changed is lost then.</Leave>
   );
 }

@@ -1,5 +1,5 @@
 // Trying out what agents would find.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError } from "../../api";
 import type { Found, List } from "../../types";
 import { Button } from "../../ui/button";
@@ -40,12 +40,31 @@ export function Search({ onShow }: { onShow: (id: string) => void }) {
                   <button type="button" class="name-button" onClick={() => onShow(f.documentId)}>{f.name}</button>
                   {f.page !== null && ` · page ${f.page}`}{f.headings.length > 0 && ` · ${f.headings.join(" › ")}`}
                 </p>
-                <p class="passage">{f.text}</p>
+                <Passage text={f.text} />
               </li>
             ))}
           </ol>
         )}
       </div>
     </section>
+  );
+}
+
+/** A passage, of which a long one is cut, and says so wherever that falls. */
+function Passage({ text }: { text: string }) {
+  const words = useRef<HTMLParagraphElement>(null);
+  const [cut, setCut] = useState(false);
+  useEffect(() => {
+    const shown = words.current;
+    if (!shown) return;
+    const sized = new ResizeObserver(() => setCut(shown.scrollHeight > shown.clientHeight + 1));
+    sized.observe(shown);
+    return () => sized.disconnect();
+  }, [text]);
+  return (
+    <>
+      <p ref={words} class={"passage" + (cut ? " cut" : "")}>{text}</p>
+      {cut && <p class="quiet" aria-hidden="true">…</p>}
+    </>
   );
 }

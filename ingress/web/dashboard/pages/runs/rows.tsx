@@ -1,5 +1,6 @@
 // The rows of a list of runs.
 import { post } from "../../api";
+import { markdown, type Make } from "../../../kit/markdown";
 import { go } from "../../router";
 import type { Run } from "../../types";
 import { Confirm } from "../../ui/dialog";
@@ -12,8 +13,20 @@ export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + enco
 
 const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note on the answer, such as the offline model's
 
+const within = new Set(["strong", "em", "del", "code", "sup"]); // a line
+
+/** What stands in a node of Markdown. */
+const words: Make<string> = (tag, props, ...children) => {
+  const parts = (children as unknown[]).flat(Infinity) as string[];
+  if (within.has(tag)) return parts.join("");
+  if (tag === "input") return props?.["checked"] ? "[x]" : "[ ]";
+  if (tag === "ul") return parts.map((item) => `- ${item}`).join("");
+  if (tag === "ol") return parts.map((item, i) => `${Number(props?.["start"] ?? 1) + i}. ${item}`).join("");
+  return parts.join("") + "\n";
+};
+
 /** Markdown in a line, without its marks. */
-const plain = (text: string): string => text.replace(aside, "").replace(/[*`#>|]+/g, "").replace(/\s+/g, " ").trim();
+const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
 
 /** What there is to say about how a run went, in a line. */
 export function gist(run: Run): string {
