@@ -10,13 +10,11 @@ import (
 
 // automationFlags say how run-automation is measured.
 type automationFlags struct {
-	Clients []int    `default:"1,16,128" help:"Numbers of clients, each with one request at a time."`
+	Clients []int    `default:"1,16,64,128,512" help:"Numbers of clients, each with one request at a time."`
 	Rounds  int      `default:"3" help:"Rounds of each side at each number of clients."`
 	Seconds float64  `default:"2.5" help:"Measured time of a round."`
 	WarmUp  float64  `name:"warm-up" default:"0.7" help:"Seconds before that, not measured."`
 	Sides   []string `default:"floor,parley" enum:"floor,parley" help:"What to measure: floor, parley, or both."`
-
-	Statements bool `help:"Also show what each of Parley's SQL statements costs (pg_stat_statements); slows PostgreSQL a little."`
 }
 
 func (a *automationFlags) check() error {
@@ -61,15 +59,22 @@ type everything struct {
 	documentFlags
 	voiceFlags
 	hookFlags
+	replayFlags
+	steadyFlags
+	scaleFlags
+	growthFlags
+	soakFlags
 }
 
 // Validate is called by kong.
 func (e *everything) Validate() error {
 	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check(), e.codeFlags.check(), e.documentFlags.check(),
-		e.voiceFlags.check(), e.hookFlags.check())
+		e.voiceFlags.check(), e.hookFlags.check(), e.replayFlags.check(), e.steadyFlags.check(), e.scaleFlags.check(),
+		e.growthFlags.check(), e.soakFlags.check())
 }
 
 // Run measures and writes the report.
 func (e *everything) Run(ctx context.Context) error {
-	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags, &e.documentFlags, &e.voiceFlags, &e.hookFlags)
+	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags, &e.documentFlags, &e.voiceFlags, &e.hookFlags,
+		&e.replayFlags, &e.steadyFlags, &e.scaleFlags, &e.growthFlags, &e.soakFlags)
 }

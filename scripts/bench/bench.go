@@ -79,13 +79,19 @@ func (b *bench) startParley(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	profiles, err := b.profiles("automation")
+	if err != nil {
+		return err
+	}
 	b.parley, err = parley.Start(ctx, parley.Config{
-		Binaries: binaries, DatabaseURL: dsn, NATSURL: b.servers.NATSURL(), LogsDir: b.Dir, ProfilesDir: b.Profile,
+		Binaries: binaries, DatabaseURL: dsn, NATSURL: b.servers.NATSURL(), LogsDir: b.Dir, ProfilesDir: profiles,
 	})
 	if err != nil {
 		return err
 	}
-	b.sides = append(b.sides, measure.Side{Name: report.Parley, Load: b.parley.Load(), Database: report.Parley, Processes: b.parley})
+	b.sides = append(b.sides, measure.Side{
+		Name: report.Parley, Load: b.parley.Load(), Database: report.Parley, Processes: b.parley, Allocated: b.parley.Allocated,
+	})
 	b.counts[report.Parley] = count{dsn, parley.Completed}
 	return nil
 }
@@ -123,22 +129,32 @@ func (b *bench) measure(ctx context.Context, r *report.Report) error {
 	if err != nil {
 		return errors.Join(err, b.servers.Err())
 	}
-	if setup.Stored, err = b.stored(ctx, outcome.Answered); err != nil {
+	if setup.Stored, err = stored(ctx, b.counts, outcome.Answered); err != nil {
 		return err
 	}
 	r.Setup = setup
 	r.AddSamples(outcome.Samples)
-	if b.Statements && b.parley != nil {
-		r.Statements, err = b.servers.Statements(ctx, report.Parley, outcome.Answered[report.Parley])
+	if b.parley == nil {
+		return nil
 	}
-	if err == nil && b.Profile != "" && b.parley != nil {
-		err = b.profiles(ctx)
-	}
-	return err
+	return b.closer(ctx, b.servers, b.parley, report.Parley, outcome.Answered[report.Parley], r)
 }
 
-func (b *bench) profiles(ctx context.Context) error {
-	files, err := b.parley.WriteProfiles(ctx)
+// closer adds what was asked for beside the figures: what statements cost, and profiles.
+func (o *options) closer(
+	ctx context.Context, on *servers.Servers, p *parley.Parley, database string, answered int64, r *report.Report,
+) error {
+	if o.Statements {
+		found, err := on.Statements(ctx, database, answered)
+		if err != nil {
+			return err
+		}
+		r.Statements = append(r.Statements, found...)
+	}
+	if o.Profile == "" {
+		return nil
+	}
+	files, err := p.WriteProfiles(ctx)
 	for _, file := range files {
 		sayf("go tool pprof -top %s", file)
 	}
@@ -146,9 +162,9 @@ func (b *bench) profiles(ctx context.Context) error {
 }
 
 // stored counts what each side has on disk: it must not have answered more.
-func (b *bench) stored(ctx context.Context, answered map[string]int64) (map[string]int64, error) {
+func stored(ctx context.Context, counts map[string]count, answered map[string]int64) (map[string]int64, error) {
 	out := map[string]int64{}
-	for side, c := range b.counts {
+	for side, c := range counts {
 		db, err := sql.Open("postgres", c.dsn)
 		if err != nil {
 			return nil, fmt.Errorf("opening database of %s: %w", side, err)

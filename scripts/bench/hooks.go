@@ -17,7 +17,10 @@ type hookFlags struct {
 	HookSeconds float64 `name:"hook-seconds" default:"2" help:"Measured time of a round."`
 }
 
-const hookSecret = "the secret of the bench"
+const (
+	hookSecret    = "the secret of the bench"
+	hooksDatabase = "hooks_parley"
+)
 
 func (h *hookFlags) check() error {
 	if h.HookRounds < 1 || h.HookSeconds <= 0 || len(h.HookClients) == 0 {
@@ -31,7 +34,7 @@ func (h *hookFlags) measure(ctx context.Context, o *options, r *report.Report) e
 }
 
 func (h *hookFlags) measureOn(ctx context.Context, o *options, on stage, r *report.Report) (err error) {
-	sides, stop, err := h.sides(ctx, o, on)
+	sides, p, stop, err := h.sides(ctx, o, on)
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
 		return errors.Join(err, on.servers.Err())
@@ -47,11 +50,13 @@ func (h *hookFlags) measureOn(ctx context.Context, o *options, on stage, r *repo
 		return errors.Join(err, on.servers.Err())
 	}
 	r.AddHooks(outcome.Samples)
-	return nil
+	return o.closer(ctx, on.servers, p, hooksDatabase, outcome.Answered[report.Parley], r)
 }
 
 // sides starts what is compared. stop ends it, also after an error.
-func (h *hookFlags) sides(ctx context.Context, o *options, on stage) (sides []measure.Side, stop func() error, err error) {
+func (h *hookFlags) sides(
+	ctx context.Context, o *options, on stage,
+) (sides []measure.Side, p *parley.Parley, stop func() error, err error) {
 	var stops []func() error
 	stop = func() error {
 		var errs []error
@@ -62,33 +67,26 @@ func (h *hookFlags) sides(ctx context.Context, o *options, on stage) (sides []me
 	}
 	least, err := on.servers.Database(ctx, "hooks_floor")
 	if err != nil {
-		return nil, stop, err
+		return nil, nil, stop, err
 	}
 	bare, err := floor.StartHooks(ctx, o.self, least, hookSecret, on.dir)
 	if err != nil {
-		return nil, stop, err
+		return nil, nil, stop, err
 	}
 	stops = append(stops, bare.Stop)
-	dsn, err := on.servers.Database(ctx, "hooks_parley")
+	p, _, err = on.parley(ctx, hooksDatabase, map[string]string{"BACKLOG_MAX": "100000000"})
 	if err != nil {
-		return nil, stop, err
-	}
-	p, err := parley.Start(ctx, parley.Config{
-		Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir,
-		Settings: map[string]string{"BACKLOG_MAX": "100000000"},
-	})
-	if err != nil {
-		return nil, stop, err
+		return nil, nil, stop, err
 	}
 	stops = append(stops, p.Stop)
 	load, err := p.Hook(ctx, hookSecret)
 	if err == nil {
-		err = p.IngressAlone() // what is measured is the way to the 202: the runs wait
+		err = p.IngressAlone(ctx) // what is measured is the way to the 202: the runs wait
 	}
 	return []measure.Side{
 		{Name: report.Floor, Load: bare.Load(hookSecret), Database: "hooks_floor", Processes: bare},
-		{Name: report.Parley, Load: load, Database: "hooks_parley", Processes: p},
-	}, stop, err
+		{Name: report.Parley, Load: load, Database: hooksDatabase, Processes: p, Allocated: p.Allocated},
+	}, p, stop, err
 }
 
 // hooks measures deliveries to hooks alone.

@@ -18,7 +18,8 @@ import (
 
 // TestMain lets the test binary be the processes that the bench starts from its own binary.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"floor-ingress", "floor-worker", "floor-parked", "floor-hooks", "client"}, os.Args[1]) {
+	hidden := []string{"floor-ingress", "floor-worker", "floor-parked", "floor-hooks", "floor-replay", "model", "client"}
+	if len(os.Args) > 1 && slices.Contains(hidden, os.Args[1]) {
 		main()
 		return
 	}
@@ -41,6 +42,16 @@ func quick(t *testing.T) *everything {
 		documentFlags: documentFlags{DocumentPages: 3, DocumentRounds: 1, DocumentPassages: 100, DocumentSearches: 10},
 		voiceFlags:    voiceFlags{VoiceTurns: 2, VoiceInterruptions: 1, VoiceSessions: 2, VoiceSeconds: 3},
 		hookFlags:     hookFlags{HookClients: []int{1, 16}, HookRounds: 1, HookSeconds: 0.2},
+		replayFlags:   replayFlags{ReplayClients: []int{4}, ReplayRounds: 1, ReplaySeconds: 0.2, ReplayKeys: 20},
+		steadyFlags:   steadyFlags{SteadyClients: 4, SteadyShare: 0.5, SteadySeconds: 0.5, SteadyPeakSeconds: 0.2},
+		scaleFlags: scaleFlags{
+			ScaleWorkers: []int{1, 2}, ScalePlaces: 2, ScaleAnswer: 10 * time.Millisecond, ScaleRounds: 1, ScaleSeconds: 0.5, ScaleQuiet: 1,
+		},
+		growthFlags: growthFlags{
+			GrowthSmall: 20, GrowthSizes: []int{40}, GrowthOrganizations: 2, GrowthClients: []int{1}, GrowthRounds: 1, GrowthSeconds: 0.2,
+			GrowthLists: 2,
+		},
+		soakFlags: soakFlags{SoakRuns: 100, SoakAgents: 2, SoakClients: 2, SoakKept: time.Second},
 	}
 }
 
@@ -95,13 +106,16 @@ func TestBenchMeasuresEverything(t *testing.T) {
 	if w := r.Waiting; w == nil || len(w.Parked) != 3 || len(w.Median.Stages) != 4 || w.Median.Answers != a.Waiters+a.Streams {
 		t.Errorf("waiting clients: %+v", w)
 	}
-	if f := r.FanOut; f == nil || f.Streams != a.Streams || f.Parley.PerSecond <= 0 || f.Floor.PerSecond <= 0 || f.Parley.P99 <= 0 {
+	if f := r.FanOut; f == nil || f.Streams != a.Streams || len(f.Parley.Rounds) != 1 || f.Parley.Median.PerSecond <= 0 || f.Floor.Median.PerSecond <= 0 ||
+		f.Parley.Median.P99 <= 0 {
 		t.Errorf("streams: %+v", f)
 	}
+	checkMore(t, a, r)
 	checkCode(t, a, r)
 	checkVoice(t, a, r)
 	for _, name := range []string{
-		"ingress.pprof", "worker.pprof", "ingress-heap.pprof", "ingress-goroutine.pprof", "ingress-memory.json", "worker-memory.json",
+		"automation/ingress.pprof", "automation/worker.pprof", "replay/worker.pprof", "waiting/ingress-heap.pprof",
+		"waiting/ingress-goroutine.pprof", "waiting/ingress-memory.json", "waiting/worker-memory.json",
 	} {
 		if _, err := os.Stat(filepath.Join(a.Profile, name)); err != nil {
 			t.Error(err)
@@ -109,6 +123,29 @@ func TestBenchMeasuresEverything(t *testing.T) {
 	}
 	if names := left(t, a); len(names) > 0 {
 		t.Errorf("left behind: %v", names)
+	}
+}
+
+// checkMore looks at what was measured of replays, of arrivals and of several workers, and at what is counted beside.
+func checkMore(t *testing.T, a *everything, r report.Report) {
+	t.Helper()
+	if m := r.Levels[0].Parley.Median; m.WALSyncsPerRun <= 0 || m.Bytes["ingress"] <= 0 || m.Bytes["worker"] <= 0 {
+		t.Errorf("syncs and bytes of a run: %+v", m)
+	}
+	if len(r.Replay) != 1 || r.Replay[0].Ratios == nil || r.Replay[0].Parley.Median.RunsPerSecond <= 0 {
+		t.Errorf("replays: %+v", r.Replay)
+	}
+	if y := r.Steady; y == nil || y.Offered <= 0 || y.Round.P50 <= 0 || y.P999 < y.Round.P99 || y.Round.Max < y.P999 || y.InFlight < 1 ||
+		y.Round.CommitsPerRun <= 0 || y.Round.CPU["worker"] <= 0 || y.Peak.RunsPerSecond <= 0 {
+		t.Errorf("arrivals: %+v", y)
+	}
+	if r.Growth == nil || r.Soak == nil {
+		t.Errorf("growth %+v, soak %+v", r.Growth, r.Soak)
+	}
+	s := r.Scale
+	if s == nil || len(s.Levels) != 2 || s.Levels[0].Median.Linear != 1 || s.Levels[1].Median.RunsPerSecond <= 0 || s.Flood == nil ||
+		s.Flood.Median.BesideP99 <= 0 || s.Flood.Median.Flooding <= 0 || s.Places != a.ScalePlaces {
+		t.Errorf("several workers: %+v", s)
 	}
 }
 
@@ -181,6 +218,36 @@ func TestBenchCleansUpWhenInterrupted(t *testing.T) {
 	}
 }
 
+// part is a measurement of a test.
+type part func(r *report.Report) error
+
+func (p part) measure(_ context.Context, _ *options, r *report.Report) error { return p(r) }
+
+// What was measured before a part failed is told.
+func TestTheReportOutlivesAFailure(t *testing.T) {
+	t.Parallel()
+	o, failure := quick(t).options, errors.New("no more")
+	measured := part(func(r *report.Report) error {
+		r.Setup.Cores = 7
+		return nil
+	})
+	failing := part(func(*report.Report) error { return failure })
+	if err := o.run(t.Context(), failing); !errors.Is(err, failure) {
+		t.Errorf("the first one: %v", err)
+	}
+	if _, err := os.Stat(o.JSON); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a report of nothing was written: %v", err)
+	}
+	if err := o.run(t.Context(), measured, failing); !errors.Is(err, failure) {
+		t.Errorf("the second one: %v", err)
+	}
+	raw, err := os.ReadFile(o.JSON)
+	var r report.Report
+	if err != nil || json.Unmarshal(raw, &r) != nil || r.Setup.Cores != 7 {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
 // Not in parallel: a process that another test is just starting holds every open file for a moment, the lock as well.
 func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // as said
 	a := quick(t)
@@ -217,6 +284,12 @@ func TestValidate(t *testing.T) {
 		"no waiting round":  func(a *everything) { a.WaitingRounds = 0 },
 		"no turn":           func(a *everything) { a.VoiceTurns = 0 },
 		"no time to speak":  func(a *everything) { a.VoiceSeconds = 0 },
+		"nobody asks again": func(a *everything) { a.ReplayClients = []int{0} },
+		"no share":          func(a *everything) { a.SteadyShare = 0 },
+		"nobody at peak":    func(a *everything) { a.SteadyClients = 0 },
+		"no key":            func(a *everything) { a.ReplayKeys = 0 },
+		"falling workers":   func(a *everything) { a.ScaleWorkers = []int{2, 1} },
+		"no place":          func(a *everything) { a.ScalePlaces = 0 },
 		"no call":           func(a *everything) { a.CodeCalls = 0 },
 		"no code round":     func(a *everything) { a.CodeRounds = 0 },
 		"pause below 0":     func(a *everything) { a.CodePause = -1 },
@@ -234,5 +307,18 @@ func TestValidate(t *testing.T) {
 	}
 	if err := quick(t).Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheShortFormIsAccepted(t *testing.T) {
+	t.Parallel()
+	for _, part := range shortParts() {
+		flags, ok := part.(interface{ check() error })
+		if !ok {
+			t.Fatalf("%T has no check", part)
+		}
+		if err := flags.check(); err != nil {
+			t.Errorf("%T: %v", part, err)
+		}
 	}
 }

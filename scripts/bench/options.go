@@ -21,7 +21,9 @@ type options struct {
 	NATS    string `name:"nats-server" env:"PARLEY_NATS_SERVER" type:"path" help:"The nats-server binary; by default bin/nats-server, else the one on the PATH."`
 	Ingress string `type:"existingfile" help:"An ingress binary to measure instead of this tree's; with --worker."`
 	Worker  string `type:"existingfile" help:"A worker binary to measure instead of this tree's; with --ingress."`
-	Profile string `type:"path" placeholder:"DIR" help:"Also write profiles of ingress and worker into this directory; slows both a little."`
+	Profile string `type:"path" placeholder:"DIR" help:"Also write profiles of ingress and worker into folders of this directory: of run-automation, deliveries, replays, arrivals and waiting requests. Slows both a little."`
+
+	Statements bool `help:"Also show what each of Parley's SQL statements costs (pg_stat_statements), of run-automation, deliveries, replays and arrivals; slows PostgreSQL a little."`
 
 	started time.Time
 	self    string // this program
@@ -43,7 +45,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// run measures and writes the report.
+// run measures and writes the report: of the parts before it when one fails.
 func (o *options) run(ctx context.Context, parts ...measurement) (err error) {
 	unlock, err := o.prepare()
 	if err != nil {
@@ -55,11 +57,20 @@ func (o *options) run(ctx context.Context, parts ...measurement) (err error) {
 		return interrupted(ctx, err)
 	}
 	var out report.Report
-	for _, part := range parts {
-		if err := part.measure(ctx, o, &out); err != nil {
-			return interrupted(ctx, err)
+	for n, part := range parts {
+		if failed := part.measure(ctx, o, &out); failed != nil {
+			failed = interrupted(ctx, failed)
+			if n == 0 {
+				return failed
+			}
+			return errors.Join(failed, o.tell(&out)) // what took minutes is not lost
 		}
 	}
+	return o.tell(&out)
+}
+
+// tell writes the report.
+func (o *options) tell(out *report.Report) error {
 	if err := out.WriteJSON(o.JSON); err != nil {
 		return err
 	}
@@ -86,11 +97,6 @@ func (o *options) prepare() (unlock func() error, err error) {
 	lock, err := lifecycle.LockFile(filepath.Clean(o.Dir) + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("another bench is running: %w", err)
-	}
-	if o.Profile != "" {
-		if err := os.MkdirAll(o.Profile, 0o750); err != nil {
-			return nil, errors.Join(fmt.Errorf("making directory: %w", err), lock.Unlock())
-		}
 	}
 	clean := func() error { return os.RemoveAll(o.Dir) }
 	err = clean()
@@ -127,6 +133,18 @@ func (o *options) binaries(ctx context.Context) (parley.Binaries, error) {
 		o.Ingress, o.Worker = built.Ingress, built.Worker
 	}
 	return parley.Binaries{Ingress: o.Ingress, Worker: o.Worker}, nil
+}
+
+// profiles gives the directory for those of one part, whose processes are called like another's; none when none are wanted.
+func (o *options) profiles(part string) (dir string, err error) {
+	if o.Profile == "" {
+		return "", nil
+	}
+	dir = filepath.Join(o.Profile, part)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("making directory: %w", err)
+	}
+	return dir, nil
 }
 
 // sayf tells whoever waits what is being done.

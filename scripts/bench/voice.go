@@ -28,10 +28,10 @@ func (v *voiceFlags) check() error {
 }
 
 func (v *voiceFlags) measure(ctx context.Context, o *options, r *report.Report) error {
-	return o.alone(ctx, "voice", r, func(on stage) error { return v.measureOn(ctx, o, on, r) })
+	return o.alone(ctx, "voice", r, func(on stage) error { return v.measureOn(ctx, on, r) })
 }
 
-func (v *voiceFlags) measureOn(ctx context.Context, o *options, on stage, r *report.Report) error {
+func (v *voiceFlags) measureOn(ctx context.Context, on stage, r *report.Report) error {
 	measured, err := speech.Run(ctx, speech.Config{
 		Turns: v.VoiceTurns, Interruptions: v.VoiceInterruptions, Sessions: v.VoiceSessions, Duration: seconds(v.VoiceSeconds), Progress: sayf,
 		Start: func(ctx context.Context, name string, settings map[string]string) (*parley.Parley, error) {
@@ -43,7 +43,7 @@ func (v *voiceFlags) measureOn(ctx context.Context, o *options, on stage, r *rep
 			all := map[string]string{"VOICE_PER_ORGANIZATION": most, "VOICE_CONCURRENCY": most}
 			maps.Copy(all, settings)
 			return parley.Start(ctx, parley.Config{
-				Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir, ProfilesDir: o.Profile,
+				Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir, ProfilesDir: on.profiles,
 				Model: "openai/bench", Roles: "agent,tool,voice,sweep", Tools: map[string]any{"voice": map[string]any{"enabled": true}}, Settings: all,
 			})
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"parley/scripts/bench/internal/machine"
 	"parley/scripts/bench/internal/parley"
 	"parley/scripts/bench/internal/report"
 	waits "parley/scripts/bench/internal/waiting"
@@ -13,7 +14,7 @@ import (
 
 // waitingFlags say how clients that wait are measured.
 type waitingFlags struct {
-	Waiters       int `default:"2000" help:"Requests that wait at one ingress."`
+	Waiters       int `default:"10000" help:"Requests that wait at one ingress; fewer when the limit of open files does not allow so many."`
 	Streams       int `default:"2000" help:"Streams that are open there besides."`
 	WaitingRounds int `name:"waiting-rounds" default:"3" help:"Rounds of that, each with new processes."`
 }
@@ -30,12 +31,15 @@ func (w *waitingFlags) measure(ctx context.Context, o *options, r *report.Report
 }
 
 func (w *waitingFlags) measureOn(ctx context.Context, o *options, on stage, r *report.Report) error {
+	if err := w.fit(); err != nil {
+		return err
+	}
 	c := waits.Config{
 		Waiters: w.Waiters, Streams: w.Streams, Rounds: w.WaitingRounds, Command: o.self, LogsDir: on.dir,
 		Parley: func(ctx context.Context, round int) (parley.Config, error) {
 			dsn, err := on.servers.Database(ctx, fmt.Sprintf("waiting_%d", round))
 			return parley.Config{
-				Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir, ProfilesDir: o.Profile,
+				Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir, ProfilesDir: on.profiles,
 			}, err
 		},
 		Progress: func(n int, round report.WaitingRound) {
@@ -53,6 +57,21 @@ func (w *waitingFlags) measureOn(ctx context.Context, o *options, on stage, r *r
 	settings := c.Settings()
 	maps.Copy(settings, parley.Overrides)
 	r.AddWaiting(report.NewWaiting(w.Waiters, w.Streams, settings, outcome.Parked, outcome.Rounds), outcome.FanOut)
+	return nil
+}
+
+// fit takes waiters away when there may not be so many connections; all others need one each, too.
+func (w *waitingFlags) fit() error {
+	allowed, err := machine.FilesAllowed()
+	if err != nil {
+		return err
+	}
+	over := waits.Files(w.Waiters, w.Streams) - allowed
+	if over <= 0 || over >= w.Waiters { // in vain: the error that follows tells what is needed
+		return nil
+	}
+	w.Waiters -= over
+	sayf("%d requests wait, not more, for %d files and connections may be open (ulimit -Hn)", w.Waiters, allowed)
 	return nil
 }
 

@@ -10,6 +10,6 @@
 // every promise is missing but that the request survives. Nothing in it is borrowed from Parley,
 // so that a fault in a shared part cannot slow both sides alike and hide itself.
 //
-// RunIngress and RunWorker are its two processes. RunParked is a third, for another comparison: requests
-// that do nothing but wait.
+// RunIngress and RunWorker are its two processes. The others are for other comparisons: RunParked keeps requests that do nothing
+// but wait, RunHooks checks and inserts deliveries, RunReplay reads an answer by its key.
 package floor

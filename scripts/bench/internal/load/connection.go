@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -28,6 +29,8 @@ type connection struct {
 	raw    []byte // the request
 	seq    []byte // the part of raw that counts
 	n      int64
+	keys   int64 // 0: each request has its own
+	walk   int64 // where among the keys
 	expect []byte
 	status int
 
@@ -41,7 +44,7 @@ func newConnection(conn net.Conn, request []byte, key int, prefix string, s Spec
 	place := raw[key : key+len(KeyMark)]
 	copy(place, prefix)
 	return &connection{
-		conn: conn, in: bufio.NewReaderSize(conn, readBuffer), raw: raw, seq: place[len(prefix):],
+		conn: conn, in: bufio.NewReaderSize(conn, readBuffer), raw: raw, seq: place[len(prefix):], keys: s.Keys,
 		expect: []byte(s.Expect), status: cmp.Or(s.Status, http.StatusOK), failed: map[string]int64{},
 	}
 }
@@ -53,26 +56,44 @@ func (c *connection) work(start, end time.Time) error {
 	}
 	for now := time.Now(); now.Before(end); {
 		sent := now
-		c.n++
-		counter(c.seq, c.n)
-		if _, err := c.conn.Write(c.raw); err != nil {
-			return fmt.Errorf("sending request: %w", err)
-		}
-		wrong, err := c.answer()
+		right, err := c.ask()
 		if err != nil {
-			return fmt.Errorf("reading answer: %w", err)
+			return err
 		}
 		now = time.Now()
-		if wrong != "" {
-			c.failed[wrong]++
-			continue
-		}
-		c.answered++
-		if now.After(start) && now.Before(end) {
+		if right && now.After(start) && now.Before(end) {
 			c.latencies.Record(now.Sub(sent))
 		}
 	}
 	return nil
+}
+
+// ask sends the next request, reads its answer and counts it.
+func (c *connection) ask() (right bool, err error) {
+	counter(c.seq, c.next())
+	if _, err := c.conn.Write(c.raw); err != nil {
+		return false, fmt.Errorf("sending request: %w", err)
+	}
+	wrong, err := c.answer()
+	if err != nil {
+		return false, fmt.Errorf("reading answer: %w", err)
+	}
+	if wrong != "" {
+		c.failed[wrong]++
+		return false, nil
+	}
+	c.answered++
+	return true, nil
+}
+
+// next is the number of the next request's key.
+func (c *connection) next() int64 {
+	if c.keys > 0 {
+		c.walk = c.walk*6364136223846793005 + 1442695040888963407 // Knuth's: any will do that jumps about
+		return 1 + (c.walk>>33&math.MaxInt32)%c.keys
+	}
+	c.n++
+	return c.n
 }
 
 // answer reads one and tells what is wrong with it, if anything.

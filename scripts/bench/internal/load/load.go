@@ -24,6 +24,19 @@ func Body(target string) string {
 	return `{"target":"` + target + `","input":{"message":"` + Message + `"},"idempotencyKey":"` + KeyMark + `"}`
 }
 
+// nonceLength is that of a nonce.
+const nonceLength = 10
+
+// Key is the nth of the keys that requests share.
+func Key(nonce string, n int64) string {
+	key := []byte(prefix(nonce, 0) + KeyMark)[:len(KeyMark)]
+	counter(key[len(prefix(nonce, 0)):], n)
+	return string(key)
+}
+
+// prefix begins the keys of a client.
+func prefix(nonce string, client int) string { return nonce + fmt.Sprintf("-%05d-", client) }
+
 // patience is how long an answer may take once the time is over.
 const patience = 60 * time.Second
 
@@ -36,18 +49,25 @@ type Spec struct {
 	Expect  string            `json:"expect"` // what a right answer's body holds
 	Status  int               `json:"status"` // of a right answer; 0: 200
 	Nonce   string            `json:"nonce"`  // 10 characters that begin each key; another run has others
+	Keys    int64             `json:"keys"`   // 0: each request has a key of its own; else it has any of Key(Nonce, 1) to Key(Nonce, Keys)
 
 	Clients  int           `json:"clients"` // connections
 	WarmUp   time.Duration `json:"warmUp"`  // not measured
 	Duration time.Duration `json:"duration"`
+	Arrivals Arrivals      `json:"arrivals"`
 }
 
 // Result is what came of it.
 type Result struct {
 	Answered  int64             `json:"answered"` // right answers, those of the warm-up too
 	Failed    map[string]int64  `json:"failed"`   // other answers, by what was wrong with them
-	Elapsed   time.Duration     `json:"elapsed"`  // of the measured part
+	Elapsed   time.Duration     `json:"elapsed"`  // of the measured part; of arrivals until the last answer
 	Latencies latency.Histogram `json:"latencies"`
+
+	// Of arrivals, in the measured part.
+	Offered  int64             `json:"offered"`  // were due
+	InFlight int               `json:"inFlight"` // the most at a time
+	Late     latency.Histogram `json:"late"`     // how long after they were due this client turned to them
 }
 
 // PerSecond is the measured throughput.
@@ -67,6 +87,17 @@ func (r *Result) Failures() error {
 	return errors.Join(errs...)
 }
 
+// add adds what connections have seen.
+func (r *Result) add(conns []*connection) {
+	for _, c := range conns {
+		r.Answered += c.answered
+		for reason, n := range c.failed {
+			r.Failed[reason] += n
+		}
+		r.Latencies.Merge(&c.latencies)
+	}
+}
+
 // request builds the bytes of a request and gives the place of the key in them.
 func (s *Spec) request() (raw []byte, key int, err error) {
 	var b strings.Builder
@@ -78,8 +109,8 @@ func (s *Spec) request() (raw []byte, key int, err error) {
 	if key = strings.Index(b.String(), KeyMark); key < 0 {
 		return nil, 0, errors.New("the request has no place for a key")
 	}
-	if len(s.Nonce) != 10 {
-		return nil, 0, fmt.Errorf("a nonce has 10 characters, not %d", len(s.Nonce))
+	if len(s.Nonce) != nonceLength {
+		return nil, 0, fmt.Errorf("a nonce has %d characters, not %d", nonceLength, len(s.Nonce))
 	}
 	return []byte(b.String()), key, nil
 }
@@ -87,6 +118,9 @@ func (s *Spec) request() (raw []byte, key int, err error) {
 // Run sends requests over s.Clients connections until the time is over or ctx ends. A connection that
 // breaks is an error: what remained would be another measurement.
 func Run(ctx context.Context, s Spec) (*Result, error) {
+	if s.Arrivals.Rate > 0 {
+		return arrive(ctx, s)
+	}
 	conns, err := open(ctx, s)
 	if err != nil {
 		return nil, err
@@ -108,13 +142,7 @@ func Run(ctx context.Context, s Spec) (*Result, error) {
 	}
 	all.Wait()
 	result := &Result{Failed: map[string]int64{}, Elapsed: s.Duration}
-	for _, c := range conns {
-		result.Answered += c.answered
-		for reason, n := range c.failed {
-			result.Failed[reason] += n
-		}
-		result.Latencies.Merge(&c.latencies)
-	}
+	result.add(conns)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("measuring: %w", context.Cause(ctx))
 	}
@@ -128,20 +156,35 @@ func Run(ctx context.Context, s Spec) (*Result, error) {
 
 // open connects all clients before the first request is sent.
 func open(ctx context.Context, s Spec) ([]*connection, error) {
+	conns := make([]*connection, 0, s.Clients)
+	for i := range s.Clients {
+		c, err := connect(ctx, s, i)
+		if err != nil {
+			shut(conns)
+			return nil, err
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
+// connect connects one client.
+func connect(ctx context.Context, s Spec, client int) (*connection, error) {
 	raw, key, err := s.request()
 	if err != nil {
 		return nil, err
 	}
-	conns := make([]*connection, 0, s.Clients)
-	for i := range s.Clients {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
-		if err != nil {
-			shut(conns)
-			return nil, fmt.Errorf("connecting client %d: %w", i, err)
-		}
-		conns = append(conns, newConnection(conn, raw, key, s.Nonce+fmt.Sprintf("-%05d-", i), s))
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return nil, fmt.Errorf("connecting client %d: %w", client, err)
 	}
-	return conns, nil
+	own := client
+	if s.Keys > 0 {
+		own = 0
+	}
+	c := newConnection(conn, raw, key, prefix(s.Nonce, own), s)
+	c.walk = int64(client)
+	return c, nil
 }
 
 func shut(conns []*connection) {

@@ -81,6 +81,24 @@ func TestEveryRequestHasItsOwnKey(t *testing.T) {
 	}
 }
 
+func TestRequestsShareKeys(t *testing.T) {
+	t.Parallel()
+	r, s := serve(t, completed)
+	s.Keys = 2
+	result, err := Run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Answered < 2 || len(r.keys) > 2 {
+		t.Errorf("%d answers to the keys %v", result.Answered, r.keys)
+	}
+	for key := range r.keys {
+		if key != Key(s.Nonce, 1) && key != Key(s.Nonce, 2) {
+			t.Errorf("key %q was sent, which is neither %q nor %q", key, Key(s.Nonce, 1), Key(s.Nonce, 2))
+		}
+	}
+}
+
 func TestTheWarmUpIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	_, s := serve(t, completed)

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 )
 
@@ -24,4 +25,13 @@ func AllowFiles(n int) error {
 		return fmt.Errorf("raising the limit of open files: %w", err)
 	}
 	return nil
+}
+
+// FilesAllowed is how many files and connections a process may have open at most.
+func FilesAllowed() (int, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("reading the limit of open files: %w", err)
+	}
+	return int(min(limit.Max, math.MaxInt32)), nil
 }

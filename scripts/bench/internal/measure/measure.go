@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley/scripts/bench/internal/load"
@@ -24,13 +25,14 @@ type Config struct {
 	WarmUp   time.Duration
 	Duration time.Duration
 	Command  string                   // a binary that calls load.Serve on the argument client
-	Progress func(int, report.Sample) // hears of each round, numbered from 1; its commits are not known yet
+	Progress func(int, report.Sample) // hears of each round, numbered from 1
 }
 
 // Servers are what all sides stand on.
 type Servers interface {
 	CPU() (map[string]time.Duration, error)
 	Commits(ctx context.Context, database string) (int64, error)
+	WALSyncs(ctx context.Context) (int64, error)
 	Checkpoint(ctx context.Context) error
 }
 
@@ -43,9 +45,11 @@ type Processes interface {
 // Side is one of what is compared.
 type Side struct {
 	Name      string
-	Load      load.Spec // without clients and times
+	Load      load.Spec // without clients and times, and without a nonce unless it has Keys
 	Database  string    // by name
 	Processes Processes
+	// Allocated is how many bytes the side's processes have allocated since their start, by name; nil when they do not tell.
+	Allocated func(ctx context.Context) (map[string]float64, error)
 }
 
 // Outcome is all rounds in the order they were measured, and how many requests each side has answered in all.
@@ -56,7 +60,7 @@ type Outcome struct {
 
 // Run measures all sides. An answer that is not as it should be ends it with an error.
 func Run(ctx context.Context, c Config, servers Servers, sides []Side) (*Outcome, error) {
-	m := &measurer{config: c, servers: servers, out: Outcome{Answered: map[string]int64{}}, open: map[string]*openRound{}}
+	m := &measurer{config: c, servers: servers, out: Outcome{Answered: map[string]int64{}}}
 	for _, side := range sides {
 		if err := m.prime(ctx, side); err != nil {
 			return nil, err
@@ -71,11 +75,6 @@ func Run(ctx context.Context, c Config, servers Servers, sides []Side) (*Outcome
 			}
 		}
 	}
-	for _, side := range sides {
-		if err := m.close(ctx, side); err != nil {
-			return nil, err
-		}
-	}
 	return &m.out, nil
 }
 
@@ -83,91 +82,94 @@ type measurer struct {
 	config  Config
 	servers Servers
 	out     Outcome
-	open    map[string]*openRound // by side
-}
-
-// openRound is a side's last round, whose commits have not been counted.
-type openRound struct {
-	sample   int // its place in out.Samples; -1: the priming, which is no sample
-	clients  int
-	commits  int64 // when it began
-	answered int64 // in the round
-	ended    time.Time
 }
 
 // prime lets a side's processes and connections come to life before anything is measured.
 func (m *measurer) prime(ctx context.Context, side Side) error {
-	most := 0
-	for _, n := range m.config.Clients {
-		most = max(most, n)
-	}
+	most := slices.Max(m.config.Clients)
 	if _, _, err := m.load(ctx, side, most, 0, primeTime); err != nil {
 		return err
 	}
-	m.open[side.Name] = &openRound{sample: -1, clients: most, ended: time.Now()}
-	return nil
+	_, err := m.settle(ctx, side, most)
+	return err
 }
 
 // round measures one side once.
 func (m *measurer) round(ctx context.Context, side Side, clients, number int) error {
-	if err := m.servers.Checkpoint(ctx); err != nil {
-		return err
-	}
-	if err := m.close(ctx, side); err != nil {
-		return err
-	}
-	commits, err := m.servers.Commits(ctx, side.Database)
+	spec := side.Load
+	spec.Clients, spec.WarmUp, spec.Duration = clients, m.config.WarmUp, m.config.Duration
+	_, seen, err := m.observe(ctx, side, spec)
 	if err != nil {
 		return err
 	}
-	before, err := m.usage(side)
-	if err != nil {
-		return err
-	}
-	result, client, err := m.load(ctx, side, clients, m.config.WarmUp, m.config.Duration)
-	if err != nil {
-		return err
-	}
-	after, err := m.usage(side)
-	if err != nil {
-		return err
-	}
-	sample := report.Sample{Side: side.Name, Clients: clients, Round: figures(result)}
-	sample.Round.CPU, sample.Round.Others = before.until(after, client, result.Answered)
+	sample := report.Sample{Side: side.Name, Clients: clients, Round: seen}
 	m.out.Samples = append(m.out.Samples, sample)
-	m.open[side.Name] = &openRound{
-		sample: len(m.out.Samples) - 1, clients: clients, commits: commits, answered: result.Answered, ended: time.Now(),
-	}
 	if m.config.Progress != nil {
 		m.config.Progress(number, sample)
 	}
 	return nil
 }
 
-// close counts the commits of a side's last round.
-func (m *measurer) close(ctx context.Context, side Side) error {
-	last := m.open[side.Name]
-	if err := wait(ctx, time.Until(last.ended.Add(reportedIn))); err != nil {
-		return err
+// observe sends a side what spec says, and gives what the client and what the machine saw.
+func (m *measurer) observe(ctx context.Context, side Side, spec load.Spec) (*load.Result, report.Round, error) {
+	var none report.Round
+	if err := m.servers.Checkpoint(ctx); err != nil {
+		return nil, none, err
 	}
-	nudge, _, err := m.load(ctx, side, last.clients, 0, nudgeTime)
-	if err != nil || last.sample < 0 {
-		return err
-	}
-	commits, err := m.servers.Commits(ctx, side.Database)
+	start, err := m.counts(ctx, side)
 	if err != nil {
-		return err
+		return nil, none, err
 	}
-	runs := last.answered + nudge.Answered
-	m.out.Samples[last.sample].Round.CommitsPerRun = float64(commits-last.commits) / float64(max(runs, 1))
-	return nil
+	before, err := m.usage(side)
+	if err != nil {
+		return nil, none, err
+	}
+	result, client, err := m.send(ctx, side, spec)
+	if err != nil {
+		return nil, none, err
+	}
+	after, err := m.usage(side)
+	if err != nil {
+		return nil, none, err
+	}
+	round := figures(result)
+	round.CPU, round.Others = before.until(after, client, result.Answered)
+	nudged, err := m.settle(ctx, side, spec.Clients)
+	if err != nil {
+		return nil, none, err
+	}
+	end, err := m.counts(ctx, side)
+	if err != nil {
+		return nil, none, err
+	}
+	start.until(end, result.Answered+nudged, &round)
+	return result, round, nil
+}
+
+// settle waits until PostgreSQL's connections tell what they have done, and makes them: it gives the number of requests for that.
+func (m *measurer) settle(ctx context.Context, side Side, clients int) (int64, error) {
+	if err := wait(ctx, reportedIn); err != nil {
+		return 0, err
+	}
+	nudge, _, err := m.load(ctx, side, clients, 0, nudgeTime)
+	if err != nil {
+		return 0, err
+	}
+	return nudge.Answered, nil
 }
 
 // load runs a client process against a side.
 func (m *measurer) load(ctx context.Context, side Side, clients int, warmUp, duration time.Duration) (*load.Result, time.Duration, error) {
 	spec := side.Load
 	spec.Clients, spec.WarmUp, spec.Duration = clients, warmUp, duration
-	spec.Nonce = rand.Text()[:10]
+	return m.send(ctx, side, spec)
+}
+
+// send has a client process send what spec says.
+func (m *measurer) send(ctx context.Context, side Side, spec load.Spec) (*load.Result, time.Duration, error) {
+	if spec.Keys == 0 {
+		spec.Nonce = rand.Text()[:10]
+	}
 	result, used, err := load.Client(ctx, spec, m.config.Command, "client")
 	if err == nil {
 		err = result.Failures()
@@ -176,7 +178,7 @@ func (m *measurer) load(ctx context.Context, side Side, clients int, warmUp, dur
 		err = errors.New("nothing was answered")
 	}
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("%s with %d clients: %w", side.Name, clients, err), side.Processes.Err())
+		return nil, 0, errors.Join(fmt.Errorf("%s with %d clients: %w", side.Name, spec.Clients, err), side.Processes.Err())
 	}
 	m.out.Answered[side.Name] += result.Answered
 	return result, used, nil

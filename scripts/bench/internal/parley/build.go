@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +101,11 @@ func (p *Parley) profiles(ctx context.Context, signal syscall.Signal, suffixes .
 	ctx, cancel := context.WithTimeout(ctx, profileWritten)
 	defer cancel()
 	for _, process := range p.Processes() {
+		for _, suffix := range suffixes { // of an earlier bench
+			if err := os.Remove(filepath.Join(p.config.ProfilesDir, process.Name+suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("removing an old profile: %w", err)
+			}
+		}
 		if err := process.Signal(signal); err != nil {
 			return nil, fmt.Errorf("asking for profile of %s: %w", process.Name, err)
 		}

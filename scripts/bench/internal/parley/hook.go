@@ -19,5 +19,5 @@ func (p *Parley) Hook(ctx context.Context, secret string) (load.Spec, error) {
 	return load.Delivery(p.Address(), "/api/hooks/receive/"+hook.ID, secret), err
 }
 
-// IngressAlone ends the worker: from then on runs are accepted, and none is carried out.
-func (p *Parley) IngressAlone() error { return p.End(p.Processes()[1]) }
+// IngressAlone ends the workers: from then on runs are accepted, and none is carried out.
+func (p *Parley) IngressAlone(ctx context.Context) error { return p.SetWorkers(ctx, 0) }

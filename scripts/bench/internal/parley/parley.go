@@ -33,19 +33,22 @@ type Config struct {
 	ProfilesDir string // where processes built with Profile write theirs
 
 	Model    string            // of the agent; offline/echo by default
-	Roles    string            // of the worker; agent,tool,sweep by default
+	Roles    string            // of the workers; agent,tool,sweep by default
+	Workers  int               // processes; 1 by default
 	Tools    map[string]any    // of the agent
 	Settings map[string]string // besides Overrides
 }
 
-// Parley is a running ingress and a running worker.
+// Parley is a running ingress and its running workers.
 type Parley struct {
 	process.Group
-	config Config
-	base   string
-	port   int
-	key    string
-	agent  string
+	config  Config
+	env     map[string]string
+	base    string
+	port    int
+	workers []*process.Process
+	metrics map[string]string // where processes tell theirs, by name
+	account
 }
 
 // Start brings the schema up, starts both processes and makes the agent; the first run has been answered when it
@@ -57,8 +60,8 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 		return nil, err
 	}
 	c.Model = cmp.Or(c.Model, "offline/echo")
-	c.Roles = cmp.Or(c.Roles, "agent,tool,sweep")
-	p := &Parley{config: c}
+	c.Roles, c.Workers = cmp.Or(c.Roles, "agent,tool,sweep"), cmp.Or(c.Workers, 1)
+	p := &Parley{config: c, metrics: map[string]string{}}
 	err := p.start(ctx)
 	if err == nil {
 		err = p.seed(ctx)
@@ -89,23 +92,23 @@ func (p *Parley) start(ctx context.Context) error {
 	if _, err := rand.Read(secret); err != nil {
 		return fmt.Errorf("making secrets key: %w", err)
 	}
-	env := map[string]string{
+	p.env = map[string]string{
 		"DATABASE_URL": p.config.DatabaseURL, "NATS_URL": p.config.NATSURL, "HOST": "127.0.0.1", "PORT": strconv.Itoa(port),
 		"SECRETS_KEY": hex.EncodeToString(secret),
 	}
 	if p.config.ProfilesDir != "" {
-		env[profilesVariable] = p.config.ProfilesDir
+		p.env[profilesVariable] = p.config.ProfilesDir
 	}
-	maps.Copy(env, Overrides)
-	maps.Copy(env, p.config.Settings)
-	ingress, err := p.Group.Start(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: env, LogsDir: p.config.LogsDir})
+	maps.Copy(p.env, Overrides)
+	maps.Copy(p.env, p.config.Settings)
+	ingress, err := p.Group.Start(ctx, process.Config{
+		Name: ingressName, Path: p.config.Binaries.Ingress, Env: p.env, LogsDir: p.config.LogsDir,
+	})
 	if err != nil {
 		return err
 	}
-	_, err = p.Group.Start(ctx, process.Config{
-		Name: "worker", Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles}, Env: env, LogsDir: p.config.LogsDir,
-	})
-	if err != nil {
+	p.metrics[ingressName] = p.base + metricsPath
+	if err := p.SetWorkers(ctx, p.config.Workers); err != nil {
 		return err
 	}
 	return ingress.AwaitOK(ctx, p.base+"/readyz")
@@ -123,11 +126,13 @@ func (p *Parley) Fresh(ctx context.Context) (ingress *process.Process, err error
 }
 
 // Load is run-automation of the echo agent; how long and by how many is the caller's to say.
-func (p *Parley) Load() load.Spec {
+func (p *Parley) Load() load.Spec { return p.automation(p.account) }
+
+func (p *Parley) automation(of account) load.Spec {
 	return load.Spec{
 		Address: p.Address(), Path: "/api/internal/run-automation",
-		Headers: map[string]string{"x-api-key": p.key, "x-trigger-type": "schedule", "x-automation-id": "bench"},
-		Body:    load.Body(p.agent), Expect: `"status":"completed"`,
+		Headers: map[string]string{"x-api-key": of.key, "x-trigger-type": "schedule", "x-automation-id": "bench"},
+		Body:    load.Body(of.agent), Expect: `"status":"completed"`,
 	}
 }
 

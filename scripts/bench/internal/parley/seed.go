@@ -10,22 +10,41 @@ import (
 	"parley/scripts/bench/internal/load"
 )
 
-// seed signs up, makes a key and an agent, and runs it once.
-func (p *Parley) seed(ctx context.Context) error {
+// account is an organization's key and its agent.
+type account struct{ key, agent string }
+
+// seed makes the first account, and runs its agent once.
+func (p *Parley) seed(ctx context.Context) (err error) {
+	if p.account, err = p.join(ctx, "bench@example.com"); err != nil {
+		return err
+	}
+	return p.firstRun(ctx)
+}
+
+// Join makes another organization with an agent of its own, and gives run-automation of that.
+func (p *Parley) Join(ctx context.Context, email string) (load.Spec, error) {
+	other, err := p.join(ctx, email)
+	if err != nil {
+		return load.Spec{}, err
+	}
+	return p.automation(other), nil
+}
+
+// join signs up, makes a key and an agent.
+func (p *Parley) join(ctx context.Context, email string) (account, error) {
 	var login struct {
 		Token string `json:"token"`
 	}
-	account := map[string]any{"email": "bench@example.com", "password": "correct horse battery staple"}
-	err := p.post(ctx, "/api/auth/signup", nil, account, &login)
-	if err != nil {
-		return err
+	password := map[string]any{"email": email, "password": "correct horse battery staple"}
+	if err := p.post(ctx, "/api/auth/signup", nil, password, &login); err != nil {
+		return account{}, err
 	}
 	bearer := map[string]string{"Authorization": "Bearer " + login.Token}
 	var key struct {
 		Key string `json:"key"`
 	}
 	if err := p.post(ctx, "/api/keys", bearer, map[string]any{"name": "bench", "scope": "organization"}, &key); err != nil {
-		return err
+		return account{}, err
 	}
 	var agent struct {
 		ID string `json:"id"`
@@ -36,12 +55,8 @@ func (p *Parley) seed(ctx context.Context) error {
 	if p.config.Tools != nil {
 		echo["tools"] = p.config.Tools
 	}
-	err = p.post(ctx, "/api/agents", bearer, echo, &agent)
-	if err != nil {
-		return err
-	}
-	p.key, p.agent = key.Key, agent.ID
-	return p.firstRun(ctx)
+	err := p.post(ctx, "/api/agents", bearer, echo, &agent)
+	return account{key: key.Key, agent: agent.ID}, err
 }
 
 // firstRun says whether what will be measured works, in words when it does not.

@@ -32,13 +32,7 @@ type Code struct {
 // Compare takes the medians of the rounds.
 func (c *Code) Compare() {
 	for _, side := range []*CodeFigures{&c.Floor, &c.Cold, &c.Warm} {
-		of := func(f func(CodeSide) float64) float64 {
-			values := make([]float64, len(side.Rounds))
-			for i, r := range side.Rounds {
-				values[i] = f(r)
-			}
-			return middle(values)
-		}
+		of := func(f func(CodeSide) float64) float64 { return middle(figures(side.Rounds, f)) }
 		side.Median = CodeSide{
 			P50: of(func(r CodeSide) float64 { return r.P50 }),
 			P99: of(func(r CodeSide) float64 { return r.P99 }),

@@ -26,7 +26,7 @@ func (g Goal) String() string {
 	return text
 }
 
-// Limits on commits hold from a number of clients on: fewer clients leave less to group.
+// Goals of many clients, and limits on commits, hold from a number of clients on: fewer clients leave less to group.
 const (
 	someClients, someCommits = 16, 0.3
 	manyClients, fewCommits  = 128, 0.05
@@ -38,25 +38,11 @@ func (r *Report) judge() {
 	for i := range r.Levels {
 		r.Goals = append(r.Goals, r.Levels[i].goals()...)
 	}
-	if r.Waiting != nil {
-		r.Goals = append(r.Goals, r.Waiting.goals()...)
+	for _, part := range r.sections() {
+		if part.measured {
+			r.Goals = append(r.Goals, part.goals()...)
+		}
 	}
-	if r.FanOut != nil {
-		r.Goals = append(r.Goals, r.FanOut.goals()...)
-	}
-	if r.Code != nil {
-		r.Goals = append(r.Goals, r.Code.goals()...)
-	}
-	if r.Documents != nil {
-		r.Goals = append(r.Goals, r.Documents.goals()...)
-	}
-	if r.Retrieval != nil {
-		r.Goals = append(r.Goals, r.Retrieval.goals()...)
-	}
-	if r.Voice != nil {
-		r.Goals = append(r.Goals, r.Voice.goals()...)
-	}
-	r.Goals = append(r.Goals, hookGoals(r.Hooks)...)
 	for i, g := range r.Goals {
 		r.Goals[i].Met = g.AtLeast == (g.Value >= g.Limit) || g.Value == g.Limit
 	}
@@ -71,7 +57,7 @@ func (l *Level) goals() []Goal {
 	if l.Ratios != nil && l.Clients == 1 {
 		add(Goal{Measure: "p50, parley / floor", Value: l.Ratios.P50, Limit: 2})
 	}
-	if l.Ratios != nil && l.Clients > 1 {
+	if l.Ratios != nil && l.Clients >= someClients {
 		add(Goal{Measure: "runs/s, parley / floor", Value: l.Ratios.Throughput, Limit: 0.5, AtLeast: true, Aim: 0.7})
 		add(Goal{Measure: "p99, parley / floor", Value: l.Ratios.P99, Limit: 2})
 	}

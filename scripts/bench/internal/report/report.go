@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -12,7 +13,7 @@ const (
 	Parley = "parley"
 )
 
-// Round is one measurement of one side; in a report also the median of several, figure by figure.
+// Round is one measurement of one side; in a report also the median, the least and the most of several, figure by figure.
 type Round struct {
 	Runs          int64   `json:"runs"` // answered in the measured time
 	RunsPerSecond float64 `json:"runsPerSecond"`
@@ -21,6 +22,10 @@ type Round struct {
 	Mean          float64 `json:"meanMs"`
 	Max           float64 `json:"maxMs"`
 	CommitsPerRun float64 `json:"commitsPerRun"`
+	// WALSyncsPerRun is how often PostgreSQL put its log on disk, all of it: other databases and its own processes included.
+	WALSyncsPerRun float64 `json:"walSyncsPerRun"`
+	// Bytes is what was allocated on the heap a run, by process, of those that tell.
+	Bytes map[string]float64 `json:"bytesPerRun,omitempty"`
 	// CPU is microseconds of CPU time a run, by process; postgres is all of its processes together.
 	CPU map[string]float64 `json:"cpuMicrosPerRun,omitempty"`
 	// Others is the share (0 to 1) of the machine's CPU time that went to none of these processes.
@@ -37,6 +42,8 @@ type Sample struct {
 // Figures are one side's at one number of clients.
 type Figures struct {
 	Median Round   `json:"median"`
+	Min    Round   `json:"min"`
+	Max    Round   `json:"max"`
 	Rounds []Round `json:"rounds"`
 }
 
@@ -75,6 +82,7 @@ type Setup struct {
 
 // Statement is what one of Parley's statements has cost PostgreSQL, over all numbers of clients.
 type Statement struct {
+	Database     string  `json:"database"` // which measurement's
 	Query        string  `json:"query"`
 	CallsPerRun  float64 `json:"callsPerRun"`
 	MicrosPerRun float64 `json:"microsPerRun"` // planning and carrying out, waits included
@@ -94,6 +102,11 @@ type Report struct {
 	Retrieval  *Retrieval  `json:"retrieval,omitempty"`
 	Voice      *Voice      `json:"voice,omitempty"`
 	Hooks      []Level     `json:"hooks,omitempty"`
+	Replay     []Level     `json:"replay,omitempty"`
+	Steady     *Steady     `json:"steady,omitempty"`
+	Scale      *Scale      `json:"scale,omitempty"`
+	Growth     *Growth     `json:"growth,omitempty"`
+	Soak       *Soak       `json:"soak,omitempty"`
 	Goals      []Goal      `json:"goals"`
 	Statements []Statement `json:"statements,omitempty"` // when they were asked for
 }
@@ -163,10 +176,32 @@ func (r *Report) AddVoice(v *Voice) {
 	r.judge()
 }
 
+// sideOf is one side of a level as tables show it; share is its part of the floor's throughput, empty for the floor.
+type sideOf struct {
+	name    string
+	figures *Figures
+	share   string
+}
+
+// sides are those that were measured.
+func (l *Level) sides() (out []sideOf) {
+	if l.Floor != nil {
+		out = append(out, sideOf{name: Floor, figures: l.Floor})
+	}
+	if l.Parley != nil {
+		share := ""
+		if l.Ratios != nil {
+			share = fmt.Sprintf("%.2f", l.Ratios.Throughput)
+		}
+		out = append(out, sideOf{Parley, l.Parley, share})
+	}
+	return out
+}
+
 func (l *Level) compare() {
 	for _, side := range []*Figures{l.Floor, l.Parley} {
 		if side != nil {
-			side.Median = median(side.Rounds)
+			side.Median, side.Min, side.Max = fold(side.Rounds, middle), fold(side.Rounds, slices.Min), fold(side.Rounds, slices.Max)
 		}
 	}
 	if l.Floor == nil || l.Parley == nil {
@@ -188,34 +223,45 @@ func ratio(ours, floor float64) float64 {
 	return ours / floor
 }
 
-// median takes each figure by itself: the round with the middle throughput need not have the middle p99.
-func median(rounds []Round) Round {
-	of := func(f func(Round) float64) float64 {
-		values := make([]float64, len(rounds))
-		for i, r := range rounds {
-			values[i] = f(r)
-		}
-		return middle(values)
+// fold makes one round of several, each figure by itself: the round with the middle throughput need not have the middle p99.
+func fold(rounds []Round, pick func([]float64) float64) Round {
+	of := func(f func(Round) float64) float64 { return pick(figures(rounds, f)) }
+	return Round{
+		Runs:           int64(of(func(r Round) float64 { return float64(r.Runs) })),
+		RunsPerSecond:  of(func(r Round) float64 { return r.RunsPerSecond }),
+		P50:            of(func(r Round) float64 { return r.P50 }),
+		P99:            of(func(r Round) float64 { return r.P99 }),
+		Mean:           of(func(r Round) float64 { return r.Mean }),
+		Max:            of(func(r Round) float64 { return r.Max }),
+		CommitsPerRun:  of(func(r Round) float64 { return r.CommitsPerRun }),
+		WALSyncsPerRun: of(func(r Round) float64 { return r.WALSyncsPerRun }),
+		Others:         of(func(r Round) float64 { return r.Others }),
+		CPU:            foldEach(rounds, func(r Round) map[string]float64 { return r.CPU }, of),
+		Bytes:          foldEach(rounds, func(r Round) map[string]float64 { return r.Bytes }, of),
 	}
-	out := Round{
-		Runs:          int64(of(func(r Round) float64 { return float64(r.Runs) })),
-		RunsPerSecond: of(func(r Round) float64 { return r.RunsPerSecond }),
-		P50:           of(func(r Round) float64 { return r.P50 }),
-		P99:           of(func(r Round) float64 { return r.P99 }),
-		Mean:          of(func(r Round) float64 { return r.Mean }),
-		Max:           of(func(r Round) float64 { return r.Max }),
-		CommitsPerRun: of(func(r Round) float64 { return r.CommitsPerRun }),
-		Others:        of(func(r Round) float64 { return r.Others }),
-	}
+}
+
+// foldEach folds a figure that each process has of its own; nil when none has.
+func foldEach(rounds []Round, figure func(Round) map[string]float64, of func(func(Round) float64) float64) map[string]float64 {
+	var out map[string]float64
 	for _, r := range rounds {
-		for name := range r.CPU {
-			if out.CPU == nil {
-				out.CPU = map[string]float64{}
+		for name := range figure(r) {
+			if out == nil {
+				out = map[string]float64{}
 			}
-			out.CPU[name] = of(func(r Round) float64 { return r.CPU[name] })
+			out[name] = of(func(r Round) float64 { return figure(r)[name] })
 		}
 	}
 	return out
+}
+
+// figures gives one figure of each round.
+func figures[R any](rounds []R, figure func(R) float64) []float64 {
+	values := make([]float64, len(rounds))
+	for i, r := range rounds {
+		values[i] = figure(r)
+	}
+	return values
 }
 
 // middle is the median: of an even number of values the mean of the two in the middle.

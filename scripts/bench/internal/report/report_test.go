@@ -37,9 +37,11 @@ func samples() []Sample {
 			shift := 1 + float64(i-1)/10
 			out = append(out, Sample{Floor, level.clients, Round{
 				Runs: 10, RunsPerSecond: level.floor * shift, P50: level.floorMs / shift, P99: 2 * level.floorMs, Max: 30, CommitsPerRun: level.floorOne,
-				CPU: map[string]float64{"floor-ingress": 50, "floor-worker": 10, "nats-server": 30, "postgres": 10, "client": 5},
+				WALSyncsPerRun: level.floorOne,
+				CPU:            map[string]float64{"floor-ingress": 50, "floor-worker": 10, "nats-server": 30, "postgres": 10, "client": 5},
 			}}, Sample{Parley, level.clients, Round{
 				Others: float64(i) / 8, Runs: 10, RunsPerSecond: level.parley * shift, P50: level.ourMs / shift, P99: 2 * level.ourMs, Max: 30, CommitsPerRun: level.ourOne,
+				WALSyncsPerRun: level.ourOne / 2, Bytes: map[string]float64{"ingress": 20_000 * shift, "worker": 25_000},
 				CPU: map[string]float64{"ingress": 80, "worker": 60, "nats-server": 35, "postgres": 90, "client": 5.4},
 			}})
 		}
@@ -61,12 +63,12 @@ func TestTables(t *testing.T) {
 		without[i].Round.CPU = nil
 	}
 	all, alone := reported(samples()), Report{Setup: setup()}
-	all.AddWaiting(waiting(), &FanOut{
-		Streams: 512, Floor: FanOutSide{PerSecond: 100_000, P50: 0.5, P99: 2}, Parley: FanOutSide{PerSecond: 80_000, P50: 1, P99: 8},
-	})
+	fan := &FanOut{Streams: 512}
+	fan.Add(FanOutSide{PerSecond: 100_000, P50: 0.5, P99: 2}, FanOutSide{PerSecond: 80_000, P50: 1, P99: 8})
+	all.AddWaiting(waiting(), fan)
 	alone.AddWaiting(waiting(), nil)
 	floor := reported(only(without, Floor))
-	for name, r := range map[string]*Report{"both": &all, "floor": &floor, "waiting": &alone} {
+	for name, r := range map[string]*Report{"both": &all, "floor": &floor, "waiting": &alone, "scale": scaled(), "steady": steadied()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
@@ -129,6 +131,17 @@ func jsonOf(t *testing.T, v any) string {
 	return string(raw)
 }
 
+func TestFiguresHaveTheLeastAndTheMost(t *testing.T) {
+	t.Parallel()
+	got := reported(samples()).Levels[0].Parley
+	if got.Min.RunsPerSecond != 540 || got.Median.RunsPerSecond != 600 || got.Max.RunsPerSecond < 659 || got.Max.RunsPerSecond > 661 {
+		t.Errorf("%v, %v, %v runs/s", got.Min.RunsPerSecond, got.Median.RunsPerSecond, got.Max.RunsPerSecond)
+	}
+	if got.Min.Bytes["ingress"] != 18_000 || got.Median.WALSyncsPerRun != 1.5 || got.Min.CPU["client"] != 5.4 {
+		t.Errorf("the least is %+v, the median %+v", got.Min, got.Median)
+	}
+}
+
 func TestMedian(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -141,7 +154,7 @@ func TestMedian(t *testing.T) {
 		}
 	}
 	// Figure by figure, not round by round.
-	got := median([]Round{{RunsPerSecond: 1, P99: 1}, {RunsPerSecond: 2, P99: 9}, {RunsPerSecond: 3, P99: 5}})
+	got := fold([]Round{{RunsPerSecond: 1, P99: 1}, {RunsPerSecond: 2, P99: 9}, {RunsPerSecond: 3, P99: 5}}, middle)
 	if got.RunsPerSecond != 2 || got.P99 != 5 {
 		t.Errorf("median round is %+v", got)
 	}

@@ -30,6 +30,31 @@ func (r *Report) WriteJSON(path string) error {
 // quiet is the share of other processes up to which nothing is said: the kernel's own work is among it.
 const quiet = 0.1
 
+// section is what was measured of one thing, besides run-automation.
+type section struct {
+	measured bool
+	write    func(*strings.Builder)
+	goals    func() []Goal
+}
+
+// sections are in the order of the tables and of the goals.
+func (r *Report) sections() []section {
+	return []section{
+		{r.Waiting != nil, r.Waiting.write, r.Waiting.goals},
+		{r.FanOut != nil, r.FanOut.write, r.FanOut.goals},
+		{r.Code != nil, r.Code.write, r.Code.goals},
+		{r.Documents != nil, r.Documents.write, r.Documents.goals},
+		{r.Retrieval != nil, r.Retrieval.write, r.Retrieval.goals},
+		{r.Voice != nil, r.Voice.write, r.Voice.goals},
+		{len(r.Hooks) > 0, r.writeHooks, r.hookGoals},
+		{len(r.Replay) > 0, r.writeReplay, r.replayGoals},
+		{r.Steady != nil, r.Steady.write, r.Steady.goals},
+		{r.Scale != nil, r.Scale.write, r.Scale.goals},
+		{r.Growth != nil, r.Growth.write, r.Growth.goals},
+		{r.Soak != nil, r.Soak.write, r.Soak.goals},
+	}
+}
+
 // WriteTables writes the report for people.
 func (r *Report) WriteTables(w io.Writer) error {
 	var b strings.Builder
@@ -37,33 +62,11 @@ func (r *Report) WriteTables(w io.Writer) error {
 	if len(r.Levels) > 0 {
 		r.writeLevels(&b)
 	}
-	if r.Waiting != nil {
-		b.WriteString("\n")
-		r.Waiting.write(&b)
-	}
-	if r.FanOut != nil {
-		b.WriteString("\n")
-		r.FanOut.write(&b)
-	}
-	if r.Code != nil {
-		b.WriteString("\n")
-		r.Code.write(&b)
-	}
-	if r.Documents != nil {
-		b.WriteString("\n")
-		r.Documents.write(&b)
-	}
-	if r.Retrieval != nil {
-		b.WriteString("\n")
-		r.Retrieval.write(&b)
-	}
-	if r.Voice != nil {
-		b.WriteString("\n")
-		r.Voice.write(&b)
-	}
-	if len(r.Hooks) > 0 {
-		b.WriteString("\n")
-		writeHooks(&b, r.Hooks)
+	for _, part := range r.sections() {
+		if part.measured {
+			b.WriteString("\n")
+			part.write(&b)
+		}
 	}
 	if len(r.Goals) > 0 {
 		b.WriteString("\nGoals\n\n")
@@ -89,9 +92,23 @@ func (r *Report) writeLevels(b *strings.Builder) {
 	}
 	b.WriteString("\n")
 	r.figures().write(b)
-	if cpu := r.cpu(); len(cpu) > 1 {
-		b.WriteString("\nCPU time a run, µs (all processes of PostgreSQL together; client is the bench's own)\n\n")
-		cpu.write(b)
+	b.WriteString("\n(syncs: how often PostgreSQL put its log on disk, for whatever reason)\n")
+	writeCPU(b, r.Levels, "a run")
+	writeBytes(b, r.Levels, "a run")
+}
+
+// writeBytes writes what was allocated, of processes that tell.
+func writeBytes(b *strings.Builder, levels []Level, each string) {
+	if told := allocated(levels); len(told) > 1 {
+		fmt.Fprintf(b, "\nAllocated %s on the heaps of Parley's processes, bytes\n\n", each)
+		told.write(b)
+	}
+}
+
+func writeCPU(b *strings.Builder, levels []Level, each string) {
+	if used := cpu(levels); len(used) > 1 {
+		fmt.Fprintf(b, "\nCPU time %s, µs (all processes of PostgreSQL together; client is the bench's own)\n\n", each)
+		used.write(b)
 	}
 }
 
@@ -144,25 +161,20 @@ func (g grid) write(b *strings.Builder) {
 }
 
 func (r *Report) figures() grid {
-	out := grid{{"clients", "side", "runs/s", "min-max", "p50 ms", "p99 ms", "max ms", "commits/run"}}
+	out := grid{{"clients", "side", "runs/s", "min-max", "p50 ms", "p99 ms", "max ms", "commits/run", "syncs/run"}}
 	for _, level := range r.Levels {
-		for _, side := range []struct {
-			name    string
-			figures *Figures
-		}{{Floor, level.Floor}, {Parley, level.Parley}} {
-			if side.figures == nil {
-				continue
-			}
+		for _, side := range level.sides() {
 			m := side.figures.Median
 			out = append(out, []string{
 				fmt.Sprint(level.Clients), side.name, fmt.Sprintf("%.0f", m.RunsPerSecond), spread(side.figures.Rounds),
 				fmt.Sprintf("%.2f", m.P50), fmt.Sprintf("%.2f", m.P99), fmt.Sprintf("%.1f", m.Max), fmt.Sprintf("%.3f", m.CommitsPerRun),
+				fmt.Sprintf("%.3f", m.WALSyncsPerRun),
 			})
 		}
 		if level.Ratios != nil {
 			out = append(out, []string{
 				fmt.Sprint(level.Clients), "ratio", fmt.Sprintf("%.2f", level.Ratios.Throughput), "",
-				fmt.Sprintf("%.2f", level.Ratios.P50), fmt.Sprintf("%.2f", level.Ratios.P99), "", "",
+				fmt.Sprintf("%.2f", level.Ratios.P50), fmt.Sprintf("%.2f", level.Ratios.P99), "", "", "",
 			})
 		}
 	}
@@ -182,39 +194,57 @@ var columns = []struct {
 	title string
 	names []string
 }{
-	{"ingress", []string{"ingress", "floor-ingress"}},
+	{"ingress", []string{"ingress", "floor-ingress", "floor-hooks", "floor-replay"}},
 	{"worker", []string{"worker", "floor-worker"}},
 	{"nats", []string{"nats-server"}},
 	{"postgres", []string{"postgres"}},
 	{"client", []string{"client"}},
 }
 
-func (r *Report) cpu() grid {
-	header := []string{"clients", "side"}
+func cpuTitles() (out []string) {
 	for _, c := range columns {
-		header = append(header, c.title)
+		out = append(out, c.title)
 	}
-	out := grid{append(header, "together")}
-	for _, level := range r.Levels {
-		for _, side := range []struct {
-			name    string
-			figures *Figures
-		}{{Floor, level.Floor}, {Parley, level.Parley}} {
-			if side.figures == nil || side.figures.Median.CPU == nil {
+	return append(out, "together")
+}
+
+// cpuCells are what the processes have taken, by column, and together.
+func cpuCells(cpu map[string]float64) (out []string) {
+	var sum float64
+	for _, c := range columns {
+		var used float64
+		for _, name := range c.names {
+			used += cpu[name]
+		}
+		out = append(out, fmt.Sprintf("%.0f", used))
+		sum += used
+	}
+	return append(out, fmt.Sprintf("%.0f", sum))
+}
+
+func cpu(levels []Level) grid {
+	out := grid{append([]string{"clients", "side"}, cpuTitles()...)}
+	for _, level := range levels {
+		for _, side := range level.sides() {
+			if side.figures.Median.CPU == nil {
 				continue
 			}
-			row := []string{fmt.Sprint(level.Clients), side.name}
-			var sum float64
-			for _, c := range columns {
-				var used float64
-				for _, name := range c.names {
-					used += side.figures.Median.CPU[name]
-				}
-				row = append(row, fmt.Sprintf("%.0f", used))
-				sum += used
-			}
-			out = append(out, append(row, fmt.Sprintf("%.0f", sum)))
+			out = append(out, append([]string{fmt.Sprint(level.Clients), side.name}, cpuCells(side.figures.Median.CPU)...))
 		}
+	}
+	return out
+}
+
+func allocated(levels []Level) grid {
+	out := grid{{"clients", "side", "ingress", "worker", "together"}}
+	for _, level := range levels {
+		if level.Parley == nil || level.Parley.Median.Bytes == nil {
+			continue
+		}
+		ingress, worker := level.Parley.Median.Bytes["ingress"], level.Parley.Median.Bytes["worker"]
+		out = append(out, []string{
+			fmt.Sprint(level.Clients), Parley, fmt.Sprintf("%.0f", ingress), fmt.Sprintf("%.0f", worker), fmt.Sprintf("%.0f", ingress+worker),
+		})
 	}
 	return out
 }
@@ -234,7 +264,7 @@ func (r *Report) goals() grid {
 const queryLength = 90
 
 func (r *Report) statements() grid {
-	out := grid{{"µs/run", "calls/run", "ms/call", "rows/call", "WAL bytes/run", "statement"}}
+	out := grid{{"µs/run", "calls/run", "ms/call", "rows/call", "WAL bytes/run", "database", "statement"}}
 	for _, st := range r.Statements {
 		query := []rune(strings.TrimSpace(st.Query))
 		if len(query) > queryLength {
@@ -244,7 +274,7 @@ func (r *Report) statements() grid {
 		text := string(query) + strings.Repeat(" ", queryLength-len(query))
 		out = append(out, []string{
 			fmt.Sprintf("%.1f", st.MicrosPerRun), fmt.Sprintf("%.3f", st.CallsPerRun), fmt.Sprintf("%.3f", st.MeanMillis),
-			fmt.Sprintf("%.1f", st.RowsPerCall), fmt.Sprintf("%.0f", st.WALPerRun), text,
+			fmt.Sprintf("%.1f", st.RowsPerCall), fmt.Sprintf("%.0f", st.WALPerRun), st.Database, text,
 		})
 	}
 	return out

@@ -53,13 +53,7 @@ func NewWaiting(waiters, streams int, settings map[string]string, parked []Stage
 		r.Stages = compared(r.Stages)
 		w.Rounds = append(w.Rounds, r)
 	}
-	of := func(f func(WaitingRound) float64) float64 {
-		var values []float64
-		for _, r := range w.Rounds {
-			values = append(values, f(r))
-		}
-		return middle(values)
-	}
+	of := func(f func(WaitingRound) float64) float64 { return middle(figures(w.Rounds, f)) }
 	w.Median = WaitingRound{Answers: w.Rounds[0].Answers, Seconds: of(func(r WaitingRound) float64 { return r.Seconds })}
 	for i, s := range w.Rounds[0].Stages {
 		s.Bytes = int64(of(func(r WaitingRound) float64 { return float64(r.Stages[i].Bytes) }))

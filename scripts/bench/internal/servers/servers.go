@@ -19,7 +19,10 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-const startTimeout = 60 * time.Second
+const (
+	startTimeout  = 60 * time.Second
+	walSyncsMoved = 18_00_00 // the version that counts them elsewhere
+)
 
 // Config says where the servers keep their data and which nats-server it is.
 type Config struct {
@@ -45,7 +48,7 @@ func Start(ctx context.Context, c Config) (*Servers, error) {
 	s := &Servers{}
 	err := s.startPostgres(ctx, c)
 	if err == nil {
-		err = s.startNATS(ctx, c)
+		s.natsURL, err = s.startNATS(ctx, c, "nats")
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Stop(ctx))
@@ -78,27 +81,34 @@ func (s *Servers) startPostgres(ctx context.Context, c Config) error {
 	return nil
 }
 
-func (s *Servers) startNATS(ctx context.Context, c Config) error {
+// AnotherNATS starts another nats-server beside the first, for a deployment that is to share nothing but PostgreSQL, and gives its
+// address. name is that of its files.
+func (s *Servers) AnotherNATS(ctx context.Context, c Config, name string) (natsURL string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return s.startNATS(ctx, c, name)
+}
+
+func (s *Servers) startNATS(ctx context.Context, c Config, name string) (natsURL string, err error) {
 	port, err := process.FreePort(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	monitor, err := process.FreePort(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	config := filepath.Join(c.Dir, "nats.conf")
+	config := filepath.Join(c.Dir, name+".conf")
 	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nhttp: \"127.0.0.1:%d\"\njetstream { store_dir: %q }\n",
-		port, monitor, filepath.Join(c.Dir, "nats"))
+		port, monitor, filepath.Join(c.Dir, name))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("writing configuration of nats-server: %w", err)
+		return "", fmt.Errorf("writing configuration of nats-server: %w", err)
 	}
-	server, err := s.nats.Start(ctx, process.Config{Name: "nats-server", Path: c.NATS, Args: []string{"-c", config}, LogsDir: c.Dir})
+	server, err := s.nats.Start(ctx, process.Config{Name: name + "-server", Path: c.NATS, Args: []string{"-c", config}, LogsDir: c.Dir})
 	if err != nil {
-		return err
+		return "", err
 	}
-	s.natsURL = fmt.Sprintf("nats://127.0.0.1:%d", port)
-	return server.AwaitOK(ctx, fmt.Sprintf("http://127.0.0.1:%d/healthz", monitor))
+	return fmt.Sprintf("nats://127.0.0.1:%d", port), server.AwaitOK(ctx, fmt.Sprintf("http://127.0.0.1:%d/healthz", monitor))
 }
 
 // NATSURL is the address of the nats-server.
@@ -123,12 +133,38 @@ func (s *Servers) Commits(ctx context.Context, database string) (int64, error) {
 	return n, nil
 }
 
+// WALSyncs is how often PostgreSQL has had its log put on disk since its start, for all databases. Each connection reports its own as
+// its commits.
+func (s *Servers) WALSyncs(ctx context.Context) (int64, error) {
+	var version, n int64
+	if err := s.admin.QueryRowContext(ctx, `SELECT current_setting('server_version_num')`).Scan(&version); err != nil {
+		return 0, fmt.Errorf("reading version: %w", err)
+	}
+	query := `SELECT wal_sync FROM pg_stat_wal`
+	if version >= walSyncsMoved {
+		query = `SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'`
+	}
+	if err := s.admin.QueryRowContext(ctx, query).Scan(&n); err != nil {
+		return 0, fmt.Errorf("reading syncs of the log: %w", err)
+	}
+	return n, nil
+}
+
 // Checkpoint writes out what earlier measurements have left, so that it is not done during the next one.
 func (s *Servers) Checkpoint(ctx context.Context) error {
 	if _, err := s.admin.ExecContext(ctx, `CHECKPOINT`); err != nil {
 		return fmt.Errorf("writing a checkpoint: %w", err)
 	}
 	return nil
+}
+
+// Logged is how many bytes PostgreSQL has ever written to its log of changes (WAL).
+func (s *Servers) Logged(ctx context.Context) (int64, error) {
+	var n int64
+	if err := s.admin.QueryRowContext(ctx, `SELECT pg_current_wal_insert_lsn() - '0/0'`).Scan(&n); err != nil {
+		return 0, fmt.Errorf("reading the place in PostgreSQL's log: %w", err)
+	}
+	return n, nil
 }
 
 // Setting is the value of one of PostgreSQL's settings, as it runs.

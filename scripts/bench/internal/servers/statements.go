@@ -33,7 +33,7 @@ func (s *Servers) Statements(ctx context.Context, database string, runs int64) (
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var st report.Statement
+		st := report.Statement{Database: database}
 		if err := rows.Scan(&st.Query, &st.CallsPerRun, &st.MicrosPerRun, &st.MeanMillis, &st.RowsPerCall, &st.WALPerRun); err != nil {
 			return nil, fmt.Errorf("reading statements: %w", err)
 		}

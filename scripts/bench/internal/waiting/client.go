@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	patience  = 55 * time.Second // of a client, with all that it waits for: as long as the ingress lets requests wait
+	patience  = 2 * time.Minute // of a client, with all that it waits for, the others too; the ingress lets a request wait for 55 s
 	maxAnswer = 1 << 20
 )
 

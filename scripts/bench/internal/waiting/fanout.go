@@ -24,20 +24,22 @@ const firstToken = 2
 
 // fanOut publishes tokens in the worker's stead, to streams of runs that the model holds and to bare subscribers of
 // NATS: as many connections on either side, and the same messages.
-func (q *queue) fanOut(ctx context.Context, natsURL string) (*report.FanOut, error) {
+func (q *queue) fanOut(ctx context.Context, natsURL string) error {
 	nc, err := nats.Connect(natsURL, nats.Name("bench"))
 	if err != nil {
-		return nil, fmt.Errorf("connecting to NATS: %w", err)
+		return fmt.Errorf("connecting to NATS: %w", err)
 	}
 	defer nc.Close()
-	out := &report.FanOut{Streams: q.config.Streams}
-	if out.Floor, err = q.subscribed(ctx, nc); err != nil {
-		return nil, fmt.Errorf("subscribers: %w", err)
+	bare, err := q.subscribed(ctx, nc)
+	if err != nil {
+		return fmt.Errorf("subscribers: %w", err)
 	}
-	if out.Parley, err = q.streamed(ctx, nc); err != nil {
-		return nil, fmt.Errorf("streams: %w", err)
+	streams, err := q.streamed(ctx, nc)
+	if err != nil {
+		return fmt.Errorf("streams: %w", err)
 	}
-	return out, nil
+	q.fan.Add(bare, streams)
+	return nil
 }
 
 // token is the message of a run's nth token, as a worker publishes it.
@@ -52,7 +54,7 @@ func token(nth int, text string) []byte {
 }
 
 // streamed measures streams of the ingress.
-func (q *queue) streamed(ctx context.Context, nc *nats.Conn) (report.FanOutSide, error) {
+func (q *queue) streamed(ctx context.Context, nc *nats.Conn) (out report.FanOutSide, err error) {
 	clients, err := connect(ctx, q.parley.Address(), q.config.Streams, ready)
 	if err != nil {
 		return report.FanOutSide{}, err
@@ -62,8 +64,10 @@ func (q *queue) streamed(ctx context.Context, nc *nats.Conn) (report.FanOutSide,
 	a := newAudience(len(ids), func(listener, nth int, text string) error {
 		return nc.Publish(contract.SubjectEvents+ids[listener], token(nth, text))
 	})
-	q.model.hold()
-	defer q.model.release()
+	if err := q.model.Hold(ctx); err != nil {
+		return report.FanOutSide{}, err
+	}
+	defer func() { err = errors.Join(err, q.model.Release(context.WithoutCancel(ctx))) }()
 	err = clients.start(ctx, func(n int, c *client) error {
 		message := q.message("hears", n)
 		id, err := c.enqueue(ctx, q.parley.ChatAsync(message, message))

@@ -12,6 +12,7 @@ import (
 
 	"parley/scripts/bench/internal/floor"
 	"parley/scripts/bench/internal/machine"
+	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
 	"parley/scripts/bench/internal/process"
 	"parley/scripts/bench/internal/report"
@@ -23,11 +24,13 @@ const (
 	warmRequests = 10 // of each of them
 )
 
+const spareFiles = 1000 // for all else that a process has open
+
 // Config says what to measure.
 type Config struct {
 	Waiters, Streams int
 	Rounds           int
-	Command          string // a binary that calls floor.RunParked on the argument floor-parked
+	Command          string // a binary that calls floor.RunParked on the argument floor-parked, and model.Serve on model
 	LogsDir          string
 	// Parley says how to start one, with a database of its own; Model and Settings are filled in.
 	Parley func(ctx context.Context, round int) (parley.Config, error)
@@ -43,6 +46,10 @@ func (c *Config) Settings() map[string]string {
 	return map[string]string{"ORG_DISPATCH_WINDOW": n, "WORKER_CONCURRENCY": n}
 }
 
+// Files is how many files and connections each process must be allowed to have open: the bench, the ingress, the worker and the model
+// have one for each client, and in the end the streams of a second kind besides.
+func Files(waiters, streams int) int { return waiters + 2*streams + spareFiles }
+
 // Outcome is what was measured; FanOut is nil without streams.
 type Outcome struct {
 	Parked []report.Stage
@@ -52,19 +59,21 @@ type Outcome struct {
 
 // Run measures all rounds. An answer that is missing, wrong or doubled is an error.
 func Run(ctx context.Context, c Config) (out *Outcome, err error) {
-	// On both sides of the clients' connections, and of the worker's to the model.
-	if err := machine.AllowFiles(2*(c.Waiters+2*c.Streams) + 1000); err != nil {
+	if err := machine.AllowFiles(Files(c.Waiters, c.Streams)); err != nil {
 		return nil, err
 	}
 	m := &measurer{config: c}
+	if c.Streams > 0 {
+		m.fan = &report.FanOut{Streams: c.Streams}
+	}
 	if err := m.parked(ctx); err != nil {
 		return nil, err
 	}
 	out = &Outcome{Parked: m.round.Stages}
-	if m.model, err = startModel(ctx); err != nil {
+	if m.model, err = model.Start(ctx, c.Command, c.LogsDir, 0); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, m.model.stop()) }()
+	defer func() { err = errors.Join(err, m.model.Stop()) }()
 	for n := range c.Rounds {
 		m.round = report.WaitingRound{}
 		if err := m.ingress(ctx, n); err != nil {
@@ -81,7 +90,7 @@ func Run(ctx context.Context, c Config) (out *Outcome, err error) {
 
 type measurer struct {
 	config Config
-	model  *model
+	model  *model.Model
 	round  report.WaitingRound
 	fan    *report.FanOut
 }
@@ -150,8 +159,8 @@ func (m *measurer) ingress(ctx context.Context, round int) (err error) {
 	if err != nil {
 		return err
 	}
-	config.Model, config.Settings = modelName, m.config.Settings()
-	maps.Copy(config.Settings, m.model.settings())
+	config.Model, config.Settings = model.Name, m.config.Settings()
+	maps.Copy(config.Settings, m.model.Settings())
 	p, err := parley.Start(ctx, config)
 	if err != nil {
 		return err
@@ -162,8 +171,8 @@ func (m *measurer) ingress(ctx context.Context, round int) (err error) {
 		return err
 	}
 	q := &queue{measurer: m, parley: p, ingress: fresh, nonce: rand.Text()[:8]}
-	defer q.close()
-	if err := q.measure(ctx, round, config.NATSURL); err != nil {
+	err = q.measure(ctx, round, config.NATSURL)
+	if err = errors.Join(err, q.close(ctx)); err != nil {
 		return errors.Join(err, p.Err())
 	}
 	return nil
@@ -180,11 +189,13 @@ type queue struct {
 	messages []string // of all runs that the model is to be asked for
 }
 
-func (q *queue) close() {
-	q.model.release()
+// close ends all clients, also when ctx has ended.
+func (q *queue) close(ctx context.Context) error {
+	err := q.model.Release(context.WithoutCancel(ctx))
 	for _, c := range q.crowds {
 		c.close()
 	}
+	return err
 }
 
 func (q *queue) measure(ctx context.Context, round int, natsURL string) error {
@@ -201,7 +212,9 @@ func (q *queue) measure(ctx context.Context, round int, natsURL string) error {
 	if err != nil {
 		return err
 	}
-	q.model.hold()
+	if err := q.model.Hold(ctx); err != nil {
+		return err
+	}
 	if err := q.wait(ctx, waiters); err != nil {
 		return err
 	}
@@ -216,11 +229,10 @@ func (q *queue) measure(ctx context.Context, round int, natsURL string) error {
 			return err
 		}
 	}
-	if err := q.answer(ctx); err != nil || round < q.config.Rounds-1 || q.config.Streams == 0 {
+	if err := q.answer(ctx); err != nil || q.fan == nil {
 		return err
 	}
-	q.fan, err = q.fanOut(ctx, natsURL)
-	return err
+	return q.fanOut(ctx, natsURL)
 }
 
 // warmUp has a few clients answered, one request after the other.
@@ -324,19 +336,19 @@ func (q *queue) awaitModel(ctx context.Context) error {
 				return false, err
 			}
 		}
-		return q.model.stub.Active() == len(q.messages), nil
+		active, err := q.model.Active(ctx)
+		return active == len(q.messages), err
 	})
 }
 
 // answer lets the model answer, and every client check what it gets.
 func (q *queue) answer(ctx context.Context) error {
 	began := time.Now()
-	q.model.release()
-	var errs []error
+	errs := []error{q.model.Release(ctx)}
 	for _, c := range q.crowds {
 		errs = append(errs, c.finish(ctx))
 		q.round.Answers += len(c.clients)
 	}
 	q.round.Seconds = time.Since(began).Seconds()
-	return errors.Join(append(errs, q.model.asked(q.messages))...)
+	return errors.Join(append(errs, q.model.Asked(ctx, q.messages))...)
 }

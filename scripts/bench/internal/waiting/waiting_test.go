@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"parley/scripts/bench/internal/parley"
-	"parley/shared/testkit/openaistub"
 )
 
 func TestSteady(t *testing.T) {
@@ -122,34 +121,5 @@ func TestCloseEndsWhatClientsDo(t *testing.T) {
 	c.close()
 	if err := c.finish(t.Context()); err == nil {
 		t.Error("the clients were answered")
-	}
-}
-
-func TestModelHoldsItsAnswers(t *testing.T) {
-	t.Parallel()
-	m, err := startModel(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.respond(openaistub.Request{}) // not held yet
-	m.hold()
-	through := make(chan struct{})
-	go func() {
-		m.respond(openaistub.Request{})
-		close(through)
-	}()
-	select {
-	case <-through:
-		t.Fatal("an answer went out")
-	default:
-	}
-	m.release()
-	<-through
-	m.release() // twice is no harm
-	if err := m.asked([]string{"never"}); err == nil {
-		t.Error("a message that the model was not asked is none that it was asked once")
-	}
-	if err := m.stop(); err != nil {
-		t.Error(err)
 	}
 }
