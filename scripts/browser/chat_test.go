@@ -84,13 +84,13 @@ func TestAnswerStreams(t *testing.T) {
 	agent := a.agent(t, "Slow", map[string]any{"model": slowModel})
 	p := open(t).signIn(a)
 	p.visit("/dashboard/agents/" + agent)
-	said := numbered(40)
+	said := numbered(70)
 	p.fill("Message", "slowly "+said)
 	p.press("Enter")
 	turn := p.in("article", "Message: slowly…")
 	turn.sees("echo: slowly w1 w2 w3")
 	p.is("button", "Stop the run")
-	if shown, err := turn.text(); err != nil || strings.Count(shown, "w40") > 1 {
+	if shown, err := turn.text(); err != nil || strings.Count(shown, "w70") > 1 {
 		t.Errorf("it is whole at once: %s, %v", shown, err)
 	}
 	p.reload()
@@ -106,6 +106,31 @@ func TestAnswerStreams(t *testing.T) {
 	p.in("complementary", "Your sessions").is("button", "again slowly w1 w2…") // the session is named while its run goes on
 	p.click("button", "Stop the run")
 	p.sees("The run was cancelled")
+}
+
+// TestRefusedMessage sends a message for which there is no budget: it waits for a person, over a reload too.
+func TestRefusedMessage(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Spender", map[string]any{"model": "offline/echo"})
+	var budget struct{ ID string }
+	nothing := map[string]any{"scope": "organization", "metric": "runs", "period": "month", "limit": 0}
+	a.call(t, http.MethodPost, "/api/budgets", nothing, &budget)
+	p := open(t).signIn(a)
+	p.watch.expect(http.StatusTooManyRequests)
+	p.watch.expect(http.StatusNotFound) // the session has not begun
+	p.visit("/dashboard/agents/" + agent)
+	p.fill("Message", "Hello")
+	p.press("Enter")
+	turn := p.in("article", "Message: Hello")
+	turn.sees("The budget is used up")
+	turn.seesNot(budget.ID)
+	p.inspect("refused")
+	a.call(t, http.MethodDelete, "/api/budgets?id="+budget.ID, nil, nil)
+	p.reload()
+	turn.is("button", "Discard the message")
+	turn.click("button", "Send again")
+	turn.sees("echo: Hello")
 }
 
 // TestSignedOutMeanwhile is signed out elsewhere while a message is written or as it is sent, and finds it again.

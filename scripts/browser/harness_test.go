@@ -17,7 +17,8 @@ fetch("/broken");
 fetch("http://other.invalid/").catch(() => {});
 setTimeout(() => { throw new Error("a mistake"); });
 new Image().src = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
-setTimeout(() => document.querySelector("main").prepend(Object.assign(document.createElement("div"), { id: "late", innerText: "Late" })), 50);
+const late = () => document.querySelector("main").prepend(Object.assign(document.createElement("div"), { id: "late", innerText: "Late" }));
+requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(late, 50))); // it moves what was seen before
 const style = new CSSStyleSheet();
 style.replaceSync("#late { height: 400px }");
 document.adoptedStyleSheets = [style];`

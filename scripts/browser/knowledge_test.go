@@ -3,6 +3,7 @@ package browser
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +35,28 @@ func TestKnowledge(t *testing.T) {
 	add.fill("Text", "Lamps may be returned within 45 days.")
 	add.click("button", "Add document")
 	p.in("row", "returns.md…").sees("ready")
+}
+
+// TestFoundPassageIsCut finds a long passage that is cut on an empty line, and a short one: the long one alone says that more stands there.
+func TestFoundPassageIsCut(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.document(t, "long.md", "Lamps are oiled.\n\nBulbs are dusted.\n\nShades are brushed.\n\nWires are straightened.\n\nFeet are felted.\n")
+	a.document(t, "short.md", "Clocks are wound on Mondays.\n")
+	p := open(t).signIn(a)
+	p.visit("/dashboard/knowledge")
+	for query, more := range map[string]bool{"Lamps are oiled": true, "Clocks are wound": false} {
+		p.fill("Search the documents", query)
+		p.press("Enter")
+		p.in("region", "Search").in("list", "").sees(query)
+		p.settled()
+		p.inspect("found-" + query[:5])
+		var shown string
+		p.js(&shown, `() => document.querySelector(".found li").innerText`)
+		if said := strings.HasSuffix(strings.TrimSpace(shown), "…"); said != more {
+			t.Errorf("that more stands there is said: %t, want %t: %s", said, more, shown)
+		}
+	}
 }
 
 // file gives the path of a new file.

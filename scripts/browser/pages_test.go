@@ -3,6 +3,7 @@ package browser
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -161,6 +162,30 @@ func TestPages(t *testing.T) {
 			p.look(name, at)
 		})
 	}
+}
+
+// TestCurrentPageInSight opens pages on a phone: the strip of pages shows where one is.
+func TestCurrentPageInSight(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	p.resize(phone)
+	for path, name := range map[string]string{"": "Agents", "/automations": "Automations", "/org": "Organization"} {
+		p.visit("/dashboard" + path)
+		p.is("heading", name)
+		p.until(name+" is in sight", func() error {
+			var at []float64
+			err := p.try(&at, `() => {
+				const [link, nav] = ["a[aria-current]", "nav"].map((s) => document.querySelector(".rail " + s).getBoundingClientRect());
+				return [link.left - nav.left, nav.right - link.right];
+			}`)
+			if err == nil && (at[0] < 0 || at[1] < 30) {
+				err = fmt.Errorf("it is %v from the edges, of which the right one fades", at)
+			}
+			return err
+		})
+		p.shot("strip-"+name, phone, "light")
+	}
+	p.inspect("strip")
 }
 
 // nameOfDocument is what is left of such a name for a document: a path's last part.

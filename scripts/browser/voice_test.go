@@ -42,7 +42,7 @@ func recording(t *testing.T, words string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, behind := realtimeclient.Silence(3*time.Second), realtimeclient.Silence(time.Second) // until the connection is there, and for the end to be heard
+	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // until the connection is there, and for the end to be heard
 	samples := slices.Concat(before, said, behind)
 	const rate = realtimeclient.Rate
 	head := []byte("RIFF....WAVEfmt ")

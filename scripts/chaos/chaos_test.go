@@ -51,7 +51,7 @@ func short() form {
 		clients: 10,
 		needs: []string{
 			"kills of agent", "kills of tool", "kills of ingress", "kills of nats", "kills of sweep", "kills of postgres",
-			cut, requests, replies, delay, reset, deletion, truncate,
+			linksHarmed, deletion, truncate,
 			"answers that were replays", "keys answered more than once",
 		},
 	}
@@ -65,7 +65,7 @@ func long(total time.Duration) form {
 		total: total, kills: 1650 * time.Millisecond, postgres: 100 * time.Second, restarts: 75 * time.Second, freezes: 30 * time.Second,
 		frozen: 34 * time.Second, links: 5 * time.Second, store: 40 * time.Second, disks: 70 * time.Second, clocks: 40 * time.Second, clock: *chaosClock,
 	}
-	f.needs = append(f.needs, restart, freeze, "runs taken over", "runs rung for again")
+	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, "runs taken over", "runs rung for again")
 	if total >= wholeRun {
 		f.needs = append(f.needs, "decisions of a person", "attempts that woke up and were void", "bills sent again, idempotent", blocksCut, judged, judgedLong)
 	}
@@ -112,7 +112,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	receiver, provider := newLedger(t, r.past), newModel(t, r.past)
 	f.options.Settings = []string{
 		"OPENAI_BASE_URL=" + provider.url, "OPENAI_API_KEY=chaos", "OUTBOUND_ALLOW=" + receiver.host,
-		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000", "WORKER_CONCURRENCY=16",
+		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000",
 		"WAIT_DEFAULT=" + waitDefault.String(), "RUN_DEADLINE=" + runDeadline.String(),
 	}
 	f.options.PostgresSettings = map[string]string{"max_connections": "400", "max_wal_size": "256MB"}
@@ -148,7 +148,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	for _, p := range r.cluster.Of(cluster.Ingress, cluster.Agent, cluster.Tool, cluster.Sweep) {
 		r.plan.parts = append(r.plan.parts, p.Name)
 	}
-	r.striker = &striker{t: t, cluster: r.cluster, past: r.past, seed: seed, disks: disks, skewed: skewed, counts: map[string]int{}}
+	r.striker = &striker{t: t, cluster: r.cluster, past: r.past, ledger: receiver, seed: seed, disks: disks, skewed: skewed, counts: map[string]int{}}
 	r.watcher = &watcher{cluster: r.cluster, past: r.past, rungAgain: map[string]bool{}}
 	r.load = &load{accounts: accounts, urls: urls, past: r.past, seed: seed}
 	r.person = &person{accounts: accounts, ledger: receiver, urls: urls, past: r.past}

@@ -21,6 +21,7 @@ type striker struct {
 	t       *testing.T
 	cluster *cluster.Cluster
 	past    *history
+	ledger  *ledger
 	seed    uint64
 	began   time.Time
 	disks   map[string]*cluster.Disk // by the server on it
@@ -32,6 +33,9 @@ type striker struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
+
+// linksHarmed counts what was done to links, of whatever kind: in the short form a part may be down that a link is drawn of.
+const linksHarmed = "links harmed"
 
 // reach is how long a fault waits for its part to be up: it may just be starting.
 const reach = 15 * time.Second
@@ -70,6 +74,7 @@ func (s *striker) strike(ctx context.Context, f fault) {
 	var done bool
 	switch f.Kind {
 	case kill:
+		s.aim(ctx, p)
 		done = s.kill(ctx, p, nil)
 		if done {
 			s.count("kills of " + p.Kind)
@@ -81,6 +86,7 @@ func (s *striker) strike(ctx context.Context, f fault) {
 	case truncate:
 		done = s.kill(ctx, p, func() { s.truncateStream(f) })
 	case freeze:
+		s.aimAtRuns(ctx, p)
 		done = s.lasting(ctx, f, p.Stop, p.Cont)
 	case fill:
 		done = s.fill(ctx, f, p)
@@ -93,6 +99,9 @@ func (s *striker) strike(ctx context.Context, f fault) {
 	switch {
 	case done:
 		s.count(f.Kind)
+		if f.Link != "" {
+			s.count(linksHarmed)
+		}
 	case f.Kind == fill:
 		s.count("not done: " + f.Kind)
 		how = "NOT DONE: there is no disk, something else was done to it, or its server has not noticed"
@@ -101,6 +110,49 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		how = "NOT DONE: it was down, or something else was done to it"
 	}
 	s.tell(f, how)
+}
+
+// Every so-manieth tool worker that is killed, and for how long that is put off at most.
+const (
+	aimed    = 4
+	aimingAt = time.Second
+)
+
+// aim puts the killing of some tool workers off until a bill is being paid that may not be paid twice: of the worker that has sent it nobody
+// knows what became of it then, but a person.
+func (s *striker) aim(ctx context.Context, p *cluster.Part) {
+	s.mu.Lock()
+	n := s.counts["kills of "+cluster.Tool]
+	s.mu.Unlock()
+	if p.Kind != cluster.Tool || n%aimed != 0 {
+		return
+	}
+	for end := time.Now().Add(aimingAt); s.ledger.unsafe.Load() == 0 && time.Now().Before(end); {
+		wait(ctx, time.Millisecond)
+	}
+}
+
+// Runs in hand of all agent workers that are enough for one of them to be frozen with some of them, and how long they are waited for at most.
+const (
+	inHand    = 6
+	inHandFor = 5 * time.Second
+)
+
+// aimAtRuns puts the freezing of an agent worker off until runs are in hand: else nobody is void who wakes up. Those that were claimed just
+// now count: of others the worker may have been killed.
+func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
+	if p.Kind != cluster.Agent {
+		return
+	}
+	for end := time.Now().Add(inHandFor); time.Now().Before(end); {
+		var running int
+		err := s.cluster.DB.QueryRowContext(ctx, `SELECT count(*) FROM open_runs WHERE status = 'running'
+			AND lease_until > clock_timestamp() + interval '28500 milliseconds'`).Scan(&running)
+		if err == nil && running >= inHand { // PostgreSQL may be away
+			return
+		}
+		wait(ctx, 20*time.Millisecond)
+	}
 }
 
 // eventually tries for a while.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,6 +92,8 @@ type ledger struct {
 	url, host string
 	past      *history
 
+	unsafe atomic.Int64 // bills of the tool unsafe that it has in hand
+
 	mu   sync.Mutex
 	paid map[string]int // by bill
 }
@@ -116,6 +119,10 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil || json.Unmarshal(raw, &body) != nil || body.Bill == "" {
 		w.WriteHeader(http.StatusBadRequest) // half a request has no effect
 		return
+	}
+	if strings.HasSuffix(r.URL.Path, "unsafe") {
+		l.unsafe.Add(1)
+		defer l.unsafe.Add(-1)
 	}
 	// Whether or not the one who asked still lives: what it has sent is on its way.
 	wait(context.WithoutCancel(r.Context()), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)

@@ -230,7 +230,7 @@ func TestPythonTransport(t *testing.T) {
 	needsPython(t)
 	s := &theStage
 	dir, interpreter := s.pythonProject(t)
-	got := execute(t, dir, []string{"PYTHONPATH=", "PYTHONDONTWRITEBYTECODE=1"}, interpreter, "-W", "error", pythonFile(t, "transport.py"))
+	got := execute(t, dir, []string{"PYTHONPATH=", "PYTHONDONTWRITEBYTECODE=1"}, interpreter, "-W", "error", pythonFile(t, "test_transport.py"))
 	ran := regexp.MustCompile(`Ran (\d+) tests`).FindStringSubmatch(got.stderr)
 	if got.code != 0 || ran == nil || !strings.HasSuffix(strings.TrimSpace(got.stderr), "\nOK") {
 		t.Fatalf("%d\n%s%s", got.code, got.stdout, got.stderr)

@@ -82,7 +82,8 @@ func TestCommitReplyLost(t *testing.T) {
 	b := newBed(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *bed) { toPostgres = b.behind(ingress, "DATABASE_URL") }})
 	armed, release := b.hold(failpoint.AcceptBefore)
 	b.replace(ingress, armed+"@2")
-	calls := []<-chan settled{b.begin(plain)} // prepares the statement, for which the ingress must hear PostgreSQL
+	// Of the same kind, it prepares the statement, for which the ingress must hear PostgreSQL.
+	calls := []<-chan settled{b.begin(call{name: "prepares", chat: true})}
 	b.eventually("a run is accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
 	calls = append(calls, b.struck(chat, ingress, failpoint.AcceptBefore))
 	toPostgres.CutReplies()

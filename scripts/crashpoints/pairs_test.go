@@ -207,13 +207,15 @@ func (b *laned) falls(at place, armed string) {
 	b.T = b.outer
 	b.launch(at.role, armed)
 	b.T = inner
-	b.loseLeases()
+	if at.role == agent { // any other has none, and agents that live keep theirs
+		b.loseLeases()
+	}
 }
 
 // silence takes what earlier pairs have left off the stream: doorbells in the hands of dead workers, which would ring again.
 func (b *bed) silence() {
 	b.Helper()
-	nc, err := nats.Connect(b.bus.URL)
+	nc, err := nats.Connect(b.bus.URL, nats.Timeout(20*time.Second))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type wiretap struct {
 
 func tap(t *testing.T, c *cluster) *wiretap {
 	t.Helper()
-	nc, err := nats.Connect(c.nats.URL)
+	nc, err := nats.Connect(c.nats.URL, nats.Timeout(20*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,8 @@ func (w *wiretap) with(word string) []overheard {
 type marked struct {
 	account
 	word   string
-	secret string // the value of a header that its agent may send
+	secret string // the value of a header that its agent may send, and that its hook is sent
+	hook   string // the address of a hook that runs the agent
 }
 
 func newMarked(t *testing.T, in *edge) marked {
@@ -76,7 +77,26 @@ func newMarked(t *testing.T, in *edge) marked {
 			"headers": map[string]string{"Authorization": m.secret}, "sideEffect": "none",
 		}}}},
 	}).want(t, http.StatusOK)
+	made := m.send(t, http.MethodPost, m.url+"/api/hooks", map[string]any{
+		"name": "hook " + m.word, "agentId": m.agent, "source": "token", "secret": m.secret, "messageTemplate": "an event: {{text}}",
+	}).want(t, http.StatusCreated)
+	var hook struct {
+		ID string `json:"id"`
+	}
+	made.into(t, &hook)
+	m.hook = m.url + "/api/hooks/receive/" + hook.ID
 	return m
+}
+
+// delivered sends the hook an event, and waits for its run.
+func (m marked) delivered(t *testing.T) {
+	t.Helper()
+	got := send(t.Context(), http.MethodPost, m.hook, map[string]string{"X-Token": m.secret}, map[string]string{"text": "delivered " + m.word})
+	var taken struct {
+		RunID string `json:"runId"`
+	}
+	got.want(t, http.StatusAccepted).into(t, &taken)
+	m.result(t, taken.RunID, time.Minute)
 }
 
 // TestCanariesStayWithTheirOrganization fills two organizations with words of their own, lets both work side by side
@@ -102,6 +122,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	}
 	all.Wait()
 	for _, m := range both {
+		m.delivered(t)
 		live := openStream(t, http.MethodPost, m.url+"/api/agents?action=chat&id="+m.agent, map[string]string{"x-api-key": m.key},
 			map[string]any{"sessionId": "shared", "message": "streamed " + m.word, "stream": true})
 		last := event{}
@@ -113,7 +134,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 		}
 	}
 	// What the bus carried last was said before this answer.
-	send(t.Context(), http.MethodGet, first.url+"/readyz", nil, nil).want(t, http.StatusOK)
+	first.awaitReady(t)
 	for i, m := range both {
 		checkMarks(t, c, bus, m, both[1-i])
 	}
@@ -143,7 +164,7 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other marked) {
 			t.Errorf("a prompt holds words of two organizations: %s", body)
 		}
 	}
-	if prompts < 4 {
+	if prompts < 5 {
 		t.Errorf("%d prompts hold the organization's word: the model was not asked as it should have been", prompts)
 	}
 	carried := bus.with(m.word)

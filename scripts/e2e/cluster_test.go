@@ -72,6 +72,14 @@ type edge struct {
 	port int
 }
 
+// awaitReady waits until the ingress says that it is: one look may take PostgreSQL or NATS too long on a machine that is shared.
+func (e *edge) awaitReady(t *testing.T) {
+	t.Helper()
+	lookEach(t, 200*time.Millisecond, 20*time.Second, "the ingress is ready", func() bool {
+		return send(t.Context(), http.MethodGet, e.url+"/readyz", nil, nil).status == http.StatusOK
+	})
+}
+
 // awaitConnections waits until so many connections are open at the ingress, and accepted.
 func (e *edge) awaitConnections(t *testing.T, n int) {
 	t.Helper()

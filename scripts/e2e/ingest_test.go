@@ -80,7 +80,7 @@ func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")
 	c := newCluster(t, "OUTBOUND_ALLOW="+shelf.host, "INGEST_CONCURRENCY=8", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000")
-	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=60000&lock_timeout=60000")
+	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=300000&lock_timeout=300000")
 	in := c.ingress(t)
 	points := []string{"chunks", "progress", "ready", "failed", "claim"}
 	gate := newGates(t, c, points...)
@@ -96,7 +96,7 @@ func strikeIngest(t *testing.T, signal string) {
 	ids["fetch"] = fetched.ID
 	select {
 	case <-shelf.arrived:
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("the document was not fetched")
 	}
 	for _, point := range points { // one behind the other: a claim that waits holds those back that come with it
@@ -105,7 +105,7 @@ func strikeIngest(t *testing.T, signal string) {
 			content = []byte("%PDF-1.4\nthis is none\n")
 		}
 		ids[point] = owner.upload(t, point+".pdf", content, fmt.Sprintf(`{"point":%q}`, point)).ID
-		eventually(t, 20*time.Second, "a document at "+point, func() bool { return gate.waiting(t, point) > 0 })
+		eventually(t, 60*time.Second, "a document at "+point, func() bool { return gate.waiting(t, point) > 0 })
 	}
 	strike(t, victim, signal)
 	struck := time.Now()

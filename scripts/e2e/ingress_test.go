@@ -16,7 +16,7 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	dying, other := c.ingress(t), c.ingress(t)
 	c.worker(t)
 	owner := signUp(t, dying.url)
-	asked := trigger{message: "sleep 4s: kept", key: "k"}
+	asked := trigger{message: "sleep 12s: kept", key: "k"}
 	var waiting []<-chan answer
 	for range waiters {
 		waiting = append(waiting, owner.start(t.Context(), asked))
@@ -33,7 +33,7 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	there := owner.at(other)
 	attached := there.post(t.Context(), asked)
 	attached.completed(t, echoed("kept"), 1)
-	if got := there.result(t, id, 20*time.Second); !bytes.Equal(got.body, attached.body) {
+	if got := there.result(t, id, 40*time.Second); !bytes.Equal(got.body, attached.body) {
 		t.Fatalf("the run read by its id differs from the answer of the retry:\n%s\n%s", got.body, attached.body)
 	}
 	if again := there.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, attached.body) {
@@ -50,7 +50,7 @@ func TestIngressToldToStopAnswersItsWaiters(t *testing.T) {
 	leaving, other := c.ingress(t), c.ingress(t)
 	c.worker(t)
 	owner := signUp(t, leaving.url)
-	asked := trigger{message: "sleep 6s: later", key: "k"}
+	asked := trigger{message: "sleep 12s: later", key: "k"}
 	var waiting []<-chan answer
 	for range waiters {
 		waiting = append(waiting, owner.start(t.Context(), asked))
@@ -77,6 +77,6 @@ func TestIngressToldToStopAnswersItsWaiters(t *testing.T) {
 	if err := leaving.Wait(25 * time.Second); err != nil {
 		t.Fatalf("the ingress did not exit with 0: %v", err)
 	}
-	owner.at(other).result(t, id, 20*time.Second).completed(t, echoed("later"), 1)
+	owner.at(other).result(t, id, 40*time.Second).completed(t, echoed("later"), 1)
 	owner.at(other).post(t.Context(), asked).replayed(t)
 }

@@ -80,7 +80,7 @@ func (a account) document(t *testing.T, id string) (d kept) {
 // processed waits until a document is ready or failed.
 func (a account) processed(t *testing.T, id string, within time.Duration) (d kept) {
 	t.Helper()
-	eventually(t, within, "document "+id+" is processed", func() bool {
+	lookEach(t, 200*time.Millisecond, within, "document "+id+" is processed", func() bool {
 		d = a.document(t, id)
 		return d.Status == "ready" || d.Status == "failed"
 	})

@@ -22,9 +22,15 @@ func TestMain(m *testing.M) {
 // eventually polls until done says yes, and fails the test when that takes longer than within.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
+	lookEach(t, 20*time.Millisecond, within, what, done)
+}
+
+// lookEach is eventually for what is looked at less often: requests count towards their caller's limit.
+func lookEach(t *testing.T, each, within time.Duration, what string, done func() bool) {
+	t.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(each)
 	defer tick.Stop()
 	for !done() {
 		select {

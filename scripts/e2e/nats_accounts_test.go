@@ -163,6 +163,9 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 				"$JS.API.STREAM.CREATE.OTHER", "$JS.API.STREAM.SNAPSHOT.JOBS", "$JS.API.CONSUMER.DELETE.JOBS.chat", "$JS.API.CONSUMER.CREATE.JOBS.other",
 				"$JS.API.CONSUMER.CREATE.JOBS.other.jobs.>", "$SYS.REQ.SERVER.PING", "other",
 			}
+			if user == "sweep" { // which makes a damaged stream anew
+				none = slices.DeleteFunc(none, func(subject string) bool { return subject == "$JS.API.STREAM.DELETE.JOBS" })
+			}
 			if user == "operator" { // the stream and its consumers are what it is for
 				none = slices.DeleteFunc(none, func(subject string) bool { return strings.HasPrefix(subject, "$JS.API.") })
 			}
@@ -172,7 +175,7 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 					unheard = append(unheard, "_INBOX."+other+".>")
 				}
 			}
-			nc, err := nats.Connect(as(user, bus), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+			nc, err := nats.Connect(as(user, bus), nats.Timeout(20*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -148,7 +148,7 @@ func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
 // leads waits until the stream is kept three times, and gives the server that leads it.
 func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
 	t.Helper()
-	nc, err := nats.Connect(as("operator", servers...), nats.CustomInboxPrefix("_INBOX.operator"))
+	nc, err := nats.Connect(as("operator", servers...), nats.Timeout(20*time.Second), nats.CustomInboxPrefix("_INBOX.operator"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,12 @@ const (
 	// balancerPatience is how long an ingress may take to say it; balancerConns is how many connections to one are kept.
 	balancerPatience = 5 * time.Second
 	balancerConns    = 16
+	// balancerHolds is for how long it holds a request for which no ingress is ready.
+	balancerHolds = 10 * time.Second
 )
 
-// balancer sends each request to the next of the ingresses that were ready when it asked them last. It keeps its connections, sends
-// nothing a second time, and is told of no restart: what it knows of an ingress is /readyz.
+// balancer sends each request to the next of the ingresses that were ready when it asked them last, and holds those for which there is
+// none. It keeps its connections, sends nothing a second time, and is told of no restart: what it knows of an ingress is /readyz.
 type balancer struct {
 	by *http.Client
 
@@ -73,22 +75,29 @@ func (b *balancer) await(t *testing.T, e *edge) {
 
 // post sends a trigger of an account to the ingress whose turn it is.
 func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
-	b.mu.Lock()
-	var to *edge
-	for range b.edges {
-		b.turn++
-		if e := b.edges[b.turn%len(b.edges)]; b.ready[e] {
-			to = e
-			break
+	to := b.next()
+	for began := time.Now(); to == nil; to = b.next() { // one may be asked while the other restarts, and be slow to say that it is ready
+		if time.Since(began) > balancerHolds {
+			return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
 		}
-	}
-	b.mu.Unlock()
-	if to == nil {
-		return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
+		<-time.After(balancerAsks)
 	}
 	of = of.at(to)
 	of.by = b.by
 	return of.post(ctx, tr)
+}
+
+// next is the ready ingress whose turn it is, if any.
+func (b *balancer) next() *edge {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for range b.edges {
+		b.turn++
+		if e := b.edges[b.turn%len(b.edges)]; b.ready[e] {
+			return e
+		}
+	}
+	return nil
 }
 
 // rolling is a service whose processes are restarted, and the load on it.

@@ -84,13 +84,13 @@ func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	port := testkit.FreePort(t)
-	for _, sign := range []string{"parley.lock", "postgres/data.new/PG_VERSION", "postgres/data/postmaster.pid", "nats"} {
+	for _, sign := range []string{"parley.lock", "postgres/data*/PG_VERSION", "postgres/data/postmaster.pid", "nats"} {
 		starting := testkit.StartProcess(t, testkit.Command{
 			Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"}, Env: quickstart.Environment(dir, port),
 		})
 		eventually(t, 30*time.Second, sign+" is there", func() bool {
-			_, err := os.Stat(filepath.Join(dir, sign))
-			return err == nil
+			found, err := filepath.Glob(filepath.Join(dir, sign))
+			return err == nil && len(found) > 0
 		})
 		starting.Term()
 		if err := starting.Wait(40 * time.Second); err != nil {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,9 +134,12 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host)
+	var away atomic.Bool
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
 		reply, known := pays(req)
-		reply.Delay = 2 * time.Second // time for both runs to get here, and for the kill
+		if !away.Load() {
+			reply.Delay = 10 * time.Second // time for both runs to get here, and for the kill
+		}
 		return reply, known
 	})
 	in := c.ingress(t)
@@ -148,7 +152,8 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 		c.model.awaitCalls(t, b.message(), 1)
 	}
 	c.nats.Kill9()
-	eventually(t, 30*time.Second, "the worker gives both attempts up", func() bool {
+	away.Store(true)
+	eventually(t, 60*time.Second, "the worker gives both attempts up", func() bool {
 		return strings.Count(worker.Output(), "attempt failed") >= len(runs)
 	})
 	c.nats.Restart()

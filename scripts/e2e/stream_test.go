@@ -246,7 +246,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	owner := signUp(t, in.url)
 	page := owner.changes(t)
 	const text = "one two three four"
-	message := "sleep 3s: " + text
+	message := "sleep 10s: " + text
 	header := map[string]string{"x-api-key": owner.key}
 	s := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, map[string]any{"sessionId": "s", "message": message, "stream": true})
 	page.shows(t, owner, "queued")
@@ -261,7 +261,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	}
 	c.nats.Restart()
 	page.until(t, "everything was told after the outage", ofKind("documents"))
-	next := map[string]any{"sessionId": "s", "message": "sleep 3s: after", "stream": true}
+	next := map[string]any{"sessionId": "s", "message": "sleep 10s: after", "stream": true}
 	after := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, next)
 	page.shows(t, owner, "running")
 	if got := answerIn(t, after.rest(t)); got != echoed("after") {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -148,12 +147,12 @@ func checkUndisturbed(t *testing.T, s blow, struck disturbed, whole realtimeclie
 	pause, behind := got.Longest()
 	t.Logf("%s: the longest pause was %s, %s before the end; who listens waited for %s",
 		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.Starved())
-	if pause > s.pause {
-		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
+	longest, most := s.pause, s.starved
+	if testing.Short() { // the tests of other packages beside it take the same two cores; audio is sent seconds ahead
+		longest, most = longest+3*time.Second, most+200*time.Millisecond
 	}
-	most := s.starved
-	if testing.Short() {
-		most += 200 * time.Millisecond // the tests of other packages beside it take the same two cores
+	if pause > longest {
+		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
 	}
 	if starved := got.Starved(); starved > most {
 		t.Errorf("%s: who listens waited for %s", s.name, starved)
@@ -340,7 +339,7 @@ func TestIngressToldToStopSpeaksToTheEnd(t *testing.T) {
 	whole := calm.rest(begun)
 	part := k.part(5 * time.Second)
 	leaving.Term()
-	if code, _ := idle.closed(3 * time.Second); code != goingAway { // calm is listening yet to what it was sent
+	if code, _ := idle.closed(6 * time.Second); code != goingAway { // calm is listening yet to what it was sent
 		t.Errorf("a conversation in which nothing is under way was closed with %d", code)
 	}
 	sameAnswer(t, k.rest(part), whole)
@@ -371,5 +370,5 @@ func TestVoiceWithoutWorkers(t *testing.T) {
 	if code, _ := k.closed(5 * time.Second); code != tryAgainLater {
 		t.Errorf("closed with %d", code)
 	}
-	send(t.Context(), http.MethodGet, in.url+"/readyz", nil, nil).want(t, http.StatusOK)
+	in.awaitReady(t)
 }

@@ -78,8 +78,8 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	// The zombie wakes up with the first answer to both in its hands: to one when the other worker has
 	// ended the run, to one while the other worker still waits for its own answer.
 	const ended, open = "ended meanwhile", "open still"
-	c.model.answerAfter(ended, 2*time.Second, 0)
-	c.model.answerAfter(open, 2*time.Second, 15*time.Second)
+	c.model.answerAfter(ended, 10*time.Second, 0)
+	c.model.answerAfter(open, 10*time.Second, 20*time.Second)
 	zombie := c.worker(t)
 	endedID := owner.enqueue(t, trigger{message: ended})
 	openID := owner.enqueue(t, trigger{message: open})
@@ -201,7 +201,7 @@ func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
 	staying := c.worker(t)
 	leaving.Term()
 	told := time.Now()
-	if err := leaving.Wait(25 * time.Second); err != nil {
+	if err := leaving.Wait(60 * time.Second); err != nil {
 		t.Fatalf("the worker did not exit with 0: %v", err)
 	}
 	awaitAnswer(t, waiting, 10*time.Second).completed(t, echoed("handed on"), 2)

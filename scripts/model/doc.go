@@ -4,9 +4,10 @@
 // meets once a month; what it says holds for the product as far as the model is like it, so it is written to be read beside it:
 //
 //	model                         product
-//	database_test.go, accept      shared/store/accept.go, accept_runs_2 in migrations/0015_hooks.sql
+//	database_test.go, accept      shared/store/accept.go, accept_runs_2 in migrations/0015_hooks.sql, accept_single_runs in 0019_batches.sql
 //	  claim, voidClaim            shared/store/claim.go, claim_runs and void_claims in migrations/0005_functions.sql
-//	  extend, journal, finish     shared/store/claim.go and finish.go, extend_leases, append_steps, finish_runs in 0005_functions.sql
+//	  extend, journal, finish     shared/store/claim.go and finish.go, extend_leases and append_steps in 0005_functions.sql,
+//	                              end_runs in 0019_batches.sql
 //	  putBack, handOver           shared/store/finish.go, hand_places_over in migrations/0008_effects.sql
 //	  lost … redispatch           shared/store/sweep.go, lost_runs, overdue_runs … in 0005_functions.sql
 //	ledger_test.go                shared/store/effects.go, park.go, actions.go

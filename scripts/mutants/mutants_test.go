@@ -13,6 +13,7 @@ type mutant struct {
 
 const (
 	functions = "migrations/0005_functions.sql"
+	batches   = "migrations/0019_batches.sql"
 	effects   = "shared/store/effects.go"
 	sweeping  = "shared/store/sweep.go"
 	carrying  = "workers/internal/runner/carry.go"
@@ -24,10 +25,7 @@ const (
 var all = []mutant{
 	{
 		"a finish without its fence",
-		[]edit{
-			{functions, "JOIN ending e ON e.id = o.run_id AND e.fence = o.fence ORDER BY o.run_id FOR UPDATE OF o", "JOIN ending e ON e.id = o.run_id ORDER BY o.run_id FOR UPDATE OF o"},
-			{functions, "WHERE o.run_id = mine.run_id AND e.id = o.run_id AND o.fence = e.fence", "WHERE o.run_id = mine.run_id AND e.id = o.run_id"},
-		},
+		[]edit{{batches, "WHERE o.run_id = e.id AND o.fence = e.fence\n    RETURNING", "WHERE o.run_id = e.id\n    RETURNING"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker", "TestOnlyALeaseThatIsOverIsTaken"},
 	},
@@ -128,11 +126,23 @@ var all = []mutant{
 			{"migrations/0015_hooks.sql", "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at", "    RETURNING id, created_at"},
 		},
 		"shared/store",
+		[]string{"TestAcceptGivesOneRunPerKeyInASession"},
+	},
+	{
+		"a key that holds nobody off whose run is alone",
+		[]edit{{batches, "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING", "    RETURNING"}},
+		"shared/store",
 		[]string{"TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce"},
 	},
 	{
+		"an acceptance past the window",
+		[]edit{{batches, "(PARTITION BY u.org_no ORDER BY u.turn) <= $3 AS dispatch", "(PARTITION BY u.org_no ORDER BY u.turn) > 0 AS dispatch"}},
+		"shared/store",
+		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
+	},
+	{
 		"a finish leaves no place",
-		[]edit{{functions, "SELECT run_id, org_id, dispatched AND EXISTS (SELECT 1", "SELECT run_id, org_id, NOT dispatched AND EXISTS (SELECT 1"}},
+		[]edit{{batches, "SELECT c.id, c.org_id, c.dispatched AND EXISTS (SELECT 1", "SELECT c.id, c.org_id, NOT c.dispatched AND EXISTS (SELECT 1"}},
 		"shared/store",
 		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
 	},

@@ -1,0 +1,101 @@
+package browser
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestDialogKeepsWhatWasTyped closes a dialog by all that closes one: what was typed in it is lost by nobody who has not said so.
+func TestDialogKeepsWhatWasTyped(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	p.visit("/dashboard")
+	p.click("button", "New agent")
+	dialog := p.in("dialog", "New agent")
+	dialog.is("field", "Name")
+	p.outside()
+	p.isNot("dialog", "New agent") // nothing was typed
+	p.focusIs("button", "New agent")
+	p.click("button", "New agent")
+	dialog.fill("Name", "Half an agent")
+	asks := p.in("dialog", "Leave without saving?")
+	for _, leave := range []func(){
+		p.outside, func() { p.press("Escape") }, func() { dialog.click("button", "Close") },
+	} {
+		leave()
+		asks.is("button", "Leave")
+		p.press("Escape")
+		p.isNot("dialog", "Leave without saving?")
+		dialog.holds("Name", "Half an agent")
+	}
+	p.press("Escape")
+	p.inspect("leave-dialog")
+	asks.click("button", "Leave")
+	p.isNot("dialog", "New agent")
+	p.focusIs("button", "New agent")
+	p.click("button", "New agent")
+	dialog.holds("Name", "")
+}
+
+// TestDialogFootStays opens a dialog that is taller than the window: its buttons are in sight, and its fields are not behind them.
+func TestDialogFootStays(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	p.visit("/dashboard")
+	for _, s := range []screen{{360, 640}, {1280, 600}} {
+		p.resize(s)
+		p.click("button", "New agent")
+		dialog := p.in("dialog", "New agent")
+		dialog.is("radio", "Web researcher")
+		p.settled()
+		p.shot("tall-dialog", s, "light")
+		var room float64
+		p.js(&room, `() => innerHeight - document.querySelector(".dialog-foot .primary").getBoundingClientRect().bottom`)
+		if room < 0 {
+			t.Errorf("with %v the button is %.0f pixels below the edge", s, -room)
+		}
+		p.tabTo("textbox", "System prompt", 8)
+		p.js(&room, `() => {
+			const [foot, field] = [document.querySelector(".dialog-foot"), document.activeElement].map((e) => e.getBoundingClientRect());
+			return foot.top - field.bottom;
+		}`)
+		if room < 0 {
+			t.Errorf("with %v the field is %.0f pixels behind the buttons", s, -room)
+		}
+		p.press("Escape")
+		p.isNot("dialog", "New agent")
+	}
+}
+
+// outside clicks beside whatever dialog is open.
+func (p *page) outside() {
+	p.t.Helper()
+	p.settled()
+	p.must(p.mouse(5, 5), "clicking outside")
+}
+
+// TestDialogLeadsToFault submits what is wrong: the first field that was refused has the focus, each time.
+func TestDialogLeadsToFault(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	p.watch.expect(http.StatusBadRequest)
+	for _, c := range []struct{ path, open, title, submit, field string }{
+		{"/dashboard", "New agent", "New agent", "Create agent", "Name"},
+		{"/dashboard/org", "New key", "New API key", "Make key", "Name"},
+		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "Address"},
+	} {
+		p.visit(c.path)
+		p.click("button", c.open)
+		dialog := p.in("dialog", c.title)
+		for range 2 {
+			dialog.click("button", c.submit)
+			p.focusIs("textbox", c.field)
+		}
+	}
+	dialog := p.in("dialog", "New endpoint") // several that are refused together
+	dialog.fill("Address", "https://example.com/")
+	dialog.click("checkbox", "A run has failed or timed out…")
+	dialog.click("checkbox", "A run waits for a person…")
+	dialog.click("button", "Create endpoint")
+	p.focusIs("checkbox", "A run has completed…")
+}
