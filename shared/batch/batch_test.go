@@ -113,6 +113,9 @@ func TestGroupsPatienceEnds(t *testing.T) {
 			var all sync.WaitGroup
 			for n := range 3 {
 				all.Go(func() { _, _ = g.Do(ctx, n) })
+				if n == 0 {
+					synctest.Wait() // the first goes alone, and the two behind it together
+				}
 			}
 			all.Wait()
 			began := time.Now()
