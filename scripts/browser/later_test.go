@@ -6,21 +6,32 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 )
 
-// without is the service as one sees it whose network loses answers: so many requests beneath a path are answered 503.
-func (s *stage) without(t *testing.T, path string, times int64) (address string) {
+// without is the service as one sees it whose network loses answers: of requests to paths that begin so, as many as are named are answered 503.
+func (s *stage) without(t *testing.T, times map[string]int) (address string) {
 	t.Helper()
 	at, err := url.Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lost atomic.Int64
+	var mu sync.Mutex
+	lost := func(path string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		for prefix := range times {
+			if strings.HasPrefix(path, prefix) && times[prefix] > 0 {
+				times[prefix]--
+				return true
+			}
+		}
+		return false
+	}
 	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }, FlushInterval: -1}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, path) && lost.Add(1) <= times {
+		if lost(r.URL.Path) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -30,32 +41,28 @@ func (s *stage) without(t *testing.T, path string, times int64) (address string)
 	return server.URL
 }
 
-// TestLater opens a page whose code does not come at first: the page says so, and brings it once somebody asks again.
+// TestLater opens pages whose code does not come at first: they say so, the rest goes on without them, and the service is asked again when
+// somebody wants it.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
+	// It goes when the page is closed that asks it.
+	away := a.s.without(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
 	p := open(t).signIn(a)
-	away := a.s.without(t, "/assets/administration-", 2)
 	p.watch.talksTo(strings.TrimPrefix(away, "http://"))
 	p.watch.expect(http.StatusServiceUnavailable)
-	p.visitURL(away + "/dashboard/org")
+	p.visitURL(away + "/dashboard/automations")
 	p.is("heading", "This page did not come")
 	p.sees("A part of the dashboard could not be loaded")
 	p.inspect("later")
+	p.click("link", "Agents")
+	p.is("heading", "Agents")
+	p.visitURL(away + "/dashboard")
+	p.click("link", "Organization")
+	p.is("heading", "This page did not come")
 	p.click("button", "Try again")
 	p.sees("It did not come this time either")
-	p.click("link", "Agents") // the rest goes on without it
-	p.is("heading", "Agents")
-	p.click("link", "Organization")
+	p.click("button", "Try again")
 	p.is("heading", "Organization")
 	p.isNot("button", "Try again")
-
-	away = a.s.without(t, "/assets/administration-", 1)
-	p.watch.talksTo(strings.TrimPrefix(away, "http://"))
-	p.visitURL(away + "/dashboard/automations")
-	p.click("button", "Try again")
-	p.is("heading", "Automations")
-	p.focusIs("main", "…")
-	p.click("link", "Organization") // comes with it
-	p.is("heading", "Organization")
 }

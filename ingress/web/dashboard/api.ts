@@ -81,15 +81,21 @@ export const del = <T>(path: string, params?: Params): Promise<T> => send<T>("DE
 async function send<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const headers: Record<string, string> = identity();
   if (body !== undefined) headers["content-type"] = "application/json";
-  let response: Response;
+  return reached(async () => {
+    const response = await fetch(url, { method, headers, credentials: credentials(), body: body === undefined ? undefined : JSON.stringify(body), signal });
+    if (!response.ok) throw await problemOf(response);
+    return (response.status === 204 ? undefined : await response.json()) as T;
+  }, signal);
+}
+
+/** What asking brings. Where nothing answers, or the way breaks while an answer comes, or something else answers than the service, it was not reached. */
+export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
-    response = await fetch(url, { method, headers, credentials: credentials(), body: body === undefined ? undefined : JSON.stringify(body), signal });
+    return await ask();
   } catch (cause) {
-    if (signal?.aborted) throw cause;
+    if (signal?.aborted || cause instanceof ApiError) throw cause;
     throw new ApiError(0, "unreachable", "The service cannot be reached. Check the connection and try again.");
   }
-  if (!response.ok) throw await problemOf(response);
-  return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
 /** Reads a refusal; one for want of a session leads to the login page. */
@@ -106,7 +112,7 @@ export async function problemOf(response: Response): Promise<ApiError> {
     wait > 0 ? wait : null,
   );
   if (error.status === 401 && !demo) toLogin();
-  if (error.status === 403 && organization !== null && error.code === "permission_denied") void forgetLostOrganization();
+  if (error.status === 403 && organization !== null && error.code === "permission_denied") void forgetLostOrganization().catch(() => undefined);
   return error;
 }
 

@@ -1,18 +1,13 @@
 // Contents of documents and files. They are fetched with the headers that say where somebody acts, which a plain link cannot send.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, address, credentials, identity, problemOf, type Params } from "./api";
+import { ApiError, address, credentials, identity, problemOf, reached, type Params } from "./api";
 
-async function read(path: string, params?: Params, signal?: AbortSignal): Promise<Blob> {
-  let response: Response;
-  try {
-    response = await fetch(address(path, params), { headers: identity(), credentials: credentials(), signal });
-  } catch (cause) {
-    if (signal?.aborted) throw cause;
-    throw new ApiError(0, "unreachable", "The service cannot be reached. Check the connection and try again.");
-  }
-  if (!response.ok) throw await problemOf(response);
-  return response.blob();
-}
+const read = (path: string, params?: Params, signal?: AbortSignal): Promise<Blob> =>
+  reached(async () => {
+    const response = await fetch(address(path, params), { headers: identity(), credentials: credentials(), signal });
+    if (!response.ok) throw await problemOf(response);
+    return response.blob();
+  }, signal);
 
 /** Saves a content under a name on the reader's machine. */
 export async function download(path: string, params: Params, name: string): Promise<void> {
@@ -63,7 +58,7 @@ export function upload<T>(method: "POST" | "PUT", path: string, params: Params, 
         if (value !== null) headers.set(name, value);
       }
       const response = new Response(request.responseText, { status: request.status, headers });
-      if (response.ok) response.json().then((body) => resolve(body as T), reject);
+      if (response.ok) reached<T>(() => response.json()).then(resolve, reject);
       else problemOf(response).then(reject, reject);
     };
     signal.addEventListener("abort", () => request.abort());

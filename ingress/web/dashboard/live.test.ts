@@ -9,6 +9,8 @@ type Answer = () => Promise<Response>;
 const away: Answer = () => Promise.reject(new TypeError("nobody there"));
 const broken: Answer = () => Promise.resolve(Response.json({ code: "unavailable", detail: "Later" }, { status: 503 }));
 const refused: Answer = () => Promise.resolve(Response.json({ code: "not_found", detail: "None" }, { status: 404 }));
+const foreign: Answer = () => Promise.resolve(new Response("<p>Sign in to this network</p>"));
+const cut: Answer = () => Promise.resolve(new Response(new ReadableStream({ start: (to) => to.error(new TypeError("cut")) })));
 const found: Answer = () => Promise.resolve(Response.json({ name: "here" }));
 
 /** A stream that tells that it is ready, and the way to break it. */
@@ -27,8 +29,10 @@ function stream(): { answer: Answer; end: () => void } {
 async function withService(answers: Record<string, Answer[]>, test: (page: HTMLElement, asked: (path: string) => number) => Promise<void>, Page: ComponentType): Promise<void> {
   const real = globalThis.fetch;
   const asked = new Map<string, number>();
-  globalThis.fetch = (input) => {
+  const streams: AbortSignal[] = [];
+  globalThis.fetch = (input, init) => {
     const path = String(input).split("?", 1)[0] ?? "";
+    if (path === "/api/events" && init?.signal) streams.push(init.signal);
     const n = asked.get(path) ?? 0;
     asked.set(path, n + 1);
     return (answers[path]?.[n] ?? answers[path]?.at(-1) ?? away)();
@@ -41,8 +45,8 @@ async function withService(answers: Record<string, Answer[]>, test: (page: HTMLE
   } finally {
     render(null, page);
     page.remove();
+    await until(() => streams.every((s) => s.aborted)); // soon, as nobody listens
     globalThis.fetch = real;
-    await new Promise((resolve) => setTimeout(resolve)); // the stream is given up then
   }
 }
 
@@ -89,6 +93,14 @@ export const tests: Test[] = [
   {
     name: "so is what the service could not answer",
     run: () => withService({ "/thing": [broken, found], "/api/events": [broken, stream().answer] }, (page) => says(page, "here"), Shown),
+  },
+  {
+    name: "and what broke off while it came",
+    run: () => withService({ "/thing": [cut, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
+  },
+  {
+    name: "and what came from somebody else, such as a network that wants one to sign in",
+    run: () => withService({ "/thing": [foreign, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
     name: "and when the browser is online again",

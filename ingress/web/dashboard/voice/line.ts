@@ -1,5 +1,5 @@
 // The connection: a short-lived secret, and the socket that is opened with it.
-import { ApiError, post, problemOf } from "../api";
+import { ApiError, post, problemOf, reached } from "../api";
 import { targetId, type Target } from "../chat/target";
 import type { VoiceEvent } from "./spoken";
 
@@ -80,13 +80,9 @@ export async function open(target: Target, session: string, on: LineEvents, sign
 }
 
 /** Browsers do not say why a socket was refused: the same request, as any other, tells. */
-async function reason(url: string, secret: string, signal: AbortSignal): Promise<ApiError> {
-  try {
+const reason = (url: string, secret: string, signal: AbortSignal): Promise<ApiError> =>
+  reached(async () => {
     const response = await fetch(url, { headers: { authorization: `Bearer ${secret}` }, credentials: "omit", signal });
-    if (response.status !== 426) return await problemOf(response);
+    if (response.status !== 426) return problemOf(response);
     return new ApiError(503, "not_opened", "Your organization may have too many voice connections open, or something on the way lets no WebSockets through.");
-  } catch (cause) {
-    if (signal.aborted) throw cause;
-    return new ApiError(0, "unreachable", "The service cannot be reached. Check the connection and try again.");
-  }
-}
+  }, signal);

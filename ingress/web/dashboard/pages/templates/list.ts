@@ -1,4 +1,4 @@
-import { ApiError, get, inDemo, problemOf } from "../../api";
+import { get, inDemo, problemOf, reached } from "../../api";
 import type { List, Template } from "../../types";
 
 let known: Promise<Template[]> | null = null;
@@ -17,10 +17,9 @@ export async function allTemplates(): Promise<Template[]> {
 async function read(): Promise<Template[]> {
   const path = "/api/agents/templates?limit=100";
   if (!inDemo()) return (await get<List<Template>>(path)).data;
-  const response = await fetch(path, { credentials: "omit" }).catch(() => {
-    throw new ApiError(0, "unreachable", "The service cannot be reached. Check the connection and try again.");
+  return reached(async () => {
+    const response = await fetch(path, { credentials: "omit" });
+    if (!response.ok) throw await problemOf(response);
+    return ((await response.json()) as List<Template>).data;
   });
-  if (!response.ok) throw await problemOf(response);
-  const list = (await response.json()) as List<Template>;
-  return list.data;
 }
