@@ -221,8 +221,12 @@ func TestBadClientSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	letter := "A"
+	if good[40] == 'A' {
+		letter = "B"
+	}
 	for name, token := range map[string]string{
-		"nothing": "ek_", "not sealed": "ek_e30", "tampered": good[:40] + string(good[40]^1) + good[41:], "cut": good[:len(good)-3],
+		"nothing": "ek_", "not sealed": "ek_e30", "tampered": good[:40] + letter + good[41:], "cut": good[:len(good)-3],
 		"another service's": other.SealClientSecret([]byte(`{}`)), "a widget token": "ek_" + s.box.SealWidgetToken([]byte(`{}`))[3:],
 		"no claims": s.box.SealClientSecret(nil), "no object": s.box.SealClientSecret([]byte(`"x"`)), "nobody's": s.box.SealClientSecret([]byte(`{}`)),
 		"of a short hash": s.box.SealClientSecret([]byte(`{"h":"AAAA","x":99999999999}`)),
