@@ -84,11 +84,22 @@ async function send<T>(method: string, url: string, body?: unknown, signal?: Abo
   return reached(async () => {
     const response = await fetch(url, { method, headers, credentials: credentials(), body: body === undefined ? undefined : JSON.stringify(body), signal });
     if (!response.ok) throw await problemOf(response);
-    return (response.status === 204 ? undefined : await response.json()) as T;
+    if (response.status === 204) return undefined as T;
+    return method === "GET" ? ((await response.json()) as T) : outcome<T>(response, signal);
   }, signal);
 }
 
-/** What asking brings. Where nothing answers, or the way breaks while an answer comes, or something else answers than the service, it was not reached. */
+/** Reads what came of something that was asked for. Where the answer breaks off it may have been done: trying again may do it twice. */
+export async function outcome<T>(response: Response, signal?: AbortSignal): Promise<T> {
+  try {
+    return (await response.json()) as T;
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw new ApiError(0, "unreachable", "The answer broke off. See whether it was done before you try again.");
+  }
+}
+
+/** What asking brings. Where nothing answers, the way breaks while an answer comes, or a good answer is not the service's, it was not reached. */
 export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await ask();

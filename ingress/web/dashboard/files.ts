@@ -1,6 +1,6 @@
 // Contents of documents and files. They are fetched with the headers that say where somebody acts, which a plain link cannot send.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, address, credentials, identity, problemOf, reached, type Params } from "./api";
+import { ApiError, address, credentials, identity, outcome, problemOf, reached, type Params } from "./api";
 
 const read = (path: string, params?: Params, signal?: AbortSignal): Promise<Blob> =>
   reached(async () => {
@@ -58,7 +58,7 @@ export function upload<T>(method: "POST" | "PUT", path: string, params: Params, 
         if (value !== null) headers.set(name, value);
       }
       const response = new Response(request.responseText, { status: request.status, headers });
-      if (response.ok) reached<T>(() => response.json()).then(resolve, reject);
+      if (response.ok) outcome<T>(response).then(resolve, reject);
       else problemOf(response).then(reject, reject);
     };
     signal.addEventListener("abort", () => request.abort());

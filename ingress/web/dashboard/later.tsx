@@ -20,7 +20,7 @@ export function later<Pages>(load: () => Promise<Pages>): (pick: (pages: Pages) 
     useEffect(() => {
       let here = true;
       const done = () => here && setTried(true);
-      if (pages === null) bring().then(done, done);
+      bring().then(done, done); // also where the pages came since this was drawn
       return () => {
         here = false;
       };

@@ -1,6 +1,6 @@
 import { h, render, type ComponentType } from "preact";
 import { equal, type Test } from "../kit/check";
-import { get } from "./api";
+import { get, post, type ApiError } from "./api";
 import { useConnected, useLive } from "./live";
 import { useQuery } from "./query";
 
@@ -45,8 +45,7 @@ async function withService(answers: Record<string, Answer[]>, test: (page: HTMLE
   } finally {
     render(null, page);
     page.remove();
-    await until(() => streams.every((s) => s.aborted)); // soon, as nobody listens
-    globalThis.fetch = real;
+    await until(() => streams.every((s) => s.aborted)).finally(() => (globalThis.fetch = real)); // soon, as nobody listens
   }
 }
 
@@ -136,5 +135,12 @@ export const tests: Test[] = [
         await until(() => asked("/thing") > before);
       }, Follower);
     },
+  },
+  {
+    name: "what may have been done is not to be tried again at once",
+    run: () =>
+      withService({ "/thing": [cut] }, async () => {
+        equal(await post("/thing").catch((cause: ApiError) => [cause.status, cause.detail]), [0, "The answer broke off. See whether it was done before you try again."]);
+      }, () => null),
   },
 ];
