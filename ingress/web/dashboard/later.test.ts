@@ -6,8 +6,11 @@ export const tests: Test[] = [
   {
     name: "a page is shown whose code comes between its drawing and its effects",
     run: async () => {
-      const code = Promise.withResolvers<Record<"first" | "second", string>>();
-      const page = later<Record<"first" | "second", string>>(() => code.promise);
+      let come = () => {};
+      const code = new Promise<Record<"first" | "second", string>>((resolve) => {
+        come = () => resolve({ first: "one", second: "two" });
+      });
+      const page = later(() => code);
       const First = page((words) => () => h("p", null, words.first));
       const Second = page((words) => () => h("p", null, words.second));
       const root = document.createElement("div");
@@ -16,7 +19,7 @@ export const tests: Test[] = [
         render(h(First, {}), root);
         await new Promise((resolve) => setTimeout(resolve, 300)); // it waits
         render(h(Second, {}), root);
-        code.resolve({ first: "one", second: "two" });
+        come();
         await new Promise((resolve) => setTimeout(resolve, 1000));
         equal(root.textContent, "two");
       } finally {
