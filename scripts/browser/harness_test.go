@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -80,4 +82,32 @@ func TestHarnessNotices(t *testing.T) {
 	if p.has("heading", "Right") || p.has("button", "…") {
 		t.Error("it finds what is not there")
 	}
+}
+
+// TestHarnessClosesDialogs opens the dialogs that browsers have: they count as faults, and nothing waits behind them.
+func TestHarnessClosesDialogs(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	p.visit("/dashboard")
+	p.js(nil, `() => { addEventListener("beforeunload", (e) => e.preventDefault()); setTimeout(() => alert("Look here")); }`)
+	p.until("the alert is noticed", func() error {
+		if faults := strings.Join(p.watch.told(), "\n"); !strings.Contains(faults, `a alert opened: "Look here"`) {
+			return fmt.Errorf("told: %q", faults)
+		}
+		return nil
+	})
+	p.until("somebody has touched the page, which may not ask before", func() error {
+		p.press("Tab")
+		var touched bool
+		p.js(&touched, `() => navigator.userActivation.hasBeenActive`)
+		if !touched {
+			return errors.New("nobody has touched the page")
+		}
+		return nil
+	})
+	p.visit("/dashboard")
+	if faults := strings.Join(p.watch.told(), "\n"); !strings.Contains(faults, "a beforeunload opened") {
+		t.Errorf("told: %q", faults)
+	}
+	p.watch.forget()
 }

@@ -68,7 +68,7 @@ func (s *stage) tab(t *testing.T, browser chromium) *page {
 	t.Helper()
 	p := &page{t: t, s: s, watch: newWatch(s.host)}
 	p.area = area{p: p}
-	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.watch.hear))
+	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.hear))
 	ctx, late := context.WithTimeout(ctx, testkit.Within(2*time.Minute))
 	p.ctx = ctx
 	t.Cleanup(func() { late(); cancel() })
@@ -80,6 +80,16 @@ func (s *stage) tab(t *testing.T, browser chromium) *page {
 	p.resize(desktop)
 	p.scheme("light")
 	return p
+}
+
+// hear takes an event of the tab. A dialog, which no test expects, is closed: all else in the tab would wait behind it.
+func (p *page) hear(event any) {
+	p.watch.hear(event)
+	if _, opened := event.(*cdppage.EventJavascriptDialogOpening); opened {
+		go func() { // events come in on the goroutine that answers do
+			_, _ = send(p, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{Accept: true})
+		}()
+	}
 }
 
 // must fails the test when a step went wrong.

@@ -1,5 +1,5 @@
 // Which page an address shows. Links are ordinary ones; those to the dashboard's own pages are followed without loading it anew.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Place {
   path: string;
@@ -14,9 +14,35 @@ type Guard = (to: string, leave: () => void) => boolean;
 
 let guard: Guard | null = null;
 
-/** Has the guard asked before the page is left; null asks nobody. */
-export function guardLeaving(by: Guard | null): void {
-  guard = by;
+/**
+ * Has asks asked before another of the dashboard's pages is gone to, while on is true; where the dashboard itself is left, the
+ * browser asks.
+ */
+export function useGuard(on: boolean, asks: Guard): void {
+  const now = useRef(asks);
+  now.current = asks;
+  useStay(on);
+  useLayoutEffect(() => {
+    if (!on) return;
+    const own: Guard = (to, leave) => now.current(to, leave);
+    guard = own;
+    return () => {
+      if (guard === own) guard = null;
+    };
+  }, [on]);
+}
+
+/**
+ * Has the browser ask before the dashboard is left, while on is true. As a layout effect it begins and ends with what is shown:
+ * another effect ends only after the next page was painted, and whoever leaves that one at once would be asked.
+ */
+export function useStay(on: boolean): void {
+  useLayoutEffect(() => {
+    if (!on) return;
+    const stay = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", stay);
+    return () => removeEventListener("beforeunload", stay);
+  }, [on]);
 }
 
 /** Goes to one of the dashboard's pages. */
@@ -58,7 +84,7 @@ document.addEventListener("click", follow);
 /** Where the reader is. */
 export function usePlace(): Place {
   const [place, setPlace] = useState(here);
-  useEffect(() => {
+  useLayoutEffect(() => { // an effect begins only after painting, and misses where somebody goes meanwhile
     const update = () => setPlace(here());
     changed.addEventListener("change", update);
     return () => changed.removeEventListener("change", update);

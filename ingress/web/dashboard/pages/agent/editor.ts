@@ -1,7 +1,7 @@
 // Changing an agent: what is typed, whether it is saved, and what to do when somebody else saved first.
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, get, put } from "../../api";
-import { guardLeaving } from "../../router";
+import { useGuard } from "../../router";
 import { useMay } from "../../state";
 import type { Agent } from "../../types";
 import { changeOf, differing, draftOf, faultsOf, rebase, withKeys, type Draft, type Field } from "./draft";
@@ -65,11 +65,11 @@ export function useEditor(loaded: Agent): Editor {
   const changed = useMemo(() => differing(draft, base), [draft, base]);
   const dirty = changed.length > 0;
 
-  useEffect(() => {
+  useLayoutEffect(() => { // an effect would miss what was typed just before somebody went back
     if (dirty) kept.set(agent.id, work);
     else kept.delete(agent.id);
   }, [work, dirty]);
-  const leaving = useGuard(agent.id, dirty);
+  const leaving = useLeaving(agent.id, dirty);
   useEffect(() => {
     if (saved === 0) return;
     const timer = setTimeout(() => setSaved(0), 4000);
@@ -144,29 +144,20 @@ async function findTheirs(id: string, found: (agent: Agent) => void, failed: (er
 }
 
 /** Asks before what was typed is lost: by leaving the agent for another page, or the dashboard altogether. */
-function useGuard(id: string, dirty: boolean): Leaving | null {
+function useLeaving(id: string, dirty: boolean): Leaving | null {
   const [leaving, setLeaving] = useState<Leaving | null>(null);
-  useEffect(() => {
-    if (!dirty) return;
-    const stay = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", stay);
-    guardLeaving((to, leave) => {
-      if (to.startsWith(`/dashboard/agents/${id}`)) return true;
-      const stay = () => setLeaving(null);
-      setLeaving({
-        stay,
-        leave: () => {
-          stay();
-          kept.delete(id);
-          leave();
-        },
-      });
-      return false;
+  useGuard(dirty, (to, leave) => {
+    if (to.startsWith(`/dashboard/agents/${id}`)) return true;
+    const stay = () => setLeaving(null);
+    setLeaving({
+      stay,
+      leave: () => {
+        stay();
+        kept.delete(id);
+        leave();
+      },
     });
-    return () => {
-      removeEventListener("beforeunload", stay);
-      guardLeaving(null);
-    };
-  }, [id, dirty]);
+    return false;
+  });
   return leaving;
 }

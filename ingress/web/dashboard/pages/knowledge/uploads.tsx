@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api";
 import { upload } from "../../files";
+import { useStay } from "../../router";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
@@ -65,12 +66,7 @@ export function useUploads(onSent: () => void) {
     return { send, dismiss, retry, Picker };
   }, []);
   const under = list.some((u) => u.state === "waiting" || u.state === "sending");
-  useEffect(() => {
-    if (!under) return;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, [under]);
+  useStay(under);
   return { list, ...actions };
 }
 

@@ -1,0 +1,39 @@
+import { h, render } from "preact";
+import { equal, type Test } from "../kit/check";
+import { go, useGuard } from "./router";
+
+/** Whether the browser would ask before the page is left. */
+const asksAtClose = () => !dispatchEvent(new Event("beforeunload", { cancelable: true }));
+
+export const tests: Test[] = [
+  {
+    name: "nobody is asked about a page that is gone already",
+    run: () => {
+      const asked: string[] = [];
+      const Page = ({ dirty }: { dirty: boolean }) => {
+        useGuard(dirty, (to) => {
+          asked.push(to);
+          return false;
+        });
+        return null;
+      };
+      const root = document.createElement("div");
+      const here = location.pathname + location.search;
+      equal(asksAtClose(), false, "at first");
+      render(h(Page, { dirty: false }), root);
+      equal(asksAtClose(), false, "with nothing to lose");
+      render(h(Page, { dirty: true }), root);
+      equal(asksAtClose(), true, "with something to lose");
+      go("/elsewhere");
+      equal(asked, ["/elsewhere"]);
+      equal(location.pathname + location.search, here, "whoever is asked stays");
+      render(h(Page, { dirty: false }), root);
+      equal(asksAtClose(), false, "once it is saved");
+      render(h(Page, { dirty: true }), root);
+      render(null, root);
+      equal(asksAtClose(), false, "when the page is gone");
+      go(here);
+      equal(asked, ["/elsewhere"], "when the page is gone");
+    },
+  },
+];
