@@ -383,9 +383,9 @@ func TestDrainingHasAnEnd(t *testing.T) {
 	c.ask("tell me")
 	r.begun()
 	c.want("response.created")
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	r.gate.Drain(ctx)
 	if took := time.Since(began); took < 200*time.Millisecond || took > testkit.Within(2*time.Second) {
 		t.Errorf("draining took %s", took)
