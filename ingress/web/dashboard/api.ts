@@ -81,31 +81,26 @@ export const del = <T>(path: string, params?: Params): Promise<T> => send<T>("DE
 async function send<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const headers: Record<string, string> = identity();
   if (body !== undefined) headers["content-type"] = "application/json";
-  return reached(async () => {
+  const ask = async () => {
     const response = await fetch(url, { method, headers, credentials: credentials(), body: body === undefined ? undefined : JSON.stringify(body), signal });
     if (!response.ok) throw await problemOf(response);
-    if (response.status === 204) return undefined as T;
-    return method === "GET" ? ((await response.json()) as T) : outcome<T>(response, signal);
-  }, signal);
+    return (response.status === 204 ? undefined : await response.json()) as T;
+  };
+  return reached(ask, signal, method === "GET" ? askAgain : lookFirst);
 }
 
-/** Reads what came of something that was asked for. Where the answer breaks off it may have been done: trying again may do it twice. */
-export async function outcome<T>(response: Response, signal?: AbortSignal): Promise<T> {
-  try {
-    return (await response.json()) as T;
-  } catch (cause) {
-    if (signal?.aborted) throw cause;
-    throw new ApiError(0, "unreachable", "The answer broke off. See whether it was done before you try again.");
-  }
-}
+const askAgain = "The service cannot be reached. Check the connection and try again.";
+
+/** Of what was to be done, and nobody says whether it was: browsers do not tell a service that is away from an answer that is lost. */
+export const lookFirst = "The service cannot be reached, or its answer was lost. See whether it was done before you try again.";
 
 /** What asking brings. Where nothing answers, the way breaks while an answer comes, or a good answer is not the service's, it was not reached. */
-export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, otherwise = askAgain): Promise<T> {
   try {
     return await ask();
   } catch (cause) {
     if (signal?.aborted || cause instanceof ApiError) throw cause;
-    throw new ApiError(0, "unreachable", "The service cannot be reached. Check the connection and try again.");
+    throw new ApiError(0, "unreachable", otherwise);
   }
 }
 

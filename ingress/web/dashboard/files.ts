@@ -1,6 +1,6 @@
 // Contents of documents and files. They are fetched with the headers that say where somebody acts, which a plain link cannot send.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, address, credentials, identity, outcome, problemOf, reached, type Params } from "./api";
+import { ApiError, address, credentials, identity, lookFirst, problemOf, reached, type Params } from "./api";
 
 const read = (path: string, params?: Params, signal?: AbortSignal): Promise<Blob> =>
   reached(async () => {
@@ -49,7 +49,9 @@ export function upload<T>(method: "POST" | "PUT", path: string, params: Params, 
     request.upload.onprogress = (event) => {
       if (event.lengthComputable) told(event.loaded / event.total);
     };
-    request.onerror = () => reject(new ApiError(0, "unreachable", "The connection broke before the whole file was sent."));
+    let gone = false;
+    request.upload.onload = () => { gone = true; };
+    request.onerror = () => reject(new ApiError(0, "unreachable", gone ? lookFirst : "The connection broke before the whole file was sent."));
     request.onabort = () => reject(new ApiError(0, "stopped", "Sending was stopped."));
     request.onload = () => {
       const headers = new Headers();
@@ -58,7 +60,7 @@ export function upload<T>(method: "POST" | "PUT", path: string, params: Params, 
         if (value !== null) headers.set(name, value);
       }
       const response = new Response(request.responseText, { status: request.status, headers });
-      if (response.ok) outcome<T>(response).then(resolve, reject);
+      if (response.ok) reached<T>(() => response.json(), undefined, lookFirst).then(resolve, reject);
       else problemOf(response).then(reject, reject);
     };
     signal.addEventListener("abort", () => request.abort());

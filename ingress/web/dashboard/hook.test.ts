@@ -1,7 +1,8 @@
-import { equal, type Test } from "../kit/check";
+import { equal, thrown, type Test } from "../kit/check";
 import { beginning, bodyOf, changeOf, draftOf, filtersOf, nextRow } from "./pages/hooks/draft";
 import { commandOf, sourceIds, sources } from "./pages/hooks/sources";
 import { messageOf, passes, pathsOf, piecesOf, valueAt } from "./pages/hooks/template";
+import { makeHook } from "./pages/newhook";
 import type { Hook, HookFilter } from "./types";
 
 const payload = { action: "opened", issue: { number: 17, title: "A ⟦lamp⟧", labels: [{ name: "bug" }], body: null }, "a.b": 1, "with space": 2, draft: false };
@@ -78,6 +79,28 @@ export const tests: Test[] = [
         equal([body.source, body.keyId, "coalesce" in body, "signatureHeader" in body], [source, "key_9", false, source === "hmac" || source === "token"]);
         equal(commandOf(source, "https://a.example", "", "") === null, source !== "hmac" && source !== "token");
       }
+    },
+  },
+  {
+    name: "a new key goes with a hook that was refused, and stays where nobody knows",
+    run: async () => {
+      const real = globalThis.fetch;
+      const asked: string[] = [];
+      const answers: (() => Promise<Response>)[] = [
+        () => Promise.resolve(Response.json({ code: "invalid_request", detail: "No" }, { status: 400 })), () => Promise.reject(new TypeError("cut")),
+      ];
+      try {
+        for (const ofHook of answers) {
+          globalThis.fetch = (input, init) => {
+            asked.push(`${init?.method} ${String(input)}`);
+            return String(input) === "/api/hooks" ? ofHook() : Promise.resolve(Response.json({ id: "key_1" }));
+          };
+          await thrown(() => makeHook({ ...beginning("github", "ag_1"), name: "N" }));
+        }
+      } finally {
+        globalThis.fetch = real;
+      }
+      equal(asked, ["POST /api/keys", "POST /api/hooks", "DELETE /api/keys?id=key_1", "POST /api/keys", "POST /api/hooks"]);
     },
   },
 ];

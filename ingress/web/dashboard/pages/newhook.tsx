@@ -42,13 +42,15 @@ function New() {
 }
 
 /** Makes the hook, and before it the key that it runs as, if it is to have one of its own. */
-async function make(draft: HookDraft): Promise<Hook> {
+export async function makeHook(draft: HookDraft): Promise<Hook> {
   if (draft.keyId !== newKey) return post<Hook>("/api/hooks", bodyOf(draft));
   const key = await post<Key>("/api/keys", { name: `Webhook ${draft.name.trim()}`.slice(0, 120).trim(), scope: "organization" });
   try {
     return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
   } catch (cause) {
-    await del("/api/keys", { id: key.id }).catch(() => undefined); // nobody has seen it
+    // Nobody has seen the key; but where the answer was lost there may be a hook that runs as it.
+    const refused = cause instanceof ApiError && cause.status !== 0;
+    if (refused) await del("/api/keys", { id: key.id }).catch(() => undefined);
     throw cause;
   }
 }
@@ -69,7 +71,7 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
   const create = async () => {
     setError(undefined);
     try {
-      setMade(await make(draft));
+      setMade(await makeHook(draft));
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
       setError(cause);

@@ -57,7 +57,7 @@ export function Button({ look, icon, label, children, type = "button", disabled,
   );
 }
 
-/** Tells that what somebody asked for did not happen. */
+/** Tells why what somebody asked for did not happen, or that nobody knows whether it did. */
 export function failed(error: unknown): void {
   if (error instanceof ApiError) {
     const fields = error.errors.map((e) => `${e.field} ${e.message}`).join("; ");

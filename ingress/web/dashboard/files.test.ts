@@ -1,0 +1,51 @@
+import { equal, type Test } from "../kit/check";
+import { lookFirst, type ApiError } from "./api";
+import { upload } from "./files";
+
+/** A request that ends as it is told to. */
+class Request {
+  static whole = false;
+  static answer: { status: number; body: string } | null = null;
+  upload = { onprogress: (_: ProgressEvent) => {}, onload: () => {} };
+  onload = () => {};
+  onerror = () => {};
+  status = 0;
+  responseText = "";
+  open() {}
+  abort() {}
+  setRequestHeader() {}
+  getResponseHeader = () => null;
+  send() {
+    if (Request.whole) this.upload.onload();
+    if (Request.answer === null) return this.onerror();
+    this.status = Request.answer.status;
+    this.responseText = Request.answer.body;
+    this.onload();
+  }
+}
+
+const sending = (): Promise<unknown> =>
+  upload("POST", "/api/knowledge", {}, new File(["text"], "a.txt"), () => {}, new AbortController().signal).catch((cause: ApiError) => `${cause.status} ${cause.detail}`);
+
+export const tests: Test[] = [
+  {
+    name: "an upload says how far it came when the way breaks",
+    run: async () => {
+      const real = globalThis.XMLHttpRequest;
+      globalThis.XMLHttpRequest = Request as unknown as typeof XMLHttpRequest;
+      try {
+        equal(await sending(), "0 The connection broke before the whole file was sent.");
+        Request.whole = true;
+        equal(await sending(), `0 ${lookFirst}`, "the answer was lost");
+        Request.answer = { status: 200, body: "<p>Sign in to this network</p>" };
+        equal(await sending(), `0 ${lookFirst}`, "somebody else answered");
+        Request.answer = { status: 409, body: `{"code":"document_exists","detail":"There is one."}` };
+        equal(await sending(), "409 There is one.");
+        Request.answer = { status: 201, body: `{"id":"doc_1"}` };
+        equal(await sending(), { id: "doc_1" });
+      } finally {
+        globalThis.XMLHttpRequest = real;
+      }
+    },
+  },
+];
