@@ -63,6 +63,7 @@ func TestLater(t *testing.T) {
 	p.click("button", "Try again")
 	p.sees("It did not come this time either")
 	p.click("button", "Try again")
+	p.reloaded()
 	p.is("heading", "Organization")
 	p.isNot("button", "Try again")
 }

@@ -140,6 +140,18 @@ func (p *page) reload() {
 	p.must(chromedp.Do(p.ctx, chromedp.Reload()), "reloading")
 }
 
+// reloaded waits until the page has loaded itself anew. Chromium 148 crashes in some of a hundred times when it is asked for parts of the page
+// while that goes on.
+func (p *page) reloaded() {
+	p.t.Helper()
+	p.until("the page has loaded itself anew", func() error {
+		return p.try(nil, `() => {
+			const { type } = performance.getEntriesByType("navigation")[0];
+			if (type !== "reload" || document.readyState !== "complete") throw new Error(`+"`it came by ${type}, and is ${document.readyState}`"+`);
+		}`)
+	})
+}
+
 // path is where the page is now, with its query.
 func (p *page) path() string {
 	p.t.Helper()
