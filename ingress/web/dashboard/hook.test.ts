@@ -88,6 +88,7 @@ export const tests: Test[] = [
       const asked: string[] = [];
       const answers: (() => Promise<Response>)[] = [
         () => Promise.resolve(Response.json({ code: "invalid_request", detail: "No" }, { status: 400 })), () => Promise.reject(new TypeError("cut")),
+        () => Promise.resolve(new Response("<p>Gateway timeout</p>", { status: 504 })),
       ];
       try {
         for (const ofHook of answers) {
@@ -100,7 +101,7 @@ export const tests: Test[] = [
       } finally {
         globalThis.fetch = real;
       }
-      equal(asked, ["POST /api/keys", "POST /api/hooks", "DELETE /api/keys?id=key_1", "POST /api/keys", "POST /api/hooks"]);
+      equal(asked, ["POST /api/keys", "POST /api/hooks", "DELETE /api/keys?id=key_1", "POST /api/keys", "POST /api/hooks", "POST /api/keys", "POST /api/hooks"]);
     },
   },
 ];
