@@ -21,6 +21,7 @@ LONG ?=# 1: also the tests that take a minute or more, some of them ten
 PACKAGES ?= $(MODULES:%=./%/...)
 FIX ?=# 1: lint mends what it can
 TESTFLAGS ?=# further flags of go test, such as -run TestName
+FLAKY ?=# a file: failed tests are run again, at most twice, and those that then pass are reported there
 CHAOS ?=# flags of chaos: -chaos.seed, -chaos.for
 FORMAT ?= pkgname
 FUZZTIME ?= 10s# of each fuzz target
@@ -31,6 +32,8 @@ long := $(filter-out 0 no,$(LONG))
 # -vet=off, -w: lint vets, and nobody debugs what is linked for one run.
 gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- \
 	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 20m) -count=1 -vet=off -ldflags=-w
+# $(call run-tests,FLAGS,PACKAGES)
+run-tests = $(if $(FLAKY),bin/retest -flaky $(FLAKY) -packages "$(2)" -- $(gotest) $(1),$(gotest) $(1) $(2))
 
 # What is tested on servers in containers, and the images of deploy/docker/local.sh for where none can be pulled: without the container
 # that clears up behind a test that was killed, which would be one more image.
@@ -58,7 +61,8 @@ build: ## Build bin/parley, bin/ingress and bin/worker
 test: ## Run the tests (LONG=1: also those that take minutes; RACE=1, PACKAGES=./shared/..., TESTFLAGS="-run TestName")
 	@scripts/setup $(if $(race),race,test)
 	@$(MAKE) -s bin/gotestsum bin/nats-server bin/esbuild
-	@$(gotest) $(TESTFLAGS) $(PACKAGES)
+	@$(if $(FLAKY),scripts/build.sh retest ./scripts/retest)
+	@$(call run-tests,$(TESTFLAGS),$(PACKAGES))
 
 .PHONY: test-containers
 test-containers: ## Run the tests of store, bus, dispatch and sweep on PostgreSQL and NATS in containers (LOCAL_IMAGES=1)
@@ -70,7 +74,8 @@ test-containers: ## Run the tests of store, bus, dispatch and sweep on PostgreSQ
 test-upgrade: ## Upgrade from the release before under load, and back: both releases as real processes
 	@scripts/setup test
 	@$(MAKE) -s bin/gotestsum bin/nats-server
-	@PARLEY_E2E_UPGRADE=1 $(gotest) $(TESTFLAGS) -run Upgrade ./scripts/e2e
+	@$(if $(FLAKY),scripts/build.sh retest ./scripts/retest)
+	@PARLEY_E2E_UPGRADE=1 $(call run-tests,$(TESTFLAGS) -run Upgrade,./scripts/e2e)
 
 .PHONY: manifests
 manifests: ## Check deploy/: Kubernetes manifests, Compose file, rules of alerts

@@ -1,0 +1,149 @@
+// Command retest runs Go tests and runs those that failed again, at most twice.
+//
+// A test that fails each time fails the run. A test that passes on a later run is flaky: it does not fail the run, and its name
+// and the log of its failure go to the file of -flaky.
+//
+//	retest -flaky FILE -packages "PACKAGES" -- gotestsum FLAGS -- GO_TEST_FLAGS
+//
+// The command gets the packages appended, and must write test events to the file named by GOTESTSUM_JSONFILE. A later run gets
+// one package at a time and, with -skip, the tests of it that have passed. A package that does not compile is not run again.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// maxReruns is how often a failed package is run again.
+const maxReruns = 2
+
+func main() {
+	flaky := flag.String("flaky", "", "file that flaky tests are appended to")
+	packages := flag.String("packages", "", "packages to test, separated by spaces")
+	flag.Parse()
+	if *flaky == "" || *packages == "" || flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	r := rerunner{command: flag.Args(), out: os.Stdout}
+	code, report, err := r.run(ctx, strings.Fields(*packages))
+	if err == nil && report != "" {
+		err = appendTo(*flaky, report)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "retest:", err)
+		code = max(code, 1)
+	}
+	cancel()
+	os.Exit(code) //nolint:gocritic // cancel has run
+}
+
+// rerunner runs the test command.
+type rerunner struct {
+	command []string
+	out     io.Writer
+}
+
+// run tests the packages. It returns the exit code, and the flaky tests with their logs.
+func (r rerunner) run(ctx context.Context, packages []string) (code int, report string, err error) {
+	res, code, err := r.once(ctx, packages)
+	if err != nil || code == 0 {
+		return code, "", err
+	}
+	failed := res.failed()
+	if len(failed) == 0 {
+		return code, "", nil // the command failed, not a test
+	}
+	var flaky strings.Builder
+	for _, p := range failed {
+		log, err := r.again(ctx, p)
+		if err != nil {
+			return code, flaky.String(), err
+		}
+		if log == "" {
+			return code, flaky.String(), nil // red already: other reruns change nothing
+		}
+		flaky.WriteString(log)
+	}
+	return 0, flaky.String(), nil
+}
+
+// again reruns what failed of a package. It returns the report of its flaky tests, or "" if something failed each time.
+func (r rerunner) again(ctx context.Context, p *packageResult) (report string, err error) {
+	var log strings.Builder
+	for n := 2; n <= maxReruns+1; n++ {
+		if p.brokenBuild || ctx.Err() != nil {
+			return "", nil
+		}
+		fmt.Fprintf(r.out, "\n=== rerun %d of %s: %s\n", n-1, p.name, strings.Join(p.failedNames(), " "))
+		fmt.Fprintf(&log, "FLAKY %s: %s\n%s\n", p.name, strings.Join(p.failedNames(), " "), p.log())
+		res, code, err := r.once(ctx, []string{p.name}, p.skipFlags()...)
+		if err != nil {
+			return "", err
+		}
+		if code == 0 {
+			return log.String(), nil
+		}
+		if next := res.packages[p.name]; next != nil {
+			next.inherit(p)
+			p = next
+		}
+	}
+	return "", nil
+}
+
+// once runs the command with the flags and packages, and reads the events it wrote.
+func (r rerunner) once(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
+	events, err := os.CreateTemp("", "retest-*.json")
+	if err != nil {
+		return nil, 1, fmt.Errorf("creating the file of events: %w", err)
+	}
+	defer func() {
+		_ = events.Close()
+		_ = os.Remove(events.Name())
+	}()
+	args := append(append(r.command[1:len(r.command):len(r.command)], flags...), packages...)
+	cmd := exec.CommandContext(ctx, r.command[0], args...) //nolint:gosec // the caller's own command
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env = append(os.Environ(), "GOTESTSUM_JSONFILE="+events.Name())
+	cmd.Stdout, cmd.Stderr = r.out, r.out
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return nil, 1, fmt.Errorf("starting the tests: %w", err)
+	}
+	if exit != nil {
+		code = max(exit.ExitCode(), 1)
+	}
+	res, err = readResults(events)
+	return res, code, err
+}
+
+// skipPattern returns the pattern that matches exactly the named tests.
+func skipPattern(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return "^(" + strings.Join(quoted, "|") + ")$"
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the caller's own file
+	if err != nil {
+		return fmt.Errorf("reporting flaky tests: %w", err)
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

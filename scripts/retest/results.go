@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxLogLines bounds the log of a failure. The last lines are kept.
+const maxLogLines = 400
+
+// event is what go test -json writes for each step of a test.
+type event struct {
+	Action      string
+	Package     string
+	Test        string
+	Output      string
+	FailedBuild string
+}
+
+// results are the outcomes of one run, by package path.
+type results struct{ packages map[string]*packageResult }
+
+// packageResult is the outcome of one package. Tests are top-level ones: a subtest cannot be run without its parent.
+type packageResult struct {
+	name        string
+	fails       bool
+	brokenBuild bool
+	tests       map[string]string   // name → pass, skip, fail, or run if it did not finish
+	output      map[string][]string // lines by test; "" has the package's own
+}
+
+func readResults(from io.ReadSeeker) (*results, error) {
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading test events: %w", err)
+	}
+	res := &results{packages: map[string]*packageResult{}}
+	for decoder := json.NewDecoder(from); ; {
+		var e event
+		switch err := decoder.Decode(&e); {
+		case errors.Is(err, io.EOF):
+			return res, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading test events: %w", err)
+		}
+		if e.Package != "" {
+			res.add(e)
+		}
+	}
+}
+
+func (r *results) add(e event) {
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &packageResult{name: e.Package, tests: map[string]string{}, output: map[string][]string{}}
+		r.packages[e.Package] = p
+	}
+	top, _, isSubtest := strings.Cut(e.Test, "/")
+	switch e.Action {
+	case "output":
+		p.output[top] = append(p.output[top], e.Output)
+	case "run", "pass", "fail", "skip":
+		switch {
+		case e.Test == "":
+			p.fails = e.Action == "fail"
+			p.brokenBuild = e.FailedBuild != ""
+		case !isSubtest:
+			p.tests[top] = e.Action
+		}
+	}
+}
+
+// failed returns the packages that failed, in the order of their names.
+func (r *results) failed() []*packageResult {
+	var out []*packageResult
+	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
+		if p := r.packages[name]; p.fails {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// inherit takes over the tests that passed in an earlier run.
+func (p *packageResult) inherit(earlier *packageResult) {
+	for name, outcome := range earlier.tests {
+		if _, ran := p.tests[name]; !ran && outcome != "fail" && outcome != "run" {
+			p.tests[name] = outcome
+		}
+	}
+}
+
+// failedNames returns the tests that failed or did not finish. It is empty if the package failed although all its tests passed.
+func (p *packageResult) failedNames() []string { return p.with("fail", "run") }
+
+// skipFlags keep a rerun to the tests that have not passed, those that a crash kept from starting among them.
+func (p *packageResult) skipFlags() []string {
+	passed := p.with("pass", "skip")
+	if len(passed) == 0 || len(p.failedNames()) == 0 {
+		return nil
+	}
+	return []string{"-skip", skipPattern(passed)}
+}
+
+func (p *packageResult) with(outcomes ...string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(p.tests)) {
+		if slices.Contains(outcomes, p.tests[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// log returns the output of the tests that failed, then the package's own.
+func (p *packageResult) log() string {
+	var lines []string
+	for _, name := range append(p.failedNames(), "") {
+		lines = append(lines, p.output[name]...)
+	}
+	if cut := len(lines) - maxLogLines; cut > 0 {
+		lines = append([]string{fmt.Sprintf("(%d lines left out)\n", cut)}, lines[cut:]...)
+	}
+	return strings.Join(lines, "")
+}
