@@ -83,7 +83,10 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 func (r rerunner) again(ctx context.Context, p *packageResult) (report string, err error) {
 	var log strings.Builder
 	for n := 2; n <= maxReruns+1; n++ {
-		if p.brokenBuild || ctx.Err() != nil {
+		if err := ctx.Err(); err != nil {
+			return "", fmt.Errorf("rerunning %s: %w", p.name, err)
+		}
+		if p.brokenBuild {
 			return "", nil
 		}
 		fmt.Fprintf(r.out, "\n=== rerun %d of %s: %s\n", n-1, p.name, strings.Join(p.failedNames(), " "))
@@ -114,7 +117,7 @@ func (r rerunner) once(ctx context.Context, packages []string, flags ...string) 
 		_ = os.Remove(events.Name())
 	}()
 	args := append(append(r.command[1:len(r.command):len(r.command)], flags...), packages...)
-	cmd := exec.CommandContext(ctx, r.command[0], args...) //nolint:gosec // the caller's own command
+	cmd := exec.CommandContext(ctx, r.command[0], args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Env = append(os.Environ(), "GOTESTSUM_JSONFILE="+events.Name())
 	cmd.Stdout, cmd.Stderr = r.out, r.out
@@ -140,7 +143,7 @@ func skipPattern(names []string) string {
 }
 
 func appendTo(path, text string) error {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the caller's own file
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("reporting flaky tests: %w", err)
 	}

@@ -15,11 +15,11 @@ const maxLogLines = 400
 
 // event is what go test -json writes for each step of a test.
 type event struct {
-	Action      string
-	Package     string
-	Test        string
-	Output      string
-	FailedBuild string
+	Action      string `json:"Action"`
+	Package     string `json:"Package"`
+	Test        string `json:"Test"`
+	Output      string `json:"Output"`
+	FailedBuild string `json:"FailedBuild"`
 }
 
 // results are the outcomes of one run, by package path.

@@ -109,7 +109,7 @@ func rerun(t *testing.T, body string) (code int, report, out string) {
 		"p_test.go":      "package p\n\nimport (\n\"os\"\n\"testing\"\n)\n\nvar _ = os.Exit\n\n" + body + "\n",
 		"test-events.sh": "#!/bin/sh\ncd " + dir + " && GOWORK=off exec go test -json \"$@\" >\"$GOTESTSUM_JSONFILE\"\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // one of them is a program
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
