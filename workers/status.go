@@ -20,6 +20,9 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // which asks no database
 		ready["postgres"], ready["schema"] = w.deps.Store.Ping, w.deps.Store.CheckSchema
 	}
+	if slices.Contains(w.cfg.Roles, RoleSweep) {
+		ready["jobs"] = w.deps.Bus.CheckJobs
+	}
 	server, err := status.Listen(ctx, status.Config{
 		Address: w.cfg.MetricsAddr, Ready: ready, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"parley/scripts/internal/cluster"
+	"parley/shared/testkit"
 )
 
 var (
@@ -156,21 +157,21 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 }
 
 // mount gives the servers disks that can be filled, where that can be done and is wanted.
-func (r *trial) mount(t *testing.T) map[string]*cluster.Disk {
+func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	t.Helper()
-	disks := map[string]*cluster.Disk{}
+	disks := map[string]*testkit.Disk{}
 	if r.plan.disks == 0 {
 		r.notDone = append(r.notDone, "full disks, SIGSTOP past the lease, a clock that is off: only with -chaos.for")
 		return disks
 	}
 	var err error
-	if disks[cluster.NATS], err = cluster.Memory(t, natsDisk); err == nil {
+	if disks[cluster.NATS], err = testkit.MemoryDisk(t, natsDisk); err == nil {
 		r.plan.natsDisk = true
 		r.needs = append(r.needs, "disk of nats full")
 	} else {
 		r.notDone = append(r.notDone, fmt.Sprintf("a full disk of NATS: %v", err))
 	}
-	if disks[cluster.Postgres], err = cluster.Image(t, postgresDisk); err == nil {
+	if disks[cluster.Postgres], err = testkit.ImageDisk(t, postgresDisk); err == nil {
 		r.plan.postgresDisk = true
 		r.needs = append(r.needs, "disk of postgres full")
 	} else {

@@ -24,7 +24,7 @@ type striker struct {
 	ledger  *ledger
 	seed    uint64
 	began   time.Time
-	disks   map[string]*cluster.Disk // by the server on it
+	disks   map[string]*testkit.Disk // by the server on it
 	skewed  string                   // program with a clock that can be off
 
 	group sync.WaitGroup

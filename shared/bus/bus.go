@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 const (
 	duplicatesWindow = 10 * time.Minute
 	maxStreamBytes   = 256 << 20 // some 700,000 doorbells; what does not fit waits as rows
+	minStreamBytes   = 8 << 20   // what a server with little space may reserve instead
 	ackWait          = 30 * time.Second
 	flushTimeout     = 2 * time.Second
 	remakeTimeout    = 5 * time.Second
@@ -142,7 +144,7 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	found.Made = info.Created
 	delivered := uint64(0)
 	for _, lane := range append([]domain.Lane{domain.LaneIngest}, domain.Lanes...) {
-		consumer, err := ensureConsumer(ctx, stream, lane)
+		consumer, err := ensureConsumer(ctx, stream, string(lane), contract.LaneSubject(lane))
 		if err != nil {
 			return found, err
 		}
@@ -170,22 +172,46 @@ func (b *Bus) RemakeStream(ctx context.Context) error {
 }
 
 // createStream makes the stream, unless another process just has: what is there is nobody's to change who may only make it.
+// The server reserves the whole of MaxBytes at once. A server that cannot is asked for half of it, and so on.
 func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
-	stream, err := b.js.CreateStream(ctx, jetstream.StreamConfig{
+	config := jetstream.StreamConfig{
 		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy, Replicas: b.replicas,
 		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxStreamBytes, Duplicates: duplicatesWindow,
-	})
+	}
+	stream, err := b.js.CreateStream(ctx, config)
+	for insufficient(err) && config.MaxBytes > minStreamBytes {
+		config.MaxBytes /= 2
+		stream, err = b.js.CreateStream(ctx, config)
+	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return b.js.Stream(ctx, contract.StreamJobs)
+	}
+	if err == nil && config.MaxBytes < maxStreamBytes {
+		b.log.Warn().Int64("bytes", config.MaxBytes).Int64("wanted", maxStreamBytes).
+			Msg("the NATS server has little space: the job stream is smaller than wanted; raise its max_file or free its disk")
 	}
 	return stream, err
 }
 
-func ensureConsumer(ctx context.Context, stream jetstream.Stream, lane domain.Lane) (jetstream.Consumer, error) {
-	consumer, err := stream.Consumer(ctx, string(lane))
+// insufficient reports whether the server has less space than a stream would reserve.
+func insufficient(err error) bool {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && slices.Contains([]jetstream.ErrorCode{codeAccountExceeded, codeInsufficientResources, codeStorageExceeded}, refusal.ErrorCode)
+}
+
+// What a server answers that cannot reserve the space of a stream, or cannot store a message.
+const (
+	codeAccountExceeded       jetstream.ErrorCode = 10002
+	codeInsufficientResources jetstream.ErrorCode = 10023
+	codeStorageExceeded       jetstream.ErrorCode = 10047
+	codeStoreFailed           jetstream.ErrorCode = 10077
+)
+
+func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject string) (jetstream.Consumer, error) {
+	consumer, err := stream.Consumer(ctx, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		config := jetstream.ConsumerConfig{
-			Durable: string(lane), FilterSubject: contract.LaneSubject(lane), AckPolicy: jetstream.AckExplicitPolicy,
+			Durable: name, FilterSubject: subject, AckPolicy: jetstream.AckExplicitPolicy,
 			AckWait: ackWait, MaxDeliver: -1, MaxAckPending: -1, // attempts are counted in PostgreSQL
 		}
 		consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
@@ -197,7 +223,7 @@ func ensureConsumer(ctx context.Context, stream jetstream.Stream, lane domain.La
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening consumer %s: %w", lane, err)
+		return nil, fmt.Errorf("opening consumer %s: %w", name, err)
 	}
 	return consumer, nil
 }

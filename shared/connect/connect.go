@@ -50,9 +50,14 @@ func Store(dsn string, conns int, tracer *tracing.Tracer) (*store.Store, error) 
 	return store.On(traced, conns), nil
 }
 
-// Metrics makes what the process's metrics are gathered in; it has those of the process itself and of these connections.
-func (s *Servers) Metrics() *prometheus.Registry {
-	return metrics.New(s.Store.DB(), metrics.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping})
+// Metrics makes the registry of the process's metrics, with those of the process itself and of these connections. jobs adds whether the
+// job stream works: ingresses and sweepers may ask for that on a bus with accounts.
+func (s *Servers) Metrics(jobs bool) *prometheus.Registry {
+	checks := metrics.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping}
+	if jobs {
+		checks["jobs"] = s.Bus.CheckJobs
+	}
+	return metrics.New(s.Store.DB(), checks)
 }
 
 // Close ends the connections; what was published before is flushed.

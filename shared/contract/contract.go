@@ -25,6 +25,7 @@ import (
 const (
 	StreamJobs     = "JOBS"
 	SubjectsJobs   = "jobs.>"
+	SubjectProbe   = "jobs.probe."
 	SubjectDone    = "runs.done."
 	SubjectCancel  = "runs.cancel."
 	SubjectEvents  = "runs.events."

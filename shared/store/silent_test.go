@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/url"
 	"testing"
 	"time"
@@ -80,4 +81,33 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 		t.Errorf("a silent server held its caller for %s", took)
 	}
 	wantCode(t, store.Unavailable(err), apierr.Unavailable)
+}
+
+// TestCheckSchemaNoticesNewConnectionsThatFail breaks new connections while those of the pool go on working.
+func TestCheckSchemaNoticesNewConnectionsThatFail(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	st, err := store.Open(dsn, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	owner, err := store.OpenOwner(dsn, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = owner.Close() })
+	if err := errors.Join(st.Ping(t.Context()), st.CheckSchema(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	const breakIt = `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_preload_libraries = missing', current_database()); END $$`
+	if _, err := owner.DB().ExecContext(t.Context(), breakIt); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Ping(t.Context()); err != nil {
+		t.Errorf("the pool's connection: %v", err)
+	}
+	if err := st.CheckSchema(t.Context()); !store.ServerBroken(err) {
+		t.Errorf("new connections fail and the check says %v", err)
+	}
 }

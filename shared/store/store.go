@@ -23,7 +23,8 @@ import (
 
 // Store reads and writes the database. It is safe for concurrent use.
 type Store struct {
-	db *sqlx.DB
+	db        *sqlx.DB
+	connector driver.Connector
 
 	accepts, claims, finishes, handOvers pinned
 
@@ -73,7 +74,7 @@ func On(connector driver.Connector, conns int) *Store {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return &Store{
-		db: db, stmts: map[string]*sqlx.Stmt{}, countedTerms: countedTerms,
+		db: db, connector: connector, stmts: map[string]*sqlx.Stmt{}, countedTerms: countedTerms,
 		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}, handOvers: pinned{db: db},
 	}
 }
@@ -126,9 +127,16 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// CheckSchema reports an error unless the database has this release's schema.
+// CheckSchema reports an error unless the database has this release's schema, and a new connection can use it. The connections of the
+// pool would not show that the server's programs were replaced underneath: they have loaded what they need.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id,
+	fresh := sql.OpenDB(s.connector)
+	defer func() { _ = fresh.Close() }() // nothing was written
+	fresh.SetMaxOpenConns(1)
+	if _, err := fresh.ExecContext(ctx, `SELECT parley_act_for(ARRAY['org_none'])`); err != nil && !hasCode(err, "42883") {
+		return fmt.Errorf("calling a function on a new database connection%s: %w", missingRole(err), err)
+	}
+	if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id,
 		CAST('accept_single_runs(new_run[], text[], bigint, interval)' AS regprocedure),
 		CAST('end_runs(run_ending[], text[], boolean)' AS regprocedure)
 		FROM agents, runs, open_runs, rate_buckets, run_events,
@@ -137,6 +145,12 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 		return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 	}
 	return nil
+}
+
+// ServerBroken reports whether err says that the server cannot use its own programs or files, such as a library that an upgrade has replaced.
+func ServerBroken(err error) bool {
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && (pqErr.Code.Class() == "58" || pqErr.Code.Class() == "XX")
 }
 
 // missingRole explains why a server turns away whoever wants to act as the service's role.

@@ -60,7 +60,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer servers.Close()
 	in, err := ingress.New(ingress.Config{Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Outbound: f.Outbound, Ingress: f.Ingress},
-		ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: servers.Metrics(), Tracer: tracer})
+		ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: servers.Metrics(true), Tracer: tracer})
 	if err != nil {
 		return err
 	}

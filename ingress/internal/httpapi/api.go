@@ -74,6 +74,7 @@ type Deps struct {
 // api carries out requests; its methods are the handlers.
 type api struct {
 	Deps
+	checks     heldChecks
 	passwords  *auth.Passwords
 	logins     loginLimits
 	demo       demoBudget

@@ -9,7 +9,18 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-const checkTime = 2 * time.Second
+const (
+	checkTime = 2 * time.Second
+	// checkHold is how long an outcome is reused: a check opens a database connection, and anybody may ask.
+	checkHold = time.Second
+)
+
+// heldChecks are the outcomes of the last readiness check.
+type heldChecks struct {
+	mu      sync.Mutex
+	asked   time.Time
+	results map[string]string
+}
 
 // healthz says that the process lives; nothing but its death changes that.
 func healthz(c *gin.Context) { writeJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
@@ -41,9 +52,19 @@ func (a *api) readyz(c *gin.Context) {
 // stopping reports whether the ingress drains, and its grace before.
 func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
-// check asks all at once: "ok", "failing" or, of one that does not answer in time, "timeout". The
-// reasons are in the log of whoever fails.
+// check runs all checks at once. An outcome is "ok", "failing" or, for a check that takes too long, "timeout"; the log has the reasons.
+// Outcomes younger than checkHold are reused.
 func (a *api) check(ctx context.Context) map[string]string {
+	a.checks.mu.Lock()
+	defer a.checks.mu.Unlock()
+	if a.checks.results == nil || time.Since(a.checks.asked) > checkHold {
+		a.checks.results = a.runChecks(context.WithoutCancel(ctx)) // the outcome is for others, too
+		a.checks.asked = time.Now()
+	}
+	return a.checks.results
+}
+
+func (a *api) runChecks(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	results := make(map[string]string, len(a.Checks))

@@ -46,9 +46,10 @@ type Server struct {
 	password    string // with Port only
 	child       *lifecycle.Child
 
-	stopping atomic.Bool
-	done     chan struct{}
-	err      error // set before done is closed
+	stopping   atomic.Bool
+	restarting atomic.Bool // the next server keeps the way to the socket
+	done       chan struct{}
+	err        error // set before done is closed
 }
 
 // Start ends what a killed run has left in the directory, makes the cluster if there is
@@ -180,7 +181,10 @@ func (s *Server) watch() {
 
 // release gives back what this process holds; the server has ended.
 func (s *Server) release() error {
-	err := removeShortcut(s.record)
+	var err error
+	if !s.restarting.Load() {
+		err = removeShortcut(s.record)
+	}
 	if s.log != nil {
 		err = errors.Join(err, s.log.file.Close())
 	}
@@ -198,6 +202,15 @@ func (s *Server) Stop(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("PostgreSQL had to be ended by %s, its next start recovers", used), s.err)
 	}
 	return s.err
+}
+
+// Restart stops the server, unless it has died, and starts another one on the same data, at the same DSN. s is not used afterwards.
+func (s *Server) Restart(ctx context.Context) (*Server, error) {
+	s.restarting.Store(true)
+	if err := s.Stop(ctx); err != nil {
+		s.config.Log.Warn().Err(err).Msg("the PostgreSQL that is restarted did not end cleanly")
+	}
+	return Start(ctx, s.config)
 }
 
 // end signals until the postmaster is gone and returns the last signal that was needed.

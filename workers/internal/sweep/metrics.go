@@ -59,8 +59,12 @@ func newMetrics() *metrics {
 	for _, action := range []string{didEnd, didRequeue, didDispatch, didRing, didDocuments, didCollect, didExpire, didFindStream} {
 		m.did.WithLabelValues(action)
 	}
-	for _, sweep := range []string{"sweep", "expiry", "measuring"} {
+	for _, sweep := range []string{"sweep", "checking jobs", "expiry", "measuring"} {
 		m.failed.WithLabelValues(sweep)
+	}
+	for _, lane := range lanes() { // an alert on a gauge that was never set would stay silent
+		m.pending.WithLabelValues(string(lane))
+		m.unacked.WithLabelValues(string(lane))
 	}
 	return m
 }

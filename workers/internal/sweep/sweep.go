@@ -27,6 +27,8 @@ const (
 	redispatchMax = 1000 // doorbells rung again in one sweep
 	dispatchMax   = 64   // waiting runs dispatched per organization in one sweep
 	forgotFor     = 2 * time.Second
+	checkEvery    = 2 * time.Second
+	unwritableFor = 10 * time.Second // before a stream that stores nothing is made again
 )
 
 // Sweeper repairs once a second.
@@ -38,6 +40,8 @@ type Sweeper struct {
 	stream time.Time // when the stream was made that the last sweep saw
 
 	forgotSince time.Time // zero: the stream has what its consumers remember
+
+	unwritableSince time.Time // zero: the stream stores messages
 
 	metrics *metrics
 }
@@ -52,6 +56,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	s.log.Info().Msg("sweeper ready")
 	var loops sync.WaitGroup
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
+	loops.Go(func() { s.repeat(ctx, "checking jobs", checkEvery, s.checkJobs) })
 	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // by itself: it may take long and must delay nothing
 	loops.Go(func() {
 		_ = s.measure(ctx) // what fails now fails again, and is told then
@@ -199,6 +204,24 @@ func (s *Sweeper) mend(ctx context.Context, found bus.Stream) error {
 	s.log.Warn().Msg("the job stream has lost messages that its consumers remember, and delivers nothing; making it anew")
 	s.forgotSince = time.Time{} // and another while before the next try
 	return s.bus.RemakeStream(ctx)
+}
+
+// checkJobs makes a stream again that has stored nothing for a while: after a full disk, a server refuses to write to it until then.
+func (s *Sweeper) checkJobs(ctx context.Context) error {
+	err := s.bus.CheckJobs(ctx)
+	if !errors.Is(err, bus.ErrNotStored) {
+		s.unwritableSince = time.Time{}
+		return err
+	}
+	if s.unwritableSince.IsZero() {
+		s.unwritableSince = time.Now()
+	}
+	if time.Since(s.unwritableSince) < unwritableFor {
+		return err
+	}
+	s.unwritableSince = time.Time{} // and another while before the next try
+	s.log.Error().Err(err).Msg("the job stream stores nothing; making it again")
+	return errors.Join(err, s.bus.RemakeStream(ctx))
 }
 
 func (s *Sweeper) ringOverdue(ctx context.Context) error {

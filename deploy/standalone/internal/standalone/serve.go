@@ -78,7 +78,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 	if len(s.Roles) == 0 {
 		return fmt.Errorf("ROLES names no role")
 	}
-	metrics := servers.Metrics()
+	metrics := servers.Metrics(slices.Contains(s.Roles, roleIngress) || slices.Contains(roles, workers.RoleSweep))
 	if len(roles) > 0 {
 		w, err := workers.New(workers.Config{
 			Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Workers: s.Workers, Telemetry: s.Telemetry,

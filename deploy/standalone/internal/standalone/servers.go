@@ -17,7 +17,6 @@ import (
 	"parley/shared/connect"
 	"parley/shared/lifecycle"
 	"parley/shared/store"
-	"parley/shared/store/pgserver"
 	"parley/shared/telemetry/tracing"
 	"parley/shared/templates"
 )
@@ -36,15 +35,12 @@ func startServers(
 ) (*connect.Servers, error) {
 	dsn := cfg.DatabaseURL
 	if dsn == "" {
-		pg, err := pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(dir, "postgres"), Log: log})
+		pg, err := startPostgres(ctx, filepath.Join(dir, "postgres"), log)
 		if err != nil {
-			return nil, fmt.Errorf("starting PostgreSQL: %w", err)
+			return nil, err
 		}
-		group.Add("postgres", lifecycle.Hold(pg.Done(), pg.Stop, stopTime))
-		if err := pg.CreateDatabase(ctx, databaseName); err != nil {
-			return nil, fmt.Errorf("making database: %w", err)
-		}
-		dsn = pg.DSN(databaseName)
+		group.Add("postgres", pg.run)
+		dsn = pg.dsn
 	}
 	b, err := connectBus(cfg.NATSURL, dir, log, group)
 	if err != nil {

@@ -107,7 +107,7 @@ func (u *Up) assemble(
 	if err != nil {
 		return nil, err
 	}
-	metrics := srv.Metrics()
+	metrics := srv.Metrics(true)
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
 		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Telemetry: u.Telemetry, Roles: workers.Roles,
 		OwnPorts: ownPorts(u.Servers, listener.Addr()),

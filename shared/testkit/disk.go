@@ -1,4 +1,4 @@
-package cluster
+package testkit
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Disk is a small file system of a server's own.
+// Disk is a small file system for one server.
 type Disk struct {
 	Dir  string // where it is mounted
 	Kind string // as in "tmpfs"
@@ -19,15 +19,15 @@ type Disk struct {
 // fillerName is the file that fills a disk.
 const fillerName = "filler"
 
-// Memory mounts a small file system in memory until the test ends; the error says why that cannot be done here.
-func Memory(tb testing.TB, mebibytes int) (*Disk, error) {
+// MemoryDisk mounts a small file system in memory until the test ends; the error says why that cannot be done here.
+func MemoryDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	return mount(tb, "tmpfs", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mebibytes), "tmpfs")
 }
 
-// Image mounts a small ext4 in a file until the test ends: what is synced on it is on the disk below it. The error says why that cannot
+// ImageDisk mounts a small ext4 in a file until the test ends: what is synced on it is on the disk below it. The error says why that cannot
 // be done here.
-func Image(tb testing.TB, mebibytes int) (*Disk, error) {
+func ImageDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "image")
 	if out, err := exec.CommandContext(tb.Context(), "truncate", "-s", fmt.Sprintf("%dM", mebibytes), path).CombinedOutput(); err != nil {

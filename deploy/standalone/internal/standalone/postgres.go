@@ -1,0 +1,109 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/store"
+	"parley/shared/store/pgserver"
+)
+
+const (
+	postgresCheckEvery   = 5 * time.Second
+	postgresCheckTimeout = 5 * time.Second
+	// maxFailedChecks is how many checks fail in a row before the server is restarted.
+	maxFailedChecks = 3
+	// maxRestarts is how many restarts may follow each other without a check that succeeds.
+	maxRestarts = 5
+)
+
+// privatePostgres is the PostgreSQL server of this process. It is restarted when it dies, and when new connections cannot use it although it
+// runs, as after its package was upgraded underneath it.
+type privatePostgres struct {
+	server *pgserver.Server
+	dsn    string // the same after a restart
+	every  time.Duration
+	log    zerolog.Logger
+}
+
+func startPostgres(ctx context.Context, dir string, log zerolog.Logger) (*privatePostgres, error) {
+	server, err := pgserver.Start(ctx, pgserver.Config{Dir: dir, Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("starting PostgreSQL: %w", err)
+	}
+	if err := server.CreateDatabase(ctx, databaseName); err != nil {
+		return nil, errors.Join(fmt.Errorf("making database: %w", err), server.Stop(ctx))
+	}
+	return &privatePostgres{server: server, dsn: server.DSN(databaseName), every: postgresCheckEvery, log: log}, nil
+}
+
+// run restarts the server as needed, and stops it when ctx ends. It returns early if restarting does not help.
+func (p *privatePostgres) run(ctx context.Context) error {
+	st, err := store.Open(p.dsn, 1)
+	if err != nil {
+		return errors.Join(err, p.stop(ctx))
+	}
+	defer func() { _ = st.Close() }() // nothing is left to be written
+	tick := time.NewTicker(p.every)
+	defer tick.Stop()
+	failed, restarts := 0, 0
+	for {
+		var cause error
+		select {
+		case <-ctx.Done():
+			return p.stop(ctx)
+		case <-p.server.Done():
+			cause = p.server.Err()
+		case <-tick.C:
+			cause = p.check(ctx, st)
+			if cause == nil {
+				restarts = 0
+			}
+			if !store.ServerBroken(cause) { // a server that is busy would not get better by a restart
+				failed = 0
+				continue
+			}
+			if failed++; failed < maxFailedChecks {
+				continue
+			}
+		}
+		if ctx.Err() != nil {
+			return p.stop(ctx)
+		}
+		if restarts++; restarts > maxRestarts {
+			return errors.Join(fmt.Errorf("PostgreSQL fails again after %d restarts: %w", maxRestarts, cause), p.stop(ctx))
+		}
+		p.log.Error().Err(cause).Msg("PostgreSQL cannot be used; restarting it")
+		if err := p.restart(ctx); err != nil {
+			return err
+		}
+		failed = 0
+	}
+}
+
+// check has a new connection call a function.
+func (p *privatePostgres) check(ctx context.Context, st *store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, postgresCheckTimeout)
+	defer cancel()
+	return st.CheckSchema(ctx)
+}
+
+func (p *privatePostgres) restart(ctx context.Context) error {
+	server, err := p.server.Restart(ctx)
+	if err != nil {
+		return fmt.Errorf("restarting PostgreSQL: %w", err)
+	}
+	p.server = server
+	p.log.Info().Msg("PostgreSQL was restarted")
+	return nil
+}
+
+func (p *privatePostgres) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	return p.server.Stop(ctx)
+}

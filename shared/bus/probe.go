@@ -1,0 +1,68 @@
+package bus
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"parley/shared/contract"
+)
+
+const (
+	probeTimeout = 2 * time.Second
+	probeName    = "probe" // of the consumer that takes probes off the stream
+)
+
+// ErrNotStored is returned by CheckJobs if the server answers and the stream is there, but a message was not stored in time, as with a full
+// disk. A server refuses every message of a stream that it failed to write once, even after there is space again. RemakeStream makes it
+// write again.
+var ErrNotStored = errors.New("the server does not store messages")
+
+// CheckJobs returns nil if the job stream exists, stores messages and delivers them. It publishes a message of its own and takes one
+// off the stream: a NATS server can answer pings although its disk is full. It takes two seconds at most.
+func (b *Bus) CheckJobs(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	stream, err := b.js.Stream(ctx, contract.StreamJobs)
+	if err != nil {
+		return fmt.Errorf("probing jobs: opening stream: %w", err)
+	}
+	consumer, err := ensureConsumer(ctx, stream, probeName, contract.SubjectProbe+">")
+	if err != nil {
+		return fmt.Errorf("probing jobs: %w", err)
+	}
+	_, err = b.js.PublishMsg(ctx, nats.NewMsg(contract.SubjectProbe+rand.Text()))
+	if full(err) {
+		return nil // full of jobs: the others wait as rows
+	}
+	if err != nil {
+		return fmt.Errorf("probing jobs: %w: %w", ErrNotStored, err)
+	}
+	// Processes share the consumer. Each publishes one message and takes one, not always its own.
+	batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(probeTimeout/2))
+	if err != nil {
+		return fmt.Errorf("probing jobs: receiving a message: %w", err)
+	}
+	for msg := range batch.Messages() {
+		return msg.Ack()
+	}
+	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
+		return fmt.Errorf("probing jobs: receiving a message: %w", err)
+	}
+	if info, err := consumer.Info(ctx); err == nil && info.NumPending == 0 {
+		return nil // another process took both
+	}
+	return errors.New("probing jobs: a stored message was not delivered")
+}
+
+// full reports whether the stream refused a message because it holds as many as it may.
+func full(err error) bool {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && refusal.ErrorCode == codeStoreFailed && strings.Contains(refusal.Description, "maximum bytes exceeded")
+}

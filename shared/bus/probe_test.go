@@ -1,0 +1,83 @@
+package bus_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"parley/shared/contract"
+	"parley/shared/testkit"
+)
+
+// TestCheckJobs has two processes check the stream several times, which leaves no message behind.
+func TestCheckJobs(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	for range 3 {
+		for range 2 {
+			b := dial(t, url) // each remembers an outcome of its own
+			if _, err := b.EnsureStream(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.CheckJobs(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stream := openStream(t, url)
+	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(contract.SubjectProbe+">"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(info.State.Subjects) != 0 {
+		t.Errorf("probes stay in the stream: %v", info.State.Subjects)
+	}
+}
+
+// TestCheckJobsWithoutAStream fails: nothing that is published would be stored.
+func TestCheckJobsWithoutAStream(t *testing.T) {
+	t.Parallel()
+	if err := dial(t, testkit.NATS(t)).CheckJobs(t.Context()); err == nil {
+		t.Error("no error although there is no stream")
+	}
+}
+
+// TestStreamOfALittleServer is smaller than wanted: the server has 64 MiB for all streams.
+func TestStreamOfALittleServer(t *testing.T) {
+	t.Parallel()
+	config := t.TempDir() + "/little.conf"
+	if err := os.WriteFile(config, []byte("jetstream { max_file: 64M, max_mem: 16M }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testkit.NATSWith(t, config, nil)
+	b := dial(t, server.URL)
+	if _, err := b.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.CheckJobs(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := openStream(t, server.URL).CachedInfo().Config.MaxBytes; got != 32<<20 {
+		t.Errorf("the stream may hold %d bytes", got)
+	}
+}
+
+func openStream(t *testing.T, url string) jetstream.Stream {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), contract.StreamJobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
