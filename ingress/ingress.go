@@ -135,7 +135,8 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		Checks: map[string]func(context.Context) error{
 			"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping, "jobs": deps.Bus.CheckJobs,
 		},
-		Draining: i.draining.Load, Proxies: proxies, PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
+		Draining: i.draining.Load, Proxies: proxies, MetricsToken: cfg.MetricsToken,
+		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
 		VoicePerOrganization: cfg.VoicePerOrganization,
 		OpenID:               openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},

@@ -116,6 +116,7 @@ type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
 	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
 	PublicURL              string        `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach this service at, when it is not http://HOST:PORT."`
+	MetricsToken           string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token that programs on other machines read an ingress's /metrics with; empty: none may."`
 	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is believed."`
 	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests a minute of one demo client."`
 	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
@@ -139,6 +140,8 @@ type Ingress struct {
 	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
 }
 
+const metricsTokenLeast = 16 // characters
+
 // Check reports the first setting that makes no sense.
 func (i Ingress) Check() error {
 	switch {
@@ -154,6 +157,8 @@ func (i Ingress) Check() error {
 			i.StreamsPerCredential, i.StreamsPerOrganization)
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
+	case i.MetricsToken != "" && len(i.MetricsToken) < metricsTokenLeast:
+		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", metricsTokenLeast)
 	}
 	return cmp.Or(i.checkTimes(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
 }

@@ -48,6 +48,7 @@ type Caller struct {
 	OrganizationID string
 	UserID         string // empty for an organization's key and for demo callers
 	KeyID          string // empty unless an API key was used
+	Lineage        string // the first key of the rotations that led to KeyID; empty: KeyID itself
 	Credential     string // what limits per credential count by: the key's id, or a name of the login session
 	DemoClient     string // the demo visitor's client address (/64 for IPv6), for demo callers only
 	Role           Role
@@ -69,9 +70,11 @@ const (
 )
 
 // Principal names whom sessions and chat idempotency keys belong to: the key if one was used,
-// else the user, else the widget's visitor, else the demo client.
+// else the user, else the widget's visitor, else the demo client. Keys that succeeded each other by rotation are one principal.
 func (c Caller) Principal() string {
 	switch {
+	case c.Lineage != "":
+		return c.Lineage
 	case c.KeyID != "":
 		return c.KeyID
 	case c.UserID != "":

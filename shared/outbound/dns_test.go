@@ -64,7 +64,10 @@ func (z *zone) answer(query []byte) ([]byte, error) {
 		Questions: []dnsmessage.Question{q},
 	}
 	addrs, known := z.lookup(q)
-	if !known {
+	switch {
+	case strings.HasPrefix(q.Name.String(), "broken."):
+		m.RCode = dnsmessage.RCodeServerFailure
+	case !known:
 		m.RCode = dnsmessage.RCodeNameError
 	}
 	for _, addr := range addrs {

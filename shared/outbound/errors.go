@@ -42,6 +42,10 @@ func AsError(err error) *Error {
 	return &Error{Message: "The request failed.", Err: err}
 }
 
+// unreached is the message for a host to which no connection was made. Names have no other one: it would tell about networks that
+// are not the caller's whether a name has no address, cannot be looked up, leads to a forbidden address or to one that does not answer.
+const unreached = "The host could not be reached."
+
 // describe finds words for what went wrong on the way to an answer.
 func describe(ctx context.Context, err error, notSent bool) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
@@ -54,18 +58,16 @@ func describe(ctx context.Context, err error, notSent bool) *Error {
 		operation  *net.OpError
 	)
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		e.Message, e.Err = "The request took too long.", context.DeadlineExceeded
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.Canceled):
 		e.Message, e.Err = "The request was given up.", context.Cause(ctx)
-	case errors.As(err, &unresolved) && unresolved.IsNotFound:
-		e.Message = "The host was not found."
 	case errors.As(err, &unresolved):
-		e.Message = "The host's name could not be looked up."
+		e.Message = unreached
+	case ctx.Err() != nil:
+		e.Message, e.Err = "The request took too long.", context.DeadlineExceeded
 	case errors.As(err, &untrusted):
 		e.Message = "The host's certificate is not valid."
 	case errors.As(err, &operation) && operation.Op == "dial":
-		e.Message = "The host could not be reached."
+		e.Message = unreached
 	case notSent:
 		e.Message = "No connection to the host could be made."
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"code.dny.dev/ssrf"
@@ -13,8 +14,11 @@ import (
 // Addresses of the public internet that are none: behind them cloud providers answer with a machine's own secrets.
 var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
-// errForbidden does not say which address a name led to: names of private networks are nobody's business.
+// errForbidden is for hosts that are written as addresses.
 var errForbidden = refuse("The address leads to a host that may not be reached.")
+
+// errPort is for ports that may be reached on no address.
+var errPort = refuse("The address has a port that may not be reached.")
 
 // guard decides about each address as it is dialled.
 type guard struct {
@@ -65,8 +69,29 @@ type permit struct {
 	trusted string // host:port; "" none
 }
 
-// check decides about a socket that is about to be connected, for a host as the request names it.
+// checkPort decides about a port before its host's name is looked up. A listed address may have it on other conditions.
+func (g *guard) checkPort(p permit, to target) error {
+	if to.port == p.port || slices.Contains(g.ports, to.port) || to.hostPort() == p.trusted {
+		return nil
+	}
+	for listed := range g.exact {
+		if strings.HasSuffix(listed, ":"+strconv.Itoa(int(to.port))) {
+			return nil
+		}
+	}
+	return errPort
+}
+
+// check decides about a socket that is about to be connected, for a host as the request names it. All refusals of a name are alike.
 func (g *guard) check(p permit, host, network, address string) error {
+	err := g.judge(p, host, network, address)
+	if _, literal := netip.ParseAddr(host); err != nil && literal != nil {
+		return refuse(unreached)
+	}
+	return err
+}
+
+func (g *guard) judge(p permit, host, network, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
 		return errForbidden
@@ -77,7 +102,7 @@ func (g *guard) check(p permit, host, network, address string) error {
 	case g.isOwn(to), g.open.Safe(network, address, nil) != nil:
 		return errForbidden
 	case to.Port() != p.port && !slices.Contains(g.ports, to.Port()):
-		return refuse("The address has a port that may not be reached.")
+		return errPort
 	}
 	if g.seen != nil {
 		return g.seen(host, to)

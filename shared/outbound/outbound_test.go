@@ -518,7 +518,7 @@ func TestNotSentIsCertain(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://" + closed.Addr().String():  "The host could not be reached.",
 		"https://" + silent.Addr().String(): "The request took too long.",
-		"http://missing.test/":              "The host was not found.",
+		"http://missing.test/":              "The host could not be reached.",
 	} {
 		_, err := fetch(t, c.HTTP(Options{Fresh: true, Timeout: time.Second}), address)
 		if failed := AsError(err); err == nil || !failed.NotSent || failed.Message != want {

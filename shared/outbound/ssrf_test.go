@@ -182,7 +182,7 @@ func TestForbiddenAddressesAreNeverDialled(t *testing.T) {
 	w := newWorld(t, goodZone())
 	for _, address := range w.forbidden() {
 		_, _, err := w.get(t, address, Options{})
-		if failed := AsError(err); err == nil || !errors.Is(err, ErrRefused) && failed.Message != "The host was not found." || !failed.NotSent {
+		if failed := AsError(err); err == nil || !errors.Is(err, ErrRefused) && failed.Message != unreached || !failed.NotSent {
 			t.Errorf("%q: got %v, %+v", address, err, failed)
 		}
 		w.untouched(t, address)
@@ -238,6 +238,46 @@ func TestForbiddenAddressesBehindNames(t *testing.T) {
 		}
 	}
 	w.works(t)
+}
+
+// Whoever chooses a name learns nothing of the network from it: one text whether it has no address, cannot be looked up, leads to an address
+// or port that may not be reached, or to one where nobody listens.
+func TestNamesTellNothingOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	z := goodZone()
+	names := []string{"missing.test", "broken.test", "closed.test"}
+	z.answers["closed.test"] = [][]string{{"127.0.0.3"}}
+	for n, address := range forbiddenAddresses {
+		name := fmt.Sprintf("private%d.test", n)
+		z.answers[name] = [][]string{{address}}
+		names = append(names, name)
+	}
+	client, err := New(Config{Allow: []string{"127.0.0.3/32", "listed.test:8081"}, OwnPorts: []int{8080}, Resolver: z.serve(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(address string) *Error {
+		t.Helper()
+		_, err := fetch(t, client.HTTP(Options{Fresh: true, Origin: "http://" + address}), "http://"+address+"/")
+		if err == nil {
+			t.Fatalf("%s answered", address)
+		}
+		return AsError(err)
+	}
+	for _, name := range names {
+		for _, port := range []string{"1", "8080", "8081"} { // which nobody listens at, the service's own, and one that another name has
+			if failed := ask(name + ":" + port); failed.Message != "The host could not be reached." || !failed.NotSent {
+				t.Errorf("%s, port %s: %+v", name, port, failed)
+			}
+		}
+		// A port that may be reached nowhere is refused without a question.
+		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":6379/"); AsError(err).Message != "The address has a port that may not be reached." {
+			t.Errorf("%s, another port: %v", name, err)
+		}
+		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":8081/"); AsError(err).Message != "The host could not be reached." {
+			t.Errorf("%s, another's port: %v", name, err)
+		}
+	}
 }
 
 func TestRebinding(t *testing.T) {

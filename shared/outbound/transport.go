@@ -106,7 +106,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	case t.origin != nil && to != *t.origin:
 		return to, refuse("The address leads to another host than the one that is listed.")
 	}
-	return to, nil
+	return to, t.client.guard.checkPort(t.permit, to)
 }
 
 // deadline is the end of the exchange, which a redirect does not move.

@@ -18,10 +18,12 @@ import (
 
 // Credential is what authentication needs of an API key or a login session. Of a user's, it holds
 // the memberships, oldest first; an organization's key has OrganizationID instead. Label names it
-// where limits are kept, and gives nothing away.
+// where limits are kept, and gives nothing away. Lineage is the first key of the rotations that led to a key: its own id
+// if it replaced none.
 type Credential struct {
 	Label          string
 	KeyID          string
+	Lineage        string
 	LoginID        string
 	OrganizationID string
 	UserID         string
@@ -39,6 +41,7 @@ type Standing struct {
 type credentialRow struct {
 	LoginID        string         `db:"login_id"`
 	KeyID          string         `db:"key_id"`
+	Lineage        string         `db:"lineage"`
 	OrganizationID sql.NullString `db:"org_id"`
 	UserID         sql.NullString `db:"user_id"`
 	SecretHash     []byte         `db:"secret_hash"`
@@ -49,7 +52,7 @@ type credentialRow struct {
 
 func (row credentialRow) credential() *Credential {
 	c := &Credential{
-		KeyID: row.KeyID, LoginID: row.LoginID, OrganizationID: row.OrganizationID.String, UserID: row.UserID.String,
+		KeyID: row.KeyID, Lineage: row.Lineage, LoginID: row.LoginID, OrganizationID: row.OrganizationID.String, UserID: row.UserID.String,
 		SecretHash: row.SecretHash, ExpiresAt: row.ExpiresAt.Time, Label: row.KeyID + row.LoginID,
 	}
 	for i, org := range row.Organizations {
@@ -62,7 +65,7 @@ const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expir
 
 // KeyCredentials reads the keys with these ids that are not revoked, by id.
 func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*Credential, error) {
-	rows, err := s.credentials(ctx, `SELECT `+credentialColumns+` FROM parley_key_credentials($1)`, pq.Array(keyIDs))
+	rows, err := s.credentials(ctx, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials_2($1)`, pq.Array(keyIDs))
 	if err != nil {
 		return nil, fmt.Errorf("reading API keys: %w", err)
 	}
@@ -75,7 +78,7 @@ func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string
 
 // LoginCredentials reads the open login sessions with these token hashes, by hash.
 func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*Credential, error) {
-	rows, err := s.credentials(ctx, `SELECT `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))
+	rows, err := s.credentials(ctx, `SELECT '' AS lineage, `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))
 	if err != nil {
 		return nil, fmt.Errorf("reading login sessions: %w", err)
 	}

@@ -24,10 +24,12 @@ type NewKey struct {
 	SecretHash     []byte
 	LastFour       string
 	ExpiresAt      *domain.Time
+	lineage        string // the first key of the rotations that led to this one; empty: itself
 }
 
 type keyRow struct {
 	ID         string         `db:"id"`
+	Lineage    string         `db:"lineage"`
 	Scope      string         `db:"scope"`
 	OrgID      sql.NullString `db:"org_id"`
 	UserID     sql.NullString `db:"user_id"`
@@ -38,7 +40,7 @@ type keyRow struct {
 	LastUsedAt *domain.Time   `db:"last_used_at"`
 }
 
-const keyColumns = `id, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
+const keyColumns = `id, coalesce(lineage, id) AS lineage, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
 
 func (row keyRow) key() domain.APIKey {
 	return domain.APIKey{
@@ -79,9 +81,9 @@ func mayCreateKey(ctx context.Context, tx *sqlx.Tx, who Actor, scope domain.KeyS
 
 func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error) {
 	var row keyRow
-	err := tx.GetContext(ctx, &row, `INSERT INTO api_keys (id, scope, org_id, user_id, name, secret_hash, last_four, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING `+keyColumns,
-		k.ID, k.Scope, optional(k.OrganizationID), optional(k.UserID), k.Name, k.SecretHash, k.LastFour, k.ExpiresAt)
+	err := tx.GetContext(ctx, &row, `INSERT INTO api_keys (id, scope, org_id, user_id, name, secret_hash, last_four, expires_at, lineage)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING `+keyColumns,
+		k.ID, k.Scope, optional(k.OrganizationID), optional(k.UserID), k.Name, k.SecretHash, k.LastFour, k.ExpiresAt, optional(k.lineage))
 	if err != nil {
 		return domain.APIKey{}, fmt.Errorf("creating API key: %w", err)
 	}
@@ -153,7 +155,7 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow,
 	return row, nil
 }
 
-// RotateKey stores a key in the place of another: same name, scope, owner and end. The old one works on
+// RotateKey stores a key in the place of another: same name, scope, owner, end and lineage. The old one works on
 // for overlap at most. k brings id and secret only. One that has expired is not_found. Its budgets and hooks become the new one's.
 func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
@@ -172,7 +174,7 @@ func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey
 			return notFound()
 		}
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
-		k.OrganizationID, k.UserID = old.OrgID.String, old.UserID.String
+		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
 		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {
 			return err
 		}

@@ -274,48 +274,6 @@ func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	}
 }
 
-// The functions themselves give nothing of an organization that the transaction has not named.
-func TestSearchFunctionsAreTenants(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
-	secret := chunkOf(0, "secret", "zylinder")
-	secret.Vector = []float32{1, 0}
-	b.readyDocument(nil, secret)
-	prefix := b.text(`SELECT left((tsvector_to_array(terms))[1], 4) FROM document_chunks`)
-	found := func(named, query string, args ...any) (n int) {
-		t.Helper()
-		tx, err := b.raw.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }()
-		if _, err := tx.ExecContext(t.Context(), `SET LOCAL ROLE parley_app`); err != nil {
-			t.Fatal(err)
-		}
-		if named != "" {
-			if _, err := tx.ExecContext(t.Context(), `SELECT set_config('parley.organizations', $1, true)`, named); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := tx.QueryRowContext(t.Context(), `SELECT count(*) FROM `+query, args...).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	for query, args := range map[string][]any{
-		`search_terms($1, $2, '{0}', '{secret}', '{1}', '{}', '{}', 10)`:            {b.org, prefix},
-		`search_similar($1, $2, '{0}', '{zylidner}', '{zylidner}', '{}', '{}', 10)`: {b.org, prefix},
-		`search_vectors($1, 'm', '10', '{1,0}', '{}', '{}', 10, 10)`:                {b.org},
-	} {
-		for named, want := range map[string]int{b.org: 1, other.org + "," + b.org: 1, other.org: 0, "": 0} {
-			if n := found(named, query, args...); n != want {
-				t.Errorf("%s for %q: %d, want %d", query, named, n, want)
-			}
-		}
-	}
-}
-
 func TestNearestVectors(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -163,7 +163,7 @@ func (s *Store) runsOf(ctx context.Context, query, which string, runs []RunOf) (
 
 // RunFilter narrows a list of runs; zero fields do not narrow.
 type RunFilter struct {
-	Principal    string
+	Principals   []string // nil: everybody's
 	AgentID      string
 	SessionID    string
 	AutomationID string
@@ -181,10 +181,10 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 	err := s.listing(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
 		return tx.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.org_id = $1
-			AND ($2 = '' OR r.principal = $2) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
+			AND ($2::text[] IS NULL OR r.principal = ANY ($2)) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
 			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6)
 			AND ($7 = '' OR r.id < $7) AND`+runLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
-			org, f.Principal, f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
+			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)
@@ -273,4 +273,17 @@ func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, 
 		return nil, fmt.Errorf("reading session history: %w", err)
 	}
 	return turns, nil
+}
+
+// TriggeredBy reports whether one of a user's own keys, which may be revoked by now, began an organization's run.
+func (s *Store) TriggeredBy(ctx context.Context, org, userID, runID string) (bool, error) {
+	var theirs bool
+	err := s.withinOwn(ctx, org, userID, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &theirs, `SELECT EXISTS (SELECT FROM runs r JOIN api_keys k ON k.id = r.key_id
+			WHERE r.id = $1 AND r.org_id = $2 AND k.scope = 'user' AND k.user_id = $3)`, runID, org, userID)
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading who began a run: %w", err)
+	}
+	return theirs, nil
 }

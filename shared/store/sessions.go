@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -41,8 +43,8 @@ const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.c
 
 // SessionFilter narrows a list of sessions; zero fields do not narrow.
 type SessionFilter struct {
-	Principal string
-	Before    int64 // only sessions older than the one of this Ref
+	Principals []string // nil: everybody's
+	Before     int64    // only sessions older than the one of this Ref
 }
 
 // Sessions reads up to limit sessions of an organization that have runs, newest first.
@@ -50,13 +52,30 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}
-	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, f.Before, limit}
-	switch f.Principal {
+	if f.Principals == nil {
+		return s.sessions(ctx, org, "", f.Before, limit)
+	}
+	var out []Session
+	for _, principal := range f.Principals { // an index serves each one, and none serves several
+		found, err := s.sessions(ctx, org, principal, f.Before, limit)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	slices.SortFunc(out, func(a, b Session) int { return cmp.Compare(b.Ref, a.Ref) })
+	return out[:min(len(out), limit)], nil
+}
+
+// sessions is Sessions of one principal, or of everybody.
+func (s *Store) sessions(ctx context.Context, org, principal string, before int64, limit int) ([]Session, error) {
+	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, before, limit}
+	switch principal {
 	case "":
 	case SystemPrincipal:
 		query += ` AND s.principal = 'system'`
 	default: // which index serves it depends on the second half
-		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, f.Principal)
+		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, principal)
 	}
 	var out []Session
 	err := s.listing(ctx, org, func(tx *sqlx.Tx) error {

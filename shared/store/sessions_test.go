@@ -141,9 +141,9 @@ func TestSessionsAreListedNewestFirst(t *testing.T) {
 		want   string
 	}{
 		{store.SessionFilter{}, "usr_1/three:1 system/auto:1 usr_2/two:1 usr_1/one:2"},
-		{store.SessionFilter{Principal: "usr_1"}, "usr_1/three:1 usr_1/one:2"},
-		{store.SessionFilter{Principal: "system"}, "system/auto:1"},
-		{store.SessionFilter{Principal: "usr_3"}, ""},
+		{store.SessionFilter{Principals: []string{"usr_1"}}, "usr_1/three:1 usr_1/one:2"},
+		{store.SessionFilter{Principals: []string{"system"}}, "system/auto:1"},
+		{store.SessionFilter{Principals: []string{"usr_3"}}, ""},
 	} {
 		if got, _ := r.list(c.filter, 9); got != c.want {
 			t.Errorf("%+v lists %q, want %q", c.filter, got, c.want)
@@ -245,10 +245,10 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Before: 50_000}, 101))
 		}, 1000},
 		"a person's": {func(s *store.Store) {
-			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principal: "usr_100"}, 101))
+			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principals: []string{"usr_100"}}, 101))
 		}, 1000},
 		"nobody's": {func(s *store.Store) {
-			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principal: "usr_x"}, 101))
+			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principals: []string{"usr_x"}}, 101))
 		}, 100},
 		"a page of a long one": {func(s *store.Store) {
 			sessions, turns, err := s.ReadSession(t.Context(), long, 10_000, 101)

@@ -83,7 +83,8 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 		return Identity{}, err
 	}
 	ident := Identity{Until: found.until, Via: ViaSecret, Caller: domain.Caller{
-		Kind: domain.CallerUser, UserID: found.found.UserID, KeyID: found.found.KeyID, Credential: found.found.Label,
+		Kind: domain.CallerUser, UserID: found.found.UserID, KeyID: found.found.KeyID, Lineage: found.found.Lineage,
+		Credential: found.found.Label,
 	}}
 	made := p
 	made.via, made.org = ViaKey, s.Org

@@ -26,6 +26,21 @@ func peer(req *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
+// OnThisMachine reports whether the client is a program on this machine: the connection comes from loopback, and neither the settings nor a
+// header say that a proxy forwards somebody else's request.
+func (p Proxies) OnThisMachine(req *http.Request) bool {
+	addr := peer(req)
+	if !addr.IsLoopback() || p.trust(addr) {
+		return false
+	}
+	for name := range req.Header {
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+			return false
+		}
+	}
+	return true
+}
+
 // ClientAddr gives the address of the client: the last one that no trusted proxy has, read from the
 // right, for whatever stands further left the client may have made up.
 func (p Proxies) ClientAddr(req *http.Request) netip.Addr {

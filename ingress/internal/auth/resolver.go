@@ -180,7 +180,7 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 	}
 	cred := found.found
 	ident := Identity{Until: found.until, Via: p.via, Organizations: cred.Memberships}
-	ident.Caller = domain.Caller{Kind: domain.CallerUser, UserID: cred.UserID, KeyID: cred.KeyID}
+	ident.Caller = domain.Caller{Kind: domain.CallerUser, UserID: cred.UserID, KeyID: cred.KeyID, Lineage: cred.Lineage}
 	if need == NeedKey {
 		ident.Caller.Kind = domain.CallerSystem
 	}

@@ -55,6 +55,7 @@ type Deps struct {
 
 	OpenID       openid.Settings // without a redirect address; the zero value is none
 	Proxies      auth.Proxies    // believed about the client's address and scheme
+	MetricsToken string          // with which /metrics is shown to other machines; empty: to none
 	PublicURL    string          // where browsers reach the service, such as https://parley.example.com
 	DefaultModel string          // shown for agents that name none
 

@@ -188,7 +188,7 @@ func TestDownloadsEndWithTheirPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, looks := time.Now(), 0
 		client, took := serveFile(t, &transfers{traffic: outgoing}, content, permit{
-			request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: "usr_1", next: began.Add(5 * time.Second), seen: began,
+			request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: []string{"usr_1"}, next: began.Add(5 * time.Second), seen: began,
 			resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++
 				return auth.Identity{}, apierr.New(apierr.Unauthenticated, "revoked")

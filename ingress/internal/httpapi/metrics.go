@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"parley/shared/apierr"
 	"parley/shared/domain"
 )
 
@@ -60,6 +63,19 @@ func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
+}
+
+// showMetrics is GET /metrics: for programs on this machine, and for those that show METRICS_TOKEN.
+func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		sent, expected := sha256.Sum256([]byte(c.GetHeader("Authorization"))), sha256.Sum256([]byte("Bearer "+a.MetricsToken))
+		authorized := a.MetricsToken != "" && subtle.ConstantTimeCompare(sent[:], expected[:]) == 1
+		if !authorized && !a.Proxies.OnThisMachine(c.Request) {
+			fail(c, apierr.New(apierr.PermissionDenied, "metrics are for programs on this machine; others send METRICS_TOKEN as a bearer token"))
+			return
+		}
+		m.show(c)
+	}
 }
 
 // countDelivery counts a webhook delivery, if the request was one.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -174,7 +175,7 @@ func TestMetrics(t *testing.T) {
 	w.do("GET", "/api/agents?id=x", "")
 	w.do("GET", "/api/agents?id=y", "")
 	w.do("MADEUP", "/some/path", "")
-	text := string(w.do("GET", "/metrics", "").body)
+	text := string(w.metrics("127.0.0.1:1").want(t, "from this machine", 200, "").body)
 	for _, want := range []string{
 		`parley_http_requests_total{method="GET",route="/api/agents",status="401"} 2`,
 		`parley_http_requests_total{method="any",route="none",status="404"} 1`,
@@ -187,4 +188,54 @@ func TestMetrics(t *testing.T) {
 	if strings.Contains(text, "MADEUP") || strings.Contains(text, "/some/path") {
 		t.Error("metrics hold what callers invent")
 	}
+}
+
+// metrics asks for them from an address.
+func (w *world) metrics(from string, headers ...string) answer {
+	w.t.Helper()
+	req := httptest.NewRequestWithContext(w.t.Context(), "GET", "/metrics", nil)
+	req.RemoteAddr = from
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	return w.send(req)
+}
+
+func TestMetricsAreForOperators(t *testing.T) {
+	t.Parallel()
+	const token, here, proxy, elsewhere = "a token for Prometheus", "127.0.0.1:1", "10.0.0.1:1", "192.0.2.1:1"
+	w := newWorld(t, manyRequests)
+	w.api.Proxies = append(w.api.Proxies, netip.MustParsePrefix("127.0.0.9/32"))
+	ada := w.signUp("ada@example.com")
+	for name, c := range map[string]struct {
+		from    string
+		headers []string
+		shown   bool // without a token in the settings
+	}{
+		"this machine":               {here, nil, true},
+		"this machine, IPv6":         {"[::1]:1", nil, true},
+		"another machine":            {elsewhere, nil, false},
+		"a proxy":                    {proxy, nil, false},
+		"for loopback, by a proxy":   {proxy, []string{"X-Forwarded-For: 127.0.0.1"}, false},
+		"a trusted proxy here":       {"127.0.0.9:1", nil, false},
+		"forwarded here":             {here, []string{"X-Forwarded-For: 192.0.2.1"}, false},
+		"forwarded here, for itself": {here, []string{"X-Forwarded-For: 127.0.0.1"}, false},
+		"forwarded here by another":  {here, []string{"Forwarded: for=192.0.2.1"}, false},
+		"forwarded here, by a host":  {here, []string{"X-Forwarded-Host: parley.example.com"}, false},
+		"forwarded here, by name":    {here, []string{"Via: 1.1 gate"}, false},
+		"a person":                   {elsewhere, []string{ada.auth}, false},
+		"an empty token":             {elsewhere, []string{"Authorization: Bearer "}, false},
+	} {
+		for _, setting := range []string{"", token} {
+			w.api.MetricsToken = setting
+			got := w.metrics(c.from, c.headers...)
+			if (got.status == 200) != c.shown || got.status != 200 && got.problems(t) != "permission_denied" {
+				t.Errorf("%s: %d %s", name, got.status, got.body)
+			}
+		}
+	}
+	w.metrics(elsewhere, "Authorization: Bearer "+token).want(t, "with the token", 200, "")
+	w.metrics(proxy, "X-Forwarded-For: 192.0.2.1", "Authorization: Bearer "+token).want(t, "with the token, by a proxy", 200, "")
+	w.metrics(elsewhere, "Authorization: Bearer "+token+"x").want(t, "with another", 403, "permission_denied")
 }

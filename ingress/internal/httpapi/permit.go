@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -51,7 +52,7 @@ type permit struct {
 	resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	request *http.Request
 	org     string
-	reads   string    // see readable
+	reads   []string  // see readable
 	next    time.Time // look; zero: never
 	seen    time.Time // the last look
 	last    time.Time // when it ends, whatever is found; zero: never
@@ -100,6 +101,13 @@ func (p *permit) holds(now time.Time) bool {
 		p.next = ident.Until
 	}
 	p.seen = now
-	reads := readable(ident.Caller)
-	return ident.Caller.OrganizationID == p.org && (reads == "" || reads == p.reads)
+	return ident.Caller.OrganizationID == p.org && p.includedIn(readable(ident.Caller))
+}
+
+// includedIn reports whether a caller who may read that much may still read all that the permit is for.
+func (p *permit) includedIn(reads []string) bool {
+	if reads == nil || p.reads == nil {
+		return reads == nil
+	}
+	return !slices.ContainsFunc(p.reads, func(principal string) bool { return !slices.Contains(reads, principal) })
 }

@@ -93,7 +93,7 @@ func (k *voiceCall) settings() realtime.Settings {
 // their own session.
 func (a *api) voicePermit(c *gin.Context) *permit {
 	may := a.permit(c)
-	may.reads = caller(c).Principal()
+	may.reads = []string{caller(c).Principal()}
 	may.resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return a.Auth.VoiceAgain(req) }
 	return &may
 }

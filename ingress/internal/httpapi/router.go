@@ -123,7 +123,7 @@ func (a *api) pages(m *metrics) []route {
 		{method: "HEAD", path: "/healthz", handle: healthz},
 		{method: "GET", path: "/readyz", handle: a.readyz},
 		{method: "HEAD", path: "/readyz", handle: a.readyz},
-		{method: "GET", path: "/metrics", handle: m.show},
+		{method: "GET", path: "/metrics", handle: a.showMetrics(m)},
 		{method: "POST", path: receivePath + ":id", handle: a.receiveDelivery}, // what counts is the signature
 		{method: "GET", path: "/", handle: toDashboard},
 		{method: "GET", path: "/login", handle: a.loginPage},

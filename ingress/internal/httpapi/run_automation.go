@@ -22,6 +22,21 @@ const (
 	systemOwner    = "system"  // principal of automation sessions that are the organization's, whichever key triggers
 )
 
+// automationsOf is the principal of what a member triggers, with whichever of their keys.
+func automationsOf(who domain.Caller) string { return systemOwner + ":" + who.UserID }
+
+// automationScope is what an automation's idempotency key is unique in, beside organization and endpoint: all keys of the organization
+// together, or the user whose key calls.
+func automationScope(who domain.Caller) string {
+	if who.UserID == "" {
+		return organizationScope
+	}
+	return "user:" + who.UserID
+}
+
+// organizationScope is also the scope that the release before gave to all automations' keys.
+const organizationScope = ""
+
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // automationBody is what run-automation is sent.
@@ -50,9 +65,10 @@ func (a *api) automationOf(c *gin.Context) *submission {
 	}
 	who := caller(c)
 	s := a.automation(who, body.Target)
-	if readable(who) != "" { // what a member triggers is the member's own, to be read and cancelled like all that members may
-		s.principal = readable(who)
+	if !mayRead(who, systemOwner) { // what a member triggers is the member's own
+		s.principal = automationsOf(who)
 	}
+	s.keyScope = automationScope(who)
 	s.key, s.sessionID = idempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
 	s.retention = retention(found, body.TTLOverride, a.RetentionDefault)
 	s.message, s.data = automationInput(found, body.Input)

@@ -17,12 +17,39 @@ import (
 	"parley/shared/store"
 )
 
-// readable is the principal whose runs a caller may read: all of the organization's for admins, else their own.
-func readable(who domain.Caller) string {
-	if who.Role.AtLeast(domain.RoleAdmin) {
-		return ""
+// readable gives the principals whose sessions and runs a caller may read. nil means all of the organization's, which admins
+// may read. A member's keys and login sessions share what any of them triggered, beside what is each one's own.
+func readable(who domain.Caller) []string {
+	switch {
+	case who.Role.AtLeast(domain.RoleAdmin):
+		return nil
+	case who.UserID != "":
+		return []string{who.Principal(), automationsOf(who)}
+	default:
+		return []string{who.Principal()}
 	}
-	return who.Principal()
+}
+
+// mayRead reports whether a caller may read the runs of a principal.
+func mayRead(who domain.Caller, principal string) bool {
+	reads := readable(who)
+	return reads == nil || slices.Contains(reads, principal)
+}
+
+// asReader calls find with each principal whose runs the caller may read until the run is found. find gets "" for callers who
+// may read all of the organization's.
+func asReader(who domain.Caller, find func(principal string) error) error {
+	reads := readable(who)
+	if reads == nil {
+		return find("")
+	}
+	var err error
+	for _, principal := range reads {
+		if err = find(principal); apierr.CodeOf(err) != apierr.NotFound {
+			break
+		}
+	}
+	return err
 }
 
 // getRuns gives one run, waiting for its end if asked to, its timeline, or a list of runs.
@@ -50,7 +77,7 @@ func (a *api) listRuns(c *gin.Context) {
 		return
 	}
 	who := caller(c)
-	filter.Principal, filter.Before = readable(who), page.after
+	filter.Principals, filter.Before = readable(who), page.after
 	runs, err := a.Store.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.limit+1)
 	if err != nil {
 		fail(c, err)
@@ -150,12 +177,22 @@ func (a *api) longPoll(found *problems, c *gin.Context) time.Duration {
 	return a.capped(seconds)
 }
 
+// findRun gives a run that the caller may read, and notes for the log that the request is about it.
 func (a *api) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
-	who := caller(c)
-	run, err := a.Store.RunByID(c.Request.Context(), who.OrganizationID, readable(who), runID)
+	run, err := a.readRun(c, runID)
 	if err == nil {
 		about(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
+	return run, err
+}
+
+// readRun is findRun without the note.
+func (a *api) readRun(c *gin.Context, runID string) (run store.StoredRun, err error) {
+	who := caller(c)
+	err = asReader(who, func(principal string) (err error) {
+		run, err = a.Store.RunByID(c.Request.Context(), who.OrganizationID, principal, runID)
+		return err
+	})
 	return run, err
 }
 
@@ -225,10 +262,16 @@ func toolCallOf(c *gin.Context, found *problems) string {
 // actOnRun cancels a run that the caller may read, or makes the decision about a call of it.
 func (a *api) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (store.StoredRun, error) {
 	ctx, who := c.Request.Context(), caller(c)
-	if decision == actionCancel {
-		return a.Dispatch.Cancel(ctx, who.OrganizationID, readable(who), runID)
-	}
-	return a.Dispatch.Decide(ctx, dispatch.Answer{
-		OrganizationID: who.OrganizationID, Principal: readable(who), RunID: runID, ToolCallID: callID, Decision: decision, By: who.Principal(),
+	var run store.StoredRun
+	err := asReader(who, func(principal string) (err error) {
+		if decision == actionCancel {
+			run, err = a.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)
+			return err
+		}
+		run, err = a.Dispatch.Decide(ctx, dispatch.Answer{
+			OrganizationID: who.OrganizationID, Principal: principal, RunID: runID, ToolCallID: callID, Decision: decision, By: who.Principal(),
+		})
+		return err
 	})
+	return run, err
 }

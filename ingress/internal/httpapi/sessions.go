@@ -79,17 +79,17 @@ func (a *api) getSessions(c *gin.Context) {
 	}
 	limit := limitOf(c, found)
 	who := caller(c)
-	filter := store.SessionFilter{Principal: readable(who), Before: a.sessionCursor(c, found)}
+	filter := store.SessionFilter{Principals: readable(who), Before: a.sessionCursor(c, found)}
 	principal, given := single(c, "principal", found)
 	if err := found.err(); err != nil {
 		fail(c, err)
 		return
 	}
 	entries := []store.Session(nil)
-	if given && filter.Principal == "" {
-		filter.Principal = principal
+	if given {
+		filter.Principals = []string{principal}
 	}
-	if !given || principal == filter.Principal { // to others' sessions a member sees none
+	if !given || mayRead(who, principal) { // a member sees none of others' sessions
 		var err error
 		if entries, err = a.Store.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
 			fail(c, err)
@@ -205,7 +205,7 @@ func (a *api) eraseSession(c *gin.Context) {
 	writeJSON(c, http.StatusOK, deleted(name.SessionID))
 }
 
-// sessionNamed reads which session a query means: the caller's own, or for admins that of the principal they name.
+// sessionNamed reads which session a query means: the caller's own, or that of the principal that the query names.
 // Exists is false when there cannot be one of that name that the caller may use.
 func (a *api) sessionNamed(c *gin.Context, found *problems) (name store.SessionName, exists bool) {
 	who := caller(c)
@@ -221,7 +221,7 @@ func (a *api) sessionNamed(c *gin.Context, found *problems) (name store.SessionN
 	if !chosen {
 		principal = who.Principal()
 	}
-	if readable(who) != "" && principal != who.Principal() {
+	if !mayRead(who, principal) {
 		exists = false
 	}
 	name.Key = sessionKey(name, principal)

@@ -56,7 +56,17 @@ func (s *submission) keyHash() []byte {
 	if s.key == "" {
 		return nil
 	}
-	return contract.Hash(s.caller.OrganizationID, string(s.endpoint), s.keyScope, s.key)
+	return s.keyHashIn(s.keyScope)
+}
+
+func (s *submission) keyHashIn(scope string) []byte {
+	return contract.Hash(s.caller.OrganizationID, string(s.endpoint), scope, s.key)
+}
+
+// rescoped reports whether the release before kept the submission's idempotency key in another scope, where its runs are still found.
+// Once those have expired, this can go.
+func (s *submission) rescoped() bool {
+	return s.key != "" && s.endpoint == contract.EndpointAutomation && s.keyScope != organizationScope
 }
 
 // fingerprint tells a retry from another request under the same key.
@@ -193,7 +203,7 @@ func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID s
 func (a *api) begin(ctx context.Context, s *submission, t toll, accepting func(runID string)) (*dispatch.Submitted, error) {
 	hash := s.keyHash()
 	lookedUp := hash == nil
-	if !lookedUp && (!t.returns() || a.Dispatch.Seen(hash)) {
+	if !lookedUp && (!t.returns() || a.Dispatch.Seen(hash) || s.rescoped()) {
 		lookedUp = true
 		if sub, held, err := a.held(ctx, s, hash); held || err != nil {
 			return sub, err
@@ -226,11 +236,27 @@ func (a *api) begin(ctx context.Context, s *submission, t toll, accepting func(r
 // held gives the run that holds the submission's key, if one does.
 func (a *api) held(ctx context.Context, s *submission, hash []byte) (sub *dispatch.Submitted, held bool, err error) {
 	run, err := a.Dispatch.ByKey(ctx, s.caller.OrganizationID, hash)
+	if err == nil && run == nil && s.rescoped() {
+		run, err = a.heldBefore(ctx, s)
+	}
 	if err != nil || run == nil {
 		return nil, false, err
 	}
 	sub, err = attach(ctx, s, run)
 	return sub, true, err
+}
+
+// heldBefore gives the run that the release before accepted under the submission's key, if a key of the same user began it.
+func (a *api) heldBefore(ctx context.Context, s *submission) (*store.StoredRun, error) {
+	run, err := a.Dispatch.ByKey(ctx, s.caller.OrganizationID, s.keyHashIn(organizationScope))
+	if err != nil || run == nil {
+		return nil, err
+	}
+	theirs, err := a.Store.TriggeredBy(ctx, s.caller.OrganizationID, s.caller.UserID, run.Run.ID)
+	if err != nil || !theirs {
+		return nil, err
+	}
+	return run, nil
 }
 
 // beginNew accepts a run for the submission, or gives the one that holds its key.
@@ -262,8 +288,12 @@ func (s *submission) prepare(ctx context.Context) error {
 	return s.beforeErr
 }
 
-// attach gives the run that holds the key, if it was asked the same.
+// attach gives the run that holds the key, if the caller may read it and asked the same. A user who was an admin when it began may not
+// read it any more.
 func attach(ctx context.Context, s *submission, run *store.StoredRun) (*dispatch.Submitted, error) {
+	if !mayRead(s.caller, run.Principal) {
+		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key is not yours to read; use another key")
+	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+
+	"parley/shared/domain"
 )
 
 // timelineAsked reads whether a reader wants to know where a run's time went.
@@ -27,7 +29,12 @@ func timelineAsked(found *problems, c *gin.Context) bool {
 func (a *api) showTimeline(c *gin.Context, runID string) {
 	who := caller(c)
 	about(c, "", runID, "")
-	timeline, erased, err := a.Store.Timeline(c.Request.Context(), who.OrganizationID, readable(who), runID)
+	var timeline domain.Timeline
+	var erased bool
+	err := asReader(who, func(principal string) (err error) {
+		timeline, erased, err = a.Store.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
+		return err
+	})
 	switch {
 	case err != nil:
 		fail(c, err)

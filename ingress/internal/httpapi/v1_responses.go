@@ -109,8 +109,7 @@ func (a *api) getResponse(c *gin.Context) {
 		fail(c, missing)
 		return
 	}
-	who := caller(c)
-	run, err := a.Store.RunByID(c.Request.Context(), who.OrganizationID, readable(who), runID)
+	run, err := a.readRun(c, runID)
 	switch {
 	case err != nil:
 		fail(c, err)

@@ -1695,7 +1695,10 @@ export interface Session {
   agentId: string | null;
   /** The template; null for an agent. */
   templateId: string | null;
-  /** Whose it is: a user, a key, or `system`. */
+  /**
+   * Whose it is: a user, a key (the first one of those that replaced each other), `system`, or
+   * `system:` and a member.
+   */
   principal: string;
   createdAt: Time;
   /** How many runs it has. */
@@ -1716,7 +1719,10 @@ export interface SessionWithMessages {
   agentId: string | null;
   /** The template; null for an agent. */
   templateId: string | null;
-  /** Whose it is: a user, a key, or `system`. */
+  /**
+   * Whose it is: a user, a key (the first one of those that replaced each other), `system`, or
+   * `system:` and a member.
+   */
   principal: string;
   createdAt: Time;
   /** How many runs it has. */
@@ -2946,7 +2952,10 @@ export interface PostAgentsHeaders {
    * key may name its own.
    */
   "x-organization-id"?: OrganizationId;
-  /** 1 to 255 characters of the caller's choice. The same key and payload give the same run. */
+  /**
+   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
+   * same run.
+   */
   "Idempotency-Key"?: string;
   /**
    * `wait=N` waits N seconds for the end of the run (55 at most and unless given), `respond-async`
@@ -3045,7 +3054,10 @@ export interface RunAutomationHeaders {
    * The caller's name for the automation: 1 to 128 printable characters. Runs can be listed by it.
    */
   "x-automation-id"?: string;
-  /** 1 to 255 characters of the caller's choice. The same key and payload give the same run. */
+  /**
+   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
+   * same run.
+   */
   "Idempotency-Key"?: string;
   /**
    * `wait=N` waits N seconds for the end of the run (55 at most and unless given), `respond-async`
@@ -3788,7 +3800,7 @@ export interface GetSessionsQuery {
   agentId?: AgentId;
   /** With `id`: its template. */
   templateId?: TemplateId;
-  /** For admins: whose sessions. */
+  /** Whose sessions: for admins, or for one's own automations. */
   principal?: string;
   /** Entries of a page. Unless given: `20`. */
   limit?: number;
@@ -4180,7 +4192,10 @@ export interface CreateCompletionHeaders {
    * key may name its own.
    */
   "x-organization-id"?: OrganizationId;
-  /** 1 to 255 characters of the caller's choice. The same key and payload give the same run. */
+  /**
+   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
+   * same run.
+   */
   "Idempotency-Key"?: string;
 }
 
@@ -4200,7 +4215,10 @@ export interface CreateResponseHeaders {
    * key may name its own.
    */
   "x-organization-id"?: OrganizationId;
-  /** 1 to 255 characters of the caller's choice. The same key and payload give the same run. */
+  /**
+   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
+   * same run.
+   */
   "Idempotency-Key"?: string;
 }
 
@@ -4301,7 +4319,10 @@ export interface PostMcpHeaders {
    * key may name its own.
    */
   "x-organization-id"?: OrganizationId;
-  /** 1 to 255 characters of the caller's choice. The same key and payload give the same run. */
+  /**
+   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
+   * same run.
+   */
   "Idempotency-Key"?: string;
 }
 

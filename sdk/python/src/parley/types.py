@@ -2532,7 +2532,9 @@ class Session(TypedDict):
     """The template; null for an agent."""
 
     principal: str
-    """Whose it is: a user, a key, or `system`."""
+    """Whose it is: a user, a key (the first one of those that replaced each other), `system`,
+    or `system:` and a member.
+    """
 
     createdAt: Time
 
@@ -2577,7 +2579,9 @@ class SessionWithMessages(TypedDict):
     """The template; null for an agent."""
 
     principal: str
-    """Whose it is: a user, a key, or `system`."""
+    """Whose it is: a user, a key (the first one of those that replaced each other), `system`,
+    or `system:` and a member.
+    """
 
     createdAt: Time
 
@@ -3957,7 +3961,8 @@ PostAgentsHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same run.
+        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
+        # the same run.
         "Idempotency-Key": NotRequired[str],
         # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
         # `respond-async` not at all.
@@ -4079,7 +4084,8 @@ RunAutomationHeaders = TypedDict(
         # The caller's name for the automation: 1 to 128 printable characters. Runs can be listed by
         # it.
         "x-automation-id": NotRequired[str],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same run.
+        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
+        # the same run.
         "Idempotency-Key": NotRequired[str],
         # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
         # `respond-async` not at all.
@@ -5005,7 +5011,7 @@ class GetSessionsQuery(TypedDict):
     """With `id`: its template."""
 
     principal: NotRequired[str]
-    """For admins: whose sessions."""
+    """Whose sessions: for admins, or for one's own automations."""
 
     limit: NotRequired[int]
     """Entries of a page. Unless given: `20`."""
@@ -5489,7 +5495,8 @@ CreateCompletionHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same run.
+        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
+        # the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5514,7 +5521,8 @@ CreateResponseHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same run.
+        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
+        # the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5630,7 +5638,8 @@ PostMcpHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same run.
+        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
+        # the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )

@@ -3,6 +3,7 @@ package redact_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,41 @@ func TestHeaders(t *testing.T) {
 		s.Header(c.name, c.value)
 		if got := s.Redactor().Text(c.text); got != c.want {
 			t.Errorf("%s: %s: got %q", c.name, c.value, got)
+		}
+	}
+}
+
+// Whoever is given a secret may send it back encoded, by itself or within a longer text, and in another case.
+func TestEncodedSecrets(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{"s3cret", "sk-Live_4711>>??abc", "pässwörd/+=x"} {
+		var s redact.Secrets
+		s.Add(secret)
+		r := s.Redactor()
+		for _, around := range []string{"", "u", "us", "user:", "Bearer "} {
+			plain := []byte(around + secret + around)
+			for name, encoded := range map[string]string{
+				"base64": base64.StdEncoding.EncodeToString(plain), "raw base64": base64.RawStdEncoding.EncodeToString(plain),
+				"URL base64": base64.URLEncoding.EncodeToString(plain), "raw URL base64": base64.RawURLEncoding.EncodeToString(plain),
+				"hex": hex.EncodeToString(plain), "upper hex": strings.ToUpper(hex.EncodeToString(plain)),
+			} {
+				got := r.Text("got " + encoded + ".")
+				// What is left is at most one character at each end, of those that a neighbour shares.
+				left := strings.Replace(got, "***", "", 1)
+				most := len(encoded) - (4*len(secret)-3)/3 + 2 + len("got .")
+				if !strings.Contains(got, "***") || len(left) > most {
+					t.Errorf("%s of %s: got %s", name, plain, got)
+				}
+			}
+		}
+		for _, text := range []string{secret, url.QueryEscape(secret)} {
+			upper := strings.Map(func(r rune) rune { return map[bool]rune{true: r - 'a' + 'A', false: r}['a' <= r && r <= 'z'] }, text)
+			if got := r.Text("<" + upper + ">"); got != "<***>" {
+				t.Errorf("%s became %s", upper, got)
+			}
+		}
+		if got := r.Broken("x " + base64.StdEncoding.EncodeToString([]byte(secret))[:6]); got != "x " {
+			t.Errorf("the beginning of the base64 of %s became %q", secret, got)
 		}
 	}
 }

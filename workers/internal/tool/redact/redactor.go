@@ -20,23 +20,25 @@ var ErrTooMany = errors.New("the value has too many parts")
 
 // Redactor takes secrets out; safe for concurrent use. The nil one knows none.
 type Redactor struct {
-	forms    []string // longest first
-	least    int      // bytes of the shortest
-	numbers  bool     // one of them may be found in a number
-	replacer *strings.Replacer
+	forms   matcher
+	numbers bool // one of them may be found in a number
+}
+
+func newRedactor(forms []string) *Redactor {
+	r := &Redactor{forms: newMatcher(forms)}
+	for _, form := range forms {
+		r.numbers = r.numbers || strings.Trim(form, "0123456789.+-eE") == ""
+	}
+	return r
 }
 
 // Text gives a text without secrets, and without what no database keeps.
 func (r *Redactor) Text(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
-	if !r.mayBeIn(s) {
+	if r == nil {
 		return s
 	}
-	return r.replacer.Replace(s)
-}
-
-func (r *Redactor) mayBeIn(s string) bool {
-	return r != nil && r.replacer != nil && len(s) >= r.least
+	return r.forms.replace(s, hidden)
 }
 
 // Broken gives a text like Text does that was cut off somewhere, which may be in the middle of a secret.
@@ -45,15 +47,7 @@ func (r *Redactor) Broken(s string) string {
 	if r == nil {
 		return s
 	}
-	longest := 0
-	for _, secret := range r.forms {
-		for n := min(len(secret), len(s)); n > longest; n-- {
-			if strings.HasSuffix(s, secret[:n]) {
-				longest = n
-			}
-		}
-	}
-	return s[:len(s)-longest]
+	return s[:len(s)-r.forms.begun(s)]
 }
 
 // Value does to all that a value of JSON holds what Text does to a text; lists are changed in place. It fails when there
@@ -111,10 +105,7 @@ func (r *Redactor) Number(v any) any {
 	case float64:
 		digits = strconv.FormatFloat(v, 'f', -1, 64)
 	}
-	if !r.mayBeIn(digits) {
-		return v
-	}
-	if text := r.replacer.Replace(digits); text != digits {
+	if text := r.forms.replace(digits, hidden); text != digits {
 		return text
 	}
 	return v

@@ -6,12 +6,11 @@ package redact
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -89,13 +88,14 @@ func isKey(text string) bool {
 	return false
 }
 
-// Add adds texts, and the forms that they take inside of JSON and addresses.
+// Add adds texts, and the forms that they take inside of JSON and addresses, in hexadecimal digits and in base64.
 func (s *Secrets) Add(texts ...string) {
 	for _, text := range texts {
 		if len(text) < leastSecret {
 			continue
 		}
-		s.forms = append(s.forms, text, url.QueryEscape(text), url.PathEscape(text))
+		s.forms = append(s.forms, text, url.QueryEscape(text), url.PathEscape(text), hex.EncodeToString([]byte(text)))
+		s.forms = append(s.forms, base64Forms(text)...)
 		for _, escapeHTML := range []bool{true, false} {
 			var b bytes.Buffer
 			e := json.NewEncoder(&b)
@@ -108,21 +108,18 @@ func (s *Secrets) Add(texts ...string) {
 	}
 }
 
-// Redactor gives what takes the secrets out that were added so far.
-func (s *Secrets) Redactor() *Redactor {
-	forms := slices.Clone(s.forms)
-	slices.SortFunc(forms, func(a, b string) int { // a part of another must not go first
-		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})
-	r := &Redactor{forms: slices.Compact(forms)}
-	if len(r.forms) == 0 {
-		return r
+// base64Forms gives what a text looks like inside of a longer one's base64, in both alphabets. There is a form for each alignment: the
+// bytes before the text are a multiple of three, or one or two more. The characters that also hold bits of a neighbour are left out.
+func base64Forms(text string) []string {
+	const bits = 6 // of a character
+	var out []string
+	for before := range 3 {
+		padded := append(make([]byte, before), text...)
+		first, end := (8*before+bits-1)/bits, 8*len(padded)/bits
+		out = append(out, base64.RawStdEncoding.EncodeToString(padded)[first:end], base64.RawURLEncoding.EncodeToString(padded)[first:end])
 	}
-	pairs := make([]string, 0, 2*len(r.forms))
-	for _, form := range r.forms {
-		pairs = append(pairs, form, hidden)
-		r.numbers = r.numbers || strings.Trim(form, "0123456789.+-eE") == ""
-	}
-	r.least, r.replacer = len(r.forms[len(r.forms)-1]), strings.NewReplacer(pairs...)
-	return r
+	return out
 }
+
+// Redactor gives what takes the secrets out that were added so far.
+func (s *Secrets) Redactor() *Redactor { return newRedactor(s.forms) }

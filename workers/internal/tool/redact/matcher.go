@@ -1,0 +1,124 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// leastForm is the length in bytes of the shortest text that a matcher finds.
+const leastForm = 4
+
+// matcher finds texts in others, whatever the case of ASCII letters. The zero value finds none.
+//
+// A text is looked up by its first four bytes, so that a search reads each byte once, however many texts there are.
+type matcher struct {
+	byStart map[uint32][]string // folded texts, the longest first
+	starts  []bool              // by a hash of the first bytes: whether any text begins so
+}
+
+const startBits = 12
+
+func startHash(start uint32) uint32 { return start * 2654435761 >> (32 - startBits) }
+
+// newMatcher makes a matcher of texts; shorter ones than leastForm are left out.
+func newMatcher(texts []string) matcher {
+	m := matcher{byStart: map[uint32][]string{}, starts: make([]bool, 1<<startBits)}
+	for _, text := range texts {
+		text = fold(text)
+		if len(text) < leastForm {
+			continue
+		}
+		var start uint32
+		for i := range leastForm {
+			start = start<<8 | uint32(text[i])
+		}
+		m.byStart[start] = append(m.byStart[start], text)
+		m.starts[startHash(start)] = true
+	}
+	for start, same := range m.byStart {
+		slices.SortFunc(same, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+		m.byStart[start] = slices.Compact(same)
+	}
+	return m
+}
+
+// replace puts instead in the place of each text that is found from left to right, the longest one first.
+func (m *matcher) replace(s, instead string) string {
+	if len(m.byStart) == 0 || len(s) < leastForm {
+		return s
+	}
+	var out strings.Builder
+	var start uint32
+	kept := 0 // up to where s is in out
+	for i := 0; i < len(s); i++ {
+		start = start<<8 | uint32(folded(s[i]))
+		at := i - leastForm + 1
+		if at < kept || !m.starts[startHash(start)] {
+			continue
+		}
+		n := m.matches(start, s[at:])
+		if n == 0 {
+			continue
+		}
+		out.WriteString(s[kept:at])
+		out.WriteString(instead)
+		kept = at + n
+		i = kept - 1
+	}
+	if kept == 0 {
+		return s
+	}
+	out.WriteString(s[kept:])
+	return out.String()
+}
+
+// matches gives the length of the longest text that s begins with; 0 if there is none.
+func (m *matcher) matches(start uint32, s string) int {
+	for _, text := range m.byStart[start] {
+		if len(text) <= len(s) && equalFolded(s, text) {
+			return len(text)
+		}
+	}
+	return 0
+}
+
+// begun gives how much of the end of s may be the beginning of a text.
+func (m *matcher) begun(s string) int {
+	longest := 0
+	for _, same := range m.byStart {
+		for _, text := range same {
+			for n := min(len(text), len(s)); n > longest; n-- {
+				if equalFolded(s[len(s)-n:], text[:n]) {
+					longest = n
+				}
+			}
+		}
+	}
+	return longest
+}
+
+// equalFolded reports whether s begins with a folded text that is no longer.
+func equalFolded(s, text string) bool {
+	for i := range len(text) {
+		if folded(s[i]) != text[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func folded(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		return b + 'a' - 'A'
+	}
+	return b
+}
+
+func fold(s string) string {
+	b := []byte(s)
+	for i := range b {
+		b[i] = folded(b[i])
+	}
+	return string(b)
+}
