@@ -231,7 +231,7 @@ func (h *hand) chunk() store.Chunk {
 func (h *hand) checkpoint() {
 	h.Helper()
 	kept, err := h.store.SaveEvents(h.Context(), []store.Checkpoint{{Held: h.claim.Held(), Chunk: h.chunk()}})
-	if err != nil || !kept[h.bell.RunID] {
+	if err != nil || !kept.Saved[h.bell.RunID] {
 		h.Fatalf("cannot save events: %v", err)
 	}
 }

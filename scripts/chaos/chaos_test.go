@@ -52,7 +52,7 @@ func short() form {
 		clients: 10,
 		needs: []string{
 			"kills of agent", "kills of tool", "kills of ingress", "kills of nats", "kills of sweep", "kills of postgres",
-			linksHarmed, deletion, truncate,
+			linksHarmed, deletion, truncate, lock,
 			"answers that were replays", "keys answered more than once",
 		},
 	}
@@ -65,6 +65,7 @@ func long(total time.Duration) form {
 	f.plan = plan{
 		total: total, kills: 1650 * time.Millisecond, postgres: 100 * time.Second, restarts: 75 * time.Second, freezes: 30 * time.Second,
 		frozen: 34 * time.Second, links: 5 * time.Second, store: 40 * time.Second, disks: 70 * time.Second, clocks: 40 * time.Second, clock: *chaosClock,
+		locks: 6 * time.Second,
 	}
 	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, "runs taken over", "runs rung for again")
 	if total >= wholeRun {

@@ -92,6 +92,8 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		done = s.fill(ctx, f, p)
 	case skew:
 		done = s.skew(ctx, f, p)
+	case lock:
+		done = s.lock(ctx, f)
 	default:
 		done = s.link(ctx, f, p)
 	}
@@ -293,6 +295,33 @@ func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	}, func() {
 		p.Next(cluster.Extra{})
 		s.kill(ctx, p, nil)
+	})
+}
+
+// lockable are the rows that a fault locks: a session that a run is open in, and a run that a worker holds.
+var lockable = []string{
+	`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
+	`SELECT FROM open_runs WHERE status = 'running' ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
+}
+
+// lock locks a row in a transaction of its own, once there is one to lock.
+func (s *striker) lock(ctx context.Context, f fault) bool {
+	query := lockable[rand.New(rand.NewPCG(s.seed, uint64(f.At))).IntN(len(lockable))]
+	return eventually(ctx, func() bool {
+		tx, err := s.cluster.DB.BeginTx(ctx, nil)
+		if err != nil {
+			return false // PostgreSQL may be away
+		}
+		defer func() { _ = tx.Rollback() }() // it may have been killed meanwhile
+		done, err := tx.ExecContext(ctx, query)
+		if err != nil {
+			return false
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return false
+		}
+		wait(ctx, f.For)
+		return true
 	})
 }
 

@@ -48,6 +48,7 @@ const (
 	truncate = "truncate stream" // the files of the job stream, while the server is down
 	fill     = "fill disk"       // of a server
 	skew     = "set clock"       // of a worker
+	lock     = "lock a row"      // of a session or a run, by another transaction
 )
 
 // plan says what is struck how often.
@@ -57,6 +58,7 @@ type plan struct {
 
 	kills                                           time.Duration // between two
 	postgres, restarts, links, store, disks, clocks time.Duration // between two of a kind; 0: none
+	locks                                           time.Duration
 	freezes                                         time.Duration
 	frozen                                          time.Duration // how long at least
 	natsDisk, postgresDisk, clock                   bool          // whether there is something to do it with
@@ -91,6 +93,7 @@ func schedule(seed uint64, p plan) []fault {
 		}},
 		{p.disks, p.disk},
 		{p.clocks, p.skew},
+		{p.locks, p.lock},
 	} {
 		if draw.every == 0 {
 			continue
@@ -123,6 +126,8 @@ func (p plan) once(seed uint64) []fault {
 		fault{At: somewhen(), Kind: deletion, Part: cluster.NATS},
 		fault{At: somewhen(), Kind: truncate, Part: cluster.NATS},
 		fault{At: p.total / 3, Kind: kill, Part: cluster.Postgres},
+		fault{At: p.total / 2, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
+		fault{At: p.total * 2 / 3, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
 	)
 	for _, kind := range []string{cut, requests, replies, delay, reset} {
 		f := p.linkOf(random, kind)
@@ -230,6 +235,15 @@ func (p plan) disk(r *rand.Rand, _ time.Duration) fault {
 		return fault{}
 	}
 	return fault{Kind: fill, Part: disks[r.IntN(len(disks))], For: 4*time.Second + some(r, 6*time.Second)}
+}
+
+// lock draws for how long a row is locked: seconds, or longer than a lease.
+func (p plan) lock(r *rand.Rand, _ time.Duration) fault {
+	f := fault{Kind: lock, Part: cluster.Postgres, For: time.Second + some(r, 8*time.Second)}
+	if r.IntN(8) == 0 && p.frozen > 0 {
+		f.For = p.frozen + some(r, 8*time.Second)
+	}
+	return f
 }
 
 // skew draws offsets of clocks: of what sends and receives tool calls within the leeway, of what only sweeps also by far more.

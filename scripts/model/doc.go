@@ -5,8 +5,8 @@
 //
 //	model                         product
 //	database_test.go, accept      shared/store/accept.go, accept_runs_2 in migrations/0015_hooks.sql, accept_single_runs in 0019_batches.sql
-//	  claim, voidClaim            shared/store/claim.go, claim_runs and void_claims in migrations/0005_functions.sql
-//	  extend, journal, finish     shared/store/claim.go and finish.go, extend_leases and append_steps in 0005_functions.sql,
+//	  claim, voidClaim            shared/store/claim.go, claim_runs_2 and void_claims_2 in migrations/0023_locks.sql
+//	  extend, journal, finish     shared/store/claim.go and finish.go, extend_leases_2 in 0023_locks.sql, append_steps in 0005_functions.sql,
 //	                              end_runs in 0019_batches.sql
 //	  putBack, handOver           shared/store/finish.go, hand_places_over in migrations/0008_effects.sql
 //	  lost … redispatch           shared/store/sweep.go, lost_runs, overdue_runs … in 0005_functions.sql
@@ -21,7 +21,10 @@
 // reads the heads of sessions and the places of the window from a snapshot that is older than its writes, and a sweeper finds rows in
 // another transaction than it changes them. An answer may be lost, and a statement whose caller has given up may be carried out late.
 //
-// Not modelled: batches of several runs in one statement, the end of a key's retention, erasure, streams of events, documents, budgets.
+// Runs are accepted in batches, and heartbeats are one statement, as in the product. Claims and results are one statement each. A row that
+// another transaction has locked is skipped by them; what else a worker writes of a run goes on as if the lock had just ended.
+//
+// Not modelled: erasure, streams of events, documents, budgets. Of a run whose retention is over only the key goes.
 //
 // A mutant is the model with one rule of the protocol left out (mutants_test.go). For each the test looks for a schedule that breaks a
 // promise; if it finds none, either the invariants are blind or the rule is not needed. scripts/mutants does the same to the product.

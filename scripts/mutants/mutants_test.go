@@ -14,6 +14,7 @@ type mutant struct {
 const (
 	functions = "migrations/0005_functions.sql"
 	batches   = "migrations/0019_batches.sql"
+	locks     = "migrations/0023_locks.sql"
 	effects   = "shared/store/effects.go"
 	sweeping  = "shared/store/sweep.go"
 	carrying  = "workers/internal/runner/carry.go"
@@ -37,7 +38,7 @@ var all = []mutant{
 	},
 	{
 		"a heartbeat without its fence",
-		[]edit{{functions, "JOIN unnest($1, $2) h (run_id, fence) USING (run_id, fence)", "JOIN unnest($1, $2) h (run_id, fence) USING (run_id)"}},
+		[]edit{{locks, "USING (run_id, fence)\n    WHERE o.status = 'running' ORDER BY", "USING (run_id)\n    WHERE o.status = 'running' ORDER BY"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
@@ -49,7 +50,7 @@ var all = []mutant{
 	},
 	{
 		"events without their fence",
-		[]edit{{functions, "WHERE (o.fence = c.fence) IS TRUE AND o.status = 'running'", "WHERE o.status = 'running'"}},
+		[]edit{{locks, "WHERE (o.fence = c.fence) IS TRUE AND o.status = 'running'", "WHERE o.status = 'running'"}},
 		"shared/store",
 		[]string{"TestOnlyTheHolderWritesEvents"},
 	},
@@ -91,31 +92,31 @@ var all = []mutant{
 	},
 	{
 		"a claim keeps the fence",
-		[]edit{{functions, "fence = o.fence + 1, attempts = o.attempts + 1", "fence = greatest(o.fence, 1), attempts = o.attempts + 1"}},
+		[]edit{{locks, "fence = o.fence + 1, attempts = o.attempts + 1", "fence = greatest(o.fence, 1), attempts = o.attempts + 1"}},
 		"shared/store",
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
 		"a claim of what another holds",
-		[]edit{{functions, "OR o.status = 'running' AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time()", "OR o.status = 'running'\n          AND pg_postmaster_start_time()"}},
+		[]edit{{locks, "OR o.status = 'running' AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time()", "OR o.status = 'running'\n          AND pg_postmaster_start_time()"}},
 		"shared/store",
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
 		"an outage of the database takes runs from their workers",
-		[]edit{{functions, "AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)", "AND o.lease_until < clock_timestamp())"}},
+		[]edit{{locks, "AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)", "AND o.lease_until < clock_timestamp())"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
 	{
 		"a claim out of order",
-		[]edit{{functions, "AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n    RETURNING o.*", "RETURNING o.*"}},
+		[]edit{{locks, "AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n    RETURNING o.*", "RETURNING o.*"}},
 		"shared/store",
 		[]string{"TestRunsOfASessionGoOneAfterTheOther"},
 	},
 	{
 		"a void claim keeps its place",
-		[]edit{{functions, "UPDATE open_runs SET dispatched = false, next_dispatch_at = NULL\n", "UPDATE open_runs SET next_dispatch_at = NULL\n"}},
+		[]edit{{locks, "UPDATE open_runs SET dispatched = false, next_dispatch_at = NULL\n", "UPDATE open_runs SET next_dispatch_at = NULL\n"}},
 		"shared/store",
 		[]string{"TestAVoidClaimGivesItsPlaceBack"},
 	},
@@ -260,5 +261,80 @@ var all = []mutant{
 		[]edit{{"workers/internal/agentloop/run.go", "if err := r.record(ctx, Step{Kind: StepModelTurn, Turn: t}); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		"workers/internal/agentloop",
 		[]string{"TestResume"},
+	},
+	{
+		"a batch that waits for what is locked",
+		[]edit{{"shared/store/locked.go", "batchLockTimeout = 50 * time.Millisecond", "batchLockTimeout = 5 * time.Second"}},
+		"shared/store",
+		[]string{"TestALockedSessionDelaysItsOwnRunAlone", "TestALockedRunDelaysItsOwnEndAlone", "TestALockedSessionDelaysItsOwnDeliveryAlone"},
+	},
+	{
+		"a batch that fails for what is locked",
+		[]edit{{"shared/store/accept.go", "case len(rows) > 1 && (isBadData(err) || IsLocked(err)):", "case len(rows) > 1 && isBadData(err):"}},
+		"shared/store",
+		[]string{"TestALockedKeyDelaysItsOwnRunAlone"},
+	},
+	{
+		"a finish that fails for what is locked",
+		[]edit{{"shared/store/locked.go", "FOR UPDATE OF o, r SKIP LOCKED", "FOR UPDATE OF o SKIP LOCKED"}, {"shared/store/finish.go", "case !isBadData(err) && !IsLocked(err):", "case !isBadData(err):"}},
+		"shared/store",
+		[]string{"TestALockedRunDelaysItsOwnEndAlone"},
+	},
+	{
+		"a claim that waits for what is locked",
+		[]edit{{locks, "ORDER BY run_id FOR UPDATE SKIP LOCKED\n  ), claimed AS", "ORDER BY run_id FOR UPDATE\n  ), claimed AS"}},
+		"shared/store",
+		[]string{"TestALockedRunIsClaimedLater"},
+	},
+	{
+		"a heartbeat that waits for what is locked",
+		[]edit{{locks, "ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED", "ORDER BY o.run_id FOR UPDATE OF o"}},
+		"shared/store",
+		[]string{"TestALockedLeaseIsNoLostLease"},
+	},
+	{
+		"a locked lease that is lost",
+		[]edit{{locks, "WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine", "WHERE o.status = 'parked' AND NOT EXISTS (SELECT FROM mine"}},
+		"shared/store",
+		[]string{"TestALockedLeaseIsNoLostLease"},
+	},
+	{
+		"a worker that gives locked runs up",
+		[]edit{{"workers/internal/runner/held.go", "\t\t\tlocked = append(locked, run)\n", "\t\t\trun.cancel(errTaken)\n"}},
+		"workers/internal/runner",
+		[]string{"TestALockedHeartbeatIsRepeated"},
+	},
+	{
+		"a locked run's doorbell is acknowledged",
+		[]edit{{carrying, "\t\td.Nak(jitter(lockedAgain))\n", "\t\td.Ack()\n"}},
+		"workers/internal/runner",
+		[]string{"TestADoorbellOfALockedRunRingsAgain"},
+	},
+	{
+		"a locked run's result is dropped",
+		[]edit{{carrying, "failed: finished.Failed[id]}", "failed: nil}"}},
+		"workers/internal/runner",
+		[]string{"TestALockedResultIsSavedOnceItsRunIsFree"},
+	},
+	{
+		"an expired key that is replaced by whoever frees it alone",
+		[]edit{
+			{"shared/store/accept_losers.go", "if call.tries++; call.tries == acceptTries {", "if call.tries++; freed == 0 || call.tries == acceptTries {"},
+			{"shared/store/accept_losers.go", "out[i] = Accepted{Err: ErrLocked}", "out[i] = Accepted{Err: notFound()}"},
+		},
+		"shared/store",
+		[]string{"TestAnExpiredKeyIsReplacedWhoeverFreesIt"},
+	},
+	{
+		"a statement of whatever size",
+		[]edit{{"shared/store/finish.go", "bytes > MaxBatchBytes && i > 0", "bytes > MaxBatchBytes && i < 0"}},
+		"shared/store",
+		[]string{"TestAStatementIsBoundedInBytes"},
+	},
+	{
+		"a batch of whatever size",
+		[]edit{{"shared/batch/batch.go", "g.size != nil && size > g.sizeMax", "g.size != nil && size < 0"}},
+		"shared/batch",
+		[]string{"TestGroupBoundsWhatABatchComesTo"},
 	},
 }

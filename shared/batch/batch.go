@@ -28,6 +28,10 @@ type Group[Q, A any] struct {
 	calls chan call[Q, A]
 	ended chan struct{}
 
+	sizeMax int // of a batch's requests together
+	size    func(Q) int
+	over    *call[Q, A] // did not fit in the batch before
+
 	eager bool          // nobody is waited for
 	last  int           // calls of the batch before,
 	took  time.Duration // and how long it took
@@ -56,24 +60,41 @@ func (g *Group[Q, A]) Eager() *Group[Q, A] {
 	return g
 }
 
+// Sized bounds what the requests of a batch come to, before the group runs. A request that is larger than the bound goes alone.
+func (g *Group[Q, A]) Sized(most int, size func(Q) int) *Group[Q, A] {
+	g.sizeMax, g.size = most, size
+	return g
+}
+
 // Run carries out batches, one after the other, until ctx ends and the calls gathered by then are answered.
 func (g *Group[Q, A]) Run(ctx context.Context) {
 	defer close(g.ended)
 	work := context.WithoutCancel(ctx)
 	for {
-		select {
-		case first := <-g.calls:
-			g.flush(work, first)
-		case <-ctx.Done():
-			for {
-				select {
-				case first := <-g.calls:
-					g.flush(work, first)
-				default:
-					return
-				}
-			}
+		first, ok := g.next(ctx)
+		if !ok {
+			return
 		}
+		g.flush(work, first)
+	}
+}
+
+// next waits for the first call of a batch. It reports false once ctx has ended and no call is left.
+func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
+	if g.over != nil {
+		first, g.over = *g.over, nil
+		return first, true
+	}
+	select {
+	case first = <-g.calls:
+		return first, true
+	case <-ctx.Done():
+	}
+	select {
+	case first = <-g.calls:
+		return first, true
+	default:
+		return first, false
 	}
 }
 
@@ -81,25 +102,40 @@ func (g *Group[Q, A]) Run(ctx context.Context) {
 // that the batch before took, each at most half of that time behind the one before.
 func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
 	calls := append(make([]call[Q, A], 0, min(g.max, max(g.last, len(g.calls)+1))), first)
+	size := g.sizeOf(first)
+	take := func(c call[Q, A]) {
+		if size += g.sizeOf(c); g.size != nil && size > g.sizeMax {
+			g.over = &c
+			return
+		}
+		calls = append(calls, c)
+	}
 	if !g.eager && (g.last > 1 || len(g.calls) > 0) {
 		patience := min(g.took, patienceMost)
 		end := time.Now().Add(patience)
 		timer := time.NewTimer(patience / 2)
 		defer timer.Stop()
-		for waits := true; waits && len(calls) < g.max; {
+		for waits := true; waits && g.over == nil && len(calls) < g.max; {
 			select {
 			case c := <-g.calls:
-				calls = append(calls, c)
+				take(c)
 				timer.Reset(min(patience/2, time.Until(end)))
 			case <-timer.C:
 				waits = false
 			}
 		}
 	}
-	for len(calls) < g.max && len(g.calls) > 0 {
-		calls = append(calls, <-g.calls)
+	for g.over == nil && len(calls) < g.max && len(g.calls) > 0 {
+		take(<-g.calls)
 	}
 	return calls
+}
+
+func (g *Group[Q, A]) sizeOf(c call[Q, A]) int {
+	if g.size == nil {
+		return 0
+	}
+	return g.size(c.req)
 }
 
 // flush carries out one batch.

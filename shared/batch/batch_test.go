@@ -3,6 +3,8 @@ package batch_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -153,4 +155,40 @@ func TestGroupFailsAllCallersOfABatchAndRefusesWhenFull(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A batch holds no more than its bytes, and what does not fit goes first in the next one. A request that is too large goes alone.
+func TestGroupBoundsWhatABatchComesTo(t *testing.T) {
+	t.Parallel()
+	for _, stopped := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			release := make(chan struct{})
+			var batches [][]int
+			g := batch.New(4, 100, func(_ context.Context, in []int) ([]int, error) {
+				batches = append(batches, slices.Clone(in))
+				<-release
+				return in, nil
+			}).Sized(10, func(n int) int { return n })
+			go g.Run(ctx)
+			var all sync.WaitGroup
+			for _, n := range []int{1, 5, 4, 1, 25, 6, 5, 2, 1, 1, 1} {
+				all.Go(func() {
+					if got, err := g.Do(t.Context(), n); err != nil || got != n {
+						t.Errorf("Do(%d) = %d, %v", n, got, err)
+					}
+				})
+				synctest.Wait()
+			}
+			if stopped {
+				cancel() // what has been handed in is carried out all the same
+			}
+			close(release)
+			all.Wait()
+			if got := fmt.Sprint(batches); got != "[[1] [5 4 1] [25] [6] [5 2 1 1] [1]]" {
+				t.Errorf("batches %s", got)
+			}
+		})
+	}
 }

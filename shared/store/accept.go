@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"parley/shared/domain"
@@ -39,6 +40,9 @@ type NewRun struct {
 	Hold           time.Duration // not to start before; 0: at once
 }
 
+// Size is about what the run adds to a statement.
+func (r NewRun) Size() int { return len(r.Input) + 1024 }
+
 // HoldUntilReleased is the Hold of a run that does not start by itself.
 const HoldUntilReleased time.Duration = -1
 
@@ -55,19 +59,33 @@ const firstRing = "5 seconds"
 
 // Accept inserts the runs in one transaction, so that after it returns without an error each accepted
 // run is on disk. window is how many runs of an organization may be dispatched at a time. The answers
-// are in the order of rows; an answer's Err is about that row alone. A returned error means that none
+// are in the order of rows; an answer's Err is about that row alone, and is ErrLocked if another transaction
+// has locked the run's session or key. A returned error means that none
 // of the runs exists, or (answer lost and not to be looked up) that it is not known.
 func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
-	out, err := s.acceptOnce(ctx, rows, window)
+	return s.accept(ctx, rows, acceptCall{window: window, splitUntil: time.Now().Add(splitFor)})
+}
+
+// acceptCall is what the parts of one call of Accept have in common.
+type acceptCall struct {
+	window     int
+	splitUntil time.Time
+	tries      int // how often its rows were tried after they lost to a run that was gone when it was looked for
+}
+
+func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
+	out, err := s.acceptOnce(ctx, rows, call)
+	failed := func(err error) Accepted { return Accepted{Err: err} }
 	switch {
 	case err == nil:
 		return out, nil
 	case isDisconnect(err) || violates(err, "runs_pkey"):
-		return s.acceptedAfterAll(ctx, rows, window, err)
-	case len(rows) > 1 && isBadData(err):
-		// A row that PostgreSQL rejects is found without failing its neighbours.
-		return inParts(rows, len(rows)/2, func(part []NewRun) ([]Accepted, error) { return s.Accept(ctx, part, window) },
-			func(err error) Accepted { return Accepted{Err: err} })
+		return s.acceptedAfterAll(ctx, rows, call, err)
+	case IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
+		return slices.Repeat([]Accepted{{Err: ErrLocked}}, len(rows)), nil
+	case len(rows) > 1 && (isBadData(err) || IsLocked(err)):
+		// A row that PostgreSQL rejects, or that waits for a lock, is found without failing its neighbours.
+		return inParts(rows, len(rows)/2, func(part []NewRun) ([]Accepted, error) { return s.accept(ctx, part, call) }, failed)
 	case isBadData(err):
 		return []Accepted{{Err: s.rejected(ctx, rows[0].OrganizationID, "accepting run", err)}}, nil
 	}
@@ -95,8 +113,8 @@ func isBadData(err error) bool {
 	return errors.As(err, &pqErr) && (pqErr.Code.Class() == "22" || pqErr.Code.Class() == "23")
 }
 
-func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
-	created, err := s.insertRuns(ctx, onePerKey(rows), window)
+func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
+	created, err := s.insertRuns(ctx, onePerKey(rows), call.window)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +123,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, window int) ([]Ac
 	if len(losers) == 0 {
 		return out, nil
 	}
-	if err := s.explainLosers(ctx, out, rows, losers, window); err != nil {
+	if err := s.explainLosers(ctx, out, rows, losers, call); err != nil {
 		for _, i := range losers { // the others are accepted
 			out[i] = Accepted{Err: err}
 		}
@@ -192,12 +210,55 @@ type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
 	CreatedAt  time.Time `db:"created_at"`
+
+	locked bool // it was not created: another transaction has locked its session
 }
 
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
+	if !s.accepts.skipsLocked() {
+		var created []createdRow
+		query, args := acceptance(rows, window)
+		err := s.accepts.selectInto(ctx, &created, query, args...)
+		if err == nil {
+			return createdByID(created), nil
+		}
+		if !IsLocked(err) {
+			return nil, fmt.Errorf("inserting runs: %w", err)
+		}
+	}
+	return s.insertUnlocked(ctx, rows, window)
+}
+
+// insertUnlocked inserts the runs whose sessions no other transaction has locked, and returns the others as locked.
+func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
 	var created []createdRow
-	query, args := acceptance(rows, window)
-	if err := s.accepts.selectInto(ctx, &created, query, args...); err != nil {
+	var locked map[string]bool
+	err := s.withinBriefly(ctx, organizationsOf(rows), partLockTimeout, func(tx *sqlx.Tx) (err error) {
+		if locked, err = lockSessions(ctx, tx, rows); err != nil {
+			return err
+		}
+		created = created[:0]
+		free := make([]NewRun, 0, len(rows))
+		for _, r := range rows {
+			if locked[string(r.SessionKey)] {
+				created = append(created, createdRow{ID: r.ID, locked: true})
+				continue
+			}
+			free = append(free, r)
+		}
+		if len(free) == 0 {
+			return nil
+		}
+		var inserted []createdRow
+		query, args := acceptance(free, window)
+		err = tx.SelectContext(ctx, &inserted, query, args...)
+		created = append(created, inserted...)
+		return err
+	})
+	if IsLocked(err) || len(locked) > 0 {
+		s.accepts.metLocked()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("inserting runs: %w", err)
 	}
 	return createdByID(created), nil
@@ -270,6 +331,10 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 		c, ok := created[r.ID]
 		if !ok {
 			losers = append(losers, i)
+			continue
+		}
+		if c.locked {
+			out[i] = Accepted{Err: ErrLocked}
 			continue
 		}
 		out[i] = Accepted{Run: r.asStored(c.CreatedAt)}

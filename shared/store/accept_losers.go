@@ -14,9 +14,12 @@ import (
 	"parley/shared/domain"
 )
 
+// acceptTries is how often a row is tried whose key is held by no run that can be found.
+const acceptTries = 6
+
 // explainLosers answers the rows that were not inserted. It runs as separate statements, whose snapshots
 // see the transaction that won the key: the inserting statement's does not.
-func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, window int) error {
+func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]KeyOf, len(losers))
 	for j, i := range losers {
 		keys[j] = KeyOf{rows[i].OrganizationID, rows[i].KeyHash}
@@ -31,27 +34,26 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 			refused = append(refused, rows[i])
 		}
 	}
-	callers, err := s.allowedCallers(ctx, refused)
+	callers, templates, err := s.callable(ctx, refused)
 	if err != nil {
 		return err
 	}
-	var blocked []int // by a run whose retention has passed
+	var again []int // nothing that can be found stands in their way
 	for j, i := range losers {
 		r := rows[i]
 		allowed, exists := callers[agentOf{r.OrganizationID, r.AgentID}]
 		switch {
 		case holders[j] != nil:
 			out[i] = Accepted{Run: *holders[j], Existing: true}
-		case r.AgentID != "" && exists && !slices.Contains(allowed, string(r.CallerKind)):
+		case exists && !slices.Contains(allowed, string(r.CallerKind)):
 			out[i] = Accepted{Err: callerNotAllowed(r.CallerKind)}
-		case r.KeyHash != nil && (exists || r.TemplateID != ""):
-			blocked = append(blocked, i)
-			out[i] = Accepted{Err: notFound()} // unless releasing the key shows otherwise
+		case exists || templates[r.TemplateID]:
+			again = append(again, i)
 		default:
 			out[i] = Accepted{Err: notFound()}
 		}
 	}
-	return s.replaceExpired(ctx, out, rows, blocked, window)
+	return s.acceptAgain(ctx, out, rows, again, call)
 }
 
 func callerNotAllowed(kind domain.CallerKind) error {
@@ -65,16 +67,25 @@ func organizationsOf(rows []NewRun) []string {
 	return column(rows, func(r *NewRun) string { return r.OrganizationID })
 }
 
-// allowedCallers reads the allowedCallers of those of the runs' agents that exist.
-func (s *Store) allowedCallers(ctx context.Context, rows []NewRun) (out map[agentOf][]string, err error) {
+// callable reads the allowedCallers of those of the runs' agents that exist, and which of their templates do.
+func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentOf][]string, templates map[string]bool, err error) {
 	if len(rows) == 0 {
-		return map[agentOf][]string{}, nil
+		return nil, nil, nil
 	}
+	var found []string
 	err = s.within(ctx, organizationsOf(rows), func(tx *sqlx.Tx) (err error) {
-		out, err = allowedCallersIn(ctx, tx, rows)
-		return err
+		if callers, err = allowedCallersIn(ctx, tx, rows); err != nil {
+			return err
+		}
+		found = nil
+		return tx.SelectContext(ctx, &found, `SELECT id FROM templates WHERE id = ANY ($1)`,
+			pq.Array(column(rows, func(r *NewRun) string { return r.TemplateID })))
 	})
-	return out, err
+	templates = make(map[string]bool, len(found))
+	for _, id := range found {
+		templates[id] = true
+	}
+	return callers, templates, err
 }
 
 func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentOf][]string, error) {
@@ -95,20 +106,51 @@ func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agen
 	return out, nil
 }
 
-// replaceExpired frees the keys of runs whose retention has passed and accepts the blocked rows in their place.
-func (s *Store) replaceExpired(ctx context.Context, out []Accepted, rows []NewRun, blocked []int, window int) error {
-	if len(blocked) == 0 {
+// acceptAgain accepts rows that lost to a run which was gone when it was looked for, or whose retention has passed: the key of such a
+// run is freed first. Meanwhile the sweeper or another process may free it, or another one's run may take it, so the rows
+// are tried whoever freed the key.
+func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, which []int, call acceptCall) error {
+	if len(which) == 0 {
 		return nil
 	}
-	again := make([]NewRun, len(blocked))
-	hashes := make([][]byte, len(blocked))
-	for j, i := range blocked {
-		again[j], hashes[j] = rows[i], rows[i].KeyHash
+	again := make([]NewRun, len(which))
+	var hashes [][]byte
+	for j, i := range which {
+		if again[j] = rows[i]; rows[i].KeyHash != nil {
+			hashes = append(hashes, rows[i].KeyHash)
+		}
 	}
-	var freed int64
-	err := s.within(ctx, organizationsOf(again), func(tx *sqlx.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL
-			WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp()`, pq.ByteaArray(hashes))
+	freed, err := s.freeExpired(ctx, organizationsOf(again), hashes)
+	if err != nil {
+		return err
+	}
+	if call.tries++; call.tries == acceptTries {
+		for _, i := range which {
+			out[i] = Accepted{Err: ErrLocked}
+		}
+		return nil
+	}
+	if freed == 0 && call.tries > 1 { // whoever has locked the run is about to remove it
+		if err := pause(ctx, time.Millisecond<<call.tries); err != nil {
+			return err
+		}
+	}
+	accepted, err := s.accept(ctx, again, call)
+	if err != nil {
+		return err
+	}
+	for j, i := range which {
+		out[i] = accepted[j]
+	}
+	return nil
+}
+
+// freeExpired takes keys from runs whose retention has passed, and returns from how many. Runs that are locked are skipped.
+func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte) (freed int64, err error) {
+	err = s.within(ctx, orgs, func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL WHERE id IN (SELECT id FROM runs
+			WHERE idempotency_hash = ANY ($1) AND expires_at <= clock_timestamp() ORDER BY idempotency_hash FOR UPDATE SKIP LOCKED)`,
+			pq.ByteaArray(hashes))
 		if err != nil {
 			return err
 		}
@@ -116,24 +158,26 @@ func (s *Store) replaceExpired(ctx context.Context, out []Accepted, rows []NewRu
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("releasing expired keys: %w", err)
+		return 0, fmt.Errorf("releasing expired keys: %w", err)
 	}
-	if freed == 0 {
+	return freed, nil
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
 		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting: %w", ctx.Err())
 	}
-	accepted, err := s.Accept(ctx, again, window)
-	if err != nil {
-		return err
-	}
-	for j, i := range blocked {
-		out[i] = accepted[j]
-	}
-	return nil
 }
 
 // acceptedAfterAll looks up what a statement did whose answer was lost, and tries once more for the rows
 // that do not exist: their ids are theirs alone, so a run that appears meanwhile only fails the second try.
-func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, window int, cause error) ([]Accepted, error) {
+func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
 	// The time of the first try may be what ran out.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
@@ -150,7 +194,7 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, window int,
 	for j, i := range missing {
 		again[j] = rows[i]
 	}
-	accepted, err := s.acceptOnce(ctx, again, window)
+	accepted, err := s.acceptOnce(ctx, again, call)
 	if violates(err, "runs_pkey") { // the first try has landed meanwhile
 		if created, err = s.createdRuns(ctx, rows); err != nil {
 			return nil, errors.Join(cause, err)

@@ -132,7 +132,7 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	b := newBench(t)
 	held := b.begun()
 	kept, err := b.blocked(held, noise(3*mib, 1), func(context.CancelFunc) {
-		if extended, err := b.s.Extend(t.Context(), []store.Held{held}); err != nil || len(extended) != 1 {
+		if extended, err := b.s.Extend(t.Context(), []store.Held{held}); err != nil || len(extended.Extended) != 1 {
 			t.Errorf("extended %v, %v", extended, err)
 		}
 		b.wantStored("meanwhile", "1 contents 1 chunks 0 files")

@@ -75,31 +75,43 @@ type Claim struct {
 	Run    *Claimed
 	Result []byte // the run has ended: its rendered object, for a reply that may have been lost
 	Ended  bool   // ended, or unknown here; otherwise it is leased or not its turn, and finishing what it waits for rings again
+	Locked bool   // another transaction has locked the run: it can be claimed later
+}
+
+// claimedRow is a claimed run, or one that is locked.
+type claimedRow struct {
+	Claimed
+
+	Locked bool `db:"locked"`
 }
 
 // A doorbell names a run, and only its row knows whose it is: this function looks at all organizations' runs.
 const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
   automation_id, idempotency_key, input, caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
-  deadline, db_now, caller_allowed FROM claim_runs($1, $2)`
+  deadline, db_now, caller_allowed, locked FROM claim_runs_2($1, $2)`
 
-// Claim takes those of the runs that may start now, in one statement. The answers are in the order of runIDs.
+// Claim takes those of the runs that may start now, in one statement that waits for no lock. The answers are in the order of runIDs.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
-	var claimed []Claimed
+	var claimed []claimedRow
 	if err := s.claims.selectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), interval(Lease)); err != nil {
 		return nil, fmt.Errorf("claiming runs: %w", err)
 	}
 	out := make([]Claim, len(runIDs))
-	byID := make(map[string]*Claimed, len(claimed))
+	byID := make(map[string]*claimedRow, len(claimed))
 	for i := range claimed {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
 	var void []string
 	for i, id := range runIDs {
-		if out[i].Run = byID[id]; out[i].Run == nil {
+		switch row := byID[id]; {
+		case row == nil:
 			void = append(void, id)
-			continue
+		case row.Locked:
+			out[i].Locked = true
+		default:
+			out[i].Run = &row.Claimed
+			delete(byID, id) // a doorbell twice in one batch: the second is void
 		}
-		delete(byID, id) // a doorbell twice in one batch: the second is void
 	}
 	if len(void) == 0 {
 		return out, nil
@@ -117,7 +129,7 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 	}
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims($1)`, pq.Array(void))
+		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims_2($1)`, pq.Array(void))
 	})
 	if err != nil {
 		return fmt.Errorf("reading runs that cannot be claimed: %w", err)
@@ -127,7 +139,7 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 		found[r.ID] = i
 	}
 	for i, id := range runIDs {
-		if out[i].Run != nil {
+		if out[i].Run != nil || out[i].Locked {
 			continue
 		}
 		j, known := found[id]
@@ -151,25 +163,47 @@ func (c Claimed) Held() Held {
 	return Held{RunID: c.RunID, OrganizationID: c.OrganizationID, Fence: c.Fence}
 }
 
-// Extend renews the leases of held runs and gives the set of those that are still held; a run that
-// is missing from it was taken away, and its worker must stop.
-func (s *Store) Extend(ctx context.Context, held []Held) (map[string]bool, error) {
-	var kept []string
+// Leases are held runs by what became of their leases. A run that is in neither set was taken from its worker, which must stop.
+type Leases struct {
+	Extended map[string]bool
+	Locked   map[string]bool // another transaction has locked them: their leases are as they were, and can be extended later
+}
+
+// Extend renews the leases of held runs, in one statement that waits for no lock.
+func (s *Store) Extend(ctx context.Context, held []Held) (Leases, error) {
+	var rows []heldRow
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		kept = kept[:0]
-		return tx.SelectContext(ctx, &kept, `SELECT run_id FROM extend_leases($1, $2, $3, $4)`,
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT run_id, locked FROM extend_leases_2($1, $2, $3, $4)`,
 			pq.Array(column(held, func(h *Held) string { return h.RunID })),
 			pq.Array(column(held, func(h *Held) int64 { return h.Fence })), interval(Lease),
 			pq.Array(column(held, func(h *Held) string { return h.OrganizationID })))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("extending leases: %w", err)
+		return Leases{}, fmt.Errorf("extending leases: %w", err)
 	}
-	out := make(map[string]bool, len(kept))
-	for _, id := range kept {
-		out[id] = true
-	}
+	out := Leases{}
+	out.Extended, out.Locked = byLock(rows)
 	return out, nil
+}
+
+// heldRow is a run that its worker still holds, as far as can be seen while another transaction has locked it.
+type heldRow struct {
+	RunID  string `db:"run_id"`
+	Locked bool   `db:"locked"`
+}
+
+// byLock separates the runs that no other transaction has locked from the others.
+func byLock(rows []heldRow) (free, locked map[string]bool) {
+	free, locked = make(map[string]bool, len(rows)), map[string]bool{}
+	for _, r := range rows {
+		if r.Locked {
+			locked[r.RunID] = true
+			continue
+		}
+		free[r.RunID] = true
+	}
+	return free, locked
 }
 
 // Config reads the configuration of a version of an organization's agent, or of a template; it never changes.

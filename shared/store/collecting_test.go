@@ -221,7 +221,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 			for n := range each {
 				rows = append(rows, m.collected(fmt.Sprintf("%d-%d", burst, n), "k", time.Hour, time.Hour))
 			}
-			if _, err := m.s.AcceptDeliveries(context.WithoutCancel(t.Context()), rows, wideWindow); err != nil {
+			if _, err := m.deliverUnlocked(context.WithoutCancel(t.Context()), rows); err != nil {
 				t.Errorf("delivering: %v", err)
 			}
 		})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -15,20 +17,36 @@ const deliveryBytes = 4 << 20
 // AcceptDeliveries logs deliveries and accepts their runs, each with its delivery in one transaction, so that after it returns without an
 // error both are on disk. One that was seen before keeps the run that it had; one that had none is taken as if it were new. Deliveries that
 // are to be collected for a key begin a run, or join that which collects for it. window is as in [Store.Accept], as are the answers, which
-// are in the order of rows, and errors: an answer's Err is not_found for a hook that does not exist any more.
+// are in the order of rows, and errors: an answer's Err is not_found for a hook that does not exist any more, and ErrLocked if another
+// transaction has locked what the delivery needs.
 func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery, window int) ([]AcceptedDelivery, error) {
-	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.AcceptDeliveries(ctx, part, window) }
+	call := deliverCall{window: window, lockTimeout: batchLockTimeout, splitUntil: time.Now().Add(splitFor)}
+	return s.acceptDeliveries(ctx, rows, call)
+}
+
+// deliverCall is what the parts of one call of AcceptDeliveries have in common.
+type deliverCall struct {
+	window      int
+	lockTimeout time.Duration // for each lock: deliveries of many organizations wait for it
+	splitUntil  time.Time
+}
+
+func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
+	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	failed := func(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
 	if n := withinBytes(rows); n < len(rows) {
 		return inParts(rows, n, part, failed)
 	}
-	out, err := s.deliver(ctx, rows, window)
+	out, err := s.deliver(ctx, rows, call)
 	switch {
 	case err == nil:
 		return out, nil
 	case isDisconnect(err) || violates(err, "runs_pkey"):
-		return s.deliveredAfterAll(ctx, rows, window, err)
-	case len(rows) > 1 && isBadData(err):
+		return s.deliveredAfterAll(ctx, rows, call, err)
+	case IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
+		return slices.Repeat([]AcceptedDelivery{{Err: ErrLocked}}, len(rows)), nil
+	case len(rows) > 1 && (isBadData(err) || IsLocked(err)):
+		call.lockTimeout = partLockTimeout
 		return inParts(rows, len(rows)/2, part, failed)
 	case isBadData(err):
 		return []AcceptedDelivery{{Err: s.rejected(ctx, rows[0].OrganizationID, "accepting delivery", err)}}, nil
@@ -71,7 +89,7 @@ const (
 
 // deliver is AcceptDeliveries of one transaction. Its statements take rows in one order - deliveries, keys that are collected for, sessions
 // that others may have, and runs - and the rows of each kind in the order of their keys.
-func (s *Store) deliver(ctx context.Context, rows []NewDelivery, window int) ([]AcceptedDelivery, error) {
+func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	stmts := map[string]*sqlx.Stmt{}
 	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, theirsQuery} {
 		stmt, err := s.prepared(ctx, query)
@@ -81,8 +99,8 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, window int) ([]
 		stmts[query] = stmt
 	}
 	var b *deliveryBatch
-	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		b = newDeliveryBatch(rows, window)
+	err := s.txAfter(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, call.lockTimeout.Milliseconds()), func(tx *sqlx.Tx) error {
+		b = newDeliveryBatch(rows, call.window)
 		b.run = func(dest any, query string, args ...any) error {
 			return tx.StmtxContext(ctx, stmts[query]).SelectContext(ctx, dest, args...)
 		}
@@ -108,7 +126,7 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, window int) ([]
 
 // deliveredAfterAll looks up what a transaction did whose answer was lost, and tries once more for the deliveries of which nothing
 // came: see acceptedAfterAll.
-func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, window int, cause error) ([]AcceptedDelivery, error) {
+func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, call deliverCall, cause error) ([]AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	out, missing, err := s.delivered(ctx, rows)
@@ -122,7 +140,7 @@ func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, windo
 	for j, i := range missing {
 		again[j] = rows[i]
 	}
-	accepted, err := s.deliver(ctx, again, window)
+	accepted, err := s.deliver(ctx, again, call)
 	if violates(err, "runs_pkey") { // the first try has landed meanwhile
 		if out, missing, err = s.delivered(ctx, rows); err != nil {
 			return nil, errors.Join(cause, err)

@@ -167,7 +167,7 @@ func TestDeliveriesOfManyIngressesAreOneRunEach(t *testing.T) {
 				}
 			}
 			for batch := range slices.Chunk(rows, 20) {
-				out, err := m.s.AcceptDeliveries(context.WithoutCancel(t.Context()), batch, wideWindow)
+				out, err := m.deliverUnlocked(context.WithoutCancel(t.Context()), batch)
 				if err != nil {
 					t.Errorf("delivering: %v", err)
 					return

@@ -213,7 +213,7 @@ func TestNothingIsSentPastTheLease(t *testing.T) {
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
 	b.does("begin", held, false)
 	b.wantEffect(held.RunID, "ready")
-	if kept, err := b.s.Extend(t.Context(), []store.Held{held}); err != nil || !kept[held.RunID] {
+	if kept, err := b.s.Extend(t.Context(), []store.Held{held}); err != nil || !kept.Extended[held.RunID] {
 		t.Fatalf("extending: %v, %v", kept, err)
 	}
 	b.does("begin", held, true)

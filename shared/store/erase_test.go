@@ -108,7 +108,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	if ok, err := r.s.Journal(ctx, running.Held(), 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
 		t.Errorf("journal: %v, %v", ok, err)
 	}
-	if kept, err := r.s.Extend(ctx, []store.Held{running.Held()}); err != nil || len(kept) != 0 {
+	if kept, err := r.s.Extend(ctx, []store.Held{running.Held()}); err != nil || len(kept.Extended)+len(kept.Locked) != 0 {
 		t.Errorf("extended %v, %v", kept, err)
 	}
 	if _, err := r.s.SaveEvents(ctx, []store.Checkpoint{{Held: running.Held(), Chunk: store.Chunk{FirstN: 2, LastN: 2, Events: canary}}}); err != nil {
@@ -215,13 +215,13 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 		wg.Go(func() {
 			defer writing.Done()
 			for n := range messages {
-				out, err := r.s.Accept(t.Context(), []store.NewRun{r.chat("usr_1", "s", fmt.Sprintf("%d %d", w, n))}, wideWindow)
-				if err != nil || out[0].Err != nil || out[0].Existing {
+				out, err := r.acceptUnlocked(r.chat("usr_1", "s", fmt.Sprintf("%d %d", w, n)))
+				if err != nil || out.Err != nil || out.Existing {
 					t.Errorf("accepting: %+v, %v", out, err)
 					return
 				}
 				// Some are worked on and finished, if they can be.
-				claims, err := r.s.Claim(t.Context(), []string{out[0].Run.Run.ID})
+				claims, err := r.s.Claim(t.Context(), []string{out.Run.Run.ID})
 				if err != nil {
 					t.Errorf("claiming: %v", err)
 					return

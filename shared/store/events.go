@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -22,54 +21,55 @@ type Checkpoint struct {
 	Chunk
 }
 
-// RejectedEventsError says of runs that PostgreSQL will never store the chunk that was to be saved. All others were dealt
-// with, and the answer that comes with it is good; there these runs count as held, for their work can go on.
-type RejectedEventsError struct{ Runs map[string]error }
-
-func (e *RejectedEventsError) Error() string {
-	return fmt.Sprintf("events of %d runs were rejected", len(e.Runs))
+// SavedEvents are runs by what became of their chunks. A run that is in none of the sets was taken from its worker, which must stop.
+type SavedEvents struct {
+	Saved    map[string]bool
+	Locked   map[string]bool  // another transaction has locked them: nothing was written, and their chunks can be saved later
+	Rejected map[string]error // PostgreSQL will never store their chunks
 }
 
-// SaveEvents adds chunks to the logs of held runs in one statement, and gives the set of runs that are still
-// held: nothing was written for the others, and their worker must stop. Saving a chunk again is harmless. A
-// [RejectedEventsError] is the one error that comes with an answer.
-func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (held map[string]bool, err error) {
-	held, err = s.saveEvents(ctx, c)
+// SaveEvents adds chunks to the logs of held runs, in statements that wait for no lock and write about MaxBatchBytes at most. Saving a
+// chunk again is harmless.
+func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
+	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
+	for len(c) > 0 {
+		n := fitting(c, Checkpoint.Size)
+		if err := s.saveEvents(ctx, c[:n], &out); err != nil {
+			return SavedEvents{}, err // what is saved already may be saved again
+		}
+		c = c[n:]
+	}
+	return out, nil
+}
+
+// saveEvents notes in out what became of the chunks.
+func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
+	err := s.saveChunks(ctx, c, out)
 	switch {
 	case !isBadData(err):
-		return held, err
-	case len(c) > 1:
-		return s.saveHalves(ctx, c)
+		return err
+	case len(c) == 1:
+		out.Rejected[c[0].RunID] = err
+		return nil
 	}
-	return map[string]bool{c[0].RunID: true}, &RejectedEventsError{Runs: map[string]error{c[0].RunID: err}}
+	// A chunk that PostgreSQL rejects is found without failing its neighbours.
+	if err := s.saveEvents(ctx, c[:len(c)/2], out); err != nil {
+		return err
+	}
+	return s.saveEvents(ctx, c[len(c)/2:], out)
 }
 
-// saveHalves finds a chunk that PostgreSQL rejects without failing its neighbours.
-func (s *Store) saveHalves(ctx context.Context, c []Checkpoint) (map[string]bool, error) {
-	held, rejected := map[string]bool{}, map[string]error{}
-	for _, half := range [][]Checkpoint{c[:len(c)/2], c[len(c)/2:]} {
-		part, err := s.SaveEvents(ctx, half)
-		if bad := (*RejectedEventsError)(nil); errors.As(err, &bad) {
-			maps.Copy(rejected, bad.Runs)
-		} else if err != nil {
-			return nil, err // what is saved already may be saved again
-		}
-		maps.Copy(held, part)
-	}
-	if len(rejected) > 0 {
-		return held, &RejectedEventsError{Runs: rejected}
-	}
-	return held, nil
-}
+// Size is about what the chunk adds to a statement.
+func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 
-func (s *Store) saveEvents(ctx context.Context, c []Checkpoint) (held map[string]bool, err error) {
-	stmt, err := s.prepared(ctx, `SELECT run_id FROM save_run_events($1, $2, $3, $4, $5, $6)`)
+func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
+	stmt, err := s.prepared(ctx, `SELECT run_id, locked FROM save_run_events_2($1, $2, $3, $4, $5, $6)`)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var kept []string
+	var rows []heldRow
 	// The pool may send this twice when its connection breaks, which does no harm here.
-	err = stmt.SelectContext(ctx, &kept,
+	err = stmt.SelectContext(ctx, &rows,
 		pq.Array(column(c, func(c *Checkpoint) string { return c.RunID })),
 		pq.Array(column(c, func(c *Checkpoint) string { return c.OrganizationID })),
 		pq.Array(column(c, func(c *Checkpoint) int64 { return c.Fence })),
@@ -77,13 +77,12 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint) (held map[string
 		pq.Array(column(c, func(c *Checkpoint) int64 { return int64(c.LastN) })),
 		pq.Array(column(c, func(c *Checkpoint) string { return c.Events })))
 	if err != nil {
-		return nil, fmt.Errorf("saving events: %w", err)
+		return fmt.Errorf("saving events: %w", err)
 	}
-	held = make(map[string]bool, len(kept))
-	for _, id := range kept {
-		held[id] = true
-	}
-	return held, nil
+	saved, locked := byLock(rows)
+	maps.Copy(out.Saved, saved)
+	maps.Copy(out.Locked, locked)
+	return nil
 }
 
 // EventLogRequest asks for a run's log. Chunks that end at or before the event (AfterFence, AfterN) may be left out.

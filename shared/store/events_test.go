@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -17,7 +16,7 @@ func (b *bench) save(want bool, held store.Held, chunks ...store.Chunk) {
 		checkpoints[i] = store.Checkpoint{Held: held, Chunk: c}
 	}
 	kept, err := b.s.SaveEvents(b.Context(), checkpoints)
-	if err != nil || kept[held.RunID] != want {
+	if err != nil || kept.Saved[held.RunID] != want {
 		b.Fatalf("saving %v: %v, %v; want held %v", chunks, kept, err, want)
 	}
 }
@@ -115,7 +114,7 @@ func TestOnlyTheHolderWritesEvents(t *testing.T) {
 	kept, err := b.s.SaveEvents(t.Context(), []store.Checkpoint{
 		{Held: old.Held(), Chunk: chunk(6, 7)}, {Held: neighbour.Held(), Chunk: chunk(2, 2)},
 	})
-	if err != nil || kept[runID] || !kept[other] {
+	if err != nil || kept.Saved[runID] || !kept.Saved[other] {
 		t.Errorf("held %v, %v", kept, err)
 	}
 	b.wantChunks("before the second attempt says anything", b.log(runID, 1, 3), 1, chunk(2, 5))
@@ -169,14 +168,13 @@ func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 	broken := checkpoints[1].RunID
 	checkpoints[1].Events = "message.delta {\"text\":\"\x00\"}\n"
 	checkpoints[4].Fence++ // taken from its worker
-	held, err := b.s.SaveEvents(t.Context(), checkpoints)
-	var rejected *store.RejectedEventsError
-	if !errors.As(err, &rejected) || len(rejected.Runs) != 1 || rejected.Runs[broken] == nil {
-		t.Fatalf("held %v, %v", held, err)
+	done, err := b.s.SaveEvents(t.Context(), checkpoints)
+	if err != nil || len(done.Rejected) != 1 || done.Rejected[broken] == nil || len(done.Locked) != 0 {
+		t.Fatalf("saved %+v, %v", done, err)
 	}
 	for i, c := range checkpoints {
-		if held[c.RunID] != (i != 4) {
-			t.Errorf("%d: held %v", i, held[c.RunID])
+		if done.Saved[c.RunID] != (i != 1 && i != 4) {
+			t.Errorf("%d: saved %v", i, done.Saved[c.RunID])
 		}
 		if i != 1 && i != 4 {
 			b.wantChunks("a neighbour", b.log(c.RunID, 0, 0), 1, chunk(2, 3))

@@ -33,61 +33,151 @@ func NewEnding(held Held, run domain.Run) (Ending, error) {
 	return Ending{OrganizationID: held.OrganizationID, Fence: held.Fence, Run: run, Result: result}, err
 }
 
+// Size is about what the ending adds to a statement.
+func (e Ending) Size() int {
+	return len(e.Result) + len(deref(e.Run.Message)) + len(e.Events.Events) + 512
+}
+
+// MaxBatchBytes is about how much one statement writes of results or events: each is in memory several times while it does, and all runs
+// of the batch wait for its commit. A larger one goes alone.
+const MaxBatchBytes = 4 << 20
+
+// fitting is how many of the first rows one statement may write.
+func fitting[T any](rows []T, size func(T) int) int {
+	bytes := 0
+	for i, r := range rows {
+		if bytes += size(r); bytes > MaxBatchBytes && i > 0 {
+			return i
+		}
+	}
+	return len(rows)
+}
+
 // Finished tells which endings were saved, and how many places they left in the windows of organizations
-// that have runs waiting.
+// that have runs waiting. A run in none of the first three maps was taken from its worker, and nothing was written.
 type Finished struct {
-	Saved    map[string]bool  // by run id; a run in neither map was taken from its worker, and nothing was written
+	Saved    map[string]bool  // by run id
 	Rejected map[string]error // endings that PostgreSQL will never store
+	Failed   map[string]error // endings that were not saved this time; ErrLocked: another transaction has locked the run
 	Freed    map[string]int   // by organization; for HandOver
+}
+
+func newFinished() Finished {
+	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: map[string]int{}}
+}
+
+func (f *Finished) fail(endings []Ending, err error) {
+	for _, e := range endings {
+		f.Failed[e.Run.ID] = err
+	}
 }
 
 // The statement is in the schema, migrations/0019_batches.sql.
 const finishQuery = `SELECT run_id, org_id, place FROM end_runs($1, $2, $3)`
 
-// Finish saves endings in one statement. One batch holds at most one ending per run.
+// Finish saves endings, in statements that write about MaxBatchBytes at most. One call has at most one ending per run. With an error none
+// was saved.
 func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
-	out, err := finish(endings, func(dest any, query string, args ...any) error {
-		return s.finishes.selectInto(ctx, dest, query, args...)
-	})
-	if !isBadData(err) {
-		return out, err
-	}
-	if len(endings) == 1 {
-		return Finished{Rejected: map[string]error{endings[0].Run.ID: err}}, nil
-	}
-	return s.finishHalves(ctx, endings)
-}
-
-// finishHalves finds an ending that PostgreSQL rejects without failing its neighbours. Saving an ending
-// again after a failure is harmless: its open row is gone.
-func (s *Store) finishHalves(ctx context.Context, endings []Ending) (Finished, error) {
-	out := Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Freed: map[string]int{}}
-	for _, half := range [][]Ending{endings[:len(endings)/2], endings[len(endings)/2:]} {
-		part, err := s.Finish(ctx, half)
-		if err != nil {
-			return out, err
+	out := newFinished()
+	until := time.Now().Add(splitFor)
+	for rest := endings; len(rest) > 0; {
+		n := fitting(rest, Ending.Size)
+		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
+			if len(rest) == len(endings) {
+				return Finished{}, err
+			}
+			out.fail(rest, err)
+			return out, nil
 		}
-		maps.Copy(out.Saved, part.Saved)
-		maps.Copy(out.Rejected, part.Rejected)
-		for org, places := range part.Freed {
-			out.Freed[org] += places
-		}
+		rest = rest[n:]
 	}
 	return out, nil
 }
 
-// finish runs the statement on whatever connection run has.
-func finish(endings []Ending, run func(dest any, query string, args ...any) error) (Finished, error) {
-	var closed []closedRow
-	if err := run(&closed, finishQuery, finishArgs(endings)...); err != nil {
-		return Finished{}, fmt.Errorf("saving results: %w", err)
+// finishPart saves the endings of one statement and notes in out what became of them. An ending that PostgreSQL rejects, or whose run is
+// locked, is found without failing its neighbours. With an error none was saved.
+func (s *Store) finishPart(ctx context.Context, endings []Ending, out *Finished, until time.Time) error {
+	err := s.saveEndings(ctx, endings, out)
+	switch {
+	case IsLocked(err) && (len(endings) == 1 || time.Now().After(until)):
+		out.fail(endings, ErrLocked)
+		return nil
+	case !isBadData(err) && !IsLocked(err):
+		return err
+	case len(endings) == 1:
+		out.Rejected[endings[0].Run.ID] = err
+		return nil
 	}
-	out := Finished{Saved: make(map[string]bool, len(closed)), Freed: map[string]int{}}
-	for _, c := range closed {
-		out.Saved[c.RunID] = true
-		if c.Place {
-			out.Freed[c.OrganizationID]++
+	half := len(endings) / 2
+	if err := s.finishPart(ctx, endings[:half], out, until); err != nil {
+		return err
+	}
+	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
+		out.fail(endings[half:], err)
+	}
+	return nil
+}
+
+// saveEndings saves endings in one statement. Once one has met a locked run, it locks the runs first and leaves those out that another
+// transaction has locked.
+func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished) error {
+	if !s.finishes.skipsLocked() {
+		done, err := finish(endings, func(dest any, query string, args ...any) error {
+			return s.finishes.selectInto(ctx, dest, query, args...)
+		})
+		if !IsLocked(err) {
+			out.add(done)
+			return err
 		}
+	}
+	var done Finished
+	var locked map[string]bool
+	orgs := column(endings, func(e *Ending) string { return e.OrganizationID })
+	err := s.withinBriefly(ctx, orgs, partLockTimeout, func(tx *sqlx.Tx) (err error) {
+		locked, err = lockOpenRuns(ctx, tx, column(endings, func(e *Ending) string { return e.Run.ID }))
+		if err != nil {
+			return err
+		}
+		free := slices.DeleteFunc(slices.Clone(endings), func(e Ending) bool { return locked[e.Run.ID] })
+		done, err = finish(free, func(dest any, query string, args ...any) error { return tx.SelectContext(ctx, dest, query, args...) })
+		return err
+	})
+	if IsLocked(err) || len(locked) > 0 {
+		s.finishes.metLocked()
+	}
+	if err != nil {
+		return err
+	}
+	out.add(done)
+	for id := range locked {
+		out.Failed[id] = ErrLocked
+	}
+	return nil
+}
+
+func (f *Finished) add(part Finished) {
+	maps.Copy(f.Saved, part.Saved)
+	for org, places := range part.Freed {
+		f.Freed[org] += places
+	}
+}
+
+// finish runs the statement on whatever connection run has: one of about MaxBatchBytes, and as many as the endings need.
+func finish(endings []Ending, run func(dest any, query string, args ...any) error) (Finished, error) {
+	out := newFinished()
+	for len(endings) > 0 {
+		n := fitting(endings, Ending.Size)
+		var closed []closedRow
+		if err := run(&closed, finishQuery, finishArgs(endings[:n])...); err != nil {
+			return Finished{}, fmt.Errorf("saving results: %w", err)
+		}
+		for _, c := range closed {
+			out.Saved[c.RunID] = true
+			if c.Place {
+				out.Freed[c.OrganizationID]++
+			}
+		}
+		endings = endings[n:]
 	}
 	return out, nil
 }

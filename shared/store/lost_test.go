@@ -26,7 +26,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 		t.Error("a run was taken from its worker, whose lease is not over")
 	}
 	over()
-	if kept, err := b.s.Extend(t.Context(), []store.Held{first.Held()}); err != nil || !kept[runID] {
+	if kept, err := b.s.Extend(t.Context(), []store.Held{first.Held()}); err != nil || !kept.Extended[runID] {
 		t.Fatalf("extending: %v, %v", kept, err)
 	}
 	requeued(0)

@@ -3,8 +3,11 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -13,12 +16,31 @@ import (
 // round trips of BEGIN and COMMIT where they count, and is safe where the pool is not: a statement of a
 // pool may be run twice when its connection breaks, one of a reserved connection is not. A caller whose
 // statement was not answered does not know what became of it, as with a lost commit.
+//
+// Its statements are batches: they wait for a locked row no longer than batchLockTimeout.
 type pinned struct {
 	db *sqlx.DB
 
 	mu    sync.Mutex
 	conn  *sqlx.Conn
 	stmts map[string]*sqlx.Stmt
+
+	skipping   sync.Mutex
+	skipsUntil time.Time
+}
+
+// metLocked notes that a batch has met a locked row.
+func (p *pinned) metLocked() {
+	p.skipping.Lock()
+	defer p.skipping.Unlock()
+	p.skipsUntil = time.Now().Add(skipFor)
+}
+
+// skipsLocked reports whether a batch has met a locked row recently: the next one may meet it again, and is not to wait for it.
+func (p *pinned) skipsLocked() bool {
+	p.skipping.Lock()
+	defer p.skipping.Unlock()
+	return time.Now().Before(p.skipsUntil)
 }
 
 // selectInto runs a statement and reads its rows into dest, a pointer to a slice. A deadlock's victim was
@@ -57,6 +79,10 @@ func (p *pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 			return nil, err
 		}
 		p.conn, p.stmts = conn, map[string]*sqlx.Stmt{}
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(`SET lock_timeout = %d`, batchLockTimeout.Milliseconds())); err != nil {
+			p.drop()
+			return nil, err
+		}
 	}
 	stmt, err := p.conn.PreparexContext(ctx, query)
 	if err != nil {
@@ -66,10 +92,11 @@ func (p *pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 	return stmt, nil
 }
 
-// drop gives the connection back to the pool, which closes it if it is broken; the next statement takes another.
+// drop closes the connection, whose settings are not those of the pool; the next statement takes another.
 func (p *pinned) drop() {
 	if p.conn != nil {
-		_ = p.conn.Close() // broken or not, it is not used again here
+		_ = p.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
+		_ = p.conn.Close()                                           // broken or not, it is not used again here
 	}
 	p.conn, p.stmts = nil, nil
 }

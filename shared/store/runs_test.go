@@ -74,13 +74,18 @@ func (b *bench) accept(window int, rows ...store.NewRun) []store.Accepted {
 	return out
 }
 
+// claim claims a run, once no other transaction has locked it.
 func (b *bench) claim(runID string) store.Claim {
 	b.Helper()
-	claims, err := b.s.Claim(b.Context(), []string{runID})
-	if err != nil {
-		b.Fatalf("claiming: %v", err)
+	for {
+		claims, err := b.s.Claim(b.Context(), []string{runID})
+		if err != nil {
+			b.Fatalf("claiming: %v", err)
+		}
+		if !claims[0].Locked {
+			return claims[0]
+		}
 	}
-	return claims[0]
 }
 
 func (b *bench) mustClaim(runID string) *store.Claimed {
@@ -92,20 +97,18 @@ func (b *bench) mustClaim(runID string) *store.Claimed {
 	return c.Run
 }
 
+// finish finishes a run, once no other transaction has locked it.
 func (b *bench) finish(c *store.Claimed, answer string) store.Finished {
 	b.Helper()
-	run := c.Run()
-	run.Message, run.Output = &answer, &domain.Output{Message: answer}
-	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := store.NewEnding(c.Held(), run)
-	if err != nil {
-		b.Fatalf("rendering: %v", err)
+	for {
+		out, err := b.s.Finish(b.Context(), []store.Ending{b.ending(c, answer)})
+		if err != nil {
+			b.Fatalf("finishing: %v", err)
+		}
+		if out.Failed[c.RunID] == nil {
+			return out
+		}
 	}
-	out, err := b.s.Finish(b.Context(), []store.Ending{ending})
-	if err != nil {
-		b.Fatalf("finishing: %v", err)
-	}
-	return out
 }
 
 func (b *bench) exec(query string, args ...any) {
@@ -334,7 +337,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {
 		t.Errorf("second claim %+v", taken)
 	}
-	if kept, err := b.s.Extend(ctx, []store.Held{held}); err != nil || kept[runID] {
+	if kept, err := b.s.Extend(ctx, []store.Held{held}); err != nil || kept.Extended[runID] || kept.Locked[runID] {
 		t.Errorf("the old worker extended: %v, %v", kept, err)
 	}
 	if ok, err := b.s.Journal(ctx, held, 2, [][]byte{[]byte(`{}`)}); err != nil || ok {

@@ -138,7 +138,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 	if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id,
 		CAST('accept_single_runs(new_run[], text[], bigint, interval)' AS regprocedure),
-		CAST('end_runs(run_ending[], text[], boolean)' AS regprocedure)
+		CAST('end_runs(run_ending[], text[], boolean)' AS regprocedure),
+		CAST('claim_runs_2(text[], interval)' AS regprocedure)
 		FROM agents, runs, open_runs, rate_buckets, run_events,
 		invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
 		run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications LIMIT 0`); err != nil {
@@ -305,6 +306,8 @@ func Unavailable(err error) error {
 	switch {
 	case hasCode(err, "42P01", "42703", "42883"): // no such table, column, function
 		detail = "the service's database is not prepared for this release yet"
+	case IsLocked(err):
+		detail = "another operation holds what this request needs; try again shortly"
 	case !isDisconnect(err):
 		return err
 	}

@@ -63,7 +63,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
 	chunk := store.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + o.canary + `"}`}
-	if kept, err := s.SaveEvents(ctx, []store.Checkpoint{{Held: o.held, Chunk: chunk}}); err != nil || !kept[o.held.RunID] {
+	if kept, err := s.SaveEvents(ctx, []store.Checkpoint{{Held: o.held, Chunk: chunk}}); err != nil || !kept.Saved[o.held.RunID] {
 		t.Fatalf("events: %v, %v", kept, err)
 	}
 	b.exec(`INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, message)

@@ -98,10 +98,13 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery store.NewDelivery) (s
 		run.Traceparent = tracing.Traceparent(ctx)
 		delivery.Run = &run
 	}
-	accepted, err := d.arrived.Do(ctx, tracing.For(ctx, delivery))
-	if err == nil {
-		err = accepted.Err
-	}
+	accepted, err := whileLocked(ctx, func() (store.AcceptedDelivery, error) {
+		accepted, err := d.arrived.Do(ctx, tracing.For(ctx, delivery))
+		if err == nil {
+			err = accepted.Err
+		}
+		return accepted, err
+	})
 	if err != nil {
 		span.Fail("refused")
 		return store.AcceptedDelivery{}, refusal(err)

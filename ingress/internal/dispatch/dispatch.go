@@ -56,7 +56,8 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.HookRuns, cfg.BacklogMax)
 	d.backlog = newBacklog(st.Backlog, cfg.BacklogMax)
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
-	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept))
+	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
+		Sized(store.MaxBatchBytes, func(r tracing.Of[store.NewRun]) int { return r.Request.Size() })
 	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver))
 	return d
 }
@@ -124,10 +125,13 @@ func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, 
 		run.Traceparent = tracing.Traceparent(ctx)
 		span.Str("parley.run.id", run.ID)
 	}
-	accepted, err := d.accepts.Do(ctx, tracing.For(ctx, run))
-	if err == nil {
-		err = accepted.Err
-	}
+	accepted, err := whileLocked(ctx, func() (store.Accepted, error) {
+		accepted, err := d.accepts.Do(ctx, tracing.For(ctx, run))
+		if err == nil {
+			err = accepted.Err
+		}
+		return accepted, err
+	})
 	if err != nil {
 		d.waiting.remove(w)
 		span.Fail("refused")
@@ -253,6 +257,32 @@ func (d *Dispatcher) handOver(ctx context.Context, places map[string]int) {
 		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
 	}
 	d.bus.Ring(next...)
+}
+
+// How long a request waits for what another transaction has locked, and how often it looks meanwhile. Most locks are held for some
+// milliseconds.
+const (
+	lockedTime  = 2 * time.Second
+	lockedFirst = 5 * time.Millisecond
+	lockedMost  = 320 * time.Millisecond
+)
+
+// whileLocked repeats a request as long as another transaction has locked what it needs. Other requests of its batches do not wait for it.
+func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
+	end := time.Now().Add(lockedTime)
+	for wait := lockedFirst; ; wait = min(2*wait, lockedMost) {
+		answer, err := do()
+		if !store.IsLocked(err) || time.Now().Add(wait).After(end) {
+			return answer, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return answer, err
+		}
+	}
 }
 
 // refusal turns the errors of a full or unreachable service into coded ones.

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"database/sql"
 	"encoding/json"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ import (
 type desk struct {
 	*testing.T
 	*Dispatcher
+	raw   *sql.DB // as a superuser
 	bus   *bus.Bus
 	org   string
 	agent string
@@ -29,7 +31,8 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	st, err := store.Open(testkit.Postgres(t), 8)
+	dsn := testkit.Postgres(t)
+	st, err := store.Open(dsn, 8)
 	must(t, err)
 	t.Cleanup(func() { _ = st.Close() })
 	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
@@ -41,14 +44,29 @@ func newDesk(t *testing.T) *desk {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = d.Run(t.Context()) })
 	t.Cleanup(wg.Wait)
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "ada@example.com", Name: "Ada", PasswordHash: "hash"},
-		store.NewLogin{TokenHash: secrets.Hash("token"), ExpiresAt: time.Now().Add(time.Hour)})
+	org, agent := newTenant(t, st, "ada")
+	return &desk{T: t, Dispatcher: d, raw: testkit.SQL(t, dsn), bus: b, org: org, agent: agent}
+}
+
+// newTenant makes an organization with an agent.
+func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string) {
+	t.Helper()
+	account, err := st.SignUp(t.Context(), store.NewUser{Email: name + "@example.com", Name: name, PasswordHash: "hash"},
+		store.NewLogin{TokenHash: secrets.Hash(name), ExpiresAt: time.Now().Add(time.Hour)})
 	must(t, err)
 	agent, err := st.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	})
 	must(t, err)
-	return &desk{T: t, Dispatcher: d, bus: b, org: account.Organization.ID, agent: agent.ID}
+	return account.Organization.ID, agent.ID
+}
+
+// beside is the same service at another organization's desk.
+func (d *desk) beside(name string) *desk {
+	d.Helper()
+	other := *d
+	other.org, other.agent = newTenant(d.T, d.store, name)
+	return &other
 }
 
 func must(t *testing.T, err error) {
@@ -60,15 +78,22 @@ func must(t *testing.T, err error) {
 
 func (d *desk) submit() *Submitted {
 	d.Helper()
+	s, err := d.Submit(d.Context(), d.run(""))
+	must(d.T, err)
+	return s
+}
+
+// run is to be submitted, in a session or in one of its own.
+func (d *desk) run(session string) store.NewRun {
 	run := store.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "api",
 		Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
-	run.SessionID = run.ID
-	run.SessionKey, run.Dedupe = contract.Hash(d.org, run.ID), contract.Dedupe(d.org, contract.EndpointAutomation, run.ID)
-	s, err := d.Submit(d.Context(), run)
-	must(d.T, err)
-	return s
+	if run.SessionID = session; session == "" {
+		run.SessionID = run.ID
+	}
+	run.SessionKey, run.Dedupe = contract.Hash(d.org, run.SessionID), contract.Dedupe(d.org, contract.EndpointAutomation, run.ID)
+	return run
 }
 
 // park lets a run wait for a person, and tells nobody; it gives what is to be told.

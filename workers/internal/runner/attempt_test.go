@@ -49,8 +49,8 @@ func (s *stage) lock() func() { s.mu.Lock(); return s.mu.Unlock }
 
 func (s *stage) Claim(context.Context, []string) ([]store.Claim, error) { return nil, nil }
 
-func (s *stage) Extend(context.Context, []store.Held) (map[string]bool, error) {
-	return map[string]bool{}, nil
+func (s *stage) Extend(context.Context, []store.Held) (store.Leases, error) {
+	return store.Leases{}, nil
 }
 
 func (s *stage) Finish(_ context.Context, endings []store.Ending) (store.Finished, error) {
@@ -83,12 +83,12 @@ func (s *stage) Steps(context.Context, string, string) ([][]byte, error) { retur
 
 func (s *stage) Journal(context.Context, store.Held, int, [][]byte) (bool, error) { return true, nil }
 
-func (s *stage) SaveEvents(_ context.Context, checkpoints []store.Checkpoint) (map[string]bool, error) {
-	held := map[string]bool{}
+func (s *stage) SaveEvents(_ context.Context, checkpoints []store.Checkpoint) (store.SavedEvents, error) {
+	saved := map[string]bool{}
 	for _, c := range checkpoints {
-		held[c.RunID] = true
+		saved[c.RunID] = true
 	}
-	return held, nil
+	return store.SavedEvents{Saved: saved}, nil
 }
 
 func (s *stage) Park(_ context.Context, _ store.Held, action domain.RequiredAction, events store.Chunk) (store.Parked, error) {
@@ -147,20 +147,39 @@ type unbudgeted struct{ Budgets }
 
 func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
 
-// attempt carries one claimed run out on the stage.
-func (s *stage) attempt(t *testing.T, claim store.Claimed) {
+// newRunnerOn makes a runner of the stage, whose runs are in other hands.
+func newRunnerOn(t *testing.T, s *stage, runs Runs) *Runner {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": s})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.asked = nil
 	r, err := New(Config{
-		Concurrency: 1, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
-	}, Deps{Runs: s, Records: s, Parking: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+		Concurrency: 4, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
+	}, Deps{Runs: runs, Records: s, Parking: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// claimedAttempt is a first attempt that the test carries out.
+func claimedAttempt(runID string) *attempt {
+	agent, now := "ag_1", time.Now()
+	return &attempt{
+		claim: store.Claimed{
+			RunID: runID, OrganizationID: "org_1", AgentID: &agent, RawInput: []byte(`{"message":"hi"}`), Now: now, Deadline: now.Add(time.Minute),
+			CallerAllowed: true, Attempts: 1, Fence: 1, Seq: 1,
+		},
+		replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop(),
+	}
+}
+
+// attempt carries one claimed run out on the stage.
+func (s *stage) attempt(t *testing.T, claim store.Claimed) {
+	t.Helper()
+	r := newRunnerOn(t, s, s)
+	s.asked = nil
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var groups sync.WaitGroup

@@ -46,6 +46,10 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 		d.Nak(jitter(time.Second))
 		return
 	}
+	if claim.Locked {
+		d.Nak(jitter(lockedAgain))
+		return
+	}
 	if claim.Run == nil {
 		if claim.Ended {
 			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)
@@ -173,10 +177,15 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		return
 	}
 	failpoint.Here(failpoint.FinishBefore)
+	e := ended{Ending: ending, replyTo: a.replyTo}
 	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
-		saved, err := r.finishes.Do(ctx, tracing.For(ctx, ended{ending, a.replyTo}))
+		saved, err := r.finishes.Do(ctx, tracing.For(ctx, e))
+		if err == nil {
+			err = saved.failed
+		}
 		switch {
 		case err != nil:
+			e.alone = !store.IsLocked(err) // the batch may have been too much for the database
 			return err
 		case saved.err != nil:
 			a.log.Error().Err(saved.err).Msg("the database rejects this result")
@@ -223,28 +232,52 @@ func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
 	r.finish(ctx, a, agentloop.Output{}, domain.RunFailed, &domain.RunError{Code: "internal", Message: "the run's result could not be stored"})
 }
 
-// persist repeats a write that the database could not be asked for. The fence makes it harmless however late.
+// persist repeats a write that the database could not be asked for, or whose row another transaction has locked. The fence makes it
+// harmless however late.
 func (r *Runner) persist(ctx context.Context, a *attempt, what string, write func(context.Context) error) {
 	for n := 1; ; n++ {
 		err := write(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		a.log.Warn().Err(err).Msg(what + " failed; trying again")
-		sleep(ctx, min(backoff(n), 5*time.Second))
+		wait := min(backoff(n), 5*time.Second)
+		if store.IsLocked(err) {
+			wait = lockedBackoff(n)
+		}
+		if !store.IsLocked(err) || wait == lockedMost {
+			a.log.Warn().Err(err).Msg(what + " failed; trying again")
+		}
+		sleep(ctx, wait)
 	}
 }
+
+// lockedMost is the longest time between tries to write what another transaction has locked.
+const lockedMost = time.Second
+
+// lockedBackoff doubles from a few milliseconds, which is how long most locks are held, to lockedMost.
+func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1, 10), lockedMost) }
 
 // ended is an ending and where its result is waited for.
 type ended struct {
 	store.Ending
+
 	replyTo string
+	alone   bool // it is to be saved in a batch of its own
 }
 
-// saving is what became of an ending: stored and told, or lost to another worker, or refused with err.
+// size is about what the ending adds to a batch.
+func (e ended) size() int {
+	if e.alone {
+		return store.MaxBatchBytes
+	}
+	return e.Size()
+}
+
+// saving is what became of an ending: stored and told, or lost to another worker, or rejected with err, or to be tried again after failed.
 type saving struct {
-	ok  bool
-	err error
+	ok     bool
+	err    error
+	failed error
 }
 
 // saveAll is one batch of results, and tells those who wait for them: what is told at once leaves together. The places that they leave
@@ -261,7 +294,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []ended) ([]saving, error) {
 	out := make([]saving, len(batch))
 	for i, e := range batch {
 		id := e.Run.ID
-		out[i] = saving{ok: finished.Saved[id], err: finished.Rejected[id]}
+		out[i] = saving{ok: finished.Saved[id], err: finished.Rejected[id], failed: finished.Failed[id]}
 		if out[i].ok {
 			failpoint.Here(failpoint.FinishAfter)
 			r.bus.Done(id, e.replyTo, e.Result)

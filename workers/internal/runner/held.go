@@ -18,7 +18,10 @@ var (
 	errDraining = errors.New("the worker is stopping")
 )
 
-const heartbeatEvery = 10 * time.Second
+const (
+	heartbeatEvery = 10 * time.Second
+	lockedAgain    = 250 * time.Millisecond // between heartbeats of runs that another transaction has locked
+)
 
 // holding is one run in this worker's hands.
 type holding struct {
@@ -47,6 +50,12 @@ func (h *held) remove(run *holding) {
 	if h.runs[run.RunID] == run {
 		delete(h.runs, run.RunID)
 	}
+}
+
+func (h *held) has(run *holding) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.runs[run.RunID] == run
 }
 
 // cancel ends the attempt at a run, if it is held here.
@@ -104,12 +113,12 @@ func (h *held) watch(ctx context.Context) {
 	}
 }
 
-// beat renews all leases in one statement. A run that is no longer held is cancelled at once; when the
-// database cannot be asked, only once its lease is over: a restart of PostgreSQL must not end every model call.
-func (r *Runner) beat(ctx context.Context) {
-	runs := r.held.all()
+// beat renews leases in one statement, and returns the runs whose leases could not be renewed because another transaction has locked
+// them. A run that is no longer held is cancelled at once. If the database cannot be asked, or the run stays locked, it is cancelled only
+// once its lease is over: a restart of PostgreSQL must not end every model call.
+func (r *Runner) beat(ctx context.Context, runs []*holding) (locked []*holding) {
 	if len(runs) == 0 {
-		return
+		return nil
 	}
 	asked := time.Now()
 	ids := make([]store.Held, len(runs))
@@ -118,32 +127,42 @@ func (r *Runner) beat(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
-	kept, err := r.runs.Extend(ctx, ids)
+	leases, err := r.runs.Extend(ctx, ids)
 	if err != nil {
 		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed; trying again")
-	}
-	if err != nil {
-		return
+		return nil
 	}
 	for _, run := range runs {
-		if !kept[run.RunID] {
+		switch {
+		case leases.Extended[run.RunID]:
+			r.held.extend(run, asked.Add(store.Lease))
+			run.inProgress()
+		case leases.Locked[run.RunID]:
+			locked = append(locked, run)
+		default:
 			run.cancel(errTaken)
-			continue
 		}
-		r.held.extend(run, asked.Add(store.Lease))
-		run.inProgress()
 	}
+	return locked
 }
 
+// heartbeat renews all leases every heartbeatEvery, and those of locked runs more often, until ctx ends.
 func (r *Runner) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
+	var locked []*holding
 	for {
+		var again <-chan time.Time
+		if len(locked) > 0 {
+			again = time.After(lockedAgain)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			r.beat(ctx)
+			locked = r.beat(ctx, r.held.all())
+		case <-again:
+			locked = r.beat(ctx, slices.DeleteFunc(locked, func(run *holding) bool { return !r.held.has(run) }))
 		}
 	}
 }

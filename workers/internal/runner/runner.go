@@ -33,7 +33,7 @@ const (
 // Runs is where runs are claimed, held and ended.
 type Runs interface {
 	Claim(ctx context.Context, runIDs []string) ([]store.Claim, error)
-	Extend(ctx context.Context, held []store.Held) (map[string]bool, error)
+	Extend(ctx context.Context, held []store.Held) (store.Leases, error)
 	Finish(ctx context.Context, endings []store.Ending) (store.Finished, error)
 	HandOver(ctx context.Context, freed map[string]int, window int) ([]domain.Job, error)
 	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (freed map[string]int, err error)
@@ -45,7 +45,7 @@ type Records interface {
 	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]store.Turn, error)
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
 	Journal(ctx context.Context, held store.Held, first int, steps [][]byte) (bool, error)
-	SaveEvents(ctx context.Context, checkpoints []store.Checkpoint) (held map[string]bool, err error)
+	SaveEvents(ctx context.Context, checkpoints []store.Checkpoint) (store.SavedEvents, error)
 }
 
 // Parking is where a run goes that waits for a person, and what is known of one that ends before it has begun again. NoteAttempt tells that
@@ -102,7 +102,7 @@ type Runner struct {
 	tracer   *tracing.Tracer
 	claims   *batch.Group[tracing.Of[string], store.Claim]
 	finishes *batch.Group[tracing.Of[ended], saving]
-	events   *batch.Group[store.Checkpoint, bool]
+	events   *batch.Group[checkpoint, error]
 	places   *places
 	held     *held
 	configs  *configs
@@ -140,8 +140,9 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	}
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
 	r.claims = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.claim batch", runs.Claim))
-	r.finishes = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll))
-	r.events = batch.New(batchMax, waiting, r.saveEvents)
+	r.finishes = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
+		Sized(store.MaxBatchBytes, func(e tracing.Of[ended]) int { return e.Request.size() })
+	r.events = batch.New(batchMax, waiting, r.saveEvents).Sized(store.MaxBatchBytes, checkpoint.size)
 	var err error
 	r.metrics, err = newMetrics(deps.Metrics, r.held.count)
 	return r, err

@@ -20,34 +20,30 @@ type rejecting struct {
 	err   error
 }
 
-func (r rejecting) SaveEvents(_ context.Context, checkpoints []store.Checkpoint) (map[string]bool, error) {
-	held := map[string]bool{}
-	for _, c := range checkpoints {
-		held[c.RunID] = c.RunID != "run_taken"
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	return held, &store.RejectedEventsError{Runs: map[string]error{r.runID: errors.New("no such character")}}
+func (r rejecting) SaveEvents(context.Context, []store.Checkpoint) (store.SavedEvents, error) {
+	return store.SavedEvents{
+		Saved: map[string]bool{"run_good": true}, Locked: map[string]bool{"run_locked": true},
+		Rejected: map[string]error{r.runID: errors.New("no such character")},
+	}, r.err
 }
 
 func TestEventsThatAreRejectedStopNoRun(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	r := &Runner{records: rejecting{runID: "run_bad"}, log: zerolog.New(&log)}
-	checkpoints := make([]store.Checkpoint, 3)
-	for i, runID := range []string{"run_good", "run_bad", "run_taken"} {
+	checkpoints := make([]checkpoint, 4)
+	for i, runID := range []string{"run_good", "run_bad", "run_taken", "run_locked"} {
 		checkpoints[i].RunID = runID
 	}
-	held, err := r.saveEvents(t.Context(), checkpoints)
-	if err != nil || !slices.Equal(held, []bool{true, true, false}) {
-		t.Errorf("held %v, %v", held, err)
+	answers, err := r.saveEvents(t.Context(), checkpoints)
+	if err != nil || !slices.Equal(answers, []error{nil, nil, errTaken, store.ErrLocked}) {
+		t.Errorf("answers %v, %v", answers, err)
 	}
 	if lines := log.String(); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, "run_bad") || !strings.Contains(lines, "no such character") {
 		t.Errorf("logged %s", lines)
 	}
 	r.records = rejecting{err: errors.New("away")}
-	if held, err = r.saveEvents(t.Context(), checkpoints); err == nil || held != nil {
-		t.Errorf("a database that is away held %v", held)
+	if answers, err = r.saveEvents(t.Context(), checkpoints); err == nil || answers != nil {
+		t.Errorf("a database that is away answered %v", answers)
 	}
 }

@@ -187,29 +187,61 @@ func (t *telling) forget() {
 
 // telling makes what an attempt tells its run's events with.
 func (r *Runner) telling(a *attempt, taken func()) *telling {
-	t := &telling{held: a.claim.Held(), publish: r.bus.Events, save: r.events.Do, taken: taken, log: a.log}
+	t := &telling{held: a.claim.Held(), publish: r.bus.Events, taken: taken, log: a.log}
+	var alone bool
+	t.save = func(ctx context.Context, c store.Checkpoint) (held bool, err error) {
+		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})
+		alone = err != nil // the batch may have been too much for the database
+		switch {
+		case err != nil:
+			return false, err
+		case errors.Is(answer, errTaken):
+			return false, nil
+		}
+		return true, answer
+	}
 	t.begin(domain.At(a.claim.StartedAt))
 	return t
 }
 
-// saveEvents is one batch of checkpoints.
-func (r *Runner) saveEvents(ctx context.Context, checkpoints []store.Checkpoint) ([]bool, error) {
+// checkpoint is a request to save events.
+type checkpoint struct {
+	store.Checkpoint
+
+	alone bool // it is to be saved in a batch of its own
+}
+
+// size is about what the checkpoint adds to a batch.
+func (c checkpoint) size() int {
+	if c.alone {
+		return store.MaxBatchBytes
+	}
+	return c.Size()
+}
+
+// saveEvents is one batch of checkpoints. It answers each with nil, errTaken, or why it is to be saved later.
+func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]error, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()
-	held, err := r.records.SaveEvents(ctx, checkpoints)
-	var rejected *store.RejectedEventsError
-	switch {
-	case errors.As(err, &rejected): // they are told to whoever listens, and no later checkpoint has them
-		for runID, cause := range rejected.Runs {
-			r.log.Error().Err(cause).Str("run_id", runID).Msg("events cannot be stored; the run goes on without them")
-		}
-	case err != nil:
+	chunks := make([]store.Checkpoint, len(checkpoints))
+	for i, c := range checkpoints {
+		chunks[i] = c.Checkpoint
+	}
+	done, err := r.records.SaveEvents(ctx, chunks)
+	if err != nil {
 		r.log.Warn().Err(err).Int("runs", len(checkpoints)).Msg("cannot save events; trying again")
 		return nil, err
 	}
-	out := make([]bool, len(checkpoints))
+	out := make([]error, len(checkpoints))
 	for i, c := range checkpoints {
-		out[i] = held[c.RunID]
+		switch cause := done.Rejected[c.RunID]; {
+		case cause != nil: // they are told to whoever listens, and no later checkpoint has them
+			r.log.Error().Err(cause).Str("run_id", c.RunID).Msg("events cannot be stored; the run goes on without them")
+		case done.Locked[c.RunID]:
+			out[i] = store.ErrLocked
+		case !done.Saved[c.RunID]:
+			out[i] = errTaken
+		}
 	}
 	return out, nil
 }

@@ -171,6 +171,10 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 		return fmt.Errorf("encoding step: %w", err)
 	}
 	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
+	for n := 1; store.IsLocked(err) && ctx.Err() == nil; n++ { // what the step cost is not thrown away for a lock
+		sleep(ctx, lockedBackoff(n))
+		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
+	}
 	if err != nil {
 		return retryable(err)
 	}

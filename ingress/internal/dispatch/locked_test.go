@@ -1,0 +1,100 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// lockSession holds a session of the desk's organization until it is released.
+func (d *desk) lockSession(session string) (release func()) {
+	d.Helper()
+	tx, err := d.raw.BeginTx(d.Context(), nil)
+	must(d.T, err)
+	_, err = tx.ExecContext(d.Context(), `SELECT FROM sessions WHERE org_id = $1 AND session_id = $2 FOR UPDATE`, d.org, session)
+	must(d.T, err)
+	return func() { d.Helper(); must(d.T, tx.Rollback()) }
+}
+
+// While a session is locked, its callers are told to come again, and those of other organizations are served at once.
+func TestALockedSessionIsItsCallersAlone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	other := d.beside("bob")
+	first, err := d.Submit(t.Context(), d.run("s"))
+	must(t, err)
+	d.Release(first)
+	release := d.lockSession("s")
+	stuck := d.run("s")
+	refused := make(chan error, 1)
+	go func() { _, err := d.Submit(t.Context(), stuck); refused <- err }()
+	for n := range 40 {
+		began := time.Now()
+		s, err := other.Submit(t.Context(), other.run("s"))
+		must(t, err)
+		other.Release(s)
+		if took := time.Since(began); took > testkit.Within(time.Second) {
+			t.Errorf("another organization's run %d was accepted after %s", n, took)
+		}
+	}
+	err = <-refused
+	if coded := (*apierr.Error)(nil); !errors.As(err, &coded) || coded.Code != apierr.Unavailable || coded.RetryAfter != time.Second {
+		t.Errorf("a caller of the locked session got %v", err)
+	}
+	release()
+	s, err := d.Submit(t.Context(), stuck)
+	must(t, err)
+	d.Release(s)
+	var n int
+	must(t, d.raw.QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE org_id = $1`, d.org).Scan(&n))
+	if n != 2 {
+		t.Errorf("%d runs in the session, which was sent two", n)
+	}
+}
+
+// A lock that is released meanwhile is waited for.
+func TestABriefLockIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	first, err := d.Submit(t.Context(), d.run("s"))
+	must(t, err)
+	d.Release(first)
+	release := d.lockSession("s")
+	accepted := make(chan error, 1)
+	go func() {
+		s, err := d.Submit(t.Context(), d.run("s"))
+		if err == nil {
+			d.Release(s)
+		}
+		accepted <- err
+	}()
+	for began := time.Now(); time.Since(began) < 300*time.Millisecond; { // longer than a batch waits
+		s, err := d.Submit(t.Context(), d.run(""))
+		must(t, err)
+		d.Release(s)
+	}
+	release()
+	must(t, <-accepted)
+}
+
+func TestALockIsWaitedForUntilTheRequestEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, limit := range []time.Duration{time.Minute, 100 * time.Millisecond} {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			most := min(limit, lockedTime)
+			began, tries := time.Now(), 0
+			_, err := whileLocked(ctx, func() (int, error) { tries++; return 0, store.ErrLocked })
+			if took := time.Since(began); !store.IsLocked(err) || took > most || took < most/2 || tries < 4 || tries > 20 {
+				t.Errorf("within %s: %v after %s and %d tries", limit, err, took, tries)
+			}
+			cancel()
+		}
+	})
+}

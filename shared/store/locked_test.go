@@ -1,0 +1,423 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// twoOrganizations share a database, and the batches of a store.
+func twoOrganizations(t *testing.T) (one, other *bench) {
+	t.Helper()
+	s, raw := openRaw(t)
+	return newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
+}
+
+func twoMailboxes(t *testing.T) (one, other *mailbox) {
+	t.Helper()
+	a, b := twoOrganizations(t)
+	return mailboxOn(a), mailboxOn(b)
+}
+
+// promptly fails the test if f takes as long as a lock is waited for elsewhere.
+func (b *bench) promptly(what string, f func()) {
+	b.Helper()
+	began := time.Now()
+	f()
+	if took := time.Since(began); took > testkit.Within(time.Second) {
+		b.Errorf("%s took %s", what, took)
+	}
+}
+
+func (b *bench) lockedRun(runID string) (end func()) {
+	b.Helper()
+	return b.locked(`SELECT FROM open_runs WHERE run_id = $1 FOR UPDATE`, runID)
+}
+
+// running accepts and claims n runs of sessions of their own.
+func (b *bench) running(n int) []*store.Claimed {
+	b.Helper()
+	rows := make([]store.NewRun, n)
+	for i := range rows {
+		rows[i] = b.run("", "")
+	}
+	out := make([]*store.Claimed, n)
+	for i, accepted := range b.accept(wideWindow, rows...) {
+		out[i] = b.mustClaim(accepted.Run.Run.ID)
+	}
+	return out
+}
+
+func (b *bench) ending(c *store.Claimed, answer string) store.Ending {
+	b.Helper()
+	run := c.Run()
+	run.Message, run.Output = &answer, &domain.Output{Message: answer}
+	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
+	ending, err := store.NewEnding(c.Held(), run)
+	b.must(err)
+	return ending
+}
+
+// on is the bench in another process.
+func (b *bench) on(s *store.Store) *bench {
+	other := *b
+	other.s = s
+	return &other
+}
+
+// acceptUnlocked accepts a run, once no other transaction has locked what it needs.
+func (b *bench) acceptUnlocked(row store.NewRun) (store.Accepted, error) {
+	for {
+		out, err := b.s.Accept(b.Context(), []store.NewRun{row}, wideWindow)
+		if err != nil {
+			return store.Accepted{}, err
+		}
+		if !errors.Is(out[0].Err, store.ErrLocked) {
+			return out[0], nil
+		}
+	}
+}
+
+// deliverUnlocked accepts deliveries, each once no other transaction has locked what it needs.
+func (b *bench) deliverUnlocked(ctx context.Context, rows []store.NewDelivery) ([]store.AcceptedDelivery, error) {
+	out, err := b.s.AcceptDeliveries(ctx, rows, wideWindow)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		for errors.Is(out[i].Err, store.ErrLocked) {
+			again, err := b.s.AcceptDeliveries(ctx, rows[i:i+1], wideWindow)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = again[0]
+		}
+	}
+	return out, nil
+}
+
+func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
+	t.Parallel()
+	one, other := twoOrganizations(t)
+	one.accept(wideWindow, one.run("", "s"), one.run("", "free"))
+	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
+	stuck := one.run("", "s")
+	for range 2 { // the first batch meets the lock, the second one expects it
+		rows := []store.NewRun{one.run("", "free"), stuck}
+		for range 60 {
+			rows = append(rows, other.run("", "t"), other.run("", ""))
+		}
+		one.promptly("a batch beside a locked session", func() {
+			for i, a := range one.accept(wideWindow, rows...) {
+				if locked := errors.Is(a.Err, store.ErrLocked); locked != (i == 1) || !locked && a.Err != nil {
+					t.Errorf("%d: %v", i, a.Err)
+				}
+			}
+		})
+	}
+	if err := store.Unavailable(store.ErrLocked); apierr.CodeOf(err) != apierr.Unavailable {
+		t.Errorf("the caller gets %v", err)
+	}
+	release()
+	if out := one.accept(wideWindow, stuck); out[0].Err != nil {
+		t.Errorf("after the release: %v", out[0].Err)
+	}
+	if n := one.number(`SELECT count(*) FROM runs WHERE session_id = 's'`); n != 2 {
+		t.Errorf("%d runs in the session", n)
+	}
+	if n := one.number(`SELECT count(*) FROM runs`); n != 1+1+2*121+1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// A run of its own session waits for its key if another transaction has it: here of a run that is being removed.
+func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
+	t.Parallel()
+	one, other := twoOrganizations(t)
+	holder := one.accept(wideWindow, one.run("key", ""))[0].Run.Run.ID
+	one.finish(one.mustClaim(holder), "old")
+	one.exec(`UPDATE runs SET expires_at = now() - interval '1 second'`)
+	release := one.locked(`DELETE FROM runs WHERE id = $1`, holder)
+	rows := []store.NewRun{one.run("key", "")}
+	for range 60 {
+		rows = append(rows, other.run("", ""))
+	}
+	one.promptly("a batch beside a locked key", func() {
+		for i, a := range one.accept(wideWindow, rows...) {
+			if locked := errors.Is(a.Err, store.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
+				t.Errorf("%d: %v", i, a.Err)
+			}
+		}
+	})
+	release()
+	if out := one.accept(wideWindow, rows[0]); out[0].Err != nil || out[0].Existing {
+		t.Errorf("after the release: %+v", out[0])
+	}
+}
+
+func TestALockedRunIsClaimedLater(t *testing.T) {
+	t.Parallel()
+	one, other := twoOrganizations(t)
+	stuck := one.accept(wideWindow, one.run("", ""))[0].Run.Run.ID
+	free := other.accept(wideWindow, other.run("", ""))[0].Run.Run.ID
+	release := one.lockedRun(stuck)
+	one.promptly("claiming", func() {
+		claims, err := one.s.Claim(t.Context(), []string{stuck, free, "run_unknown"})
+		if err != nil || !claims[0].Locked || claims[0].Run != nil || claims[0].Ended || claims[1].Run == nil || claims[1].Locked || !claims[2].Ended {
+			t.Errorf("claims %+v, %v", claims, err)
+		}
+	})
+	release()
+	if c := one.mustClaim(stuck); c.Attempts != 1 || c.Fence != 1 {
+		t.Errorf("claimed %+v", c)
+	}
+}
+
+// A run that cannot be claimed is looked at again once the claim has failed. That waits for no lock either.
+func TestAVoidClaimWaitsForNoLock(t *testing.T) {
+	t.Parallel()
+	one, other := twoOrganizations(t)
+	out := one.accept(wideWindow, one.run("", "s"), one.run("", "s"))
+	waiting := out[1].Run.Run.ID
+	one.exec(`UPDATE open_runs SET dispatched = true, next_dispatch_at = now() WHERE run_id = $1`, waiting)
+	free := other.accept(wideWindow, other.run("", ""))[0].Run.Run.ID
+	// Locks the row as soon as the claim has released it.
+	open := one.gate(`BEFORE UPDATE ON open_runs FOR EACH ROW WHEN (NEW.status = 'running')`)
+	claimed := aside(func() error {
+		claims, err := one.s.Claim(t.Context(), []string{waiting, free})
+		if err == nil && (claims[0].Run != nil || claims[0].Ended || claims[1].Run == nil) {
+			err = fmt.Errorf("claims %+v", claims)
+		}
+		return err
+	})
+	one.stuck(1, claimed, "the claim")
+	locking := make(chan func(), 1)
+	go func() { locking <- one.lockedRun(waiting) }()
+	one.stuck(2, claimed, "the other transaction")
+	open()
+	one.promptly("claiming", func() { one.must(<-claimed) })
+	(<-locking)()
+}
+
+func TestALockedLeaseIsNoLostLease(t *testing.T) {
+	t.Parallel()
+	one, other := twoOrganizations(t)
+	stuck, free, taken := one.running(1)[0], other.running(1)[0], other.running(1)[0]
+	other.takeAway(taken.RunID)
+	release := one.lockedRun(stuck.RunID)
+	held := []store.Held{stuck.Held(), free.Held(), taken.Held()}
+	one.promptly("a heartbeat", func() {
+		leases, err := one.s.Extend(t.Context(), held)
+		if err != nil || len(leases.Extended) != 1 || !leases.Extended[free.RunID] || len(leases.Locked) != 1 || !leases.Locked[stuck.RunID] {
+			t.Errorf("leases %+v, %v", leases, err)
+		}
+	})
+	release()
+	leases, err := one.s.Extend(t.Context(), held)
+	if err != nil || len(leases.Extended) != 2 || len(leases.Locked) != 0 {
+		t.Errorf("after the release: %+v, %v", leases, err)
+	}
+}
+
+func TestALockedRunsEventsAreSavedLater(t *testing.T) {
+	t.Parallel()
+	one, other := twoOrganizations(t)
+	stuck, free := one.running(1)[0], other.running(1)[0]
+	release := one.lockedRun(stuck.RunID)
+	chunks := []store.Checkpoint{{Held: stuck.Held(), Chunk: chunk(2, 3)}, {Held: free.Held(), Chunk: chunk(2, 3)}}
+	one.promptly("saving events", func() {
+		done, err := one.s.SaveEvents(t.Context(), chunks)
+		if err != nil || len(done.Saved) != 1 || !done.Saved[free.RunID] || len(done.Locked) != 1 || !done.Locked[stuck.RunID] {
+			t.Errorf("saved %+v, %v", done, err)
+		}
+	})
+	release()
+	one.save(true, stuck.Held(), chunk(2, 3))
+	one.wantChunks("after the release", one.log(stuck.RunID, 0, 0), 1, chunk(2, 3))
+}
+
+func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
+	t.Parallel()
+	for name, lock := range map[string]string{
+		"open row": `SELECT FROM open_runs WHERE run_id = $1 FOR UPDATE`, "result row": `SELECT FROM runs WHERE id = $1 FOR UPDATE`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one, other := twoOrganizations(t)
+			stuck := one.running(1)[0]
+			release := one.locked(lock, stuck.RunID)
+			for range 2 { // the first batch meets the lock, the second one expects it
+				endings := []store.Ending{one.ending(stuck, "late")}
+				for _, c := range other.running(40) {
+					endings = append(endings, other.ending(c, "at once"))
+				}
+				endings[3].Result = []byte("\x00") // rejected
+				one.promptly("finishing", func() {
+					done, err := one.s.Finish(t.Context(), endings)
+					if err != nil || len(done.Saved) != 39 || !errors.Is(done.Failed[stuck.RunID], store.ErrLocked) || len(done.Failed) != 1 ||
+						done.Rejected[endings[3].Run.ID] == nil || len(done.Rejected) != 1 {
+						t.Errorf("saved %d, failed %v, rejected %v, %v", len(done.Saved), done.Failed, done.Rejected, err)
+					}
+				})
+			}
+			release()
+			if done := one.finish(stuck, "late"); !done.Saved[stuck.RunID] {
+				t.Errorf("after the release: %+v", done)
+			}
+		})
+	}
+}
+
+func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
+	t.Parallel()
+	one, other := twoMailboxes(t)
+	one.accept(wideWindow, one.run("", "s"))
+	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
+	stuck, intoSession := one.delivery("stuck"), one.run("", "s")
+	stuck.Run = &intoSession
+	rows := []store.NewDelivery{stuck}
+	for n := range 40 {
+		rows = append(rows, other.delivery(fmt.Sprint(n)))
+	}
+	one.promptly("delivering", func() {
+		out, err := one.s.AcceptDeliveries(t.Context(), rows, wideWindow)
+		one.must(err)
+		for i, a := range out {
+			if locked := errors.Is(a.Err, store.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
+				t.Errorf("%d: %v", i, a.Err)
+			}
+		}
+	})
+	release()
+	out, err := one.s.AcceptDeliveries(t.Context(), rows[:1], wideWindow)
+	if err != nil || out[0].Err != nil || out[0].Existing {
+		t.Errorf("after the release: %+v, %v", out, err)
+	}
+}
+
+// Erasing a session that messages come to delays nobody else.
+func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
+	t.Parallel()
+	one, other := twoOrganizations(t)
+	row := one.run("", "s")
+	one.accept(wideWindow, row)
+	open := one.gate(`AFTER UPDATE ON runs FOR EACH ROW WHEN (NEW.status = 'cancelled')`)
+	name := store.SessionName{OrganizationID: one.org, TargetID: one.agent, SessionID: "s", Key: row.SessionKey}
+	erased := aside(func() error { _, err := one.s.EraseSession(t.Context(), name); return err })
+	one.stuck(1, erased, "erasing")
+	again := one.run("", "s")
+	one.promptly("accepting beside it", func() {
+		out := one.accept(wideWindow, again, other.run("", "t"))
+		if !errors.Is(out[0].Err, store.ErrLocked) || out[1].Err != nil {
+			t.Errorf("%v, %v", out[0].Err, out[1].Err)
+		}
+	})
+	open()
+	one.must(<-erased)
+	if out := one.accept(wideWindow, again); out[0].Err != nil {
+		t.Errorf("after the erasure: %v", out[0].Err)
+	}
+}
+
+// Two processes race to replace a key whose run has expired, while the sweeper removes such runs. Each caller gets the one new run.
+func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	s, raw := openAt(t, dsn)
+	second, _ := openAt(t, dsn)
+	b := newBenchOn(t, s, raw, "ada@example.com")
+	rounds := 200
+	if testing.Short() {
+		rounds = 50
+	}
+	for n := range rounds {
+		key := fmt.Sprint("key ", n)
+		b.finish(b.mustClaim(b.accept(wideWindow, b.run(key, ""))[0].Run.Run.ID), "old")
+		b.exec(`UPDATE runs SET expires_at = now() - interval '1 second', sweep_after = now() - interval '1 second'`)
+		var all sync.WaitGroup
+		var out [2]store.Accepted
+		for i, s := range []*store.Store{b.s, second} {
+			all.Go(func() {
+				var err error
+				if out[i], err = b.on(s).acceptUnlocked(b.run(key, "")); err != nil || out[i].Err != nil {
+					t.Errorf("round %d: %v, %v", n, err, out[i].Err)
+				}
+			})
+		}
+		all.Go(func() {
+			if _, err := second.DeleteExpired(t.Context(), 500); err != nil {
+				t.Errorf("sweeping: %v", err)
+			}
+		})
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+		if out[0].Run.Run.ID != out[1].Run.Run.ID || out[0].Existing == out[1].Existing {
+			t.Fatalf("round %d: %+v and %+v", n, out[0], out[1])
+		}
+	}
+}
+
+// A run of a template or an agent that does not exist is not looked for again and again.
+func TestAKeyOfNothingIsNotFound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ofTemplate, ofAgent := b.run("a", ""), b.run("b", "")
+	ofTemplate.AgentID, ofTemplate.TemplateID, ofAgent.AgentID = "", "tpl_unknown", id.New(id.Agent)
+	for _, a := range b.accept(wideWindow, ofTemplate, ofAgent) {
+		if apierr.CodeOf(a.Err) != apierr.NotFound {
+			t.Errorf("%v", a.Err)
+		}
+	}
+}
+
+func TestAStatementIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	newBench(t).savesLarge(5, 3*mib)
+}
+
+// As many results of this size as broke the connection when they were one statement.
+func TestLargeResultsAreSaved(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	newBench(t).savesLarge(127, 8*mib)
+}
+
+// savesLarge saves n results and as many events, of size bytes each, of which no two fit into a statement.
+func (b *bench) savesLarge(n, size int) {
+	b.Helper()
+	large := strings.Repeat("x", size)
+	result := []byte(`{"message":"` + large + `"}`)
+	var endings []store.Ending
+	var chunks []store.Checkpoint
+	for _, c := range b.running(n) {
+		e := b.ending(c, "short")
+		e.Result = result
+		endings = append(endings, e)
+		chunks = append(chunks, store.Checkpoint{Held: c.Held(), Chunk: store.Chunk{FirstN: 2, LastN: 2, Events: large}})
+	}
+	saved, err := b.s.SaveEvents(b.Context(), chunks)
+	if err != nil || len(saved.Saved) != n {
+		b.Fatalf("saved events of %d runs, %v", len(saved.Saved), err)
+	}
+	done, err := b.s.Finish(b.Context(), endings)
+	if err != nil || len(done.Saved) != n {
+		b.Fatalf("saved %d, failed %v, %v", len(done.Saved), done.Failed, err)
+	}
+	for _, table := range []string{"runs", "run_events"} {
+		if most := b.number(`SELECT max(n) FROM (SELECT count(*) AS n FROM ` + table + ` GROUP BY xmin) t`); most != 1 {
+			b.Errorf("%d rows of %s were written in one statement", most, table)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/shared/testkit"
+	"parley/workers/internal/agentloop"
+	"parley/workers/internal/llm/scripted"
+)
+
+// locking is a stage on which another transaction has locked runs until some time.
+type locking struct {
+	*stage
+	locked map[string]time.Time // by run
+	asked  []time.Duration      // when leases were to be extended
+
+	began time.Time
+	tries int
+	alone []int // how many endings came together
+	fails error
+}
+
+func (l *locking) Extend(_ context.Context, held []store.Held) (store.Leases, error) {
+	defer l.lock()()
+	l.asked = append(l.asked, time.Since(l.began))
+	out := store.Leases{Extended: map[string]bool{}, Locked: map[string]bool{}}
+	for _, h := range held {
+		if time.Now().Before(l.locked[h.RunID]) {
+			out.Locked[h.RunID] = true
+			continue
+		}
+		out.Extended[h.RunID] = true
+	}
+	return out, nil
+}
+
+func (l *locking) Finish(ctx context.Context, endings []store.Ending) (store.Finished, error) {
+	unlock := l.lock()
+	l.tries++
+	l.alone = append(l.alone, len(endings))
+	fails := l.fails
+	l.fails = nil
+	unlock()
+	if fails != nil {
+		return store.Finished{}, fails
+	}
+	failed := map[string]error{}
+	free := slices.DeleteFunc(slices.Clone(endings), func(e store.Ending) bool {
+		if !time.Now().Before(l.locked[e.Run.ID]) {
+			return false
+		}
+		failed[e.Run.ID] = store.ErrLocked
+		return true
+	})
+	out, err := l.stage.Finish(ctx, free)
+	out.Failed = failed
+	return out, err
+}
+
+func (l *locking) Journal(context.Context, store.Held, int, [][]byte) (bool, error) {
+	defer l.lock()()
+	if l.tries++; l.tries < 4 {
+		return false, store.ErrLocked
+	}
+	return true, nil
+}
+
+// A locked run loses its lease only once that is over. Until then its heartbeat is repeated, and no other run waits for it.
+func TestALockedHeartbeatIsRepeated(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lasts time.Duration // how long the run is locked
+		cause error
+	}{
+		"for a moment": {heartbeatEvery + time.Second, nil},
+		"for too long": {time.Hour, errLease},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &locking{stage: &stage{}, began: time.Now(), locked: map[string]time.Time{"run_1": time.Now().Add(c.lasts)}}
+				r := &Runner{runs: l, held: &held{runs: map[string]*holding{}}, log: zerolog.Nop()}
+				ctx, stop := context.WithCancel(t.Context())
+				var causes [2]func() error
+				for i, id := range []string{"run_1", "run_2"} {
+					attempt, cancel := context.WithCancelCause(ctx)
+					r.held.add(&holding{Held: store.Held{RunID: id}, cancel: cancel, inProgress: func() {}, leaseUntil: time.Now().Add(store.Lease)})
+					causes[i] = func() error { return context.Cause(attempt) }
+				}
+				go r.heartbeat(ctx)
+				go r.held.watch(ctx)
+				<-time.After(2 * store.Lease)
+				synctest.Wait()
+				if !errors.Is(causes[0](), c.cause) || causes[1]() != nil {
+					t.Errorf("the locked run ended with %v, the other one with %v", causes[0](), causes[1]())
+				}
+				if c.cause == nil && len(l.asked) < 6+int(time.Second/lockedAgain)-1 {
+					t.Errorf("leases were to be extended at %v", l.asked)
+				}
+				stop()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// A result whose run is locked is saved as soon as it is free. Results of other runs do not wait for it.
+func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+		l := &locking{stage: s, locked: map[string]time.Time{"run_1": time.Now().Add(5 * time.Second)}}
+		r := &Runner{runs: l, bus: s, places: &places{wake: make(chan struct{}, 1)}}
+		endingOf := func(id string) ended { return ended{Ending: store.Ending{Run: domain.Run{ID: id}}} }
+		out, err := r.saveAll(t.Context(), []ended{endingOf("run_1"), endingOf("run_2")})
+		if err != nil || !errors.Is(out[0].failed, store.ErrLocked) || out[0].ok || !out[1].ok || len(s.done) != 1 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		a := &attempt{log: zerolog.Nop()}
+		began := time.Now()
+		r.persist(t.Context(), a, "saving result", func(ctx context.Context) error {
+			out, err := r.saveAll(ctx, []ended{endingOf("run_1")})
+			if err != nil {
+				return err
+			}
+			return out[0].failed
+		})
+		if took := time.Since(began); took < 5*time.Second || took > 5*time.Second+lockedMost || l.tries > 20 {
+			t.Errorf("saved after %s, in %d tries", took, l.tries)
+		}
+		if len(s.done) != 2 || !strings.HasPrefix(s.done[1], "run_1 ") {
+			t.Errorf("told %q", s.done)
+		}
+	})
+}
+
+// What a database could not take in a batch it is given in a batch of its own.
+func TestAResultThatFailedIsSavedAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+		l := &locking{stage: s, fails: errors.New("statement timeout")}
+		r := newRunnerOn(t, s, l)
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { r.finishes.Run(ctx) })
+		var saved sync.WaitGroup
+		for _, id := range []string{"run_1", "run_2", "run_3"} {
+			a := claimedAttempt(id)
+			a.events = r.telling(a, func() {})
+			saved.Go(func() { r.finish(ctx, a, agentloop.Output{Text: "ok"}, domain.RunCompleted, nil) })
+		}
+		saved.Wait()
+		stop()
+		all.Wait()
+		if len(s.done) != 3 {
+			t.Errorf("told %q", s.done)
+		}
+		failed := l.alone[0]
+		for i := range failed {
+			if l.alone[len(l.alone)-1-i] != 1 {
+				t.Errorf("batches of %v; the first one failed", l.alone)
+			}
+		}
+	})
+}
+
+// A step is not thrown away because its run is locked.
+func TestALockedStepIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &locking{stage: &stage{}}
+		j := journal{l, claimedAttempt("run_1")}
+		if err := j.Record(t.Context(), agentloop.Step{Seq: 1}); err != nil || l.tries != 4 {
+			t.Errorf("%d tries, %v", l.tries, err)
+		}
+	})
+}
+
+// claimsLocked is a stage on which a run cannot be claimed at first.
+type claimsLocked struct {
+	granted
+	locked int
+}
+
+func (c *claimsLocked) Claim(ctx context.Context, runIDs []string) ([]store.Claim, error) {
+	if c.locked > 0 {
+		c.locked--
+		return []store.Claim{{Locked: true}}, nil
+	}
+	return c.granted.Claim(ctx, runIDs)
+}
+
+// The doorbell of a locked run is given back and rings again.
+func TestADoorbellOfALockedRunRingsAgain(t *testing.T) {
+	t.Parallel()
+	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if _, err := b.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Ring(domain.Job{RunID: "run_1", OrganizationID: "org_1", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: 1, ReplyTo: "inbox"})
+	s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+	c := &claimsLocked{granted: granted{stage: s, claim: claimedAttempt("run_1").claim, look: func() {}}, locked: 2}
+	r := newRunnerOn(t, s, c)
+	ctx, stop := context.WithCancel(t.Context())
+	var groups sync.WaitGroup
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.events.Run} {
+		groups.Go(func() { run(ctx) })
+	}
+	for n := range 3 {
+		var doorbell *bus.Doorbell
+		err = b.Lane(domain.LaneChat).Fetch(ctx, 1, 10*time.Second, func(d *bus.Doorbell) { doorbell = d })
+		if err != nil || doorbell == nil {
+			t.Fatalf("the doorbell rang %d times: %v", n, err)
+		}
+		r.carry(ctx, doorbell)
+	}
+	stop()
+	groups.Wait()
+	if len(s.done) != 1 {
+		t.Errorf("told %q", s.done)
+	}
+}
