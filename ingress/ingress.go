@@ -117,7 +117,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	}
 	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, auth.NewWidgets(deps.Store, box), proxies)}
 	i.dispatch = dispatch.New(dispatch.Config{
-		Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, Tracer: deps.Tracer,
+		Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store, deps.Bus.NewWatch(), deps.Log)
 	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)

@@ -333,7 +333,7 @@ func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
 func TestABacklogThatIsFullRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
-	cfg.BacklogMax = 2
+	cfg.BacklogMax, cfg.OrgBacklogMax = 8, 2
 	r := newRig(t, cfg)
 	for n := range 2 {
 		r.call("POST", runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, fmt.Sprintf(`,"idempotencyKey":"%d"`, n))).want(202)

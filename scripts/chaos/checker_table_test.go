@@ -277,7 +277,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 		if f.Kind == kill && p.spared(f.Part, f.At) {
 			t.Errorf("it is to be spared: %s", f)
 		}
-		if lasts := slices.Contains([]string{freeze, cut, requests, replies, delay, fill, skew}, f.Kind); lasts != (f.For > 0) {
+		if lasts := slices.Contains([]string{freeze, cut, requests, replies, delay, fill, skew, snapshot}, f.Kind); lasts != (f.For > 0) {
 			t.Errorf("it lasts for a time, or does not: %s", f)
 		}
 		if f.Kind == delay && f.By == 0 {
@@ -288,7 +288,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 		}
 		drawn[f.Kind]++
 	}
-	for _, kind := range []string{kill, restart, freeze, cut, requests, replies, delay, reset, deletion, truncate, fill, skew} {
+	for _, kind := range []string{kill, restart, freeze, cut, requests, replies, delay, reset, deletion, truncate, fill, skew, snapshot} {
 		if drawn[kind] == 0 {
 			t.Errorf("there is no %s in ten minutes: %v", kind, drawn)
 		}

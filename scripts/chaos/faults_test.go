@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -94,6 +95,8 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		done = s.skew(ctx, f, p)
 	case lock:
 		done = s.lock(ctx, f)
+	case snapshot:
+		done = s.snapshot(ctx, f)
 	default:
 		done = s.link(ctx, f, p)
 	}
@@ -323,6 +326,30 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 		wait(ctx, f.For)
 		return true
 	})
+}
+
+// snapshot holds a snapshot of the database for a while, or until PostgreSQL ends.
+func (s *striker) snapshot(ctx context.Context, f fault) bool {
+	var held *sql.Tx
+	opened := eventually(ctx, func() bool {
+		tx, err := s.cluster.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+		if err != nil {
+			return false
+		}
+		var n int
+		if tx.QueryRowContext(ctx, `SELECT count(*) FROM open_runs`).Scan(&n) != nil {
+			_ = tx.Rollback() // PostgreSQL has just ended
+			return false
+		}
+		held = tx
+		return true
+	})
+	if !opened {
+		return false
+	}
+	wait(ctx, f.For)
+	_ = held.Rollback() // whether it lasted does not matter: PostgreSQL is killed here
+	return true
 }
 
 // restore undoes everything, whatever is left.

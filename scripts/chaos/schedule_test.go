@@ -49,6 +49,7 @@ const (
 	fill     = "fill disk"       // of a server
 	skew     = "set clock"       // of a worker
 	lock     = "lock a row"      // of a session or a run, by another transaction
+	snapshot = "long snapshot"   // a transaction that keeps PostgreSQL from removing dead rows, as a back-up does
 )
 
 // plan says what is struck how often.
@@ -128,6 +129,8 @@ func (p plan) once(seed uint64) []fault {
 		fault{At: p.total / 3, Kind: kill, Part: cluster.Postgres},
 		fault{At: p.total / 2, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
 		fault{At: p.total * 2 / 3, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
+		// From after that kill on, which ends the transaction, to the end.
+		fault{At: p.total*2/5 + some(random, p.total/10), Kind: snapshot, Part: cluster.Postgres, For: p.total / 2},
 	)
 	for _, kind := range []string{cut, requests, replies, delay, reset} {
 		f := p.linkOf(random, kind)

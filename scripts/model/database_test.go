@@ -498,7 +498,7 @@ func (db *database) requeue(r *run) {
 	o.fence++
 }
 
-// handOver is hand_places_over, for one organization.
+// handOver is HandOver and dispatch_runs, for one organization, which has one lane here.
 func (db *database) handOver(org, places int) (jobs []*job) {
 	used := 0
 	for _, r := range db.runs {

@@ -13,8 +13,8 @@ type mutant struct {
 
 const (
 	functions = "migrations/0005_functions.sql"
-	batches   = "migrations/0019_batches.sql"
 	locks     = "migrations/0023_locks.sql"
+	dispatch  = "migrations/0024_dispatch.sql"
 	effects   = "shared/store/effects.go"
 	sweeping  = "shared/store/sweep.go"
 	carrying  = "workers/internal/runner/carry.go"
@@ -26,7 +26,7 @@ const (
 var all = []mutant{
 	{
 		"a finish without its fence",
-		[]edit{{batches, "WHERE o.run_id = e.id AND o.fence = e.fence\n    RETURNING", "WHERE o.run_id = e.id\n    RETURNING"}},
+		[]edit{{dispatch, "WHERE o.run_id = e.id AND o.fence = e.fence\n    RETURNING", "WHERE o.run_id = e.id\n    RETURNING"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker", "TestOnlyALeaseThatIsOverIsTaken"},
 	},
@@ -123,34 +123,34 @@ var all = []mutant{
 	{
 		"a key that holds nobody off",
 		[]edit{
-			{"migrations/0015_hooks.sql", "      AND (NOT EXISTS (SELECT 1 FROM runs k WHERE k.idempotency_hash = b.key_hash)) IS NOT FALSE\n", ""},
-			{"migrations/0015_hooks.sql", "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at", "    RETURNING id, created_at"},
+			{dispatch, "      AND (NOT EXISTS (SELECT 1 FROM runs k WHERE k.idempotency_hash = b.key_hash)) IS NOT FALSE\n", ""},
+			{dispatch, "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at\n", "    RETURNING id, created_at\n"},
 		},
 		"shared/store",
 		[]string{"TestAcceptGivesOneRunPerKeyInASession"},
 	},
 	{
 		"a key that holds nobody off whose run is alone",
-		[]edit{{batches, "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING", "    RETURNING"}},
+		[]edit{{dispatch, "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, session_ref", "    RETURNING id, session_ref"}},
 		"shared/store",
 		[]string{"TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce"},
 	},
 	{
 		"an acceptance past the window",
-		[]edit{{batches, "(PARTITION BY u.org_no ORDER BY u.turn) <= $3 AS dispatch", "(PARTITION BY u.org_no ORDER BY u.turn) > 0 AS dispatch"}},
+		[]edit{{dispatch, "(PARTITION BY u.org_no, u.lane ORDER BY u.turn) <= ($3)[u.turn + 1] AS dispatch", "(PARTITION BY u.org_no, u.lane ORDER BY u.turn) > 0 AS dispatch"}},
 		"shared/store",
 		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
 	},
 	{
 		"a finish leaves no place",
-		[]edit{{batches, "SELECT c.id, c.org_id, c.dispatched AND EXISTS (SELECT 1", "SELECT c.id, c.org_id, NOT c.dispatched AND EXISTS (SELECT 1"}},
+		[]edit{{dispatch, "c.lane, c.dispatched AND EXISTS (SELECT 1", "c.lane, NOT c.dispatched AND EXISTS (SELECT 1"}},
 		"shared/store",
 		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
 	},
 	{
 		"a sweeper that requeues unguarded",
 		[]edit{
-			{functions, "WHERE o.dispatched AND o.status = 'running' AND o.lease_until < clock_timestamp()\n    AND pg_postmaster", "WHERE o.dispatched AND o.status = 'running'\n    AND pg_postmaster"},
+			{dispatch, "WHERE o.dispatched AND o.status = 'running' AND o.lease_until < clock_timestamp()\n      AND pg_postmaster", "WHERE o.dispatched AND o.status = 'running'\n      AND pg_postmaster"},
 			{sweeping, "AND status = 'running' AND lease_until < clock_timestamp()", "AND status = 'running'"},
 		},
 		"shared/store",
@@ -165,7 +165,7 @@ var all = []mutant{
 	{
 		"a sweeper that times out what waits for a person",
 		[]edit{
-			{functions, "WHERE o.deadline <= clock_timestamp() AND o.status <> 'requires_action' ORDER BY", "WHERE o.deadline <= clock_timestamp() ORDER BY"},
+			{dispatch, "WHERE o.deadline <= clock_timestamp() AND o.status <> 'requires_action') f", "WHERE o.deadline <= clock_timestamp()) f"},
 			{sweeping, "AND o.deadline <= clock_timestamp()\n\t\tAND o.status <> 'requires_action' ORDER BY", "AND o.deadline <= clock_timestamp() ORDER BY"},
 		},
 		"shared/store",
@@ -174,8 +174,8 @@ var all = []mutant{
 	{
 		"a sweeper that rings for what it does not look at again",
 		[]edit{
-			{functions, "WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp()", "WHERE o.dispatched"},
-			{sweeping, "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued'", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
+			{dispatch, "WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp()) f", "WHERE o.dispatched) f"},
+			{sweeping, "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
 		},
 		"workers/internal/sweep",
 		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},

@@ -19,21 +19,25 @@ import (
 )
 
 const (
-	duplicatesWindow = 10 * time.Minute
+	duplicatesWindow = 2 * time.Minute
 	maxStreamBytes   = 256 << 20 // some 700,000 doorbells; what does not fit waits as rows
 	minStreamBytes   = 8 << 20   // what a server with little space may reserve instead
 	ackWait          = 30 * time.Second
 	flushTimeout     = 2 * time.Second
 	remakeTimeout    = 5 * time.Second
 	pendingDoorbells = 8192 // published and not yet acknowledged, per process
+	pendingWait      = time.Millisecond
+	doorbellLogs     = 10 // lines a second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
 type Bus struct {
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	log      zerolog.Logger
-	replicas int // of the stream, when this process makes it
+	nc  *nats.Conn
+	js  jetstream.JetStream
+	log zerolog.Logger
+	// doorbells logs job messages that were not published or not stored: a few a second, for a server that stores none makes one of each.
+	doorbells zerolog.Logger
+	replicas  int // of the stream, when this process makes it
 
 	changes     *changes
 	stopChanges func()
@@ -84,11 +88,12 @@ func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 // New uses a connection made with Options. Close closes it.
 func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
+	b.doorbells = log.Sample(&zerolog.BurstSampler{Burst: doorbellLogs, Period: time.Second})
 	js, err := jetstream.New(nc,
 		jetstream.WithPublishAsyncMaxPending(pendingDoorbells),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
 		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) {
-			log.Warn().Err(err).Str("run_id", contract.RunIDOf(m.Subject)).Msg("doorbell not stored; the sweeper will ring again")
+			b.doorbells.Warn().Err(err).Str("run_id", contract.RunIDOf(m.Subject)).Msg("job message not stored; the sweeper will publish it again")
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
@@ -207,6 +212,24 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
+// UpdateStream gives a stream that an earlier release made this release's duplicate window. The server remembers each message for that
+// long, and nothing depends on it. It needs a right that only the sweeper's user has.
+func (b *Bus) UpdateStream(ctx context.Context) error {
+	stream, err := b.js.Stream(ctx, contract.StreamJobs)
+	if err != nil {
+		return fmt.Errorf("opening stream: %w", err)
+	}
+	config := stream.CachedInfo().Config
+	if config.Duplicates <= duplicatesWindow {
+		return nil
+	}
+	config.Duplicates = duplicatesWindow
+	if _, err := b.js.UpdateStream(ctx, config); err != nil {
+		return fmt.Errorf("updating stream: %w", err)
+	}
+	return nil
+}
+
 func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject string) (jetstream.Consumer, error) {
 	consumer, err := stream.Consumer(ctx, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -239,9 +262,14 @@ func damaged(err error) bool {
 	return ok && told.Code >= 500 && (told.ErrorCode == codeConsumerCreate || told.ErrorCode == codeConsumerStore)
 }
 
-// Ring publishes the doorbells of dispatched runs without waiting for their acknowledgement.
+// Ring publishes the job messages of dispatched runs. It waits for nothing: whether the server has stored a message is only logged, and
+// messages beyond those that may be unacknowledged are dropped. The sweeper publishes again what no worker claims.
 func (b *Bus) Ring(jobs ...domain.Job) {
-	for _, job := range jobs {
+	for i, job := range jobs {
+		if b.js.PublishAsyncPending() >= pendingDoorbells {
+			b.doorbells.Warn().Int("runs", len(jobs)-i).Msg("job messages dropped: too many are not acknowledged; the sweeper will publish them")
+			return
+		}
 		msg := &nats.Msg{Subject: contract.JobSubject(job), Header: nats.Header{
 			jetstream.MsgIDHeader: {contract.MsgID(job)},
 		}}
@@ -251,9 +279,9 @@ func (b *Bus) Ring(jobs ...domain.Job) {
 		if job.Traceparent != "" {
 			msg.Header[contract.HeaderTraceparent] = []string{job.Traceparent}
 		}
-		if _, err := b.js.PublishMsgAsync(msg, jetstream.WithStallWait(50*time.Millisecond)); err != nil {
-			b.log.Warn().Err(err).Str("run_id", job.RunID).Msg("doorbells not sent; the sweeper will ring for this run and those behind it")
-			return // each further one would wait as long
+		if _, err := b.js.PublishMsgAsync(msg, jetstream.WithStallWait(pendingWait)); err != nil {
+			b.doorbells.Warn().Err(err).Int("runs", len(jobs)-i).Msg("job messages not published; the sweeper will publish them")
+			return // the others would fail alike
 		}
 		failpoint.Here(failpoint.RingAfter)
 	}

@@ -86,7 +86,7 @@ func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPO
 
 // Runs are the settings that ingress and workers must agree on.
 type Runs struct {
-	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Runs of one organization that are dispatched at a time; the rest wait their turn."`
+	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Runs of one organization that are dispatched at a time in each lane (chats, automations); the rest wait their turn."`
 	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Model of agents that name none, as provider/model; workers use it, the ingress shows it."`
 }
 
@@ -135,6 +135,7 @@ type Ingress struct {
 	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
 	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long an ingress that is told to stop serves on, being not ready: longer than a load balancer takes to notice."`
 	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
+	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Queued runs of one organization before its new ones are refused with 503; 0: a quarter of BACKLOG_MAX."`
 	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
 	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
 	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
@@ -159,6 +160,8 @@ func (i Ingress) Check() error {
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
 	case i.MetricsToken != "" && len(i.MetricsToken) < metricsTokenLeast:
 		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", metricsTokenLeast)
+	case i.OrgBacklogMax < 0 || i.OrgBacklogMax > i.BacklogMax:
+		return fmt.Errorf("ORG_BACKLOG_MAX must be between 0 and BACKLOG_MAX (%d), not %d", i.BacklogMax, i.OrgBacklogMax)
 	}
 	return cmp.Or(i.checkTimes(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
 }

@@ -50,7 +50,7 @@ const HoldUntilReleased time.Duration = -1
 type Accepted struct {
 	Run      StoredRun
 	Existing bool        // Run is the one that holds the key
-	Job      *domain.Job // Run is new and within its organization's window: ring for it now
+	Job      *domain.Job // Run is new and has a slot: ring for it now
 	Err      error
 }
 
@@ -58,7 +58,7 @@ type Accepted struct {
 const firstRing = "5 seconds"
 
 // Accept inserts the runs in one transaction, so that after it returns without an error each accepted
-// run is on disk. window is how many runs of an organization may be dispatched at a time. The answers
+// run is on disk. window is how many runs of an organization's lane may be dispatched at a time. The answers
 // are in the order of rows; an answer's Err is about that row alone, and is ErrLocked if another transaction
 // has locked the run's session or key. A returned error means that none
 // of the runs exists, or (answer lost and not to be looked up) that it is not known.
@@ -150,26 +150,27 @@ func onePerKey(rows []NewRun) []NewRun {
 // The statements are in the schema, as are those of the other functions called here: each names the organizations of its
 // rows and then works on these rows alone, in one round trip.
 const (
-	// acceptSingleQuery is for what most runs are, see single; migrations/0019_batches.sql.
-	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs($1, $2, $3, $4)`
-	// acceptQuery is for all runs; migrations/0015_hooks.sql.
+	// acceptSingleQuery is for what most runs are, see single; migrations/0024_dispatch.sql.
+	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs_2($1, $2, $3, $4)`
+	// acceptQuery is for all runs; migrations/0024_dispatch.sql.
 	acceptQuery = `SELECT run_id, created_at, dispatched
-FROM accept_runs_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+FROM accept_runs_3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 )
 
-// acceptance gives the statement that accepts the runs, and its arguments.
-func acceptance(rows []NewRun, window int) (query string, args []any) {
+// acceptance gives the statement that accepts the runs, and its arguments. taken are the slots of their lanes.
+func acceptance(rows []NewRun, taken map[LaneOf]int) (query string, args []any) {
+	slots := pq.Array(column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
-		return acceptQuery, acceptArgs(rows, window)
+		return acceptQuery, acceptArgs(rows, slots)
 	}
-	return acceptSingleQuery, acceptSingleArgs(rows, window)
+	return acceptSingleQuery, acceptSingleArgs(rows, slots)
 }
 
 // single reports whether the run has nothing to do with others: an agent's, in a session of its own, that may start at once.
 func (r NewRun) single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
 
 // acceptSingleArgs are those of acceptSingleQuery.
-func acceptSingleArgs(rows []NewRun, window int) []any {
+func acceptSingleArgs(rows []NewRun, slots any) []any {
 	organizations := make([]string, 0, 4)
 	t := newTuples(len(rows), 1024)
 	for i := range rows {
@@ -203,7 +204,7 @@ func acceptSingleArgs(rows []NewRun, window int) []any {
 		t.int(int64(i)) // its turn
 		t.done()
 	}
-	return []any{t.String(), pq.Array(organizations), window, firstRing}
+	return []any{t.String(), pq.Array(organizations), slots, firstRing}
 }
 
 type createdRow struct {
@@ -215,9 +216,17 @@ type createdRow struct {
 }
 
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
+	taken := s.slots.takeFor(ctx, rows, window)
+	created, err := s.insertTaken(ctx, rows, taken)
+	s.slots.giveBack(rows, taken, created)
+	return created, err
+}
+
+// insertTaken inserts the runs, and dispatches as many of a lane as slots were taken for it.
+func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[LaneOf]int) (map[string]createdRow, error) {
 	if !s.accepts.skipsLocked() {
 		var created []createdRow
-		query, args := acceptance(rows, window)
+		query, args := acceptance(rows, taken)
 		err := s.accepts.selectInto(ctx, &created, query, args...)
 		if err == nil {
 			return createdByID(created), nil
@@ -226,11 +235,11 @@ func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[
 			return nil, fmt.Errorf("inserting runs: %w", err)
 		}
 	}
-	return s.insertUnlocked(ctx, rows, window)
+	return s.insertUnlocked(ctx, rows, taken)
 }
 
 // insertUnlocked inserts the runs whose sessions no other transaction has locked, and returns the others as locked.
-func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
+func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[LaneOf]int) (map[string]createdRow, error) {
 	var created []createdRow
 	var locked map[string]bool
 	err := s.withinBriefly(ctx, organizationsOf(rows), partLockTimeout, func(tx *sqlx.Tx) (err error) {
@@ -250,7 +259,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, window int) (
 			return nil
 		}
 		var inserted []createdRow
-		query, args := acceptance(free, window)
+		query, args := acceptance(free, taken)
 		err = tx.SelectContext(ctx, &inserted, query, args...)
 		created = append(created, inserted...)
 		return err
@@ -273,7 +282,7 @@ func createdByID(created []createdRow) map[string]createdRow {
 }
 
 // acceptArgs are those of acceptQuery.
-func acceptArgs(rows []NewRun, window int) []any {
+func acceptArgs(rows []NewRun, slots any) []any {
 	text := func(f func(*NewRun) string) any { return pq.Array(column(rows, f)) }
 	hash := func(f func(*NewRun) []byte) any { return pq.ByteaArray(column(rows, f)) }
 	number := func(f func(*NewRun) int64) any { return pq.Array(column(rows, f)) }
@@ -298,7 +307,7 @@ func acceptArgs(rows []NewRun, window int) []any {
 		text(func(r *NewRun) string { return r.Traceparent }),
 		number(func(r *NewRun) int64 { return int64(r.Retention / time.Second) }),
 		number(func(r *NewRun) int64 { return int64(r.Deadline / time.Second) }),
-		window, firstRing,
+		slots, firstRing,
 		text(func(r *NewRun) string { return r.KeyID }),
 		number(func(r *NewRun) int64 { return r.holdMillis() }),
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -20,12 +19,13 @@ var (
 	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the decision that the run waited for was not made in time"}
 )
 
-// Decided is what a decision has led to: the run as it now stands, and either Ended, which the run did, or Resumed, that
-// it is to be handed a place; neither when the same had been decided before.
+// Decided is what a decision has led to: the run as it now stands, and either Ended, which the run did, or Resumed: it
+// waits for a slot of Lane; neither when the same had been decided before.
 type Decided struct {
 	Run     StoredRun
 	Ended   []Ended
 	Resumed bool
+	Lane    domain.Lane
 }
 
 // Decide answers the action that a run of an organization waits for, in somebody's name; a principal other than ""
@@ -44,6 +44,7 @@ func (s *Store) Decide(
 			return fmt.Errorf("locking run: %w", err)
 		}
 		if len(open) > 0 {
+			out.Lane = open[0].Lane
 			out.Ended, out.Resumed, err = decideOpen(ctx, tx, open[0], callID, decision, by)
 			return err
 		}
@@ -160,6 +161,6 @@ func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
 	if err != nil || len(late.runs) == 0 {
 		return nil, err
 	}
-	return s.end(ctx, late.organizations, as(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
-		AND o.action_expires_at <= clock_timestamp() ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, pq.Array(late.runs))
+	return s.endFound(ctx, late, as(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
+		AND o.action_expires_at <= clock_timestamp() ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
 }

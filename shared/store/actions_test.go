@@ -163,7 +163,7 @@ func TestACallMayBeDecidedTwice(t *testing.T) {
 	if waited := b.text(`SELECT round(extract(epoch FROM deadline - $2::timestamptz) / 360)::text FROM open_runs WHERE run_id = $1`, held.RunID, deadline); waited != "30" {
 		t.Errorf("the deadline was moved by %s tenths of an hour", waited)
 	}
-	next, err := b.s.HandOver(ctx, map[string]int{b.org: 1}, wideWindow)
+	next, err := b.s.HandOver(ctx, map[store.LaneOf]int{automationsOf(b.org): 1}, wideWindow)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,16 +30,18 @@ func (s *Store) ReleaseCollected(ctx context.Context, most int) (orgs []string, 
 	if err != nil || len(due.runs) == 0 {
 		return nil, err
 	}
-	err = s.within(ctx, due.organizations, func(tx *sqlx.Tx) error {
-		released, err := lockCollected(ctx, tx, due.runs)
+	for part := range due.parts() {
+		var released []releasedRun
+		err := s.within(ctx, part.organizations, func(tx *sqlx.Tx) (err error) {
+			if released, err = lockCollected(ctx, tx, part.runs); err != nil {
+				return err
+			}
+			return release(ctx, tx, released)
+		})
 		if err != nil {
-			return err
+			return orgs, fmt.Errorf("releasing runs that collect deliveries: %w", err)
 		}
-		orgs = column(released, func(r *releasedRun) string { return r.OrganizationID })
-		return release(ctx, tx, released)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("releasing runs that collect deliveries: %w", err)
+		orgs = append(orgs, column(released, func(r *releasedRun) string { return r.OrganizationID })...)
 	}
 	return orgs, nil
 }

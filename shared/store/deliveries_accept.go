@@ -99,8 +99,11 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		stmts[query] = stmt
 	}
 	var b *deliveryBatch
+	begun := runsOfDeliveries(rows)
+	taken := s.slots.takeFor(ctx, begun, call.window)
 	err := s.txAfter(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, call.lockTimeout.Milliseconds()), func(tx *sqlx.Tx) error {
-		b = newDeliveryBatch(rows, call.window)
+		b = newDeliveryBatch(rows)
+		b.taken = taken
 		b.run = func(dest any, query string, args ...any) error {
 			return tx.StmtxContext(ctx, stmts[query]).SelectContext(ctx, dest, args...)
 		}
@@ -119,9 +122,32 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		return b.readTheirs()
 	})
 	if err != nil {
+		s.slots.giveBack(begun, taken, nil)
 		return nil, err
 	}
+	s.slots.giveBack(begun, taken, b.made)
 	return b.answers(), nil
+}
+
+// runsOfDeliveries gives the runs that deliveries may begin, as they would be accepted.
+func runsOfDeliveries(rows []NewDelivery) []NewRun {
+	var runs []NewRun
+	for i := range rows {
+		if rows[i].Run != nil {
+			runs = append(runs, rows[i].begun())
+		}
+	}
+	return runs
+}
+
+// begun is the run that the delivery begins. One that coalesces deliveries is delayed until it is released.
+func (d *NewDelivery) begun() NewRun {
+	run := *d.Run
+	if d.Collect != nil {
+		run.Hold = HoldUntilReleased
+		run.Deadline += d.Collect.MaxWait
+	}
+	return run
 }
 
 // deliveredAfterAll looks up what a transaction did whose answer was lost, and tries once more for the deliveries of which nothing
@@ -163,7 +189,7 @@ func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, call 
 // delivered reads what became of the deliveries, and gives the places of those that were not logged, or that have no run and should. No
 // doorbell is rung for their runs here: the sweeper does that.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
-	b := newDeliveryBatch(rows, 0)
+	b := newDeliveryBatch(rows)
 	err = s.within(ctx, column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {
 		var found []loggedRow
 		err := tx.SelectContext(ctx, &found, `SELECT `+deliveryColumns+`, false AS inserted FROM deliveries d

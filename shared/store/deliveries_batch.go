@@ -17,7 +17,8 @@ type deliveryBatch struct {
 	rows   []NewDelivery // as they were given,
 	unique []NewDelivery // and each once
 	again  map[deliveryKey]int
-	window int
+	taken  map[LaneOf]int                                  // the slots that its runs may have
+	made   map[string]createdRow                           // the runs that were accepted
 	run    func(dest any, query string, args ...any) error // a statement of the transaction
 
 	logged  map[deliveryKey]*loggedRow
@@ -36,9 +37,9 @@ type loggedRow struct {
 	changed bool // and not as it was logged
 }
 
-func newDeliveryBatch(rows []NewDelivery, window int) *deliveryBatch {
+func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	b := &deliveryBatch{
-		rows: rows, window: window, again: map[deliveryKey]int{}, logged: map[deliveryKey]*loggedRow{},
+		rows: rows, again: map[deliveryKey]int{}, logged: map[deliveryKey]*loggedRow{},
 		created: map[string]StoredRun{}, jobs: map[string]*domain.Job{}, theirs: map[string]StoredRun{},
 	}
 	for _, r := range rows {
@@ -215,25 +216,20 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 		if *b.logged[d.key()].RunID != d.Run.ID {
 			continue
 		}
-		run := *d.Run
-		if d.Collect != nil {
-			run.Hold = HoldUntilReleased
-			run.Deadline += d.Collect.MaxWait
-		}
-		begun = append(begun, run)
+		begun = append(begun, d.begun())
 	}
 	if len(begun) == 0 {
 		return nil
 	}
 	var rows []createdRow
-	query, args := acceptance(begun, b.window)
+	query, args := acceptance(begun, b.taken)
 	if err := b.run(&rows, query, args...); err != nil {
 		return err
 	}
-	created := createdByID(rows)
+	b.made = createdByID(rows)
 	var refused []NewRun
 	for _, run := range begun {
-		c, made := created[run.ID]
+		c, made := b.made[run.ID]
 		if !made {
 			refused = append(refused, run)
 			continue

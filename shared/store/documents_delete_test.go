@@ -157,15 +157,17 @@ func TestDeletingADocumentLeavesPlaces(t *testing.T) {
 	r := newStoredRoom(t)
 	doc := r.ready("")
 	running := r.turn("s", "k", doc)
-	other := r.accept(1, r.auto(""))[0] // the window is full
+	waits := r.auto("")
+	waits.Lane = domain.LaneChat
+	other := r.accept(1, waits)[0] // the window is full
 	if other.Job != nil {
 		t.Fatal("the window is wider than it is")
 	}
 	ended := r.deleteDocument(doc)
-	if len(ended) != 1 || ended[0].RunID != running.RunID {
+	if len(ended) != 1 || ended[0].RunID != running.RunID || !ended[0].Dispatched {
 		t.Fatalf("ended %+v", ended)
 	}
-	jobs, err := r.s.HandOver(t.Context(), map[string]int{r.org: len(ended)}, 1)
+	jobs, err := r.s.HandOver(t.Context(), map[store.LaneOf]int{{OrganizationID: ended[0].OrganizationID, Lane: ended[0].Lane}: 1}, 1)
 	if err != nil || len(jobs) != 1 || jobs[0].RunID != other.Run.Run.ID {
 		t.Errorf("%+v, %v", jobs, err)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+
+	"parley/shared/domain"
 )
 
 // eraseBatch is how many runs of a long session are erased in one transaction.
@@ -98,11 +100,13 @@ func closeSessions(ctx context.Context, tx *sqlx.Tx, parts []span) (ended []Ende
 		return nil, 0, err
 	}
 	var open []struct {
-		RunID          string `db:"run_id"`
-		OrganizationID string `db:"org_id"`
-		ReplyTo        string `db:"reply_to"`
+		RunID          string      `db:"run_id"`
+		OrganizationID string      `db:"org_id"`
+		Lane           domain.Lane `db:"lane"`
+		Dispatched     bool        `db:"dispatched"`
+		ReplyTo        string      `db:"reply_to"`
 	}
-	err = tx.SelectContext(ctx, &open, `SELECT o.run_id, o.org_id, o.reply_to FROM unnest($1::bigint[], $2::int[]) AS u (ref, after)
+	err = tx.SelectContext(ctx, &open, `SELECT o.run_id, o.org_id, o.lane, o.dispatched, o.reply_to FROM unnest($1::bigint[], $2::int[]) AS u (ref, after)
 		JOIN open_runs o ON o.session_ref = u.ref AND o.seq > u.after ORDER BY o.run_id FOR UPDATE OF o`, refs, pq.Array(column(parts, func(p *span) int { return p.after })))
 	if err != nil {
 		return nil, 0, err
@@ -110,7 +114,9 @@ func closeSessions(ctx context.Context, tx *sqlx.Tx, parts []span) (ended []Ende
 	ids := make([]string, len(open))
 	for i, r := range open {
 		ids[i] = r.RunID
-		ended = append(ended, Ended{RunID: r.RunID, OrganizationID: r.OrganizationID, ReplyTo: r.ReplyTo})
+		ended = append(ended, Ended{
+			RunID: r.RunID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dispatched: r.Dispatched, ReplyTo: r.ReplyTo,
+		})
 	}
 	if err := eraseRuns(ctx, tx, parts...); err != nil {
 		return nil, 0, err

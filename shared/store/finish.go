@@ -53,17 +53,17 @@ func fitting[T any](rows []T, size func(T) int) int {
 	return len(rows)
 }
 
-// Finished tells which endings were saved, and how many places they left in the windows of organizations
-// that have runs waiting. A run in none of the first three maps was taken from its worker, and nothing was written.
+// Finished reports which endings were saved, and how many slots they left in lanes of organizations that may
+// have waiting runs. A run in none of the first three maps was taken from its worker, and nothing was written.
 type Finished struct {
 	Saved    map[string]bool  // by run id
 	Rejected map[string]error // endings that PostgreSQL will never store
 	Failed   map[string]error // endings that were not saved this time; ErrLocked: another transaction has locked the run
-	Freed    map[string]int   // by organization; for HandOver
+	Freed    map[LaneOf]int   // for HandOver
 }
 
 func newFinished() Finished {
-	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: map[string]int{}}
+	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: map[LaneOf]int{}}
 }
 
 func (f *Finished) fail(endings []Ending, err error) {
@@ -72,8 +72,8 @@ func (f *Finished) fail(endings []Ending, err error) {
 	}
 }
 
-// The statement is in the schema, migrations/0019_batches.sql.
-const finishQuery = `SELECT run_id, org_id, place FROM end_runs($1, $2, $3)`
+// The statement is in the schema, migrations/0024_dispatch.sql.
+const finishQuery = `SELECT run_id, org_id, lane, place FROM end_lane_runs($1, $2, $3)`
 
 // Finish saves endings, in statements that write about MaxBatchBytes at most. One call has at most one ending per run. With an error none
 // was saved.
@@ -157,8 +157,8 @@ func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished
 
 func (f *Finished) add(part Finished) {
 	maps.Copy(f.Saved, part.Saved)
-	for org, places := range part.Freed {
-		f.Freed[org] += places
+	for lane, places := range part.Freed {
+		f.Freed[lane] += places
 	}
 }
 
@@ -174,7 +174,7 @@ func finish(endings []Ending, run func(dest any, query string, args ...any) erro
 		for _, c := range closed {
 			out.Saved[c.RunID] = true
 			if c.Place {
-				out.Freed[c.OrganizationID]++
+				out.Freed[LaneOf{c.OrganizationID, domain.Lane(c.Lane)}]++
 			}
 		}
 		endings = endings[n:]
@@ -239,7 +239,8 @@ func (e *Ending) sandboxMs() (ms int64) {
 type closedRow struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
-	Place          bool   `db:"place"` // one of the window is free, and some run waits
+	Lane           string `db:"lane"`
+	Place          bool   `db:"place"` // it left a slot, and some run of its organization may wait
 }
 
 func deref(s *string) string {
@@ -272,39 +273,18 @@ func jobs(rows []jobRow) []domain.Job {
 	return out
 }
 
-const handOverQuery = `SELECT ` + jobColumns + ` FROM hand_places_over($1, $2, $3, $4) o`
-
-// HandOver gives the places that finished runs left, by organization, to waiting runs, as long as no more
-// than window of an organization are dispatched, and tells which to ring for. Places that are handed over
-// to nobody stay free; what a crash before this call leaves is the sweeper's.
-func (s *Store) HandOver(ctx context.Context, freed map[string]int, window int) ([]domain.Job, error) {
-	if len(freed) == 0 {
-		return nil, nil
-	}
-	orgs := make([]string, 0, len(freed))
-	places := make([]int64, 0, len(freed))
-	for org, n := range freed {
-		orgs, places = append(orgs, org), append(places, int64(n))
-	}
-	var rows []jobRow
-	if err := s.handOvers.selectInto(ctx, &rows, handOverQuery, pq.Array(orgs), pq.Array(places), firstRing, window); err != nil {
-		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
-	}
-	return jobs(rows), nil
-}
-
 // putBackQuery also notes how the attempt ended.
 var putBackQuery = `WITH back AS (
 	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
-	    not_before = clock_timestamp() + $3::interval, last_error = coalesce($4::json, last_error), fence = fence + 1
-	  WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING run_id, org_id, fence - 1 AS fence, attempts, started_at
+	    not_before = CASE WHEN $3::interval > interval '0' THEN clock_timestamp() + $3::interval END, last_error = coalesce($4::json, last_error), fence = fence + 1
+	  WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING run_id, org_id, lane, fence - 1 AS fence, attempts, started_at
 	), noted AS (` + noteEnd("back", "$5", "$6", "$7") + `)
-	SELECT org_id FROM back`
+	SELECT lane FROM back`
 
 // PutBack returns a running run to the queue, not to start before the backoff has passed. A nil cause
-// means that the worker gives the run up for reasons of its own. It gives the place that this leaves, for
+// means that the worker gives the run up for reasons of its own. It gives the slot that this leaves, for
 // HandOver; none, and nothing was written, when the run was taken from the worker.
-func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, cause *domain.RunError) (map[string]int, error) {
+func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, cause *domain.RunError) (map[LaneOf]int, error) {
 	var reason any
 	if cause != nil {
 		raw, err := json.Marshal(cause)
@@ -313,18 +293,18 @@ func (s *Store) PutBack(ctx context.Context, held Held, backoff time.Duration, c
 		}
 		reason = raw
 	}
-	var orgs []string
+	var lanes []domain.Lane
 	status, code, message := putBackNote(cause)
 	err := s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		orgs = orgs[:0]
-		return tx.SelectContext(ctx, &orgs, putBackQuery, held.RunID, held.Fence, interval(backoff), reason, string(status), code, message)
+		lanes = lanes[:0]
+		return tx.SelectContext(ctx, &lanes, putBackQuery, held.RunID, held.Fence, interval(backoff), reason, string(status), code, message)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("putting run back: %w", err)
 	}
-	freed := map[string]int{}
-	for _, org := range orgs {
-		freed[org]++
+	freed := map[LaneOf]int{}
+	for _, lane := range lanes {
+		freed[LaneOf{held.OrganizationID, lane}]++
 	}
 	return freed, nil
 }

@@ -24,7 +24,7 @@ type Parked struct {
 	Parked  bool
 	Settled bool // there is nothing to wait for: the ledger knows how to go on; nothing was written
 	Full    bool // MaxParked runs of the organization wait already; nothing was written
-	Freed   map[string]int
+	Freed   map[LaneOf]int
 	Action  domain.RequiredAction // as it was written
 }
 
@@ -47,8 +47,11 @@ func (s *Store) park(ctx context.Context, held Held, action domain.RequiredActio
 	var out Parked
 	err := s.within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		out = Parked{}
-		var now time.Time
-		err := tx.GetContext(ctx, &now, `SELECT clock_timestamp() FROM open_runs
+		var run struct {
+			Now  time.Time   `db:"db_now"`
+			Lane domain.Lane `db:"lane"`
+		}
+		err := tx.GetContext(ctx, &run, `SELECT clock_timestamp() AS db_now, lane FROM open_runs
 			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR UPDATE`, held.RunID, held.OrganizationID, held.Fence)
 		if err != nil {
 			return ignoreNone(err)
@@ -68,12 +71,12 @@ func (s *Store) park(ctx context.Context, held Held, action domain.RequiredActio
 		}
 		action.Kind = e.Waiting()
 		if action.ExpiresAt.IsZero() {
-			action.ExpiresAt = domain.At(now.Add(ActionTimeout))
+			action.ExpiresAt = domain.At(run.Now.Add(ActionTimeout))
 		}
 		if err := parkRun(ctx, tx, held, action, events); err != nil {
 			return err
 		}
-		out = Parked{Parked: true, Freed: map[string]int{held.OrganizationID: 1}, Action: action}
+		out = Parked{Parked: true, Freed: map[LaneOf]int{{held.OrganizationID, run.Lane}: 1}, Action: action}
 		return nil
 	})
 	return out, err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,8 +20,33 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	if err != nil || len(expired.runs) == 0 {
 		return 0, err
 	}
+	return s.deleteFound(ctx, expired)
+}
+
+// deleteFound is DeleteExpired for what was found. A run that cannot be removed is found without stopping the others, and looked at again
+// an hour later.
+func (s *Store) deleteFound(ctx context.Context, expired found) (int, error) {
+	n, err := s.deleteDue(ctx, expired)
+	var refused *pq.Error
+	switch {
+	case err == nil || !errors.As(err, &refused) || isDisconnect(err) && !hasCode(err, "57014"):
+		return n, err
+	case len(expired.runs) > 1:
+		half := len(expired.runs) / 2
+		first, err := s.deleteFound(ctx, found{expired.runs[:half], expired.organizations[:half]})
+		second, err2 := s.deleteFound(ctx, found{expired.runs[half:], expired.organizations[half:]})
+		return first + second, errors.Join(err, err2)
+	}
+	later := s.within(ctx, expired.organizations, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE runs SET sweep_after = now() + interval '1 hour' WHERE id = ANY ($1)`, pq.Array(expired.runs))
+		return err
+	})
+	return 1, errors.Join(fmt.Errorf("run %s: %w", expired.runs[0], err), later)
+}
+
+func (s *Store) deleteDue(ctx context.Context, expired found) (int, error) {
 	var due []dueRun
-	err = s.within(ctx, expired.organizations, func(tx *sqlx.Tx) error {
+	err := s.within(ctx, expired.organizations, func(tx *sqlx.Tx) error {
 		due = due[:0]
 		err := tx.SelectContext(ctx, &due, `
 			WITH due AS MATERIALIZED (

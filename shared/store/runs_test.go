@@ -65,6 +65,11 @@ func (b *bench) run(key, session string) store.NewRun {
 	return r
 }
 
+// automationsOf names an organization's lane of automations.
+func automationsOf(org string) store.LaneOf {
+	return store.LaneOf{OrganizationID: org, Lane: domain.LaneAutomation}
+}
+
 func (b *bench) accept(window int, rows ...store.NewRun) []store.Accepted {
 	b.Helper()
 	out, err := b.s.Accept(b.Context(), rows, window)
@@ -380,7 +385,7 @@ func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 
 	c := b.mustClaim(retried)
 	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
-	if freed, err := b.s.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[b.org] != 1 {
+	if freed, err := b.s.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsOf(b.org)] != 1 {
 		t.Fatalf("putting back: %v, %v", freed, err)
 	}
 	if again := b.claim(retried); again.Run != nil {
@@ -424,7 +429,7 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	if err != nil || run.Run.Status != domain.RunCancelled || len(ended) != 1 {
 		t.Fatalf("cancel: %+v, %v, %v", run.Run, ended, err)
 	}
-	next, err := b.s.HandOver(ctx, map[string]int{ended[0].OrganizationID: 1}, wideWindow)
+	next, err := b.s.HandOver(ctx, map[store.LaneOf]int{automationsOf(ended[0].OrganizationID): 1}, wideWindow)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,8 @@ type Store struct {
 
 	mu    sync.Mutex
 	stmts map[string]*sqlx.Stmt
+
+	slots *slots
 }
 
 // appRole is the database role that the service's statements run as: it owns no table and bypasses no
@@ -73,10 +75,12 @@ func On(connector driver.Connector, conns int) *Store {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return &Store{
+	s := &Store{
 		db: db, connector: connector, stmts: map[string]*sqlx.Stmt{}, countedTerms: countedTerms,
 		accepts: pinned{db: db}, claims: pinned{db: db}, finishes: pinned{db: db}, handOvers: pinned{db: db},
 	}
+	s.slots = newSlots(s.countDispatched)
+	return s
 }
 
 func newConnector(dsn string, settings map[string]string, d dialer) (driver.Connector, error) {
@@ -137,12 +141,13 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 		return fmt.Errorf("calling a function on a new database connection%s: %w", missingRole(err), err)
 	}
 	if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id,
-		CAST('accept_single_runs(new_run[], text[], bigint, interval)' AS regprocedure),
-		CAST('end_runs(run_ending[], text[], boolean)' AS regprocedure),
+		CAST('accept_single_runs_2(new_run[], text[], int[], interval)' AS regprocedure),
+		CAST('end_lane_runs(run_ending[], text[], boolean)' AS regprocedure),
 		CAST('claim_runs_2(text[], interval)' AS regprocedure)
 		FROM agents, runs, open_runs, rate_buckets, run_events,
 		invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
-		run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications LIMIT 0`); err != nil {
+		run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications,
+		waiting_lanes LIMIT 0`); err != nil {
 		return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 	}
 	return nil
@@ -180,13 +185,20 @@ func (s *Store) Close() error {
 // statements take longer to plan than to run.
 func (s *Store) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if stmt, ok := s.stmts[query]; ok {
-		return stmt, nil
+	known := s.stmts[query]
+	s.mu.Unlock()
+	if known != nil {
+		return known, nil
 	}
-	stmt, err := s.db.PreparexContext(ctx, query)
+	stmt, err := s.db.PreparexContext(ctx, query) // without the lock: a server that is slow to answer delays this caller alone
 	if err != nil {
 		return nil, fmt.Errorf("preparing statement: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known = s.stmts[query]; known != nil {
+		_ = stmt.Close() // another caller was faster
+		return known, nil
 	}
 	s.stmts[query] = stmt
 	return stmt, nil

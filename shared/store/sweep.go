@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -19,21 +20,25 @@ const MaxDeaths = 5
 // Ended is a run that was ended from outside its worker.
 type Ended struct {
 	RunID          string
-	OrganizationID string // where it may have left a place, for HandOver
+	OrganizationID string
+	Lane           domain.Lane
+	Dispatched     bool // it had a slot of its lane, for HandOver
 	ReplyTo        string
 	Result         []byte
 }
 
 type openRow struct {
 	runRow
-	ReplyTo   string    `db:"reply_to"`
-	Fence     int64     `db:"fence"`
-	Retention int64     `db:"retention"`
-	LastError []byte    `db:"last_error"`
-	Now       time.Time `db:"db_now"`
+	Lane       domain.Lane `db:"lane"`
+	Dispatched bool        `db:"dispatched"`
+	ReplyTo    string      `db:"reply_to"`
+	Fence      int64       `db:"fence"`
+	Retention  int64       `db:"retention"`
+	LastError  []byte      `db:"last_error"`
+	Now        time.Time   `db:"db_now"`
 }
 
-const openSelect = `SELECT ` + runColumns + `, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
+const openSelect = `SELECT ` + runColumns + `, o.lane, o.dispatched, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
 	FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE `
 
 // verdict says how an open run ends.
@@ -79,7 +84,10 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 		if endings[i], err = row.ending(how, done[row.ID]); err != nil {
 			return nil, err
 		}
-		ended[i] = Ended{RunID: row.ID, OrganizationID: row.OrganizationID, ReplyTo: row.ReplyTo, Result: endings[i].Result}
+		ended[i] = Ended{
+			RunID: row.ID, OrganizationID: row.OrganizationID, Lane: row.Lane, Dispatched: row.Dispatched, ReplyTo: row.ReplyTo,
+			Result: endings[i].Result,
+		}
 	}
 	if err := noteEndedWaits(ctx, tx, rows, endings); err != nil {
 		return nil, err
@@ -123,6 +131,39 @@ func (s *Store) find(ctx context.Context, query string, args ...any) (found, err
 	return out, nil
 }
 
+// A round of a sweeper works on one kind of rows for about roundTime, in transactions of up to partMax rows.
+const (
+	roundTime = time.Second
+	partMax   = 500
+)
+
+// parts yields what was found, a transaction's worth at a time, until the round's time is over. A part that another sweeper has in hand
+// costs one statement: its rows are locked, and passed over.
+func (f found) parts() iter.Seq[found] {
+	until := time.Now().Add(roundTime)
+	return func(yield func(found) bool) {
+		for from := 0; from < len(f.runs) && time.Now().Before(until); from += partMax {
+			to := min(from+partMax, len(f.runs))
+			if !yield(found{f.runs[from:to], f.organizations[from:to]}) {
+				return
+			}
+		}
+	}
+}
+
+// endFound is end for what was found, in parts; where has the runs as its first argument. With an error it gives what has ended before.
+func (s *Store) endFound(ctx context.Context, late found, how verdict, where string, args ...any) ([]Ended, error) {
+	var all []Ended
+	for part := range late.parts() {
+		ended, err := s.end(ctx, part.organizations, how, where, append([]any{pq.Array(part.runs)}, args...)...)
+		all = append(all, ended...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
 // Cancel ends an open run of an organization; a run that has ended is left as it is. A principal other
 // than "" restricts it to that principal's. The run as it then stands is returned.
 func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (StoredRun, []Ended, error) {
@@ -148,8 +189,8 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	if err != nil || len(late.runs) == 0 {
 		return nil, err
 	}
-	return s.end(ctx, late.organizations, overdue, `o.run_id = ANY ($1) AND o.deadline <= clock_timestamp()
-		AND o.status <> 'requires_action' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, pq.Array(late.runs))
+	return s.endFound(ctx, late, overdue, `o.run_id = ANY ($1) AND o.deadline <= clock_timestamp()
+		AND o.status <> 'requires_action' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
 }
 
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
@@ -172,25 +213,29 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 	if err != nil || len(poison.runs) == 0 {
 		return nil, err
 	}
-	return s.end(ctx, poison.organizations, as(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
-		AND o.deaths >= $2 ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, pq.Array(poison.runs), MaxDeaths)
+	return s.endFound(ctx, poison, as(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
+		AND o.deaths >= $2 ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, MaxDeaths)
 }
 
 // RequeueLost returns running runs whose lease has run out to the queue and counts the death of their
 // worker. The raised fence voids whatever that worker may still write. For one lease after a start of the
 // server none is lost: its outage kept living workers from renewing theirs. It gives the organizations of those that it
-// has returned, one for each.
+// has returned, one for each, also with an error.
 func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err error) {
 	lost, err := s.find(ctx, `SELECT run_id, org_id FROM lost_runs($1, $2)`, limit, interval(Lease))
 	if err != nil || len(lost.runs) == 0 {
 		return nil, err
 	}
-	err = s.within(ctx, lost.organizations, func(tx *sqlx.Tx) error {
-		orgs = orgs[:0]
-		return tx.SelectContext(ctx, &orgs, requeueQuery, pq.Array(lost.runs), endedLost)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("requeueing lost runs: %w", err)
+	for part := range lost.parts() {
+		var requeued []string
+		err := s.within(ctx, part.organizations, func(tx *sqlx.Tx) error {
+			requeued = requeued[:0]
+			return tx.SelectContext(ctx, &requeued, requeueQuery, pq.Array(part.runs), endedLost)
+		})
+		if err != nil {
+			return orgs, fmt.Errorf("requeueing lost runs: %w", err)
+		}
+		orgs = append(orgs, requeued...)
 	}
 	return orgs, nil
 }
@@ -204,17 +249,37 @@ var requeueQuery = `WITH lost AS (
 	), noted AS (` + noteEnd("lost", "'lost'", "NULL", "$2") + `)
 	SELECT org_id FROM lost`
 
-// DispatchWaiting fills free places of organizations' windows with waiting runs, up to most per organization.
-func (s *Store) DispatchWaiting(ctx context.Context, window, most int) ([]domain.Job, error) {
-	var orgs []string
-	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM waiting_organizations()`); err != nil {
+// DispatchWaiting dispatches waiting runs of all lanes that have free slots, up to most per lane. Delayed runs whose time has come wait
+// from here on.
+func (s *Store) DispatchWaiting(ctx context.Context, limit, most int) ([]domain.Job, error) {
+	if err := s.releaseDelayed(ctx); err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		OrganizationID string      `db:"org_id"`
+		Lane           domain.Lane `db:"lane"`
+	}
+	if err := s.db.SelectContext(ctx, &rows, `SELECT org_id, lane FROM find_waiting_lanes()`); err != nil {
 		return nil, fmt.Errorf("looking for waiting runs: %w", err)
 	}
-	places := make(map[string]int, len(orgs))
-	for _, org := range orgs {
-		places[org] = most
+	lanes := make([]LaneOf, len(rows))
+	for i, r := range rows {
+		lanes[i] = LaneOf(r)
 	}
-	return s.HandOver(ctx, places, window)
+	return s.TopUp(ctx, lanes, limit, most)
+}
+
+// releaseDelayed makes delayed runs wait whose time has come.
+func (s *Store) releaseDelayed(ctx context.Context) error {
+	for until := time.Now().Add(roundTime); ; {
+		var n int
+		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, partMax); err != nil {
+			return fmt.Errorf("releasing delayed runs: %w", err)
+		}
+		if n < partMax || time.Now().After(until) {
+			return nil
+		}
+	}
 }
 
 // Overdue is a dispatched run that no worker has claimed in time.
@@ -241,8 +306,23 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 
 // Redispatch raises the dispatch number of runs that are still unclaimed, doubles the time until the next
 // suspicion up to five minutes, and gives what is to be rung for. Runs in later keep their number: their
-// doorbell is in the stream still, and only the time of the next look moves.
+// doorbell is in the stream still, and only the time of the next look moves. What another sweeper has redispatched is left alone. With an
+// error it gives what was redispatched before.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
+	var next []domain.Job
+	for len(again)+len(later) > 0 {
+		a, l := min(len(again), partMax), min(len(later), partMax)
+		rung, err := s.redispatch(ctx, again[:a], later[:l])
+		next = append(next, rung...)
+		if err != nil {
+			return next, err
+		}
+		again, later = again[a:], later[l:]
+	}
+	return next, nil
+}
+
+func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	runID := func(o *Overdue) string { return o.Job.RunID }
 	orgs := column(slices.Concat(again, later), func(o *Overdue) string { return o.Job.OrganizationID })
 	var rows []jobRow
@@ -251,7 +331,8 @@ func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domai
 		if err := tx.SelectContext(ctx, &rows, `UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),
 			next_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')
 			WHERE o.run_id IN (SELECT run_id FROM open_runs
-			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)
+			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()
+			  ORDER BY run_id FOR UPDATE SKIP LOCKED)
 			RETURNING `+jobColumns, pq.Array(column(again, runID)), firstRing); err != nil {
 			return err
 		}
@@ -283,11 +364,18 @@ func (s *Store) RingAll(ctx context.Context) error {
 	})
 }
 
-// Backlog counts the runs that wait to be started, up to most.
-func (s *Store) Backlog(ctx context.Context, most int) (int, error) {
-	var n int
-	if err := s.db.GetContext(ctx, &n, `SELECT count_backlog($1)`, most); err != nil {
-		return 0, fmt.Errorf("counting backlog: %w", err)
+// Backlog counts the queued runs of each organization that has any, of most runs at most.
+func (s *Store) Backlog(ctx context.Context, most int) (map[string]int, error) {
+	var rows []struct {
+		OrganizationID string `db:"org_id"`
+		Runs           int    `db:"runs"`
 	}
-	return n, nil
+	if err := s.db.SelectContext(ctx, &rows, `SELECT org_id, runs FROM count_backlogs($1)`, most); err != nil {
+		return nil, fmt.Errorf("counting backlog: %w", err)
+	}
+	out := make(map[string]int, len(rows))
+	for _, r := range rows {
+		out[r.OrganizationID] = r.Runs
+	}
+	return out, nil
 }

@@ -354,7 +354,7 @@ var probes = []probe{
 		return of.ifDone(done), err
 	}},
 	{"HandOver", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.HandOver(ctx, map[string]int{org: 100}, wideWindow)
+		return s.HandOver(ctx, map[store.LaneOf]int{automationsOf(org): 100}, wideWindow)
 	}},
 	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		overdue := []store.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}

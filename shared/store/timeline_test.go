@@ -140,7 +140,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 	back := func(c *store.Claimed, cause *domain.RunError) {
 		t.Helper()
-		if freed, err := b.s.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[b.org] != 1 {
+		if freed, err := b.s.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsOf(b.org)] != 1 {
 			t.Fatalf("putting back: %v, %v", freed, err)
 		}
 	}

@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
+
+	"parley/shared/apierr"
 )
 
 const (
@@ -14,38 +16,59 @@ const (
 	backlogTime  = 3 * time.Second
 )
 
-// backlog tells when too many runs wait, of all organizations. It goes by what was counted last, and has it counted again as soon as so
-// many runs were let in here since that there may be no more room. Other ingresses let in as many by counts of their own.
+// backlog refuses new runs while too many are queued, of all organizations or of their own. It goes by the last count, and counts again as
+// soon as it has admitted so many runs since that there may be no more room. Other ingresses admit as many by counts of their own.
 type backlog struct {
-	count    func(ctx context.Context, most int) (int, error)
-	most     int
-	refusing atomic.Bool
-	room     atomic.Int64 // at the last count, less what was let in since
-	look     chan struct{}
+	count func(ctx context.Context, most int) (map[string]int, error)
+	most  int // queued runs of all organizations
+	share int // queued runs of one organization
+	look  chan struct{}
+
+	mu            sync.Mutex
+	total         level
+	organizations map[string]*level // those with queued runs at the last count, and those of which runs were admitted since
 }
 
-func newBacklog(count func(context.Context, int) (int, error), most int) *backlog {
-	b := &backlog{count: count, most: most, look: make(chan struct{}, 1)}
-	b.room.Store(int64(most))
-	return b
+// level is how many runs are queued: those of the last count, and those admitted since.
+type level struct{ counted, admitted int }
+
+// over reports whether a new run is one too many by the last count. However long a count takes, no more than twice as many as may be
+// queued come in meanwhile: of those that did, some have been carried out.
+func (l level) over(most int) bool { return l.counted >= most || l.counted+l.admitted >= 2*most }
+
+func newBacklog(count func(context.Context, int) (map[string]int, error), most, share int) *backlog {
+	return &backlog{count: count, most: most, share: share, look: make(chan struct{}, 1), organizations: map[string]*level{}}
 }
 
-// full reports whether a new run is one too many; it is let in otherwise. However long a count takes, no more come in meanwhile than may
-// wait at all: of those that did, some will have been carried out.
-func (b *backlog) full() bool {
-	refusing := b.refusing.Load()
-	if !refusing {
-		left := b.room.Add(-1)
-		if left >= 0 {
-			return false
+// admit returns nil if a new run of the organization may be queued, or else why not. An organization may have at most its share queued,
+// and at most as many as there is room left: so however many organizations fill their shares, another one finds room.
+func (b *backlog) admit(org string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	of := b.organizations[org]
+	if of == nil {
+		of = &level{}
+		b.organizations[org] = of
+	}
+	share := max(1, min(b.share, b.most-b.total.counted))
+	full, over := b.total.over(b.most), of.over(share)
+	if full || over || b.total.counted+b.total.admitted+1 >= b.most || of.counted+of.admitted+1 >= share {
+		select {
+		case b.look <- struct{}{}:
+		default: // it will be counted anyhow
 		}
-		refusing = left < -int64(b.most)
 	}
-	select {
-	case b.look <- struct{}{}:
-	default: // somebody will look anyhow
+	switch {
+	case full:
+		return overloaded(nil)
+	case over:
+		e := apierr.New(apierr.Overloaded, "too many runs of this organization are waiting; try again shortly")
+		e.RetryAfter = overloadedWait
+		return e
 	}
-	return refusing
+	b.total.admitted++
+	of.admitted++
+	return nil
 }
 
 // watch counts every second, and as soon as it is asked to, until ctx ends.
@@ -75,10 +98,17 @@ func (b *backlog) watch(ctx context.Context) {
 func (b *backlog) recount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTime)
 	defer cancel()
-	n, err := b.count(ctx, b.most)
+	counted, err := b.count(ctx, b.most)
 	if err != nil {
 		return
 	}
-	b.room.Store(int64(b.most - n))
-	b.refusing.Store(n >= b.most)
+	organizations := make(map[string]*level, len(counted))
+	total := 0
+	for org, n := range counted {
+		organizations[org] = &level{counted: n}
+		total += n
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.total, b.organizations = level{counted: total}, organizations
 }

@@ -3,69 +3,149 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"maps"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"parley/shared/apierr"
 )
 
-// TestABacklogIsCountedWhenThereMayBeNoMoreRoom lets runs come to wait between two looks, which is when too many could.
-func TestABacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
+// queues are the queued runs of organizations, as the store would count them.
+type queues struct {
+	mu      sync.Mutex
+	runs    map[string]int
+	counts  int
+	failing bool
+}
+
+func (q *queues) count(context.Context, int) (map[string]int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.counts++
+	if q.failing {
+		return nil, errors.New("no database")
+	}
+	return maps.Clone(q.runs), nil
+}
+
+func (q *queues) set(org string, runs int, failing bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.runs[org], q.failing = runs, failing
+}
+
+// offer submits runs of an organization, all before the next count, and gives how many were admitted.
+func (q *queues) offer(t *testing.T, b *backlog, org string, calls int) (admitted int) {
+	t.Helper()
+	for range calls {
+		err := b.admit(org)
+		if err == nil {
+			admitted++
+			q.mu.Lock()
+			q.runs[org]++
+			q.mu.Unlock()
+			continue
+		}
+		var coded *apierr.Error
+		if !errors.As(err, &coded) || coded.Code != apierr.Overloaded || coded.RetryAfter <= 0 {
+			t.Errorf("refused with %v, want overloaded with a time to wait", err)
+		}
+	}
+	synctest.Wait()
+	return admitted
+}
+
+func watching(t *testing.T, most, share int) (*queues, *backlog) {
+	t.Helper()
+	q := &queues{runs: map[string]int{}}
+	b := newBacklog(q.count, most, share)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go b.watch(ctx)
+	synctest.Wait()
+	return q, b
+}
+
+// An organization that fills its share is refused alone.
+func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var waiting, counts atomic.Int64
-		var failing atomic.Bool
-		b := newBacklog(func(_ context.Context, most int) (int, error) {
-			counts.Add(1)
-			if failing.Load() {
-				return 0, errors.New("no database")
-			}
-			return min(int(waiting.Load()), most), nil
-		}, 5)
-		ctx, cancel := context.WithCancel(t.Context())
-		go b.watch(ctx)
+		q, b := watching(t, 1000, 100)
+		q.offer(t, b, "flood", 100)
+		<-time.After(backlogEvery)
 		synctest.Wait()
-		offer := func(calls int) (let int) { // as many as come while it is counted
-			for range calls {
-				if !b.full() {
-					waiting.Add(1)
-					let++
-				}
-			}
-			synctest.Wait()
-			return let
+		if n := q.offer(t, b, "flood", 10_000); n != 0 {
+			t.Errorf("%d more of an organization with its share queued were admitted", n)
 		}
-		if let := offer(5); let != 5 || counts.Load() != 0 {
-			t.Errorf("%d of 5 were let in, %d counts", let, counts.Load())
+		if n := q.offer(t, b, "other", 50); n != 50 {
+			t.Errorf("%d of 50 of another organization were admitted", n)
 		}
-		if let := offer(2); let != 2 || counts.Load() != 1 {
-			t.Errorf("%d came while it was counted for the first time, %d counts", let, counts.Load())
-		}
-		if let := offer(1000); let != 0 || counts.Load() != 1 {
-			t.Errorf("just counted, %d were let in, %d counts", let, counts.Load())
-		}
-		waiting.Store(2) // the others are carried out
-		<-time.After(backlogLeast)
+		q.set("flood", 40, false)
+		<-time.After(backlogEvery)
 		synctest.Wait()
-		if let := offer(3); let != 3 || counts.Load() != 2 {
-			t.Errorf("%d were let in where there was room for 3, %d counts", let, counts.Load())
+		if n := q.offer(t, b, "flood", 60); n != 60 {
+			t.Errorf("%d of 60 were admitted once there was room for them", n)
 		}
-		failing.Store(true)
-		waiting.Store(0)
-		<-time.After(time.Minute)
-		for _, most := range []int{5, 0, 0} {
-			if let := offer(100); let != most {
-				t.Errorf("%d were let in while nobody could count, want %d", let, most)
+	})
+}
+
+// However many organizations fill their shares, there is room left for another one.
+func TestManyOrganizationsCannotFillTheBacklog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, b := watching(t, 1000, 250)
+		for range 100 {
+			for org := range 8 {
+				q.offer(t, b, string(rune('a'+org)), 10)
 			}
 			<-time.After(backlogEvery)
 			synctest.Wait()
 		}
-		failing.Store(false)
-		<-time.After(backlogEvery)
-		synctest.Wait()
-		if let := offer(10); let != 0 {
-			t.Errorf("%d were let in, with %d that wait", let, waiting.Load())
+		if n := q.offer(t, b, "other", 20); n != 20 {
+			t.Errorf("%d of 20 of a ninth organization were admitted", n)
 		}
-		cancel()
+	})
+}
+
+// The backlog is counted as soon as there may be no more room, and not only every second.
+func TestBacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, b := watching(t, 1000, 10)
+		if n := q.offer(t, b, "a", 9); n != 9 || q.counts != 0 {
+			t.Errorf("%d of 9 were admitted, %d counts", n, q.counts)
+		}
+		if n := q.offer(t, b, "a", 2); n != 2 || q.counts != 1 {
+			t.Errorf("%d of 2 were admitted while it was counted for the first time, %d counts", n, q.counts)
+		}
+		if n := q.offer(t, b, "a", 1000); n != 0 || q.counts != 1 {
+			t.Errorf("%d were admitted just after the count, %d counts", n, q.counts)
+		}
+		q.set("a", 2, false)
+		<-time.After(backlogLeast)
+		synctest.Wait()
+		if n := q.offer(t, b, "a", 5); n != 5 || q.counts != 2 {
+			t.Errorf("%d of 5 were admitted, %d counts", n, q.counts)
+		}
+	})
+}
+
+// While nobody can count, no more than twice the share are admitted.
+func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, b := watching(t, 1000, 10)
+		q.set("a", 0, true)
+		total := 0
+		for range 5 {
+			total += q.offer(t, b, "a", 100)
+			<-time.After(backlogEvery)
+			synctest.Wait()
+		}
+		if total != 20 {
+			t.Errorf("%d were admitted, want 20", total)
+		}
 	})
 }

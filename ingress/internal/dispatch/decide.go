@@ -27,7 +27,7 @@ func (d *Dispatcher) Decide(ctx context.Context, a Answer) (store.StoredRun, err
 	d.bus.Changed(domain.ChangedRuns, a.OrganizationID)
 	d.tell(ctx, decided.Ended)
 	if decided.Resumed {
-		d.handOver(ctx, map[string]int{a.OrganizationID: 1})
+		d.topUp(ctx, []store.LaneOf{{OrganizationID: a.OrganizationID, Lane: decided.Lane}})
 	}
 	return decided.Run, nil
 }

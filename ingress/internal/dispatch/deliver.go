@@ -84,12 +84,13 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 // it returns without an error both are on disk. While too many runs wait, one that was not seen before and brings a run is refused.
 // Nobody waits here for the run's end.
 func (d *Dispatcher) Deliver(ctx context.Context, delivery store.NewDelivery) (store.AcceptedDelivery, error) {
-	switch {
-	case delivery.Run == nil:
-	case d.backlog.full():
-		return d.delivered(ctx, &delivery, overloaded(nil))
-	case d.byHooks.full(ctx, delivery.OrganizationID):
-		return d.delivered(ctx, &delivery, tooManyByHooks())
+	if delivery.Run != nil {
+		if d.byHooks.full(ctx, delivery.OrganizationID) {
+			return d.delivered(ctx, &delivery, tooManyByHooks())
+		}
+		if err := d.backlog.admit(delivery.OrganizationID); err != nil {
+			return d.delivered(ctx, &delivery, err)
+		}
 	}
 	ctx, span := tracing.Child(ctx, tracing.Producer, "hook.deliver", "")
 	defer span.End()
@@ -140,13 +141,18 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []store.NewDelivery) ([]s
 	if err != nil {
 		return nil, err
 	}
+	var next []domain.Job
 	for i, a := range accepted {
+		if a.Err != nil || a.Existing {
+			continue
+		}
 		if a.Job != nil {
-			d.bus.Ring(*a.Job)
+			next = append(next, *a.Job)
+		} else if rows[i].Run != nil && rows[i].Collect == nil {
+			d.left.add(store.LaneOf{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Run.Lane})
 		}
-		if a.Err == nil && !a.Existing {
-			d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
-		}
+		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
 	}
+	d.bus.Ring(next...)
 	return accepted, nil
 }

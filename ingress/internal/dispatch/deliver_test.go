@@ -101,8 +101,8 @@ func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
 		t.Error("nothing was heard")
 	}
 	waiting, err := d.store.Backlog(t.Context(), 1000)
-	if err != nil || waiting != deliveries {
-		t.Errorf("%d runs wait, %v", waiting, err)
+	if err != nil || waiting[d.org] != deliveries {
+		t.Errorf("%v runs wait, %v", waiting, err)
 	}
 	if got := d.rung(8); len(got) != 8 { // the window
 		t.Errorf("rung for %v", got)
@@ -120,7 +120,7 @@ func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
 	must(t, err)
 	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // nothing runs that would look how many wait
-	full.backlog.refusing.Store(true)
+	full.backlog.total.counted = full.backlog.most
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
 	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
 		t.Errorf("seen before: %+v, %v", got, err)

@@ -27,9 +27,10 @@ const (
 
 // Config are the limits of accepting runs.
 type Config struct {
-	Window     int             // dispatched runs of one organization at a time
-	BacklogMax int             // queued runs of all organizations before new ones are refused
-	Tracer     *tracing.Tracer // nil: acceptance is not traced
+	Window        int             // dispatched runs of one lane of an organization at a time
+	BacklogMax    int             // queued runs of all organizations before new ones are refused
+	OrgBacklogMax int             // queued runs of one organization before its new ones are refused; 0: a quarter of BacklogMax
+	Tracer        *tracing.Tracer // nil: acceptance is not traced
 }
 
 // Dispatcher accepts runs and awaits their results. It is safe for concurrent use once Run was started.
@@ -44,6 +45,7 @@ type Dispatcher struct {
 	arrived *batch.Group[tracing.Of[store.NewDelivery], store.AcceptedDelivery]
 	waiting *waiters
 	backlog *backlog
+	left    *leftovers
 	byHooks *hookRuns
 	seen    *seen
 	drained chan struct{}
@@ -54,7 +56,11 @@ type Dispatcher struct {
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.HookRuns, cfg.BacklogMax)
-	d.backlog = newBacklog(st.Backlog, cfg.BacklogMax)
+	share := cfg.OrgBacklogMax
+	if share == 0 {
+		share = max(1, cfg.BacklogMax/4)
+	}
+	d.backlog, d.left = newBacklog(st.Backlog, cfg.BacklogMax, share), newLeftovers()
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
 		Sized(store.MaxBatchBytes, func(r tracing.Of[store.NewRun]) int { return r.Request.Size() })
@@ -70,7 +76,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	defer stop()
 	var loops sync.WaitGroup
-	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.arrived.Run, d.waiting.poll} {
+	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.arrived.Run, d.waiting.poll, d.dispatchLeftovers} {
 		loops.Go(func() { run(ctx) })
 	}
 	d.backlog.watch(ctx)
@@ -113,8 +119,8 @@ type Submitted struct {
 
 // Submit accepts a run and rings for it. Release must be called on what it returns.
 func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, error) {
-	if d.backlog.full() {
-		return nil, overloaded(nil)
+	if err := d.backlog.admit(run.OrganizationID); err != nil {
+		return nil, err
 	}
 	run.ReplyTo = d.inbox
 	// Before the run exists: its reply may come before this call returns.
@@ -156,14 +162,19 @@ func (d *Dispatcher) accept(ctx context.Context, rows []store.NewRun) ([]store.A
 		return nil, err
 	}
 	failpoint.Here(failpoint.AcceptAfter)
+	var next []domain.Job
 	for i, a := range accepted {
+		if a.Err != nil || a.Existing {
+			continue
+		}
 		if a.Job != nil {
-			d.bus.Ring(*a.Job)
+			next = append(next, *a.Job)
+		} else if rows[i].Hold == 0 {
+			d.left.add(store.LaneOf{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Lane})
 		}
-		if a.Err == nil && !a.Existing {
-			d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
-		}
+		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
 	}
+	d.bus.Ring(next...)
 	return accepted, nil
 }
 
@@ -240,18 +251,20 @@ func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) erro
 
 // tell says that runs have ended, and gives the places they left to others.
 func (d *Dispatcher) tell(ctx context.Context, ended []store.Ended) {
-	places := map[string]int{}
+	places := map[store.LaneOf]int{}
 	for _, e := range ended {
 		d.bus.Cancelled(e.RunID)
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		d.bus.Changed(domain.ChangedRuns, e.OrganizationID)
-		places[e.OrganizationID]++
+		if e.Dispatched {
+			places[store.LaneOf{OrganizationID: e.OrganizationID, Lane: e.Lane}]++
+		}
 	}
 	d.handOver(ctx, places)
 }
 
-// handOver dispatches waiting runs of organizations, as many as there are places, and rings for them.
-func (d *Dispatcher) handOver(ctx context.Context, places map[string]int) {
+// handOver dispatches waiting runs of lanes, as many as there are free slots, and rings for them.
+func (d *Dispatcher) handOver(ctx context.Context, places map[store.LaneOf]int) {
 	next, err := d.store.HandOver(ctx, places, d.cfg.Window)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
@@ -300,6 +313,8 @@ func refusal(err error) error {
 
 func overloaded(cause error) error {
 	e := apierr.Wrap(apierr.Overloaded, cause, "too many runs are waiting; try again shortly")
-	e.RetryAfter = 2 * time.Second
+	e.RetryAfter = overloadedWait
 	return e
 }
+
+const overloadedWait = 2 * time.Second

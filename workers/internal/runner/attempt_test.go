@@ -63,12 +63,14 @@ func (s *stage) Finish(_ context.Context, endings []store.Ending) (store.Finishe
 	return store.Finished{Saved: saved}, nil
 }
 
-func (s *stage) HandOver(context.Context, map[string]int, int) ([]domain.Job, error) { return nil, nil }
+func (s *stage) HandOver(context.Context, map[store.LaneOf]int, int) ([]domain.Job, error) {
+	return nil, nil
+}
 
-func (s *stage) PutBack(_ context.Context, _ store.Held, wait time.Duration, _ *domain.RunError) (map[string]int, error) {
+func (s *stage) PutBack(_ context.Context, _ store.Held, wait time.Duration, _ *domain.RunError) (map[store.LaneOf]int, error) {
 	defer s.lock()()
 	s.back = append(s.back, wait)
-	return map[string]int{"org_1": 1}, nil
+	return map[store.LaneOf]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}, nil
 }
 
 func (s *stage) Config(context.Context, string, string, int) (domain.Config, error) {
@@ -276,7 +278,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		status  domain.RunStatus
 		changes int
 	}{
-		"waits":                {store.Parked{Parked: true, Freed: map[string]int{"org_1": 1}}, 0, 1, "", 1},
+		"waits":                {store.Parked{Parked: true, Freed: map[store.LaneOf]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}}, 0, 1, "", 1},
 		"is settled meanwhile": {store.Parked{Settled: true}, 1, 0, "", 1},
 		"was taken over":       {store.Parked{}, 0, 0, "", 0},
 		"is one too many":      {store.Parked{Full: true}, 0, 1, domain.RunFailed, 1},

@@ -5,25 +5,26 @@ import (
 	"sync"
 
 	"parley/shared/failpoint"
+	"parley/shared/store"
 )
 
-// places are what finished runs left in their organizations' windows and no waiting run has been given yet.
+// places are the slots that finished runs left in their lanes and that no waiting run has yet.
 type places struct {
 	mu    sync.Mutex
-	freed map[string]int
+	freed map[store.LaneOf]int
 	wake  chan struct{}
 }
 
-func (p *places) add(freed map[string]int) {
+func (p *places) add(freed map[store.LaneOf]int) {
 	if len(freed) == 0 {
 		return
 	}
 	p.mu.Lock()
 	if p.freed == nil {
-		p.freed = make(map[string]int, len(freed))
+		p.freed = make(map[store.LaneOf]int, len(freed))
 	}
-	for org, n := range freed {
-		p.freed[org] += n
+	for lane, n := range freed {
+		p.freed[lane] += n
 	}
 	p.mu.Unlock()
 	select {
@@ -32,7 +33,7 @@ func (p *places) add(freed map[string]int) {
 	}
 }
 
-func (p *places) take() map[string]int {
+func (p *places) take() map[store.LaneOf]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	freed := p.freed

@@ -35,8 +35,8 @@ type Runs interface {
 	Claim(ctx context.Context, runIDs []string) ([]store.Claim, error)
 	Extend(ctx context.Context, held []store.Held) (store.Leases, error)
 	Finish(ctx context.Context, endings []store.Ending) (store.Finished, error)
-	HandOver(ctx context.Context, freed map[string]int, window int) ([]domain.Job, error)
-	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (freed map[string]int, err error)
+	HandOver(ctx context.Context, freed map[store.LaneOf]int, window int) ([]domain.Job, error)
+	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (freed map[store.LaneOf]int, err error)
 }
 
 // Records is what an attempt reads, and the journal and the events it writes.

@@ -23,9 +23,10 @@ const (
 	every         = time.Second
 	expireEvery   = 10 * time.Second
 	limitsIdle    = 5 * time.Minute
-	batchMax      = 500  // rows ended or requeued in one transaction
-	redispatchMax = 1000 // doorbells rung again in one sweep
-	dispatchMax   = 64   // waiting runs dispatched per organization in one sweep
+	roundMax      = 20_000 // rows of a kind ended, requeued or released in one round: as many as a second is enough for
+	batchMax      = 500    // rows pruned in one transaction
+	redispatchMax = 5000   // doorbells rung again in one sweep
+	dispatchMax   = 64     // waiting runs dispatched per organization in one sweep
 	forgotFor     = 2 * time.Second
 	checkEvery    = 2 * time.Second
 	unwritableFor = 10 * time.Second // before a stream that stores nothing is made again
@@ -107,7 +108,7 @@ func (s *Sweeper) sweep(ctx context.Context) error {
 
 // releaseCollected makes the runs wait for a place, like others, that have collected deliveries for long enough.
 func (s *Sweeper) releaseCollected(ctx context.Context) error {
-	orgs, err := s.store.ReleaseCollected(ctx, batchMax)
+	orgs, err := s.store.ReleaseCollected(ctx, roundMax)
 	s.metrics.count(didCollect, len(orgs))
 	s.changed(domain.ChangedRuns, orgs)
 	return err
@@ -116,11 +117,9 @@ func (s *Sweeper) releaseCollected(ctx context.Context) error {
 // endRuns ends what has passed its deadline, waited for a person for too long or cost too many workers. The places they leave are filled by
 // dispatchWaiting, which comes after.
 func (s *Sweeper) endRuns(ctx context.Context) error {
+	var errs []error
 	for _, end := range []func(context.Context, int) ([]store.Ended, error){s.store.EndOverdue, s.store.EndUnanswered, s.store.EndPoison} {
-		ended, err := end(ctx, batchMax)
-		if err != nil {
-			return err
-		}
+		ended, err := end(ctx, roundMax)
 		s.metrics.count(didEnd, len(ended))
 		for _, e := range ended {
 			s.log.Warn().Str("run_id", e.RunID).Msg("run ended by the sweeper")
@@ -128,12 +127,13 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 			s.bus.Done(e.RunID, e.ReplyTo, e.Result)
 			s.bus.Changed(domain.ChangedRuns, e.OrganizationID)
 		}
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (s *Sweeper) requeueLost(ctx context.Context) error {
-	orgs, err := s.store.RequeueLost(ctx, batchMax)
+	orgs, err := s.store.RequeueLost(ctx, roundMax)
 	s.metrics.count(didRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
 		failpoint.Here(failpoint.RequeueAfter)
@@ -182,6 +182,11 @@ func (s *Sweeper) ringAgain(ctx context.Context) error {
 		s.log.Warn().Msg("the job stream was lost and is made anew; ringing for all dispatched runs")
 		if err := s.store.RingAll(ctx); err != nil {
 			return err
+		}
+	}
+	if !s.stream.Equal(found.Made) { // of this release or of one before
+		if err := s.bus.UpdateStream(ctx); err != nil {
+			s.log.Warn().Err(err).Msg("cannot update the job stream; it stays as it was made")
 		}
 	}
 	s.stream = found.Made
@@ -273,19 +278,22 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 // and contents that nothing links to, a batch at a time until none is left, login sessions and links that are over, and what idle
 // callers' limits have counted.
 func (s *Sweeper) expire(ctx context.Context) error {
+	var errs []error
 	for _, prune := range []func(context.Context, int) (int, error){
 		s.store.DeleteExpired, s.store.PruneDeliveries, s.store.SettleLost, s.store.PrunePast, s.store.PruneSources, s.store.PruneBlobs,
 		s.store.PruneNotifications,
 	} {
 		for n := batchMax; n == batchMax; {
 			var err error
-			if n, err = prune(ctx, batchMax); err != nil {
-				return err
-			}
+			n, err = prune(ctx, batchMax)
 			s.metrics.count(didExpire, n)
+			if err != nil {
+				errs = append(errs, err) // the others are tried all the same
+				break
+			}
 		}
 	}
 	_, logins := s.store.PruneLogins(ctx)
 	_, limits := s.store.PruneLimits(ctx, limitsIdle, batchMax)
-	return errors.Join(logins, limits)
+	return errors.Join(append(errs, logins, limits)...)
 }

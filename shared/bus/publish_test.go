@@ -1,0 +1,86 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/testkit"
+)
+
+// jobStream makes the job stream as something other than this release would make it.
+func jobStream(t *testing.T, url string, change func(*jetstream.StreamConfig)) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := jetstream.StreamConfig{
+		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy,
+		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: 64 << 20,
+	}
+	change(&config)
+	if _, err := js.CreateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// A server that acknowledges nothing delays nobody: what it has not acknowledged is bounded, and messages beyond that are dropped at once.
+func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	jobStream(t, url, func(c *jetstream.StreamConfig) { c.NoAck = true })
+	b := dial(t, url)
+	jobs := make([]domain.Job, 8192)
+	for i := range jobs {
+		jobs[i] = job(fmt.Sprintf("run_%d", i), 1)
+	}
+	b.Ring(jobs...)
+	began := time.Now()
+	for i := range 100 {
+		b.Ring(job(fmt.Sprintf("run_late_%d", i), 1))
+	}
+	if took := time.Since(began); took > 2500*time.Millisecond { // 50 ms each is 5 s
+		t.Errorf("100 runs waited %s for acknowledgements", took)
+	}
+}
+
+// A stream of an earlier release gets this release's duplicate window, and keeps its messages.
+func TestUpdateStreamShortensTheDuplicateWindow(t *testing.T) {
+	t.Parallel()
+	url := testkit.NATS(t)
+	js := jobStream(t, url, func(c *jetstream.StreamConfig) { c.Duplicates = 10 * time.Minute })
+	b := dial(t, url)
+	b.Ring(job("run_1", 1))
+	made, err := b.EnsureStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.UpdateStream(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stream, err := js.Stream(context.WithoutCancel(t.Context()), contract.StreamJobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info := stream.CachedInfo(); info.Config.Duplicates != 2*time.Minute || !info.Created.Equal(made.Made) {
+		t.Errorf("the stream, made %s, has %+v", info.Created, info.Config)
+	}
+	if got := fetch(t, b.Lane(domain.LaneChat), 1); len(got) != 1 {
+		t.Errorf("%d messages are left", len(got))
+	}
+}

@@ -1,0 +1,280 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// chat is run, in the lane of chats.
+func (b *bench) chat() store.NewRun {
+	r := b.run("", "")
+	r.Lane = domain.LaneChat
+	return r
+}
+
+// many makes n runs.
+func (b *bench) many(n int, make func() store.NewRun) []store.NewRun {
+	out := []store.NewRun{}
+	for range n {
+		out = append(out, make())
+	}
+	return out
+}
+
+func (b *bench) automation() store.NewRun { return b.run("", "") }
+
+func dispatched(accepted []store.Accepted) (n int) {
+	for _, a := range accepted {
+		if a.Job != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// meter is a bench whose database says what was read.
+type meter struct {
+	*bench
+	dsn string
+}
+
+func newMeter(t *testing.T) *meter {
+	t.Helper()
+	dsn := testkit.Postgres(t)
+	s, raw := openAt(t, dsn)
+	return &meter{newBenchOn(t, s, raw, "ada@example.com"), dsn}
+}
+
+// read counts the index entries of open_runs that f reads, the dead ones among them.
+func (m *meter) read(f func()) int {
+	m.Helper()
+	before := m.total()
+	f()
+	return m.total() - before
+}
+
+// total is what was read by now. A connection reports that at its end: all of the store are closed, and it is opened again.
+func (m *meter) total() (n int) {
+	m.Helper()
+	if err := m.s.Close(); err != nil {
+		m.Fatal(err)
+	}
+	for open := 1; open > 0; {
+		if err := m.raw.QueryRowContext(m.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'parley'`).Scan(&open); err != nil {
+			m.Fatal(err)
+		}
+	}
+	m.s, _ = openAt(m.T, m.dsn)
+	err := m.raw.QueryRowContext(m.Context(), `SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE relname = 'open_runs'`).Scan(&n)
+	if err != nil {
+		m.Fatal(err)
+	}
+	return n
+}
+
+// Chats have slots of their own: automations of the same organization do not keep them waiting.
+func TestChatsDoNotWaitForAutomations(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const limit = 4
+	if n := dispatched(b.accept(limit, b.many(50, b.automation)...)); n != limit {
+		t.Fatalf("%d automations were dispatched, want %d", n, limit)
+	}
+	if n := dispatched(b.accept(limit, b.many(3, b.chat)...)); n != 3 {
+		t.Errorf("%d of 3 chats were dispatched beside automations", n)
+	}
+}
+
+// A slot that a run leaves goes to the next run of its lane, whatever waits in another lane.
+func TestFreedSlotGoesToItsLane(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const limit = 2
+	automations := b.accept(limit, b.many(6, b.automation)...)
+	chats := b.accept(limit, b.many(4, b.chat)...)
+	next := b.finishAndNext(b.mustClaim(chats[0].Run.Run.ID), "done", limit)
+	wantIDs(t, "after a chat", next, chats[2].Run.Run.ID)
+	next = b.finishAndNext(b.mustClaim(automations[0].Run.Run.ID), "done", limit)
+	wantIDs(t, "after an automation", next, automations[2].Run.Run.ID)
+	next = b.finishAndNext(b.mustClaim(chats[1].Run.Run.ID), "done", limit)
+	wantIDs(t, "after another chat", next, chats[3].Run.Run.ID)
+}
+
+// A run of one lane that waited for one of another lane in its session is dispatched when that one finishes.
+func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first, second := b.run("", "s"), b.run("", "s")
+	first.Lane = domain.LaneChat
+	accepted := b.accept(4, first, second)
+	if dispatched(accepted) != 1 {
+		t.Fatalf("%+v", accepted)
+	}
+	wantIDs(t, "dispatched", b.finishAndNext(b.mustClaim(first.ID), "done", 4), second.ID)
+}
+
+// Delayed runs are not among the waiting ones: neither a finish nor the sweeper reads them.
+func TestDelayedRunsAreNotWaiting(t *testing.T) {
+	t.Parallel()
+	b := newMeter(t)
+	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,
+			deadline, not_before)
+		SELECT 'run_0' || s, $1, $2, 1000000 + s, 1, 'automation', 'queued', false, 0, '', '', '', now() + interval '1 day', 'infinity'
+		FROM generate_series(1, 3000) s`, b.org, b.agent)
+	work := func() {
+		for range 20 {
+			run := b.accept(wideWindow, b.automation())[0].Run.Run.ID
+			if next := b.finishAndNext(b.mustClaim(run), "done", wideWindow); len(next) > 0 {
+				t.Errorf("dispatched %v", ids(next))
+			}
+			if jobs, err := b.s.DispatchWaiting(t.Context(), wideWindow, 64); err != nil || len(jobs) > 0 {
+				t.Errorf("the sweeper dispatched %v, %v", ids(jobs), err)
+			}
+		}
+	}
+	if n := b.read(work); n > 20*500 {
+		t.Errorf("20 runs beside 3,000 delayed ones read %d index entries", n)
+	}
+}
+
+// A delayed run waits for a slot from its time on.
+func TestDelayedRunIsDispatchedInTime(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	run := b.mustClaim(b.accept(wideWindow, b.automation())[0].Run.Run.ID)
+	if _, err := b.s.PutBack(t.Context(), run.Held(), 50*1e6, &domain.RunError{Code: "x", Message: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	b.exec(`UPDATE open_runs SET not_before = clock_timestamp() - interval '1 second'`)
+	jobs, err := b.s.DispatchWaiting(t.Context(), wideWindow, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "dispatched", jobs, run.RunID)
+}
+
+// Beside a transaction that holds a snapshot the dead entries of all runs since remain. Accepting, finishing and dispatching read few of
+// them.
+func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
+	t.Parallel()
+	b := newMeter(t)
+	const limit, runs, measured = 8, 1200, 40
+	snapshot, err := b.raw.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = snapshot.Rollback() }()
+	for _, query := range []string{`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`, `SELECT count(*) FROM open_runs`} {
+		if _, err := snapshot.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flood := func(n int) { // four times as many as there are slots, each finished in its turn
+		jobs := []domain.Job{}
+		for _, a := range b.accept(limit, b.many(n, b.automation)...) {
+			if a.Job != nil {
+				jobs = append(jobs, *a.Job)
+			}
+		}
+		for len(jobs) > 0 {
+			job := jobs[0]
+			jobs = append(jobs[1:], b.finishAndNext(b.mustClaim(job.RunID), "done", limit)...)
+			if len(jobs) == 0 {
+				if jobs, err = b.s.DispatchWaiting(t.Context(), limit, limit); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for range runs / (4 * limit) {
+		flood(4 * limit)
+	}
+	b.look()
+	n := b.read(func() {
+		for range measured / limit {
+			flood(limit)
+		}
+	})
+	t.Logf("%d entries a run", n/measured)
+	// A claim, a finish and an acceptance find their rows by keys: some ten entries.
+	if n > measured*runs/4 {
+		t.Errorf("%d runs beside a snapshot that is %d runs old read %d index entries", measured, runs, n)
+	}
+}
+
+// look has the sweeper look at what waits.
+func (b *bench) look() {
+	b.Helper()
+	if _, err := b.s.DispatchWaiting(b.Context(), wideWindow, 64); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// What a crash or a race leaves wrong in waiting_lanes, the sweeper corrects.
+func TestWaitingLanesRepairThemselves(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	accepted := b.accept(1, b.many(4, b.automation)...)
+	b.exec(`DELETE FROM waiting_lanes`)
+	b.exec(`INSERT INTO waiting_lanes VALUES ($1, 'chat', 'run_z')`, b.org)
+	first := b.mustClaim(accepted[0].Run.Run.ID)
+	b.exec(`UPDATE open_runs SET dispatched = false WHERE run_id = $1`, first.RunID) // its slot was lost
+	jobs, err := b.s.DispatchWaiting(t.Context(), 1, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "dispatched", jobs, accepted[1].Run.Run.ID)
+	if got := b.text(`SELECT string_agg(lane || ' ' || oldest, ' ') FROM waiting_lanes`); got != "automation "+accepted[1].Run.Run.ID {
+		t.Errorf("waiting_lanes has %s", got)
+	}
+	b.exec(`UPDATE waiting_lanes SET oldest = 'run_z'`)
+	b.look()
+	next := b.finishAndNext(b.mustClaim(accepted[2].Run.Run.ID), "done", wideWindow)
+	if len(next) != 0 {
+		t.Errorf("dispatched %v", ids(next))
+	}
+}
+
+// What acceptance left waiting is dispatched once a count finds free slots.
+func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	accepted := b.accept(2, b.many(6, b.automation)...)
+	lanes := []store.LaneOf{automationsOf(b.org)}
+	if jobs, err := b.s.TopUp(t.Context(), lanes, 2, 2); err != nil || len(jobs) != 0 {
+		t.Errorf("dispatched %v, %v where no slot was free", ids(jobs), err)
+	}
+	jobs, err := b.s.TopUp(t.Context(), lanes, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ids(jobs)
+	slices.Sort(got)
+	want := []string{accepted[2].Run.Run.ID, accepted[3].Run.Run.ID}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("dispatched %v, want %v", got, want)
+	}
+}
+
+// Each organization's overdue runs end in turn: those of another do not wait for a thousand of the first.
+func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := newBenchOn(t, b.s, b.raw, "grace@example.com")
+	b.accept(wideWindow, b.many(600, b.automation)...)
+	victim := other.accept(wideWindow, other.automation())[0].Run.Run.ID
+	b.exec(`UPDATE open_runs SET deadline = now() - interval '1 second'`)
+	ended, err := b.s.EndOverdue(t.Context(), 300)
+	if err != nil || len(ended) != 300 {
+		t.Errorf("%d of 300 were ended, %v", len(ended), err)
+	}
+	if !slices.ContainsFunc(ended, func(e store.Ended) bool { return e.RunID == victim }) {
+		t.Error("another organization's run waits for those of the first")
+	}
+}

@@ -1,0 +1,295 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// LaneOf names a lane of an organization. Each has its own limit of dispatched runs.
+type LaneOf struct {
+	OrganizationID string
+	Lane           domain.Lane
+}
+
+const (
+	slotsCounted = time.Second           // a count is this old at most, where counting is fast
+	slotsFull    = 50 * time.Millisecond // a lane that had no free slot is counted again after this
+	slotsDuty    = 10                    // no more than a tenth of the time is spent on counting a lane
+	slotsIdle    = 10 * time.Minute      // a lane is forgotten after this
+	slotsFew     = 8                     // so many free slots or fewer may all be filled between two counts
+)
+
+// slots estimates how many runs of each lane are dispatched: as many as were last counted, and what this process has changed since. The
+// count reads the dead index entries of all runs that ended since the oldest snapshot, so it is made once a second and not with each run.
+// Between two counts a process fills no more than half of the slots that were free, so that several processes exceed the limit together by
+// little.
+type slots struct {
+	count func(ctx context.Context, lanes []LaneOf, most int) (map[LaneOf]int, error)
+
+	mu    sync.Mutex
+	lanes map[LaneOf]*laneSlots
+	swept time.Time
+}
+
+type laneSlots struct {
+	used    int
+	grant   int       // how many free slots may be filled before the next count
+	counted time.Time // the beginning of the last count
+	took    time.Duration
+}
+
+func newSlots(count func(context.Context, []LaneOf, int) (map[LaneOf]int, error)) *slots {
+	return &slots{count: count, lanes: map[LaneOf]*laneSlots{}}
+}
+
+// refresh counts those of the lanes whose estimate is too old. A lane that cannot be counted keeps its estimate; one that was never
+// counted has no free slot until it is, and the sweeper dispatches its runs. filling says that free slots are to be filled.
+func (s *slots) refresh(ctx context.Context, lanes []LaneOf, limit int, filling bool) {
+	due := s.due(lanes, limit, filling)
+	if len(due) == 0 {
+		return
+	}
+	began := time.Now()
+	counted, err := s.count(ctx, due, 2*limit)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for lane, used := range counted {
+		grant := limit - used
+		if grant > slotsFew {
+			grant = (grant + 1) / 2
+		}
+		s.lanes[lane] = &laneSlots{used: used, grant: grant, counted: began, took: time.Since(began)}
+	}
+}
+
+// due gives the lanes to count. They are not due again while they are counted.
+func (s *slots) due(lanes []LaneOf, limit int, filling bool) (due []LaneOf) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, lane := range lanes {
+		state := s.lanes[lane]
+		if state == nil {
+			state = &laneSlots{used: limit}
+			s.lanes[lane] = state
+		}
+		interval := slotsCounted
+		switch {
+		case state.used >= limit:
+			interval = slotsFull
+		case filling && state.grant <= 0:
+			interval = 0
+		}
+		if now.Sub(state.counted) >= max(interval, slotsDuty*state.took) {
+			state.counted = now
+			due = append(due, lane)
+		}
+	}
+	if now.Sub(s.swept) > time.Minute {
+		s.swept = now
+		maps.DeleteFunc(s.lanes, func(_ LaneOf, state *laneSlots) bool { return now.Sub(state.counted) > slotsIdle })
+	}
+	return due
+}
+
+// unfill returns slots of a lane that fill gave and that no run was dispatched for.
+func (s *slots) unfill(lane LaneOf, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.lanes[lane]; state != nil {
+		state.used, state.grant = max(0, state.used-n), state.grant+n
+	}
+}
+
+// forget has the lanes counted at their next use, however new their counts are.
+func (s *slots) forget(lanes []LaneOf) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, lane := range lanes {
+		delete(s.lanes, lane)
+	}
+}
+
+// fill takes up to n free slots of a lane for runs that have none and gives how many.
+func (s *slots) fill(lane LaneOf, n, limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.lanes[lane]
+	if state == nil {
+		return 0
+	}
+	n = max(0, min(n, limit-state.used, state.grant))
+	state.used += n
+	state.grant -= n
+	return n
+}
+
+// take takes up to n slots of a lane, as those that runs have just left, and gives how many.
+func (s *slots) take(lane LaneOf, n, limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.lanes[lane]
+	if state == nil {
+		return 0
+	}
+	n = max(0, min(n, limit-state.used))
+	state.used += n
+	return n
+}
+
+// give notes that n runs of a lane have left their slots.
+func (s *slots) give(lane LaneOf, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.lanes[lane]; state != nil {
+		state.used = max(0, state.used-n)
+	}
+}
+
+// takeFor takes slots for those of the runs that may start at once, as far as their lanes have any, and gives how many by lane.
+func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[LaneOf]int {
+	taken := map[LaneOf]int{}
+	for i := range runs {
+		if runs[i].Hold == 0 {
+			taken[runs[i].lane()]++
+		}
+	}
+	s.refresh(ctx, slices.Collect(maps.Keys(taken)), limit, true)
+	for lane, n := range taken {
+		taken[lane] = s.fill(lane, n, limit)
+	}
+	return taken
+}
+
+// giveBack returns the slots that were taken and that no run was dispatched for.
+func (s *slots) giveBack(runs []NewRun, taken map[LaneOf]int, created map[string]createdRow) {
+	for i := range runs {
+		if created[runs[i].ID].Dispatched {
+			taken[runs[i].lane()]--
+		}
+	}
+	for lane, n := range taken {
+		s.unfill(lane, n)
+	}
+}
+
+func (r *NewRun) lane() LaneOf { return LaneOf{r.OrganizationID, r.Lane} }
+
+// countDispatched counts the dispatched runs of lanes, up to most in each.
+func (s *Store) countDispatched(ctx context.Context, lanes []LaneOf, most int) (map[LaneOf]int, error) {
+	var rows []struct {
+		OrganizationID string `db:"org_id"`
+		Lane           string `db:"lane"`
+		Dispatched     int    `db:"dispatched"`
+	}
+	const query = `SELECT org_id, lane, dispatched FROM count_dispatched($1, $2, $3)`
+	stmt, err := s.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	orgs, names := laneArrays(lanes)
+	if err := stmt.SelectContext(ctx, &rows, orgs, names, most); err != nil {
+		return nil, fmt.Errorf("counting dispatched runs: %w", err)
+	}
+	out := make(map[LaneOf]int, len(rows))
+	for _, r := range rows {
+		out[LaneOf{r.OrganizationID, domain.Lane(r.Lane)}] = r.Dispatched
+	}
+	return out, nil
+}
+
+func laneArrays(lanes []LaneOf) (orgs, names any) {
+	return pq.Array(column(lanes, func(l *LaneOf) string { return l.OrganizationID })),
+		pq.Array(column(lanes, func(l *LaneOf) string { return string(l.Lane) }))
+}
+
+// HandOver passes the slots that runs have left, by lane, to waiting runs of the same lane, and dispatches these. A slot for which its lane
+// has no run goes to the organization's other lanes, as far as their limits allow: a run of theirs may have waited for one of its session.
+// limit is how many runs of a lane may be dispatched at a time. What a crash before this call leaves is the sweeper's.
+func (s *Store) HandOver(ctx context.Context, freed map[LaneOf]int, limit int) ([]domain.Job, error) {
+	if len(freed) == 0 {
+		return nil, nil
+	}
+	for lane, n := range freed {
+		s.slots.give(lane, n)
+	}
+	s.slots.refresh(ctx, slices.Collect(maps.Keys(freed)), limit, false)
+	next, err := s.dispatch(ctx, freed, limit, s.slots.take)
+	if err != nil {
+		return nil, err
+	}
+	left := map[string]int{}
+	for lane, n := range freed {
+		left[lane.OrganizationID] += n
+	}
+	for _, job := range next {
+		left[job.OrganizationID]--
+	}
+	others := map[LaneOf]int{}
+	for org, n := range left {
+		for _, name := range domain.Lanes {
+			if lane := (LaneOf{org, name}); n > 0 && freed[lane] == 0 {
+				others[lane] = n
+			}
+		}
+	}
+	s.slots.refresh(ctx, slices.Collect(maps.Keys(others)), limit, true)
+	more, err := s.dispatch(ctx, others, limit, s.slots.fill)
+	return append(next, more...), err
+}
+
+// TopUp counts lanes and dispatches waiting runs of them while they have free slots, up to most of each. It may leave free slots for other
+// processes to fill: whoever got any asks again.
+func (s *Store) TopUp(ctx context.Context, lanes []LaneOf, limit, most int) ([]domain.Job, error) {
+	places := make(map[LaneOf]int, len(lanes))
+	for _, lane := range lanes {
+		places[lane] = most
+	}
+	s.slots.forget(lanes)
+	s.slots.refresh(ctx, lanes, limit, true)
+	return s.dispatch(ctx, places, limit, s.slots.fill)
+}
+
+const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
+
+// dispatch dispatches up to places waiting runs of lanes, in the slots that take gives for them, and gives their jobs.
+func (s *Store) dispatch(
+	ctx context.Context, places map[LaneOf]int, limit int, take func(lane LaneOf, n, limit int) int,
+) ([]domain.Job, error) {
+	taken := make(map[LaneOf]int, len(places))
+	var lanes []LaneOf
+	var counts []int64
+	for lane, n := range places {
+		if n = take(lane, n, limit); n > 0 {
+			taken[lane] = n
+			lanes, counts = append(lanes, lane), append(counts, int64(n))
+		}
+	}
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	var rows []jobRow
+	orgs, names := laneArrays(lanes)
+	err := s.handOvers.selectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(counts), firstRing)
+	for _, r := range rows {
+		taken[LaneOf{r.OrganizationID, domain.Lane(r.Lane)}]--
+	}
+	for lane, n := range taken {
+		s.slots.give(lane, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
+	}
+	return jobs(rows), nil
+}

@@ -1,0 +1,108 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// A run that cannot be removed keeps no other from being removed.
+func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	accepted := b.accept(wideWindow, b.many(9, b.automation)...)
+	for _, a := range accepted {
+		b.finish(b.mustClaim(a.Run.Run.ID), "done")
+	}
+	stuck := accepted[4].Run.Run.ID
+	b.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'it stays'; END $$`)
+	b.exec(`CREATE TRIGGER refuse BEFORE DELETE ON runs FOR EACH ROW WHEN (OLD.id = '` + stuck + `') EXECUTE FUNCTION refuse()`)
+	b.exec(`UPDATE runs SET sweep_after = now() - interval '1 hour', expires_at = now() - interval '1 hour'`)
+	if _, err := b.s.DeleteExpired(t.Context(), 100); err == nil {
+		t.Error("nothing is said of the run that stays")
+	}
+	if got := b.text(`SELECT string_agg(id, ' ') FROM runs`); got != stuck {
+		t.Errorf("the runs %s are left, want %s", got, stuck)
+	}
+	if n, err := b.s.DeleteExpired(t.Context(), 100); n != 0 || err != nil {
+		t.Errorf("it is looked at again at once: %d, %v", n, err)
+	}
+}
+
+// A statement that the server is slow to prepare delays no other statement.
+func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	lock, err := b.raw.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback() }()
+	if _, err := lock.ExecContext(t.Context(), `LOCK TABLE agents IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	slow := make(chan error, 1)
+	go func() {
+		_, err := b.s.Agent(ctx, b.org, b.agent)
+		slow <- err
+	}()
+	b.until(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
+	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // the other one would wait for the lock for 5 s
+	defer done()
+	if _, err := b.s.RunsByKey(quick, []store.KeyOf{{OrganizationID: b.org, Hash: []byte("x")}}); err != nil {
+		t.Errorf("another statement: %v", err)
+	}
+	cancel()
+	if err := <-slow; err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the slow one: %v", err)
+	}
+}
+
+// until waits until a query counts something.
+func (b *bench) until(query string) {
+	b.Helper()
+	for n := 0; n == 0; {
+		if err := b.raw.QueryRowContext(b.Context(), query).Scan(&n); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// One transaction reads what a period's runs came to; others wait for its count.
+func TestBudgetIsSeededByOneTransaction(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held := b.mustClaim(b.accept(wideWindow, b.automation())[0].Run.Run.ID).Held()
+	budget := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
+	b.exec(`DELETE FROM budget_counts`)
+	first, err := b.raw.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Rollback() }()
+	const open = `SELECT open_budget(k, budget_start(k.period, clock_timestamp())) FROM budgets k WHERE id = $1`
+	if _, err := first.ExecContext(t.Context(), open, budget); err != nil {
+		t.Fatal(err)
+	}
+	reserved := make(chan error, 1)
+	go func() {
+		_, _, err := b.s.Reserve(t.Context(), store.Hold{ID: id.New("hold"), Held: held, Amounts: store.Amounts{Tokens: 10}})
+		reserved <- err
+	}()
+	b.until(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
+	if got := b.text(`SELECT wait_event FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`); got != "advisory" {
+		t.Errorf("the second waits for %s, after it has read the runs itself", got)
+	}
+	if err := first.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-reserved; err != nil {
+		t.Error(err)
+	}
+}
