@@ -71,7 +71,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	// A replay stays what it was, whatever became of the agent.
 	r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, keyed)).want(200)
-	r.call("POST", runPath, r.asKey(), trigger(r.agent, "")).problem(404)
+	r.call("POST", runPath, r.asKey(), trigger(r.agent, "")).problem(400)
 }
 
 func TestAutomationRefusesBadRequestsNamingTheField(t *testing.T) {
@@ -94,9 +94,9 @@ func TestAutomationRefusesBadRequestsNamingTheField(t *testing.T) {
 		"fetch metadata":     {r.asKey("Sec-Fetch-Site", "same-origin"), ok, 403, "server_to_server_only", ""},
 		"demo":               {head{"x-tenant-id": "tenant_demo"}, ok, 403, "demo_restricted", ""},
 		"not for systems":    {r.asKey(), trigger(userOnly, ""), 403, "caller_not_allowed", ""},
-		"unknown agent":      {r.asKey(), trigger(id.New(id.Agent), ""), 404, "not_found", ""},
-		"malformed agent":    {r.asKey(), trigger("ag_x", ""), 404, "not_found", ""},
-		"template":           {r.asKey(), trigger("tpl_support", ""), 404, "not_found", ""},
+		"unknown agent":      {r.asKey(), trigger(id.New(id.Agent), ""), 400, "invalid_request", "target"},
+		"malformed agent":    {r.asKey(), trigger("ag_x", ""), 400, "invalid_request", "target"},
+		"template":           {r.asKey(), trigger("tpl_support", ""), 400, "invalid_request", "target"},
 		"content type":       {r.asKey("Content-Type", "text/plain"), ok, 415, "unsupported_media_type", ""},
 		"too large":          {r.asKey(), `{"target":"` + strings.Repeat("x", 262_144) + `"}`, 413, "payload_too_large", ""},
 		"no JSON":            {r.asKey(), `{`, 400, "invalid_request", "body"},
@@ -123,7 +123,6 @@ func TestAutomationRefusesBadRequestsNamingTheField(t *testing.T) {
 		"trigger type":       {r.asKey("x-trigger-type", "Schedule"), ok, 400, "invalid_request", "x-trigger-type"},
 		"automation id":      {r.asKey("x-automation-id", long[:129]), ok, 400, "invalid_request", "x-automation-id"},
 		"empty automation":   {r.asKey("x-automation-id", ""), ok, 400, "invalid_request", "x-automation-id"},
-		"prefer":             {r.asKey("Prefer", "wait=soon"), ok, 400, "invalid_request", "Prefer"},
 		"GET":                {r.asKey(), "", 405, "method_not_allowed", ""},
 		"foreign org header": {r.asKey("x-organization-id", id.New(id.Organization)), ok, 403, "organization_mismatch", ""},
 	} {

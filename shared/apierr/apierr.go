@@ -27,6 +27,8 @@ const (
 	NotFound               Code = "not_found"
 	MethodNotAllowed       Code = "method_not_allowed"
 	VersionConflict        Code = "version_conflict"
+	Conflict               Code = "conflict"
+	PreconditionFailed     Code = "precondition_failed"
 	EmailTaken             Code = "email_taken"
 	LastOwner              Code = "last_owner"
 	LastOrganization       Code = "last_organization"

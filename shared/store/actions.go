@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -73,8 +74,8 @@ func decideOpen(
 		if effect[0].Decision.String == string(decision) {
 			return nil, false, nil // of what this call has waited for before
 		}
-		return nil, false, apierr.Invalid("action", "invalid_value", "the run waits for %s, which takes one of %v",
-			action.Kind, action.Kind.Decisions())
+		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which takes one of %s",
+			action.Kind, enumerated(action.Kind.Decisions()))
 	}
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide was over at %s", action.ExpiresAt.Format(time.RFC3339))
@@ -91,6 +92,15 @@ func decideOpen(
 		return ended, false, err
 	}
 	return nil, true, resume(ctx, tx, row, decision)
+}
+
+// enumerated writes decisions as a sentence has them.
+func enumerated(decisions []domain.Decision) string {
+	words := make([]string, len(decisions))
+	for i, decision := range decisions {
+		words[i] = string(decision)
+	}
+	return strings.Join(words, ", ")
 }
 
 // decided gives the state of an effect after a decision; none when it stays as it is.

@@ -209,21 +209,22 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	return stored, insertConfig(ctx, tx, org, stored)
 }
 
-// DeleteAgent deletes an agent of organization org; not_found when there is none. Its row stays for
-// the runs it had.
-func (s *Store) DeleteAgent(ctx context.Context, org, agentID string) error {
+// DeleteAgent deletes an agent of organization org; not_found when there is none. An error of a check of its version leaves it. Its row
+// stays for the runs it had.
+func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		done, err := tx.ExecContext(ctx, `UPDATE agents SET deleted_at = clock_timestamp()
-			WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, agentID, org)
+		a, err := selectAgent(ctx, tx, org, agentID, " FOR UPDATE")
+		for _, check := range checks {
+			if err == nil {
+				err = check(a.Version)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE agents SET deleted_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, agentID, org)
 		if err != nil {
 			return fmt.Errorf("deleting agent: %w", err)
-		}
-		n, err := done.RowsAffected()
-		if err != nil {
-			return fmt.Errorf("counting deleted agents: %w", err)
-		}
-		if n == 0 {
-			return notFound()
 		}
 		return nil
 	})

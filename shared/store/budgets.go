@@ -129,7 +129,7 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 			b.ID, org, b.Scope, b.SubjectID, pq.Array(subjects), b.Metric, b.Period, b.Limit*unit(b.Metric))
 		if violates(err, "budgets_one") {
-			return apierr.Invalid("metric", "duplicate", "there is a budget of this metric and period already: change its limit")
+			return apierr.New(apierr.Conflict, "there is a budget of this metric and period already: change its limit")
 		}
 		return err
 	})
@@ -150,7 +150,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 		return err
 	}
 	if n >= MaxBudgets {
-		return apierr.Invalid("scope", "too_long", "an organization may have %d budgets at most", MaxBudgets)
+		return apierr.New(apierr.Conflict, "an organization may have %d budgets; delete one first", MaxBudgets)
 	}
 	query := map[domain.BudgetScope]string{
 		domain.BudgetAgent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,

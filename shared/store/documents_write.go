@@ -173,11 +173,9 @@ func (row *documentRow) isGoing() bool {
 	return row.ErrorCode.Valid && row.ErrorCode.String == goingCode
 }
 
-// errGoing is for those who want a document that is being deleted to begin anew.
+// errGoing refuses a change of a document that is being deleted.
 func errGoing() error {
-	busy := apierr.New(apierr.Unavailable, "this document is being deleted; send it again once it is gone, and if it stays, delete it again")
-	busy.RetryAfter = time.Second
-	return busy
+	return apierr.New(apierr.Conflict, "this document is being deleted; send it again once it is gone, and if it stays, delete it again")
 }
 
 // mayBecome tells why a document cannot get a content or URL: that of which there is another document, if other is one.

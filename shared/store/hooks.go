@@ -92,7 +92,7 @@ func (row *hookRow) hook() (domain.Hook, error) {
 }
 
 // CreateHook stores a hook and gives it as lists show it, without its address. An agent that the organization does not have is an
-// invalid agentId; a key that is not one of its live ones an invalid keyId. One that has MaxHooks gets no more: invalid_request.
+// invalid agentId; a key that is not one of its live ones an invalid keyId. One that has MaxHooks gets no more: conflict.
 func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
 	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
 	if err != nil {
@@ -127,7 +127,7 @@ func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, most int) error {
 		return err
 	}
 	if n >= most {
-		return apierr.Invalid("name", "conflict", "an organization may have %d hooks; delete one first", most)
+		return apierr.New(apierr.Conflict, "an organization may have %d hooks; delete one first", most)
 	}
 	return nil
 }

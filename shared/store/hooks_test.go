@@ -223,7 +223,7 @@ func TestHooksAreBounded(t *testing.T) {
 	m.exec(`INSERT INTO hooks SELECT 'hook_' || n, h.org_id, h.name, h.agent_id, h.key_id, h.source, h.secret, '', NULL, '', '', h.message_template,
 		h.filter, NULL, true FROM hooks h, generate_series(2, $1) n`, store.MaxHooks)
 	_, err := m.s.CreateHook(ctx, m.newHook())
-	wantCode(t, err, apierr.InvalidRequest)
+	wantCode(t, err, apierr.Conflict)
 	if err := m.s.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestHooksAreBounded(t *testing.T) {
 		t.Errorf("after one was deleted: %v", err)
 	}
 	_, err = m.s.CreateHook(ctx, m.newHook())
-	wantCode(t, err, apierr.InvalidRequest)
+	wantCode(t, err, apierr.Conflict)
 }
 
 // A hook goes on with the key that takes its key's place, and no other key's hooks do.

@@ -69,7 +69,7 @@ func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 	}
 }
 
-// CreateEndpoint stores an endpoint. Of an organization that has most already, and of one that has not the agent: invalid_request.
+// CreateEndpoint stores an endpoint. An organization that has most already gets a conflict, an agent that is not the organization's an invalid agentId.
 func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, most int) (domain.NotificationEndpoint, error) {
 	var row endpointRow
 	err := s.within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -99,7 +99,7 @@ func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, most int) err
 		return err
 	}
 	if n >= most {
-		return apierr.Invalid("url", "conflict", "an organization may have %d endpoints; delete one first", most)
+		return apierr.New(apierr.Conflict, "an organization may have %d endpoints; delete one first", most)
 	}
 	return nil
 }

@@ -588,7 +588,7 @@ func TestEndpointsAreKept(t *testing.T) {
 		b.told()
 	}
 	_, err = b.s.CreateEndpoint(ctx, store.NewEndpoint{OrganizationID: b.org, ID: id.New(id.Endpoint), Events: []string{"x"}}, store.MaxEndpoints)
-	if apierr.CodeOf(err) != apierr.InvalidRequest {
+	if apierr.CodeOf(err) != apierr.Conflict {
 		t.Errorf("one too many: %v", err)
 	}
 	if list, err := b.s.Endpoints(ctx, b.org, e.ID, 100); err != nil || len(list) != 0 {

@@ -98,18 +98,19 @@ func TestDecisionsNameTheirCall(t *testing.T) {
 	runID := a.newChat(h, a.newAgent(h), "s", h.key)
 	a.park(runID, "publish", domain.ActionApproval)
 	for query, problems := range map[string]string{
-		"action=approve":                                    "toolCallId:required",
-		"action=approve&toolCallId=":                        "toolCallId:too_short",
-		"action=approve&toolCallId=call_1&toolCallId=x":     "toolCallId:duplicate",
-		"action=approve&toolCallId=%00":                     "toolCallId:invalid_value",
-		"action=approve&toolCallId=" + long(1001):           "toolCallId:too_long",
-		"action=approve&toolCallId=" + long(1000):           "toolCallId:invalid_value",
-		"action=Approve&toolCallId=call_1":                  "action:invalid_value",
-		"action=approved&toolCallId=call_1":                 "action:invalid_value",
-		"toolCallId=call_1":                                 "action:invalid_value",
-		"action=approve&action=deny&toolCallId=call_1":      "action:duplicate",
-		"action=import-openapi&toolCallId=call_1":           "action:invalid_value",
-		"action=requires_action&toolCallId=call_1&stream=1": "action:invalid_value",
+		"action=approve":                                "toolCallId:required",
+		"action=approve&toolCallId=":                    "toolCallId:invalid_value",
+		"action=approve&toolCallId=call_1&toolCallId=x": "toolCallId:duplicate",
+		"action=approve&toolCallId=%00":                 "toolCallId:invalid_value",
+		"action=approve&toolCallId=" + long(1001):       "toolCallId:too_long",
+		"action=approve&toolCallId=" + long(1000):       "toolCallId:invalid_value",
+		"action=Approve&toolCallId=call_1":              "action:invalid_value",
+		"action=approved&toolCallId=call_1":             "action:invalid_value",
+		"toolCallId=call_1":                             "action:invalid_value",
+		"action=approve&action=deny&toolCallId=call_1":  "action:duplicate",
+		"action=import-openapi&toolCallId=call_1":       "action:invalid_value",
+		"action=requires_action&toolCallId=call_1":      "action:invalid_value",
+		"action=cancel&toolCallId=call_1":               "toolCallId:conflict",
 	} {
 		a.from("POST", "/api/runs?id="+runID+"&"+query, "", h.key).want(t, query, 400, "invalid_request "+problems)
 	}
@@ -204,7 +205,7 @@ func TestSources(t *testing.T) {
 	first := ""
 	for name, sourceID := range map[string]string{
 		"foreign": foreign, "missing": "src_" + strings.Repeat("0", 64), "capitals": strings.ToUpper(sourceID), "half of it": sourceID[:40],
-		"more": sourceID + "0", "no prefix": sourceID[4:], "another prefix": "run_" + sourceID[4:], "empty": "", "a run": id.New(id.Run), "hex": "src_" + strings.Repeat("zz", 32),
+		"more": sourceID + "0", "no prefix": sourceID[4:], "another prefix": "run_" + sourceID[4:], "a run": id.New(id.Run), "hex": "src_" + strings.Repeat("zz", 32),
 	} {
 		got := a.from("GET", "/api/sources?id="+sourceID, "", h.key, "X-Request-Id: same").want(t, name, 404, "not_found")
 		if first == "" {

@@ -21,29 +21,31 @@ var modelName = regexp.MustCompile(`^(offline(/echo)?|(openai|anthropic)/[A-Za-z
 
 // agentFields are the fields of an agent that callers set. Each may be left out.
 type agentFields struct {
-	Name           optional[string]              `json:"name"`
-	Description    optional[string]              `json:"description"`
-	SystemPrompt   optional[string]              `json:"systemPrompt"`
-	Model          optional[string]              `json:"model"`
-	FallbackModels optional[[]string]            `json:"fallbackModels"`
-	Tools          optional[toolsBody]           `json:"tools"`
-	AllowedCallers optional[[]domain.CallerKind] `json:"allowedCallers"`
-	Widget         optional[widgetBody]          `json:"widget"`
+	Name           optional[string]               `json:"name"`
+	Description    removable[string]              `json:"description"`
+	SystemPrompt   optional[string]               `json:"systemPrompt"`
+	Model          removable[string]              `json:"model"`
+	FallbackModels removable[[]string]            `json:"fallbackModels"`
+	Tools          removable[toolsBody]           `json:"tools"`
+	AllowedCallers removable[[]domain.CallerKind] `json:"allowedCallers"`
+	Widget         removable[widgetBody]          `json:"widget"`
 }
+
+// defaultCallers may call an agent that does not say who may.
+func defaultCallers() []domain.CallerKind { return []domain.CallerKind{domain.CallerUser} }
 
 type createAgentBody struct {
 	agentFields
 	TemplateID optional[string] `json:"templateId"`
 }
 
-// updateAgentBody takes back what reading an agent gave. A version makes the update conditional; what
-// else only the service sets changes nothing.
+// updateAgentBody takes back what reading an agent gave. A version makes the update conditional.
 type updateAgentBody struct {
 	agentFields
-	ID        optional[string] `json:"id"`
-	Version   optional[int]    `json:"version"`
-	CreatedAt optional[string] `json:"createdAt"`
-	UpdatedAt optional[string] `json:"updatedAt"`
+	Version   optional[int] `json:"version"`
+	ID        readOnly      `json:"id"`
+	CreatedAt readOnly      `json:"createdAt"`
+	UpdatedAt readOnly      `json:"updatedAt"`
 }
 
 func (b *createAgentBody) check(p *problems) {
@@ -84,7 +86,7 @@ func (f *agentFields) check(p *problems) {
 	if f.Tools.Set {
 		f.Tools.Value.check(p)
 	}
-	if f.AllowedCallers.Set {
+	if f.AllowedCallers.Set && !f.AllowedCallers.Null {
 		checkCallers(p, f.AllowedCallers.Value)
 	}
 	f.Widget.Value.check(p)
@@ -139,8 +141,15 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *problems) {
 		p.add(element("fallbackModels", i), codeDuplicate, "is the model itself")
 	}
 	a.AllowedCallers = f.AllowedCallers.or(a.AllowedCallers)
-	if f.Tools.Set {
-		f.Tools.Value.apply(&a.Tools, seal.headers, p)
+	if f.AllowedCallers.Null {
+		a.AllowedCallers = defaultCallers()
+	}
+	if f.Tools.Null {
+		a.Tools = domain.Tools{}
+	}
+	f.Tools.Value.apply(&a.Tools, seal.headers, p)
+	if f.Widget.Null {
+		a.Widget = domain.Widget{AllowedOrigins: []string{}}
 	}
 	f.Widget.Value.apply(&a.Widget, seal.identity, p)
 }

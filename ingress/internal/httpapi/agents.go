@@ -60,19 +60,17 @@ func (a *api) getAgent(c *gin.Context, agentID string) {
 		fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, a.shown(agent))
+	writeVersion(c, http.StatusOK, agent.Version, a.shown(agent))
 }
 
 // createAgent is POST /api/agents: an agent from scratch, or from a template and what differs from it.
 func (a *api) createAgent(c *gin.Context) {
-	for _, name := range []string{"id", "template"} { // somebody forgot the action
-		if _, given := query(c)[name]; given {
-			fail(c, apierr.Invalid("action", codeRequired, "a query with %s needs an action, such as chat", name))
-			return
-		}
-	}
 	body, found, err := collect[createAgentBody](c)
 	if err != nil {
+		fail(c, err)
+		return
+	}
+	if err := a.toolDocuments(c, found, &body.agentFields, domain.Tools{}); err != nil {
 		fail(c, err)
 		return
 	}
@@ -82,22 +80,22 @@ func (a *api) createAgent(c *gin.Context) {
 		return
 	}
 	about(c, agent.ID, "", "")
-	writeJSON(c, http.StatusCreated, a.shown(agent))
+	writeVersion(c, http.StatusCreated, agent.Version, a.shown(agent))
 }
 
 func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, found *problems) (domain.Agent, error) {
 	agent := domain.Agent{
-		ID: id.New(id.Agent), AllowedCallers: []domain.CallerKind{domain.CallerUser},
+		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),
 		Widget: domain.Widget{AllowedOrigins: []string{}},
 	}
 	if body.TemplateID.Set {
 		if err := found.err(); err != nil { // what is wrong by itself, before what depends on the template
 			return agent, err
 		}
-		if !id.Valid(id.Template, body.TemplateID.Value) {
-			return agent, apierr.New(apierr.NotFound, "no such resource")
-		}
 		t, err := a.Store.Template(ctx, body.TemplateID.Value)
+		if apierr.CodeOf(err) == apierr.NotFound {
+			err = apierr.Invalid("templateId", codeInvalidValue, "is no template")
+		}
 		if err != nil {
 			return agent, err
 		}
@@ -125,11 +123,23 @@ func (a *api) updateAgent(c *gin.Context) {
 		fail(c, err)
 		return
 	}
+	condition, err := preconditionOf(c.Request.Header)
+	if err != nil {
+		fail(c, err)
+		return
+	}
 	org := caller(c).OrganizationID
+	if err := a.boundDocuments(c, agentID, &body); err != nil {
+		fail(c, err)
+		return
+	}
 	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.or(0), func(agent *domain.Agent) error {
+		if err := condition.check(agent.Version); err != nil {
+			return err
+		}
 		found := &problems{}
-		if body.ID.Set && body.ID.Value != agentID {
-			found.add("id", codeInvalidValue, "must be the id that the query names")
+		if err := unchanged(found, body, agent); err != nil {
+			return err
 		}
 		if body.Model.Set && body.Model.Value == a.DefaultModel && agent.Model == "" {
 			body.Model.Set = false // sent back as it was shown: the agent goes on with whatever the default is
@@ -142,7 +152,23 @@ func (a *api) updateAgent(c *gin.Context) {
 		return
 	}
 	a.forgetWidget(agent)
-	writeJSON(c, http.StatusOK, a.shown(agent))
+	writeVersion(c, http.StatusOK, agent.Version, a.shown(agent))
+}
+
+// boundDocuments checks the documents that a change binds an agent to.
+func (a *api) boundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
+	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
+		return nil
+	}
+	agent, err := a.Store.Agent(c.Request.Context(), caller(c).OrganizationID, agentID)
+	if err != nil {
+		return err
+	}
+	found := &problems{}
+	if err := a.toolDocuments(c, found, &body.agentFields, agent.Tools); err != nil {
+		return err
+	}
+	return found.err()
 }
 
 // deleteAgent is DELETE /api/agents?id=: its queued runs are cancelled, its finished ones stay.
@@ -153,10 +179,15 @@ func (a *api) deleteAgent(c *gin.Context) {
 		return
 	}
 	about(c, agentID, "", "")
+	condition, err := preconditionOf(c.Request.Header)
+	if err != nil {
+		fail(c, err)
+		return
+	}
 	// Once it has begun it is carried through, whether or not the caller waits for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTime)
 	defer cancel()
-	if err := a.dropAgent(ctx, caller(c).OrganizationID, agentID); err != nil {
+	if err := a.dropAgent(ctx, caller(c).OrganizationID, agentID, condition); err != nil {
 		fail(c, err)
 		return
 	}
@@ -165,8 +196,11 @@ func (a *api) deleteAgent(c *gin.Context) {
 
 // dropAgent cancels what is queued before and after the deletion: before, so that nothing is lost when
 // cancelling fails and the caller tries again; after, for what was accepted in between.
-func (a *api) dropAgent(ctx context.Context, org, agentID string) error {
+func (a *api) dropAgent(ctx context.Context, org, agentID string, condition precondition) error {
 	agent, err := a.Store.Agent(ctx, org, agentID)
+	if err == nil {
+		err = condition.check(agent.Version)
+	}
 	if err != nil {
 		return err
 	}
@@ -174,7 +208,7 @@ func (a *api) dropAgent(ctx context.Context, org, agentID string) error {
 	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {
 		return fmt.Errorf("cancelling queued runs: %w", err)
 	}
-	if err := a.Store.DeleteAgent(ctx, org, agentID); err != nil {
+	if err := a.Store.DeleteAgent(ctx, org, agentID, condition.check); err != nil {
 		return err
 	}
 	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {

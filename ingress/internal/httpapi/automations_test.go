@@ -41,7 +41,7 @@ func TestAutomationsAreListedByName(t *testing.T) {
 	}
 	encoded := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for query, problems := range map[string]string{
-		"limit=0": "limit:invalid_value", "limit=101&cursor=": "limit:invalid_value cursor:invalid_value", "cursor=*": "cursor:invalid_value",
+		"limit=0": "limit:invalid_value", "limit=101&cursor=*": "limit:invalid_value cursor:invalid_value", "cursor=": "cursor:invalid_value", "cursor=*": "cursor:invalid_value",
 		"cursor=" + encoded("a\x00"): "cursor:invalid_value", "cursor=" + encoded("\xff"): "cursor:invalid_value",
 		"cursor=" + encoded(strings.Repeat("ü", 129)): "cursor:invalid_value", "cursor=YQ&cursor=YQ": "cursor:duplicate",
 	} {

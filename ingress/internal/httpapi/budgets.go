@@ -120,37 +120,22 @@ func (a *api) createBudget(c *gin.Context) {
 
 // budgetChange takes back what reading a budget gave; only the limit changes anything.
 type budgetChange struct {
-	Limit     int64                         `json:"limit" need:"yes"`
-	ID        optional[string]              `json:"id"`
-	Scope     optional[domain.BudgetScope]  `json:"scope"`
-	SubjectID optional[*string]             `json:"subjectId"`
-	Metric    optional[domain.BudgetMetric] `json:"metric"`
-	Period    optional[domain.BudgetPeriod] `json:"period"`
-	Used      optional[int64]               `json:"used"`
-	Reserved  optional[int64]               `json:"reserved"`
-	ResetsAt  optional[string]              `json:"resetsAt"`
-	CreatedAt optional[string]              `json:"createdAt"`
-	UpdatedAt optional[string]              `json:"updatedAt"`
+	Limit     optional[int64] `json:"limit"`
+	ID        readOnly        `json:"id"`
+	Scope     readOnly        `json:"scope"`
+	SubjectID readOnly        `json:"subjectId"`
+	Metric    readOnly        `json:"metric"`
+	Period    readOnly        `json:"period"`
+	Used      readOnly        `json:"used"`
+	Reserved  readOnly        `json:"reserved"`
+	ResetsAt  readOnly        `json:"resetsAt"`
+	CreatedAt readOnly        `json:"createdAt"`
+	UpdatedAt readOnly        `json:"updatedAt"`
 }
 
-func (b *budgetChange) check(p *problems) { checkLimit(p, b.Limit) }
-
-// same checks that nothing else than the limit is to be changed of a budget.
-func (b *budgetChange) same(p *problems, budget domain.Budget) {
-	subject, was := b.SubjectID.or(budget.SubjectID), budget.SubjectID
-	for _, kept := range []struct {
-		field string
-		same  bool
-	}{
-		{"id", b.ID.or(budget.ID) == budget.ID},
-		{"scope", b.Scope.or(budget.Scope) == budget.Scope},
-		{"subjectId", subject == was || subject != nil && was != nil && *subject == *was},
-		{"metric", b.Metric.or(budget.Metric) == budget.Metric},
-		{"period", b.Period.or(budget.Period) == budget.Period},
-	} {
-		if !kept.same {
-			p.add(kept.field, codeInvalidValue, "cannot be changed: make another budget")
-		}
+func (b *budgetChange) check(p *problems) {
+	if b.Limit.Set {
+		checkLimit(p, b.Limit.Value)
 	}
 }
 
@@ -172,13 +157,11 @@ func (a *api) updateBudget(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	found := &problems{}
-	body.same(found, known)
-	if err := found.err(); err != nil {
+	if err := unchanged(&problems{}, body, known); err != nil {
 		fail(c, err)
 		return
 	}
-	budget, err := a.Store.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit)
+	budget, err := a.Store.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.or(known.Limit))
 	if err != nil {
 		fail(c, err)
 		return

@@ -46,16 +46,17 @@ func TestBudgetsAreMadeAndChanged(t *testing.T) {
 	}
 	for body, problems := range map[string]string{
 		`{}`: "scope:required metric:required period:required limit:required",
-		`{"scope":"all","metric":"minutes","period":"week","limit":-1}`:                                      "metric:invalid_value period:invalid_value limit:invalid_value scope:invalid_value",
-		`{"scope":"organization","subjectId":"x","metric":"runs","period":"day","limit":1}`:                  "subjectId:conflict",
-		`{"scope":"agent","metric":"runs","period":"day","limit":1000000000000001}`:                          "limit:invalid_value subjectId:required",
-		`{"scope":"agent","subjectId":"` + a.newAgent(away) + `","metric":"runs","period":"day","limit":1}`:  "subjectId:invalid_value",
-		`{"scope":"key","subjectId":"` + own + `","metric":"runs","period":"day","limit":1}`:                 "subjectId:invalid_value",
-		`{"scope":"automation","subjectId":"","metric":"runs","period":"day","limit":1}`:                     "subjectId:invalid_value",
-		`{"scope":"agent","subjectId":"` + agentID + `","metric":"sandboxSeconds","period":"day","limit":1}`: "metric:duplicate",
+		`{"scope":"all","metric":"minutes","period":"week","limit":-1}`:                                     "metric:invalid_value period:invalid_value limit:invalid_value scope:invalid_value",
+		`{"scope":"organization","subjectId":"x","metric":"runs","period":"day","limit":1}`:                 "subjectId:conflict",
+		`{"scope":"agent","metric":"runs","period":"day","limit":1000000000000001}`:                         "limit:invalid_value subjectId:required",
+		`{"scope":"agent","subjectId":"` + a.newAgent(away) + `","metric":"runs","period":"day","limit":1}`: "subjectId:invalid_value",
+		`{"scope":"key","subjectId":"` + own + `","metric":"runs","period":"day","limit":1}`:                "subjectId:invalid_value",
+		`{"scope":"automation","subjectId":"","metric":"runs","period":"day","limit":1}`:                    "subjectId:invalid_value",
 	} {
 		a.from("POST", "/api/budgets", body, h.key).want(t, body, 400, "invalid_request "+problems)
 	}
+	a.from("POST", "/api/budgets", `{"scope":"agent","subjectId":"`+agentID+`","metric":"sandboxSeconds","period":"day","limit":1}`, h.key).
+		want(t, "a second one", 409, "conflict")
 	a.from("PUT", "/api/budgets?id="+budgetID, `{"limit":1}`, away.key).want(t, "another's", 404, "not_found")
 	a.ok("DELETE", "/api/budgets?id="+budgetID, "", h.key)
 	a.from("GET", "/api/budgets?id="+budgetID, "", h.key).want(t, "deleted", 404, "not_found")

@@ -165,12 +165,13 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 		return placeholder.ReplaceAllStringFunc(s, func(kind string) string { return at.anyID(r, kind[1:]) })
 	}
 	query := fill(row.query)
+	spiced := r.IntN(4) == 0 // unknown parameters are refused before any data is read
 	for name, kind := range spices {
-		if r.IntN(12) == 0 {
+		if spiced && r.IntN(6) == 0 {
 			query += "&" + name + "=" + url.QueryEscape(at.anyID(r, kind))
 		}
 	}
-	if r.IntN(4) == 0 {
+	if r.IntN(8) == 0 {
 		query += "&" + words[r.IntN(len(words))]
 	}
 	if body = fill(row.body); body != "" && r.IntN(5) == 0 {

@@ -29,9 +29,12 @@ func (b *chatBody) check(found *problems) {
 // What reads the request has returned before the wait: its frames would be kept for each of thousands who wait.
 func (a *api) chat(c *gin.Context) {
 	s, err := chatSubmission(c)
-	switch {
-	case err != nil:
+	if err != nil {
 		fail(c, err)
+		return
+	}
+	stateOf(c).find = nil // from here on the request is counted, or is a replay
+	switch {
 	case s.streamed:
 		a.submitStream(c, s)
 	default:
@@ -49,7 +52,7 @@ func chatSubmission(c *gin.Context) (*submission, error) {
 		endpoint: contract.EndpointChat, lane: domain.LaneChat, caller: who, principal: who.Principal(),
 		triggerType: domain.TriggerChat, sessionID: body.SessionID, message: body.Message,
 		key:      idempotencyKey(found, c, optional[string]{}),
-		streamed: body.Stream.Value || wantsEvents(c.Request.Header) || reader.Format != "",
+		streamed: body.Stream.or(wantsEvents(c.Request.Header)) || reader.Format != "",
 	}
 	s.agentID, s.templateID = chatTarget(found, c)
 	s.keyScope = s.target() + "\x00" + s.principal

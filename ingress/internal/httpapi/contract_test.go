@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"slices"
 	"testing"
 
@@ -22,10 +21,6 @@ func each(f func(o openapi.Operation, target, body string)) {
 				continue
 			}
 			samples := o.Samples
-			if o.Method == http.MethodHead { // which has none of its own: it is asked as GET is
-				get := slices.IndexFunc(group.Operations, func(g openapi.Operation) bool { return g.Path == o.Path && g.Method == http.MethodGet })
-				samples = group.Operations[get].Samples
-			}
 			sample := samples[len(samples)-1]
 			f(o, sample.Target(), sample.Body)
 		}

@@ -225,7 +225,6 @@ func TestWhoMayReadFiles(t *testing.T) {
 	}
 	same("malformed", "/api/files?id=x", h.key)
 	same("a run's id", "/api/files?id="+runID, h.key)
-	same("empty", "/api/files?id=", h.key)
 	same("foreign", target, away.key)
 	same("foreign, known", target, away.key, `If-None-Match: "`+files[0].SHA256+`"`)
 	same("foreign, in part", target, away.key, "Range: bytes=999-")

@@ -3,11 +3,8 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -25,13 +22,20 @@ func (a *api) gate(r route) gin.HandlerFunc {
 			fail(c, err)
 			return
 		}
+		if _, named := query(c)["id"]; named && r.one != nil {
+			r.one(c)
+			return
+		}
 		r.handle(c)
 	}
 }
 
+// admit checks a request in the order of the contract: credential, permission, limit, the id in the query, parameters, body. A
+// request is counted also when it is refused before. What the id names is looked up when a later check, the handler's own
+// included, refuses the request: see [fail].
 func (a *api) admit(c *gin.Context, r route) error {
-	ident, err := a.Auth.Resolve(c.Request, r.need)
-	if auth.SaysDemo(c.Request) && (err != nil || ident.Caller.Kind == domain.CallerDemo) {
+	ident, refused := a.Auth.Resolve(c.Request, r.need)
+	if auth.SaysDemo(c.Request) && (refused != nil || ident.Caller.Kind == domain.CallerDemo) {
 		// Every request with the demo header counts, whatever comes of it, unless a good credential stands in.
 		if err := a.countDemo(c); err != nil {
 			return err
@@ -39,25 +43,45 @@ func (a *api) admit(c *gin.Context, r route) error {
 	}
 	st := stateOf(c)
 	st.ident = ident // with an error, too, when the credential is good: then its limit is known
-	if err == nil && (ident.Via == auth.ViaNothing && r.need != auth.NeedPage || ident.Via == auth.ViaCookie) {
+	if refused == nil && (ident.Via == auth.ViaNothing && r.need != auth.NeedPage || ident.Via == auth.ViaCookie) {
 		if cause := a.origins.Check(c.Request); cause != nil {
 			a.showLimit(c) // another's page must not use up the visitor's limit
 			return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not send this request")
 		}
 	}
-	if err := a.count(c, r); err != nil {
-		return err
+	var malformed error
+	st.query, malformed = readQuery(c.Request.URL.RawQuery)
+	if refused == nil {
+		refused = mayUse(c, r)
 	}
-	if err != nil {
-		return err
+	overLimit := a.count(c, r)
+	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // visitors need no account: their limit is first
+		return refused
 	}
-	if st.query, err = readQuery(c.Request.URL.RawQuery); err != nil {
-		return err
+	if overLimit != nil {
+		return overLimit
 	}
-	if err := mayUse(c, r); err != nil {
+
+	if r.find != nil {
+		st.find = func() error { return a.findLate(c, &r) }
+	}
+	if malformed != nil {
+		return malformed
+	}
+	if err := r.checkQuery(c); err != nil {
 		return err
 	}
 	return readableBody(c.Request, r.forms)
+}
+
+// findLate looks up what the query's id names. A late route has not looked at the limit by then.
+func (a *api) findLate(c *gin.Context, r *route) error {
+	who := caller(c)
+	late := r.late && who.Kind != domain.CallerDemo && who.Visitor.ID == ""
+	if d, known := a.Limits.Peek(who); late && known && d.Remaining == 0 {
+		return limited(ratelimit.Decision{Limit: d.Limit, RetryAfter: d.Reset})
+	}
+	return r.find(c)
 }
 
 // readableBody refuses a body that is no JSON, and no form where there may be one, also where none is read. In GET and
@@ -111,27 +135,12 @@ func mayUse(c *gin.Context, r route) error {
 		}
 	case r.role != "" && !who.Role.AtLeast(r.role):
 		return apierr.New(apierr.PermissionDenied, "this takes the role %s", r.role)
+	case r.login && identity(c).Token == "":
+		return apierr.New(apierr.PermissionDenied, "an API key has no login sessions: it is revoked instead")
+	case r.person && who.UserID == "":
+		return apierr.New(apierr.PermissionDenied, "an organization's key is not a person and cannot own another organization")
 	}
 	return nil
-}
-
-// readQuery reads a query and refuses what is not text, so that no handler has to.
-func readQuery(raw string) (values url.Values, err error) {
-	if raw == "" {
-		return values, nil
-	}
-	values, err = url.ParseQuery(raw)
-	if err != nil {
-		return nil, apierr.Invalid("query", codeInvalidValue, "the query is malformed")
-	}
-	for name, list := range values {
-		for _, value := range list {
-			if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
-				return nil, apierr.Invalid(strings.ToValidUTF8(name, "\uFFFD"), codeInvalidValue, "must be UTF-8 without U+0000")
-			}
-		}
-	}
-	return values, nil
 }
 
 // spend counts the request against its caller's limit and says on the response where that stands. A

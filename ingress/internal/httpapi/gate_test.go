@@ -47,7 +47,7 @@ func TestProblemShape(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
-	a := w.do("POST", "/api/agents?x=secret", `{"name":"","systemPrompt":"p"}`, ada.auth, "X-Request-Id: my-id").want(t, "problem", 400, "invalid_request name:too_short")
+	a := w.do("POST", "/api/agents", `{"name":"","systemPrompt":"p"}`, ada.auth, "X-Request-Id: my-id").want(t, "problem", 400, "invalid_request name:too_short")
 	want := `{"type":"/docs/errors#invalid_request","title":"Invalid request","status":400,"detail":"name: must not be empty","instance":"/api/agents",` +
 		`"code":"invalid_request","requestId":"my-id","retryable":false,"errors":[{"field":"name","code":"too_short","message":"must not be empty"}]}`
 	if string(a.body) != want || a.requestID() != "my-id" {

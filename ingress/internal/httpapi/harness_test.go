@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -167,6 +168,9 @@ func (a answer) text(tb testing.TB, path string) string {
 	return s
 }
 
+// goFormatting is what messages show that were made of Go values by mistake.
+var goFormatting = regexp.MustCompile(`%![a-zA-Z(]|\[\]string|map\[|<nil>|0x[0-9a-f]{8}|strconv\.|json: |\b(domain|store|apierr|url|http|sql|pq)\.[A-Z]`)
+
 // ofOpenAI are the codes that OpenAI's clients know under names of their own.
 var ofOpenAI = map[string]apierr.Code{
 	openaiapi.CodeInvalidKey: apierr.Unauthenticated, openaiapi.CodeModelNotFound: apierr.NotFound, openaiapi.CodeNoPrevious: apierr.InvalidRequest,
@@ -178,7 +182,7 @@ var ofOpenAI = map[string]apierr.Code{
 func (a answer) problems(tb testing.TB) string {
 	tb.Helper()
 	var p problem
-	if a.header.Get("X-Should-Retry") != "" {
+	if a.header.Get("X-Should-Retry") != "" && len(a.body) > 0 {
 		code, param := a.text(tb, "error.code"), a.text(tb, "error.param")
 		if known, renamed := ofOpenAI[code]; renamed {
 			code = string(known)
@@ -188,8 +192,11 @@ func (a answer) problems(tb testing.TB) string {
 		}
 		return code + " " + param
 	}
-	if a.header.Get("Content-Type") != "application/problem+json" {
+	if a.header.Get("Content-Type") != "application/problem+json" || len(a.body) == 0 { // as HEAD is answered
 		return ""
+	}
+	if leak := goFormatting.Find(a.body); leak != nil {
+		tb.Errorf("a message shows %q: %s", leak, a.body)
 	}
 	must(tb, json.Unmarshal(a.body, &p))
 	out := string(p.Code)

@@ -7,7 +7,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/webhookin"
-	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
@@ -58,10 +57,6 @@ func (a *api) getHooks(c *gin.Context) {
 
 // createHook is POST /api/hooks. A secret that was made here is shown in the answer, and never again.
 func (a *api) createHook(c *gin.Context) {
-	if _, given := query(c)["id"]; given { // somebody forgot the action
-		fail(c, apierr.Invalid("action", codeRequired, "a query with id needs an action: rotate or test"))
-		return
-	}
 	body, found, err := collect[newHookBody](c)
 	if err != nil {
 		fail(c, err)
@@ -115,9 +110,6 @@ func (a *api) updateHook(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	if body.ID.Set && body.ID.Value != hookID {
-		found.add("id", codeInvalidValue, "must be the id that the query names")
-	}
 	if err := found.err(); err != nil {
 		fail(c, err)
 		return
@@ -128,11 +120,11 @@ func (a *api) updateHook(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	if body.Source.Set && body.Source.Value != known.Source {
-		found.add("source", codeInvalidValue, "stays %s: make another hook for another source", known.Source)
-	}
 	body.checkHeaders(found, known.Source)
-	if err := found.err(); err != nil {
+	if body.SignatureHeader.Null {
+		body.SignatureHeader.Value = defaultHeader(known.Source)
+	}
+	if err := unchanged(found, body, a.shownHook(known)); err != nil {
 		fail(c, err)
 		return
 	}

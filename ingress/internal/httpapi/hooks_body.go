@@ -26,15 +26,15 @@ const (
 
 // hookFields are the fields of a hook that callers set. Each may be left out.
 type hookFields struct {
-	Name             optional[string]           `json:"name"`
-	AgentID          optional[string]           `json:"agentId"`
-	KeyID            optional[string]           `json:"keyId"`
-	SignatureHeader  optional[string]           `json:"signatureHeader"`
-	DeliveryIDHeader optional[string]           `json:"deliveryIdHeader"`
-	MessageTemplate  optional[string]           `json:"messageTemplate"`
-	Filter           optional[[]hookFilterBody] `json:"filter"`
-	Coalesce         optional[*hookGatherBody]  `json:"coalesce"`
-	Enabled          optional[bool]             `json:"enabled"`
+	Name             optional[string]            `json:"name"`
+	AgentID          optional[string]            `json:"agentId"`
+	KeyID            optional[string]            `json:"keyId"`
+	SignatureHeader  removable[string]           `json:"signatureHeader"`
+	DeliveryIDHeader removable[string]           `json:"deliveryIdHeader"`
+	MessageTemplate  optional[string]            `json:"messageTemplate"`
+	Filter           removable[[]hookFilterBody] `json:"filter"`
+	Coalesce         optional[*hookGatherBody]   `json:"coalesce"`
+	Enabled          optional[bool]              `json:"enabled"`
 }
 
 type hookFilterBody struct {
@@ -56,19 +56,18 @@ type newHookBody struct {
 	Secret optional[string]  `json:"secret"`
 }
 
-// hookChangeBody takes back what reading a hook gave. What only the service sets changes nothing; the source stays what it
-// is, and the secret is rotated by an action of its own.
+// hookChangeBody takes back what reading a hook gave. The source stays what it is, and the secret is rotated by an action of its own.
 type hookChangeBody struct {
 	hookFields
 
-	Source         optional[domain.HookSource] `json:"source"`
-	Secret         optional[string]            `json:"secret"`
-	ID             optional[string]            `json:"id"`
-	URL            optional[string]            `json:"url"`
-	PreviousUntil  optional[*string]           `json:"previousSecretUntil"`
-	LastDeliveryAt optional[*string]           `json:"lastDeliveryAt"`
-	CreatedAt      optional[string]            `json:"createdAt"`
-	UpdatedAt      optional[string]            `json:"updatedAt"`
+	Secret         optional[string] `json:"secret"`
+	Source         readOnly         `json:"source"`
+	ID             readOnly         `json:"id"`
+	URL            readOnly         `json:"url"`
+	PreviousUntil  readOnly         `json:"previousSecretUntil"`
+	LastDeliveryAt readOnly         `json:"lastDeliveryAt"`
+	CreatedAt      readOnly         `json:"createdAt"`
+	UpdatedAt      readOnly         `json:"updatedAt"`
 }
 
 func (b *newHookBody) check(p *problems) {
@@ -132,11 +131,11 @@ func (f *hookFields) checkHeaders(p *problems, source domain.HookSource) {
 	named := source == domain.HookHMAC || source == domain.HookToken
 	for _, of := range []struct {
 		name  string
-		given optional[string]
+		given removable[string]
 		empty bool // allowed
 	}{{"signatureHeader", f.SignatureHeader, !named}, {"deliveryIdHeader", f.DeliveryIDHeader, true}} {
 		switch {
-		case !of.given.Set || of.given.Value == "" && of.empty:
+		case !of.given.Set || of.given.Null || of.given.Value == "" && of.empty:
 		case !named:
 			p.add(of.name, codeInvalidValue, "is for the sources hmac and token: %s names its own headers", source)
 		case !headerName.MatchString(of.given.Value):
@@ -178,13 +177,21 @@ func (b *newHookBody) hook() domain.Hook {
 		Name: b.Name.Value, AgentID: b.AgentID.Value, Source: b.Source, DeliveryIDHeader: b.DeliveryIDHeader.Value,
 		MessageTemplate: b.MessageTemplate.Value, Filter: b.filter(), Coalesce: b.coalesce(), Enabled: b.Enabled.or(true),
 	}
-	if b.Source == domain.HookHMAC {
-		h.SignatureHeader = b.SignatureHeader.or(defaultSignatureHeader)
-	}
-	if b.Source == domain.HookToken {
-		h.SignatureHeader = b.SignatureHeader.or(defaultTokenHeader)
+	if h.SignatureHeader = b.SignatureHeader.Value; h.SignatureHeader == "" {
+		h.SignatureHeader = defaultHeader(b.Source)
 	}
 	return h
+}
+
+// defaultHeader is the header that the signature, or the token, of a source is in unless the hook names another one.
+func defaultHeader(source domain.HookSource) string {
+	switch source {
+	case domain.HookHMAC:
+		return defaultSignatureHeader
+	case domain.HookToken:
+		return defaultTokenHeader
+	}
+	return ""
 }
 
 type rotateHookBody struct {

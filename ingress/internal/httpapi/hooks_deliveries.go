@@ -52,13 +52,11 @@ func (a *api) getDeliveries(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	if given {
+	if one {
 		if err := a.ownHook(c, hookID); err != nil {
 			fail(c, err)
 			return
 		}
-	}
-	if one {
 		a.getDelivery(c, hookID, deliveryID)
 		return
 	}
@@ -96,6 +94,10 @@ func (a *api) getDelivery(c *gin.Context, hookID, deliveryID string) {
 
 func (a *api) listDeliveries(c *gin.Context, hookID string) {
 	found := &problems{}
+	if err := a.references(c, found, "hookId", "runId"); err != nil {
+		fail(c, err)
+		return
+	}
 	filter := store.DeliveryFilter{HookID: hookID}
 	filter.RunID, _ = single(c, "runId", found)
 	if status, given := single(c, "status", found); given {
@@ -132,7 +134,10 @@ func (a *api) listDeliveries(c *gin.Context, hookID string) {
 // filter says.
 func (a *api) postDeliveries(c *gin.Context) {
 	found := &problems{}
-	hookID, _ := single(c, "hookId", found)
+	hookID, within := single(c, "hookId", found)
+	if !within {
+		found.add("hookId", codeRequired, "an id is one within a hook")
+	}
 	deliveryID, given := single(c, "id", found)
 	if action, _ := single(c, "action", found); action != actionRedeliver {
 		found.add("action", codeInvalidValue, "must be redeliver")

@@ -116,14 +116,14 @@ func TestHooksThatAreWrong(t *testing.T) {
 		a.from("PUT", "/api/hooks?id="+hookID, body, h.key).want(t, body, 400, "invalid_request "+problems)
 	}
 	for target, c := range map[string]struct{ body, problems string }{
-		"/api/hooks?id=" + hookID:                      {`{}`, "action:required"},
-		"/api/hooks?action=delete&id=" + hookID:        {`{}`, "action:invalid_value"},
-		"/api/hooks?action=rotate":                     {``, "id:required"},
-		"/api/hooks?action=rotate&id=" + hookID:        {`{"keepSeconds":604801}`, "keepSeconds:invalid_value"},
-		"/api/hooks?action=rotate&id=" + hookID + "&x": {`{"secret":"a\u0007bcdef and so on"}`, "secret:invalid_value"},
-		"/api/hooks?action=test&id=" + hookID:          {`{"event":""}`, "event:too_short"},
-		"/api/hooks/deliveries?id=d1":                  {``, "action:invalid_value"},
-		"/api/hooks/deliveries?action=redeliver":       {``, "id:required"},
+		"/api/hooks?id=" + hookID:                    {`{}`, "action:required"},
+		"/api/hooks?action=delete&id=" + hookID:      {`{}`, "action:invalid_value"},
+		"/api/hooks?action=rotate":                   {``, "id:required"},
+		"/api/hooks?action=rotate&id=" + hookID:      {`{"keepSeconds":604801}`, "keepSeconds:invalid_value"},
+		"/api/hooks?id=" + hookID + "&action=rotate": {`{"secret":"a\u0007bcdef and so on"}`, "secret:invalid_value"},
+		"/api/hooks?action=test&id=" + hookID:        {`{"event":""}`, "event:too_short"},
+		"/api/hooks/deliveries?id=d1":                {``, "hookId:required action:invalid_value"},
+		"/api/hooks/deliveries?action=redeliver":     {``, "id:required"},
 	} {
 		a.from("POST", target, c.body, h.key).want(t, target, 400, "invalid_request "+c.problems)
 	}
@@ -134,12 +134,11 @@ func TestHooksThatAreWrong(t *testing.T) {
 		a.from("GET", target, "", h.key).want(t, target, 400, "invalid_request "+problems)
 	}
 	a.from("DELETE", "/api/hooks", "", h.key).want(t, "deleting nothing", 400, "invalid_request id:required")
-	for _, method := range []string{"POST", "PUT"} {
+	for method, target := range map[string]string{"POST": "/api/hooks?action=rotate&id=" + hookID, "PUT": "/api/hooks?id=" + hookID} {
 		large := `{"name":"` + strings.Repeat("x", maxBody) + `"}`
-		a.from(method, "/api/hooks?id="+hookID+"&action=rotate", large, h.key).want(t, method+" too large", 413, "payload_too_large")
-		a.from(method, "/api/hooks?id="+hookID, "x", h.key, "Content-Type: text/plain").want(t, method+" of text", 415, "unsupported_media_type")
+		a.from(method, target, large, h.key).want(t, method+" too large", 413, "payload_too_large")
+		a.from(method, target, "x", h.key, "Content-Type: text/plain").want(t, method+" of text", 415, "unsupported_media_type")
 	}
-	a.from("POST", "/api/hooks/deliveries?action=redeliver&id=d&hookId="+hookID, "x", h.key, "Content-Type: text/plain").want(t, "of text", 415, "unsupported_media_type")
 }
 
 // While two secrets hold, deliveries signed with either are taken.

@@ -22,13 +22,13 @@ const (
 
 // importBody is a document, and what of it an agent is to use.
 type importBody struct {
-	Document   json.RawMessage           `json:"document" need:"yes"`
-	Operations optional[[]string]        `json:"operations"`
-	ServerURL  optional[string]          `json:"serverUrl"`
-	Headers    map[string]string         `json:"headers"`
-	Approval   optional[domain.Approval] `json:"approval"`
-	Version    optional[int]             `json:"version"`
-	text       []byte                    // of the document, as check read it
+	Document   json.RawMessage            `json:"document" need:"yes"`
+	Operations optional[[]string]         `json:"operations"`
+	ServerURL  optional[string]           `json:"serverUrl"`
+	Headers    map[string]string          `json:"headers"`
+	Approval   removable[domain.Approval] `json:"approval"`
+	Version    optional[int]              `json:"version"`
+	text       []byte                     // of the document, as check read it
 }
 
 // skippedView is an operation that was not imported.
@@ -107,6 +107,11 @@ func (a *api) importOpenAPI(c *gin.Context) {
 		fail(c, err)
 		return
 	}
+	condition, err := preconditionOf(c.Request.Header)
+	if err != nil {
+		fail(c, err)
+		return
+	}
 	endpoints, skipped, err := body.convert()
 	if err == nil {
 		err = body.checkOrigins(endpoints)
@@ -118,6 +123,9 @@ func (a *api) importOpenAPI(c *gin.Context) {
 	org := caller(c).OrganizationID
 	var before domain.Agent
 	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.or(0), func(agent *domain.Agent) error {
+		if err := condition.check(agent.Version); err != nil {
+			return err
+		}
 		if before = *agent; len(endpoints) == 0 {
 			return errNothing
 		}
@@ -139,7 +147,7 @@ func (a *api) importOpenAPI(c *gin.Context) {
 	for i, e := range endpoints {
 		view.Imported[i] = e.Name
 	}
-	writeJSON(c, http.StatusOK, view)
+	writeVersion(c, http.StatusOK, agent.Version, view)
 }
 
 // apply adds endpoints to an agent's, in the place of those of the same names.

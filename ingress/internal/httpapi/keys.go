@@ -20,17 +20,24 @@ func (a *api) listKeys(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	who := caller(c)
-	filter := store.KeyFilter{UserID: who.UserID, After: p.after}
-	if who.Role.AtLeast(domain.RoleAdmin) {
-		filter.OrganizationID = who.OrganizationID
-	}
+	filter := keysOf(c)
+	filter.After = p.after
 	keys, err := a.Store.Keys(c.Request.Context(), filter, p.limit+1)
 	if err != nil {
 		fail(c, err)
 		return
 	}
 	writeJSON(c, http.StatusOK, listOf(keys, p, func(k domain.APIKey) string { return k.ID }))
+}
+
+// keysOf is the filter of the keys that the caller may list.
+func keysOf(c *gin.Context) store.KeyFilter {
+	who := caller(c)
+	filter := store.KeyFilter{UserID: who.UserID}
+	if who.Role.AtLeast(domain.RoleAdmin) {
+		filter.OrganizationID = who.OrganizationID
+	}
+	return filter
 }
 
 type keyBody struct {

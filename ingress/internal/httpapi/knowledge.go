@@ -15,10 +15,8 @@ import (
 
 // The parameters of GET /api/knowledge, by what is asked for: what belongs to another question is refused.
 var (
-	searchParams   = []string{"query", "documentId", "metadata", "limit"}
-	documentParams = []string{"id", "content", "page", "chunk"}
-	listParams     = []string{"q", "status", "cursor", "limit"}
-	allParams      = slices.Concat(searchParams, documentParams, listParams)
+	searchParams = []string{"query", "documentId", "metadata", "limit"}
+	listParams   = []string{"q", "status", "cursor", "limit"}
 )
 
 // getKnowledge is GET /api/knowledge: a search with ?query=, with ?id= a document or a part of it, else a list.
@@ -28,32 +26,21 @@ func (a *api) getKnowledge(c *gin.Context) {
 	found := &problems{}
 	switch {
 	case searches:
-		alone(c, found, "query", searchParams)
-		a.search(c, found)
-	case one:
-		alone(c, found, "id", documentParams)
-		a.readDocument(c, found)
-	default:
-		for _, name := range documentParams[1:] {
+		for _, name := range listParams[:3] {
 			if _, given := query(c)[name]; given {
-				found.add("id", codeRequired, "a query with %s must name the document by id", name)
+				found.add(name, codeConflict, "cannot come with query: beside it there may be %s", strings.Join(searchParams[1:], ", "))
 			}
 		}
+		a.search(c, found)
+	case one:
+		a.readDocument(c, found)
+	default:
 		for _, name := range searchParams[1:3] {
 			if _, given := query(c)[name]; given {
 				found.add("query", codeRequired, "a query with %s must say by query what is looked for", name)
 			}
 		}
 		a.listDocuments(c, found)
-	}
-}
-
-// alone refuses parameters of other questions beside the one that name asks.
-func alone(c *gin.Context, found *problems, name string, allowed []string) {
-	for _, other := range allParams {
-		if _, given := query(c)[other]; given && !slices.Contains(allowed, other) {
-			found.add(other, codeConflict, "cannot come with %s: beside it there may be %s", name, strings.Join(allowed[1:], ", "))
-		}
 	}
 }
 

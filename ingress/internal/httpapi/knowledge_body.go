@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,11 +20,11 @@ const documentBodyMost = 28 << 20
 
 // documentFields are what a body says of a document. Of content, contentBase64 and url there may be one.
 type documentFields struct {
-	Name          optional[string]            `json:"name"`
-	Content       optional[longText]          `json:"content"`
-	ContentBase64 optional[longText]          `json:"contentBase64"`
-	MIMEType      optional[string]            `json:"mimeType"`
-	Metadata      optional[map[string]string] `json:"metadata"`
+	Name          optional[string]             `json:"name"`
+	Content       optional[longText]           `json:"content"`
+	ContentBase64 optional[longText]           `json:"contentBase64"`
+	MIMEType      optional[string]             `json:"mimeType"`
+	Metadata      removable[map[string]string] `json:"metadata"`
 }
 
 type newDocumentBody struct {
@@ -33,22 +32,22 @@ type newDocumentBody struct {
 	URL optional[string] `json:"url"`
 }
 
-// documentChangeBody takes back what reading a document gave. What only the service sets changes nothing.
+// documentChangeBody takes back what reading a document gave.
 type documentChangeBody struct {
 	documentFields
-	URL       optional[*string]         `json:"url"`
-	ID        optional[string]          `json:"id"`
-	Bytes     optional[int64]           `json:"bytes"`
-	SHA256    optional[*string]         `json:"sha256"`
-	Status    optional[string]          `json:"status"`
-	Error     optional[json.RawMessage] `json:"error"`
-	Pages     optional[*int]            `json:"pages"`
-	PagesDone optional[int]             `json:"pagesDone"`
-	Chunks    optional[int]             `json:"chunks"`
-	Language  optional[string]          `json:"language"`
-	Notes     optional[[]string]        `json:"notes"`
-	CreatedAt optional[string]          `json:"createdAt"`
-	UpdatedAt optional[string]          `json:"updatedAt"`
+	URL       optional[*string] `json:"url"`
+	ID        readOnly          `json:"id"`
+	Bytes     readOnly          `json:"bytes"`
+	SHA256    readOnly          `json:"sha256"`
+	Status    readOnly          `json:"status"`
+	Error     readOnly          `json:"error"`
+	Pages     readOnly          `json:"pages"`
+	PagesDone readOnly          `json:"pagesDone"`
+	Chunks    readOnly          `json:"chunks"`
+	Language  readOnly          `json:"language"`
+	Notes     readOnly          `json:"notes"`
+	CreatedAt readOnly          `json:"createdAt"`
+	UpdatedAt readOnly          `json:"updatedAt"`
 }
 
 func (b *newDocumentBody) check(p *problems) {

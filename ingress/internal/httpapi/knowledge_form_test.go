@@ -300,7 +300,7 @@ func TestBoundaries(t *testing.T) {
 	req.Header["Content-Type"] = []string{contentForm + "; boundary=b", contentForm + "; boundary=b"}
 	a.send(with(req, h.key)).want(t, "two types", 415, "unsupported_media_type")
 	a.raw("POST", "/api/knowledge", contentForm+"; boundary=b", nil, h.key).want(t, "no body", 400, "invalid_request body:required")
-	a.raw("POST", "/api/knowledge?action=retry&id=x", contentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form to an action", 415, "unsupported_media_type")
+	a.raw("POST", "/api/knowledge?action=retry&id="+a.document(h), contentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form to an action", 415, "unsupported_media_type")
 	a.raw("POST", "/api/agents", contentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form elsewhere", 415, "unsupported_media_type")
 }
 

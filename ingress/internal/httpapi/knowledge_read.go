@@ -104,16 +104,6 @@ func (a *api) readDocument(c *gin.Context, found *problems) {
 	}
 }
 
-// headKnowledge is HEAD /api/knowledge?id=&content=1: what reading the content would answer.
-func (a *api) headKnowledge(c *gin.Context) {
-	found := &problems{}
-	if _, given := query(c)["content"]; !given {
-		found.add("content", codeRequired, "is required: HEAD asks for the content of a document")
-	}
-	alone(c, found, "id", documentParams)
-	a.readDocument(c, found)
-}
-
 // sendDocument answers with the original, as it was sent or fetched.
 func (a *api) sendDocument(c *gin.Context, documentID string) {
 	place, err := a.downloads.enter(caller(c), http.NewResponseController(c.Writer))

@@ -49,7 +49,11 @@ type foundList struct {
 // search is GET /api/knowledge?query=: what of the organization's documents is like it.
 func (a *api) search(c *gin.Context, found *problems) {
 	request := searchAsked(c, found)
-	if err := found.err(); err != nil {
+	err := a.documentsKnown(c, found, "documentId", request.DocumentIDs, nil)
+	if err == nil {
+		err = found.err()
+	}
+	if err != nil {
 		fail(c, err)
 		return
 	}

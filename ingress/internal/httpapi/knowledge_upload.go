@@ -29,10 +29,6 @@ type Doorbells interface {
 
 // addDocuments is POST /api/knowledge: documents to be read, from a form or from JSON.
 func (a *api) addDocuments(c *gin.Context) {
-	if _, given := query(c)["id"]; given { // somebody forgot the action
-		fail(c, apierr.Invalid("action", codeRequired, "a query with id needs an action, such as retry"))
-		return
-	}
 	docs, leave, err := a.documentsSent(c)
 	if err != nil {
 		fail(c, err)
@@ -168,8 +164,16 @@ func (a *api) putDocument(c *gin.Context) {
 		return
 	}
 	defer leave()
-	if body.ID.Set && body.ID.Value != documentID {
-		fail(c, apierr.Invalid("id", codeInvalidValue, "must be the id that the query names"))
+	found := &problems{}
+	if body.URL.Set && body.URL.Value == nil && known.URL != nil && !body.Content.Set && !body.ContentBase64.Set {
+		found.add("url", codeInvalidValue, "cannot be removed: without it the document needs a content")
+	}
+	withContent := body.Content.Set || body.ContentBase64.Set || body.URL.Value != nil && (known.URL == nil || *body.URL.Value != *known.URL)
+	if body.MIMEType.Set && !withContent && body.MIMEType.Value != shownDocument(known).MIMEType {
+		found.add("mimeType", codeInvalidValue, "is found in the content: send it with one, or as it was read")
+	}
+	if err := unchanged(found, body, shownDocument(known)); err != nil {
+		fail(c, err)
 		return
 	}
 	a.putBody(c, known, &body)
@@ -192,7 +196,10 @@ func (a *api) putBody(c *gin.Context, known domain.Document, body *documentChang
 	if !body.Name.Set {
 		with.Name = known.Name
 	}
-	if !body.Metadata.Set {
+	switch {
+	case body.Metadata.Null:
+		with.Metadata = map[string]string{}
+	case !body.Metadata.Set:
 		with.Metadata = known.Metadata
 	}
 	var err error

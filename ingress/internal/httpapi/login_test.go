@@ -166,6 +166,9 @@ func TestPages(t *testing.T) {
 	page("login", "/login", 200, "")
 	token := link(time.Hour)
 	page("prefetching a link", "/login?token="+token, 204, "", "Sec-Purpose: prefetch")
+	if a := w.do("HEAD", "/login?token="+token, ""); a.status != 204 || a.header.Get("Set-Cookie") != "" {
+		t.Errorf("HEAD of a link: %d %v", a.status, a.header)
+	}
 	a := page("using a link", "/login?token="+token, 303, "/dashboard")
 	cookie, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
 	page("after the link", "/dashboard", 200, "", "Cookie: "+cookie)

@@ -478,7 +478,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	if c.page != "" { // where a request comes from makes no difference to ids
 		missing = missing[:2]
 	}
-	list := append([]target{{"own", kind.own(m.stage, c), "ok"}}, missing...)
+	list := asField(r, append([]target{{"own", kind.own(m.stage, c), "ok"}}, missing...))
 	if r.who == forVoice && c.page == foreignPage { // of what is not the caller's it is not told whose page may
 		list[0].outcome = "403 permission_denied"
 	}
@@ -513,10 +513,12 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	return asField(r, list)
 }
 
-// asField is what ids are answered that are a field of a body: of what a hook runs, a missing agent is a mistake like others.
+// asField is what ids are answered that a body or a filter refers to: a missing one is a mistake like others. So is an empty parameter.
 func asField(r *accessRow, list []target) []target {
+	reference := r.body == hookRowBody || strings.Contains(r.body, `"target":`) || strings.Contains(r.body, `"templateId":`) || r.query == "hookId=$hook"
 	for i := range list {
-		if r.body == hookRowBody && list[i].outcome == "404 not_found" {
+		empty := list[i].name == "empty" && strings.Contains(r.query, "$")
+		if (reference || empty) && list[i].outcome == "404 not_found" {
 			list[i].outcome = "400 invalid_request"
 		}
 	}
@@ -697,7 +699,7 @@ func TestForeignIDsOverASabotagedStore(t *testing.T) {
 // A route without a row would be let through unseen, and a row without a route tests nothing.
 func TestAccessTableIsComplete(t *testing.T) {
 	t.Parallel()
-	routes, rows := map[string]bool{}, map[string]bool{}
+	routes, rows := map[string]bool{}, map[string]bool{} // HEAD is GET's
 	for _, r := range (&api{}).routes() {
 		routes[r.method+" "+r.path+" "+r.action] = false
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/webhookin"
-	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/endpoint"
 	"parley/shared/id"
@@ -28,7 +27,7 @@ const previousSecretHolds = 24 * time.Hour
 // endpointFields are the fields of an endpoint that callers set. Each may be left out of a change.
 type endpointFields struct {
 	URL         optional[string]   `json:"url"`
-	Description optional[string]   `json:"description"`
+	Description removable[string]  `json:"description"`
 	Events      optional[[]string] `json:"events"`
 	AgentID     optional[*string]  `json:"agentId"` // null: all agents
 	Enabled     optional[bool]     `json:"enabled"`
@@ -86,18 +85,18 @@ func (b *newEndpointBody) check(p *problems) {
 	}
 }
 
-// endpointChangeBody takes back what reading an endpoint gave; what only the service sets changes nothing.
+// endpointChangeBody takes back what reading an endpoint gave.
 type endpointChangeBody struct {
 	endpointFields
-	ID             optional[string]  `json:"id"`
-	DisabledReason optional[*string] `json:"disabledReason"`
-	DisabledAt     optional[*string] `json:"disabledAt"`
-	Secret         optional[string]  `json:"secret"`
-	PreviousUntil  optional[*string] `json:"previousSecretUntil"`
-	Failures       optional[int]     `json:"failures"`
-	LastSuccessAt  optional[*string] `json:"lastSuccessAt"`
-	CreatedAt      optional[string]  `json:"createdAt"`
-	UpdatedAt      optional[string]  `json:"updatedAt"`
+	Secret         optional[string] `json:"secret"`
+	ID             readOnly         `json:"id"`
+	DisabledReason readOnly         `json:"disabledReason"`
+	DisabledAt     readOnly         `json:"disabledAt"`
+	PreviousUntil  readOnly         `json:"previousSecretUntil"`
+	Failures       readOnly         `json:"failures"`
+	LastSuccessAt  readOnly         `json:"lastSuccessAt"`
+	CreatedAt      readOnly         `json:"createdAt"`
+	UpdatedAt      readOnly         `json:"updatedAt"`
 }
 
 func (b *endpointChangeBody) check(p *problems) {
@@ -159,10 +158,6 @@ func (a *api) notificationsChanged(c *gin.Context) {
 
 // createEndpoint is POST /api/notifications. The secret is shown in the answer, and never again.
 func (a *api) createEndpoint(c *gin.Context) {
-	if _, given := query(c)["id"]; given { // somebody forgot the action
-		fail(c, apierr.Invalid("action", codeRequired, "a query with id needs an action: rotate or test"))
-		return
-	}
 	body, found, err := collect[newEndpointBody](c)
 	if err != nil {
 		fail(c, err)
@@ -204,11 +199,16 @@ func (a *api) updateEndpoint(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	if body.ID.Set && body.ID.Value != endpointID {
-		found.add("id", codeInvalidValue, "must be the id that the query names")
-	}
 	if a.checkReach(found, body.URL); found.err() != nil {
 		fail(c, found.err())
+		return
+	}
+	known, err := a.Store.Endpoint(c.Request.Context(), caller(c).OrganizationID, endpointID)
+	if err == nil {
+		err = unchanged(found, body, known)
+	}
+	if err != nil {
+		fail(c, err)
 		return
 	}
 	change := store.EndpointChange{
@@ -296,7 +296,7 @@ func (a *api) getMessages(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	filter, err := messageFilter(c)
+	filter, err := a.messageFilter(c)
 	if err != nil {
 		fail(c, err)
 		return
@@ -309,8 +309,11 @@ func (a *api) getMessages(c *gin.Context) {
 	writeJSON(c, http.StatusOK, listOf(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
-func messageFilter(c *gin.Context) (f store.NotificationFilter, err error) {
+func (a *api) messageFilter(c *gin.Context) (f store.NotificationFilter, err error) {
 	found := &problems{}
+	if err := a.references(c, found, "endpointId"); err != nil {
+		return f, err
+	}
 	f.EndpointID, _ = single(c, "endpointId", found)
 	status, given := single(c, "status", found)
 	if f.Status = domain.NotificationStatus(status); given {

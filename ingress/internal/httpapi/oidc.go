@@ -86,6 +86,9 @@ func (a *api) attemptOf(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", codeInvalidValue, "is not that of a login that this browser began in the last %d minutes; begin again",
 		int(attemptLife/time.Minute))
+	if c.Request.Method == http.MethodHead { // which never logs anybody in
+		return begun, wrong
+	}
 	states, cookies := query(c)["state"], c.Request.CookiesNamed(attemptName)
 	if len(states) != 1 || len(cookies) != 1 {
 		return begun, wrong

@@ -87,10 +87,6 @@ func (a *api) createOrganization(c *gin.Context) {
 		return
 	}
 	who := caller(c)
-	if who.UserID == "" {
-		fail(c, apierr.New(apierr.PermissionDenied, "an organization's key is no person who could own another organization"))
-		return
-	}
 	made, err := a.Store.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
 	if err != nil {
 		fail(c, err)
@@ -102,35 +98,48 @@ func (a *api) createOrganization(c *gin.Context) {
 
 // renameOrganizationBody takes back what reading an organization gave; only the name changes anything.
 type renameOrganizationBody struct {
-	createOrganizationBody
-	ID        optional[string] `json:"id"`
-	Role      optional[string] `json:"role"`
-	CreatedAt optional[string] `json:"createdAt"`
+	Name      optional[string] `json:"name"`
+	ID        readOnly         `json:"id"`
+	Role      readOnly         `json:"role"`
+	CreatedAt readOnly         `json:"createdAt"`
+}
+
+func (b *renameOrganizationBody) check(p *problems) {
+	if b.Name.Set {
+		p.text("name", b.Name.Value, 1, nameMost)
+	}
 }
 
 // renameOrganization is PUT /api/organizations?id=, for owners of that organization, whichever the request acts in.
 func (a *api) renameOrganization(c *gin.Context) {
-	body, err := bind[renameOrganizationBody](c)
-	if err != nil {
-		fail(c, err)
-		return
-	}
 	org, err := requiredID(c, id.Organization)
 	if err != nil {
 		fail(c, err)
 		return
 	}
-	if body.ID.Set && body.ID.Value != org {
-		fail(c, apierr.Invalid("id", codeInvalidValue, "must be the id that the query names"))
+	known, err := a.organizationsOf(c, page{limit: 1}, org)
+	switch {
+	case err != nil:
+	case len(known) == 0:
+		err = missing()
+	case !known[0].Role.AtLeast(domain.RoleOwner):
+		err = apierr.New(apierr.PermissionDenied, "only an owner may rename an organization")
+	}
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	body, found, err := collect[renameOrganizationBody](c)
+	if err == nil {
+		err = unchanged(found, body, viewOf(known[0]))
+	}
+	if err != nil {
+		fail(c, err)
 		return
 	}
 	who := actor(c)
-	if who.UserID == "" && org != who.OrganizationID {
-		fail(c, apierr.New(apierr.NotFound, "no such resource"))
-		return
-	}
 	who.OrganizationID = org
-	renamed, err := a.Store.RenameOrganization(c.Request.Context(), who, body.Name)
+	renamed, err := a.Store.RenameOrganization(c.Request.Context(), who, body.Name.or(known[0].Name))
 	if err != nil {
 		fail(c, err)
 		return

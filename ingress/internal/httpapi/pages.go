@@ -44,8 +44,8 @@ func (a *api) loginPage(c *gin.Context) {
 		refuse(http.StatusBadRequest, "This is not a complete login link. Copy the whole of it.")
 		return
 	}
-	if strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
-		c.Status(http.StatusNoContent) // the browser guesses that its user may want the page: the link is for once
+	if c.Request.Method == http.MethodHead || strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
+		c.Status(http.StatusNoContent) // a program looks at the link, or the browser expects its user to follow it: it works once
 		return
 	}
 	token, login := a.newLogin(c)

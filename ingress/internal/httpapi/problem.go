@@ -45,6 +45,8 @@ var kinds = map[apierr.Code]struct {
 	apierr.NotFound:               {http.StatusNotFound, "Not found", false},
 	apierr.MethodNotAllowed:       {http.StatusMethodNotAllowed, "Method not allowed", false},
 	apierr.VersionConflict:        {http.StatusConflict, "Version conflict", false},
+	apierr.Conflict:               {http.StatusConflict, "Conflict", false},
+	apierr.PreconditionFailed:     {http.StatusPreconditionFailed, "Precondition failed", false},
 	apierr.EmailTaken:             {http.StatusConflict, "Email address taken", false},
 	apierr.LastOwner:              {http.StatusConflict, "Last owner", false},
 	apierr.LastOrganization:       {http.StatusConflict, "Last organization", false},
@@ -63,7 +65,8 @@ var kinds = map[apierr.Code]struct {
 }
 
 // fail answers a request with an error: a coded one as it is, a database that is away as unavailable,
-// and any other as internal, of which only the log tells more. Nothing after it may write.
+// and any other as internal, of which only the log tells more. A refusal of parameters or of the body becomes not_found when the
+// caller may not read what the query's id names. Nothing after it may write.
 func fail(c *gin.Context, err error) {
 	c.Abort()
 	stateOf(c).err = err
@@ -71,6 +74,12 @@ func fail(c *gin.Context, err error) {
 		return
 	}
 	coded := toCoded(c, err)
+	if find := stateOf(c).find; find != nil && blamesRequest(coded.Code) {
+		if hidden := find(); hidden != nil {
+			stateOf(c).err = hidden
+			coded = toCoded(c, hidden)
+		}
+	}
 	kind, known := kinds[coded.Code]
 	if !known {
 		coded = internal()
@@ -104,6 +113,11 @@ func fail(c *gin.Context, err error) {
 		return
 	}
 	c.Data(kind.status, "application/problem+json", body)
+}
+
+// blamesRequest reports whether a code is about parameters or the body, which are judged after the id in the query.
+func blamesRequest(code apierr.Code) bool {
+	return code == apierr.InvalidRequest || code == apierr.PayloadTooLarge || code == apierr.UnsupportedMediaType
 }
 
 func toCoded(c *gin.Context, err error) *apierr.Error {

@@ -84,7 +84,7 @@ func TestAClientSecretOpensOneDoor(t *testing.T) {
 		"its own organization": {"", []string{bearing, h.header}, 426, "upgrade_required"},
 		"another agent":        {"?model=" + another, []string{bearing}, 403, "permission_denied"},
 		"another's agent":      {"?model=" + theirs, []string{bearing}, 403, "permission_denied"},
-		"no agent":             {"?model=", []string{bearing}, 403, "permission_denied"},
+		"no agent":             {"?model=", []string{bearing}, 400, "invalid_request model"},
 		"another session":      {"?session_id=s", []string{bearing}, 403, "permission_denied"},
 		"another organization": {"", []string{bearing, away.header}, 403, "organization_mismatch"},
 		"another site's page":  {"", []string{bearing, "Origin: " + widgetPage}, 403, "permission_denied"},

@@ -37,7 +37,7 @@ func TestRotatingKeys(t *testing.T) {
 		"eight days":           {oldID, `{"overlapSeconds":604801}`, "invalid_request overlapSeconds:invalid_value", []string{ada.auth}, 400},
 		"half a second":        {oldID, `{"overlapSeconds":0.5}`, "invalid_request overlapSeconds:invalid_type", []string{ada.auth}, 400},
 		"another name":         {oldID, `{"name":"x"}`, "invalid_request name:unknown_field", []string{ada.auth}, 400},
-		"no id":                {"", `{}`, "not_found", []string{ada.auth}, 404},
+		"no id":                {"", `{}`, "invalid_request id:invalid_value", []string{ada.auth}, 400},
 		"by a member":          {oldID, `{}`, "permission_denied", []string{bea.auth, at}, 403},
 		"by a stranger":        {oldID, `{}`, "not_found", []string{cleo.auth}, 404},
 		"a colleague's":        {userKey, `{}`, "not_found", []string{ada.auth}, 404},

@@ -10,6 +10,7 @@ import (
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
+	"parley/shared/id"
 )
 
 // route is one line of the route table.
@@ -21,98 +22,265 @@ type route struct {
 	role   domain.Role // the least that a member must be
 	late   bool        // the handler counts the request against its limit itself, after looking for a replay
 	forms  bool        // the body may be a form that holds files
+	person bool        // not for organizations' keys
+	login  bool        // for login sessions alone
+	stream bool        // the answer to GET has no end, and HEAD is not offered
+	open   bool        // the query is another protocol's: unknown parameters are ignored
+
+	find   finder          // looks up what the query's id names; nil: the route takes no id
+	list   params          // parameters of the query without an id; nil beside a find: the id is required
+	beside params          // parameters of the query beside an id
+	one    gin.HandlerFunc // answers a query with an id in the place of handle; nil: handle does
+	other  string          // an action that the path has beside; set by byAction on a route without an action
+
 	handle gin.HandlerFunc
 }
 
+// params names parameters of a query.
+type params []string
+
+// paged are the parameters of every list.
+var paged = params{"limit", "cursor"}
+
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []route {
-	const member, admin = domain.RoleMember, domain.RoleAdmin
-	return slices.Concat(a.accountRoutes(), []route{
-		{"GET", "/api/agents/templates", "", auth.NeedPublic, "", false, false, a.listTemplates},
-		{"GET", "/api/agents", "", auth.NeedUser, member, false, false, a.getAgents},
-		{"POST", "/api/agents", "", auth.NeedUser, admin, false, false, a.createAgent},
-		{"POST", "/api/agents", "chat", auth.NeedDemo, member, true, false, a.chat},
-		{"POST", "/api/agents", "import-openapi", auth.NeedUser, admin, false, false, a.importOpenAPI},
-		{"POST", widgetSessionsPath, "", auth.NeedPage, "", false, false, a.widgetSession},
-		{"PUT", "/api/agents", "", auth.NeedUser, admin, false, false, a.updateAgent},
-		{"DELETE", "/api/agents", "", auth.NeedUser, admin, false, false, a.deleteAgent},
-
-		{"GET", "/api/sessions", "", auth.NeedUser, member, false, false, a.getSessions},
-		{"DELETE", "/api/sessions", "", auth.NeedUser, member, false, false, a.eraseSession},
-
-		{"GET", "/api/runs", "", auth.NeedUser, member, false, false, a.getRuns},
-		{"POST", "/api/runs", "*", auth.NeedUser, member, false, false, a.postRuns},
-		{"GET", "/api/automations", "", auth.NeedUser, admin, false, false, a.getAutomations},
-		{"GET", "/api/usage", "", auth.NeedUser, admin, false, false, a.getUsage},
-		{"GET", "/api/budgets", "", auth.NeedUser, admin, false, false, a.getBudgets},
-		{"POST", "/api/budgets", "", auth.NeedUser, admin, false, false, a.createBudget},
-		{"PUT", "/api/budgets", "", auth.NeedUser, admin, false, false, a.updateBudget},
-		{"DELETE", "/api/budgets", "", auth.NeedUser, admin, false, false, a.deleteBudget},
-
-		{"GET", "/api/events", "", auth.NeedUser, member, false, false, a.streamChanges},
-
-		{"GET", "/api/sources", "", auth.NeedUser, member, false, false, a.getSource},
-		{"GET", "/api/files", "", auth.NeedUser, member, false, false, a.getFile},
-		{"HEAD", "/api/files", "", auth.NeedUser, member, false, false, a.getFile},
-
-		{"GET", "/api/knowledge", "", auth.NeedUser, member, false, false, a.getKnowledge},
-		{"HEAD", "/api/knowledge", "", auth.NeedUser, member, false, false, a.headKnowledge},
-		{"POST", "/api/knowledge", "", auth.NeedUser, admin, false, true, a.addDocuments},
-		{"POST", "/api/knowledge", "retry", auth.NeedUser, admin, false, false, a.retryDocument},
-		{"PUT", "/api/knowledge", "", auth.NeedUser, admin, false, true, a.putDocument},
-		{"DELETE", "/api/knowledge", "", auth.NeedUser, admin, false, false, a.deleteDocument},
-
-		{"GET", "/api/hooks", "", auth.NeedUser, admin, false, false, a.getHooks},
-		{"POST", "/api/hooks", "", auth.NeedUser, admin, false, false, a.createHook},
-		{"POST", "/api/hooks", "rotate", auth.NeedUser, admin, false, false, a.rotateHook},
-		{"POST", "/api/hooks", "test", auth.NeedUser, admin, false, false, a.testHook},
-		{"PUT", "/api/hooks", "", auth.NeedUser, admin, false, false, a.updateHook},
-		{"DELETE", "/api/hooks", "", auth.NeedUser, admin, false, false, a.deleteHook},
-		{"GET", "/api/hooks/deliveries", "", auth.NeedUser, admin, false, false, a.getDeliveries},
-		{"POST", "/api/hooks/deliveries", "*", auth.NeedUser, admin, false, false, a.postDeliveries},
-
-		{"GET", "/api/notifications", "", auth.NeedUser, admin, false, false, a.getNotifications},
-		{"POST", "/api/notifications", "", auth.NeedUser, admin, false, false, a.createEndpoint},
-		{"POST", "/api/notifications", "rotate", auth.NeedUser, admin, false, false, a.rotateEndpoint},
-		{"POST", "/api/notifications", "test", auth.NeedUser, admin, false, false, a.testEndpoint},
-		{"PUT", "/api/notifications", "", auth.NeedUser, admin, false, false, a.updateEndpoint},
-		{"DELETE", "/api/notifications", "", auth.NeedUser, admin, false, false, a.deleteEndpoint},
-		{"GET", "/api/notifications/messages", "", auth.NeedUser, admin, false, false, a.getMessages},
-		{"POST", "/api/notifications/messages", "*", auth.NeedUser, admin, false, false, a.postMessages},
-
-		{"POST", "/api/internal/run-automation", "", auth.NeedKey, member, true, false, a.runAutomation},
-		{"POST", "/mcp", "", auth.NeedUserKey, member, false, false, a.mcp},
+	const member = domain.RoleMember
+	return slices.Concat(a.loginRoutes(), a.accountRoutes(), a.agentRoutes(), a.runRoutes(), a.documentRoutes(), a.deliveryRoutes(), []route{
+		{method: "POST", path: "/api/internal/run-automation", need: auth.NeedKey, role: member, late: true, handle: a.runAutomation},
+		{method: "POST", path: "/mcp", need: auth.NeedUserKey, role: member, handle: a.mcp},
 	}, a.v1Routes())
 }
 
-// accountRoutes is what people have before they have agents: a login, an organization, and keys.
+// agentRoutes are agents, templates and chats.
+func (a *api) agentRoutes() []route {
+	const member, admin = domain.RoleMember, domain.RoleAdmin
+	of := a.finders()
+	return []route{
+		{
+			method: "GET", path: "/api/agents/templates", need: auth.NeedPublic,
+			find: of.template, list: paged, one: readOne(a.readTemplate, id.Template),
+			handle: a.listTemplates,
+		},
+		{
+			method: "GET", path: "/api/agents", need: auth.NeedUser, role: member,
+			find: of.agent, list: params{"q", "limit", "cursor"},
+			handle: a.getAgents,
+		},
+		{method: "POST", path: "/api/agents", need: auth.NeedUser, role: admin, handle: a.createAgent},
+		{
+			method: "POST", path: "/api/agents", action: "chat", need: auth.NeedDemo, role: member, late: true,
+			find: of.target, list: params{"template", "format"}, beside: params{"template", "format"},
+			handle: a.chat,
+		},
+		{
+			method: "POST", path: "/api/agents", action: "import-openapi", need: auth.NeedUser, role: admin,
+			find:   of.agent,
+			handle: a.importOpenAPI,
+		},
+		{method: "POST", path: widgetSessionsPath, need: auth.NeedPage, handle: a.widgetSession},
+		{method: "PUT", path: "/api/agents", need: auth.NeedUser, role: admin, find: of.agent, handle: a.updateAgent},
+		{method: "DELETE", path: "/api/agents", need: auth.NeedUser, role: admin, find: of.agent, handle: a.deleteAgent},
+
+		{
+			method: "GET", path: "/api/sessions", need: auth.NeedUser, role: member,
+			find: of.session, list: params{"principal", "limit", "cursor"}, beside: params{"agentId", "templateId", "principal", "limit", "cursor"},
+			handle: a.getSessions,
+		},
+		{
+			method: "DELETE", path: "/api/sessions", need: auth.NeedUser, role: member,
+			find: of.session, beside: params{"agentId", "templateId", "principal"},
+			handle: a.eraseSession,
+		},
+	}
+}
+
+// runRoutes are runs and what they used, made and cited.
+func (a *api) runRoutes() []route {
+	const member, admin = domain.RoleMember, domain.RoleAdmin
+	of := a.finders()
+	return []route{
+		{
+			method: "GET", path: "/api/runs", need: auth.NeedUser, role: member,
+			find: of.run, list: params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"}, beside: params{"wait", "stream", "format", "timeline"},
+			handle: a.getRuns,
+		},
+		{
+			method: "POST", path: "/api/runs", action: "*", need: auth.NeedUser, role: member,
+			find: of.run, beside: params{"toolCallId"},
+			handle: a.postRuns,
+		},
+		{
+			method: "GET", path: "/api/automations", need: auth.NeedUser, role: admin,
+			find: of.automation, list: paged, one: readOne(a.readAutomation),
+			handle: a.getAutomations,
+		},
+		{
+			method: "GET", path: "/api/usage", need: auth.NeedUser, role: admin,
+			list:   params{"days", "agentId", "keyId", "automationId", "by"},
+			handle: a.getUsage,
+		},
+		{method: "GET", path: "/api/budgets", need: auth.NeedUser, role: admin, find: of.budget, list: paged, handle: a.getBudgets},
+		{method: "POST", path: "/api/budgets", need: auth.NeedUser, role: admin, handle: a.createBudget},
+		{method: "PUT", path: "/api/budgets", need: auth.NeedUser, role: admin, find: of.budget, handle: a.updateBudget},
+		{method: "DELETE", path: "/api/budgets", need: auth.NeedUser, role: admin, find: of.budget, handle: a.deleteBudget},
+
+		{method: "GET", path: "/api/events", need: auth.NeedUser, role: member, stream: true, handle: a.streamChanges},
+
+		{method: "GET", path: "/api/sources", need: auth.NeedUser, role: member, find: of.source, handle: a.getSource},
+		{method: "GET", path: "/api/files", need: auth.NeedUser, role: member, find: of.file, handle: a.getFile},
+	}
+}
+
+// documentRoutes are the documents of an organization.
+func (a *api) documentRoutes() []route {
+	const member, admin = domain.RoleMember, domain.RoleAdmin
+	of := a.finders()
+	return []route{
+		{
+			method: "GET", path: "/api/knowledge", need: auth.NeedUser, role: member,
+			find: of.document, list: params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"}, beside: params{"content", "page", "chunk"},
+			handle: a.getKnowledge,
+		},
+		{method: "POST", path: "/api/knowledge", need: auth.NeedUser, role: admin, forms: true, handle: a.addDocuments},
+		{
+			method: "POST", path: "/api/knowledge", action: "retry", need: auth.NeedUser, role: admin,
+			find:   of.document,
+			handle: a.retryDocument,
+		},
+		{
+			method: "PUT", path: "/api/knowledge", need: auth.NeedUser, role: admin, forms: true,
+			find:   of.document,
+			handle: a.putDocument,
+		},
+		{method: "DELETE", path: "/api/knowledge", need: auth.NeedUser, role: admin, find: of.document, handle: a.deleteDocument},
+	}
+}
+
+// deliveryRoutes are webhooks, in and out.
+func (a *api) deliveryRoutes() []route {
+	const admin = domain.RoleAdmin
+	of := a.finders()
+	return []route{
+		{method: "GET", path: "/api/hooks", need: auth.NeedUser, role: admin, find: of.hook, list: paged, handle: a.getHooks},
+		{method: "POST", path: "/api/hooks", need: auth.NeedUser, role: admin, handle: a.createHook},
+		{method: "POST", path: "/api/hooks", action: "rotate", need: auth.NeedUser, role: admin, find: of.hook, handle: a.rotateHook},
+		{method: "POST", path: "/api/hooks", action: "test", need: auth.NeedUser, role: admin, find: of.hook, handle: a.testHook},
+		{method: "PUT", path: "/api/hooks", need: auth.NeedUser, role: admin, find: of.hook, handle: a.updateHook},
+		{method: "DELETE", path: "/api/hooks", need: auth.NeedUser, role: admin, find: of.hook, handle: a.deleteHook},
+		{
+			method: "GET", path: "/api/hooks/deliveries", need: auth.NeedUser, role: admin,
+			find: of.delivery, list: params{"hookId", "runId", "status", "limit", "cursor"}, beside: params{"hookId"},
+			handle: a.getDeliveries,
+		},
+		{
+			method: "POST", path: "/api/hooks/deliveries", action: "*", need: auth.NeedUser, role: admin,
+			find: of.delivery, beside: params{"hookId"},
+			handle: a.postDeliveries,
+		},
+
+		{
+			method: "GET", path: "/api/notifications", need: auth.NeedUser, role: admin,
+			find: of.endpoint, list: paged,
+			handle: a.getNotifications,
+		},
+		{method: "POST", path: "/api/notifications", need: auth.NeedUser, role: admin, handle: a.createEndpoint},
+		{
+			method: "POST", path: "/api/notifications", action: "rotate", need: auth.NeedUser, role: admin,
+			find:   of.endpoint,
+			handle: a.rotateEndpoint,
+		},
+		{
+			method: "POST", path: "/api/notifications", action: "test", need: auth.NeedUser, role: admin,
+			find:   of.endpoint,
+			handle: a.testEndpoint,
+		},
+		{method: "PUT", path: "/api/notifications", need: auth.NeedUser, role: admin, find: of.endpoint, handle: a.updateEndpoint},
+		{method: "DELETE", path: "/api/notifications", need: auth.NeedUser, role: admin, find: of.endpoint, handle: a.deleteEndpoint},
+		{
+			method: "GET", path: "/api/notifications/messages", need: auth.NeedUser, role: admin,
+			find: of.message, list: params{"endpointId", "status", "limit", "cursor"},
+			handle: a.getMessages,
+		},
+		{
+			method: "POST", path: "/api/notifications/messages", action: "*", need: auth.NeedUser, role: admin,
+			find:   of.message,
+			handle: a.postMessages,
+		},
+	}
+}
+
+// loginRoutes are what people have before they have an organization.
+func (a *api) loginRoutes() []route {
+	const member = domain.RoleMember
+	of := a.finders()
+	return []route{
+		{method: "POST", path: "/api/auth/signup", need: auth.NeedNobody, handle: a.signup},
+		{method: "POST", path: "/api/auth/login", need: auth.NeedNobody, handle: a.login},
+		{
+			method: "POST", path: "/api/auth/logout", need: auth.NeedUser, role: member, login: true,
+			list:   params{"everywhere"},
+			handle: a.logout,
+		},
+		{method: "GET", path: "/api/auth/session", need: auth.NeedUser, role: member, handle: a.session},
+		{
+			method: "GET", path: "/api/auth/sessions", need: auth.NeedUser, role: member, login: true,
+			find: of.login, list: paged, one: readOne(a.readLogin, id.Login),
+			handle: a.listLogins,
+		},
+		{
+			method: "DELETE", path: "/api/auth/sessions", need: auth.NeedUser, role: member, login: true,
+			find:   of.login,
+			handle: a.endLogin,
+		},
+		{method: "POST", path: "/api/auth/accept", need: auth.NeedNobody, handle: a.accept},
+		{method: "POST", path: "/api/auth/reset", need: auth.NeedNobody, handle: a.reset},
+		{method: "GET", path: "/api/auth/oidc", need: auth.NeedNobody, list: params{"next"}, handle: a.beginOIDC},
+		{method: "GET", path: "/api/auth/oidc/callback", need: auth.NeedNobody, open: true, handle: a.finishOIDC},
+	}
+}
+
+// accountRoutes are organizations, their members and keys.
 func (a *api) accountRoutes() []route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
+	of := a.finders()
 	return []route{
-		{"POST", "/api/auth/signup", "", auth.NeedNobody, "", false, false, a.signup},
-		{"POST", "/api/auth/login", "", auth.NeedNobody, "", false, false, a.login},
-		{"POST", "/api/auth/logout", "", auth.NeedUser, member, false, false, a.logout},
-		{"GET", "/api/auth/session", "", auth.NeedUser, member, false, false, a.session},
-		{"GET", "/api/auth/sessions", "", auth.NeedUser, member, false, false, a.listLogins},
-		{"DELETE", "/api/auth/sessions", "", auth.NeedUser, member, false, false, a.endLogin},
-		{"POST", "/api/auth/accept", "", auth.NeedNobody, "", false, false, a.accept},
-		{"POST", "/api/auth/reset", "", auth.NeedNobody, "", false, false, a.reset},
-		{"GET", "/api/auth/oidc", "", auth.NeedNobody, "", false, false, a.beginOIDC},
-		{"GET", "/api/auth/oidc/callback", "", auth.NeedNobody, "", false, false, a.finishOIDC},
+		{
+			method: "GET", path: "/api/organizations", need: auth.NeedUser, role: member,
+			find: of.organization, list: paged,
+			handle: a.getOrganizations,
+		},
+		{method: "POST", path: "/api/organizations", need: auth.NeedUser, role: member, person: true, handle: a.createOrganization},
+		{
+			method: "PUT", path: "/api/organizations", need: auth.NeedUser, role: member,
+			find:   of.organization,
+			handle: a.renameOrganization,
+		},
+		{method: "GET", path: "/api/organizations/limits", need: auth.NeedUser, role: member, handle: a.getLimits},
+		{
+			method: "GET", path: "/api/organizations/members", need: auth.NeedUser, role: member,
+			find: of.member, list: paged, one: readOne(a.readMember, id.User, id.Invitation),
+			handle: a.listMembers,
+		},
+		{method: "POST", path: "/api/organizations/members", need: auth.NeedUser, role: owner, handle: a.addMember},
+		{
+			method: "POST", path: "/api/organizations/members", action: "reset", need: auth.NeedUser, role: admin,
+			find:   of.member,
+			handle: a.resetMember,
+		},
+		{
+			method: "DELETE", path: "/api/organizations/members", need: auth.NeedUser, role: member,
+			find:   of.member,
+			handle: a.removeMember,
+		},
 
-		{"GET", "/api/organizations", "", auth.NeedUser, member, false, false, a.getOrganizations},
-		{"POST", "/api/organizations", "", auth.NeedUser, member, false, false, a.createOrganization},
-		{"PUT", "/api/organizations", "", auth.NeedUser, member, false, false, a.renameOrganization},
-		{"GET", "/api/organizations/limits", "", auth.NeedUser, member, false, false, a.getLimits},
-		{"GET", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.listMembers},
-		{"POST", "/api/organizations/members", "", auth.NeedUser, owner, false, false, a.addMember},
-		{"POST", "/api/organizations/members", "reset", auth.NeedUser, admin, false, false, a.resetMember},
-		{"DELETE", "/api/organizations/members", "", auth.NeedUser, member, false, false, a.removeMember},
-
-		{"GET", "/api/keys", "", auth.NeedUser, member, false, false, a.listKeys},
-		{"POST", "/api/keys", "", auth.NeedUser, member, false, false, a.createKey},
-		{"POST", "/api/keys", "rotate", auth.NeedUser, member, false, false, a.rotateKey},
-		{"DELETE", "/api/keys", "", auth.NeedUser, member, false, false, a.revokeKey},
+		{
+			method: "GET", path: "/api/keys", need: auth.NeedUser, role: member,
+			find: of.key, list: paged, one: readOne(a.readKey, id.Key),
+			handle: a.listKeys,
+		},
+		{method: "POST", path: "/api/keys", need: auth.NeedUser, role: member, handle: a.createKey},
+		{method: "POST", path: "/api/keys", action: "rotate", need: auth.NeedUser, role: member, find: of.key, handle: a.rotateKey},
+		{method: "DELETE", path: "/api/keys", need: auth.NeedUser, role: member, find: of.key, handle: a.revokeKey},
 	}
 }
 
@@ -120,9 +288,7 @@ func (a *api) accountRoutes() []route {
 func (a *api) pages(m *metrics) []route {
 	return []route{
 		{method: "GET", path: "/healthz", handle: healthz},
-		{method: "HEAD", path: "/healthz", handle: healthz},
 		{method: "GET", path: "/readyz", handle: a.readyz},
-		{method: "HEAD", path: "/readyz", handle: a.readyz},
 		{method: "GET", path: "/metrics", handle: a.showMetrics(m)},
 		{method: "POST", path: receivePath + ":id", handle: a.receiveDelivery}, // what counts is the signature
 		{method: "GET", path: "/", handle: toDashboard},
@@ -159,6 +325,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		panic(err) // an empty list is always well-formed
 	}
+	e.Use(answerHead)
 	if a.Tracer.On() {
 		e.Use(a.traced())
 	}
@@ -166,10 +333,10 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	e.NoRoute(a.stray(apierr.New(apierr.NotFound, "no such resource")))
 	e.NoMethod(a.preflight,
 		a.stray(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
-	for _, r := range a.pages(m) {
+	for _, r := range withHead(a.pages(m)) {
 		e.Handle(r.method, r.path, r.handle)
 	}
-	for _, group := range grouped(a.routes()) {
+	for _, group := range grouped(withHead(a.routes())) {
 		e.Handle(group[0].method, group[0].path, a.byAction(group))
 	}
 	return e
@@ -195,16 +362,18 @@ func grouped(routes []route) [][]route {
 // byAction chooses among the routes of one method and path by the query's action. The group's first
 // route stands for none.
 func (a *api) byAction(group []route) gin.HandlerFunc {
-	first := a.gate(group[0])
+	none := group[0]
 	if len(group) == 1 {
-		return first
+		return a.gate(none)
 	}
+	none.other = group[1].action
+	first := a.gate(none)
 	actions := map[string]gin.HandlerFunc{}
 	for _, r := range group[1:] {
 		actions[r.action] = a.gate(r)
 	}
 	unknown := group[0]
-	unknown.role = domain.RoleMember
+	unknown.role, unknown.find, unknown.open = domain.RoleMember, nil, true
 	unknown.handle = func(c *gin.Context) {
 		fail(c, apierr.Invalid("action", codeInvalidValue, "must be one of the actions of this resource, once"))
 	}

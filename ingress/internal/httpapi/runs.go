@@ -71,7 +71,7 @@ func (a *api) listRuns(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	filter, err := runFilter(c)
+	filter, err := a.runFilter(c)
 	if err != nil {
 		fail(c, err)
 		return
@@ -94,8 +94,11 @@ func (a *api) listRuns(c *gin.Context) {
 	writeJSON(c, http.StatusOK, bodies)
 }
 
-func runFilter(c *gin.Context) (store.RunFilter, error) {
+func (a *api) runFilter(c *gin.Context) (store.RunFilter, error) {
 	found := &problems{}
+	if err := a.references(c, found, "agentId"); err != nil {
+		return store.RunFilter{}, err
+	}
 	value := func(name string) string {
 		v, _ := single(c, name, found)
 		return v
@@ -106,6 +109,10 @@ func runFilter(c *gin.Context) (store.RunFilter, error) {
 	}
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.add("status", codeInvalidValue, "is no status of a run")
+	}
+	found.text("sessionId", f.SessionID, 0, sessionIDMax)
+	if f.AutomationID != "" {
+		checkAutomationID(found, "automationId", f.AutomationID)
 	}
 	return f, found.err()
 }
@@ -156,6 +163,9 @@ func (a *api) eventsAsked(found *problems, c *gin.Context) (streamed bool, reade
 	case given && value != "1" && value != "true":
 		found.add("stream", codeInvalidValue, "must be 1 or true; without it the answer is the run")
 		return false, reader
+	}
+	if c.Request.Method == http.MethodHead {
+		found.add("stream", codeInvalidValue, "HEAD has no stream: ask with GET")
 	}
 	if _, given := query(c)["wait"]; given {
 		found.add("wait", codeInvalidValue, "a stream waits by itself; name one of wait and stream")
@@ -227,6 +237,10 @@ func (a *api) postRuns(c *gin.Context) {
 		callID = toolCallOf(c, found)
 	case action != actionCancel:
 		found.add("action", codeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
+	default:
+		if _, given := query(c)["toolCallId"]; given {
+			found.add("toolCallId", codeConflict, "cannot come with cancel, which ends the whole run")
+		}
 	}
 	if err := found.err(); err != nil {
 		fail(c, err)

@@ -15,7 +15,8 @@ type state struct {
 	traceparent string
 	ident       auth.Identity
 	query       url.Values
-	agentID     string // these are for the log
+	find        func() error // looks up what the query's id names; nil when it names nothing, or the request is not let in yet
+	agentID     string       // these are for the log
 	runID       string
 	sessionID   string
 	err         error // what fail was given

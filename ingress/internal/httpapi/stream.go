@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,22 +25,6 @@ const (
 // source is where a stream's events come from.
 type source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
-}
-
-// wantsEvents reports whether a request names server-sent events among what it accepts.
-func wantsEvents(header http.Header) bool {
-	for _, line := range header.Values("Accept") {
-		for part := range strings.SplitSeq(line, ",") {
-			media, parameters, _ := strings.Cut(part, ";")
-			if !strings.EqualFold(strings.TrimSpace(media), contentEvents) {
-				continue
-			}
-			name, value, _ := strings.Cut(strings.TrimSpace(parameters), "=")
-			weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			return !strings.EqualFold(strings.TrimSpace(name), "q") || err != nil || weight > 0
-		}
-	}
-	return false
 }
 
 // resumedAt reads behind which event a reader goes on: the beginning, unless Last-Event-ID names one.
@@ -83,9 +65,6 @@ func (a *api) submitStream(c *gin.Context, s *submission) {
 }
 
 func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, error) {
-	if _, err := a.preferredWait(c.Request.Header); err != nil {
-		return nil, err
-	}
 	s.traceparent = traceparent(c)
 	reader, run, err := a.follow(c.Request.Context(), s, counting{a, c})
 	if run != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -26,6 +25,7 @@ func formatAsked(found *problems, c *gin.Context) uistream.Format {
 	named, given := single(c, "format", found)
 	format := knownFormat(found, "format", named, given)
 	profile, accepted := profileOf(c.Request.Header)
+	accepted = accepted && wantsEvents(c.Request.Header)
 	other := knownFormat(found, "Accept", profile, accepted)
 	switch {
 	case !given:
@@ -44,17 +44,15 @@ func knownFormat(found *problems, field, name string, given bool) uistream.Forma
 	return format
 }
 
-// profileOf gives the profile of the server-sent events that are accepted, if one is named.
+// profileOf gives the profile of the server-sent events that are accepted with the highest weight, if one is named.
 func profileOf(header http.Header) (profile string, given bool) {
-	for _, line := range header["Accept"] {
-		for part := range strings.SplitSeq(line, ",") {
-			media, parameters, err := mime.ParseMediaType(part)
-			if profile, given = parameters[profileParameter]; err == nil && media == contentEvents && given {
-				return profile, true
-			}
+	weight := 0.0
+	for _, r := range accepted(header) {
+		if named, known := r.parameters[profileParameter]; known && r.media == contentEvents && r.weight > weight {
+			profile, given, weight = named, true, r.weight
 		}
 	}
-	return "", false
+	return profile, given
 }
 
 // shownEvents are a run's events as a widget's visitor may see them.
@@ -145,7 +143,10 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *probl
 	}
 	body.check(found)
 	if body.Stream.Set && !body.Stream.Value {
-		found.add("stream", codeConflict, "a format is one of a stream")
+		if _, named := query(c)["format"]; named {
+			found.add("stream", codeConflict, "a format is one of a stream")
+		}
+		reader.Format = "" // the body beats the header Accept
 	}
 	return body, found, nil
 }

@@ -75,10 +75,7 @@ func (d *decoder) enter(name string) (back int) {
 	if back > 0 {
 		d.path = append(d.path, '.')
 	}
-	if len(name) > 64 {
-		name = strings.ToValidUTF8(name[:64], "") + "…"
-	}
-	d.path = append(d.path, name...)
+	d.path = append(d.path, truncateName(name)...)
 	return back
 }
 
@@ -115,6 +112,13 @@ func (d *decoder) peek() byte {
 func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field {
 	first := d.peek()
 	switch s.kind {
+	case ofRemovable:
+		dst.Field(0).SetBool(true)
+		if first == 'n' {
+			dst.Field(2).SetBool(true)
+			return d.literal("null")
+		}
+		return d.value(s.elem, dst.Field(1))
 	case ofOptional:
 		dst.Field(0).SetBool(true)
 		return d.value(s.elem, dst.Field(1))

@@ -49,6 +49,7 @@ const (
 	ofRaw
 	ofPointer
 	ofOptional
+	ofRemovable
 	ofEither
 )
 
@@ -106,6 +107,9 @@ func newShape(typ reflect.Type) *shape {
 	s := &shape{typ: typ}
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
 		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)
+		if typ.NumField() > 2 { // removable
+			s.kind = ofRemovable
+		}
 		return s
 	}
 	if typ.Kind() == reflect.Struct && reflect.PointerTo(typ).Implements(reflect.TypeFor[either]()) {

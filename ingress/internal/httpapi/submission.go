@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -128,14 +129,10 @@ func (s *submission) newRun(deadline time.Duration) (store.NewRun, error) {
 // submit carries a submission from its key to the answer. The key counts before limits, agent and permission: a replay
 // costs nothing and stays what it was.
 func (a *api) submit(c *gin.Context, s *submission) {
-	wait, err := a.preferredWait(c.Request.Header)
-	if err != nil {
-		fail(c, err)
-		return
-	}
+	wait := a.preferredWait(c.Request.Header)
 	sub, err := a.findOrAccept(c, s, func(string) {})
 	if err != nil {
-		fail(c, err)
+		fail(c, s.asTarget(err))
 		return
 	}
 	defer a.Dispatch.Release(sub)
@@ -339,25 +336,27 @@ func (a *api) capped(seconds int) time.Duration {
 	return time.Duration(min(seconds, int(a.WaitDefault/time.Second))) * time.Second
 }
 
-// preferredWait reads Prefer: wait=N in seconds, up to the setting, and respond-async, which is no wait.
-// What it does not know it passes over, as RFC 7240 says.
-func (a *api) preferredWait(header http.Header) (time.Duration, error) {
-	wait := a.WaitDefault
-	for _, line := range header.Values("Prefer") {
-		for preference := range strings.SplitSeq(line, ",") {
-			preference, _, _ = strings.Cut(preference, ";") // parameters of a preference
-			name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
-			switch strings.ToLower(strings.TrimSpace(name)) {
-			case "respond-async":
-				return 0, nil
-			case "wait":
-				seconds, err := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
-				if err != nil || seconds < 0 {
-					return 0, apierr.Invalid("Prefer", "invalid_value", "wait must be a number of seconds, such as wait=10")
-				}
-				wait = a.capped(seconds)
+// preferredWait reads Prefer: wait=N in seconds, up to the setting, and respond-async, which is no wait. Unknown and malformed
+// preferences are ignored, and of one that is repeated the first counts (RFC 7240).
+func (a *api) preferredWait(header http.Header) time.Duration {
+	wait, waits := a.WaitDefault, false
+	for _, preference := range splitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
+		preference = strings.TrimSpace(append(splitQuoted(preference, ';'), "")[0]) // without its parameters
+		name, value, valued := strings.Cut(preference, "=")
+		value = strings.TrimSpace(value)
+		if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
+			value = value[1 : len(value)-1]
+		}
+		switch name = strings.ToLower(strings.TrimSpace(name)); {
+		case name == "respond-async" && (!valued || value == ""):
+			return 0
+		case name == "wait" && !waits && value != "" && strings.Trim(value, "0123456789") == "":
+			seconds, err := strconv.Atoi(value)
+			if err != nil { // more than a number holds
+				seconds = math.MaxInt
 			}
+			wait, waits = a.capped(seconds), true
 		}
 	}
-	return wait, nil
+	return wait
 }

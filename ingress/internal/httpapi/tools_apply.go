@@ -12,23 +12,31 @@ import (
 // apply merges the tools that a request names into an agent's, tool by tool and option by option.
 func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *problems) {
 	if b.WebSearch.Set {
-		t.WebSearch = applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch)
+		t.WebSearch = removed(b.WebSearch.Null, func() *domain.Switch { return applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch) })
 	}
 	if b.CodeExecution.Set {
-		t.CodeExecution = b.CodeExecution.Value.apply(p, t.CodeExecution)
+		t.CodeExecution = removed(b.CodeExecution.Null, func() *domain.CodeTool { return b.CodeExecution.Value.apply(p, t.CodeExecution) })
 	}
 	if b.Knowledge.Set {
-		t.Knowledge = b.Knowledge.Value.apply(p, t.Knowledge)
+		t.Knowledge = removed(b.Knowledge.Null, func() *domain.KnowledgeTool { return b.Knowledge.Value.apply(p, t.Knowledge) })
 	}
 	if b.HTTPRequest.Set {
-		t.HTTPRequest = b.HTTPRequest.Value.apply(p, t.HTTPRequest, seal)
+		t.HTTPRequest = removed(b.HTTPRequest.Null, func() *domain.HTTPRequestTool { return b.HTTPRequest.Value.apply(p, t.HTTPRequest, seal) })
 	}
 	if b.MCP.Set {
-		t.MCP = b.MCP.Value.apply(p, t.MCP, seal)
+		t.MCP = removed(b.MCP.Null, func() *domain.MCPTool { return b.MCP.Value.apply(p, t.MCP, seal) })
 	}
 	if b.Voice.Set {
-		t.Voice = b.Voice.Value.apply(p, t.Voice)
+		t.Voice = removed(b.Voice.Null, func() *domain.VoiceTool { return b.Voice.Value.apply(p, t.Voice) })
 	}
+}
+
+// removed is a tool as a request changes it; nil by null.
+func removed[T any](null bool, apply func() *T) *T {
+	if null {
+		return nil
+	}
+	return apply()
 }
 
 // before copies what a tool was, for the agent's own is not changed in place; an agent that did not

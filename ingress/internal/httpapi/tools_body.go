@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -33,36 +34,36 @@ const hidden = "***"
 
 // toolsBody is the tools that a request names. An option left out keeps its value.
 type toolsBody struct {
-	WebSearch     optional[switchBody]    `json:"webSearch"`
-	CodeExecution optional[codeBody]      `json:"codeExecution"`
-	Knowledge     optional[knowledgeBody] `json:"knowledge"`
-	HTTPRequest   optional[httpBody]      `json:"httpRequest"`
-	MCP           optional[mcpBody]       `json:"mcp"`
-	Voice         optional[voiceBody]     `json:"voice"`
+	WebSearch     removable[switchBody]    `json:"webSearch"`
+	CodeExecution removable[codeBody]      `json:"codeExecution"`
+	Knowledge     removable[knowledgeBody] `json:"knowledge"`
+	HTTPRequest   removable[httpBody]      `json:"httpRequest"`
+	MCP           removable[mcpBody]       `json:"mcp"`
+	Voice         removable[voiceBody]     `json:"voice"`
 }
 
 type switchBody struct {
-	Enabled  optional[bool]            `json:"enabled"`
-	Approval optional[domain.Approval] `json:"approval"`
+	Enabled  optional[bool]             `json:"enabled"`
+	Approval removable[domain.Approval] `json:"approval"`
 }
 
 type codeBody struct {
-	Enabled   optional[bool]            `json:"enabled"`
-	Approval  optional[domain.Approval] `json:"approval"`
-	KeepFiles optional[bool]            `json:"keepFiles"`
+	Enabled   optional[bool]             `json:"enabled"`
+	Approval  removable[domain.Approval] `json:"approval"`
+	KeepFiles optional[bool]             `json:"keepFiles"`
 }
 
 type knowledgeBody struct {
 	Enabled     optional[bool]               `json:"enabled"`
-	Approval    optional[domain.Approval]    `json:"approval"`
+	Approval    removable[domain.Approval]   `json:"approval"`
 	DocumentIDs optional[*[]string]          `json:"documentIds"` // null: all
 	Metadata    optional[*map[string]string] `json:"metadata"`    // null: whatever they have
 }
 
 type httpBody struct {
-	Enabled   optional[bool]            `json:"enabled"`
-	Approval  optional[domain.Approval] `json:"approval"`
-	Endpoints optional[[]endpointBody]  `json:"endpoints"`
+	Enabled   optional[bool]             `json:"enabled"`
+	Approval  removable[domain.Approval] `json:"approval"`
+	Endpoints optional[[]endpointBody]   `json:"endpoints"`
 }
 
 type endpointBody struct {
@@ -78,9 +79,9 @@ type endpointBody struct {
 }
 
 type mcpBody struct {
-	Enabled  optional[bool]            `json:"enabled"`
-	Approval optional[domain.Approval] `json:"approval"`
-	Servers  optional[[]serverBody]    `json:"servers"`
+	Enabled  optional[bool]             `json:"enabled"`
+	Approval removable[domain.Approval] `json:"approval"`
+	Servers  optional[[]serverBody]     `json:"servers"`
 }
 
 type serverBody struct {
@@ -91,8 +92,8 @@ type serverBody struct {
 }
 
 type voiceBody struct {
-	Enabled optional[bool]   `json:"enabled"`
-	Voice   optional[string] `json:"voice"`
+	Enabled optional[bool]    `json:"enabled"`
+	Voice   removable[string] `json:"voice"`
 }
 
 var (
@@ -121,7 +122,10 @@ func (b *toolsBody) check(p *problems) {
 	p.text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, voiceMost)
 }
 
-func checkApproval(p *problems, at string, approval optional[domain.Approval]) {
+func checkApproval(p *problems, at string, approval removable[domain.Approval]) {
+	if approval.Null {
+		return
+	}
 	switch approval.or(domain.ApprovalNever) {
 	case domain.ApprovalNever, domain.ApprovalUnsafe, domain.ApprovalAlways:
 	default:
@@ -218,7 +222,7 @@ func (b *endpointBody) checkSchema(p *problems, at string) {
 	if read["type"] != "object" {
 		p.add(at+".type", codeInvalidValue, `must be "object": arguments have names`)
 	} else if _, err := schema.Compile(b.InputSchema); err != nil {
-		p.add(at, codeInvalidValue, "cannot be used as a JSON Schema: %s", err)
+		p.add(at, codeInvalidValue, "cannot be used as a JSON Schema: %s", errors.Unwrap(err)) // without what was being done
 	}
 	b.schema = read
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/shared/domain"
-	"parley/shared/id"
 	"parley/shared/store"
 )
 
@@ -19,7 +18,6 @@ const (
 	usageDaysMost = 90
 	usageKept     = 10 * time.Second
 	usageMost     = 1000 // counts that are remembered
-	noAgent       = "-"  // stands for all that is no agent's id: none has runs, and counts are remembered by it
 )
 
 // usageCache remembers counts for a moment: a page that everybody looks at must not have every run counted each time.
@@ -80,12 +78,11 @@ func (a *api) getUsage(c *gin.Context) {
 		}
 		filter.Days = n
 	}
-	if filter.AgentID, _ = single(c, "agentId", found); filter.AgentID != "" && !id.Valid(id.Agent, filter.AgentID) {
-		filter.AgentID = noAgent
-	}
+	filter.AgentID, _ = single(c, "agentId", found)
 	filter.KeyID, _ = single(c, "keyId", found)
-	if filter.KeyID != "" && !id.Valid(id.Key, filter.KeyID) {
-		filter.KeyID = noAgent
+	if err := a.references(c, found, "agentId", "keyId"); err != nil {
+		fail(c, err)
+		return
 	}
 	if filter.AutomationID, _ = single(c, "automationId", found); filter.AutomationID != "" {
 		checkAutomationID(found, "automationId", filter.AutomationID)

@@ -21,14 +21,10 @@ func TestUsageIsTheOrganizations(t *testing.T) {
 	a.newChat(h, other, "s", h.key)
 	a.newChat(away, a.newAgent(away), "s", away.key)
 	for query, want := range map[string][4]float64{ // intervals, runs, completed, failed
-		"":                                {7, 2, 1, 0},
-		"?days=1":                         {24, 2, 1, 0},
-		"?days=2&agentId=" + one:          {48, 1, 1, 0},
-		"?days=90&agentId=" + other:       {90, 1, 0, 0},
-		"?agentId=" + a.newAgent(away):    {7, 0, 0, 0},
-		"?agentId=x":                      {7, 0, 0, 0},
-		"?agentId=" + long(2000):          {7, 0, 0, 0},
-		"?days=7&agentId=&something=else": {7, 2, 1, 0},
+		"":                          {7, 2, 1, 0},
+		"?days=1":                   {24, 2, 1, 0},
+		"?days=2&agentId=" + one:    {48, 1, 1, 0},
+		"?days=90&agentId=" + other: {90, 1, 0, 0},
 	} {
 		got := a.ok("GET", "/api/usage"+query, "", h.admin.auth, h.header)
 		data, _ := got.json(t, "data").([]any)
@@ -47,7 +43,7 @@ func TestUsageIsTheOrganizations(t *testing.T) {
 	for query, problems := range map[string]string{
 		"days=0": "days:invalid_value", "days=91": "days:invalid_value", "days=-1": "days:invalid_value", "days=": "days:invalid_value",
 		"days=07": "days:invalid_value", "days=1.5": "days:invalid_value", "days=1&days=1": "days:duplicate",
-		"days=x&agentId=a&agentId=b": "days:invalid_value agentId:duplicate",
+		"days=x": "days:invalid_value", "agentId=a&agentId=b": "agentId:duplicate",
 	} {
 		a.from("GET", "/api/usage?"+query, "", h.key).want(t, query, 400, "invalid_request "+problems)
 	}

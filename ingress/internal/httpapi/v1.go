@@ -37,13 +37,13 @@ const (
 func (a *api) v1Routes() []route {
 	const member = domain.RoleMember
 	return []route{
-		{"GET", "/v1/models", "", auth.NeedUser, member, false, false, a.listModels},
-		{"GET", "/v1/models/:id", "", auth.NeedUser, member, false, false, a.getModel},
-		{"POST", "/v1/chat/completions", "", auth.NeedUser, member, true, false, a.createCompletion},
-		{"POST", "/v1/responses", "", auth.NeedUser, member, true, false, a.createResponse},
-		{"GET", "/v1/responses/:id", "", auth.NeedUser, member, false, false, a.getResponse},
-		{"GET", realtimePath, "", auth.NeedVoice, member, false, false, a.realtime},
-		{"POST", realtimePath + "/client_secrets", "", auth.NeedUser, member, false, false, a.createClientSecret},
+		{method: "GET", path: "/v1/models", need: auth.NeedUser, role: member, open: true, handle: a.listModels},
+		{method: "GET", path: "/v1/models/:id", need: auth.NeedUser, role: member, open: true, handle: a.getModel},
+		{method: "POST", path: "/v1/chat/completions", need: auth.NeedUser, role: member, late: true, open: true, handle: a.createCompletion},
+		{method: "POST", path: "/v1/responses", need: auth.NeedUser, role: member, late: true, open: true, handle: a.createResponse},
+		{method: "GET", path: "/v1/responses/:id", need: auth.NeedUser, role: member, open: true, handle: a.getResponse},
+		{method: "GET", path: realtimePath, need: auth.NeedVoice, role: member, open: true, stream: true, handle: a.realtime},
+		{method: "POST", path: realtimePath + "/client_secrets", need: auth.NeedUser, role: member, open: true, handle: a.createClientSecret},
 	}
 }
 

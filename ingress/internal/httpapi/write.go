@@ -70,13 +70,16 @@ func limitOf(c *gin.Context, found *problems) int {
 	return n
 }
 
-// single gives a parameter of the query that may come once.
+// single gives a parameter of the query that may come once, and not empty.
 func single(c *gin.Context, name string, found *problems) (value string, given bool) {
 	values := query(c)[name]
 	switch len(values) {
 	case 0:
 		return "", false
 	case 1:
+		if values[0] == "" {
+			found.add(name, codeInvalidValue, "must not be empty")
+		}
 		return values[0], true
 	}
 	found.add(name, codeDuplicate, "may be given once")

@@ -5,6 +5,7 @@ import (
 	_ "embed" // the document
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/goccy/go-yaml"
@@ -28,12 +29,46 @@ var read = sync.OnceValue(func() parsed {
 	}
 	p := parsed{root: object(root)}
 	var out bytes.Buffer
-	if err := writeJSON(&out, root); err != nil {
+	if err := writeJSON(&out, withHead(p.root)); err != nil {
 		panic(fmt.Errorf("writing openapi.yaml as JSON: %w", err))
 	}
 	p.document = out.Bytes()
 	return p
 })
+
+// withHead gives the document with a HEAD beside each GET that does not say x-no-head: the source leaves them out.
+func withHead(root object) yaml.MapSlice {
+	out := slices.Clone(yaml.MapSlice(root))
+	for i, item := range out {
+		paths, isObject := item.Value.(yaml.MapSlice)
+		if item.Key != "paths" || !isObject {
+			continue
+		}
+		paths = slices.Clone(paths)
+		for j := range paths {
+			if operations, ok := paths[j].Value.(yaml.MapSlice); ok {
+				paths[j].Value = addHead(operations)
+			}
+		}
+		out[i].Value = paths
+	}
+	return out
+}
+
+// addHead describes HEAD of a path as its GET, whose headers it answers.
+func addHead(operations yaml.MapSlice) yaml.MapSlice {
+	get := object(operations).at("get")
+	if get == nil || get.flag("x-no-head") {
+		return operations
+	}
+	head := slices.Clone(yaml.MapSlice(get))
+	for i := range head {
+		if head[i].Key == "operationId" {
+			head[i].Value = "head-" + get.text("operationId")
+		}
+	}
+	return append(slices.Clone(operations), yaml.MapItem{Key: "head", Value: head})
+}
 
 // Document gives the OpenAPI document as JSON, in the order of its source. The bytes are shared: nobody changes them.
 func Document() []byte { return read().document }

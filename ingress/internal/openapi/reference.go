@@ -67,7 +67,7 @@ type Schema struct {
 	Type         Type
 }
 
-var methods = []string{"get", "head", "post", "put", "delete"}
+var methods = []string{"get", "post", "put", "delete"}
 
 // Read gives the document as pages show it.
 func Read() Reference {

@@ -124,7 +124,7 @@ export class NotFoundError extends APIError {
     this.prototype.name = "NotFoundError";
   }
 }
-/** 409, 422: it was changed meanwhile, or the idempotency key belongs to another request. */
+/** 409, 412, 422: it was changed meanwhile, or the idempotency key belongs to another request. */
 export class ConflictError extends APIError {
   static {
     this.prototype.name = "ConflictError";
@@ -154,7 +154,7 @@ function classOf(status: number): typeof APIError {
     case 401: return AuthenticationError;
     case 403: return PermissionDeniedError;
     case 404: case 410: return NotFoundError;
-    case 409: case 422: return ConflictError;
+    case 409: case 412: case 422: return ConflictError;
     case 429: return RateLimitError;
     default: return status >= 400 ? BadRequestError : APIError;
   }

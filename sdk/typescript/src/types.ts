@@ -156,27 +156,27 @@ export interface NewHook {
    */
   secret?: string;
   /** Of `hmac` (`X-Signature` unless given) and `token` (`X-Token`). */
-  signatureHeader?: string;
+  signatureHeader?: string | null;
   /** Of `hmac` and `token`. */
-  deliveryIdHeader?: string;
+  deliveryIdHeader?: string | null;
   messageTemplate: HookTemplate;
-  filter?: Array<HookFilter>;
+  filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
   /** Unless given: `true`. */
   enabled?: boolean;
 }
 
-/** What changes of a hook. What only the service sets may come back as it was read. */
+/** What changes of a hook. Read-only fields may come back as they were read. */
 export interface HookChange {
   name?: Name;
   agentId?: string;
   keyId?: string;
   source?: HookSource;
   secret?: "***";
-  signatureHeader?: string;
-  deliveryIdHeader?: string;
+  signatureHeader?: string | null;
+  deliveryIdHeader?: string | null;
   messageTemplate?: HookTemplate;
-  filter?: Array<HookFilter>;
+  filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
   enabled?: boolean;
   id?: string;
@@ -358,12 +358,12 @@ export interface NewDocument {
   url?: Url;
   /** What it is said to be, such as `application/pdf`. What the content is counts more. */
   mimeType?: string;
-  metadata?: Metadata;
+  metadata?: Metadata | null;
 }
 
 /**
  * What to change of a document. Of `content`, `contentBase64` and another `url` there may be one.
- * What only the service sets changes nothing.
+ * Read-only fields may come back as they were read.
  */
 export interface DocumentChange {
   name?: string;
@@ -373,7 +373,7 @@ export interface DocumentChange {
   /** With a content. */
   mimeType?: string;
   /** All of it. */
-  metadata?: Metadata;
+  metadata?: Metadata | null;
   id?: DocumentId;
   bytes?: number;
   sha256?: string | null;
@@ -540,32 +540,35 @@ export interface NewAgent {
   name?: Name;
   /** The agent's instructions. */
   systemPrompt?: string;
-  description?: string;
-  model?: Model;
-  fallbackModels?: FallbackModels;
-  tools?: ToolsChange;
+  description?: string | null;
+  model?: Model | null;
+  fallbackModels?: FallbackModels | null;
+  tools?: ToolsChange | null;
   /** Unless given: `["user"]`. */
-  allowedCallers?: AllowedCallers;
-  widget?: WidgetChange;
+  allowedCallers?: AllowedCallers | null;
+  widget?: WidgetChange | null;
   templateId?: TemplateId;
 }
 
-/** What is to change of an agent. */
+/**
+ * What is to change of an agent. A field left out keeps its value, null sets an optional one to its
+ * default. Read-only fields may come back as they were read.
+ */
 export interface AgentChange {
   name?: Name;
   systemPrompt?: string;
-  description?: string;
-  model?: Model;
-  fallbackModels?: FallbackModels;
-  tools?: ToolsChange;
-  allowedCallers?: AllowedCallers;
-  widget?: WidgetChange;
+  description?: string | null;
+  model?: Model | null;
+  fallbackModels?: FallbackModels | null;
+  tools?: ToolsChange | null;
+  allowedCallers?: AllowedCallers | null;
+  widget?: WidgetChange | null;
   /** Change the agent only if this is its version. */
   version?: number;
   id?: AgentId;
-  /** Changes nothing. */
+  /** As it was read. */
   createdAt?: string;
-  /** Changes nothing. */
+  /** As it was read. */
   updatedAt?: string;
 }
 
@@ -678,22 +681,22 @@ export interface ToolsVoice {
 
 /**
  * Tools to set. An option left out keeps its value; a tool that the agent does not have yet needs
- * `enabled`.
+ * `enabled`; null removes a tool.
  */
 export interface ToolsChange {
-  webSearch?: SwitchChange;
-  codeExecution?: CodeExecutionChange;
+  webSearch?: SwitchChange | null;
+  codeExecution?: CodeExecutionChange | null;
   /**
    * Search in the organization's documents: in all of them, unless `documentIds` lists some or
    * `metadata` says what they must have.
    */
-  knowledge?: ToolsChangeKnowledge;
+  knowledge?: ToolsChangeKnowledge | null;
   /** Calls of the listed HTTP endpoints. */
-  httpRequest?: ToolsChangeHttpRequest;
+  httpRequest?: ToolsChangeHttpRequest | null;
   /** The tools of remote MCP servers. */
-  mcp?: ToolsChangeMcp;
+  mcp?: ToolsChangeMcp | null;
   /** Speaking with the agent. */
-  voice?: ToolsChangeVoice;
+  voice?: ToolsChangeVoice | null;
 }
 
 /**
@@ -702,7 +705,7 @@ export interface ToolsChange {
  */
 export interface ToolsChangeKnowledge {
   enabled?: boolean;
-  approval?: Approval;
+  approval?: Approval | null;
   documentIds?: DocumentIds;
   metadata?: DocumentsHave;
 }
@@ -710,21 +713,21 @@ export interface ToolsChangeKnowledge {
 /** Calls of the listed HTTP endpoints. */
 export interface ToolsChangeHttpRequest {
   enabled?: boolean;
-  approval?: Approval;
+  approval?: Approval | null;
   endpoints?: Array<EndpointChange>;
 }
 
 /** The tools of remote MCP servers. */
 export interface ToolsChangeMcp {
   enabled?: boolean;
-  approval?: Approval;
+  approval?: Approval | null;
   servers?: Array<McpServer>;
 }
 
 /** Speaking with the agent. */
 export interface ToolsChangeVoice {
   enabled?: boolean;
-  voice?: string;
+  voice?: string | null;
 }
 
 /** A tool without options of its own. */
@@ -736,7 +739,7 @@ export interface Switch {
 /** A tool without options of its own. */
 export interface SwitchChange {
   enabled?: boolean;
-  approval?: Approval;
+  approval?: Approval | null;
 }
 
 /** Python programs that the agent writes, each in a fresh sandbox without a network. */
@@ -749,7 +752,7 @@ export interface CodeExecution {
 /** Python programs that the agent writes, each in a fresh sandbox without a network. */
 export interface CodeExecutionChange {
   enabled?: boolean;
-  approval?: Approval;
+  approval?: Approval | null;
   keepFiles?: KeepFiles;
 }
 
@@ -879,7 +882,7 @@ export interface OpenApiImport {
   serverUrl?: Url;
   /** Sent with every imported endpoint, such as a credential. */
   headers?: SecretHeaders;
-  approval?: Approval;
+  approval?: Approval | null;
   /** Change the agent only if this is its version. */
   version?: number;
 }
@@ -1424,11 +1427,9 @@ export interface NewBudget {
   limit: BudgetLimit;
 }
 
-/**
- * A change of a budget: of its limit. All else may come back as it was read, and changes nothing.
- */
+/** A change of a budget: of its limit. All else is read-only, and may come back as it was read. */
 export interface BudgetChange {
-  limit: BudgetLimit;
+  limit?: BudgetLimit;
   id?: BudgetId;
   scope?: BudgetScope;
   subjectId?: string | null;
@@ -1808,7 +1809,7 @@ export interface NewNotificationEndpoint {
    * are not followed.
    */
   url: string;
-  description?: string;
+  description?: string | null;
   events: Array<NotificationEvent>;
   /**
    * An agent of the organization, of whose runs alone it is told; null or left out: of all runs.
@@ -1819,8 +1820,8 @@ export interface NewNotificationEndpoint {
 }
 
 /**
- * A change of an endpoint: what is left out stays. What only the service sets may come back as it
- * was read, and changes nothing.
+ * A change of an endpoint: what is left out stays. Read-only fields may come back as they were
+ * read.
  */
 export interface NotificationEndpointChange {
   /**
@@ -1828,7 +1829,7 @@ export interface NotificationEndpointChange {
    * are not followed.
    */
   url?: string;
-  description?: string;
+  description?: string | null;
   events?: Array<NotificationEvent>;
   /**
    * An agent of the organization, of whose runs alone it is told; null or left out: of all runs.
@@ -1836,6 +1837,7 @@ export interface NotificationEndpointChange {
   agentId?: string | null;
   /** Unless given: `true`. */
   enabled?: boolean;
+  description?: string | null;
   id?: EndpointId;
   disabledReason?: string | null;
   disabledAt?: string | null;
@@ -2031,16 +2033,13 @@ export interface OrganizationName {
   name: Name;
 }
 
-/**
- * What is to change of an organization. What only the service sets may come back as it was read,
- * and changes nothing.
- */
+/** What is to change of an organization. Read-only fields may come back as they were read. */
 export interface OrganizationChange {
-  name: Name;
+  name?: Name;
   id?: OrganizationId;
-  /** Changes nothing. */
+  /** As it was read. */
   role?: string;
-  /** Changes nothing. */
+  /** As it was read. */
   createdAt?: string;
 }
 
@@ -2300,6 +2299,13 @@ export type ErrorCode =
   | "method_not_allowed"
   /** The agent was changed meanwhile, or the run's action was decided otherwise: read it again. */
   | "version_conflict"
+  /**
+   * There is one like it already, there are as many as there may be, or it is being deleted.
+   * `detail` says which.
+   */
+  | "conflict"
+  /** `If-Match` does not name the version that is there: read it again. */
+  | "precondition_failed"
   /** The address has an account. */
   | "email_taken"
   /** An organization keeps an owner. */
@@ -2918,6 +2924,10 @@ export interface GetAgentsHeaders {
    * key may name its own.
    */
   "x-organization-id"?: OrganizationId;
+  /** The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one. */
+  "If-Match"?: string;
+  /** The `ETag` of what the client has; 304 when the agent is at that version. */
+  "If-None-Match"?: string;
 }
 
 /** What `GET /api/agents` answers: List agents, or read one. */
@@ -2962,6 +2972,8 @@ export interface PostAgentsHeaders {
    * not at all.
    */
   Prefer?: string;
+  /** The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one. */
+  "If-Match"?: string;
 }
 
 /**
@@ -2992,6 +3004,8 @@ export interface PutAgentsHeaders {
    * key may name its own.
    */
   "x-organization-id"?: OrganizationId;
+  /** The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one. */
+  "If-Match"?: string;
 }
 
 /** The body of `PUT /api/agents`: Change an agent. */
@@ -3013,6 +3027,8 @@ export interface DeleteAgentsHeaders {
    * key may name its own.
    */
   "x-organization-id"?: OrganizationId;
+  /** The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one. */
+  "If-Match"?: string;
 }
 
 /** What `DELETE /api/agents` answers: Delete an agent. */
@@ -3032,6 +3048,8 @@ export type CreateWidgetSessionAnswer = WidgetSession;
 
 /** The query of `GET /api/agents/templates`: List templates. */
 export interface GetTemplatesQuery {
+  /** Give this template instead of a list. */
+  id?: TemplateId;
   /** Entries of a page. Unless given: `20`. */
   limit?: number;
   /** The `nextCursor` of the page before. */
@@ -3039,7 +3057,7 @@ export interface GetTemplatesQuery {
 }
 
 /** What `GET /api/agents/templates` answers: List templates. */
-export type GetTemplatesAnswer = TemplateList;
+export type GetTemplatesAnswer = TemplateList | Template;
 
 /** The headers of `POST /api/internal/run-automation`: Run an agent as a system caller. */
 export interface RunAutomationHeaders {
@@ -3328,6 +3346,8 @@ export type GetEventsEvent = ChangeEvent;
 
 /** The query of `GET /api/automations`: List the organization's automations. */
 export interface GetAutomationsQuery {
+  /** Give this automation instead of a list. */
+  id?: string;
   /** Entries of a page. Unless given: `20`. */
   limit?: number;
   /** The `nextCursor` of the page before. */
@@ -3344,7 +3364,7 @@ export interface GetAutomationsHeaders {
 }
 
 /** What `GET /api/automations` answers: List the organization's automations. */
-export type GetAutomationsAnswer = AutomationList;
+export type GetAutomationsAnswer = AutomationList | Automation;
 
 /** The query of `GET /api/usage`: Count what the organization's runs came to. */
 export interface GetUsageQuery {
@@ -3489,55 +3509,6 @@ export interface GetFilesHeaders {
 
 /** What `GET /api/files` answers: Read a file that a run has made. */
 export type GetFilesAnswer = Bytes;
-
-/** The query of `HEAD /api/files`: What reading a file would answer, without the content. */
-export interface HeadFilesQuery {
-  /** The `id` of a file in `output.files` of a tool call. */
-  id: FileId;
-}
-
-/** The headers of `HEAD /api/files`: What reading a file would answer, without the content. */
-export interface HeadFilesHeaders {
-  /**
-   * The organization to act in. A user's key must name it, a login session may, an organization's
-   * key may name its own.
-   */
-  "x-organization-id"?: OrganizationId;
-  /** One range of bytes, such as `bytes=1048576-`. */
-  Range?: string;
-  /** With `Range`: the `ETag` of what the client has; of another content the whole is sent. */
-  "If-Range"?: string;
-  /** The `ETag` of what the client has. */
-  "If-None-Match"?: string;
-}
-
-/**
- * The query of `HEAD /api/knowledge`: What reading the original would answer, without the content.
- */
-export interface HeadKnowledgeQuery {
-  /** The document. */
-  id: DocumentId;
-  /** `1`. */
-  content: "1" | "true";
-}
-
-/**
- * The headers of `HEAD /api/knowledge`: What reading the original would answer, without the
- * content.
- */
-export interface HeadKnowledgeHeaders {
-  /**
-   * The organization to act in. A user's key must name it, a login session may, an organization's
-   * key may name its own.
-   */
-  "x-organization-id"?: OrganizationId;
-  /** One range of bytes, such as `bytes=1048576-`. */
-  Range?: string;
-  /** With `Range`: the `ETag` of what the client has; of another content the whole is sent. */
-  "If-Range"?: string;
-  /** The `ETag` of what the client has. */
-  "If-None-Match"?: string;
-}
 
 /** The query of `GET /api/knowledge`: List documents, read one, or search them. */
 export interface GetKnowledgeQuery {
@@ -3846,6 +3817,8 @@ export type DeleteSessionsAnswer = Deleted;
 
 /** The query of `GET /api/keys`: List API keys. */
 export interface GetKeysQuery {
+  /** Give this key instead of a list. */
+  id?: KeyId;
   /** Entries of a page. Unless given: `20`. */
   limit?: number;
   /** The `nextCursor` of the page before. */
@@ -3862,7 +3835,7 @@ export interface GetKeysHeaders {
 }
 
 /** What `GET /api/keys` answers: List API keys. */
-export type GetKeysAnswer = KeyList;
+export type GetKeysAnswer = KeyList | Key;
 
 /** The query of `POST /api/keys`: Create an API key, or rotate one. */
 export interface PostKeysQuery {
@@ -3977,6 +3950,8 @@ export type GetLimitsAnswer = Limits;
 
 /** The query of `GET /api/organizations/members`: List members and invitations. */
 export interface GetMembersQuery {
+  /** Give this member or invitation instead of a list. */
+  id?: UserId | InvitationId;
   /** Entries of a page. Unless given: `20`. */
   limit?: number;
   /** The `nextCursor` of the page before. */
@@ -3993,7 +3968,7 @@ export interface GetMembersHeaders {
 }
 
 /** What `GET /api/organizations/members` answers: List members and invitations. */
-export type GetMembersAnswer = MemberList;
+export type GetMembersAnswer = MemberList | Member;
 
 /**
  * The query of `POST /api/organizations/members`: Add or invite somebody, or make a link to reset a
@@ -4088,6 +4063,8 @@ export type GetSessionAnswer = CallerView;
 
 /** The query of `GET /api/auth/sessions`: List login sessions. */
 export interface GetLoginSessionsQuery {
+  /** Give this login session instead of a list. */
+  id?: LoginSessionId;
   /** Entries of a page. Unless given: `20`. */
   limit?: number;
   /** The `nextCursor` of the page before. */
@@ -4104,7 +4081,7 @@ export interface GetLoginSessionsHeaders {
 }
 
 /** What `GET /api/auth/sessions` answers: List login sessions. */
-export type GetLoginSessionsAnswer = LoginSessionList;
+export type GetLoginSessionsAnswer = LoginSessionList | LoginSession;
 
 /** The query of `DELETE /api/auth/sessions`: End a login session. */
 export interface DeleteLoginSessionsQuery {

@@ -28,6 +28,7 @@ test("what is sent again, how often, and when", async (t) => {
     { what: "404", answer: problem(404, "not_found", false), requests: 1, error: sdk.NotFoundError },
     { what: "410", answer: problem(410, "erased", false), requests: 1, error: sdk.NotFoundError },
     { what: "413", answer: problem(413, "payload_too_large", false), requests: 1, error: sdk.BadRequestError },
+    { what: "412", answer: problem(412, "precondition_failed", false), requests: 1, error: sdk.ConflictError },
     { what: "422", answer: problem(422, "idempotency_key_reused", false), requests: 1, error: sdk.ConflictError },
     { what: "a redirect", answer: new Response(null, { status: 307, headers: { Location: "http://elsewhere/" } }), requests: 1, error: sdk.APIError },
   ];

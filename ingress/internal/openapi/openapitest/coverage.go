@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -65,6 +66,9 @@ func (c *Contract) answers() []string {
 	var out []string
 	for path, item := range c.doc.Paths.Map() {
 		for method, operation := range item.Operations() {
+			if method == http.MethodHead {
+				continue // which answers as GET does
+			}
 			for status := range operation.Responses.Map() {
 				out = append(out, method+" "+path+" → "+status)
 			}

@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 		"an unknown path, odd problem": {exchange("GET", "/api/nothing", 404, strings.Replace(problem, `"x"`, `1`, 1), aProblem...), "requestId"},
 		"an unknown path, wrong code":  {exchange("GET", "/api/nothing", 403, problem, aProblem...), "answer 403"},
 		"an unknown method": {exchange("PATCH", "/api/runs", 405, strings.NewReplacer("not_found", "method_not_allowed", "404", "405").Replace(problem),
-			append([]string{"Allow", "GET, POST"}, aProblem...)...), ""},
+			append([]string{"Allow", "GET, HEAD, POST"}, aProblem...)...), ""},
 		"an unknown method, wrong Allow": {exchange("PATCH", "/api/runs", 405, strings.NewReplacer("not_found", "method_not_allowed", "404", "405").Replace(problem),
 			append([]string{"Allow", "GET"}, aProblem...)...), "Allow"},
 		"a page":                 {exchange("GET", "/dashboard", 200, "<!doctype html>", "Content-Type", "text/html"), ""},

@@ -95,7 +95,7 @@ class NotFoundError(APIError):
 
 
 class ConflictError(APIError):
-    """409 or 422: it was changed meanwhile, or the idempotency key belongs to another request."""
+    """409, 412 or 422: it was changed meanwhile, or the idempotency key belongs to another request."""
 
 
 class RateLimitError(APIError):
@@ -153,6 +153,7 @@ _BY_STATUS: dict[int, type[APIError]] = {
     404: NotFoundError,
     409: ConflictError,
     410: NotFoundError,
+    412: ConflictError,
     422: ConflictError,
     429: RateLimitError,
 }

@@ -196,10 +196,6 @@ __all__ = [
     "GetUsageHeaders",
     "GetUsageQuery",
     "HasMore",
-    "HeadFilesHeaders",
-    "HeadFilesQuery",
-    "HeadKnowledgeHeaders",
-    "HeadKnowledgeQuery",
     "Health",
     "HealthzAnswer",
     "Hook",
@@ -707,14 +703,14 @@ class NewHook(TypedDict):
     and `token` it has 16 characters at least.
     """
 
-    signatureHeader: NotRequired[str]
+    signatureHeader: NotRequired[str | None]
     """Of `hmac` (`X-Signature` unless given) and `token` (`X-Token`)."""
 
-    deliveryIdHeader: NotRequired[str]
+    deliveryIdHeader: NotRequired[str | None]
     """Of `hmac` and `token`."""
 
     messageTemplate: HookTemplate
-    filter: NotRequired[list[HookFilter]]
+    filter: NotRequired[list[HookFilter] | None]
     coalesce: NotRequired[HookCoalesce | None]
 
     enabled: NotRequired[bool]
@@ -722,17 +718,17 @@ class NewHook(TypedDict):
 
 
 class HookChange(TypedDict):
-    """What changes of a hook. What only the service sets may come back as it was read."""
+    """What changes of a hook. Read-only fields may come back as they were read."""
 
     name: NotRequired[Name]
     agentId: NotRequired[str]
     keyId: NotRequired[str]
     source: NotRequired[HookSource]
     secret: NotRequired[Literal["***"]]
-    signatureHeader: NotRequired[str]
-    deliveryIdHeader: NotRequired[str]
+    signatureHeader: NotRequired[str | None]
+    deliveryIdHeader: NotRequired[str | None]
     messageTemplate: NotRequired[HookTemplate]
-    filter: NotRequired[list[HookFilter]]
+    filter: NotRequired[list[HookFilter] | None]
     coalesce: NotRequired[HookCoalesce | None]
     enabled: NotRequired[bool]
     id: NotRequired[str]
@@ -967,12 +963,12 @@ class NewDocument(TypedDict):
     mimeType: NotRequired[str]
     """What it is said to be, such as `application/pdf`. What the content is counts more."""
 
-    metadata: NotRequired[Metadata]
+    metadata: NotRequired[Metadata | None]
 
 
 class DocumentChange(TypedDict):
     """What to change of a document. Of `content`, `contentBase64` and another `url` there may
-    be one. What only the service sets changes nothing.
+    be one. Read-only fields may come back as they were read.
     """
 
     name: NotRequired[str]
@@ -983,7 +979,7 @@ class DocumentChange(TypedDict):
     mimeType: NotRequired[str]
     """With a content."""
 
-    metadata: NotRequired[Metadata]
+    metadata: NotRequired[Metadata | None]
     """All of it."""
 
     id: NotRequired[DocumentId]
@@ -1364,14 +1360,14 @@ class SwitchChange(TypedDict):
     """A tool without options of its own."""
 
     enabled: NotRequired[bool]
-    approval: NotRequired[Approval]
+    approval: NotRequired[Approval | None]
 
 
 class CodeExecutionChange(TypedDict):
     """Python programs that the agent writes, each in a fresh sandbox without a network."""
 
     enabled: NotRequired[bool]
-    approval: NotRequired[Approval]
+    approval: NotRequired[Approval | None]
     keepFiles: NotRequired[KeepFiles]
 
 
@@ -1381,7 +1377,7 @@ class ToolsChangeKnowledge(TypedDict):
     """
 
     enabled: NotRequired[bool]
-    approval: NotRequired[Approval]
+    approval: NotRequired[Approval | None]
     documentIds: NotRequired[DocumentIds]
     metadata: NotRequired[DocumentsHave]
 
@@ -1418,7 +1414,7 @@ class ToolsChangeHttpRequest(TypedDict):
     """Calls of the listed HTTP endpoints."""
 
     enabled: NotRequired[bool]
-    approval: NotRequired[Approval]
+    approval: NotRequired[Approval | None]
     endpoints: NotRequired[list[EndpointChange]]
 
 
@@ -1426,7 +1422,7 @@ class ToolsChangeMcp(TypedDict):
     """The tools of remote MCP servers."""
 
     enabled: NotRequired[bool]
-    approval: NotRequired[Approval]
+    approval: NotRequired[Approval | None]
     servers: NotRequired[list[McpServer]]
 
 
@@ -1434,29 +1430,29 @@ class ToolsChangeVoice(TypedDict):
     """Speaking with the agent."""
 
     enabled: NotRequired[bool]
-    voice: NotRequired[str]
+    voice: NotRequired[str | None]
 
 
 class ToolsChange(TypedDict):
     """Tools to set. An option left out keeps its value; a tool that the agent does not have
-    yet needs `enabled`.
+    yet needs `enabled`; null removes a tool.
     """
 
-    webSearch: NotRequired[SwitchChange]
-    codeExecution: NotRequired[CodeExecutionChange]
+    webSearch: NotRequired[SwitchChange | None]
+    codeExecution: NotRequired[CodeExecutionChange | None]
 
-    knowledge: NotRequired[ToolsChangeKnowledge]
+    knowledge: NotRequired[ToolsChangeKnowledge | None]
     """Search in the organization's documents: in all of them, unless `documentIds` lists some
     or `metadata` says what they must have.
     """
 
-    httpRequest: NotRequired[ToolsChangeHttpRequest]
+    httpRequest: NotRequired[ToolsChangeHttpRequest | None]
     """Calls of the listed HTTP endpoints."""
 
-    mcp: NotRequired[ToolsChangeMcp]
+    mcp: NotRequired[ToolsChangeMcp | None]
     """The tools of remote MCP servers."""
 
-    voice: NotRequired[ToolsChangeVoice]
+    voice: NotRequired[ToolsChangeVoice | None]
     """Speaking with the agent."""
 
 
@@ -1483,29 +1479,31 @@ class NewAgent(TypedDict):
     systemPrompt: NotRequired[str]
     """The agent's instructions."""
 
-    description: NotRequired[str]
-    model: NotRequired[Model]
-    fallbackModels: NotRequired[FallbackModels]
-    tools: NotRequired[ToolsChange]
+    description: NotRequired[str | None]
+    model: NotRequired[Model | None]
+    fallbackModels: NotRequired[FallbackModels | None]
+    tools: NotRequired[ToolsChange | None]
 
-    allowedCallers: NotRequired[AllowedCallers]
+    allowedCallers: NotRequired[AllowedCallers | None]
     """Unless given: `["user"]`."""
 
-    widget: NotRequired[WidgetChange]
+    widget: NotRequired[WidgetChange | None]
     templateId: NotRequired[TemplateId]
 
 
 class AgentChange(TypedDict):
-    """What is to change of an agent."""
+    """What is to change of an agent. A field left out keeps its value, null sets an optional
+    one to its default. Read-only fields may come back as they were read.
+    """
 
     name: NotRequired[Name]
     systemPrompt: NotRequired[str]
-    description: NotRequired[str]
-    model: NotRequired[Model]
-    fallbackModels: NotRequired[FallbackModels]
-    tools: NotRequired[ToolsChange]
-    allowedCallers: NotRequired[AllowedCallers]
-    widget: NotRequired[WidgetChange]
+    description: NotRequired[str | None]
+    model: NotRequired[Model | None]
+    fallbackModels: NotRequired[FallbackModels | None]
+    tools: NotRequired[ToolsChange | None]
+    allowedCallers: NotRequired[AllowedCallers | None]
+    widget: NotRequired[WidgetChange | None]
 
     version: NotRequired[int]
     """Change the agent only if this is its version."""
@@ -1513,10 +1511,10 @@ class AgentChange(TypedDict):
     id: NotRequired[AgentId]
 
     createdAt: NotRequired[str]
-    """Changes nothing."""
+    """As it was read."""
 
     updatedAt: NotRequired[str]
-    """Changes nothing."""
+    """As it was read."""
 
 
 class SignedVisitor(TypedDict):
@@ -1577,7 +1575,7 @@ class OpenApiImport(TypedDict):
     headers: NotRequired[SecretHeaders]
     """Sent with every imported endpoint, such as a credential."""
 
-    approval: NotRequired[Approval]
+    approval: NotRequired[Approval | None]
 
     version: NotRequired[int]
     """Change the agent only if this is its version."""
@@ -2245,11 +2243,11 @@ class NewBudget(TypedDict):
 
 
 class BudgetChange(TypedDict):
-    """A change of a budget: of its limit. All else may come back as it was read, and changes
-    nothing.
+    """A change of a budget: of its limit. All else is read-only, and may come back as it was
+    read.
     """
 
-    limit: BudgetLimit
+    limit: NotRequired[BudgetLimit]
     id: NotRequired[BudgetId]
     scope: NotRequired[BudgetScope]
     subjectId: NotRequired[str | None]
@@ -2672,7 +2670,7 @@ class NewNotificationEndpoint(TypedDict):
     Redirects are not followed.
     """
 
-    description: NotRequired[str]
+    description: NotRequired[str | None]
     events: list[NotificationEvent]
 
     agentId: NotRequired[str | None]
@@ -2685,8 +2683,8 @@ class NewNotificationEndpoint(TypedDict):
 
 
 class NotificationEndpointChange(TypedDict):
-    """A change of an endpoint: what is left out stays. What only the service sets may come
-    back as it was read, and changes nothing.
+    """A change of an endpoint: what is left out stays. Read-only fields may come back as they
+    were read.
     """
 
     url: NotRequired[str]
@@ -2694,7 +2692,7 @@ class NotificationEndpointChange(TypedDict):
     Redirects are not followed.
     """
 
-    description: NotRequired[str]
+    description: NotRequired[str | None]
     events: NotRequired[list[NotificationEvent]]
 
     agentId: NotRequired[str | None]
@@ -2705,6 +2703,7 @@ class NotificationEndpointChange(TypedDict):
     enabled: NotRequired[bool]
     """Unless given: `true`."""
 
+    description: NotRequired[str | None]
     id: NotRequired[EndpointId]
     disabledReason: NotRequired[str | None]
     disabledAt: NotRequired[str | None]
@@ -2943,18 +2942,16 @@ class OrganizationName(TypedDict):
 
 
 class OrganizationChange(TypedDict):
-    """What is to change of an organization. What only the service sets may come back as it was
-    read, and changes nothing.
-    """
+    """What is to change of an organization. Read-only fields may come back as they were read."""
 
-    name: Name
+    name: NotRequired[Name]
     id: NotRequired[OrganizationId]
 
     role: NotRequired[str]
-    """Changes nothing."""
+    """As it was read."""
 
     createdAt: NotRequired[str]
-    """Changes nothing."""
+    """As it was read."""
 
 
 class Member(TypedDict):
@@ -3183,6 +3180,11 @@ ErrorCode: TypeAlias = Literal[
     "method_not_allowed",
     # The agent was changed meanwhile, or the run's action was decided otherwise: read it again.
     "version_conflict",
+    # There is one like it already, there are as many as there may be, or it is being deleted.
+    # `detail` says which.
+    "conflict",
+    # `If-Match` does not name the version that is there: read it again.
+    "precondition_failed",
     # The address has an account.
     "email_taken",
     # An organization keeps an owner.
@@ -3925,6 +3927,10 @@ GetAgentsHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
+        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        "If-Match": NotRequired[str],
+        # The `ETag` of what the client has; 304 when the agent is at that version.
+        "If-None-Match": NotRequired[str],
     },
 )
 """The headers of `GET /api/agents`: List agents, or read one."""
@@ -3967,6 +3973,8 @@ PostAgentsHeaders = TypedDict(
         # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
         # `respond-async` not at all.
         "Prefer": NotRequired[str],
+        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        "If-Match": NotRequired[str],
     },
 )
 """The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, or
@@ -4009,6 +4017,8 @@ PutAgentsHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
+        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        "If-Match": NotRequired[str],
     },
 )
 """The headers of `PUT /api/agents`: Change an agent."""
@@ -4035,6 +4045,8 @@ DeleteAgentsHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
+        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        "If-Match": NotRequired[str],
     },
 )
 """The headers of `DELETE /api/agents`: Delete an agent."""
@@ -4062,6 +4074,9 @@ CreateWidgetSessionAnswer: TypeAlias = WidgetSession
 class GetTemplatesQuery(TypedDict):
     """The query of `GET /api/agents/templates`: List templates."""
 
+    id: NotRequired[TemplateId]
+    """Give this template instead of a list."""
+
     limit: NotRequired[int]
     """Entries of a page. Unless given: `20`."""
 
@@ -4069,7 +4084,7 @@ class GetTemplatesQuery(TypedDict):
     """The `nextCursor` of the page before."""
 
 
-GetTemplatesAnswer: TypeAlias = TemplateList
+GetTemplatesAnswer: TypeAlias = TemplateList | Template
 """What `GET /api/agents/templates` answers: List templates."""
 
 
@@ -4424,6 +4439,9 @@ GetEventsEvent: TypeAlias = ChangeEvent
 class GetAutomationsQuery(TypedDict):
     """The query of `GET /api/automations`: List the organization's automations."""
 
+    id: NotRequired[str]
+    """Give this automation instead of a list."""
+
     limit: NotRequired[int]
     """Entries of a page. Unless given: `20`."""
 
@@ -4442,7 +4460,7 @@ GetAutomationsHeaders = TypedDict(
 """The headers of `GET /api/automations`: List the organization's automations."""
 
 
-GetAutomationsAnswer: TypeAlias = AutomationList
+GetAutomationsAnswer: TypeAlias = AutomationList | Automation
 """What `GET /api/automations` answers: List the organization's automations."""
 
 
@@ -4623,61 +4641,6 @@ GetFilesHeaders = TypedDict(
 
 GetFilesAnswer: TypeAlias = Bytes
 """What `GET /api/files` answers: Read a file that a run has made."""
-
-
-class HeadFilesQuery(TypedDict):
-    """The query of `HEAD /api/files`: What reading a file would answer, without the content."""
-
-    id: FileId
-    """The `id` of a file in `output.files` of a tool call."""
-
-
-HeadFilesHeaders = TypedDict(
-    "HeadFilesHeaders",
-    {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
-        "x-organization-id": NotRequired[OrganizationId],
-        # One range of bytes, such as `bytes=1048576-`.
-        "Range": NotRequired[str],
-        # With `Range`: the `ETag` of what the client has; of another content the whole is sent.
-        "If-Range": NotRequired[str],
-        # The `ETag` of what the client has.
-        "If-None-Match": NotRequired[str],
-    },
-)
-"""The headers of `HEAD /api/files`: What reading a file would answer, without the content."""
-
-
-class HeadKnowledgeQuery(TypedDict):
-    """The query of `HEAD /api/knowledge`: What reading the original would answer, without the
-    content.
-    """
-
-    id: DocumentId
-    """The document."""
-
-    content: Literal["1", "true"]
-    """`1`."""
-
-
-HeadKnowledgeHeaders = TypedDict(
-    "HeadKnowledgeHeaders",
-    {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
-        "x-organization-id": NotRequired[OrganizationId],
-        # One range of bytes, such as `bytes=1048576-`.
-        "Range": NotRequired[str],
-        # With `Range`: the `ETag` of what the client has; of another content the whole is sent.
-        "If-Range": NotRequired[str],
-        # The `ETag` of what the client has.
-        "If-None-Match": NotRequired[str],
-    },
-)
-"""The headers of `HEAD /api/knowledge`: What reading the original would answer, without the
-content.
-"""
 
 
 class GetKnowledgeQuery(TypedDict):
@@ -5069,6 +5032,9 @@ DeleteSessionsAnswer: TypeAlias = Deleted
 class GetKeysQuery(TypedDict):
     """The query of `GET /api/keys`: List API keys."""
 
+    id: NotRequired[KeyId]
+    """Give this key instead of a list."""
+
     limit: NotRequired[int]
     """Entries of a page. Unless given: `20`."""
 
@@ -5087,7 +5053,7 @@ GetKeysHeaders = TypedDict(
 """The headers of `GET /api/keys`: List API keys."""
 
 
-GetKeysAnswer: TypeAlias = KeyList
+GetKeysAnswer: TypeAlias = KeyList | Key
 """What `GET /api/keys` answers: List API keys."""
 
 
@@ -5233,6 +5199,9 @@ GetLimitsAnswer: TypeAlias = Limits
 class GetMembersQuery(TypedDict):
     """The query of `GET /api/organizations/members`: List members and invitations."""
 
+    id: NotRequired[UserId | InvitationId]
+    """Give this member or invitation instead of a list."""
+
     limit: NotRequired[int]
     """Entries of a page. Unless given: `20`."""
 
@@ -5251,7 +5220,7 @@ GetMembersHeaders = TypedDict(
 """The headers of `GET /api/organizations/members`: List members and invitations."""
 
 
-GetMembersAnswer: TypeAlias = MemberList
+GetMembersAnswer: TypeAlias = MemberList | Member
 """What `GET /api/organizations/members` answers: List members and invitations."""
 
 
@@ -5370,6 +5339,9 @@ GetSessionAnswer: TypeAlias = CallerView
 class GetLoginSessionsQuery(TypedDict):
     """The query of `GET /api/auth/sessions`: List login sessions."""
 
+    id: NotRequired[LoginSessionId]
+    """Give this login session instead of a list."""
+
     limit: NotRequired[int]
     """Entries of a page. Unless given: `20`."""
 
@@ -5388,7 +5360,7 @@ GetLoginSessionsHeaders = TypedDict(
 """The headers of `GET /api/auth/sessions`: List login sessions."""
 
 
-GetLoginSessionsAnswer: TypeAlias = LoginSessionList
+GetLoginSessionsAnswer: TypeAlias = LoginSessionList | LoginSession
 """What `GET /api/auth/sessions` answers: List login sessions."""
 
 

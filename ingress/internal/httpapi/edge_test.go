@@ -1,0 +1,291 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/openapi"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+)
+
+// edgeRow is a row of the access table with its route, sent by who may.
+type edgeRow struct {
+	accessRow
+	*matrix
+	route  route
+	caller credential
+}
+
+// edgeRows are the rows whose queries the service defines: not those of other protocols.
+func edgeRows(t *testing.T) []edgeRow {
+	t.Helper()
+	m := newMatrix(t, newArena(t))
+	routes := map[string]route{}
+	for _, r := range (&api{}).routes() {
+		routes[r.method+" "+r.path+" "+r.action] = r
+	}
+	var rows []edgeRow
+	for _, r := range accessTable {
+		values, err := url.ParseQuery(r.query)
+		must(t, err)
+		at := r.method + " " + r.path + " "
+		known, found := routes[at+values.Get("action")]
+		if !found {
+			known, found = routes[at+"*"]
+		}
+		if !found || known.open || r.who == forPage || r.path == "/api/auth/oidc" {
+			continue
+		}
+		caller := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
+		if r.who == forSystem || r.who == forKey {
+			caller = orgKey("organization's key", m.home, m.home.key)
+		}
+		rows = append(rows, edgeRow{r, m, known, caller})
+	}
+	return rows
+}
+
+// send sends the row with more in its query, and with an id.
+func (r *edgeRow) send(thing, more, body string) answer {
+	fill := func(s string) string {
+		s = strings.NewReplacer("$word", "home", "$okey", r.home.keyID, "$fresh", r.fresh(), "$email", r.caller.who.email).Replace(s)
+		return placeholder.ReplaceAllLiteralString(s, thing)
+	}
+	query := strings.Trim(fill(r.query)+"&"+more, "&")
+	if body == "" {
+		body = fill(r.body)
+	}
+	headers := []string{"Prefer: respond-async"}
+	if r.who != forAnyone && r.who != forLink {
+		headers = append(headers, r.caller.headers...)
+	}
+	return r.from(r.method, r.path+"?"+query, body, headers...)
+}
+
+func (r *edgeRow) own() string {
+	name := r.kind()
+	if name == "" {
+		return ""
+	}
+	return idKinds[name].own(r.stage, &r.caller)
+}
+
+func (r *edgeRow) name() string { return r.method + " " + r.path + "?" + r.query + " " + r.body }
+
+// Unknown parameters, doubled ones and empty ones are refused by name on every route.
+func TestEveryQueryIsStrict(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for _, r := range edgeRows(t) {
+		own := r.own()
+		refused := func(more, problem string) {
+			t.Helper()
+			n++
+			got := r.send(own, more, "")
+			if got.status != 400 || !strings.Contains(got.problems(t)+" ", " "+problem) {
+				t.Errorf("%s with %s: %d %s, want 400 with %s", r.name(), more, got.status, got.problems(t), problem)
+			}
+		}
+		refused("zzUnknown=1", "zzUnknown:unknown_field ")
+		refused("ID=x", "ID:unknown_field ")
+		values, err := url.ParseQuery(r.query)
+		must(t, err)
+		_, named := values["id"]
+		known := slices.Concat(r.route.among(named && r.route.find != nil), params(slices.Sorted(maps.Keys(values))))
+		for _, name := range known {
+			if name == "action" {
+				continue // another action is another route
+			}
+			if !slices.Contains(repeatable, name) {
+				refused(name+"=a&"+name+"=b", name+":duplicate ")
+			}
+			if _, given := values[name]; !given {
+				refused(name+"=", name+":invalid_value ")
+			}
+		}
+		for _, name := range r.route.among(!named) {
+			if r.route.find != nil && !slices.Contains(known, name) {
+				want := name + ":conflict "
+				if !named {
+					want = "id:required "
+				}
+				refused(name+"=1", want)
+			}
+		}
+	}
+	t.Logf("%d queries", n)
+}
+
+// Checks come in one order: credential, permission, the id in the query, then parameters and body.
+func TestChecksComeInOneOrder(t *testing.T) {
+	t.Parallel()
+	for _, r := range edgeRows(t) {
+		inQuery := strings.Contains(r.query, "id=$") && r.route.find != nil
+		for _, bad := range [][2]string{{"zzUnknown=1", ""}, {"", `{"zzUnknown":`}, {"zzUnknown=1", `{"zzUnknown":`}} {
+			if r.body == "" && bad[1] != "" {
+				continue
+			}
+			if inQuery {
+				for _, thing := range []string{neverGiven(idKinds[r.kind()].prefix), "malformed", "%00"} {
+					got := r.send(thing, bad[0], bad[1])
+					if got.status != 404 || got.problems(t) != "not_found" {
+						t.Errorf("%s of %q with %v: %d %s, want 404", r.name(), thing, bad, got.status, got.body)
+					}
+				}
+			}
+			if r.who == forAnyone || r.who == forLink || r.who == forPublic || r.who == forDemo {
+				continue
+			}
+			nobody := r
+			nobody.caller = credential{headers: []string{"X-Unknown: x"}}
+			if got := nobody.send("x", bad[0], bad[1]); got.status != 401 {
+				t.Errorf("%s by nobody with %v: %d %s", r.name(), bad, got.status, got.body)
+			}
+			if domain.Role(r.role) == domain.RoleAdmin && r.path != "/api/keys" { // whose body says who may
+				member := r
+				member.caller = login("member", r.home.member, r.home, domain.RoleMember, r.home.member.auth, r.home.header)
+				if got := member.send("x", bad[0], bad[1]); got.status != 403 {
+					t.Errorf("%s by a member with %v: %d %s", r.name(), bad, got.status, got.body)
+				}
+			}
+		}
+	}
+}
+
+// A refusal for want of permission comes before the limit, and the limit before everything else.
+func TestLimitComesAfterPermission(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
+	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
+	w.join(bea, ada.org, domain.RoleMember)
+	in := "X-Organization-Id: " + ada.org
+	for range 2 {
+		w.do("GET", "/api/agents", "", bea.auth, in).want(t, "within the limit", 200, "")
+	}
+	w.do("GET", "/api/hooks?zz=1", "", bea.auth, in).want(t, "no permission", 403, "permission_denied")
+	w.do("GET", "/api/agents?id=x&zz=1", "", bea.auth, in).want(t, "no request left", 429, "rate_limited")
+	w.do("POST", "/api/agents?action=chat&id=x", `{"zz":1}`, bea.auth, in).want(t, "no chat left", 429, "rate_limited")
+	w.do("GET", "/api/agents?id=x&zz=1", "", "X-Unknown: x").want(t, "nobody", 401, "unauthenticated")
+}
+
+// HEAD has the status and the headers of GET, and no body.
+func TestHeadAnswersAsGet(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for _, r := range edgeRows(t) {
+		if r.method != http.MethodGet || r.route.stream {
+			continue
+		}
+		own := r.own()
+		for _, more := range []string{"", "zzUnknown=1"} {
+			n++
+			get := r.send(own, more, "")
+			r.method = http.MethodHead
+			head := r.send(own, more, "")
+			r.method = http.MethodGet
+			if strings.Contains(r.query, "stream=1") || strings.Contains(r.query, "format=") {
+				continue
+			}
+			if head.status != get.status || len(head.body) > 0 {
+				t.Errorf("HEAD of %s: %d, GET %d", r.name(), head.status, get.status)
+			}
+			for _, name := range []string{"Content-Type", "Etag", "Cache-Control", headerPolicy} {
+				if head.header.Get(name) != get.header.Get(name) {
+					t.Errorf("HEAD of %s has %s %q, GET %q", r.name(), name, head.header.Get(name), get.header.Get(name))
+				}
+			}
+		}
+	}
+	t.Logf("%d answers", n)
+}
+
+// The document lists the parameters that each route takes.
+func TestParametersAreDocumented(t *testing.T) {
+	t.Parallel()
+	served := map[string]map[string]bool{}
+	for _, r := range (&api{}).routes() {
+		if r.open {
+			continue
+		}
+		at := r.method + " " + r.path
+		if served[at] == nil {
+			served[at] = map[string]bool{}
+		}
+		for _, name := range slices.Concat(r.list, r.beside) {
+			served[at][name] = true
+		}
+		if r.find != nil {
+			served[at]["id"] = true
+		}
+		if r.action != "" {
+			served[at]["action"] = true
+		}
+	}
+	for _, group := range openapi.Read().Groups {
+		for _, o := range group.Operations {
+			known, ours := served[o.Method+" "+o.Path]
+			if !ours {
+				continue
+			}
+			documented := map[string]bool{}
+			for _, f := range o.Parameters {
+				if f.In == "query" {
+					documented[f.Name] = true
+				}
+			}
+			if !maps.Equal(known, documented) {
+				t.Errorf("%s %s takes %v, the document says %v", o.Method, o.Path, slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(documented)))
+			}
+		}
+	}
+}
+
+// What was read may be sent back; a read-only field that differs is refused by its name; what is left out stays.
+func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
+	t.Parallel()
+	writable := map[string][]string{
+		"/api/agents":        {"name", "description", "systemPrompt", "model", "fallbackModels", "tools", "allowedCallers", "widget", "version"},
+		"/api/organizations": {"name"},
+		"/api/budgets":       {"limit"},
+		"/api/hooks":         {"name", "agentId", "keyId", "signatureHeader", "deliveryIdHeader", "messageTemplate", "filter", "coalesce", "enabled", "secret"},
+		"/api/notifications": {"url", "description", "events", "agentId", "enabled", "secret"},
+		"/api/knowledge":     {"name", "metadata", "url", "mimeType"},
+	}
+	seen := map[string]bool{}
+	for _, r := range edgeRows(t) {
+		if r.method != http.MethodPut || seen[r.path] {
+			continue
+		}
+		seen[r.path] = true
+		target := r.path + "?id=" + r.own()
+		before := r.ok("GET", target, "", r.caller.headers...)
+		var fields map[string]json.RawMessage
+		must(t, json.Unmarshal(before.body, &fields))
+		for name := range fields {
+			if slices.Contains(writable[r.path], name) {
+				continue
+			}
+			got := r.from("PUT", target, `{"`+name+`":"other"}`, r.caller.headers...)
+			got.want(t, "PUT "+r.path+" with another "+name, 400, "invalid_request "+name+":invalid_value")
+		}
+		r.ok("PUT", target, `{}`, r.caller.headers...)
+		var again map[string]json.RawMessage
+		must(t, json.Unmarshal(r.ok("GET", target, "", r.caller.headers...).body, &again))
+		for name, value := range fields {
+			if string(again[name]) != string(value) && name != "updatedAt" && name != "version" {
+				t.Errorf("PUT %s with {} changed %s from %s to %s", r.path, name, value, again[name])
+			}
+		}
+		whole := r.ok("GET", target, "", r.caller.headers...)
+		r.ok("PUT", target, string(whole.body), r.caller.headers...)
+	}
+	if len(seen) != len(writable) {
+		t.Errorf("PUT of %v", slices.Sorted(maps.Keys(seen)))
+	}
+}

@@ -1,0 +1,91 @@
+package httpapi
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+)
+
+// etags matches a list of entity tags (RFC 9110, 8.8.3).
+var etags = regexp.MustCompile(`^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*"([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*")*[ \t,]*$`)
+
+// precondition is what a request says of the version that it is about, in If-Match and If-None-Match.
+type precondition struct{ match, noneMatch []string }
+
+const anyVersion = "*"
+
+// preconditionOf reads the headers of a conditional request. A malformed If-Match is refused, for the caller relies on it; a malformed
+// If-None-Match matches nothing.
+func preconditionOf(header http.Header) (p precondition, err error) {
+	p.match, err = tagsOf(header, "If-Match")
+	if err != nil {
+		return p, err
+	}
+	p.noneMatch, _ = tagsOf(header, "If-None-Match")
+	return p, nil
+}
+
+// tagsOf reads a header that lists entity tags; nil when it was not sent.
+func tagsOf(header http.Header, name string) ([]string, error) {
+	if len(header.Values(name)) == 0 {
+		return nil, nil
+	}
+	list := strings.Trim(strings.Join(header.Values(name), ","), " \t")
+	switch {
+	case list == anyVersion:
+		return []string{anyVersion}, nil
+	case !etags.MatchString(list):
+		return nil, apierr.Invalid(name, codeInvalidValue, `must be * or entity tags, such as "3"`)
+	}
+	return splitQuoted(list, ','), nil
+}
+
+func etag(version int) string { return `"` + strconv.Itoa(version) + `"` }
+
+// check refuses a change of a thing that is at a version: precondition_failed. Weak tags match no version in If-Match.
+func (p precondition) check(version int) error {
+	if p.match != nil && !slices.Contains(p.match, anyVersion) && !slices.Contains(p.match, etag(version)) {
+		return apierr.New(apierr.PreconditionFailed, "the version is %d, which If-Match does not name; read it again", version)
+	}
+	if p.has(version) {
+		return apierr.New(apierr.PreconditionFailed, "the version is %d, which If-None-Match excludes", version)
+	}
+	return nil
+}
+
+// has reports whether If-None-Match names a version.
+func (p precondition) has(version int) bool {
+	tag := etag(version)
+	return slices.Contains(p.noneMatch, anyVersion) || slices.Contains(p.noneMatch, tag) || slices.Contains(p.noneMatch, "W/"+tag)
+}
+
+// writeVersion answers with a thing that has a version, or that the caller has this version already.
+func writeVersion(c *gin.Context, status, version int, value any) {
+	header := c.Writer.Header()
+	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
+		condition, err := preconditionOf(c.Request.Header)
+		if err == nil {
+			known := condition.has(version)
+			condition.noneMatch = nil
+			err = condition.check(version)
+			if err == nil && known {
+				header["Etag"] = []string{etag(version)}
+				c.Status(http.StatusNotModified)
+				c.Writer.WriteHeaderNow()
+				return
+			}
+		}
+		if err != nil {
+			fail(c, err)
+			return
+		}
+	}
+	header["Etag"] = []string{etag(version)}
+	writeJSON(c, status, value)
+}

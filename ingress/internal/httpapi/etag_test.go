@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// An agent's version is its entity tag.
+func TestAgentsHaveVersions(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	target := "/api/agents?id=" + a.newAgent(h)
+	if tag := a.ok("GET", target, "", h.key).header.Get("Etag"); tag != `"1"` {
+		t.Errorf("ETag %s", tag)
+	}
+	for _, c := range []struct {
+		method, header, body string
+		status               int
+	}{
+		{"GET", `If-None-Match: "1"`, "", 304},
+		{"HEAD", `If-None-Match: W/"1"`, "", 304},
+		{"GET", `If-None-Match: "0", "1"`, "", 304},
+		{"GET", "If-None-Match: *", "", 304},
+		{"GET", `If-None-Match: "2"`, "", 200},
+		{"GET", "If-None-Match: 1", "", 200},
+		{"GET", `If-Match: "1"`, "", 200},
+		{"GET", `If-Match: "2"`, "", 412},
+		{"PUT", `If-Match: "2"`, `{"name":"n"}`, 412},
+		{"PUT", `If-Match: W/"1"`, `{"name":"n"}`, 412},
+		{"PUT", `If-None-Match: *`, `{"name":"n"}`, 412},
+		{"PUT", "If-Match: 1", `{"name":"n"}`, 400},
+		{"PUT", "If-Match: ", `{"name":"n"}`, 400},
+		{"DELETE", `If-Match: "2"`, "", 412},
+		{"PUT", `If-Match: "7", "1"`, `{"name":"n"}`, 200},
+		{"PUT", `If-Match: *`, `{"name":"m","version":2}`, 200},
+		{"PUT", `If-Match: "3"`, `{"name":"o","version":2}`, 409},
+		{"DELETE", `If-Match: "3"`, "", 200},
+		{"PUT", `If-Match: *`, `{"name":"n"}`, 404},
+	} {
+		got := a.from(c.method, target, c.body, h.key, c.header)
+		if got.status != c.status || c.status == 412 && got.problems(t) != "precondition_failed" {
+			t.Errorf("%s with %s: %d %s, want %d", c.method, c.header, got.status, got.body, c.status)
+		}
+		if c.status == 304 && (len(got.body) > 0 || got.header.Get("Etag") != `"1"`) {
+			t.Errorf("%s with %s: %v %s", c.method, c.header, got.header, got.body)
+		}
+	}
+}
+
+// Accept is weighed by RFC 9110.
+func TestWantsEvents(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[string]bool{
+		"": false, "*/*": false, "application/json": false, "text/event-stream": true, "text/event-stream, application/json": true,
+		"application/json, text/event-stream;q=0.5": false, "application/json;q=0.4, text/event-stream;q=0.5": true, "text/event-stream;q=0": false,
+		"text/event-stream;q=0.0, */*": false, "text/*": true, "text/*;q=0.1, */*;q=0.5": false, "text/html, */*;q=0.8": false, "TEXT/EVENT-STREAM": true,
+		"text/event-stream;q=2": false, "text/event-stream;q=x": false, "text/event-stream; charset=utf-8; q=1.000": true, `text/event-stream;x="a,b";q=0.5, application/json;q=0.1`: true,
+		"application/json;q=0, */*": true, ",,;": false,
+	} {
+		header := http.Header{}
+		if accept != "" {
+			header.Set("Accept", accept)
+		}
+		if got := wantsEvents(header); got != want {
+			t.Errorf("%q wants events: %v", accept, got)
+		}
+	}
+}
+
+// A malformed Prefer is ignored, as RFC 7240 says.
+func TestPreferredWait(t *testing.T) {
+	t.Parallel()
+	const most = 55 * time.Second
+	a := &api{Deps: Deps{WaitDefault: most}}
+	for prefer, want := range map[string]time.Duration{
+		"": most, "wait=10": 10 * time.Second, `wait="7"`: 7 * time.Second, "WAIT = 3 ; x=y": 3 * time.Second, "wait=-1": most, "wait=x": most, "wait=": most, "wait": most,
+		"wait=1e3": most, "wait=99999999999999999999": most, "wait=0": 0, "respond-async": 0, "respond-async, wait=5": 0, "wait=2, wait=9": 2 * time.Second,
+		`foo="a, wait=3"`: most, `foo="a, wait=3", wait=4`: 4 * time.Second, "return=minimal; wait=3": most, ",,;=": most, "wait=+5": most,
+	} {
+		if got := a.preferredWait(http.Header{"Prefer": {prefer}}); got != want {
+			t.Errorf("%q is a wait of %v, want %v", prefer, got, want)
+		}
+	}
+}

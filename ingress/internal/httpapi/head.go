@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+)
+
+// withHead adds HEAD to every route that answers GET, streams excepted: the same answer without its body.
+func withHead(routes []route) []route {
+	out := slices.Clone(routes)
+	for _, r := range routes {
+		if r.method == http.MethodGet && !r.stream {
+			r.method = http.MethodHead
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// answerHead answers HEAD with the headers that GET would have, the body's length among them.
+func answerHead(c *gin.Context) {
+	if c.Request.Method != http.MethodHead {
+		return
+	}
+	w := &headWriter{ResponseWriter: c.Writer}
+	c.Writer = w
+	c.Next()
+	c.Writer = w.ResponseWriter
+	w.end()
+}
+
+// headWriter counts a body instead of sending it.
+type headWriter struct {
+	gin.ResponseWriter
+	length int
+	wrote  bool
+}
+
+func (w *headWriter) Write(p []byte) (int, error) {
+	w.wrote = true
+	w.length += len(p)
+	return len(p), nil
+}
+
+func (w *headWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
+func (w *headWriter) WriteHeaderNow() { w.wrote = true }
+
+func (w *headWriter) Written() bool { return w.wrote || w.ResponseWriter.Written() }
+
+func (w *headWriter) Flush() {}
+
+func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *headWriter) end() {
+	header := w.Header()
+	if header.Get("Content-Length") == "" && w.length > 0 {
+		header.Set("Content-Length", strconv.Itoa(w.length))
+	}
+	w.ResponseWriter.WriteHeaderNow()
+}
