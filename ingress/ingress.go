@@ -73,6 +73,7 @@ type Deps struct {
 type Ingress struct {
 	cfg      Config
 	deps     Deps
+	proxies  auth.Proxies
 	dispatch *dispatch.Dispatcher
 	streams  *stream.Hub
 	changes  *changes.Hub
@@ -104,18 +105,19 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	} else {
 		deps.Store.OpenContents(box) // that were kept while it was set
 	}
+	deps.Store.LimitAccounts(accountLimits(cfg))
 	proxies, outside, err := networks(cfg)
 	if err != nil {
 		return nil, err
 	}
 	limits, err := ratelimit.New(deps.Store, ratelimit.Settings{
-		Demo: cfg.LimitDemo, User: cfg.LimitUser, System: cfg.LimitSystem,
+		Demo: cfg.LimitDemo, User: cfg.LimitUser, UserTotal: cfg.LimitUserTotal, System: cfg.LimitSystem,
 		Widget: ratelimit.Widget{Visitor: cfg.LimitWidgetVisitor, Address: cfg.LimitWidgetAddress, Agent: cfg.LimitWidgetAgent},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up limits: %w", err)
 	}
-	i := &Ingress{cfg: cfg, deps: deps, auth: auth.New(deps.Store, auth.NewWidgets(deps.Store, box), proxies)}
+	i := &Ingress{cfg: cfg, deps: deps, proxies: proxies, auth: auth.New(deps.Store, auth.NewWidgets(deps.Store, box), proxies)}
 	i.dispatch = dispatch.New(dispatch.Config{
 		Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
@@ -138,14 +140,22 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		Draining: i.draining.Load, Proxies: proxies, MetricsToken: cfg.MetricsToken,
 		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
-		VoicePerOrganization: cfg.VoicePerOrganization,
-		OpenID:               openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
-		DemoTokens:           cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
+		ConnectionsPerAddress: cfg.ConnectionsPerAddress, VoicePerOrganization: cfg.VoicePerOrganization, SignupsPerAddress: cfg.SignupsPerAddress,
+		OpenID:     openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
+		DemoTokens: cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return i, nil
+}
+
+// accountLimits are the settings of what one person can multiply.
+func accountLimits(cfg Config) store.AccountLimits {
+	return store.AccountLimits{
+		KeysPerOrganization: cfg.KeysPerOrganization, KeysPerUser: cfg.KeysPerUser,
+		OrganizationsPerUser: cfg.OrganizationsPerUser, MembershipsPerUser: cfg.MembershipsPerUser,
+	}
 }
 
 // keys makes what seals and what signs from the one secret.
@@ -222,6 +232,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 		ErrorLog:          log.New(i.deps.Log.With().Str("from", "http").Logger(), "", 0),
 	}
 	i.ensureStream(ctx)
+	listener = limitConnections(listener, i.proxies, i.cfg.ConnectionsPerAddress)
 
 	group := lifecycle.Group{StopTimeout: i.cfg.StopGrace + stopTimeout}
 	group.Add("dispatch", i.dispatch.Run)

@@ -94,7 +94,8 @@ func (s *stage) startParley(t *testing.T, program string) error {
 		"OPENAI_BASE_URL="+s.servers[0].URL+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
-		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000") // each page comes from an address of its own
+		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page comes from an address of its own
+		"SIGNUPS_PER_ADDRESS=0")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {

@@ -86,7 +86,8 @@ func (s *stage) startParley(t *testing.T, program, model string) error {
 	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
 		"OPENAI_BASE_URL="+model+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
 		"TRANSCRIPTION_MODEL=offline/pocketsphinx", "SPEECH_MODEL=offline/espeak-ng", // the stub has no ears and no voice
-		"OUTBOUND_ALLOW="+strings.TrimPrefix(s.ledger.url, "http://"), "LIMIT_DEMO=6000", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000")
+		"OUTBOUND_ALLOW="+strings.TrimPrefix(s.ledger.url, "http://"), "LIMIT_DEMO=6000", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
+		"ORGANIZATIONS_PER_USER=0", "MEMBERSHIPS_PER_USER=0") // one person owns those of all tests
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {

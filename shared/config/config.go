@@ -121,12 +121,14 @@ type Ingress struct {
 	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests a minute of one demo client."`
 	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
 	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
+	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Requests a minute of all credentials of one user together, and of all keys of one organization; 0: twice LIMIT_USER."`
 	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"6000" help:"Automation requests a minute of one organization."`
 	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Requests a minute of one visitor of an agent's widget; 0: none."`
 	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests a minute of the widgets' visitors at one client address; 0: none."`
 	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages a minute of all visitors of one agent's widget, and as many tokens; 0: none."`
 	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Streams that one credential may have open at an ingress."`
 	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Streams that one organization may have open at an ingress."`
+	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"1000" help:"Connections that one client address may have open at an ingress, and streams, also by way of a trusted proxy; 0: no limit."`
 	VoicePerOrganization   int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Voice connections that one organization may have open at an ingress."`
 	VoiceMaxDuration       time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Longest time that a voice connection lasts."`
 	VoiceIdleTimeout       time.Duration `name:"voice-idle-timeout" env:"VOICE_IDLE_TIMEOUT" default:"5m" help:"Time after which a voice connection ends in which nobody says anything."`
@@ -136,6 +138,11 @@ type Ingress struct {
 	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long an ingress that is told to stop serves on, being not ready: longer than a load balancer takes to notice."`
 	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
 	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Queued runs of one organization before its new ones are refused with 503; 0: a quarter of BACKLOG_MAX."`
+	SignupsPerAddress      int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may make in an hour at an ingress; 0: no limit."`
+	KeysPerOrganization    int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"API keys of its own that an organization may have; 0: no limit."`
+	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"API keys of their own that a user may have; 0: no limit."`
+	OrganizationsPerUser   int           `name:"organizations-per-user" env:"ORGANIZATIONS_PER_USER" default:"20" help:"Organizations that a user may own; 0: no limit."`
+	MembershipsPerUser     int           `name:"memberships-per-user" env:"MEMBERSHIPS_PER_USER" default:"100" help:"Organizations that a user may belong to; 0: no limit."`
 	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
 	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
 	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
@@ -151,6 +158,8 @@ func (i Ingress) Check() error {
 	case i.LimitDemo < 1 || i.LimitDemo >= i.LimitUser || i.LimitUser >= i.LimitSystem:
 		return fmt.Errorf("limits must rise from demo to user to system: LIMIT_DEMO=%d, LIMIT_USER=%d, LIMIT_SYSTEM=%d",
 			i.LimitDemo, i.LimitUser, i.LimitSystem)
+	case i.LimitUserTotal != 0 && i.LimitUserTotal < i.LimitUser:
+		return fmt.Errorf("LIMIT_USER_TOTAL must be 0 or at least LIMIT_USER, not %d: LIMIT_USER=%d", i.LimitUserTotal, i.LimitUser)
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
@@ -163,7 +172,7 @@ func (i Ingress) Check() error {
 	case i.OrgBacklogMax < 0 || i.OrgBacklogMax > i.BacklogMax:
 		return fmt.Errorf("ORG_BACKLOG_MAX must be between 0 and BACKLOG_MAX (%d), not %d", i.BacklogMax, i.OrgBacklogMax)
 	}
-	return cmp.Or(i.checkTimes(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
+	return cmp.Or(i.checkTimes(), i.checkAccounts(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
 }
 
 // checkTimes reports times that a run or a stop cannot have.
@@ -177,6 +186,26 @@ func (i Ingress) checkTimes() error {
 		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys hold for a day", i.RetentionDefault)
 	case i.StopGrace < 0 || i.StopGrace > time.Minute:
 		return fmt.Errorf("STOP_GRACE must be between 0 and 1m, not %s", i.StopGrace)
+	}
+	return nil
+}
+
+// checkAccounts reports limits of what one person or address may have that make no sense.
+func (i Ingress) checkAccounts() error {
+	for _, limit := range []struct {
+		name string
+		most int
+	}{
+		{"CONNECTIONS_PER_ADDRESS", i.ConnectionsPerAddress},
+		{"SIGNUPS_PER_ADDRESS", i.SignupsPerAddress},
+		{"KEYS_PER_ORGANIZATION", i.KeysPerOrganization},
+		{"KEYS_PER_USER", i.KeysPerUser},
+		{"ORGANIZATIONS_PER_USER", i.OrganizationsPerUser},
+		{"MEMBERSHIPS_PER_USER", i.MembershipsPerUser},
+	} {
+		if limit.most < 0 {
+			return fmt.Errorf("%s must not be negative: %d", limit.name, limit.most)
+		}
 	}
 	return nil
 }

@@ -55,6 +55,29 @@ func TestWidgetLimits(t *testing.T) {
 	}
 }
 
+func TestAccountLimits(t *testing.T) {
+	t.Parallel()
+	for wrong, change := range map[string]func(*config.Ingress){
+		"":                        func(i *config.Ingress) { i.LimitUserTotal, i.KeysPerUser, i.ConnectionsPerAddress = 2, 1, 1 },
+		"LIMIT_USER_TOTAL":        func(i *config.Ingress) { i.LimitUserTotal = 1 },
+		"CONNECTIONS_PER_ADDRESS": func(i *config.Ingress) { i.ConnectionsPerAddress = -1 },
+		"SIGNUPS_PER_ADDRESS":     func(i *config.Ingress) { i.SignupsPerAddress = -1 },
+		"KEYS_PER_ORGANIZATION":   func(i *config.Ingress) { i.KeysPerOrganization = -1 },
+		"KEYS_PER_USER":           func(i *config.Ingress) { i.KeysPerUser = -1 },
+		"ORGANIZATIONS_PER_USER":  func(i *config.Ingress) { i.OrganizationsPerUser = -1 },
+		"MEMBERSHIPS_PER_USER":    func(i *config.Ingress) { i.MembershipsPerUser = -1 },
+	} {
+		set := config.Ingress{
+			LimitDemo: 1, DemoTokens: 1, LimitUser: 2, LimitSystem: 3, StreamsPerCredential: 1, StreamsPerOrganization: 1, RunDeadline: time.Minute, RetentionDefault: 24 * time.Hour,
+			BacklogMax: 1, VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,
+		}
+		change(&set)
+		if err := set.Check(); (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
 func TestVoiceLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -50,6 +50,7 @@ type Caller struct {
 	KeyID          string // empty unless an API key was used
 	Lineage        string // the first key of the rotations that led to KeyID; empty: KeyID itself
 	Credential     string // what limits per credential count by: the key's id, or a name of the login session
+	Client         string // the client's address (/64 for IPv6), when a request of theirs is carried out
 	DemoClient     string // the demo visitor's client address (/64 for IPv6), for demo callers only
 	Role           Role
 	Visitor        Visitor // of an agent's widget; the zero value for everybody else

@@ -37,7 +37,7 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 }
 
 // Join spends an invitation's link for the user of that id, and logs them in. It is for them only if their
-// address is the invited one: not_found otherwise, also when the link was made with an API key that has ended.
+// address is the invited one: not_found otherwise, also when the link was made with an API key that has ended. conflict when they belong to as many organizations as they may.
 func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
@@ -52,6 +52,9 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 		}
 		if !same {
 			return notFound()
+		}
+		if err := s.roomForMembership(ctx, tx, userID, invited.OrganizationID); err != nil {
+			return err
 		}
 		account, err = join(ctx, tx, invited, userID, login)
 		return err

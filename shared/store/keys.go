@@ -50,7 +50,7 @@ func (row keyRow) key() domain.APIKey {
 }
 
 // CreateKey stores an API key of the actor's organization, whose admin they must be (permission_denied), or of the
-// actor's own, and gives it as lists show it.
+// actor's own, and gives it as lists show it; conflict when there are as many keys as there may be.
 func (s *Store) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIKey, error) {
 	k.OrganizationID, k.UserID = "", who.UserID
 	if k.Scope == domain.KeyScopeOrganization {
@@ -59,6 +59,9 @@ func (s *Store) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIK
 	var key domain.APIKey
 	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
 		if err := mayCreateKey(ctx, tx, who, k.Scope); err != nil {
+			return err
+		}
+		if err := s.roomForKey(ctx, tx, k); err != nil {
 			return err
 		}
 		var err error
@@ -155,8 +158,9 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow,
 	return row, nil
 }
 
-// RotateKey stores a key in the place of another: same name, scope, owner, end and lineage. The old one works on
-// for overlap at most. k brings id and secret only. One that has expired is not_found. Its budgets and hooks become the new one's.
+// RotateKey stores a key in the place of another: same name, scope, owner, end and lineage. The old one works on for overlap at most.
+// k brings id and secret only. One that has expired is not_found; conflict when both together are too many. Its budgets and hooks become
+// the new one's.
 func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
 	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
@@ -175,6 +179,9 @@ func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey
 		}
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
+		if err := s.roomForKey(ctx, tx, k); err != nil { // the old one counts unless it has ended at once
+			return err
+		}
 		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {
 			return err
 		}

@@ -95,10 +95,13 @@ func (s *Store) MembershipIn(ctx context.Context, userID, org string) ([]domain.
 	return toMemberships(rows), nil
 }
 
-// CreateOrganization makes an organization that the user owns.
+// CreateOrganization makes an organization that the user owns; conflict when they have as many as they may.
 func (s *Store) CreateOrganization(ctx context.Context, userID, name string) (domain.Membership, error) {
 	var org domain.Organization
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		if err := s.roomForOrganization(ctx, tx, userID); err != nil {
+			return err
+		}
 		var err error
 		org, err = createOrganization(ctx, tx, name, userID)
 		return err

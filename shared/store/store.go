@@ -31,6 +31,8 @@ type Store struct {
 	countedTerms int // of each document
 	budgeted     budgeted
 
+	accounts AccountLimits
+
 	sealer  Sealer // nil: what is sealed cannot be opened
 	sealing int    // how much longer a piece is that it has sealed; 0: contents are kept as they are
 

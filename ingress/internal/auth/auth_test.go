@@ -45,8 +45,8 @@ func TestClientAddr(t *testing.T) {
 		for _, v := range c.forwarded {
 			req.Header.Add("X-Forwarded-For", v)
 		}
-		if got := proxies.ClientAddr(req); got.String() != c.want || clientName(got) != c.client {
-			t.Errorf("%s: %s counted as %s; want %s and %s", name, got, clientName(got), c.want, c.client)
+		if got := proxies.ClientAddr(req); got.String() != c.want || ClientName(got) != c.client {
+			t.Errorf("%s: %s counted as %s; want %s and %s", name, got, ClientName(got), c.want, c.client)
 		}
 	}
 }

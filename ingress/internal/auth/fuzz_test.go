@@ -80,20 +80,20 @@ func FuzzClientAddr(f *testing.F) {
 		req := &http.Request{RemoteAddr: remote, Header: http.Header{"X-Forwarded-For": strings.Split(forwarded, "\n")}}
 		got := proxies.ClientAddr(req)
 		from := peer(req)
-		if !proxies.trust(from) && got != from {
+		if !proxies.Trust(from) && got != from {
 			t.Errorf("%q said %q and is taken for %s", remote, forwarded, got)
 		}
 		if got.IsValid() && got.Is4In6() || got.Zone() != "" {
 			t.Errorf("%s is written in two ways", got)
 		}
 		// Whatever the client writes further left changes nothing, once a proxy has named the client.
-		if !proxies.trust(got) && got != from {
+		if !proxies.Trust(got) && got != from {
 			req.Header["X-Forwarded-For"] = append([]string{"192.0.2.77"}, req.Header["X-Forwarded-For"]...)
 			if again := proxies.ClientAddr(req); again != got {
 				t.Errorf("%q made %s of %s", forwarded, again, got)
 			}
 		}
-		if name := clientName(got); name == "" {
+		if name := ClientName(got); name == "" {
 			t.Errorf("%s has no name", got)
 		}
 		proxies.Secure(req)

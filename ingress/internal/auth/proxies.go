@@ -9,7 +9,8 @@ import (
 // Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are believed.
 type Proxies []netip.Prefix
 
-func (p Proxies) trust(addr netip.Addr) bool {
+// Trust reports whether the address is a trusted proxy's.
+func (p Proxies) Trust(addr netip.Addr) bool {
 	for _, prefix := range p {
 		if prefix.Contains(addr) {
 			return true
@@ -30,7 +31,7 @@ func peer(req *http.Request) netip.Addr {
 // header say that a proxy forwards somebody else's request.
 func (p Proxies) OnThisMachine(req *http.Request) bool {
 	addr := peer(req)
-	if !addr.IsLoopback() || p.trust(addr) {
+	if !addr.IsLoopback() || p.Trust(addr) {
 		return false
 	}
 	for name := range req.Header {
@@ -45,11 +46,11 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 // right, for whatever stands further left the client may have made up.
 func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 	addr := peer(req)
-	if !p.trust(addr) {
+	if !p.Trust(addr) {
 		return addr
 	}
 	hops := strings.Split(strings.Join(req.Header["X-Forwarded-For"], ","), ",")
-	for i := len(hops) - 1; i >= 0 && p.trust(addr); i-- {
+	for i := len(hops) - 1; i >= 0 && p.Trust(addr); i-- {
 		hop, ok := parseHop(strings.TrimSpace(hops[i]))
 		if !ok {
 			return addr
@@ -78,12 +79,12 @@ func (p Proxies) Secure(req *http.Request) bool {
 		return true
 	}
 	proto := req.Header["X-Forwarded-Proto"]
-	return len(proto) == 1 && strings.EqualFold(proto[0], "https") && p.trust(peer(req))
+	return len(proto) == 1 && strings.EqualFold(proto[0], "https") && p.Trust(peer(req))
 }
 
-// clientName is what clients are counted by: an IPv6 network of 64 bits is one client, for a single
+// ClientName is what clients are counted by: an IPv6 network of 64 bits is one client, for a single
 // customer usually has all of it.
-func clientName(addr netip.Addr) string {
+func ClientName(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return "local"
 	}

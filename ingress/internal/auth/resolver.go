@@ -279,7 +279,7 @@ func organization(cred *store.Credential, p presented) (store.Standing, error) {
 }
 
 // DemoClient names the demo visitor behind a request: the client's address, its /64 for IPv6.
-func (r *Resolver) DemoClient(req *http.Request) string { return clientName(r.proxies.ClientAddr(req)) }
+func (r *Resolver) DemoClient(req *http.Request) string { return ClientName(r.proxies.ClientAddr(req)) }
 
 // ClientAddr gives the address of the client behind a request.
 func (r *Resolver) ClientAddr(req *http.Request) netip.Addr { return r.proxies.ClientAddr(req) }

@@ -63,7 +63,9 @@ type Deps struct {
 
 	StreamsPerCredential   int // open at this ingress
 	StreamsPerOrganization int
+	ConnectionsPerAddress  int // streams of a client address, however it reaches this ingress; 0: no limit
 	VoicePerOrganization   int
+	SignupsPerAddress      int // an hour at this ingress; 0: no limit
 
 	Documents store.DocumentLimits // of an organization
 
@@ -78,6 +80,7 @@ type api struct {
 	checks     heldChecks
 	passwords  *auth.Passwords
 	logins     loginLimits
+	signups    *ratelimit.Failures // accounts that were made, by client address; nil: no limit
 	demo       demoBudget
 	origins    *http.CrossOriginProtection
 	seats      stream.Seats
@@ -87,6 +90,7 @@ type api struct {
 	deliveries transfers // large ones, to hooks
 	hooks      *liveHooks
 	unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
+	senders    verifiedSenders     // of deliveries
 	provider   *openid.Provider    // nil when none is set
 	templates  templateList
 	usage      usageCache
@@ -124,6 +128,9 @@ func newAPI(deps Deps) (*api, error) {
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)
 	}, deps.Secrets)
+	if deps.SignupsPerAddress > 0 {
+		a.signups = ratelimit.NewFailures(deps.SignupsPerAddress, time.Hour, time.Now)
+	}
 	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
 	if a.PublicURL != "" {
 		public, err := url.Parse(a.PublicURL)

@@ -30,12 +30,13 @@ const (
 // incoming are documents that are sent, incomingText those of them that come as JSON.
 var (
 	incoming = &traffic{
-		uploadsPerCredential, uploadsPerOrganization, uploadsAtOnce, "sending too many documents at once",
-		"too many documents are being sent at once", limitArrival,
+		bounds: bounds{uploadsPerCredential, uploadsPerOrganization, uploadsAtOnce / addressShare, uploadsAtOnce}, pace: slowestRate,
+		doing: "sending too many documents at once", tooMany: "too many documents are being sent at once", limit: limitArrival,
 	}
 	incomingText = &traffic{
-		textsPerCredential, textsPerOrganization, textsAtOnce, "sending too many documents as JSON at once; a form takes more",
-		"too many documents are being sent as JSON at once; a form takes more", limitArrival,
+		bounds: bounds{textsPerCredential, textsPerOrganization, textsAtOnce / addressShare, textsAtOnce}, pace: slowestRate,
+		doing:   "sending too many documents as JSON at once; a form takes more",
+		tooMany: "too many documents are being sent as JSON at once; a form takes more", limit: limitArrival,
 	}
 )
 
@@ -59,7 +60,7 @@ func (a *api) arrive(c *gin.Context, all *transfers, most int64) (*arriving, err
 	if c.Request.ContentLength > most {
 		return nil, tooLarge(most)
 	}
-	from, err := all.enter(caller(c), http.NewResponseController(c.Writer))
+	from, err := all.enter(transferrerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,9 @@ func (r *arriving) Read(p []byte) (n int, err error) {
 	if r.err = r.goOn(); r.err != nil {
 		return 0, r.err
 	}
+	r.from.wait()
 	n, err = r.body.Read(p)
+	r.from.moved(n)
 	r.came += int64(n)
 	if r.allowed > 0 {
 		r.allowed -= int64(n)

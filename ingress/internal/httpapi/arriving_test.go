@@ -145,7 +145,7 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 func TestUploadsAreCounted(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
-	who := callerOf(t, a, h)
+	who := transferrerFor(callerOf(t, a, h))
 	form := []filePart{{name: "file", content: "x"}}
 	var places []*place
 	for range uploadsPerCredential {
@@ -157,7 +157,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small ones need none"}`, h.key)
 	for n := uploadsPerCredential; n < uploadsPerOrganization; n++ {
-		places = append(places, placeOf(t, &a.api.uploads, httptest.NewRecorder(), domain.Caller{OrganizationID: h.org, Credential: "other"}))
+		places = append(places, placeOf(t, &a.api.uploads, httptest.NewRecorder(), transferrer{organization: h.org, credential: "other"}))
 	}
 	got = a.form("POST", "/api/knowledge", form, h.owner.auth).want(t, "by another", 429, "rate_limited")
 	if !strings.Contains(got.text(t, "detail"), "organization") {
@@ -167,9 +167,11 @@ func TestUploadsAreCounted(t *testing.T) {
 		places = append(places, placeOf(t, &a.api.uploads, httptest.NewRecorder(), reader(org, 0)))
 	}
 	away := a.newHouse("away")
-	a.form("POST", "/api/knowledge", form, away.key).want(t, "of another organization", 202, "")
-	if !places[0].cut || places[0].extend(0) == nil || places[1].cut {
-		t.Error("nobody made room")
+	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside uploads that keep the pace", 503, "overloaded")
+	places[1].stall()
+	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside one that is slow", 202, "")
+	if !places[1].cut || places[1].extend(0) == nil || places[0].cut {
+		t.Error("another upload than the slow one made room")
 	}
 	for _, p := range places {
 		a.api.uploads.leave(p)

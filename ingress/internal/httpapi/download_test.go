@@ -131,9 +131,21 @@ func serveFile(t *testing.T, all *transfers, content []byte, may permit) (client
 }
 
 // reader is who reads files with a key of an organization.
-func reader(org, key int) domain.Caller {
+func reader(org, key int) transferrer {
 	name := strconv.Itoa(org)
-	return domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key)}
+	return transferrer{organization: "org_" + name, credential: "key_" + name + "_" + strconv.Itoa(key), client: "client_" + name}
+}
+
+// transferrerFor is a caller without an address as the one who a transfer counts for.
+func transferrerFor(who domain.Caller) transferrer {
+	return transferrer{organization: who.OrganizationID, credential: who.Credential}
+}
+
+// stall has a transfer wait for its client for longer than the pace allows.
+func (p *place) stall() {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	p.waiting = time.Now().Add(-2 * paceTime)
 }
 
 // A client on a slow line gets all of a file, however long that takes; one that takes less is left when its time is used
@@ -247,7 +259,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 }
 
 // placeOf is a new place of somebody who gets one.
-func placeOf(t *testing.T, all *transfers, w http.ResponseWriter, who domain.Caller) *place {
+func placeOf(t *testing.T, all *transfers, w http.ResponseWriter, who transferrer) *place {
 	t.Helper()
 	p, err := all.enter(who, http.NewResponseController(w))
 	must(t, err)
@@ -257,12 +269,12 @@ func placeOf(t *testing.T, all *transfers, w http.ResponseWriter, who domain.Cal
 func TestDownloadsAreCounted(t *testing.T) {
 	t.Parallel()
 	all := transfers{traffic: outgoing}
-	refused := func(who domain.Caller, code apierr.Code, says string) {
+	refused := func(who transferrer, code apierr.Code, says string) {
 		t.Helper()
 		var coded *apierr.Error
 		if _, err := all.enter(who, http.NewResponseController(httptest.NewRecorder())); !errors.As(err, &coded) || coded.Code != code ||
 			coded.RetryAfter <= 0 || !strings.Contains(coded.Detail, says) {
-			t.Errorf("one download more of %s gave %v", who.Credential, err)
+			t.Errorf("one download more of %s gave %v", who.credential, err)
 		}
 	}
 	var first *place
@@ -282,8 +294,13 @@ func TestDownloadsAreCounted(t *testing.T) {
 	placeOf(t, &all, httptest.NewRecorder(), reader(1, 0))
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
-	// Who comes new gets an equal share, and no more; when all have one, who has none gets one.
+	// While all keep the pace, a newcomer waits. Of slow ones it gets an equal share, and no more. When all have one, an
+	// organization that has none gets one.
 	newcomer := filesAtOnce/filesPerOrganization + 1
+	refused(reader(newcomer, 0), apierr.Overloaded, "too many files")
+	for _, p := range all.open {
+		p.stall()
+	}
 	for n := range filesAtOnce / newcomer {
 		placeOf(t, &all, httptest.NewRecorder(), reader(newcomer, n/filesPerCredential))
 	}
@@ -292,6 +309,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 	all.open = nil
 	for org := range filesAtOnce {
 		first = placeOf(t, &all, httptest.NewRecorder(), reader(org, 1))
+		first.stall()
 	}
 	placeOf(t, &all, httptest.NewRecorder(), reader(filesAtOnce, 1))
 	refused(reader(filesAtOnce, 2), apierr.Overloaded, "too many files")

@@ -6,35 +6,54 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"parley/shared/apierr"
-	"parley/shared/domain"
 )
 
 const (
-	// How long a whole transfer may take: so long, and longer by what it has moved. The server's own limit would cut large
-	// files on slow lines; a time for each piece would let who reads a piece now and then stay for hours.
+	// transferTime is how long a whole transfer may take at least. It may take longer by the time that what it has moved
+	// takes at the slowest pace. The server's own limit would end large files on slow lines, and a limit for each piece
+	// would let a client that reads a piece now and then stay for hours.
 	transferTime = time.Minute
-	slowestRate  = 16 << 10 // bytes a second
+	slowestRate  = 16 << 10 // bytes a second: the slowest pace of documents and files
+
+	// paceTime is how long a transfer must have waited for its client before its pace is judged. The pace is measured over
+	// the last paceTime to 2*paceTime of such waiting. Time that the service itself takes does not count.
+	paceTime = 5 * time.Second
 
 	// Files that may be on their way from an ingress at once: each holds a part of its content in memory.
 	filesPerCredential   = 16
 	filesPerOrganization = 32
 	filesAtOnce          = 512
+
+	// addressShare is the part of a limiter's slots that one client address may take: credentials and organizations are
+	// free, addresses are not.
+	addressShare = 2
 )
 
 // traffic is what goes one way, and how much of it may be on its way at an ingress at once.
 type traffic struct {
-	perCredential, perOrganization, atOnce int
+	bounds
 
+	// strangers bounds transfers whose sender is not verified yet. They are counted apart, so that they take nothing of what
+	// verified senders of the same credential or organization may have.
+	strangers bounds
+
+	pace           int64  // bytes a second: a transfer that is slower may be cut to make room
 	doing, tooMany string // what a caller is said to be doing, and there is too much of
 	// limit bounds the time of what is on its way.
 	limit func(conn *http.ResponseController, until time.Time)
 }
 
+// bounds are how many transfers there may be at once.
+type bounds struct{ perCredential, perOrganization, perAddress, atOnce int }
+
 // outgoing are files that are read.
 var outgoing = &traffic{
-	filesPerCredential, filesPerOrganization, filesAtOnce, "reading too many files at once", "too many files are being read at once",
-	func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // tests' recorders have none
+	bounds: bounds{filesPerCredential, filesPerOrganization, filesAtOnce / addressShare, filesAtOnce}, pace: slowestRate,
+	doing: "reading too many files at once", tooMany: "too many files are being read at once",
+	limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // tests' recorders have none
 }
 
 // transfers are the contents that are on their way, the oldest first.
@@ -44,36 +63,74 @@ type transfers struct {
 	open []*place
 }
 
-// place is that of one transfer.
-type place struct {
-	all                      *transfers
+// transferrer is who a transfer counts for.
+type transferrer struct {
 	organization, credential string
-	conn                     *http.ResponseController
-	began                    time.Time
-	cut                      bool // somebody else has the place
+	client                   string // the client's address, /64 for IPv6
+	stranger                 bool   // not verified yet
 }
 
-// enter gives a transfer its place, which it must leave at its end, or refuses it. When all are taken, who has fewer than
-// others takes one of theirs: however slowly some read, nobody else is shut out.
-func (d *transfers) enter(who domain.Caller, conn *http.ResponseController) (*place, error) {
+// transferrerOf is the caller of a request as the one who a transfer counts for.
+func transferrerOf(c *gin.Context) transferrer {
+	who := caller(c)
+	return transferrer{organization: who.OrganizationID, credential: who.Credential, client: who.Client}
+}
+
+// place is that of one transfer.
+type place struct {
+	transferrer
+	all   *transfers
+	conn  *http.ResponseController
+	began time.Time
+	cut   bool // another transfer has the place
+
+	whole   bool      // nothing depends on the client any more
+	waiting time.Time // for the client since then; zero when the service is busy itself
+	now     progress
+	marks   [2]progress // earlier ones, paceTime of waiting apart; the older first
+}
+
+// progress is how far a transfer has come.
+type progress struct {
+	waited time.Duration // for the client
+	moved  int64         // bytes
+}
+
+// enter gives a transfer its place, which it must leave at its end, or refuses it. When all are taken, it takes that of a
+// transfer that is slower than the pace. A transfer that keeps the pace is never cut.
+func (d *transfers) enter(who transferrer, conn *http.ResponseController) (*place, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	byOrganization, ofCredential := map[string]int{}, 0
+	most, has := d.bounds, bounds{}
+	if who.stranger {
+		most = d.strangers
+	}
 	for _, p := range d.open {
-		byOrganization[p.organization]++
-		if p.credential == who.Credential {
-			ofCredential++
+		if p.client == who.client && (p.stranger || !who.stranger) {
+			has.perAddress++ // what strangers hold counts for their address, whoever asks
+		}
+		if p.stranger != who.stranger {
+			continue
+		}
+		has.atOnce++
+		if p.credential == who.credential {
+			has.perCredential++
+		}
+		if p.organization == who.organization {
+			has.perOrganization++
 		}
 	}
 	switch {
-	case ofCredential >= d.perCredential:
+	case has.perCredential >= most.perCredential:
 		return nil, rateLimited(seatWait, "this credential is "+d.doing)
-	case byOrganization[who.OrganizationID] >= d.perOrganization:
+	case has.perOrganization >= most.perOrganization:
 		return nil, rateLimited(seatWait, "this organization is "+d.doing)
-	case len(d.open) >= d.atOnce && !d.makeRoom(byOrganization, byOrganization[who.OrganizationID]):
+	case has.perAddress >= most.perAddress:
+		return nil, rateLimited(seatWait, "this client address is "+d.doing)
+	case (has.atOnce >= most.atOnce || len(d.open) >= d.atOnce) && !d.makeRoom(who):
 		return nil, d.busy()
 	}
-	p := &place{all: d, organization: who.OrganizationID, credential: who.Credential, conn: conn, began: time.Now()}
+	p := &place{transferrer: who, all: d, conn: conn, began: time.Now()}
 	d.open = append(d.open, p)
 	return p, nil
 }
@@ -85,21 +142,59 @@ func (t *traffic) busy() *apierr.Error {
 	return busy
 }
 
-// makeRoom cuts the oldest transfer of the organization that has the most, for one that has so many. Those that would
-// have as many afterwards would take the same place from each other in turn: they wait, unless they have none.
-func (d *transfers) makeRoom(byOrganization map[string]int, has int) bool {
-	most := 0
-	for _, n := range byOrganization {
-		most = max(most, n)
+// makeRoom cuts a transfer that is slower than the pace, for a new one: of those of the organization that has the most, the
+// oldest. An organization that would then have as many as the other one gets none, unless it has none: two of them would
+// take the same place from each other in turn. A stranger takes no place of a verified sender.
+func (d *transfers) makeRoom(who transferrer) bool {
+	byOrganization := map[string]int{}
+	for _, p := range d.open {
+		byOrganization[p.organization]++
 	}
-	if has > 0 && has+1 >= most {
+	has, now, at, most := byOrganization[who.organization], time.Now(), -1, 0
+	for i, p := range d.open {
+		n := byOrganization[p.organization]
+		if n > most && (has == 0 || has+1 < n) && (p.stranger || !who.stranger) && p.slow(now) {
+			at, most = i, n
+		}
+	}
+	if at < 0 {
 		return false
 	}
-	at := slices.IndexFunc(d.open, func(p *place) bool { return byOrganization[p.organization] == most })
 	d.open[at].cut = true
-	d.limit(d.open[at].conn, time.Now()) // ends the waiting that it is in
+	d.limit(d.open[at].conn, now) // ends the waiting that it is in
 	d.open = slices.Delete(d.open, at, at+1)
 	return true
+}
+
+// slow reports whether the transfer's client is slower than the pace. It is called under the lock.
+func (p *place) slow(now time.Time) bool {
+	if p.whole {
+		return false
+	}
+	waited := p.now.waited - p.marks[0].waited
+	if !p.waiting.IsZero() {
+		waited += now.Sub(p.waiting)
+	}
+	return waited >= paceTime && float64(p.now.moved-p.marks[0].moved) < float64(p.all.pace)*waited.Seconds()
+}
+
+// wait notes that the transfer waits for its client from now on.
+func (p *place) wait() {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	p.waiting = time.Now()
+}
+
+// moved notes that the waiting is over and so many bytes have come or gone.
+func (p *place) moved(n int) {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	p.now.waited += time.Since(p.waiting)
+	p.now.moved += int64(n)
+	p.waiting = time.Time{}
+	if p.now.waited-p.marks[1].waited >= paceTime {
+		p.marks[0], p.marks[1] = p.marks[1], p.now
+	}
 }
 
 // leave gives a place back, if it has not been taken already. From then on nobody sets the connection's deadline.
@@ -116,15 +211,16 @@ func (p *place) extend(moved int64) error {
 	if p.cut {
 		return p.all.busy()
 	}
-	earned := time.Duration(moved) * time.Second / slowestRate
+	earned := time.Duration(moved) * time.Second / time.Duration(p.all.pace)
 	p.all.limit(p.conn, p.began.Add(transferTime+earned))
 	return nil
 }
 
-// rest gives a transfer so much time for what is left to do.
+// rest gives a transfer so much time for what is left to do without its client.
 func (p *place) rest(d time.Duration) {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
+	p.whole = true
 	if !p.cut {
 		p.all.limit(p.conn, time.Now().Add(d))
 	}
@@ -155,7 +251,9 @@ func (d *download) Write(p []byte) (n int, err error) {
 		err = apierr.New(apierr.Unauthenticated, "the credential does not hold any more")
 	}
 	if err == nil {
+		d.from.wait()
 		n, err = d.ResponseWriter.Write(p)
+		d.from.moved(n)
 	}
 	d.sent += int64(n)
 	d.err = err

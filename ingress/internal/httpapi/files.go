@@ -35,7 +35,7 @@ func (a *api) getFile(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	place, err := a.downloads.enter(caller(c), http.NewResponseController(c.Writer))
+	place, err := a.downloads.enter(transferrerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		fail(c, err)
 		return

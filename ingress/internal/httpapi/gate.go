@@ -41,6 +41,7 @@ func (a *api) admit(c *gin.Context, r route) error {
 			return err
 		}
 	}
+	ident.Caller.Client = a.Auth.DemoClient(c.Request)
 	st := stateOf(c)
 	st.ident = ident // with an error, too, when the credential is good: then its limit is known
 	if refused == nil && (ident.Via == auth.ViaNothing && r.need != auth.NeedPage || ident.Via == auth.ViaCookie) {

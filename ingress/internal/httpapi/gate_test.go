@@ -173,13 +173,64 @@ func TestUserLimit(t *testing.T) {
 		if got := a.header.Get(headerLimit); !strings.HasPrefix(got, fmt.Sprintf(`"user";r=%d;t=`, n)) || a.header.Get(headerPolicy) != `"user";q=4;w=60` {
 			t.Errorf("headers %v, want %d remaining", a.header, n)
 		}
+		if seconds := untilNext(t, a); seconds < 1 || seconds > 15 { // one more request is allowed every 15 s
+			t.Errorf("t=%d beside %d remaining", seconds, n)
+		}
 	}
 	a := w.do("GET", "/api/agents", "", ada.cookie).want(t, "the cookie is the same credential", 429, "rate_limited")
-	if a.header.Get("Retry-After") == "" || a.header.Get(headerLimit) == "" {
+	if seconds := untilNext(t, a); a.header.Get("Retry-After") != strconv.Itoa(seconds) || seconds > 15 {
 		t.Errorf("headers %v", a.header)
 	}
 	bea := w.signUp("bea@example.com")
 	w.do("GET", "/api/agents", "", bea.auth).want(t, "another credential", 200, "")
+}
+
+// untilNext gives the t of an answer's RateLimit.
+func untilNext(t *testing.T, a answer) int {
+	t.Helper()
+	_, seconds, _ := strings.Cut(a.header.Get(headerLimit), ";t=")
+	n, err := strconv.Atoi(seconds)
+	must(t, err)
+	return n
+}
+
+// A person with many keys may send no more than twice what one credential may, and an organization's keys together as much.
+// Nobody else is refused anything.
+func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada, victim := w.signUp("ada@example.com"), w.signUp("bea@example.com")
+	credentials := map[domain.KeyScope][]string{domain.KeyScopeUser: {ada.auth}}
+	for range 5 {
+		for _, scope := range []domain.KeyScope{domain.KeyScopeUser, domain.KeyScopeOrganization} {
+			key, _ := w.key(ada, scope)
+			credentials[scope] = append(credentials[scope], key)
+		}
+	}
+	const one, total, victims = 20, 40, 15
+	var err error
+	w.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: one, System: 1000})
+	must(t, err)
+	for scope, all := range credentials {
+		passed := 0
+		for n := range 5 * one {
+			a := w.do("GET", "/api/agents", "", all[n%len(all)], "X-Organization-Id: "+ada.org)
+			if a.status == 200 {
+				passed++
+			} else {
+				a.want(t, "over the limit", 429, "rate_limited")
+				if got := a.header.Get(headerPolicy); got != `"user-total";q=40;w=60` || a.header.Get("Retry-After") == "" {
+					t.Errorf("the refusal shows %q", got)
+				}
+			}
+		}
+		if passed != total {
+			t.Errorf("%s: %d requests passed, want %d", scope, passed, total)
+		}
+	}
+	for range victims {
+		w.do("GET", "/api/agents", "", victim.auth).want(t, "somebody else's", 200, "")
+	}
 }
 
 func TestCrossOriginWrites(t *testing.T) {

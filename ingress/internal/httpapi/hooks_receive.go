@@ -25,12 +25,12 @@ import (
 
 const (
 	receivePath    = "/api/hooks/receive/"
-	deliveryMost   = 25 << 20 // bytes, as much as GitHub sends
-	deliverySmall  = 64 << 10 // that need no place of their own
-	deliveryBegins = 4 << 10  // bytes that are believed before they have come
-	payloadPassed  = 64 << 10 // bytes of a payload that are handed to the agent
-	contentMost    = 200      // bytes of a Content-Type that are kept
-	placeWait      = 5 * time.Second
+	deliveryMost   = 25 << 20        // bytes, as much as GitHub sends
+	deliverySmall  = 64 << 10        // that need no place of their own
+	deliveryBegins = 4 << 10         // bytes that are believed before they have come
+	payloadPassed  = 64 << 10        // bytes of a payload that are handed to the agent
+	contentMost    = 200             // bytes of a Content-Type that are kept
+	placeWait      = 8 * time.Second // longer than it takes to see that another delivery is too slow
 	placePace      = 50 * time.Millisecond
 	triggerWebhook = "webhook"
 
@@ -39,18 +39,25 @@ const (
 	unsignedMost   = 120
 	unsignedWindow = time.Minute
 
-	// Large deliveries that may come to an ingress at once: each is in memory as a whole.
+	// Large deliveries that may come to an ingress at once: each is in memory as a whole. Senders that are not verified yet
+	// have bounds of their own, and the slots beyond those are for verified ones.
 	deliveriesPerHook         = 2
 	deliveriesPerOrganization = 3
-	deliveriesAtOnce          = 6
+	deliveriesAtOnce          = 8
+	strangersPerHook          = 1
+	strangersPerOrganization  = 2
+	strangersPerAddress       = 2
+	strangersAtOnce           = 4
+	deliveryPace              = 128 << 10 // bytes a second: servers send them
 )
 
 // sharedSources send to everybody from the same addresses, and two of them send nothing again that was refused for long.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
 var incomingDeliveries = &traffic{
-	deliveriesPerHook, deliveriesPerOrganization, deliveriesAtOnce, "taking too many large deliveries at once",
-	"too many large deliveries are coming at once", limitArrival,
+	bounds:    bounds{deliveriesPerHook, deliveriesPerOrganization, deliveriesAtOnce / addressShare, deliveriesAtOnce},
+	strangers: bounds{strangersPerHook, strangersPerOrganization, strangersPerAddress, strangersAtOnce}, pace: deliveryPace,
+	doing: "taking too many large deliveries at once", tooMany: "too many large deliveries are coming at once", limit: limitArrival,
 }
 
 // receivedView is what a source is told of a delivery that was taken.
@@ -70,14 +77,24 @@ func (a *api) receiveDelivery(c *gin.Context) {
 		return
 	}
 	stateOf(c).source = hook.Source
-	sender := hook.ID + " " + a.Auth.DemoClient(c.Request)
+	client := a.Auth.DemoClient(c.Request)
+	sender := hook.ID + " " + client
 	// Before its body is read. Addresses of these sources are shared by all their customers, any of whom could hold off another's.
 	if wait := a.unsigned.Wait(sender); wait > 0 && !slices.Contains(sharedSources, hook.Source) {
 		fail(c, rateLimited(wait, "too many deliveries to this hook that were not signed as they should be"))
 		return
 	}
-	body, leave, err := a.deliveryBody(c, hook)
+	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.secrets, c.Request.Header, time.Now()); err != nil {
+		a.unsigned.Begin(sender)
+		fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
+		return
+	}
+	who := transferrer{organization: hook.OrganizationID, credential: hook.ID, client: client, stranger: !a.senders.know(sender)}
+	body, leave, err := a.deliveryBody(c, who)
 	if err != nil {
+		if who.stranger { // it counts, whether it was refused, was cut or broke off
+			a.unsigned.Begin(sender)
+		}
 		fail(c, err)
 		return
 	}
@@ -92,6 +109,7 @@ func (a *api) receiveDelivery(c *gin.Context) {
 		fail(c, err)
 		return
 	}
+	a.senders.add(sender)
 	stateOf(c).ident = auth.Identity{Caller: hook.caller()} // for the log: now it is known whose request it is
 	a.Auth.Used(hook.KeyID)
 	taken, err := a.take(c.Request.Context(), hook, &event, delivered{
@@ -131,7 +149,7 @@ func readEvent(hook *liveHook, header http.Header, body []byte) (webhookin.Event
 }
 
 // deliveryBody reads a delivery as it came. leave must be called when it is needed no more.
-func (a *api) deliveryBody(c *gin.Context, hook *liveHook) (body []byte, leave func(), err error) {
+func (a *api) deliveryBody(c *gin.Context, who transferrer) (body []byte, leave func(), err error) {
 	length := c.Request.ContentLength
 	if length > deliveryMost {
 		return nil, nil, tooLarge(deliveryMost)
@@ -140,7 +158,6 @@ func (a *api) deliveryBody(c *gin.Context, hook *liveHook) (body []byte, leave f
 		body, err = readWhole(c.Request.Body, length)
 		return body, func() {}, err
 	}
-	who := domain.Caller{OrganizationID: hook.OrganizationID, Credential: "hook:" + hook.ID}
 	from, err := a.deliveryPlace(c, who)
 	if err != nil {
 		return nil, nil, err
@@ -155,7 +172,7 @@ func (a *api) deliveryBody(c *gin.Context, hook *liveHook) (body []byte, leave f
 }
 
 // deliveryPlace waits a moment for a place: some sources send nothing a second time, whatever they are answered.
-func (a *api) deliveryPlace(c *gin.Context, who domain.Caller) (*place, error) {
+func (a *api) deliveryPlace(c *gin.Context, who transferrer) (*place, error) {
 	conn := http.NewResponseController(c.Writer)
 	ctx, cancel := context.WithTimeout(c.Request.Context(), placeWait)
 	defer cancel()
@@ -168,7 +185,7 @@ func (a *api) deliveryPlace(c *gin.Context, who domain.Caller) (*place, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, a.deliveries.busy()
+			return nil, err
 		case <-ticker.C:
 		}
 	}

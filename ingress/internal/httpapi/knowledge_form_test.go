@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"parley/shared/apierr"
-	"parley/shared/domain"
 	"parley/shared/store"
 )
 
@@ -141,7 +140,7 @@ func formIn(body, boundary string, most int) *documentForm {
 
 func formOfType(body, contentType string, most int) (*documentForm, error) {
 	from := &transfers{traffic: incoming}
-	place, err := from.enter(domain.Caller{Credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
+	place, err := from.enter(transferrer{credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
 	if err != nil {
 		panic(err) // the first one always gets one
 	}

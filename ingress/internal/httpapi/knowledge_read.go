@@ -106,7 +106,7 @@ func (a *api) readDocument(c *gin.Context, found *problems) {
 
 // sendDocument answers with the original, as it was sent or fetched.
 func (a *api) sendDocument(c *gin.Context, documentID string) {
-	place, err := a.downloads.enter(caller(c), http.NewResponseController(c.Writer))
+	place, err := a.downloads.enter(transferrerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		fail(c, err)
 		return
@@ -127,7 +127,7 @@ func (a *api) sendDocument(c *gin.Context, documentID string) {
 
 // showPage gives the text of a page, or the beginning of a long one. Pages are as large as files may be, and take their places.
 func (a *api) showPage(c *gin.Context, documentID string, page int) {
-	place, err := a.downloads.enter(caller(c), http.NewResponseController(c.Writer))
+	place, err := a.downloads.enter(transferrerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		fail(c, err)
 		return

@@ -91,7 +91,7 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+id, "", h.key); string(back.body) != strings.Repeat("ä", 100_000) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
-	place := placeOf(t, &a.api.texts, nil, callerOf(t, a, h))
+	place := placeOf(t, &a.api.texts, nil, transferrerFor(callerOf(t, a, h)))
 	a.from("POST", "/api/knowledge", escaped, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "beside another", 429, "rate_limited")
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small"}`, h.key)
@@ -365,7 +365,7 @@ func TestLongPages(t *testing.T) {
 	}
 	var places []*place
 	for range filesPerCredential {
-		places = append(places, placeOf(t, &a.api.downloads, nil, callerOf(t, a, h)))
+		places = append(places, placeOf(t, &a.api.downloads, nil, transferrerFor(callerOf(t, a, h))))
 	}
 	a.from("GET", target, "", h.key).want(t, "beside many others", 429, "rate_limited")
 	for _, p := range places {

@@ -91,12 +91,17 @@ func (a *api) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptB
 	if err := found.err(); err != nil {
 		return store.Account{}, err
 	}
-	hash, err := a.passwords.Hash(c.Request.Context(), body.Password.Value)
-	if err != nil {
-		return store.Account{}, err
-	}
-	name := body.Name.or(localPart(invited.Email))
-	return a.Store.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
+	var account store.Account
+	err := a.countSignup(c, func() error {
+		hash, err := a.passwords.Hash(c.Request.Context(), body.Password.Value)
+		if err != nil {
+			return err
+		}
+		name := body.Name.or(localPart(invited.Email))
+		account, err = a.Store.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
+		return err
+	})
+	return account, err
 }
 
 // invitationOf reads what a token stands for, and who accepts it: the caller when the request comes with the

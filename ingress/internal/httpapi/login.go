@@ -147,14 +147,34 @@ func (a *api) signup(c *gin.Context) {
 
 // signUp makes a user of a checked body, and a session of theirs.
 func (a *api) signUp(c *gin.Context, body signupBody) (account store.Account, token string, login store.NewLogin, err error) {
-	hash, err := a.passwords.Hash(c.Request.Context(), body.Password)
-	if err != nil {
-		return account, "", login, err
-	}
-	token, login = a.newLogin(c)
-	user := store.NewUser{Email: body.Email, Name: body.Name.or(localPart(body.Email)), PasswordHash: hash}
-	account, err = a.Store.SignUp(c.Request.Context(), user, login)
+	err = a.countSignup(c, func() error {
+		hash, err := a.passwords.Hash(c.Request.Context(), body.Password)
+		if err != nil {
+			return err
+		}
+		token, login = a.newLogin(c)
+		user := store.NewUser{Email: body.Email, Name: body.Name.or(localPart(body.Email)), PasswordHash: hash}
+		account, err = a.Store.SignUp(c.Request.Context(), user, login)
+		return err
+	})
 	return account, token, login, err
+}
+
+// countSignup makes an account unless the client's address has made too many of late. An address that has an account
+// already counts as one made: otherwise nothing would bound asking which addresses have one.
+func (a *api) countSignup(c *gin.Context, signUp func() error) error {
+	if a.signups == nil {
+		return signUp()
+	}
+	client := a.Auth.DemoClient(c.Request)
+	if wait := a.signups.Begin(client); wait > 0 {
+		return rateLimited(wait, fmt.Sprintf("this client address has made %d accounts within an hour", a.SignupsPerAddress))
+	}
+	err := signUp()
+	if err != nil && apierr.CodeOf(err) != apierr.EmailTaken {
+		a.signups.Undo(client)
+	}
+	return err
 }
 
 // localPart is what people who give no name are called: their address up to the @.

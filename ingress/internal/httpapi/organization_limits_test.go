@@ -28,7 +28,8 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 	}
 	if rates["user"] != (rateView{"user", unlimited.User, 60, "credential"}) || rates["system"] != (rateView{"system", unlimited.System, 60, "organization"}) ||
 		rates["demo"] != (rateView{"demo", unlimited.Demo, 60, "address"}) || rates["widget-agent"].Per != "agent" ||
-		rates["widget-tokens"] != (rateView{"widget-tokens", unlimited.Widget.Agent, 60, "agent"}) || len(rates) != 7 {
+		rates["widget-tokens"] != (rateView{"widget-tokens", unlimited.Widget.Agent, 60, "agent"}) || len(rates) != 8 ||
+		rates["user-total"] != (rateView{"user-total", 2 * unlimited.User, 60, "user"}) {
 		t.Errorf("rates %+v", got.Rates)
 	}
 	if got.Documents != (documentUsageView{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Voice.PerOrganization != 17 ||

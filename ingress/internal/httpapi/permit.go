@@ -29,7 +29,11 @@ func (a *api) takeSeats(who domain.Caller) ([]stream.Seat, error) {
 	if who.Kind == domain.CallerDemo {
 		credential = stream.Seat{Name: "demo:" + who.DemoClient, Most: demoStreams}
 	}
-	seats := []stream.Seat{credential, {Name: "organization:" + who.OrganizationID, Most: a.StreamsPerOrganization}}
+	organization := stream.Seat{Name: "organization:" + who.OrganizationID, Most: a.StreamsPerOrganization}
+	seats := []stream.Seat{credential, organization}
+	if a.ConnectionsPerAddress > 0 && who.Client != "" {
+		seats = append(seats, stream.Seat{Name: "address:" + who.Client, Most: a.ConnectionsPerAddress})
+	}
 	if who.Visitor.ID != "" {
 		seats[0].Most = visitorStreams
 		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Most: addressStreams})
@@ -39,10 +43,10 @@ func (a *api) takeSeats(who domain.Caller) ([]stream.Seat, error) {
 		return seats, nil
 	case full.Name == credential.Name:
 		return nil, rateLimited(seatWait, "this credential has too many streams and waiting requests open; end some")
-	case full.Name == seats[len(seats)-1].Name && len(seats) > 2:
-		return nil, rateLimited(seatWait, "this address has too many streams open; close some")
-	default:
+	case full.Name == organization.Name:
 		return nil, rateLimited(seatWait, "this organization has too many streams and waiting requests open; end some")
+	default:
+		return nil, rateLimited(seatWait, "this address has too many streams open; close some")
 	}
 }
 

@@ -236,4 +236,11 @@ func TestOpenStreamsAreCounted(t *testing.T) {
 	if _, err := a.takeSeats(guest("bob")); err == nil || !strings.Contains(err.Error(), "address") {
 		t.Errorf("one more visitor of an address gave %v", err)
 	}
+	a.ConnectionsPerAddress = 3
+	for n := range 4 {
+		who := domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_" + strconv.Itoa(10+n), Credential: "key_" + strconv.Itoa(10+n), Client: "192.0.2.2"}
+		if _, err := a.takeSeats(who); (err == nil) != (n < 3) || err != nil && !strings.Contains(err.Error(), "address") {
+			t.Errorf("stream %d of an address gave %v", n, err)
+		}
+	}
 }

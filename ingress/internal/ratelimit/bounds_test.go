@@ -50,7 +50,7 @@ func hammer(t *testing.T, n int, caller domain.Caller, through ...*Limits) int {
 // settle waits for leases under way, which do not wait for the clock of a test.
 func settle(through ...*Limits) {
 	for _, l := range through {
-		for _, t := range []*tier{l.user, l.system} {
+		for _, t := range []*tier{l.user, l.userTotal, l.system} {
 			for _, b := range t.buckets {
 				b.mu.Lock()
 				over := b.leasing
@@ -188,7 +188,7 @@ func TestPeekSpendsNothing(t *testing.T) {
 	for left := 3; left >= 0; left-- {
 		passing(t, 1, user, limits)
 		for range 3 {
-			peek(Decision{Allowed: true, Tier: "user", Limit: 4, Remaining: left, Reset: time.Duration(4-left) * 15 * time.Second})
+			peek(Decision{Allowed: true, Tier: "user", Limit: 4, Remaining: left, Reset: 15 * time.Second})
 		}
 	}
 	_, refused := passing(t, 1, user, limits)

@@ -2,8 +2,10 @@
 //
 //	demo    per client address   every request counted in PostgreSQL: exact over all
 //	                             ingresses and restarts, at most its limit in any 60 s
-//	user    per credential       token buckets, whose tokens ingresses lease in chunks
-//	system  per organization     from PostgreSQL and hand out in memory
+//	user    per credential,      token buckets, whose tokens ingresses lease in chunks
+//	        and per user         from PostgreSQL and hand out in memory; a request counts
+//	                             under both, and all keys of an organization are one user
+//	system  per organization     the same
 //	widget  per visitor, per     the same; each request counts under all three, and passes
 //	        address, per agent   when all of them let it
 //

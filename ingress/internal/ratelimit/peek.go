@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"time"
 
 	"parley/shared/domain"
@@ -19,7 +20,7 @@ func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
 	case caller.Kind == domain.CallerSystem:
 		return l.system.peek(caller.OrganizationID), true
 	case caller.Kind == domain.CallerUser:
-		return l.user.peek(caller.Credential), true
+		return peek(l.userTurns(caller)), true
 	default:
 		return Decision{}, false
 	}
@@ -39,29 +40,34 @@ func (t *tier) peek(key string) Decision {
 	b := t.buckets[key]
 	t.mu.RUnlock()
 	if b == nil {
-		return t.standing(t.limit)
+		return t.full()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := t.now()
 	switch {
 	case now.Before(b.until) && b.tokens > 0:
-		return t.standing(b.tokens + int(b.left))
+		return t.standing(b, now)
 	case now.Before(b.paused):
 		wait := b.paused.Sub(now)
 		return Decision{Tier: t.name, Limit: t.limit, Reset: wait, RetryAfter: wait}
 	case now.Before(b.until):
-		return t.standing(int(b.left))
+		return t.standing(b, now)
 	default:
-		return t.standing(t.limit)
+		return t.full()
 	}
 }
 
-// standing is a decision that lets a request pass and leaves remaining more.
-func (t *tier) standing(remaining int) Decision {
-	remaining = min(t.limit, remaining)
+// full is the decision of a bucket that nobody has used.
+func (t *tier) full() Decision {
+	return Decision{Allowed: true, Tier: t.name, Limit: t.limit, Remaining: t.limit}
+}
+
+// standing is the decision that lets a request pass and leaves what the bucket holds.
+func (t *tier) standing(b *bucket, now time.Time) Decision {
+	kept := min(float64(t.limit), b.left+t.perSecond*now.Sub(b.leased).Seconds())
 	return Decision{
-		Allowed: true, Tier: t.name, Limit: t.limit, Remaining: remaining,
-		Reset: time.Duration(float64(t.limit-remaining) / t.perSecond * float64(time.Second)),
+		Allowed: true, Tier: t.name, Limit: t.limit, Remaining: min(t.limit, b.tokens+int(b.left)),
+		Reset: t.untilToken(kept - math.Floor(kept)),
 	}
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -20,14 +21,17 @@ type Counter interface {
 
 // Settings are the limits in requests a minute.
 type Settings struct {
-	Demo   int // per client address
-	User   int // per credential
-	System int // per organization
-	Widget Widget
+	Demo int // per client address
+	User int // per credential
+	// UserTotal bounds all credentials of a user together, and all keys of an organization; 0 stands for twice User.
+	UserTotal int
+	System    int // per organization
+	Widget    Widget
 }
 
-// Decision says whether a request may pass. Limit is per Window; Remaining is what is left of it as
-// far as this ingress knows; Reset is when more is; RetryAfter is set when it may not pass.
+// Decision says whether a request may pass. Where several limits hold, it is that of the tightest: the one that refuses,
+// else the one with the least left. Limit is per Window; Remaining is what is left of it as far as this ingress knows.
+// Reset is the time until Remaining grows by one, whether or not the request passed. RetryAfter is set when it may not pass.
 type Decision struct {
 	Allowed    bool
 	Tier       string
@@ -39,10 +43,11 @@ type Decision struct {
 
 // Limits checks requests against their caller's tier. It is safe for concurrent use.
 type Limits struct {
-	demo    *demoTier
-	user    *tier
-	system  *tier
-	widgets widgets
+	demo      *demoTier
+	user      *tier
+	userTotal *tier
+	system    *tier
+	widgets   widgets
 }
 
 // New makes limits that share their counts through c. It refuses settings that do not make each tier
@@ -50,6 +55,9 @@ type Limits struct {
 func New(c Counter, s Settings) (*Limits, error) {
 	if s.Demo < 1 || s.User <= s.Demo || s.System <= s.User {
 		return nil, fmt.Errorf("limits must be 1 ≤ demo < user < system, not %d, %d, %d", s.Demo, s.User, s.System)
+	}
+	if s.UserTotal != 0 && s.UserTotal < s.User {
+		return nil, fmt.Errorf("the limit of a user's credentials together must not be below that of one: %d, %d", s.UserTotal, s.User)
 	}
 	if w := s.Widget; min(w.Visitor, w.Address, w.Agent) < 0 {
 		return nil, fmt.Errorf("limits of widgets must not be negative: %d, %d, %d", w.Visitor, w.Address, w.Agent)
@@ -59,9 +67,10 @@ func New(c Counter, s Settings) (*Limits, error) {
 
 func over(c Counter, s Settings, now func() time.Time) *Limits {
 	return &Limits{
-		demo:   newDemoTier(c, s.Demo, now),
-		user:   newTier(c, "user", s.User, now),
-		system: newTier(c, "system", s.System, now),
+		demo:      newDemoTier(c, s.Demo, now),
+		user:      newTier(c, "user", s.User, now),
+		userTotal: newTier(c, "user-total", cmp.Or(s.UserTotal, 2*s.User), now),
+		system:    newTier(c, "system", s.System, now),
 		widgets: widgets{
 			visitor: newTier(c, "widget-visitor", s.Widget.Visitor, now),
 			address: newTier(c, "widget-address", s.Widget.Address, now),
@@ -82,8 +91,43 @@ func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, err
 	case caller.Kind == domain.CallerSystem:
 		return l.system.take(ctx, caller.OrganizationID)
 	default:
-		return l.user.take(ctx, caller.Credential)
+		return l.takeUser(ctx, caller)
 	}
+}
+
+// takeUser counts a request under its credential and under who the credential belongs to. The credential comes first: a
+// client that is refused by its own limit uses up nothing of what its user's other credentials may send.
+func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, error) {
+	of, err := l.user.take(ctx, caller.Credential)
+	name := account(caller)
+	if err != nil || !of.Allowed || name == "" {
+		return of, err
+	}
+
+	total, err := l.userTotal.take(ctx, name)
+	if err != nil || !total.Allowed {
+		l.user.refund(caller.Credential)
+		return total, err
+	}
+	if total.Remaining < of.Remaining {
+		return total, nil
+	}
+	return of, nil
+}
+
+// account names who a caller's credential belongs to: its user, or, for an organization's key, the organization. It is
+// empty when the caller's organization is unknown, as in a request that names a foreign one and is refused.
+func account(caller domain.Caller) string {
+	return cmp.Or(caller.UserID, caller.OrganizationID)
+}
+
+// userTurns are the limits that a request of a user or of an organization's key counts against.
+func (l *Limits) userTurns(caller domain.Caller) []turn {
+	turns := []turn{{l.user, caller.Credential}}
+	if name := account(caller); name != "" {
+		turns = append(turns, turn{l.userTotal, name})
+	}
+	return turns
 }
 
 // Demo counts one request of the demo client of that name, whatever becomes of it.
@@ -107,6 +151,8 @@ func (l *Limits) Refund(caller domain.Caller) {
 	case caller.Kind == domain.CallerSystem:
 		l.system.refund(caller.OrganizationID)
 	default:
-		l.user.refund(caller.Credential)
+		for _, t := range l.userTurns(caller) {
+			t.tier.refund(t.key)
+		}
 	}
 }

@@ -11,6 +11,7 @@ type Rate struct {
 func (l *Limits) Rates() []Rate {
 	return []Rate{
 		{l.user.name, l.user.limit, "credential"},
+		{l.userTotal.name, l.userTotal.limit, "user"},
 		{l.system.name, l.system.limit, "organization"},
 		{"demo", l.demo.limit, "address"},
 		{l.widgets.visitor.name, l.widgets.visitor.limit, "visitor"},

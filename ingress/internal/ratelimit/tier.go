@@ -44,6 +44,7 @@ type bucket struct {
 	mu      sync.Mutex
 	tokens  int
 	left    float64       // what the database kept at the last lease
+	leased  time.Time     // the last lease
 	until   time.Time     // tokens are void from here on
 	paused  time.Time     // no lease before
 	refused bool          // the last lease got nothing
@@ -68,7 +69,8 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 			if b.tokens < t.chunk/2 && b.leasing == nil && !now.Before(b.paused) {
 				t.lease(ctx, key, b)
 			}
-			d := t.standing(min(t.limit-1, b.tokens+int(b.left)))
+			d := t.standing(b, now)
+			d.Remaining = min(t.limit-1, d.Remaining)
 			b.mu.Unlock()
 			return d, nil
 		}
@@ -108,7 +110,7 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 			b.paused = now.Add(max(leasePace, t.untilToken(g.Left)))
 			return
 		}
-		b.tokens, b.left, b.until = b.tokens+g.Granted, g.Left, now.Add(leaseLife)
+		b.tokens, b.left, b.leased, b.until = b.tokens+g.Granted, g.Left, now, now.Add(leaseLife)
 	}()
 }
 

@@ -43,7 +43,7 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	if tcp, ok := conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer) // if it cannot be set, it is as it was
 	}
 	h.conn = &throttled{Conn: conn, bytes: newBucket(byteRate, byteBurst, time.Now()), closed: make(chan struct{})}

@@ -60,6 +60,16 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 	return nil
 }
 
+// VerifyHeaders reports what Verify would without the body: whether the delivery shows a signature at all, and, of sources
+// whose header is the secret itself, whether it is the right one. A body whose headers are refused need not be read.
+func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, now time.Time) error {
+	if source == domain.HookToken {
+		return Verify(source, signatureHeader, secrets, header, nil, now)
+	}
+	_, err := presented(source, signatureHeader, header, now)
+	return err
+}
+
 // signed is what a delivery shows: signatures, and what stands before the body in what they sign.
 type signed struct {
 	signatures [][]byte

@@ -1998,7 +1998,7 @@ export interface LimitsRatesItem {
   requests: number;
   windowSeconds: number;
   /** What has a count of its own. */
-  per: "credential" | "organization" | "address" | "visitor" | "agent";
+  per: "credential" | "user" | "organization" | "address" | "visitor" | "agent";
 }
 
 /** Of the organization. */
@@ -2312,6 +2312,11 @@ export type ErrorCode =
   | "last_owner"
   /** A person keeps an organization. */
   | "last_organization"
+  /**
+   * A user or an organization has as many of these as it may. `detail` names the limit and its
+   * setting.
+   */
+  | "conflict"
   /**
    * Another document of the organization was sent with this content, or is fetched from this
    * address. `detail` names it. What addresses give is not compared: two that give the same content

@@ -2880,7 +2880,7 @@ class LimitsRatesItem(TypedDict):
 
     windowSeconds: int
 
-    per: Literal["credential", "organization", "address", "visitor", "agent"]
+    per: Literal["credential", "user", "organization", "address", "visitor", "agent"]
     """What has a count of its own."""
 
 
@@ -3191,6 +3191,9 @@ ErrorCode: TypeAlias = Literal[
     "last_owner",
     # A person keeps an organization.
     "last_organization",
+    # A user or an organization has as many of these as it may. `detail` names the limit and its
+    # setting.
+    "conflict",
     # Another document of the organization was sent with this content, or is fetched from this
     # address. `detail` names it. What addresses give is not compared: two that give the same
     # content are two documents.

@@ -1,0 +1,129 @@
+package ingress
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"parley/ingress/internal/auth"
+)
+
+const (
+	// refusals is how many refused connections are answered at a time. Further ones are closed without an answer.
+	refusals    = 64
+	refusalTime = time.Second
+
+	refusalBody = `{"type":"/docs/errors#rate_limited","title":"Rate limited","status":429,` +
+		`"detail":"this client address has too many connections open","code":"rate_limited","retryable":true}`
+)
+
+// addressLimit is a listener that bounds how many connections each client address has open, idle ones and those of streams
+// and WebSockets included. Connections of trusted proxies are not counted, for they carry the requests of many clients.
+type addressLimit struct {
+	net.Listener
+
+	proxies auth.Proxies
+	most    int
+	answers chan struct{} // refusals under way
+
+	mu   sync.Mutex
+	open map[string]int // by client address, /64 for IPv6
+}
+
+// limitConnections gives a listener whose client addresses have at most so many connections each; 0 is no limit.
+func limitConnections(listener net.Listener, proxies auth.Proxies, most int) net.Listener {
+	if most == 0 {
+		return listener
+	}
+	return &addressLimit{Listener: listener, proxies: proxies, most: most, answers: make(chan struct{}, refusals), open: map[string]int{}}
+}
+
+// Accept gives the next connection whose client has room for it. Others are answered with 429 and closed.
+func (l *addressLimit) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // net/http tells net.ErrClosed and temporary errors apart
+		}
+		tcp, ok := conn.(*net.TCPConn)
+		if !ok {
+			return conn, nil
+		}
+		client, counted := l.client(tcp)
+		switch {
+		case !counted:
+			return conn, nil
+		case l.take(client):
+			return &countedConn{TCPConn: tcp, leave: sync.OnceFunc(func() { l.leave(client) })}, nil
+		}
+		l.refuse(tcp)
+	}
+}
+
+// client names the client of a connection. A trusted proxy is not counted.
+func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
+	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return "", false
+	}
+	address := at.Addr().Unmap().WithZone("")
+	return auth.ClientName(address), !l.proxies.Trust(address)
+}
+
+func (l *addressLimit) take(client string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[client] >= l.most {
+		return false
+	}
+	l.open[client]++
+	return true
+}
+
+func (l *addressLimit) leave(client string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[client]--; l.open[client] == 0 {
+		delete(l.open, client)
+	}
+}
+
+// refuse answers a connection and closes it. It reads what the client has sent first: closing with unread bytes would reset
+// the connection, and the answer might be lost.
+func (l *addressLimit) refuse(conn *net.TCPConn) {
+	select {
+	case l.answers <- struct{}{}:
+	default:
+		_ = conn.Close() // nothing was read or written
+		return
+	}
+	go func() {
+		defer func() { <-l.answers }()
+		_ = errors.Join(conn.SetDeadline(time.Now().Add(refusalTime)), writeRefusal(conn), conn.CloseWrite())
+		_, _ = io.Copy(io.Discard, io.LimitReader(conn, maxHeader)) // until the client closes, or the deadline
+		_ = conn.Close()
+	}()
+}
+
+func writeRefusal(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\n"+
+		"Retry-After: 5\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n%s", len(refusalBody), refusalBody)
+	return err //nolint:wrapcheck // nobody hears of it
+}
+
+// countedConn is a connection that is counted until it is closed.
+type countedConn struct {
+	*net.TCPConn
+
+	leave func()
+}
+
+// Close closes the connection and gives its slot back.
+func (c *countedConn) Close() error {
+	defer c.leave()
+	return c.TCPConn.Close() //nolint:wrapcheck // as the connection itself
+}

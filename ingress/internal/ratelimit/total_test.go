@@ -1,0 +1,102 @@
+package ratelimit
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+)
+
+// five are callers with five credentials of one user, or of one organization.
+func five(of domain.Caller) []domain.Caller {
+	out := make([]domain.Caller, 5)
+	for n := range out {
+		out[n] = of
+		out[n].Kind, out[n].Credential = domain.CallerUser, of.UserID+"_key_"+strconv.Itoa(n)
+	}
+	return out
+}
+
+func TestCredentialsOfOneUserShareATotal(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]domain.Caller{
+		"a user's":          {UserID: "usr_1", OrganizationID: "org_1"},
+		"an organization's": {OrganizationID: "org_1"},
+	} {
+		l := newLedger()
+		a, b := ingress(l, defaults), ingress(l, defaults)
+		passed := 0
+		var last Decision
+		for range 330 {
+			for _, caller := range five(of) {
+				got, d := passing(t, 1, caller, a, b)
+				passed += got
+				last = d
+			}
+		}
+		if passed != 600 || last.Allowed || last.Tier != "user-total" || last.Limit != 600 {
+			t.Errorf("%s keys: %d of 1650 requests passed; %+v", name, passed, last)
+		}
+		other := domain.Caller{Kind: domain.CallerUser, UserID: "usr_2", OrganizationID: "org_2", Credential: "key_2"}
+		if got, _ := passing(t, 300, other, a, b); got != 300 {
+			t.Errorf("beside %s keys %d of another user's requests passed", name, got)
+		}
+	}
+}
+
+// What a credential's own limit refuses costs the user's other credentials nothing, and neither does what the total refuses
+// cost the credential.
+func TestARefusalCostsNothingElsewhere(t *testing.T) {
+	t.Parallel()
+	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 15, System: 20})
+	callers := five(domain.Caller{UserID: "usr_1"})
+	if got, d := passing(t, 100, callers[0], limits); got != 10 || d.Tier != "user" {
+		t.Errorf("%d passed, %+v", got, d)
+	}
+	if got, d := passing(t, 100, callers[1], limits); got != 5 || d.Tier != "user-total" {
+		t.Errorf("then %d of another credential, %+v", got, d)
+	}
+	if d := limits.user.peek(callers[1].Credential); d.Remaining != 5 {
+		t.Errorf("%d are left of the credential's own", d.Remaining)
+	}
+	limits.Refund(callers[0])
+	if got, _ := passing(t, 5, callers[1], limits); got != 1 {
+		t.Errorf("%d passed after a refund", got)
+	}
+}
+
+func TestTheTightestLimitShows(t *testing.T) {
+	t.Parallel()
+	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 12, System: 20})
+	callers := five(domain.Caller{UserID: "usr_1"})
+	if _, d := passing(t, 3, callers[0], limits); d.Tier != "user" || d.Remaining != 7 {
+		t.Errorf("%+v", d)
+	}
+	if _, d := passing(t, 1, callers[1], limits); d.Tier != "user-total" || d.Remaining != 8 {
+		t.Errorf("%+v", d)
+	}
+	if d, ok := limits.Peek(callers[2]); !ok || d.Tier != "user-total" || d.Remaining != 8 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// The time until one more request is allowed goes on from the last answer that passed to the refusal.
+func TestTheTimeUntilTheNextRequest(t *testing.T) {
+	t.Parallel()
+	l := newLedger()
+	limits := ingress(l, Settings{Demo: 1, User: 4, System: 9})
+	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
+	for range 4 {
+		if _, d := passing(t, 1, caller, limits); d.Reset != 15*time.Second {
+			t.Errorf("%+v", d)
+		}
+	}
+	l.advance(4 * time.Second)
+	if d, _ := limits.Peek(caller); d.Reset != 11*time.Second {
+		t.Errorf("four seconds later %+v", d)
+	}
+	if _, d := passing(t, 1, caller, limits); d.Allowed || d.Reset != 11*time.Second || d.RetryAfter != d.Reset {
+		t.Errorf("refused %+v", d)
+	}
+}
