@@ -205,7 +205,7 @@ func TestRunsAreSeenByTheirOrganizationOnly(t *testing.T) {
 	}
 	r.call("POST", "/api/runs?action=cancel&id="+run.ID, foreign, "").problem(404)
 	var list struct {
-		Data       []domain.Run
+		Data       []domain.RunSummary
 		HasMore    bool
 		NextCursor string
 	}

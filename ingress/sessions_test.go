@@ -167,7 +167,7 @@ func TestErasingASessionAnswersThoseWhoWait(t *testing.T) {
 	r.call("POST", "/api/runs?action=cancel&id="+run.ID, ada, "").problem(410)
 	r.call("GET", path, ada, "").problem(404)
 	r.call("DELETE", path, ada, "").problem(404)
-	var list struct{ Data []domain.Run }
+	var list struct{ Data []domain.RunSummary }
 	if r.call("GET", "/api/runs", ada, "").into(&list, 200); len(list.Data) != 0 {
 		t.Errorf("runs %+v", list.Data)
 	}

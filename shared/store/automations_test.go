@@ -82,7 +82,7 @@ func TestAutomationsByName(t *testing.T) {
 			t.Errorf("%d behind %q: %s", page.limit, page.after, got)
 		}
 	}
-	if runs, err := s.ListRuns(t.Context(), b.org, store.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 3 || runs[0].Run.ID != newest {
+	if runs, err := s.ListRuns(t.Context(), b.org, store.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 3 || runs[0].ID != newest {
 		t.Errorf("runs of one: %+v, %v", runs, err)
 	}
 	if runs, err := other.s.ListRuns(t.Context(), other.org, store.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 0 {
@@ -111,11 +111,11 @@ func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 			}, fmt.Sprintf("12often"+"run_%026d", runs-2)},
 			"ListRuns": {120, func(s *store.Store) (string, error) {
 				list, err := s.ListRuns(t.Context(), r.org, store.RunFilter{AutomationID: "rare0"}, 20)
-				return fmt.Sprint(len(list), list[0].Run.ID), err
+				return fmt.Sprint(len(list), list[0].ID), err
 			}, fmt.Sprintf("20run_%026d", runs)},
 			"ListRuns of one": {30, func(s *store.Store) (string, error) {
 				list, err := s.ListRuns(t.Context(), r.org, store.RunFilter{AutomationID: "once"}, 20)
-				return fmt.Sprint(len(list), list[0].Run.ID), err
+				return fmt.Sprint(len(list), list[0].ID), err
 			}, fmt.Sprintf("1run_%026d", 7)},
 		} {
 			var got string

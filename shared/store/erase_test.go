@@ -97,7 +97,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		_, err = r.s.RunByID(ctx, r.org, "usr_2", run)
 		wantCode(t, err, apierr.NotFound)
 	}
-	if runs, err := r.s.ListRuns(ctx, r.org, store.RunFilter{}, 9); err != nil || len(runs) != 1 || runs[0].Run.ID != other {
+	if runs, err := r.s.ListRuns(ctx, r.org, store.RunFilter{}, 9); err != nil || len(runs) != 1 || runs[0].ID != other {
 		t.Errorf("list: %+v, %v", runs, err)
 	}
 	if ended, err := r.s.EndedRuns(ctx, []store.RunOf{{OrganizationID: r.org, RunID: queued}}); err != nil || len(ended) != 1 || !ended[0].Erased {

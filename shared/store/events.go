@@ -101,7 +101,11 @@ type EventLog struct {
 	Chunks   []Chunk
 	EndFence int64 // 0: the run has not ended
 	EndN     int
+	Deferred bool // the batch had no room for the log: nothing of it was read, and it must be asked for again
 }
+
+// batchBytes bounds the chunks and results of the logs that are read in one statement.
+const batchBytes = 32 << 20
 
 type eventLogRow struct {
 	runRow
@@ -112,9 +116,13 @@ type eventLogRow struct {
 	FirstNs  pq.Int64Array  `db:"first_ns"`
 	LastNs   pq.Int64Array  `db:"last_ns"`
 	Chunks   pq.StringArray `db:"chunks"`
+	Deferred bool           `db:"deferred"`
 }
 
 func (row eventLogRow) log() *EventLog {
+	if row.Deferred {
+		return &EventLog{Deferred: true}
+	}
 	out := &EventLog{Run: row.stored(), Fence: row.Fence, EndFence: row.EndFence, EndN: row.EndN}
 	for i, events := range row.Chunks {
 		out.Chunks = append(out.Chunks, Chunk{FirstN: int(row.FirstNs[i]), LastN: int(row.LastNs[i]), Events: events})
@@ -122,10 +130,11 @@ func (row eventLogRow) log() *EventLog {
 	return out
 }
 
-// EventLogs reads logs in one statement, in the order of reqs; nil where there is no such run, or no longer.
+// EventLogs reads logs in one statement, in the order of reqs; nil where there is no such run, or no longer. Once they have batchBytes
+// together, further large logs are deferred.
 func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*EventLog, error) {
-	stmt, err := s.prepared(ctx, `SELECT `+openResult+`, place, end_fence, end_n, fence, first_ns, last_ns, chunks
-		FROM event_logs_of_runs($1, $2, $3, $4)`)
+	stmt, err := s.prepared(ctx, `SELECT `+openResult+`, place, end_fence, end_n, fence, first_ns, last_ns, chunks, deferred
+		FROM event_logs_that_fit($1, $2, $3, $4, $5)`)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +143,7 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 		pq.Array(column(reqs, func(r *EventLogRequest) string { return r.OrganizationID })),
 		pq.Array(column(reqs, func(r *EventLogRequest) string { return r.RunID })),
 		pq.Array(column(reqs, func(r *EventLogRequest) int64 { return r.AfterFence })),
-		pq.Array(column(reqs, func(r *EventLogRequest) int64 { return int64(r.AfterN) })))
+		pq.Array(column(reqs, func(r *EventLogRequest) int64 { return int64(r.AfterN) })), batchBytes)
 	if err != nil {
 		return nil, fmt.Errorf("reading event logs: %w", err)
 	}

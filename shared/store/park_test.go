@@ -73,7 +73,11 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	for what, read := range map[string]func() (store.StoredRun, error){
 		"by id": func() (store.StoredRun, error) { return b.s.RunByID(ctx, b.org, "", runID) },
 		"listed": func() (store.StoredRun, error) {
-			return one(b.s.ListRuns(ctx, b.org, store.RunFilter{Status: domain.RunRequiresAction}, 9))
+			short, err := one(b.s.ListRuns(ctx, b.org, store.RunFilter{Status: domain.RunRequiresAction}, 9))
+			if err != nil || short.RequiredAction == nil || short.RequiredAction.InputCut {
+				return store.StoredRun{}, err
+			}
+			return store.StoredRun{Run: domain.Run{ID: short.ID, Status: short.Status, RequiredAction: &short.RequiredAction.RequiredAction}}, nil
 		},
 		"by key": func() (store.StoredRun, error) {
 			runs, err := b.s.RunsByKey(ctx, []store.KeyOf{{OrganizationID: b.org, Hash: contract.Hash(b.org, "k")}})
@@ -115,11 +119,11 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	b.wantRun(runID, domain.RunRequiresAction)
 }
 
-func one(runs []store.StoredRun, err error) (store.StoredRun, error) {
-	if len(runs) != 1 {
-		return store.StoredRun{}, err
+func one[T any](found []T, err error) (only T, _ error) {
+	if len(found) == 1 {
+		only = found[0]
 	}
-	return runs[0], err
+	return only, err
 }
 
 // What there is to wait for is the ledger's to say.

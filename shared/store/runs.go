@@ -161,37 +161,6 @@ func (s *Store) runsOf(ctx context.Context, query, which string, runs []RunOf) (
 	return storedRuns(rows), nil
 }
 
-// RunFilter narrows a list of runs; zero fields do not narrow.
-type RunFilter struct {
-	Principals   []string // nil: everybody's
-	AgentID      string
-	SessionID    string
-	AutomationID string
-	Status       domain.RunStatus
-	Before       string // only runs older than this run id
-}
-
-// ListRuns reads up to limit runs of an organization that were not erased, newest first.
-func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]StoredRun, error) {
-	automation := ` $5 = ''`
-	if f.AutomationID != "" { // by itself, so that its index serves it
-		automation = ` ` + ofAutomation + ` = $5`
-	}
-	var rows []runRow
-	err := s.listing(ctx, org, func(tx *sqlx.Tx) error {
-		rows = nil
-		return tx.SelectContext(ctx, &rows, `SELECT `+runColumns+runFrom+`WHERE r.org_id = $1
-			AND ($2::text[] IS NULL OR r.principal = ANY ($2)) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
-			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6)
-			AND ($7 = '' OR r.id < $7) AND`+runLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
-			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing runs: %w", err)
-	}
-	return storedRuns(rows), nil
-}
-
 // KeyOf names an idempotency key of an organization by its hash.
 type KeyOf struct {
 	OrganizationID string

@@ -115,34 +115,52 @@ type SessionTurn struct {
 	Seq        int              `db:"seq"`
 	Status     domain.RunStatus `db:"status"`
 	Message    string           `db:"message"`
-	Answer     *string          `db:"answer"` // nil: none, or an empty one
-	Heard      *string          `db:"heard"`  // of a spoken answer that was interrupted; nil: it was not
-	Result     *string          `db:"result"` // the rendered run object; nil while the run is open
+	Answer     *string          `db:"answer"`    // nil: none, or an empty one
+	Heard      *string          `db:"heard"`     // of a spoken answer that was interrupted; nil: it was not
+	Citations  []byte           `db:"citations"` // of the answer, as the run object has them; nil while the run is open
 	CreatedAt  time.Time        `db:"created_at"`
 	FinishedAt *time.Time       `db:"finished_at"`
+	Fits       bool             `db:"fits"`
 }
 
+// sessionBytes bounds the inputs and results of the turns that are read at a time.
+const sessionBytes = 8 << 20
+
+// turnsQuery reads a page of turns. Texts of turns that do not fit are null, and so stay in the database. The newest turn always fits.
+const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard,
+	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
+	CASE WHEN fits AND result IS NOT NULL THEN coalesce(result::json->'citations', '[]') END AS citations
+	FROM (
+	  SELECT page.*, row_number() OVER w = 1
+	    OR sum(octet_length(input::text) + coalesce(octet_length(result), 0)) OVER w <= $4 AS fits
+	  FROM (
+	    SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result, r.created_at, r.finished_at
+	    FROM sessions s JOIN runs r ON ` + runInSession + ` LEFT JOIN open_runs o ON o.run_id = r.id LEFT JOIN heard h ON h.run_id = r.id
+	    WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3) page
+	  WINDOW w AS (ORDER BY seq DESC)) sized
+	ORDER BY seq DESC`
+
 // ReadSession gives a session and its newest turns, newest first, at most limit: those before the turn of
-// that seq, unless it is 0. It is not_found when there is no such session, or nothing is left in it.
-func (s *Store) ReadSession(ctx context.Context, name SessionName, before, limit int) (Session, []SessionTurn, error) {
+// that seq, unless it is 0. More says that older ones are left: the turns end where they would have more than sessionBytes.
+// It is not_found when there is no such session, or nothing is left in it.
+func (s *Store) ReadSession(ctx context.Context, name SessionName, before, limit int) (found Session, turns []SessionTurn, more bool, err error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}
-	var found Session
-	var turns []SessionTurn
-	err := s.within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
+	err = s.within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		turns = nil
 		if found, err = findSession(ctx, tx, name); err != nil {
 			return err
 		}
-		return tx.SelectContext(ctx, &turns, `SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status,
-			r.input->>'message' AS message, r.answer, h.text AS heard, r.result, r.created_at, r.finished_at
-			FROM sessions s JOIN runs r ON `+runInSession+` LEFT JOIN open_runs o ON o.run_id = r.id
-			LEFT JOIN heard h ON h.run_id = r.id
-			WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3`, found.Ref, before, limit)
+		return tx.SelectContext(ctx, &turns, turnsQuery, found.Ref, before, limit+1, sessionBytes)
 	})
 	if err != nil {
-		return Session{}, nil, fmt.Errorf("reading session: %w", err)
+		return Session{}, nil, false, fmt.Errorf("reading session: %w", err)
 	}
-	return found, turns, nil
+	for i, turn := range turns {
+		if i == limit || !turn.Fits {
+			return found, turns[:i], true, nil
+		}
+	}
+	return found, turns, false, nil
 }

@@ -106,7 +106,7 @@ func (r *room) list(f store.SessionFilter, limit int) (shown string, last int64)
 
 func (r *room) read(name store.SessionName, before, limit int) (shown string, first int) {
 	r.Helper()
-	s, turns, err := r.s.ReadSession(r.Context(), name, before, limit)
+	s, turns, _, err := r.s.ReadSession(r.Context(), name, before, limit)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func (r *room) read(name store.SessionName, before, limit int) (shown string, fi
 		if turn.Answer != nil {
 			answer = *turn.Answer
 		}
-		if (turn.Result != nil) != turn.Status.Terminal() || (turn.FinishedAt != nil) != turn.Status.Terminal() {
+		if (turn.Citations != nil) != turn.Status.Terminal() || (turn.FinishedAt != nil) != turn.Status.Terminal() {
 			r.Errorf("turn %+v", turn)
 		}
 		shown += fmt.Sprintf(" %d=%s>%s", turn.Seq, turn.Message, answer)
@@ -180,7 +180,7 @@ func TestReadingASessionByTurns(t *testing.T) {
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE session_id = 'auto'`)
 	missing := func(name store.SessionName) {
 		t.Helper()
-		_, _, err := r.s.ReadSession(t.Context(), name, 0, 9)
+		_, _, _, err := r.s.ReadSession(t.Context(), name, 0, 9)
 		wantCode(t, err, apierr.NotFound)
 		_, err = r.s.EraseSession(t.Context(), name)
 		wantCode(t, err, apierr.NotFound)
@@ -251,7 +251,7 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principals: []string{"usr_x"}}, 101))
 		}, 100},
 		"a page of a long one": {func(s *store.Store) {
-			sessions, turns, err := s.ReadSession(t.Context(), long, 10_000, 101)
+			sessions, turns, _, err := s.ReadSession(t.Context(), long, 10_000, 101)
 			r.must(nil, err)
 			if sessions.Runs != store.CountedRuns || len(turns) != 101 || turns[0].Seq != 9999 {
 				t.Errorf("%+v with %d turns", sessions, len(turns))

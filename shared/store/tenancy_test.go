@@ -239,7 +239,7 @@ var probes = []probe{
 	}},
 	{"ReadSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		name := of.sessionName(org)
-		found, turns, err := s.ReadSession(ctx, name, 0, 100)
+		found, turns, _, err := s.ReadSession(ctx, name, 0, 100)
 		return []any{found, turns}, err
 	}},
 	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {

@@ -99,6 +99,18 @@ type tracedEffect struct {
 	SentAt sql.NullTime `db:"sent_at"`
 }
 
+// tracedColumns is what of a large step counts here: texts, and what tools were given and gave, stay in the database. What a failed call
+// says of its failure is short.
+const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 THEN step ELSE json_build_object(
+	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model', 'usage', step->'turn'->'usage',
+	  'costMicros', coalesce(step->'turn'->'costMicros', '0'), 'toolCalls', (
+	    SELECT coalesce(json_agg(json_build_object('id', c->'id', 'name', c->'name')), '[]') FROM json_array_elements(
+	      CASE json_typeof(step->'turn'->'toolCalls') WHEN 'array' THEN step->'turn'->'toolCalls' ELSE '[]' END) c)) END,
+	'tool', CASE WHEN json_typeof(step->'tool') = 'object' THEN json_build_object('call', json_build_object(
+	  'id', step->'tool'->'call'->'id', 'name', step->'tool'->'call'->'name', 'status', step->'tool'->'call'->'status',
+	  'durationMs', step->'tool'->'call'->'durationMs',
+	  'output', CASE WHEN octet_length((step->'tool'->'call'->'output')::text) <= 8192 THEN step->'tool'->'call'->'output' END)) END) END`
+
 // read reads what has been written beside the run's own rows. Of a run that was erased that is nothing.
 func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	err := tx.SelectContext(ctx, &s.notes, `SELECT fence, kind, attempt, began_at, ended_at, coalesce(status, '') AS status,
@@ -121,7 +133,8 @@ func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error 
 		Step  []byte    `db:"step"`
 		At    time.Time `db:"created_at"`
 	}
-	err = tx.SelectContext(ctx, &steps, `SELECT fence, step, created_at FROM steps WHERE run_id = $1 AND org_id = $2 ORDER BY n`, runID, org)
+	err = tx.SelectContext(ctx, &steps, `SELECT fence, `+tracedColumns+` AS step, created_at FROM steps WHERE run_id = $1 AND org_id = $2 ORDER BY n`,
+		runID, org)
 	if err != nil {
 		return err
 	}

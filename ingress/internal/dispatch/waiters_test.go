@@ -40,7 +40,7 @@ func newDesk(t *testing.T) *desk {
 	t.Cleanup(b.Close)
 	_, err = b.EnsureStream(t.Context())
 	must(t, err)
-	d := New(Config{Window: 8, BacklogMax: 100}, st, b, zerolog.Nop())
+	d := New(Config{Window: 8, BacklogMax: 400}, st, b, zerolog.Nop())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = d.Run(t.Context()) })
 	t.Cleanup(wg.Wait)

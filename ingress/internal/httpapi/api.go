@@ -88,6 +88,7 @@ type api struct {
 	uploads    transfers
 	texts      transfers // bodies of JSON that are uploads
 	deliveries transfers // large ones, to hooks
+	large      largeAnswers
 	hooks      *liveHooks
 	unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
 	senders    verifiedSenders     // of deliveries
@@ -121,6 +122,7 @@ func newAPI(deps Deps) (*api, error) {
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
 		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
+		large:      largeAnswers{perOrganization: answersPerOrganization, atOnce: answersAtOnce},
 		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
 		unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 		tools:    agenttools.New(openapi.Version()), demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},

@@ -17,6 +17,7 @@ import (
 // gate lets through to a route's handler whoever the route is for.
 func (a *api) gate(r route) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		stateOf(c).large = &a.large
 		a.share(c, r)
 		if err := a.admit(c, r); err != nil {
 			fail(c, err)

@@ -135,7 +135,7 @@ func (a *api) findSession(c *gin.Context) error {
 	case !exists || !isText(name.SessionID):
 		return missing()
 	}
-	_, _, err := a.Store.ReadSession(c.Request.Context(), name, 0, 1)
+	_, _, _, err := a.Store.ReadSession(c.Request.Context(), name, 0, 1)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -83,15 +82,7 @@ func (a *api) listRuns(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	shown := listOf(runs, page, func(r store.StoredRun) string { return r.Run.ID })
-	bodies := list[json.RawMessage]{Data: make([]json.RawMessage, len(shown.Data)), HasMore: shown.HasMore, NextCursor: shown.NextCursor}
-	for i, run := range shown.Data {
-		if bodies.Data[i], err = run.Body(); err != nil {
-			fail(c, err)
-			return
-		}
-	}
-	writeJSON(c, http.StatusOK, bodies)
+	writeJSON(c, http.StatusOK, listOf(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
 func (a *api) runFilter(c *gin.Context) (store.RunFilter, error) {
@@ -218,7 +209,7 @@ func (a *api) writeRun(c *gin.Context, run store.StoredRun) {
 		fail(c, err)
 		return
 	}
-	c.Data(http.StatusOK, contentJSON, body)
+	sendBody(c, http.StatusOK, contentJSON, body)
 }
 
 // postRuns acts on a run: cancels it, or decides what it waits for a person to decide.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,7 +19,10 @@ import (
 	"parley/shared/store"
 )
 
-const eraseTime = 30 * time.Second
+const (
+	eraseTime  = 30 * time.Second
+	maxContent = 100_000 // characters of a message that does not fit a page
+)
 
 // sessionEntry is a session as lists show it.
 type sessionEntry struct {
@@ -49,6 +51,8 @@ type message struct {
 	Status    domain.RunStatus `json:"status"`
 	CreatedAt domain.Time      `json:"createdAt"`
 	Citations json.RawMessage  `json:"citations,omitempty"` // of answers
+	// ContentCut says that the content goes on: its turn alone has more bytes than a page.
+	ContentCut bool `json:"contentCut,omitempty"`
 	// Interrupted says of a spoken answer that it was not heard to its end: the content is what was heard.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
@@ -144,24 +148,41 @@ func (a *api) getSession(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	session, turns, err := a.Store.ReadSession(c.Request.Context(), name, before, limit+1)
+	session, turns, more, err := a.Store.ReadSession(c.Request.Context(), name, before, limit)
 	if err != nil {
 		fail(c, err)
 		return
 	}
-	shown := sessionMessages{sessionEntry: entryOf(session), Messages: []message{}}
-	if shown.HasMore = len(turns) > limit; shown.HasMore {
-		turns = turns[:limit]
-		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(turns[limit-1].Seq)))
+	messages := make([][]message, len(turns))
+	for i, turn := range turns {
+		messages[i] = messagesOf(turn)
+	}
+	n := entriesThatFit(messages, limit)
+	if n == 1 {
+		cutToFit(messages[0])
+	}
+	shown := sessionMessages{sessionEntry: entryOf(session), Messages: []message{}, HasMore: more || n < len(turns)}
+	if shown.HasMore {
+		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(turns[n-1].Seq)))
 		shown.NextCursor = &cursor
 	}
-	for _, turn := range slices.Backward(turns) {
-		if shown.Messages, err = appendTurn(shown.Messages, turn); err != nil {
-			fail(c, err)
-			return
-		}
+	for _, turn := range slices.Backward(messages[:n]) {
+		shown.Messages = append(shown.Messages, turn...)
 	}
 	writeJSON(c, http.StatusOK, shown)
+}
+
+// cutToFit cuts the contents of a turn's messages that alone have more bytes than a page.
+func cutToFit(turn []message) {
+	if body, err := json.Marshal(turn); err != nil || len(body) <= pageBytes {
+		return
+	}
+	for i := range turn {
+		m := &turn[i]
+		if m.Content, m.ContentCut = domain.FirstRunes(m.Content, maxContent); m.ContentCut {
+			m.Citations = nil // of places that are not shown
+		}
+	}
 }
 
 // turnCursor reads before which turn a page ends; 0 is the newest page.
@@ -255,25 +276,18 @@ func entryOf(s store.Session) sessionEntry {
 	return entry
 }
 
-// appendTurn appends a turn's messages: what was asked, and what was answered if the run has come that far.
-func appendTurn(messages []message, turn store.SessionTurn) ([]message, error) {
+// messagesOf returns a turn's messages: what was asked, and what was answered if the run has come that far.
+func messagesOf(turn store.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
 		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
 	}
-	messages = append(messages, asked)
-	if turn.Result == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
-		return messages, nil
-	}
-	var kept struct {
-		Citations json.RawMessage `json:"citations"`
-	}
-	if err := json.Unmarshal([]byte(*turn.Result), &kept); err != nil {
-		return nil, fmt.Errorf("reading result of run: %w", err)
+	if turn.Citations == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
+		return []message{asked}
 	}
 	answered := asked
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
-	answered.Citations = kept.Citations
+	answered.Citations = turn.Citations
 	switch {
 	case turn.Heard != nil:
 		answered.Content, answered.Interrupted = *turn.Heard, true
@@ -283,5 +297,5 @@ func appendTurn(messages []message, turn store.SessionTurn) ([]message, error) {
 	if turn.FinishedAt != nil {
 		answered.CreatedAt = domain.At(*turn.FinishedAt)
 	}
-	return append(messages, answered), nil
+	return []message{asked, answered}
 }

@@ -20,6 +20,7 @@ type state struct {
 	runID       string
 	sessionID   string
 	err         error // what fail was given
+	large       *largeAnswers
 	panicked    bool
 	source      domain.HookSource     // of a webhook delivery, once its hook is known
 	delivery    domain.DeliveryStatus // what became of it

@@ -174,7 +174,7 @@ func sendStream[E any](c *gin.Context, events source[E], frame func([]byte, E) [
 		}
 		if !begun || beat || len(next) > 0 {
 			_ = out.SetWriteDeadline(now.Add(writeTime)) // tests' recorders have none
-			if err := writeFrames(c.Writer, next, frame, beat); err != nil || end != nil {
+			if err := writeFrames(c, next, frame, beat); err != nil || end != nil {
 				return
 			}
 			c.Writer.Flush()
@@ -185,7 +185,9 @@ func sendStream[E any](c *gin.Context, events source[E], frame func([]byte, E) [
 	}
 }
 
-func writeFrames[E any](w gin.ResponseWriter, events []E, frame func([]byte, E) []byte, ping bool) error {
+// writeFrames writes events. Many at once, as of a log that is read again, count as a large answer. If there is no room for them the stream
+// is refused, or ends: the client resumes it.
+func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte, ping bool) error {
 	buf, ok := frames.Get().(*[]byte)
 	if !ok {
 		buf = new([]byte)
@@ -202,10 +204,29 @@ func writeFrames[E any](w gin.ResponseWriter, events []E, frame func([]byte, E) 
 	if ping {
 		*buf = append(*buf, ": ping\n\n"...)
 	}
-	w.WriteHeaderNow()
-	if len(*buf) == 0 {
+	large, err := countAnswer(c, len(*buf))
+	if err != nil {
+		return refuseStream(c, err)
+	}
+	c.Writer.WriteHeaderNow()
+	switch {
+	case large != nil:
+		defer large.leave()
+		return large.write(c.Writer, *buf)
+	case len(*buf) == 0:
 		return nil
 	}
-	_, err := w.Write(*buf)
+	_, err = c.Writer.Write(*buf)
+	return err
+}
+
+// refuseStream answers with the error, unless the stream has begun.
+func refuseStream(c *gin.Context, err error) error {
+	if !c.Writer.Written() {
+		for _, name := range []string{"Content-Type", "X-Accel-Buffering"} {
+			c.Writer.Header().Del(name)
+		}
+		fail(c, err)
+	}
 	return err
 }

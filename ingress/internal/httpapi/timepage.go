@@ -49,15 +49,18 @@ func readAfter(cursor string, prefixes []string) (store.After, bool) {
 
 const maxMicros = 1 << 52 // the year 2112: what PostgreSQL certainly takes
 
-// timeListOf makes a page of up to limit+1 entries; show gives an entry's form and its place.
+// timeListOf makes a page of up to limit+1 entries, as listOf does; show gives an entry's form and its place.
 func timeListOf[T, V any](entries []T, p timePage, show func(T) (V, store.After)) list[V] {
-	out := list[V]{Data: make([]V, 0, len(entries)), HasMore: len(entries) > p.limit}
-	var last store.After
-	for _, entry := range entries[:min(len(entries), p.limit)] {
-		view, place := show(entry)
-		out.Data, last = append(out.Data, view), place
+	out := list[V]{Data: make([]V, len(entries))}
+	places := make([]store.After, len(entries))
+	for i, entry := range entries {
+		out.Data[i], places[i] = show(entry)
 	}
+	n := entriesThatFit(out.Data, p.limit)
+	out.HasMore = len(entries) > n
+	out.Data = out.Data[:n]
 	if out.HasMore {
+		last := places[n-1]
 		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(last.At.UnixMicro(), 10) + "." + last.ID))
 		out.NextCursor = &cursor
 	}

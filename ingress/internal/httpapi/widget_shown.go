@@ -29,7 +29,7 @@ func writeRun(c *gin.Context, status int, body []byte) {
 			return
 		}
 	}
-	c.Data(status, contentJSON, body)
+	sendBody(c, status, contentJSON, body)
 }
 
 // frameFor gives what writes events of a run for the caller.

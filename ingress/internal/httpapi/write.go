@@ -21,7 +21,7 @@ func writeJSON(c *gin.Context, status int, value any) {
 		fail(c, fmt.Errorf("rendering response: %w", err))
 		return
 	}
-	c.Data(status, contentJSON, body)
+	sendBody(c, status, contentJSON, body)
 }
 
 // deleted is the answer to every DELETE.
@@ -41,6 +41,7 @@ type page struct {
 const (
 	pageDefault = 20
 	pageMost    = 100
+	pageBytes   = 8<<20 - 1<<10 // of a page's entries: with what stands around them it has at most 8 MiB
 )
 
 // pageOf reads limit and cursor of a list of ids with the prefix.
@@ -115,16 +116,33 @@ type list[T any] struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
-// listOf makes a page of up to limit+1 entries: the one too many says that there are more.
+// listOf makes a page of up to limit+1 entries: the one too many says that there are more. The page ends earlier where its entries
+// would have more than pageBytes.
 func listOf[T any](entries []T, p page, idOf func(T) string) list[T] {
 	out := list[T]{Data: entries}
 	if out.Data == nil {
 		out.Data = []T{}
 	}
-	if len(entries) > p.limit {
-		out.Data, out.HasMore = entries[:p.limit], true
-		cursor := base64.RawURLEncoding.EncodeToString([]byte(idOf(out.Data[p.limit-1])))
+	if n := entriesThatFit(entries, p.limit); len(entries) > n {
+		out.Data, out.HasMore = entries[:n], true
+		cursor := base64.RawURLEncoding.EncodeToString([]byte(idOf(out.Data[n-1])))
 		out.NextCursor = &cursor
 	}
 	return out
+}
+
+// entriesThatFit returns how many of the entries a page shows: up to limit, as far as they have pageBytes together, and at least one.
+func entriesThatFit[T any](entries []T, limit int) int {
+	limit = min(limit, len(entries))
+	bytes := 0
+	for i, entry := range entries[:limit] {
+		body, err := json.Marshal(entry)
+		if err != nil {
+			return limit // the page cannot be rendered either
+		}
+		if bytes += len(body) + len(","); bytes > pageBytes && i > 0 {
+			return i
+		}
+	}
+	return limit
 }

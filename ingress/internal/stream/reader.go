@@ -223,10 +223,14 @@ func (r *Reader) idle() time.Duration {
 // read gives the events of the stored log that are new.
 func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	last := r.place.last
-	log, err := r.hub.reads.Do(ctx, store.EventLogRequest{
+	request := store.EventLogRequest{
 		RunID: r.runID, OrganizationID: r.org,
 		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // a caller may name any number
-	})
+	}
+	log, err := r.hub.reads.Do(ctx, request)
+	for err == nil && log != nil && log.Deferred { // a later batch has room
+		log, err = r.hub.reads.Do(ctx, request)
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -24,9 +24,16 @@ const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn =>
 const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
 const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
 
+/** A run as lists show it. */
+const inShort = (whole: Run) => ({
+  ...whole, output: undefined, message: whole.message?.slice(0, 4), messageCut: true, citations: whole.citations.length,
+  toolCalls: whole.toolCalls.map(({ name, status, durationMs }) => ({ name, status, durationMs })),
+});
+
 /** A service that accepts messages, and tells of sessions, when it is told to. */
 class Service {
   asked: string[] = [];
+  runs: Run[] = [];
   private readonly real = globalThis.fetch;
   private readonly waiting = new Map<string, (answer: Response) => void>();
 
@@ -35,7 +42,8 @@ class Service {
       const [path = ""] = String(input).split("?");
       this.asked.push(`${init?.method ?? "GET"} ${path}`);
       if (path === "/api/runs" && init?.method === "POST") return Promise.resolve(Response.json(run({ status: "cancelled", message: null })));
-      if (path === "/api/runs") return Promise.resolve(Response.json({ data: [], hasMore: false, nextCursor: null }));
+      const whole = this.runs.find((each) => String(input).includes(`id=${each.id}`));
+      if (path === "/api/runs") return Promise.resolve(Response.json(whole ?? { data: this.runs.map(inShort), hasMore: false, nextCursor: null }));
       return new Promise((resolve, reject) => {
         this.waiting.set(path, resolve);
         init?.signal?.addEventListener("abort", () => {
@@ -97,6 +105,21 @@ const only = (session: ChatSession): Turn => {
 };
 
 export const tests: Test[] = [
+  {
+    name: "answers are those of the messages, and tool calls those of the runs: lists cut both",
+    run: () => withService(async (service, session) => {
+      service.runs = [run()];
+      const said = (role: Message["role"], content: string): Message => ({
+        id: role, role, content, runId: "run_1", status: "completed", createdAt: "2026-11-21T09:00:00.000Z", citations: role === "user" ? undefined : [citation],
+      } as Message);
+      const opened = session.open(true);
+      await service.answer("/api/sessions", Response.json({ id: "s", messages: [said("user", "a"), said("assistant", "Done [1].")], hasMore: false, nextCursor: null }));
+      await opened;
+      await until(session, () => only(session).toolCalls.length > 0);
+      const turn = only(session);
+      equal([turn.text, turn.toolCalls, turn.citations, turn.run?.id], ["Done [1].", [call("c1", "completed")], [citation], "run_1"]);
+    }),
+  },
   {
     name: "the second click of a double click stops nothing",
     run: () => withService(async (service, session) => {
@@ -294,7 +317,7 @@ export const tests: Test[] = [
     run: () => {
       const message = (role: Message["role"], content: string, runId: string, status: Run["status"]): Message => ({ id: role + runId, role, content, runId, status, createdAt: "2026-11-21T09:00:00.000Z" });
       const turns = turnsOf([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
-      equal(turns.map((t) => [t.message, t.text, t.status, t.run?.id ?? null]), [["a", "Done [1].", "completed", "run_1"], ["b", "", "running", null]]);
+      equal(turns.map((t) => [t.message, t.text, t.status, t.run?.id ?? null]), [["a", "A", "completed", "run_1"], ["b", "", "running", null]], "the answer is the message's: a list may have cut the run's");
       equal(turns[1] && withRun(turns[1], undefined), turns[1]);
     },
   },

@@ -120,6 +120,11 @@ export interface Run {
   expiresAt: string | null;
 }
 
+/** A run as lists show it: the message cut, and tool calls without what they were given and gave. A run is one, too. */
+export interface RunSummary extends Omit<Run, "output" | "citations" | "toolCalls"> {
+  toolCalls: Pick<ToolCall, "name" | "status" | "durationMs">[];
+}
+
 export interface Span {
   kind: "queue" | "attempt" | "turn" | "tool" | "wait";
   name: string;

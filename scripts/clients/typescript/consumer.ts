@@ -2,6 +2,7 @@
 import {
   APIError, orThrow, Parley, RunFailedError, WaitEndedError,
   type Agent, type CompletedRun, type Document, type NewAgent, type Page, type Run, type RunEvent, type RunStatus, type RunStream,
+  type RunSummary,
 } from "parley-sdk";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -31,7 +32,7 @@ export async function right(signal: AbortSignal): Promise<string> {
     }
   }
   for await (const text of stream.text()) text.toUpperCase();
-  for await (const listed of client.runs.list({ status: "failed", limit: 5 })) same<typeof listed, Run>(true);
+  for await (const listed of client.runs.list({ status: "failed", limit: 5 })) same<typeof listed, RunSummary>(true);
   const page = await client.agents.list({ q: "a" });
   same<typeof page, Page<Agent>>(true);
   for await (const listed of page) same<typeof listed, Agent>(true);

@@ -5,7 +5,7 @@ import { sleep } from "./retry.js";
 import { runPromise, settled, type RunPromise } from "./run.js";
 import { RunStream } from "./stream.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
-import type { GetRunsQuery, PostRunsQuery, Run } from "./types.js";
+import type { GetRunsQuery, PostRunsQuery, Run, RunSummary } from "./types.js";
 
 /** Which runs to list. */
 export type RunQuery = Pick<GetRunsQuery, "agentId" | "sessionId" | "automationId" | "status" | "limit" | "cursor">;
@@ -31,8 +31,8 @@ export class Runs {
     return runPromise(() => this.#transport.json<Run>({ method: "GET", path, query: { id: idOf(id) } }, options));
   }
 
-  /** Lists runs, newest first. */
-  list(query: RunQuery = {}, options?: RequestOptions): PagePromise<Run> {
+  /** Lists runs in short, newest first: `get` gives the whole of one. */
+  list(query: RunQuery = {}, options?: RequestOptions): PagePromise<RunSummary> {
     return list(this.#transport, path, { ...query }, options);
   }
 

@@ -975,7 +975,7 @@ export interface Run {
   message: string | null;
   /** The answer as data. */
   output: RunOutput | null;
-  /** The sources that the answer cites. */
+  /** The sources that the answer cites, at most 500. */
   citations: Array<Citation>;
   toolCalls: Array<ToolCall>;
   usage: Usage;
@@ -983,7 +983,10 @@ export interface Run {
   error: RunError | null;
   /** What a person must decide before the run goes on; absent unless it is `requires_action`. */
   requiredAction?: RequiredAction;
-  /** Citations that the model wrote and that did not hold; absent when there are none. */
+  /**
+   * Citations that the model wrote and that did not hold or came after the first 500; absent when
+   * there are none.
+   */
   citationsRemoved?: number;
   /** Older turns of the session that did not fit the model; absent when all did. */
   omittedTurns?: number;
@@ -1165,7 +1168,7 @@ export type RunErrorCode =
    * has no room for another call. The message names it.
    */
   | "budget_exceeded"
-  /** The run handled too much text. */
+  /** The run handled too much text, or its run object would be too large (`RUN_MAX_BYTES`). */
   | "byte_limit"
   /** The run made more tool calls than it may. */
   | "tool_call_limit"
@@ -1190,9 +1193,77 @@ export type RunErrorCode =
   /** A fault of the service. */
   | "internal";
 
-/** A page of runs. */
+/** A run as lists show it. `GET /api/runs?id=` gives the whole. */
+export interface RunSummary {
+  id: RunId;
+  status: RunStatus;
+  /** The agent; null for a template. */
+  agentId: string | null;
+  /** The template; null for an agent. */
+  templateId: string | null;
+  sessionId: SessionId;
+  trigger: Trigger;
+  /** The first 500 characters of the answer; null before there is one. */
+  message: string | null;
+  /** The answer has more than 500 characters; absent when `message` is all of it. */
+  messageCut?: true;
+  /** How many citations the answer has. */
+  citations: number;
+  /** The tool calls, at most the first 128. */
+  toolCalls: Array<ToolCallSummary>;
+  /** There are more than 128 tool calls; absent when `toolCalls` are all of them. */
+  toolCallsCut?: true;
+  usage: Usage;
+  /** Why the run failed; null when it did not. */
+  error: RunError | null;
+  /** What a person must decide before the run goes on; absent unless it is `requires_action`. */
+  requiredAction?: RequiredActionSummary;
+  /**
+   * Citations that the model wrote and that did not hold or came after the first 500; absent when
+   * there are none.
+   */
+  citationsRemoved?: number;
+  /** Older turns of the session that did not fit the model; absent when all did. */
+  omittedTurns?: number;
+  /** How often a worker began the run. */
+  attempts: number;
+  idempotencyKey: string | null;
+  createdAt: Time;
+  startedAt: MaybeTime;
+  finishedAt: MaybeTime;
+  /** Until when the result is kept; null while it is not known or without end. */
+  expiresAt: MaybeTime;
+}
+
+/** One use of a tool, without its input and output. */
+export interface ToolCallSummary {
+  name: string;
+  status: "running" | "completed" | "failed";
+  /** Milliseconds. */
+  durationMs: number;
+}
+
+/** What a person must decide before the run goes on. */
+export interface RequiredActionSummary {
+  /**
+   * `approval`: may the call be made? `unknown_outcome`: it may have been made, and its answer is
+   * lost.
+   */
+  kind: "approval" | "unknown_outcome";
+  toolCallId: string;
+  /** The tool. */
+  name: string;
+  /** What the tool is given; null with `inputCut`. */
+  input: unknown;
+  /** The input has more than 2,000 bytes and is left out; absent when it is there. */
+  inputCut?: true;
+  /** Unanswered until then the run fails. */
+  expiresAt: Time;
+}
+
+/** A page of runs in short. */
 export interface RunList {
-  data: Array<Run>;
+  data: Array<RunSummary>;
   hasMore: HasMore;
   nextCursor: NextCursor;
 }

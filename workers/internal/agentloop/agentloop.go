@@ -28,7 +28,7 @@ type Input struct {
 type Limits struct {
 	MaxTurns        int   // model calls: 25
 	MaxTokens       int64 // input and output of all turns together: 1,000,000
-	MaxBytes        int64 // what model and tools wrote: 8 MiB
+	MaxBytes        int64 // what model and tools wrote, and what of it the run object holds: 8 MiB each
 	MaxToolCalls    int   // that are made, of all turns together: 128
 	MaxCostMicros   int64 // by Input.Price, of all turns together: no limit
 	MaxAnswerTokens int64 // output of one turn; by default the model's own limit

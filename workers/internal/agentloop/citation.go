@@ -9,6 +9,9 @@ import (
 	"parley/workers/internal/llm"
 )
 
+// maxCitations bounds the citations of a run. Each shows up to longestQuote characters, and one mark costs the model three.
+const maxCitations = 500
+
 // highestEarlier bounds the numbers of earlier answers that count: a longer one is no citation, and would leave no
 // room for those to come.
 const highestEarlier = 99_999
@@ -104,6 +107,23 @@ func same[T comparable](a, b *T) bool {
 		return a == b
 	}
 	return *a == *b
+}
+
+// citationCheck returns the check of one model call's markers: passages.check until the run has maxCitations. Further markers
+// are removed from the text and counted, as those are that do not hold.
+func (r *run) citationCheck() func(number int, quotes []string) (quote string, missed int, ok bool) {
+	left := maxCitations - len(r.out.Citations)
+	return func(number int, quotes []string) (string, int, bool) {
+		if left <= 0 {
+			return "", max(1, len(quotes)), false
+		}
+
+		quote, missed, ok := r.passages.check(number, quotes)
+		if ok {
+			left--
+		}
+		return quote, missed, ok
+	}
 }
 
 // citations gives one citation for each marker of a filtered text that begins at the character offset of the message.

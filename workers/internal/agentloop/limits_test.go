@@ -123,3 +123,100 @@ func TestToolsThatPanic(t *testing.T) {
 		t.Errorf("got %+v after %d steps", e, len(journal.steps))
 	}
 }
+
+// markingModel searches once and then answers with a text of many citation marks.
+func markingModel(answer string) *scripted.Model {
+	search := llm.ToolCall{ID: "a", Name: "webSearch", Arguments: json.RawMessage(`{"query":"tower"}`)}
+	return scripted.New("scripted", scripted.Call{ToolCalls: []llm.ToolCall{search}}, scripted.Call{Deltas: []string{answer}})
+}
+
+// TestCitationsOfARun: a run has at most 500 citations. Further marks are removed from the answer and counted, also in the stream.
+func TestCitationsOfARun(t *testing.T) {
+	t.Parallel()
+	const marks = 200_000
+	in := agentloop.Input{
+		Model: markingModel(strings.Repeat("Tall [1]. ", marks)), Tools: registry(t, searchTool()),
+		Limits: agentloop.Limits{MaxBytes: 64 << 20},
+	}
+	var shown strings.Builder
+	told := 0
+	out, err := newLoop().Run(t.Context(), in, newMemory(), func(e agentloop.Event) {
+		shown.WriteString(e.Text)
+		if e.Citation != nil {
+			told++
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := strings.Repeat("Tall [1]. ", 500) + strings.Repeat("Tall. ", marks-500)
+	if out.Text != want || shown.String() != want {
+		t.Errorf("the answer has %d characters and %d marks, the stream %d characters; want %d characters", len(out.Text),
+			strings.Count(out.Text, "[1]"), shown.Len(), len(want))
+	}
+	if len(out.Citations) != 500 || told != 500 || out.CitationsRemoved != marks-500 {
+		t.Errorf("%d citations, %d citation events, %d removed", len(out.Citations), told, out.CitationsRemoved)
+	}
+}
+
+// TestCitationsOfSeveralTurns: the bound counts the citations of all turns, also of those that another worker recorded.
+func TestCitationsOfSeveralTurns(t *testing.T) {
+	t.Parallel()
+	search := func(id string) []llm.ToolCall {
+		return []llm.ToolCall{{ID: id, Name: "webSearch", Arguments: json.RawMessage(`{"query":"tower"}`)}}
+	}
+	journal := &memory{left: 3}
+	in := agentloop.Input{Tools: registry(t, searchTool()), Model: scripted.New("scripted", scripted.Call{ToolCalls: search("a")},
+		scripted.Call{Deltas: []string{strings.Repeat("Tall [1]. ", 300)}, ToolCalls: search("b")}, scripted.Call{Deltas: []string{strings.Repeat("Tall [1]. ", 300)}})}
+	if _, err := newLoop().Run(t.Context(), in, journal, nil); !errors.Is(err, errLost) {
+		t.Fatalf("got %v", err)
+	}
+	journal.left = -1
+	out, err := newLoop().Run(t.Context(), in, journal, nil)
+	if err != nil || len(out.Citations) != 500 || out.CitationsRemoved != 100 {
+		t.Errorf("%d citations, %d removed, %v", len(out.Citations), out.CitationsRemoved, err)
+	}
+}
+
+// TestResultCountsAgainstMaxBytes: the run object holds the answer twice and a copy of a source for each citation. A run whose object
+// would be larger than MaxBytes fails before any of its citations is published.
+func TestResultCountsAgainstMaxBytes(t *testing.T) {
+	t.Parallel()
+	title := strings.Repeat("t", 1000)
+	long := &fake{name: "webSearch", do: func(context.Context, tool.Call) (tool.Result, error) {
+		source := domain.Citation{Type: "web", Title: title, URL: "https://tower.example/", CitedText: english}
+		return tool.Result{Output: json.RawMessage(`{}`), Sources: []domain.Citation{source}}, nil
+	}}
+	for name, tt := range map[string]struct {
+		answer string
+		limit  int64
+		fails  bool
+	}{
+		"citations that fit":               {strings.Repeat("Tall [1]. ", 400), 1 << 20, false},
+		"citations that do not":            {strings.Repeat("Tall [1]. ", 400), 400 << 10, true},
+		"an answer that fits":              {strings.Repeat("a", 100<<10), 256 << 10, false},
+		"an answer held twice":             {strings.Repeat("a", 150<<10), 256 << 10, true},
+		"an answer that is longer escaped": {strings.Repeat("<", 50<<10), 256 << 10, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := 0
+			in := agentloop.Input{Model: markingModel(tt.answer), Tools: registry(t, long), Limits: agentloop.Limits{MaxBytes: tt.limit}}
+			out, err := newLoop().Run(t.Context(), in, newMemory(), func(e agentloop.Event) {
+				if e.Citation != nil {
+					told++
+				}
+			})
+			if !tt.fails {
+				if err != nil || told != len(out.Citations) {
+					t.Errorf("%d citations of %d published: %v", told, len(out.Citations), err)
+				}
+				return
+			}
+			if e := codeOf(t, err); e.Code != agentloop.CodeByteLimit || e.Retryable || told > 0 {
+				t.Errorf("got %+v; %d citations published", e, told)
+			}
+		})
+	}
+}

@@ -71,7 +71,7 @@ func (r *run) budgetLeft() (int64, error) {
 func (r *run) beginTurn() {
 	r.streamed = false
 	if len(r.tools) > 0 {
-		r.filter = newFilter(r.passages.check, r.show)
+		r.filter = newFilter(r.citationCheck(), r.show)
 	}
 }
 

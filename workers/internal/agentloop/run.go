@@ -2,6 +2,7 @@ package agentloop
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -50,7 +51,8 @@ type run struct {
 	passages passages        // the same, by number
 	earlier  int             // the highest number that earlier turns cite; negative until it is known
 	callIDs  map[string]bool // taken; nil until the first call
-	bytes    int64
+	bytes    int64           // that model and tools gave
+	result   int64           // that the answer, its citations and the tool calls take in the run object
 
 	filter   *filter // of this model call's text; nil when nothing can be cited
 	streamed bool    // this model call has shown text
@@ -183,6 +185,7 @@ func (r *run) takeTurn(t *TurnStep) string {
 	}
 	message := llm.Message{Role: llm.RoleAssistant, Text: t.Text, ToolCalls: t.ToolCalls, Thinking: t.Thinking}
 	r.bytes += int64(message.Size())
+	r.result += 2*jsonSize(t.Text) + jsonSize(t.Citations) // the object has the answer as message and as output.message
 	r.messages = append(r.messages, message)
 	r.pending, r.brokeOff = t.ToolCalls, t.BrokeOff
 	r.excess = max(len(t.ToolCalls)-maxTurnCalls, 0)
@@ -215,11 +218,21 @@ func (r *run) record(ctx context.Context, s Step) error {
 	return nil
 }
 
+// checkBytes returns an error once the run was given too much, or would be stored as too large an object.
 func (r *run) checkBytes() error {
-	if r.bytes > r.limits.MaxBytes {
+	if max(r.bytes, r.result) > r.limits.MaxBytes {
 		return limitError(CodeByteLimit, "The run wrote or read more than it may.")
 	}
 	return nil
+}
+
+// jsonSize returns the length of a value's JSON form.
+func jsonSize(value any) int64 {
+	b, err := json.Marshal(value)
+	if err != nil { // a raw value that is no JSON: the run object cannot be rendered either
+		return 0
+	}
+	return int64(len(b))
 }
 
 // nameCalls gives every call an id of its own in the session: some servers send none, or the same again.

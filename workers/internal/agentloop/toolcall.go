@@ -242,6 +242,7 @@ func (r *run) takeTool(s *ToolStep) {
 	message := llm.Message{Role: llm.RoleTool, Result: result}
 	r.messages = append(r.messages, message)
 	r.bytes += int64(message.Size())
+	r.result += jsonSize(s.Call)
 	r.pending = r.pending[1:]
 	r.out.ToolCalls = append(r.out.ToolCalls, s.Call)
 	for _, source := range s.Sources {

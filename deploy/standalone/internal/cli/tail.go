@@ -30,7 +30,7 @@ type RunsTail struct {
 func (*RunsTail) Help() string {
 	return `A line is a run's state: when it was accepted, its id, its status, how long it took, its agent, what triggered it, and the beginning of its answer or its error. The newest is last. On a terminal that is too narrow for a line, a run has two. parley runs list is this command, too.
 
-With --follow the service tells when something has changed (GET /api/events), and what is new is read then. With --json each line is the run object.`
+With --follow the service tells when something has changed (GET /api/events), and what is new is read then. With --json each line is a run in short, as GET /api/runs lists it, or the whole run where an older one has changed. parley runs show ID --json is the whole.`
 }
 
 // Examples shows it in use.
@@ -232,11 +232,15 @@ func (t *tail) print(raw json.RawMessage) error {
 	if t.JSON {
 		return t.con.JSON(raw)
 	}
-	var run domain.Run
+	var run struct {
+		domain.Run
+
+		Citations json.RawMessage `json:"citations"` // lists give their number, and the run object the citations
+	}
 	if err := json.Unmarshal(raw, &run); err != nil {
 		return fmt.Errorf("reading a run: %w", err)
 	}
-	return t.con.Printf("%s", runLine(&run, t.con.Width()))
+	return t.con.Printf("%s", runLine(&run.Run, t.con.Width()))
 }
 
 // runColumns are wide enough for what stands in them, whatever runs come: but triggers, which are cut.

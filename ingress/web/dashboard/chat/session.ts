@@ -1,7 +1,7 @@
 // A session as the page has it: its turns, and the streams that tell how they go on.
 import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } from "../api";
 import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
-import type { List, Run, SessionMessages } from "../types";
+import type { List, Run, RunSummary, SessionMessages } from "../types";
 import { failed } from "../ui/button";
 import { afterLoss, afterVoice, type VoiceEvent } from "../voice/spoken";
 import { demoSession, keepDemo, noteSent, sentOf } from "./kept";
@@ -143,11 +143,22 @@ export class ChatSession extends EventTarget {
     const [said, runs] = await Promise.all([
       get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor }),
       // What the answers took, and how: of older turns than these it stands on the pages of their runs.
-      cursor === null ? get<List<Run>>("/api/runs", { sessionId: this.id, limit: page }) : null,
+      cursor === null ? get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page }) : null,
     ]);
     this.hasMore = said.hasMore;
     this.cursor = said.nextCursor;
+    void this.readCalls(runs?.data ?? []);
     return turnsOf(said.messages, new Map(runs?.data.map((run) => [run.id, run])));
+  }
+
+  /** Reads what tools were given and gave, one run after the other: lists leave it out. A turn whose run cannot be read links to its page. */
+  private async readCalls(runs: RunSummary[]): Promise<void> {
+    for (const { id } of runs.filter((run) => run.toolCalls.length > 0 && ended(run.status))) {
+      const run = await get<Run>("/api/runs", { id }).catch(() => null);
+      if (this.closed) return;
+      const turn = this.turns.find((t) => t.runId === id);
+      if (run && turn) this.change(turn.name, (t) => ({ ...t, toolCalls: run.toolCalls }));
+    }
   }
 
   /** Goes on with what was on its way when the page was left. */

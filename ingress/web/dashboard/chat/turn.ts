@@ -1,7 +1,7 @@
 // A turn of a session: what a person said, and what the agent made of it so far.
 import type { ApiError } from "../api";
 import type { ServerEvent } from "../../kit/sse";
-import type { Citation, Message, RequiredAction, Run, RunStatus, ToolCall } from "../types";
+import type { Citation, Message, RequiredAction, Run, RunStatus, RunSummary, ToolCall } from "../types";
 import type { Spoken } from "../voice/spoken";
 
 export interface Turn {
@@ -16,8 +16,8 @@ export interface Turn {
   citations: Citation[];
   toolCalls: ToolCall[];
   requiredAction: RequiredAction | null;
-  /** The run as it ended. */
-  run: Run | null;
+  /** The run as it ended, as lists show it. */
+  run: RunSummary | null;
   /** Why it was not accepted, or why it is not followed any more. */
   problem: ApiError | null;
   /** From when on it may be sent again, in milliseconds since 1970, when the service named a time. */
@@ -53,7 +53,7 @@ export function shownText(turn: Turn): string {
 }
 
 /** The turns that a session's messages make, with what is known of their runs. */
-export function turnsOf(messages: Message[], runs: Map<string, Run>): Turn[] {
+export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Turn[] {
   const turns: Turn[] = [];
   for (const m of messages) {
     if (m.role === "user") {
@@ -63,7 +63,13 @@ export function turnsOf(messages: Message[], runs: Map<string, Run>): Turn[] {
     const turn = turns.find((t) => t.runId === m.runId);
     if (turn) Object.assign(turn, { text: m.content, citations: m.citations ?? [], status: m.status, heard: m.interrupted ? m.content : null });
   }
-  return turns.map((t) => withRun(t, t.runId === null ? undefined : runs.get(t.runId)));
+  return turns.map((t) => withSummary(t, t.runId === null ? undefined : runs.get(t.runId)));
+}
+
+/** The turn with how its run stands, as a list shows it: the messages have the answer and its citations. */
+function withSummary(turn: Turn, run: RunSummary | undefined): Turn {
+  if (!run) return turn;
+  return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null };
 }
 
 /** The turn with what its run says, as far as that is more. */

@@ -4,7 +4,7 @@ import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
 import { ToolCalls } from "../answer/toolcalls";
 import { get, inDemo } from "../api";
-import type { Run } from "../types";
+import type { Run, RunSummary } from "../types";
 import { Copy } from "../ui/copy";
 import { count, duration, money, Time } from "../ui/parts";
 import type { Spoken } from "../voice/spoken";
@@ -94,7 +94,7 @@ function SpokenFigures({ spoken }: { spoken: Spoken }) {
   );
 }
 
-function Figures({ run }: { run: Run }) {
+function Figures({ run }: { run: RunSummary }) {
   const { inputTokens, outputTokens, costMicros, model } = run.usage;
   const took = run.finishedAt === null ? null : duration(Date.parse(run.finishedAt) - Date.parse(run.createdAt));
   const tokens = inputTokens + outputTokens;

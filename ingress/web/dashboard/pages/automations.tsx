@@ -4,7 +4,7 @@ import { get } from "../api";
 import { useLive } from "../live";
 import { useList, useQuery } from "../query";
 import { useMay } from "../state";
-import type { Automation, List, Run } from "../types";
+import type { Automation, List, RunSummary } from "../types";
 import { Button } from "../ui/button";
 import { Curl, type Request } from "../ui/copy";
 import { Empty, Loaded, More, PageHeader, Section, Status, Time } from "../ui/parts";
@@ -94,7 +94,7 @@ function Entry({ automation, names }: { automation: Automation; names: Names }) 
 /** The last runs of an automation. */
 function Deliveries({ id }: { id: string }) {
   const params = { automationId: id, limit: 5 };
-  const runs = useQuery(`deliveries ${id}`, (signal) => get<List<Run>>("/api/runs", params, signal));
+  const runs = useQuery(`deliveries ${id}`, (signal) => get<List<RunSummary>>("/api/runs", params, signal));
   useLive("runs", runs.reload);
   return (
     <div class="deliveries">

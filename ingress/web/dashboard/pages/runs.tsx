@@ -4,7 +4,7 @@ import { get } from "../api";
 import { useConnected, useLive } from "../live";
 import { useQuery } from "../query";
 import { useMay } from "../state";
-import type { List, Run } from "../types";
+import type { List, RunSummary } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/copy";
 import { Icon } from "../ui/icon";
@@ -24,7 +24,7 @@ export function RunsPage() {
   const [paused, setPaused] = useState(false);
   const connected = useConnected();
   const list = useRunList(params, () => scrollY > atTop);
-  const waiting = useQuery("runs that wait", (signal) => get<List<Run>>("/api/runs", { status: "requires_action", limit: 100 }, signal));
+  const waiting = useQuery("runs that wait", (signal) => get<List<RunSummary>>("/api/runs", { status: "requires_action", limit: 100 }, signal));
   const counted = waiting.data !== undefined || waiting.error !== undefined; // until then the list would be pushed down by what waits
   const refresh = useCallback(() => {
     if (paused) return;
@@ -74,7 +74,7 @@ function useReturn(show: () => void): void {
 }
 
 /** How many runs wait for a decision, always in sight of who can make it. */
-function NeedsYou({ waiting, filtering }: { waiting: List<Run> | undefined; filtering: boolean }) {
+function NeedsYou({ waiting, filtering }: { waiting: List<RunSummary> | undefined; filtering: boolean }) {
   const n = waiting?.data.length ?? 0;
   return (
     <div role="status">

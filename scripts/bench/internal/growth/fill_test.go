@@ -158,10 +158,14 @@ func TestFilledRunsAreServed(t *testing.T) {
 	if err != nil || len(listed) < 20 || len(listed) == 40 {
 		t.Fatalf("%d runs are listed: %v", len(listed), err)
 	}
-	for i, run := range listed {
+	for i, short := range listed {
 		var shown domain.Run
-		if !id.Valid(id.Run, run.Run.ID) || i > 0 && run.Run.ID > listed[i-1].Run.ID {
-			t.Errorf("the id %s", run.Run.ID)
+		if !id.Valid(id.Run, short.ID) || i > 0 && short.ID > listed[i-1].ID {
+			t.Errorf("the id %s", short.ID)
+		}
+		run, err := st.RunByID(t.Context(), owner.Organization, "", short.ID)
+		if err != nil {
+			t.Fatal(err)
 		}
 		if err := json.Unmarshal(run.Result, &shown); err != nil {
 			t.Fatal(err)

@@ -23,6 +23,7 @@ from .types import (
     Document,
     FoundList,
     Run,
+    RunSummary,
     RunStatus,
     Template,
     ToolsChange,
@@ -215,10 +216,10 @@ class Runs(Group):
         status: RunStatus | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> Page[Run]:
-        """List runs, the newest first."""
+    ) -> Page[RunSummary]:
+        """List runs in short, the newest first: `get` gives the whole of one."""
         query = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "status": status, "limit": limit}
-        return self._page(Run, "/api/runs", {**query, "cursor": cursor})
+        return self._page(RunSummary, "/api/runs", {**query, "cursor": cursor})
 
     def wait(self, id: str, *, timeout: float | None = None) -> Run:
         """Give the run once it has ended or waits for a person.

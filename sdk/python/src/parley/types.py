@@ -418,6 +418,7 @@ __all__ = [
     "ReceiveDeliveryHeaders",
     "ReceiveDeliveryPath",
     "RequiredAction",
+    "RequiredActionSummary",
     "RequiresActionEvent",
     "RequiresActionEventData",
     "ResetLink",
@@ -444,6 +445,7 @@ __all__ = [
     "RunStartedEvent",
     "RunStartedEventData",
     "RunStatus",
+    "RunSummary",
     "SecretHeaders",
     "Session",
     "SessionId",
@@ -469,6 +471,7 @@ __all__ = [
     "Timeline",
     "TimelineInput",
     "ToolCall",
+    "ToolCallSummary",
     "ToolEvent",
     "ToolEventData",
     "ToolName",
@@ -1775,7 +1778,7 @@ RunErrorCode: TypeAlias = Literal[
     # A budget of the organization, of the agent, of the API key or of the automation is used up, or
     # has no room for another call. The message names it.
     "budget_exceeded",
-    # The run handled too much text.
+    # The run handled too much text, or its run object would be too large (`RUN_MAX_BYTES`).
     "byte_limit",
     # The run made more tool calls than it may.
     "tool_call_limit",
@@ -1854,7 +1857,7 @@ class Run(TypedDict):
     """The answer as data."""
 
     citations: list[Citation]
-    """The sources that the answer cites."""
+    """The sources that the answer cites, at most 500."""
 
     toolCalls: list[ToolCall]
     usage: Usage
@@ -1866,7 +1869,9 @@ class Run(TypedDict):
     """What a person must decide before the run goes on; absent unless it is `requires_action`."""
 
     citationsRemoved: NotRequired[int]
-    """Citations that the model wrote and that did not hold; absent when there are none."""
+    """Citations that the model wrote and that did not hold or came after the first 500; absent
+    when there are none.
+    """
 
     omittedTurns: NotRequired[int]
     """Older turns of the session that did not fit the model; absent when all did."""
@@ -1949,10 +1954,101 @@ class CodeOutput(TypedDict):
     """The names of files that were not kept."""
 
 
-class RunList(TypedDict):
-    """A page of runs."""
+class ToolCallSummary(TypedDict):
+    """One use of a tool, without its input and output."""
 
-    data: list[Run]
+    name: str
+    status: Literal["running", "completed", "failed"]
+
+    durationMs: int
+    """Milliseconds."""
+
+
+class RequiredActionSummary(TypedDict):
+    """What a person must decide before the run goes on."""
+
+    kind: Literal["approval", "unknown_outcome"]
+    """`approval`: may the call be made? `unknown_outcome`: it may have been made, and its
+    answer is lost.
+    """
+
+    toolCallId: str
+
+    name: str
+    """The tool."""
+
+    input: Any
+    """What the tool is given; null with `inputCut`."""
+
+    inputCut: NotRequired[Literal[True]]
+    """The input has more than 2,000 bytes and is left out; absent when it is there."""
+
+    expiresAt: Time
+    """Unanswered until then the run fails."""
+
+
+class RunSummary(TypedDict):
+    """A run as lists show it. `GET /api/runs?id=` gives the whole."""
+
+    id: RunId
+    status: RunStatus
+
+    agentId: str | None
+    """The agent; null for a template."""
+
+    templateId: str | None
+    """The template; null for an agent."""
+
+    sessionId: SessionId
+    trigger: Trigger
+
+    message: str | None
+    """The first 500 characters of the answer; null before there is one."""
+
+    messageCut: NotRequired[Literal[True]]
+    """The answer has more than 500 characters; absent when `message` is all of it."""
+
+    citations: int
+    """How many citations the answer has."""
+
+    toolCalls: list[ToolCallSummary]
+    """The tool calls, at most the first 128."""
+
+    toolCallsCut: NotRequired[Literal[True]]
+    """There are more than 128 tool calls; absent when `toolCalls` are all of them."""
+
+    usage: Usage
+
+    error: RunError | None
+    """Why the run failed; null when it did not."""
+
+    requiredAction: NotRequired[RequiredActionSummary]
+    """What a person must decide before the run goes on; absent unless it is `requires_action`."""
+
+    citationsRemoved: NotRequired[int]
+    """Citations that the model wrote and that did not hold or came after the first 500; absent
+    when there are none.
+    """
+
+    omittedTurns: NotRequired[int]
+    """Older turns of the session that did not fit the model; absent when all did."""
+
+    attempts: int
+    """How often a worker began the run."""
+
+    idempotencyKey: str | None
+    createdAt: Time
+    startedAt: MaybeTime
+    finishedAt: MaybeTime
+
+    expiresAt: MaybeTime
+    """Until when the result is kept; null while it is not known or without end."""
+
+
+class RunList(TypedDict):
+    """A page of runs in short."""
+
+    data: list[RunSummary]
     hasMore: HasMore
     nextCursor: NextCursor
 

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "../../api";
 import { useComeback } from "../../live";
 import { ended } from "./times";
-import type { List, Run } from "../../types";
+import type { List, RunSummary } from "../../types";
 
 const page = 40;
 const most = 100; // that one reading gives
@@ -11,15 +11,15 @@ const alone = 10; // older runs that are still open and are read one by one
 
 interface Shown {
   key: string;
-  rows: Run[];
+  rows: RunSummary[];
   next: string | null;
   /** The newest page, as far as it holds runs that are not shown yet. */
-  held: List<Run> | null;
+  held: List<RunSummary> | null;
   fresh: number;
 }
 
 interface RunList {
-  rows: Run[] | undefined;
+  rows: RunSummary[] | undefined;
   error: ApiError | undefined;
   loading: boolean;
   hasMore: boolean;
@@ -30,11 +30,11 @@ interface RunList {
   /** How many runs came that are not shown; more than a reading gives are told as that many. */
   fresh: number;
   show: () => void;
-  replace: (run: Run) => void;
+  replace: (run: RunSummary) => void;
 }
 
 /** Puts the newest page over what is shown. Holding keeps back what is not among it yet. */
-function merge(before: Shown, newest: List<Run>, holding: boolean): Shown {
+function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown {
   const read = new Map(newest.data.map((run) => [run.id, run]));
   const oldest = newest.hasMore ? (newest.data.at(-1)?.id ?? "") : "";
   const rows = before.rows.filter((run) => read.has(run.id) || run.id < oldest).map((run) => read.get(run.id) ?? run);
@@ -51,10 +51,10 @@ function merge(before: Shown, newest: List<Run>, holding: boolean): Shown {
 }
 
 /** Reads open runs that are too old for the newest page: they may have ended. */
-async function stragglers(rows: Run[], newest: List<Run>, signal: AbortSignal): Promise<Map<string, Run>> {
+async function stragglers(rows: RunSummary[], newest: List<RunSummary>, signal: AbortSignal): Promise<Map<string, RunSummary>> {
   const read = new Set(newest.data.map((run) => run.id));
   const open = rows.filter((run) => !read.has(run.id) && !ended(run)).slice(0, alone);
-  const found = await Promise.all(open.map((run) => get<Run>("/api/runs", { id: run.id }, signal).catch(() => run)));
+  const found = await Promise.all(open.map((run) => get<RunSummary>("/api/runs", { id: run.id }, signal).catch(() => run)));
   return new Map(found.map((run) => [run.id, run]));
 }
 
@@ -73,8 +73,8 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
     const rows = now.current.shown.key === key ? now.current.shown.rows : [];
     setLoading(true);
     const read = async () => {
-      const newest = await get<List<Run>>("/api/runs", { ...params, limit: Math.min(most, Math.max(page, rows.length)) }, stop.signal);
-      const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, Run>();
+      const newest = await get<List<RunSummary>>("/api/runs", { ...params, limit: Math.min(most, Math.max(page, rows.length)) }, stop.signal);
+      const older = newest.hasMore ? await stragglers(rows, newest, stop.signal) : new Map<string, RunSummary>();
       if (stop.signal.aborted) return;
       setShown((before) => {
         const same = before.key === key ? before : { key, rows: [], next: null, held: null, fresh: 0 };
@@ -91,7 +91,7 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
     const { next } = now.current.shown;
     if (next === null || loadingMore) return;
     setLoadingMore(true);
-    get<List<Run>>("/api/runs", { ...params, limit: page, cursor: next })
+    get<List<RunSummary>>("/api/runs", { ...params, limit: page, cursor: next })
       .then((older) => setShown((before) => {
         if (before.key !== key || before.next !== next) return before;
         return { ...before, rows: [...before.rows, ...older.data], next: older.hasMore ? older.nextCursor : null };
@@ -107,6 +107,6 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
     refresh,
     fresh: current ? shown.fresh : 0,
     show: useCallback(() => setShown((before) => (before.held === null ? before : merge(before, before.held, false))), []),
-    replace: useCallback((run: Run) => setShown((before) => ({ ...before, rows: before.rows.map((r) => (r.id === run.id ? run : r)) })), []),
+    replace: useCallback((run: RunSummary) => setShown((before) => ({ ...before, rows: before.rows.map((r) => (r.id === run.id ? run : r)) })), []),
   };
 }

@@ -2,7 +2,7 @@
 import { post } from "../../api";
 import { markdown, type Make } from "../../../kit/markdown";
 import { go } from "../../router";
-import type { Run } from "../../types";
+import type { Run, RunSummary } from "../../types";
 import { Confirm } from "../../ui/dialog";
 import { count, money, Status, Time } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
@@ -29,7 +29,7 @@ const words: Make<string> = (tag, props, ...children) => {
 const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
 
 /** What there is to say about how a run went, in a line. */
-export function gist(run: Run): string {
+export function gist(run: RunSummary): string {
   const asks = run.requiredAction;
   if (asks) return asks.kind === "approval" ? `May ${toolNamed(asks.name)} be called?` : `Was ${toolNamed(asks.name)} carried out? Its answer was lost.`;
   if (run.error) return run.error.message;
@@ -56,7 +56,7 @@ const heads = ["Status", "Run", "Trigger", "Created", "Queue", "Run time", "Toke
 const numbers = new Set(["Queue", "Run time", "Tokens", "Cost"]);
 
 /** Runs, a row each; the whole row leads to its run. */
-export function RunRows({ rows, names, onCancelled }: { rows: Run[]; names: Names; onCancelled: (run: Run) => void }) {
+export function RunRows({ rows, names, onCancelled }: { rows: RunSummary[]; names: Names; onCancelled: (run: RunSummary) => void }) {
   return (
     <div class="table-box run-rows">
       <table>
@@ -81,7 +81,7 @@ function follow(event: MouseEvent, href: string): void {
   else go(href);
 }
 
-function Row({ run, name, onCancelled }: { run: Run; name: string; onCancelled: (run: Run) => void }) {
+function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCancelled: (run: RunSummary) => void }) {
   const href = hrefOf(run);
   const tokens = run.usage.inputTokens + run.usage.outputTokens;
   return (
@@ -109,7 +109,7 @@ function Row({ run, name, onCancelled }: { run: Run; name: string; onCancelled: 
 }
 
 /** What started a run, and which automation. */
-export function Trigger({ run }: { run: Run }) {
+export function Trigger({ run }: { run: RunSummary }) {
   const { type, automationId } = run.trigger;
   return <>{type}{automationId !== null && <span class="run-automation" title={automationId}>{automationId}</span>}</>;
 }

@@ -1,9 +1,9 @@
 // How long runs waited and worked.
 import { useEffect, useState } from "preact/hooks";
-import type { Run } from "../../types";
+import type { RunSummary } from "../../types";
 import { duration } from "../../ui/parts";
 
-export const ended = (run: Run): boolean => run.finishedAt !== null;
+export const ended = (run: RunSummary): boolean => run.finishedAt !== null;
 
 /** Milliseconds between two times of the service. */
 export const between = (from: string, to: string): number => Math.max(0, Date.parse(to) - Date.parse(from));
@@ -28,7 +28,7 @@ function Elapsed({ from, to }: { from: string | null; to: string | null }) {
 }
 
 /** How long the run waited for a worker. */
-export const QueueTime = ({ run }: { run: Run }) => <Elapsed from={run.createdAt} to={run.startedAt ?? run.finishedAt} />;
+export const QueueTime = ({ run }: { run: RunSummary }) => <Elapsed from={run.createdAt} to={run.startedAt ?? run.finishedAt} />;
 
 /** How long it took from its first start to its end, waits for a person among it. */
-export const RunTime = ({ run }: { run: Run }) => <Elapsed from={run.startedAt} to={run.startedAt === null ? null : run.finishedAt} />;
+export const RunTime = ({ run }: { run: RunSummary }) => <Elapsed from={run.startedAt} to={run.startedAt === null ? null : run.finishedAt} />;

@@ -1,0 +1,101 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+)
+
+// The messages of a session with large answers come in pages of at most 8 MiB, which together hold each message once. A turn that alone
+// would be more is cut, and says so.
+func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.newAgent(h)
+	const turns, huge = 12, 5
+	var runs []string
+	for range turns {
+		runs = append(runs, a.newChat(h, agentID, "s", h.owner.auth, h.header))
+	}
+	for i, runID := range runs {
+		size := 2 << 20
+		if i == huge {
+			size = 9 << 20
+		}
+		a.finish(fmt.Sprintf("%d %s", i, strings.Repeat("x", size)), runID)
+	}
+
+	seen, cursor, pages := map[string]int{}, "", 0
+	for more := true; more; pages++ {
+		page := a.ok("GET", "/api/sessions?limit=100&id=s&agentId="+agentID+cursor, "", h.owner.auth, h.header)
+		if len(page.body) > pageMax {
+			t.Errorf("page %d has %d bytes", pages, len(page.body))
+		}
+		var shown struct {
+			Messages []struct {
+				RunID, Role, Content string
+				ContentCut           bool
+			}
+			HasMore    bool
+			NextCursor *string
+		}
+		must(t, json.Unmarshal(page.body, &shown))
+		for _, m := range shown.Messages {
+			seen[m.RunID+m.Role]++
+			if cut := m.Role == roleAssistant && m.RunID == runs[huge]; m.ContentCut != cut || cut && len(m.Content) != maxContent {
+				t.Errorf("%s of run %s is cut: %v, %d bytes", m.Role, m.RunID, m.ContentCut, len(m.Content))
+			}
+		}
+		if more = shown.HasMore; more {
+			cursor = "&cursor=" + url.QueryEscape(*shown.NextCursor)
+		}
+	}
+	if len(seen) != 2*turns || pages < 3 {
+		t.Errorf("%d pages hold %d messages", pages, len(seen))
+	}
+	for message, n := range seen {
+		if n != 1 {
+			t.Errorf("message %s is shown %d times", message, n)
+		}
+	}
+}
+
+// A timeline of large steps says what one of small steps says.
+func TestTimelinesOfLargeSteps(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("red")
+	agentID := a.newAgent(h)
+	var told []string
+	for _, bytes := range []int{10, 100_000} {
+		runID := a.newChat(h, agentID, a.fresh(), h.owner.auth, h.header)
+		held := a.hold(runID)
+		much := strings.Repeat("x", bytes)
+		steps := [][]byte{
+			[]byte(`{"seq":1,"kind":"model_turn","turn":{"model":"m","text":"` + much + `","toolCalls":[{"id":"a","name":"look"},{"id":"b","name":"pay"}],
+				"usage":{"inputTokens":3,"outputTokens":4},"costMicros":5}}`),
+			[]byte(`{"seq":2,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + much + `","durationMs":1}}}`),
+			[]byte(`{"seq":3,"kind":"tool_call","tool":{"call":{"id":"b","name":"pay","status":"failed","input":"` + much + `","output":{"error":"refused"},"durationMs":1}}}`),
+		}
+		kept, err := a.store.Journal(t.Context(), held, 1, steps)
+		must(t, err)
+		var timeline domain.Timeline
+		must(t, json.Unmarshal(a.ok("GET", "/api/runs?timeline=1&id="+runID, "", h.owner.auth, h.header).body, &timeline))
+		said := fmt.Sprint(kept)
+		for _, span := range timeline.Spans {
+			said += fmt.Sprintf("; %s %s %s %s %q", span.Kind, span.Name, span.Status, span.Model, span.Message)
+			if span.InputTokens != nil {
+				said += fmt.Sprint(*span.InputTokens, *span.OutputTokens, *span.CostMicros)
+			}
+		}
+		told = append(told, said)
+	}
+	if told[0] != told[1] || !strings.Contains(told[0], "refused") {
+		t.Errorf("of small steps: %s\nof large ones: %s", told[0], told[1])
+	}
+}

@@ -1,0 +1,50 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"parley/shared/store"
+)
+
+// A batch of large logs is read some at a time: the others are deferred, and asked for again until each was read.
+func TestLargeEventLogsAreReadInPortions(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const runs, size = 5, 12 << 20
+	reqs := make([]store.EventLogRequest, runs)
+	for i := range runs {
+		out := b.accept(wideWindow, b.run("", ""))
+		told := store.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + strings.Repeat("x", size) + "\"}\n"}
+		b.endWith(b.mustClaim(out[0].Run.Run.ID), told, 3)
+		reqs[i] = store.EventLogRequest{RunID: out[0].Run.Run.ID, OrganizationID: b.org}
+	}
+	rounds := 0
+	for ; len(reqs) > 0; rounds++ {
+		logs, err := b.s.EventLogs(t.Context(), reqs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again []store.EventLogRequest
+		bytes := 0
+		for i, log := range logs {
+			switch {
+			case log == nil:
+				t.Fatalf("no log of %s", reqs[i].RunID)
+			case log.Deferred:
+				again = append(again, reqs[i])
+			case len(log.Chunks) != 1 || log.EndFence == 0 || log.Run.Result == nil:
+				t.Errorf("an incomplete log of %s", reqs[i].RunID)
+			default:
+				bytes += len(log.Chunks[0].Events)
+			}
+		}
+		if bytes == 0 || bytes > 32<<20 {
+			t.Fatalf("%d bytes were read at a time", bytes)
+		}
+		reqs = again
+	}
+	if rounds != 3 {
+		t.Errorf("%d statements", rounds)
+	}
+}
