@@ -18,9 +18,9 @@ const (
 	// deleteTries bounds how often a document is looked for readers anew: it gives nothing to new ones, so that those which
 	// were just about to note that they were are all that come between.
 	deleteTries = 32
-	// withdrawTries bounds how often the wait for a document's row is begun anew: a worker holds it while it writes the end of a
-	// large one, which may take longer than a lock is waited for.
-	withdrawTries    = 4
+	// lockTries bounds how often a transaction is tried that waits for a document's row or for its organization's counts: a worker
+	// holds both while it finishes a large document, which may take longer than a lock is waited for.
+	lockTries        = 4
 	lockNotAvailable = "55P03"
 )
 
@@ -29,12 +29,12 @@ const (
 // erased as [Store.EraseSession] erases them, and a session of which nothing is left then goes, too. The runs that were ended for it
 // are given back, also with an error.
 //
-// It takes several transactions. The document itself goes with the last one: if the service dies in between, it is
-// still there, without anything to be found by, to be deleted again.
+// It takes several transactions, each of bounded work. The first one withdraws the document from searches and runs, the last one
+// removes its row: if the service dies in between, the document can be deleted again, and what was removed stays removed.
 func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]Ended, error) {
 	err := s.withdraw(ctx, org, id)
-	for n := 1; n < withdrawTries && hasCode(err, lockNotAvailable); n++ {
-		err = s.withdraw(ctx, org, id)
+	if err == nil {
+		err = s.removeAll(ctx, org, id)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("deleting document: %w", err)
@@ -59,33 +59,50 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]Ended, er
 	return ended, busy
 }
 
-// withdraw ends what is done with a document: no worker writes to it, no search finds it, and no run is given text of it. That is
-// all that the first transaction does, so that it holds whatever becomes of the second one, which removes what was indexed.
+// withdraw ends everything that uses a document: no worker writes to it, no search finds it, and no run is given text of it. It is a
+// transaction of its own, so that this holds whatever becomes of the next ones.
 func (s *Store) withdraw(ctx context.Context, org, id string) error {
-	err := s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error {
+	return s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE documents SET status = 'failed', error_code = 'deleting',
 			error_message = 'this document is being deleted; if it stays, delete it again',
 			fence = fence + 1, lease_until = NULL, chunks = 0, updated_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, id, org)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	err = s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, org, []string{id}) })
-	if apierr.CodeOf(err) == apierr.NotFound { // somebody else has deleted it meanwhile
-		return nil
-	}
-	return err
 }
 
-// withLocked runs f in a transaction that has a document's row.
-func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
-	return s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		if _, err := lockDocument(ctx, tx, org, id); err != nil {
+// removeAll removes what is indexed of a document that was withdrawn, a batch in each transaction: others of the organization count
+// their terms in between.
+func (s *Store) removeAll(ctx context.Context, org, id string) error {
+	for more := true; more; {
+		err := s.withLocked(ctx, org, id, func(tx *sqlx.Tx) (err error) {
+			more, err = removeSome(ctx, tx, org, id)
+			return err
+		})
+		if apierr.CodeOf(err) == apierr.NotFound { // another request has deleted it meanwhile
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		return f(tx)
-	})
+	}
+	return nil
+}
+
+// withLocked runs f in a transaction that holds a document's row. It tries again where a lock is not free in time.
+func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
+	try := func() error {
+		return s.within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+			if _, err := lockDocument(ctx, tx, org, id); err != nil {
+				return err
+			}
+			return f(tx)
+		})
+	}
+	err := try()
+	for n := 1; n < lockTries && hasCode(err, lockNotAvailable); n++ {
+		err = try()
+	}
+	return err
 }
 
 // reader is a session in which runs were given text of a document.

@@ -39,6 +39,10 @@ type FinishedDocument struct {
 	Terms    TermCounts
 }
 
+// MaxDocumentAttempts bounds the attempts at a document, whatever cause put it back: with the ingest workers' backoff they
+// fill most of the hour that a document has.
+const MaxDocumentAttempts = 10
+
 // The causes for which the sweeper fails documents.
 var (
 	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the worker that read this document was lost too often"}
@@ -197,13 +201,14 @@ func (s *Store) without(ctx context.Context, held HeldDocument) func(*sqlx.Tx) e
 	return func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, held.OrganizationID, []string{held.ID}) }
 }
 
-// PostponeDocument gives a document back to be read again after delay, or fails it with the cause when its deadline comes
-// first. false: it was taken from the worker.
+// PostponeDocument requeues a document to be read again after delay. It fails the document with the cause if its deadline comes
+// first, or if this was attempt MaxDocumentAttempts. It returns false if the document was taken from the worker.
 func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
 	kept, err := s.withDocument(ctx, held, s.without(ctx, held),
-		`status = CASE WHEN clock_timestamp() + $6::interval < deadline THEN 'queued' ELSE 'failed' END, lease_until = NULL, error_code = $4,
-		error_message = $5, not_before = clock_timestamp() + $6::interval, chunks = 0, updated_at = clock_timestamp()`,
-		cause.Code, cause.Message, interval(delay))
+		`status = CASE WHEN clock_timestamp() + $6::interval < deadline AND attempts < $7 THEN 'queued' ELSE 'failed' END,
+		lease_until = NULL, error_code = $4, error_message = $5, not_before = clock_timestamp() + $6::interval, chunks = 0,
+		updated_at = clock_timestamp()`,
+		cause.Code, cause.Message, interval(delay), MaxDocumentAttempts)
 	if err != nil {
 		return false, fmt.Errorf("postponing document: %w", err)
 	}

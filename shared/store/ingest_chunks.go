@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
 	"parley/shared/domain"
 )
@@ -197,20 +196,41 @@ func signsOf(vector []float32) string {
 	return string(bits)
 }
 
+// chunkBatch is how many chunks one statement removes.
+const chunkBatch = 1000
+
 // removeIndexed removes what is indexed of documents, which the caller has locked: chunks, vectors, and of the counts of terms
 // what those of them were that are ready. Whatever stays of the documents is unknown to searches.
 func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []string) error {
-	documents = slices.Compact(slices.SortedFunc(slices.Values(documents), cmp.Compare[string]))
-	if err := uncountTerms(ctx, tx, org, documents); err != nil {
-		return fmt.Errorf("removing index of documents: %w", err)
-	}
-	for _, query := range []string{
-		`DELETE FROM document_vectors WHERE document_id = ANY ($2) AND org_id = $1`,
-		`DELETE FROM document_chunks WHERE document_id = ANY ($2) AND org_id = $1`,
-	} {
-		if _, err := tx.ExecContext(ctx, query, org, pq.Array(documents)); err != nil {
-			return fmt.Errorf("removing index of documents: %w", err)
+	for _, id := range slices.Compact(slices.SortedFunc(slices.Values(documents), cmp.Compare[string])) {
+		for more := true; more; {
+			var err error
+			if more, err = removeSome(ctx, tx, org, id); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// removeSome removes a part of what is indexed of a document, which the caller has locked: termBatch of its terms from the counts,
+// or else chunkBatch of its chunks. It returns false if nothing is left.
+func removeSome(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
+	more, err = uncountTerms(ctx, tx, org, document)
+	if more || err != nil {
+		return more, err
+	}
+	removed, err := tx.ExecContext(ctx, `WITH batch AS MATERIALIZED (
+		  SELECT id FROM document_chunks WHERE document_id = $2 AND org_id = $1 ORDER BY n LIMIT $3
+		), vectors AS (
+		  DELETE FROM document_vectors v USING batch b WHERE v.chunk_id = b.id)
+		DELETE FROM document_chunks c USING batch b WHERE c.id = b.id`, org, document, chunkBatch)
+	if err != nil {
+		return false, fmt.Errorf("removing chunks: %w", err)
+	}
+	n, err := removed.RowsAffected()
+	if err != nil {
+		return false, fmt.Errorf("removing chunks: %w", err)
+	}
+	return n == chunkBatch, nil
 }

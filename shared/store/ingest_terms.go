@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,9 +16,11 @@ import (
 
 const (
 	// countedTerms is of how many of a document's terms it is counted in how many chunks they are: the most frequent ones. They are
-	// written in one statement while the document's row is locked, which this many let take a second or two. Those beyond are rare
+	// written in one transaction while the document's row is locked, which this many let take a second or two. Those beyond are rare
 	// and count as rare; they are found all the same, and only what is spelled like them is not.
 	countedTerms = 20_000
+	// termBatch is how many terms one statement counts or uncounts: well below a second, also where the database is busy.
+	termBatch = 1000
 	// notedTerms bounds the memory that counting takes.
 	notedTerms = 400_000
 )
@@ -113,41 +117,61 @@ func (s *Store) countTerms(ctx context.Context, held HeldDocument, of *TermCount
 		if err != nil {
 			return fmt.Errorf("counting chunks: %w", err)
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO knowledge_terms AS t (org_id, term, chunks)
-			SELECT i.org_id, u.term, u.chunks FROM indexed_documents i, unnest(i.terms, i.counts) AS u (term, chunks)
-			WHERE i.document_id = $2 AND i.org_id = $1 ORDER BY u.term COLLATE "C"
-			ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks`, held.OrganizationID, held.ID)
-		if err != nil {
-			return fmt.Errorf("counting terms: %w", err)
+		for from := 1; from <= len(terms); from += termBatch {
+			_, err = tx.ExecContext(ctx, `INSERT INTO knowledge_terms AS t (org_id, term, chunks)
+				SELECT i.org_id, u.term, u.chunks FROM indexed_documents i, unnest(i.terms[$3:$4], i.counts[$3:$4]) AS u (term, chunks)
+				WHERE i.document_id = $2 AND i.org_id = $1 ORDER BY u.term COLLATE "C"
+				ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks`,
+				held.OrganizationID, held.ID, from, from+termBatch-1)
+			if err != nil {
+				return fmt.Errorf("counting terms: %w", err)
+			}
 		}
 		return nil
 	}
 }
 
-// uncountTerms takes the terms of documents, which the caller has locked, from their organization's: those that were added, whatever
-// the documents' chunks are by now.
-func uncountTerms(ctx context.Context, tx *sqlx.Tx, org string, documents []string) error {
-	var chunks *int // none of them is counted
-	err := tx.GetContext(ctx, &chunks, `SELECT sum(chunks) FROM indexed_documents WHERE document_id = ANY ($2) AND org_id = $1`, org, pq.Array(documents))
-	if err != nil || chunks == nil {
-		return err
+// uncountTerms takes up to termBatch terms of a document, which the caller has locked, from its organization's counts: those that
+// were added, whatever the document's chunks are by now. What was uncounted leaves indexed_documents in the same transaction, so
+// that the rest can follow in another one. It returns false if nothing of the document is counted.
+func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
+	var left int
+	err = tx.GetContext(ctx, &left, `SELECT cardinality(terms) FROM indexed_documents WHERE document_id = $2 AND org_id = $1`, org, document)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("uncounting terms: %w", err)
+	}
+
+	// The row that everybody locks first is locked by a statement of its own: the next one sees what others have written.
+	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
+		return false, fmt.Errorf("uncounting terms: %w", err)
+	}
+	if left > 0 {
+		_, err = tx.ExecContext(ctx, `WITH less AS MATERIALIZED (
+			  SELECT u.term, u.chunks FROM indexed_documents i, unnest(i.terms[$3 + 1:], i.counts[$3 + 1:]) AS u (term, chunks)
+			  WHERE i.document_id = $2 AND i.org_id = $1
+			), gone AS (
+			  DELETE FROM knowledge_terms t USING less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks <= l.chunks
+			), fewer AS (
+			  UPDATE knowledge_terms t SET chunks = t.chunks - l.chunks FROM less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks > l.chunks)
+			UPDATE indexed_documents SET terms = terms[:$3], counts = counts[:$3] WHERE document_id = $2 AND org_id = $1`,
+			org, document, max(left-termBatch, 0))
+		if err != nil {
+			return false, fmt.Errorf("uncounting terms: %w", err)
+		}
+		return true, nil
 	}
 	for _, query := range []string{
-		`UPDATE knowledge_terms t SET chunks = t.chunks - i.chunks, rest = t.rest - i.rest
-		FROM (SELECT sum(chunks) AS chunks, count(*) FILTER (WHERE rest) AS rest FROM indexed_documents
-		  WHERE document_id = ANY ($2) AND org_id = $1) i WHERE t.org_id = $1 AND t.term = ''`,
-		`WITH less AS MATERIALIZED (
-		  SELECT u.term, sum(u.chunks) AS chunks FROM indexed_documents i, unnest(i.terms, i.counts) AS u (term, chunks)
-		  WHERE i.document_id = ANY ($2) AND i.org_id = $1 GROUP BY u.term
-		), gone AS (
-		  DELETE FROM knowledge_terms t USING less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks <= l.chunks)
-		UPDATE knowledge_terms t SET chunks = t.chunks - l.chunks FROM less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks > l.chunks`,
-		`WITH gone AS (DELETE FROM indexed_documents WHERE document_id = ANY ($2) AND org_id = $1)
+		`UPDATE knowledge_terms t SET chunks = t.chunks - i.chunks, rest = t.rest - i.rest::int FROM indexed_documents i
+		WHERE i.document_id = $2 AND i.org_id = $1 AND t.org_id = $1 AND t.term = ''`,
+		`WITH gone AS (DELETE FROM indexed_documents WHERE document_id = $2 AND org_id = $1)
 		DELETE FROM knowledge_terms WHERE org_id = $1 AND term = '' AND chunks <= 0`,
 	} {
-		if _, err := tx.ExecContext(ctx, query, org, pq.Array(documents)); err != nil {
-			return fmt.Errorf("uncounting terms: %w", err)
+		if _, err := tx.ExecContext(ctx, query, org, document); err != nil {
+			return false, fmt.Errorf("uncounting chunks: %w", err)
 		}
 	}
-	return nil
+	return true, nil
 }

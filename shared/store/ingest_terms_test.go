@@ -79,7 +79,7 @@ func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
 	if d := b.wantDocument(doc, domain.DocumentFailed, "going"); d.Error == nil || d.Error.Code != "deleting" {
 		t.Errorf("%+v", d.Error)
 	}
-	b.wantIndexed("going", "2 chunks 2 vectors 2 terms")
+	b.wantIndexed("going", "2 chunks 2 vectors 0 terms")
 	b.wantFound("second", "")
 	another := store.NewDocument{ID: "doc_another", Name: "x", URL: "https://example.com/"}
 	_, addErr := b.s.AddDocuments(t.Context(), b.org, []store.NewDocument{another, {ID: "doc_x", Name: "again", Content: &content}}, store.DocumentLimits{})

@@ -54,7 +54,7 @@ func (e *Extractor) Close() error { return e.program.close() }
 // Read reads a document and tells each what it consists of, in order: its last Event is of the reading, not told but returned. Its
 // errors are *document.Failure, other than those of each and of ctx, which end the reading and come back as they are.
 func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (document.Info, error) {
-	l = l.orDefaults()
+	l = l.of(d.Content)
 	box, err := e.start(ctx, d, l)
 	if ctx.Err() != nil {
 		return document.Info{}, fmt.Errorf("reading a document: %w", context.Cause(ctx))
@@ -192,8 +192,14 @@ func (r *reading) limit() sandbox.Limit {
 		return r.hit
 	}
 	usage, err := r.box.Usage()
-	if err == nil && usage.OutOfMem {
+	switch {
+	case err != nil:
+		return ""
+	case usage.OutOfMem:
 		return sandbox.LimitMemory
+	case usage.CPU >= r.limits.CPU: // the kernel killed it before the watch looked again
+		return sandbox.LimitCPU
+	default:
+		return ""
 	}
-	return ""
 }

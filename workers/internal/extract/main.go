@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,12 +26,8 @@ func Main() {
 	os.Exit(0) //nolint:revive // this is a main
 }
 
-// beReader reads the document, and tells it on standard output.
+// beReader reads the document and writes its events to standard output.
 func beReader() error {
-	out := bufio.NewWriterSize(os.Stdout, 64<<10)
-	if _, err := out.WriteString(protocol); err != nil {
-		return fmt.Errorf("telling: %w", err)
-	}
 	text, err := os.ReadFile(orderPath)
 	if err != nil {
 		return fmt.Errorf("reading the order: %w", err)
@@ -41,6 +36,8 @@ func beReader() error {
 	if err := json.Unmarshal(text, &o); err != nil {
 		return fmt.Errorf("reading the order: %w", err)
 	}
+	w := newEventWriter(os.Stdout)
+	failAtLimit(w)
 	if err := restrain(o.Limits); err != nil {
 		return err
 	}
@@ -48,48 +45,27 @@ func beReader() error {
 	if err != nil {
 		return fmt.Errorf("reading the document: %w", err)
 	}
-	t := teller{out: out, lines: json.NewEncoder(out)}
-	t.lines.SetEscapeHTML(false)
-	info, err := parseDocument(o, content, t.tell)
+
+	// From here on every failure is the document's: the greeting must be out before the first byte is parsed.
+	if err := w.greet(); err != nil {
+		return err
+	}
+	info, err := parseDocument(o, content, w.write)
 	if err == nil {
-		return t.last(document.Event{End: &info})
+		return w.last(document.Event{End: &info})
 	}
 	failure, is := errors.AsType[*document.Failure](err)
 	if !is {
-		return errors.Join(err, out.Flush())
+		return errors.Join(err, w.flush())
 	}
-	return t.last(document.Event{Failure: failure})
+	return w.last(document.Event{Failure: failure})
 }
 
-func parseDocument(o order, content []byte, tell func(document.Event) error) (document.Info, error) {
+func parseDocument(o order, content []byte, write func(document.Event) error) (document.Info, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 	in := parse.Input{Name: o.Name, MIMEType: o.MIMEType, Content: content, Limits: limits}
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,
 	}))
-	return parse.Parse(context.Background(), in, parse.NewWriter(limits, tell), known) //nolint:wrapcheck // it is told as it is
-}
-
-// teller writes events as lines.
-type teller struct {
-	out   *bufio.Writer
-	lines *json.Encoder
-}
-
-// tell writes an event. What tells of progress goes out at once.
-func (t teller) tell(e document.Event) error {
-	if err := t.lines.Encode(e); err != nil {
-		return fmt.Errorf("telling: %w", err)
-	}
-	if e.Block != nil {
-		return nil
-	}
-	return t.out.Flush()
-}
-
-func (t teller) last(e document.Event) error {
-	if err := t.tell(e); err != nil {
-		return err
-	}
-	return t.out.Flush()
+	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // it is reported as it is
 }

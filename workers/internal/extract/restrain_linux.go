@@ -3,9 +3,14 @@ package extract
 import (
 	"fmt"
 	"math"
+	"os"
+	"os/signal"
 	"runtime/debug"
 
 	"golang.org/x/sys/unix"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/sandbox"
 )
 
 const (
@@ -15,6 +20,20 @@ const (
 	// collectAt: documents are read once and are not large, so collecting early only takes time.
 	collectAt = 400
 )
+
+// failAtLimit reports limit_exceeded and exits when this process reaches its soft limit of processor time. Go ignores SIGXCPU by
+// default, and the hard limit, a second later, would kill the process without a word.
+func failAtLimit(w *eventWriter) {
+	limit := make(chan os.Signal, 1)
+	signal.Notify(limit, unix.SIGXCPU)
+	go func() {
+		<-limit
+		if w.last(document.Event{Failure: reached(limitWords[sandbox.LimitCPU])}) != nil {
+			os.Exit(1) //nolint:revive // the parse does not end by itself
+		}
+		os.Exit(0) //nolint:revive // the same
+	}()
+}
 
 // restrain limits this process and those that it starts. The sandbox limits all of them together; but where it only watches, these
 // hold at once. Address space is not limited: Go reserves a lot of it and uses little.

@@ -25,8 +25,9 @@ const (
 	keepTime  = time.Minute // how long a write is tried while the database is away
 	keepPause = 250 * time.Millisecond
 
-	backoffFirst = time.Second
-	backoffMost  = 5 * time.Minute
+	backoffFirst  = time.Second
+	backoffFactor = 3
+	backoffMost   = 15 * time.Minute
 )
 
 // work is one attempt at a document.
@@ -38,10 +39,18 @@ type work struct {
 	terms  store.TermCounts
 }
 
-// carry carries out one attempt at a document, and says what became of it. asked is when it was claimed, or a little before.
-func (i *Ingester) carry(ctx context.Context, claimed store.ClaimedDocument, asked time.Time) {
+// carry executes one attempt at a document and records its outcome. asked is when it was claimed, or a little before. A document
+// in the last slot is requeued when it takes long and no other slot is free, which carry reports.
+func (i *Ingester) carry(ctx context.Context, claimed store.ClaimedDocument, asked time.Time, last bool) (yielded bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if last {
+		defer time.AfterFunc(lastSlotTime, func() {
+			if i.shares.full() {
+				cancel(errYields)
+			}
+		}).Stop()
+	}
 	h := &holding{HeldDocument: claimed.HeldDocument, cancel: cancel, leaseUntil: asked.Add(store.Lease)}
 	i.held.add(h)
 	defer i.held.remove(h)
@@ -56,6 +65,7 @@ func (i *Ingester) carry(ctx context.Context, claimed store.ClaimedDocument, ask
 		err = cause
 	}
 	i.settle(ctx, w, info, err)
+	return errors.Is(err, errYields)
 }
 
 // changed tells whoever watches documents that one has changed.
@@ -117,7 +127,7 @@ func (i *Ingester) settle(ctx context.Context, w *work, info document.Info, err 
 	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the last: the process ends, and has waited
 		i.metrics.end(endLost)
 		w.log.Debug().Err(err).Msg("document given up")
-	case errors.Is(err, errDraining):
+	case errors.Is(err, errDraining), errors.Is(err, errYields):
 		i.metrics.end(endReleased)
 		if err := i.deps.Claims.ReleaseDocument(ctx, w.HeldDocument); err != nil {
 			w.log.Warn().Err(err).Msg("document not given back; its lease will run out")
@@ -161,12 +171,14 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	i.metrics.end(how)
 }
 
-// backoff is how long a document waits after so many attempts: from a second on twice as long each time, and a little by chance.
+// backoff returns the delay after so many attempts: it triples from a second up to 15 minutes, less up to a quarter at random. The
+// delays of store.MaxDocumentAttempts add up to most of an hour.
 func backoff(attempts int) time.Duration {
-	d := backoffMost
-	if n := max(attempts-1, 0); n < 16 {
-		d = min(backoffFirst<<n, backoffMost)
+	d := backoffFirst
+	for n := 1; n < attempts && d < backoffMost; n++ {
+		d *= backoffFactor
 	}
+	d = min(d, backoffMost)
 	return d - rand.N(d/4) //nolint:gosec // chance is all that is needed
 }
 

@@ -25,6 +25,9 @@ const (
 	claimTime = 10 * time.Second
 	drainTime = 10 * time.Second // for documents in hand to be finished before they are given back, unless it is set
 	giveUp    = 5 * time.Second  // for giving back what was not
+
+	// lastSlotTime is how long a document may keep the last free slot while all others are taken.
+	lastSlotTime = 2 * time.Second
 )
 
 // Claims is where documents are claimed, held and given up.
@@ -77,7 +80,9 @@ type Bus interface {
 
 // Config are an ingester's settings.
 type Config struct {
-	Concurrency int // documents at a time; 0: one for each core, and one more. No organization gets all of them, if there are two
+	// Concurrency is how many documents are read at a time; 0: one for each core, and one more. The last slot is kept for
+	// organizations without a document in hand, if there are two.
+	Concurrency int
 	Limits      store.DocumentLimits
 	Drain       time.Duration // for documents in hand to be finished once the worker stops; 0: 10 s
 }
@@ -166,17 +171,16 @@ func (i *Ingester) claim(ctx, work context.Context, attempts *sync.WaitGroup) {
 	for i.acquire(ctx) {
 		free := 1 + i.acquireMore()
 		asked := time.Now()
-		most, not := i.shares.room(free)
+		most, not, last := i.shares.room(free)
 		claimed, err := i.claimSome(work, most, not)
 		for n := range claimed {
 			i.shares.take(claimed[n].OrganizationID)
 			attempts.Go(func() {
-				i.carry(work, claimed[n], asked)
-				full := i.shares.giveBack(claimed[n].OrganizationID)
+				began := time.Now()
+				yielded := i.carry(work, claimed[n], asked, last)
+				i.shares.giveBack(claimed[n].OrganizationID, time.Since(began), yielded)
 				<-i.slots
-				if full { // there may be more of its documents, which nobody rings for any more
-					i.ring()
-				}
+				i.ring() // documents may wait for the slot whose doorbells were heard before
 			})
 		}
 		for range free - len(claimed) {

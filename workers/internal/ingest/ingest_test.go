@@ -261,6 +261,39 @@ func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	}
 }
 
+// TestSlowDocumentsOfManyOrganizationsLeaveRoom has documents of five organizations that are never done, while another one sends short
+// ones.
+func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for org := range 5 {
+		slow := r.organization()
+		for n := range 3 {
+			r.send(slow, fmt.Sprintf("slow-%d-%d.txt", org, n), fmt.Sprint("slow ", org, n))
+		}
+	}
+	began := make(chan struct{}, 100)
+	r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+		if !strings.HasPrefix(from.Name, "slow") {
+			return plain(ctx, from, each)
+		}
+		began <- struct{}{}
+		<-ctx.Done()
+		return document.Info{}, context.Cause(ctx)
+	}, func(c *Config, _ *Deps) { c.Concurrency = 3 })
+	for range 3 {
+		<-began
+	}
+	for n := range 10 {
+		quick := r.send(r.org, fmt.Sprintf("quick-%d.txt", n), fmt.Sprint("quick ", n))
+		r.bus.Ring(*quick.Job)
+		r.awaitStatus(quick.Document.ID, domain.DocumentReady)
+	}
+	if n := r.count(`SELECT count(*) FROM documents WHERE status = 'queued' AND attempts <> 0`); n != 0 {
+		t.Errorf("leaving the last slot counts as an attempt of %d documents", n)
+	}
+}
+
 // TestAnOrganizationAtItsShareDoesNotRest has documents of one organization alone: as soon as one is done, the next one begins.
 func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 	t.Parallel()

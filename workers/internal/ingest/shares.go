@@ -3,49 +3,104 @@ package ingest
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
-// shares counts the documents in hand of each organization, so that one with many slow documents leaves a slot for the others.
+const (
+	// quickTime is what a document may take without a charge to its organization: short ones take a fraction of it.
+	quickTime = time.Second
+	// chargeFactor bounds an organization's use of the last slot: what its documents take beyond quickTime is paid off in so many
+	// times as long.
+	chargeFactor = 10
+	// chargeMost is how much an organization may owe and still get the last slot.
+	chargeMost = 30 * time.Second
+	// yieldCharge is owed for a document that had to leave the last slot.
+	yieldCharge = time.Minute
+)
+
+// shares decides whose documents may take the free slots of this worker. An organization holds all slots but one at most, and the last
+// free slot is kept for organizations that have no document in hand and whose documents were quick: however many organizations send
+// slow ones, a short document of another is read at once.
 type shares struct {
-	most int // of one organization
-	mu   sync.Mutex
-	of   map[string]int
+	slots int
+	now   func() time.Time
+
+	mu    sync.Mutex
+	taken int // slots
+	of    map[string]*share
 }
 
-func newShares(concurrency int) *shares {
-	return &shares{most: max(1, concurrency-1), of: map[string]int{}}
+// share is what one organization has and owes.
+type share struct {
+	held    int
+	settled time.Time // when everything that it owes is paid off
 }
 
-// room is how many documents may be claimed at once, of so many slots, and of which organizations none: whosever they are, none gets
-// more than its share. What is left can be claimed right after.
-func (s *shares) room(free int) (most int, not []string) {
+func newShares(slots int) *shares {
+	return &shares{slots: slots, now: time.Now, of: map[string]*share{}}
+}
+
+// room returns how many documents may be claimed for so many free slots, and the organizations of which none may be. last reports that
+// they are for the last slot. What is left can be claimed right after.
+func (s *shares) room(free int) (most int, not []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most = min(free, s.most)
-	for org, n := range s.of {
-		if n >= s.most {
+	if s.slots == 1 {
+		return 1, nil, false
+	}
+	if last = free == 1; last {
+		most = 1
+	} else {
+		most = free - 1
+	}
+	now := s.now()
+	for org, o := range s.of {
+		room := s.slots - 1 - o.held
+		switch {
+		case room <= 0, last && (o.held > 0 || o.settled.Sub(now) > chargeMost):
 			not = append(not, org)
-			continue
+		case o.held == 0 && !o.settled.After(now):
+			delete(s.of, org)
+		default:
+			most = min(most, room)
 		}
-		most = min(most, s.most-n)
 	}
 	slices.Sort(not)
-	return most, not
+	return most, not, last
 }
 
+// take counts a document in hand.
 func (s *shares) take(org string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of[org]++
+	s.taken++
+	if s.of[org] == nil {
+		s.of[org] = &share{}
+	}
+	s.of[org].held++
 }
 
-// giveBack counts a document less, and tells whether its organization had its whole share.
-func (s *shares) giveBack(org string) (full bool) {
+// giveBack counts a document less that took so long, and charges its organization; yielded: it had to leave the last slot.
+func (s *shares) giveBack(org string, took time.Duration, yielded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full = s.of[org] >= s.most
-	if s.of[org]--; s.of[org] <= 0 {
-		delete(s.of, org)
+	s.taken--
+	o := s.of[org]
+	o.held--
+	charge := chargeFactor * max(took-quickTime, 0)
+	if yielded {
+		charge = yieldCharge
 	}
-	return full
+	now := s.now()
+	if o.settled.Before(now) {
+		o.settled = now
+	}
+	o.settled = o.settled.Add(charge)
+}
+
+// full reports that no slot is free.
+func (s *shares) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken >= s.slots
 }

@@ -15,12 +15,23 @@ import (
 
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	for attempts, most := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute} {
+	for attempts, most := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 3 * time.Second, 5: 81 * time.Second, 7: 729 * time.Second, 8: 15 * time.Minute, 1000: 15 * time.Minute} {
 		for range 100 {
 			if d := backoff(attempts); d > most || d < most*3/4 {
 				t.Fatalf("after %d attempts: %s", attempts, d)
 			}
 		}
+	}
+}
+
+func TestTheAttemptsFitIntoTheHourOfADocument(t *testing.T) {
+	t.Parallel()
+	var all time.Duration
+	for attempts := 1; attempts < store.MaxDocumentAttempts; attempts++ {
+		all += backoff(attempts)
+	}
+	if all < 30*time.Minute || all > time.Hour {
+		t.Errorf("the delays add up to %v", all)
 	}
 }
 
@@ -162,27 +173,45 @@ func TestWritesAreTriedWhileTheDatabaseIsAway(t *testing.T) {
 
 func TestShares(t *testing.T) {
 	t.Parallel()
+	now := time.Now()
 	s := newShares(4)
+	s.now = func() time.Time { return now }
+	check := func(what string, free, most int, last bool, not ...string) {
+		t.Helper()
+		if m, n, l := s.room(free); m != most || l != last || !slices.Equal(n, not) {
+			t.Errorf("%s: %d, %v, %v", what, m, n, l)
+		}
+	}
+	check("none is in hand", 4, 3, false)
 	s.take("a")
 	s.take("a")
 	s.take("b")
-	if most, not := s.room(1); most != 1 || len(not) != 0 {
-		t.Error(most, not)
-	}
-	if most, not := s.room(9); most != 1 || len(not) != 0 { // all could be a's
-		t.Error(most, not)
-	}
+	check("all could be a's", 9, 1, false)
+	check("the last slot is for others", 1, 1, true, "a", "b")
 	s.take("a")
-	if most, not := s.room(9); most != 2 || !slices.Equal(not, []string{"a"}) {
-		t.Error(most, not)
+	check("a has its share", 9, 2, false, "a")
+	if !s.full() {
+		t.Error("a slot is free")
 	}
-	if s.giveBack("b") || !s.giveBack("a") || s.giveBack("a") || s.giveBack("a") || len(s.of) != 0 {
+	s.giveBack("b", quickTime, false)
+	for range 3 {
+		s.giveBack("a", quickTime+time.Second, false)
+	}
+	check("a owes 30 seconds", 1, 1, true)
+	s.take("a")
+	s.giveBack("a", 20*time.Second, false)
+	check("a owes more", 1, 1, true, "a")
+	check("and still has the other slots", 4, 3, false)
+	s.take("b")
+	s.giveBack("b", 0, true)
+	check("b had to leave the last slot", 1, 1, true, "a", "b")
+	now = now.Add(31 * time.Second)
+	check("b has paid", 1, 1, true, "a")
+	now = now.Add(time.Hour)
+	if check("both have paid", 4, 3, false); len(s.of) != 0 {
 		t.Error(s.of)
 	}
-	if most, not := s.room(9); most != 3 || not != nil {
-		t.Error(most, not)
-	}
-	if most, _ := newShares(1).room(1); most != 1 {
-		t.Error(most)
+	if most, not, last := newShares(1).room(1); most != 1 || not != nil || last {
+		t.Error(most, not, last)
 	}
 }

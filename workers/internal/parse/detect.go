@@ -29,11 +29,11 @@ func detect(in Input) (kind, error) {
 	var is string
 	var err error
 	switch {
-	case bytes.Contains(content[:min(len(content), 1024)], []byte("%PDF-")):
+	case isPDF(content):
 		is = PDF
-	case bytes.HasPrefix(content, []byte("PK\x03\x04")), bytes.HasPrefix(content, []byte("PK\x05\x06")):
+	case isArchive(content):
 		is, err = archived(content)
-	case bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")):
+	case isCompound(content):
 		is, err = compound(content)
 	default:
 		is = textual(in)
@@ -42,6 +42,23 @@ func detect(in Input) (kind, error) {
 		return kind{}, err
 	}
 	return kind{mimeType: is, note: misnamed(in.Name, is)}, nil
+}
+
+// IsText reports content that no reader of PDF or of archives gets: text, or something that nothing reads.
+func IsText(content []byte) bool {
+	return !isPDF(content) && !isArchive(content) && !isCompound(content)
+}
+
+func isPDF(content []byte) bool {
+	return bytes.Contains(content[:min(len(content), 1024)], []byte("%PDF-"))
+}
+
+func isArchive(content []byte) bool {
+	return bytes.HasPrefix(content, []byte("PK\x03\x04")) || bytes.HasPrefix(content, []byte("PK\x05\x06"))
+}
+
+func isCompound(content []byte) bool {
+	return bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"))
 }
 
 // misnamed is a note on a name that says something else than what the content is.

@@ -61,11 +61,28 @@ func page(content []byte, said string) (*html.Node, error) {
 	if head := text[:min(len(text), 512)]; strings.Contains(head, "<?xml") || strings.Contains(head, "XHTML") {
 		text = opened(text)
 	}
-	doc, err := html.ParseWithOptions(strings.NewReader(text), html.ParseOptionEnableScripting(false))
+	doc, err := html.ParseWithOptions(strings.NewReader(once(text)), html.ParseOptionEnableScripting(false))
 	if err != nil {
 		return nil, &document.Failure{Code: document.TooLarge, Message: "Elements of the page stand deeper in each other than is read."}
 	}
 	return doc, nil
+}
+
+// outermost are the start tags whose attributes the parser adds to those of the first one, which it compares all of each time.
+var outermost = regexp.MustCompile(`(?i)<(?:html|body)\s[^>]*>`)
+
+// maxOutermost is how many of these tags keep their attributes: pages that were put together have a few.
+const maxOutermost = 20
+
+// once takes the attributes off all but the first tags of the page's outermost elements.
+func once(text string) string {
+	seen := 0
+	return outermost.ReplaceAllStringFunc(text, func(tag string) string {
+		if seen++; seen <= maxOutermost {
+			return tag
+		}
+		return tag[:5] + ">"
+	})
 }
 
 // closed are elements of XHTML that end where they begin.

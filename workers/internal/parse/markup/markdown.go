@@ -8,7 +8,9 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/util"
 
 	"parley/workers/internal/document"
 	"parley/workers/internal/parse"
@@ -23,14 +25,18 @@ func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = strings.ReplaceAll(parse.Lines(text), "\x00", "")
 	text, info := frontMatter(text)
-	if nested.MatchString(text) || tooDeep(text) {
-		return document.Info{}, &document.Failure{
-			Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested deeper than is read.",
-		}
+	text, err := bounded(text)
+	if err != nil {
+		return document.Info{}, err
+	}
+	extensions := []goldmark.Extender{extension.GFM, extension.DefinitionList}
+	if footnoted(text) {
+		extensions = append(extensions, extension.Footnote)
 	}
 	var page bytes.Buffer
 	md := goldmark.New(
-		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
+		goldmark.WithExtensions(extensions...),
+		goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(&bounds{}, 1))),
 		goldmark.WithRendererOptions(html.WithUnsafe()), // HTML in it is read as HTML is
 	)
 	if err := md.Convert([]byte(text), &page); err != nil {

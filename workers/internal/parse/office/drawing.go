@@ -12,6 +12,9 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
+// maxTitle is the length in bytes from which a title takes no further paragraph: each one copies those before it.
+const maxTitle = 10_000
+
 // drawing reads the shapes of a slide, of its notes, or of a diagram.
 type drawing struct {
 	e       *pack.Elements
@@ -81,7 +84,7 @@ func (d *drawing) paragraph() error {
 	kind := document.Paragraph
 	switch d.holder {
 	case "title", "ctrTitle":
-		if !d.notes {
+		if !d.notes && len(d.title) < maxTitle {
 			d.title = strings.TrimSpace(d.title + " " + text)
 		}
 		return nil
@@ -144,7 +147,7 @@ func (d *drawing) words() (text string, bullet int, err error) {
 
 // tableRow tells a row up to its end.
 func (d *drawing) tableRow() error {
-	var cells []string
+	var cells [][]string // by paragraph
 	for depth := d.e.Depth(); d.e.Depth() >= depth; {
 		t, err := d.e.Next()
 		if err != nil {
@@ -156,14 +159,14 @@ func (d *drawing) tableRow() error {
 		}
 		switch s.Name.Local {
 		case "tc":
-			cells = append(cells, "")
+			cells = append(cells, nil)
 		case "p":
 			text, _, err := d.words()
 			if err != nil {
 				return err
 			}
 			if n := len(cells) - 1; n >= 0 {
-				cells[n] = strings.TrimSpace(cells[n] + "\n" + text)
+				cells[n] = append(cells[n], text)
 			}
 		}
 		if len(cells) > maxSpan {
@@ -173,7 +176,11 @@ func (d *drawing) tableRow() error {
 			}
 		}
 	}
+	texts := make([]string, len(cells))
+	for i, paragraphs := range cells {
+		texts[i] = strings.Join(paragraphs, "\n")
+	}
 	d.row++
-	d.blocks = append(d.blocks, document.Block{Kind: document.Row, Head: d.row == 1 && d.rows, Text: parse.Cells(cells)})
+	d.blocks = append(d.blocks, document.Block{Kind: document.Row, Head: d.row == 1 && d.rows, Text: parse.Cells(texts)})
 	return nil
 }

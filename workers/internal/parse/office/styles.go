@@ -59,7 +59,11 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	}
 }
 
+// maxName bounds what a style says, in bytes: it is looked at for each paragraph that has the style.
+const maxName = 200
+
 func (s *style) set(what, val string) {
+	val = val[:min(len(val), maxName)]
 	switch what {
 	case "name":
 		s.name = val

@@ -18,6 +18,7 @@ import (
 const (
 	maxUnzipped = 256 << 20  // bytes, all parts together
 	maxCells    = 10_000_000 // with the empty ones before those that are filled
+	maxText     = 256 << 20  // bytes of cells, spaces among them: many cells may have one and the same text
 	lookAhead   = 20         // rows that tell how wide a table is
 )
 
@@ -100,6 +101,7 @@ type workbook struct {
 	out   *parse.Writer
 	notes []string
 	cells int
+	text  int
 }
 
 // sheet tells a sheet's rows.
@@ -129,6 +131,12 @@ func (w *workbook) sheet(name string) error {
 		}
 		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
 			return w.ctx.Err()
+		}
+		for _, c := range cells {
+			w.text += len(c)
+		}
+		if w.text > maxText {
+			return &document.Failure{Code: document.TooLarge, Message: "The sheets have more text than is read."}
 		}
 		if err := t.add(cells); err != nil {
 			return err

@@ -81,7 +81,14 @@ func (r *reading) object(path string, into *pairs) error {
 	return err
 }
 
+// maxPath bounds the path of a value, in bytes: each value is written with its own.
+const maxPath = 1000
+
+// join gives the path of an object's value; that of one whose path would be too long is the object's.
 func join(path, name string) string {
+	if len(path) > maxPath {
+		return path
+	}
 	if len(name) > 200 {
 		name = strings.ToValidUTF8(name[:200], "") + "…"
 	}
@@ -115,7 +122,7 @@ func (r *reading) elements(path string, into *pairs) error {
 			return fmt.Errorf("reading an element: %w", err)
 		}
 		if delim, ok := t.(json.Delim); ok {
-			if err := r.element(path, fmt.Sprintf("%s[%d]", path, i), delim, into); err != nil {
+			if err := r.element(path, index(path, i), delim, into); err != nil {
 				return err
 			}
 			continue
@@ -135,6 +142,14 @@ func (r *reading) elements(path string, into *pairs) error {
 		return nil
 	}
 	return r.add(path, strings.Join(words, ", "), into)
+}
+
+// index gives the path of an array's element, as join does.
+func index(path string, i int) string {
+	if len(path) > maxPath {
+		return path
+	}
+	return fmt.Sprintf("%s[%d]", path, i)
 }
 
 // element reads an object or array of an array.

@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// boundStatements makes statements fail that touch more than 1000 counts of terms or chunks: they would run into the statement timeout
+// where the database is busy.
+func (b *bench) boundStatements() {
+	b.Helper()
+	b.exec(`CREATE FUNCTION bounded() RETURNS trigger LANGUAGE plpgsql AS $$
+		DECLARE n int := (SELECT count(*) FROM touched);
+		BEGIN
+		  IF n > 1000 THEN RAISE EXCEPTION 'a statement touches % rows of %', n, TG_TABLE_NAME; END IF;
+		  RETURN NULL;
+		END $$`)
+	for trigger, on := range map[string]string{
+		"counted": "INSERT ON knowledge_terms REFERENCING NEW", "changed": "UPDATE ON knowledge_terms REFERENCING NEW",
+		"uncounted": "DELETE ON knowledge_terms REFERENCING OLD", "removed": "DELETE ON document_chunks REFERENCING OLD",
+	} {
+		b.exec(`CREATE TRIGGER ` + trigger + ` AFTER ` + on + ` TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION bounded()`)
+	}
+}
+
+// largeDocument is ready, with 1,200 chunks, 2,400 terms of its own and one that others have.
+func (b *bench) largeDocument() string {
+	b.Helper()
+	var chunks []store.NewChunk
+	for n := range 1200 {
+		chunks = append(chunks, chunkOf(n, fmt.Sprint("only", n), fmt.Sprint("own", n), "shared"))
+	}
+	return b.readyDocument(nil, chunks...)
+}
+
+func (b *bench) counts() string {
+	b.Helper()
+	return b.text(`SELECT coalesce(string_agg(term || ' ' || chunks || ' ' || rest, ', ' ORDER BY term), '') FROM knowledge_terms WHERE org_id = '` + b.org + `'`)
+}
+
+func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.boundStatements()
+	b.readyDocument(nil, chunkOf(0, "kept", "shared"))
+	doc := b.largeDocument()
+	b.exec(`CREATE SEQUENCE batches MAXVALUE 2`)
+	b.exec(`CREATE FUNCTION interrupted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM nextval('batches'); RETURN NULL; END $$`)
+	b.exec(`CREATE TRIGGER interrupted AFTER DELETE ON knowledge_terms FOR EACH STATEMENT EXECUTE FUNCTION interrupted()`)
+	if _, err := b.s.DeleteDocument(t.Context(), b.org, doc); err == nil {
+		t.Fatal("the third batch was not interrupted")
+	}
+	if d := b.wantDocument(doc, domain.DocumentFailed, "interrupted"); d.Error == nil || d.Error.Code != "deleting" {
+		t.Errorf("%+v", d.Error)
+	}
+	b.wantFound("only7", "")
+	b.wantFound("shared", "kept shared")
+	if got := b.text(`SELECT count(*) FROM knowledge_terms WHERE term LIKE 'o%'`); got != "400" {
+		t.Errorf("%s terms are counted after two batches", got)
+	}
+
+	b.exec(`DROP TRIGGER interrupted ON knowledge_terms`)
+	b.deleteDocument(doc)
+	if got := b.counts(); got != " 1 0, kept 1 0, shared 1 0" {
+		t.Errorf("counted: %s", got)
+	}
+	if got := b.text(`SELECT count(*) FROM document_chunks`); got != "1" {
+		t.Errorf("%s chunks", got)
+	}
+	b.wantFound("shared", "kept shared")
+}
+
+// A document that is read again is uncounted in one transaction, whose statements are bounded as well.
+func TestALargeDocumentIsReadAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.boundStatements()
+	doc := b.largeDocument()
+	if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+		t.Fatal(err)
+	}
+	b.wantDocument(doc, domain.DocumentQueued, "read again")
+	if got := b.counts(); got != "" {
+		t.Errorf("counted: %s", got)
+	}
+}

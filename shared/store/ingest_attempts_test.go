@@ -1,0 +1,34 @@
+package store_test
+
+import (
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+func TestAttemptsAtADocumentAreCapped(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	doc := b.document([]byte("never ready")).ID
+	for n := 1; n <= store.MaxDocumentAttempts; n++ {
+		if kept, err := b.s.PostponeDocument(t.Context(), b.claimDocument(), broken, 0); err != nil || !kept {
+			t.Fatalf("attempt %d: %v, %v", n, kept, err)
+		}
+		if n < store.MaxDocumentAttempts {
+			b.wantDocument(doc, domain.DocumentQueued, "put back")
+		}
+	}
+	if got := b.wantDocument(doc, domain.DocumentFailed, "no attempt is left"); got.Error == nil || *got.Error != broken {
+		t.Errorf("%+v", got.Error)
+	}
+	b.wantNoClaim("after the last attempt")
+
+	if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := b.s.PostponeDocument(t.Context(), b.claimDocument(), broken, 0); err != nil || !kept {
+		t.Fatalf("after a retry: %v, %v", kept, err)
+	}
+	b.wantDocument(doc, domain.DocumentQueued, "attempts are counted from the retry")
+}

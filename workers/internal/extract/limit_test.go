@@ -1,0 +1,99 @@
+//go:build linux
+
+package extract
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/workers/internal/document"
+	"parley/workers/internal/sandbox"
+)
+
+// unwatched is a backend whose boxes cannot be measured: only the reader's own limits hold.
+type unwatched struct{ sandbox.Backend }
+
+func (u unwatched) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
+	box, err := u.Backend.Start(ctx, c)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it is the backend's own
+	}
+	return unmeasured{box}, nil
+}
+
+type unmeasured struct{ sandbox.Box }
+
+func (unmeasured) Usage() (sandbox.Usage, error) { return sandbox.Usage{}, errors.New("not measured") }
+
+// slowPage takes several seconds of processor time and reports no progress before it is parsed to its end.
+func slowPage() []byte { return []byte("<html>" + strings.Repeat("<b>x</b> <i>y</i> ", 1_000_000)) }
+
+func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
+	t.Parallel()
+	failure := fails(t, opened(t, unwatched{mustShared(t)}, Config{}), slowPage(), Limits{CPU: time.Second})
+	if failure.Code != document.LimitReached || failure.Retry || !strings.Contains(failure.Message, "processor time") {
+		t.Errorf("got %+v", failure)
+	}
+}
+
+// dead is a box whose process was killed before it wrote anything.
+type dead struct{ usage sandbox.Usage }
+
+func (dead) Stdin() io.WriteCloser { return nil }
+
+func (dead) Stdout() io.Reader { return strings.NewReader("") }
+
+func (d dead) Usage() (sandbox.Usage, error) { return d.usage, nil }
+
+func (dead) Kill() {}
+
+func (dead) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (dead) Complaint() string { return "" }
+
+type deadBackend struct {
+	sandbox.Backend
+
+	usage sandbox.Usage
+}
+
+func (d deadBackend) Start(context.Context, sandbox.Command) (sandbox.Box, error) {
+	return dead{d.usage}, nil
+}
+
+func TestADeathAtTheProcessorLimitIsFinal(t *testing.T) {
+	t.Parallel()
+	for cpu, want := range map[time.Duration]document.Failure{
+		textCPU:             {Code: document.LimitReached},
+		textCPU / 2:         {Code: document.Internal, Retry: true},
+		textCPU + time.Hour: {Code: document.LimitReached},
+	} {
+		e := opened(t, deadBackend{Backend: mustShared(t), usage: sandbox.Usage{CPU: cpu}}, Config{})
+		failure := fails(t, e, []byte("Words"), Limits{})
+		if failure.Code != want.Code || failure.Retry != want.Retry {
+			t.Errorf("after %v: %+v", cpu, failure)
+		}
+	}
+}
+
+func TestTextHasLessProcessorTime(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]time.Duration{
+		"# Title": textCPU, "<html>": textCPU, "a,b": textCPU, "%PDF-1.7": 2 * time.Minute, "PK\x03\x04": 2 * time.Minute,
+	} {
+		if got := (Limits{}).of([]byte(content)).CPU; got != want {
+			t.Errorf("%q: %v", content, got)
+		}
+	}
+	if got := (Limits{CPU: time.Second}).of([]byte("a")).CPU; got != time.Second {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,115 @@
+//go:build linux
+
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/store"
+	"parley/workers/internal/document"
+	"parley/workers/internal/extract"
+	"parley/workers/internal/sandbox/bubblewrap"
+)
+
+func TestMain(m *testing.M) {
+	extract.Main()
+	os.Exit(m.Run())
+}
+
+// bomb is a page of 160 KB whose 450 open elements are made again for each paragraph. n makes its bytes its own.
+func bomb(n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<html><!-- %d -->", n)
+	for i := range 450 {
+		fmt.Fprintf(&b, "<b a=%d><p>", i)
+	}
+	b.WriteString(strings.Repeat("</p><p>x", 20_000))
+	return b.String()
+}
+
+// bounded reads documents in sandboxes, with less processor time than they have in production.
+func (r *rig) bounded(limits extract.Limits) reading {
+	r.Helper()
+	backend, err := bubblewrap.Open(bubblewrap.Config{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	e := extract.Open(backend, extract.Config{})
+	r.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			r.Error(err)
+		}
+		if err := backend.Close(); err != nil {
+			r.Error(err)
+		}
+	})
+	return func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
+		return e.Read(ctx, extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content}, limits, each)
+	}
+}
+
+// ready sends short documents one after another and returns how long each took until it was ready, sorted.
+func (r *rig) ready(what string, documents int) (took []time.Duration) {
+	r.Helper()
+	for n := range documents {
+		began := time.Now()
+		sent := r.send(r.org, fmt.Sprintf("%s-%d.txt", what, n), fmt.Sprintf("Short words %s %d.", what, n))
+		r.bus.Ring(*sent.Job)
+		r.awaitStatus(sent.Document.ID, domain.DocumentReady)
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	return took
+}
+
+// TestBombsOfManyOrganizations has five organizations send documents that take all the processor time there is, while another one
+// sends short ones.
+func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it measures time
+	r := newRig(t)
+	r.start(r.bounded(extract.Limits{CPU: 4 * time.Second}), func(c *Config, _ *Deps) { c.Concurrency = 3 })
+	const documents = 40
+	alone := r.ready("alone", documents)
+
+	var first store.QueuedDocument
+	for org := range 5 {
+		flooding := r.organization()
+		for n := range 6 {
+			sent := r.send(flooding, "bomb.html", bomb(10*org+n))
+			r.bus.Ring(*sent.Job)
+			if org == 0 && n == 0 {
+				first = sent
+				r.await(flooding, first.Document.ID, "in hand", func(d domain.Document) bool { return d.Status != domain.DocumentQueued })
+			}
+		}
+	}
+	beside := r.ready("beside", documents)
+	t.Logf("alone: median %v, slowest %v; beside bombs: median %v, slowest %v",
+		alone[documents/2], alone[documents-1], beside[documents/2], beside[documents-1])
+	if n := r.count(`SELECT count(*) FROM documents WHERE name = 'bomb.html' AND status = 'processing'`); n == 0 {
+		t.Error("no bomb is in hand any more: nothing was measured")
+	}
+	if limit := 2*alone[documents/2] + time.Second; beside[documents/2] > limit {
+		t.Errorf("half of the documents take longer than %v", limit)
+	}
+
+	org := r.organizationOf(first.Document.ID)
+	d := r.await(org, first.Document.ID, "failed", func(d domain.Document) bool { return d.Status == domain.DocumentFailed })
+	if attempts := r.count(`SELECT attempts FROM documents WHERE id = $1`, d.ID); attempts != 1 || d.Error.Code != string(document.LimitReached) {
+		t.Errorf("%+v after %d attempts", d.Error, attempts)
+	}
+}
+
+func (r *rig) organizationOf(documentID string) (org string) {
+	r.Helper()
+	if err := r.db.QueryRowContext(r.Context(), `SELECT org_id FROM documents WHERE id = $1`, documentID).Scan(&org); err != nil {
+		r.Fatal(err)
+	}
+	return org
+}
