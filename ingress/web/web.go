@@ -17,32 +17,36 @@ const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-sr
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Login is what the login page shows: Problem, when signing in did not work, says why; Email is what was typed;
-// OpenID offers to sign in by a provider; Next is the page that was asked for, empty for the first one.
+// OpenID offers to sign in by a provider, TakeOver to take the address over by that; Next is the page that was asked for, empty for the first one.
 type Login struct {
 	Problem string
 	Email   string
 	Next    string
 	OpenID  bool
+
+	TakeOver bool
 }
 
 // Signup is what the page for a new account shows.
 type Signup struct{ Problem, Name, Email, Next string }
 
-// Accept is what the page of an invitation shows. SignedIn says that the invited person holds a session here
-// already, Known that their address has an account.
+// Accept is what the page of an invitation shows. SignedIn says that the invited person holds a session here already.
 type Accept struct {
 	Token               string
 	Organization, Email string
 	As                  string // the role, such as "a member"
-	SignedIn, Known     bool
+	SignedIn            bool
 	Problem             string
 }
 
 // Reset is what the page for a new password shows.
 type Reset struct{ Token, Email, Problem string }
 
-// Notice is a page that only says something.
-type Notice struct{ Words string }
+// Notice is a page that only says something. Problem says that it is about a failure.
+type Notice struct {
+	Title, Words string
+	Problem      bool
+}
 
 // Boot is what the dashboard knows before its first request: who is signed in, as GET /api/auth/session says it, or nil, and
 // the address that examples use.

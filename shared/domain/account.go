@@ -17,6 +17,12 @@ type Organization struct {
 	CreatedAt Time   `json:"createdAt"`
 }
 
+// OrganizationName is what somebody who is invited sees of an organization.
+type OrganizationName struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
 // Membership is a user's role in an organization.
 type Membership struct {
 	Organization

@@ -239,7 +239,11 @@ func TestKeys(t *testing.T) {
 	}
 
 	admin := store.Actor{OrganizationID: org, UserID: user}
-	if _, err := s.AddMember(ctx, admin, other.User.Email, domain.RoleMember, store.NewInvitation{}); err != nil {
+	link := store.NewInvitation{TokenHash: secrets.Hash("invitation"), ExpiresAt: time.Now().Add(time.Hour)}
+	if _, err := s.AddMember(ctx, admin, other.User.Email, domain.RoleMember, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join(ctx, link.TokenHash, other.User.ID, newLogin(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	member := store.Actor{OrganizationID: org, UserID: other.User.ID, Role: domain.RoleAdmin} // as was remembered of them

@@ -22,18 +22,20 @@ type Identity struct {
 }
 
 // LogInByIdentity logs in the person behind an identity. One seen for the first time must have a verified
-// address (permission_denied); a new person is made for it, unless it has an account: then email_taken, but for
-// the account of loggedIn, which the identity is linked to while the login session of login.LoginID holds.
-func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn string, login NewLogin) (Account, error) {
+// address (permission_denied), which proves it. The identity is linked to the account of loggedIn, while the login session of
+// login.LoginID holds, if that account has the address. Otherwise a new account is made for it. One that holds the address
+// without proof loses it: by itself when it has nothing, else only if takeOver says so. email_taken in all other cases.
+func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn string, takeOver bool, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
-		userID, err := identified(ctx, tx, who, loggedIn, login.LoginID)
+		userID, before, err := identified(ctx, tx, who, loggedIn, takeOver, login.LoginID)
 		if err != nil {
 			return err
 		}
 		by := login
 		by.LoginID = "" // the identity lets them in, and not the session
 		account, err = logIn(ctx, tx, userID, by)
+		account.Before = before
 		return err
 	}
 	err := s.tx(ctx, attempt)
@@ -43,37 +45,77 @@ func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn stri
 	return account, err
 }
 
-// identified gives the user of an identity, made or linked when it is new.
-func identified(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn, loginID string) (string, error) {
-	var userID string
-	err := tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, who.Issuer, who.Subject)
+// identified gives the user of an identity, made or linked when it is new, and the account that lost its address to them.
+func identified(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, takeOver bool, loginID string) (userID, before string, err error) {
+	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, who.Issuer, who.Subject)
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
-		return userID, wrap("reading identity", err)
+		return userID, "", wrap("reading identity", err)
 	}
 	if who.Email == "" || !who.Verified {
-		return "", apierr.New(apierr.PermissionDenied, "the provider has not verified an email address of yours")
+		return "", "", apierr.New(apierr.PermissionDenied, "the provider has not verified an email address of yours")
 	}
-	var known userRow
-	err = tx.GetContext(ctx, &known, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)`, who.Email)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		var user domain.User
-		if user, err = createUser(ctx, tx, NewUser{Email: who.Email, Name: who.Name}); err != nil {
-			return "", err
-		}
-		known.ID = user.ID
-	case err != nil:
-		return "", fmt.Errorf("reading user: %w", err)
-	case known.ID != loggedIn:
-		return "", apierr.New(apierr.EmailTaken, "this email address already has an account: log in to it first, and the two are linked")
+	holder, known, err := holderOf(ctx, tx, who.Email)
+	if err != nil {
+		return "", "", err
 	}
-	if known.ID == loggedIn && loginID != "" {
+	linked, err := hasAddress(ctx, tx, loggedIn, who.Email)
+	if err != nil {
+		return "", "", err
+	}
+	if linked && loginID != "" {
 		if err := holdLogin(ctx, tx, loggedIn, loginID); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO identities (issuer, subject, user_id) VALUES ($1, $2, $3)`, who.Issuer, who.Subject, known.ID)
-	return known.ID, wrap("linking identity", err)
+	if known && !(linked && holder.ID == loggedIn) {
+		if err := mayTakeOver(ctx, tx, holder, linked || takeOver); err != nil {
+			return "", "", err
+		}
+		if err := displace(ctx, tx, holder, true); err != nil {
+			return "", "", err
+		}
+		before = holder.ID
+	}
+	userID = loggedIn
+	if linked {
+		err = reclaim(ctx, tx, loggedIn)
+	} else {
+		var user domain.User
+		user, err = createUser(ctx, tx, NewUser{Email: who.Email, Name: who.Name, proven: true})
+		userID = user.ID
+	}
+	if err != nil {
+		return "", "", err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO identities (issuer, subject, user_id) VALUES ($1, $2, $3)`, who.Issuer, who.Subject, userID)
+	return userID, before, wrap("linking identity", err)
+}
+
+// hasAddress reports whether a user has an address, whether or not another account holds it.
+func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, error) {
+	var has bool
+	err := tx.GetContext(ctx, &has, `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND lower(email) = lower($2))`, userID, email)
+	return has, wrap("reading a user's address", err)
+}
+
+// mayTakeOver reports email_taken when somebody who has proven an address may not displace its holder as they came.
+func mayTakeOver(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) error {
+	if holder.Proven {
+		return apierr.New(apierr.EmailTaken, "this email address already has an account: log in to it first, and the two are linked")
+	}
+	used, err := accountUsed(ctx, tx, holder.ID)
+	if err == nil && used && !meant {
+		err = apierr.New(apierr.EmailTaken, "this email address already has an account that is in use: log in to it first, and the two are linked; "+
+			"or begin again with takeover=1 for an account of your own, if that one is not yours")
+	}
+	return err
+}
+
+// reclaim gives a displaced account its address back, and notes that it is proven.
+func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = NULL, email_proven_at = coalesce(email_proven_at, clock_timestamp())
+		WHERE id = $1`, userID)
+	return wrap("noting a proven address", err)
 }
 
 func wrap(doing string, err error) error {

@@ -145,41 +145,40 @@ func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 func (s *Store) ResetOf(ctx context.Context, tokenHash []byte) (domain.User, error) {
 	var user domain.User
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		var err error
-		user, err = resetOf(ctx, tx, tokenHash)
+		row, _, err := resetOf(ctx, tx, tokenHash)
+		user = row.user()
 		return err
 	})
 	return user, err
 }
 
-// resetOf locks the link and its user, in this order.
-func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.User, error) {
+// resetOf locks the link and its user, in this order, and reports whether whoever runs the service made the link.
+func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, operators bool, err error) {
 	var link reset
-	err := tx.GetContext(ctx, &link, `SELECT user_id, org_id, role FROM login_links
+	err = tx.GetContext(ctx, &link, `SELECT user_id, org_id, role FROM login_links
 		WHERE token_hash = $1 AND kind = 'reset' AND used_at IS NULL AND expires_at > clock_timestamp() AND`+keyHolds+`FOR UPDATE`, tokenHash)
 	if errors.Is(err, sql.ErrNoRows) {
-		return domain.User{}, notFound()
+		return user, false, notFound()
 	}
 	if err != nil {
-		return domain.User{}, fmt.Errorf("reading password reset: %w", err)
+		return user, false, fmt.Errorf("reading password reset: %w", err)
 	}
-	user, err := lockUser(ctx, tx, link.UserID)
-	if err != nil || link.Organization == nil {
-		return user, err
+	if user, err = lockUserRow(ctx, tx, link.UserID); err != nil || link.Organization == nil {
+		return user, true, err
 	}
 	theirs, err := belongsTo(ctx, tx, link.UserID, *link.Organization)
 	if err != nil {
-		return domain.User{}, err
+		return user, false, err
 	}
 	all, err := memberships(ctx, tx, link.UserID)
 	if err != nil {
-		return domain.User{}, err
+		return user, false, err
 	}
 	here := slices.IndexFunc(all, func(m domain.Membership) bool { return m.ID == *link.Organization })
 	if !theirs || here < 0 || !domain.Role(*link.Role).AtLeast(all[here].Role) {
-		return domain.User{}, notFound()
+		return user, false, notFound()
 	}
-	return user, nil
+	return user, false, nil
 }
 
 // belongsTo reports whether an account is an organization's to open: made by an invitation of it, and without anything
@@ -195,20 +194,25 @@ func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, erro
 }
 
 // UseReset spends a reset link: the password is the new one, all login sessions of the user end, their other
-// links are void, and a new session begins. not_found when the link is unknown, was used or has ended.
+// links are void, and a new session begins. One that whoever runs the service made proves the address, and the first such proof
+// also ends the user's own API keys, which somebody else may have made. not_found when the link is unknown, was used or has ended.
 func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.tx(ctx, func(tx *sqlx.Tx) error {
-		user, err := resetOf(ctx, tx, tokenHash)
+		user, operators, err := resetOf(ctx, tx, tokenHash)
 		if err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = $2 WHERE id = $1`, user.ID, passwordHash); err != nil {
 			return fmt.Errorf("setting password: %w", err)
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE user_id = $1 AND used_at IS NULL`, user.ID)
-		if err != nil {
-			return fmt.Errorf("spending links: %w", err)
+		if err := voidLinksOf(ctx, tx, user.ID); err != nil {
+			return err
+		}
+		if operators {
+			if err := proveByReset(ctx, tx, user); err != nil {
+				return err
+			}
 		}
 		if err := deleteLogins(ctx, tx, user.ID); err != nil {
 			return err
@@ -217,4 +221,14 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 		return err
 	})
 	return account, err
+}
+
+func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
+	if user.Proven || user.Displaced {
+		return nil
+	}
+	if err := revokeUserKeys(ctx, tx, user.ID); err != nil {
+		return err
+	}
+	return prove(ctx, tx, user.ID)
 }

@@ -28,10 +28,11 @@ type NewLogin struct {
 	LoginID      string
 }
 
-// Account is who logged in, and their default organization.
+// Account is who logged in, and their default organization. Before is the account that lost its address to this one, if one did.
 type Account struct {
 	User         domain.User
 	Organization domain.Organization
+	Before       string
 }
 
 // SignUp creates a user and logs them in, all or nothing; email_taken when the address has an account.
@@ -127,6 +128,14 @@ func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
 		return fmt.Errorf("deleting login sessions: %w", err)
 	}
 	return nil
+}
+
+// LoggedInFrom reports whether an account of an email address has an open login session that began at a client address.
+func (s *Store) LoggedInFrom(ctx context.Context, email, address string) (bool, error) {
+	var known bool
+	err := s.db.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM users u JOIN login_sessions l ON l.user_id = u.id
+		WHERE lower(u.email) = lower($1) AND l.address = $2 AND l.expires_at > clock_timestamp())`, email, address)
+	return known, wrap("looking for login sessions", err)
 }
 
 // After names the last entry of the page before in a list by time, newest first; the zero value is the

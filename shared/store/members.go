@@ -108,22 +108,16 @@ func (s *Store) Members(ctx context.Context, org string, after After, limit int)
 	return out, nil
 }
 
-// NewInvitation is a link to make for an address that has no account.
+// NewInvitation is the link of an invitation to make.
 type NewInvitation struct {
 	TokenHash []byte
 	ExpiresAt time.Time
 }
 
-// Added is what became of adding an address: a member, or an invitation; and whether they were new.
-type Added struct {
-	Member
-	New bool
-}
-
-// AddMember gives an address a role in the actor's organization, at once when it has an account, else by an
-// invitation, which takes the place of an earlier one. last_owner when nobody would own it any more.
-func (s *Store) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Added, error) {
-	var added Added
+// AddMember invites an address to a role in the actor's organization, whether or not it has an account; the invitation
+// replaces an earlier one. A member's role changes instead: last_owner when the organization would have no owner any more.
+func (s *Store) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
+	var added Member
 	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)
 		if err != nil {
@@ -133,7 +127,9 @@ func (s *Store) AddMember(ctx context.Context, who Actor, email string, role dom
 			return apierr.New(apierr.PermissionDenied, "only an owner may say who belongs to an organization")
 		}
 		var user userRow
-		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)`, email)
+		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
+			AND id IN (SELECT user_id FROM memberships WHERE org_id = $2) ORDER BY displaced_at IS NOT NULL, id LIMIT 1`,
+			email, who.OrganizationID)
 		if errors.Is(err, sql.ErrNoRows) {
 			added, err = invite(ctx, tx, who, email, role, link)
 			return err
@@ -147,7 +143,7 @@ func (s *Store) AddMember(ctx context.Context, who Actor, email string, role dom
 	return added, err
 }
 
-func invite(ctx context.Context, tx *sqlx.Tx, who Actor, email string, role domain.Role, link NewInvitation) (Added, error) {
+func invite(ctx context.Context, tx *sqlx.Tx, who Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
 	var row memberRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO invitations (id, org_id, email, role, token_hash, expires_at, made_by, made_with)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -156,38 +152,38 @@ func invite(ctx context.Context, tx *sqlx.Tx, who Actor, email string, role doma
 		RETURNING id, email, NULL AS name, role, 'invited' AS status, created_at`,
 		id.New(id.Invitation), who.OrganizationID, email, role, link.TokenHash, link.ExpiresAt, who.UserID, optional(who.KeyID))
 	if err != nil {
-		return Added{}, fmt.Errorf("creating invitation: %w", err)
+		return Member{}, fmt.Errorf("creating invitation: %w", err)
 	}
-	return Added{row.member(), true}, nil
+	return row.member(), nil
 }
 
-// setRole makes a user a member, or changes their role, under the organization's lock.
-func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, role domain.Role) (Added, error) {
+// setRole changes a member's role, under the organization's lock.
+func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, role domain.Role) (Member, error) {
 	before, err := memberRole(ctx, tx, org, user.ID)
 	if err != nil {
-		return Added{}, err
+		return Member{}, err
 	}
 	if before == domain.RoleOwner && role != domain.RoleOwner {
 		if err := otherOwner(ctx, tx, org, user.ID); err != nil {
-			return Added{}, err
+			return Member{}, err
 		}
 	}
 	if before.AtLeast(domain.RoleAdmin) && !role.AtLeast(before) {
 		if err := voidLinksBy(ctx, tx, org, user.ID); err != nil {
-			return Added{}, err
+			return Member{}, err
 		}
 	}
 	var at time.Time
-	err = tx.GetContext(ctx, &at, `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)
-		ON CONFLICT (user_id, org_id) DO UPDATE SET role = excluded.role RETURNING created_at`, org, user.ID, role)
+	err = tx.GetContext(ctx, &at, `UPDATE memberships SET role = $3 WHERE org_id = $1 AND user_id = $2 RETURNING created_at`,
+		org, user.ID, role)
 	if err != nil {
-		return Added{}, fmt.Errorf("setting role: %w", err)
+		return Member{}, fmt.Errorf("setting role: %w", err)
 	}
 	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND lower(email) = lower($2)`, org, user.Email); err != nil {
-		return Added{}, fmt.Errorf("deleting invitation: %w", err)
+		return Member{}, fmt.Errorf("deleting invitation: %w", err)
 	}
 	row := memberRow{user.ID, user.Email, &user.Name, string(role), string(domain.MemberActive), at}
-	return Added{row.member(), before == ""}, nil
+	return row.member(), nil
 }
 
 // otherOwner reports last_owner unless somebody else owns the organization, too.

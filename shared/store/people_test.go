@@ -80,7 +80,7 @@ func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
 	var wg sync.WaitGroup
 	for range cap(seen) {
 		wg.Go(func() {
-			account, err := s.LogInByIdentity(ctx, who, "", newLogin(time.Hour))
+			account, err := s.LogInByIdentity(ctx, who, "", false, newLogin(time.Hour))
 			if err != nil {
 				t.Errorf("logging in: %v", err)
 			}
@@ -95,7 +95,7 @@ func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
 		}
 	}
 	who.Issuer = "https://other.example"
-	_, err := s.LogInByIdentity(ctx, who, "", newLogin(time.Hour))
+	_, err := s.LogInByIdentity(ctx, who, "", false, newLogin(time.Hour))
 	wantCode(t, err, apierr.EmailTaken)
 }
 
@@ -135,13 +135,13 @@ func TestLoginsNeedWhatWasShown(t *testing.T) {
 			t.Errorf("joining by the old %s: %v", name, err)
 		}
 	}
-	_, err = s.LogInByIdentity(ctx, who, bea.User.ID, shown("", before[0].ID))
+	_, err = s.LogInByIdentity(ctx, who, bea.User.ID, false, shown("", before[0].ID))
 	wantCode(t, err, apierr.Unauthenticated)
 	now, err := s.Logins(ctx, bea.User.ID, []byte("none"), store.After{}, 2)
 	if err != nil || len(now) != 1 {
 		t.Fatalf("sessions after the reset: %v, %v", now, err)
 	}
-	if _, err := s.LogInByIdentity(ctx, who, bea.User.ID, shown("", now[0].ID)); err != nil {
+	if _, err := s.LogInByIdentity(ctx, who, bea.User.ID, false, shown("", now[0].ID)); err != nil {
 		t.Errorf("linking in the session that is there: %v", err)
 	}
 	if _, err := s.LogIn(ctx, bea.User.ID, shown("new hash", "")); err != nil {

@@ -142,11 +142,11 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	if _, err := fresh.ExecContext(ctx, `SELECT parley_act_for(ARRAY['org_none'])`); err != nil && !hasCode(err, "42883") {
 		return fmt.Errorf("calling a function on a new database connection%s: %w", missingRole(err), err)
 	}
-	if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id,
+	if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id, runs.summary, api_keys.lineage, users.displaced_at,
 		CAST('accept_single_runs_2(new_run[], text[], int[], interval)' AS regprocedure),
 		CAST('end_lane_runs(run_ending[], text[], boolean)' AS regprocedure),
 		CAST('claim_runs_2(text[], interval)' AS regprocedure)
-		FROM agents, runs, open_runs, rate_buckets, run_events,
+		FROM agents, api_keys, users, runs, open_runs, rate_buckets, run_events,
 		invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
 		run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications,
 		waiting_lanes LIMIT 0`); err != nil {

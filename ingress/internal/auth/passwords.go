@@ -43,8 +43,12 @@ func NewPasswords(slots int, cost argon2id.Params) (*Passwords, error) {
 	return &Passwords{cost: cost, slots: make(chan struct{}, slots), dummy: dummy}, nil
 }
 
-// Hash makes the text to store for a password.
+// Hash makes the text to store for a password, of its normalized form.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
+	password, err := NormalizePassword(password)
+	if err != nil {
+		return "", err
+	}
 	leave, err := p.enter(ctx)
 	if err != nil {
 		return "", err
@@ -57,7 +61,7 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	return hash, nil
 }
 
-// Matches compares a password with its stored hash. With none stored it takes as long and is false,
+// Matches compares a password, normalized and as it was typed, with its stored hash. With none stored it takes as long and is false,
 // so that the time does not tell which accounts exist.
 func (p *Passwords) Matches(ctx context.Context, password, hash string) (bool, error) {
 	leave, err := p.enter(ctx)
@@ -69,11 +73,16 @@ func (p *Passwords) Matches(ctx context.Context, password, hash string) (bool, e
 	if hash == "" {
 		compared = p.dummy
 	}
-	same, err := argon2id.ComparePasswordAndHash(password, compared)
-	if err != nil {
-		return false, fmt.Errorf("comparing password: %w", err)
+	for _, spelling := range spellings(password) {
+		same, err := argon2id.ComparePasswordAndHash(spelling, compared)
+		if err != nil {
+			return false, fmt.Errorf("comparing password: %w", err)
+		}
+		if same {
+			return hash != "", nil
+		}
 	}
-	return same && hash != "", nil
+	return false, nil
 }
 
 // enter waits for a slot, for a moment; overloaded when none becomes free.

@@ -77,6 +77,9 @@ var accessTable = []accessRow{
 	{"GET", "/api/auth/sessions", "id=$ls", "", forSession, "member", 200, false},
 	{"DELETE", "/api/auth/sessions", "id=$ls", "", forSession, "member", 200, false},
 	{"POST", "/api/auth/accept", "", `{"token":"$pi","password":"long enough","name":"$word"}`, forLink, "", 201, false},
+	{"GET", "/api/auth/invitations", "", "", forSession, "member", 200, false},
+	{"POST", "/api/auth/invitations", "action=accept&id=$mine", "", forSession, "member", 200, false},
+	{"POST", "/api/auth/invitations", "action=decline&id=$mine", "", forSession, "member", 200, false},
 	{"POST", "/api/auth/reset", "", `{"token":"$pr","password":"long enough"}`, forAnyone, "", 200, false},
 	{"GET", "/api/auth/oidc", "", "", forAnyone, "", 404, false}, // there is no provider here
 	{"GET", "/api/auth/oidc/callback", "state=a&code=b", "", forAnyone, "", 404, false},

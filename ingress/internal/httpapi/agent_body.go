@@ -71,7 +71,7 @@ func (b *updateAgentBody) check(p *problems) {
 // check finds what is wrong with fields by themselves, whatever the agent was before.
 func (f *agentFields) check(p *problems) {
 	if f.Name.Set {
-		p.text("name", f.Name.Value, 1, nameMost)
+		p.name("name", f.Name.Value, nameMost)
 	}
 	if f.Description.Set {
 		p.text("description", f.Description.Value, 0, descriptionMost)

@@ -237,13 +237,14 @@ func (a *arena) newHouse(word string) *house {
 	return h
 }
 
-// person signs somebody up.
+// person signs somebody up whose address is proven.
 func (a *arena) person(name string) person {
 	a.t.Helper()
 	email := name + "-" + a.fresh() + "@example.com"
 	got := a.ok("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`","name":"`+name+`"}`)
 	p := person{id: got.text(a.t, "user.id"), org: got.text(a.t, "organization.id"), email: email}
 	p.carry(got.text(a.t, "token"))
+	must(a.t, a.store.ProveAddress(a.t.Context(), p.id))
 	return p
 }
 
@@ -309,6 +310,16 @@ func (a *arena) invite(h *house) (invitationID, token string) {
 	a.t.Helper()
 	got := a.ok("POST", "/api/organizations/members", `{"email":"`+a.fresh()+`@invited.example.com","role":"member"}`, h.owner.auth, h.header)
 	return got.text(a.t, "id"), tokenOf(got.text(a.t, "url"))
+}
+
+// inviteTo invites a person to an organization that is named word, and gives the invitation's id.
+func (a *arena) inviteTo(p person, word string) string {
+	a.t.Helper()
+	org, invitationID := id.New(id.Organization), id.New(id.Invitation)
+	a.exec(`INSERT INTO organizations (id, name) VALUES ($1, $2)`, org, word)
+	a.exec(`INSERT INTO invitations (id, org_id, email, role, token_hash, made_by, expires_at)
+		VALUES ($1, $2, $3, 'member', $4, '', clock_timestamp() + interval '1 hour')`, invitationID, org, p.email, secrets.Hash(invitationID))
+	return invitationID
 }
 
 // resetToken makes a link that sets a new password.

@@ -102,7 +102,7 @@ func (b *hookChangeBody) check(p *problems) {
 // check finds what is wrong with fields by themselves, whatever the hook is.
 func (f *hookFields) check(p *problems) {
 	if f.Name.Set {
-		p.text("name", f.Name.Value, 1, nameMost)
+		p.name("name", f.Name.Value, nameMost)
 		if !printable(f.Name.Value) {
 			p.add("name", codeInvalidValue, "must be printable characters")
 		}

@@ -48,7 +48,7 @@ type keyBody struct {
 }
 
 func (b *keyBody) check(p *problems) {
-	p.text("name", b.Name, 1, nameMost)
+	p.name("name", b.Name, nameMost)
 	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {
 		p.add("scope", codeInvalidValue, "must be %s or %s", domain.KeyScopeOrganization, domain.KeyScopeUser)
 	}

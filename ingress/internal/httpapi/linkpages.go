@@ -10,6 +10,7 @@ import (
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
+	"parley/shared/secrets"
 	"parley/shared/store"
 )
 
@@ -79,8 +80,12 @@ func (a *api) acceptForm(c *gin.Context) {
 	body := acceptBody{Token: fields.Get("token")}
 	body.Name.Value, body.Password.Value = strings.TrimSpace(fields.Get("name")), fields.Get("password")
 	body.Name.Set, body.Password.Set = body.Name.Value != "", body.Password.Value != ""
+	if fields.Has("decline") {
+		a.declineForm(c, body.Token)
+		return
+	}
 	if err = checkedBody(&body); err == nil {
-		_, token, login, failed := a.acceptInvitation(c, body)
+		_, token, login, failed := a.acceptInvitation(c, body, fields.Has("new"))
 		err = a.enter(c, "", token, login, failed)
 	}
 	if err != nil {
@@ -88,22 +93,34 @@ func (a *api) acceptForm(c *gin.Context) {
 	}
 }
 
-// showAccept shows the form that whoever holds the link needs: a password to set, the account's own, or none.
+// declineForm takes an invitation back for the holder of its link.
+func (a *api) declineForm(c *gin.Context, token string) {
+	invited, _, err := a.invitationOf(c, token)
+	if err == nil {
+		err = a.Store.DeclineByLink(c.Request.Context(), secrets.Hash(token))
+	}
+	if err != nil {
+		showLinkGone(c, err, invitationGone)
+		return
+	}
+	page, err := web.RenderNotice(web.Notice{Title: "Invitation declined", Words: "You did not join " + invited.Organization + ". The link no longer works."})
+	showRendered(c, http.StatusOK, page, err)
+}
+
+const invitationGone = "This invitation does not hold any more, or the link is not complete. Ask whoever invited you for a new one."
+
+// showAccept shows the forms of an invitation: one button for somebody who is signed in as its address, else one form for
+// those who have an account and one for those who have none. The page does not say whether the address has an account.
 func (a *api) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := a.invitationOf(c, token)
 	if err != nil {
-		showLinkGone(c, err, "This invitation does not hold any more, or the link is not complete. Ask whoever invited you for a new one.")
-		return
-	}
-	_, _, err = a.Store.UserByEmail(c.Request.Context(), invited.Email)
-	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
-		fail(c, err)
+		showLinkGone(c, err, invitationGone)
 		return
 	}
 	as := map[domain.Role]string{domain.RoleOwner: "an owner", domain.RoleAdmin: "an admin", domain.RoleMember: "a member"}
 	page, err := web.RenderAccept(web.Accept{
 		Token: token, Organization: invited.Organization, Email: invited.Email, As: as[invited.Role],
-		SignedIn: person.UserID != "", Known: err == nil, Problem: problem,
+		SignedIn: person.UserID != "", Problem: problem,
 	})
 	showRendered(c, status, page, err)
 }
@@ -157,7 +174,7 @@ func showLinkGone(c *gin.Context, err error, words string) {
 }
 
 func showNotice(c *gin.Context, status int, words string) {
-	page, err := web.RenderNotice(web.Notice{Words: words})
+	page, err := web.RenderNotice(web.Notice{Title: "That did not work", Words: words, Problem: true})
 	showRendered(c, status, page, err)
 }
 

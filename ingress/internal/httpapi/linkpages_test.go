@@ -69,8 +69,8 @@ func TestLoginForm(t *testing.T) {
 		t.Errorf("dashboard: %d", a.status)
 	}
 	w.do("GET", "/api/auth/session", "", ada.auth).want(t, "the session before", 401, "unauthenticated")
-	for range 40 {
-		w.api.logins.account.Begin(ada.email)
+	for range 30 {
+		w.form("/login", url.Values{"email": {ada.email}, "password": {"wrong"}})
 	}
 	limited := w.form("/login", right)
 	limited.shows(t, "too often", 429, "Too many wrong passwords.")
@@ -87,13 +87,13 @@ func TestAcceptPage(t *testing.T) {
 		return w.add(ada, ada.org, email, role).want(t, "inviting", 201, "").token(t)
 	}
 	token := invite("new@example.com", domain.RoleAdmin)
-	w.do("GET", "/accept?token="+token, "").shows(t, "a new person's", 200, "Join ada&#39;s organization", "an admin", "new@example.com", `autocomplete="new-password"`)
+	w.do("GET", "/accept?token="+token, "").shows(t, "a new person's", 200, "Join ada&#39;s organization", "an admin", "new@example.com", `autocomplete="new-password"`, `autocomplete="current-password"`)
 	for name, target := range map[string]string{
 		"no token": "/accept", "unknown": "/accept?token=" + secrets.NewInvitationToken(), "half": "/accept?token=pi_x", "two": "/accept?token=" + token + "&token=" + token,
 	} {
 		w.do("GET", target, "").shows(t, name, 404, "does not hold any more")
 	}
-	fields := url.Values{"token": {token}, "name": {" "}, "password": {"short"}, "email": {"evil@example.com"}}
+	fields := url.Values{"token": {token}, "name": {" "}, "password": {"short"}, "email": {"evil@example.com"}, "new": {"1"}}
 	w.form("/accept", fields).shows(t, "short password", 400, "at least 8 characters", token)
 	w.form("/accept", fields, "Sec-Fetch-Site: cross-site").shows(t, "another site", 403, "another origin")
 	fields.Set("password", password)
@@ -106,12 +106,21 @@ func TestAcceptPage(t *testing.T) {
 
 	known := invite("bea@example.com", domain.RoleMember)
 	bea := w.signUp("bea@example.com")
-	w.do("GET", "/accept?token="+known, "").shows(t, "an account's", 200, "Sign in to it", `autocomplete="current-password"`)
-	w.do("GET", "/accept?token="+known, "", ada.cookie).shows(t, "another's session", 200, "Sign in to it")
+	w.do("GET", "/accept?token="+known, "").shows(t, "an account's", 200, "Sign in and join", "Create account and join")
+	w.do("GET", "/accept?token="+known, "", ada.cookie).shows(t, "another's session", 200, "Sign in and join")
 	w.do("GET", "/accept?token="+known, "", bea.cookie).shows(t, "own session", 200, "You are signed in")
-	w.do("GET", "/accept?token="+known, "", "Cookie: "+auth.CookieName+"="+secrets.NewSessionToken()).shows(t, "a stale session", 200, "Sign in to it")
+	w.do("GET", "/accept?token="+known, "", "Cookie: "+auth.CookieName+"="+secrets.NewSessionToken()).shows(t, "a stale session", 200, "Sign in and join")
 	w.form("/accept", url.Values{"token": {known}, "password": {"wrong"}}).shows(t, "wrong password", 401, "wrong.")
 	w.form("/accept", url.Values{"token": {known}}, bea.cookie).entered(t, "joining")
+	taken := invite("cleo@example.com", domain.RoleMember)
+	w.signUp("cleo@example.com")
+	w.form("/accept", url.Values{"token": {taken}, "password": {newPassword}}).shows(t, "another password, without saying that it is new", 401, "wrong.")
+	w.form("/accept", url.Values{"token": {taken}, "password": {newPassword}, "new": {"1"}}).entered(t, "taking over")
+	unwanted := invite("dan@example.com", domain.RoleMember)
+	w.form("/accept", url.Values{"token": {unwanted}, "decline": {"1"}}, "Sec-Fetch-Site: cross-site").shows(t, "another site declines", 403)
+	w.form("/accept", url.Values{"token": {unwanted}, "decline": {"1"}}).shows(t, "declining", 200, "Invitation declined", "ada&#39;s organization")
+	w.form("/accept", url.Values{"token": {unwanted}, "decline": {"1"}}).shows(t, "declining again", 404, "does not hold any more")
+	w.do("GET", "/accept?token="+unwanted, "").shows(t, "a declined invitation", 404, "does not hold any more")
 	if strings.Contains(w.log.String(), token) || strings.Contains(w.log.String(), password) {
 		t.Error("the log holds a token or a password")
 	}

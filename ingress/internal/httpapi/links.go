@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -26,7 +28,7 @@ type acceptBody struct {
 
 func (b *acceptBody) check(p *problems) {
 	if b.Name.Set {
-		p.text("name", b.Name.Value, 1, nameMost)
+		p.name("name", b.Name.Value, nameMost)
 	}
 	if b.Password.Set {
 		p.text("password", b.Password.Value, 1, passwordMost)
@@ -40,7 +42,7 @@ func (a *api) accept(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	account, token, login, err := a.acceptInvitation(c, body)
+	account, token, login, err := a.acceptInvitation(c, body, true)
 	if err != nil {
 		fail(c, err)
 		return
@@ -48,9 +50,10 @@ func (a *api) accept(c *gin.Context) {
 	a.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// acceptInvitation spends an invitation's link. Whom it is for must be logged in, or know the password of the
-// account that the address has, or make an account for it.
-func (a *api) acceptInvitation(c *gin.Context, body acceptBody) (store.Account, string, store.NewLogin, error) {
+// acceptInvitation spends an invitation's link: for the person who is logged in at its address, or the account of the address
+// that the password opens. Otherwise, and if anew allows it, the password is a new one, of an account that takes the address
+// over from any account that has not proven it.
+func (a *api) acceptInvitation(c *gin.Context, body acceptBody, anew bool) (store.Account, string, store.NewLogin, error) {
 	none := func(err error) (store.Account, string, store.NewLogin, error) {
 		return store.Account{}, "", store.NewLogin{}, err
 	}
@@ -59,35 +62,44 @@ func (a *api) acceptInvitation(c *gin.Context, body acceptBody) (store.Account, 
 		return none(err)
 	}
 	token, login := a.newLogin(c)
-	userID, hash, ctx := person.UserID, secrets.Hash(body.Token), c.Request.Context()
+	userID := person.UserID
 	login.LoginID = person.Credential
 	if userID == "" {
 		if !body.Password.Set {
-			return none(apierr.Invalid("password", codeRequired, "is required of whoever is not logged in as the invited address"))
+			return none(apierr.Invalid("password", codeRequired, "is required unless you are logged in as the invited address"))
 		}
-		_, _, err := a.Store.UserByEmail(ctx, invited.Email)
-		if apierr.CodeOf(err) == apierr.NotFound {
-			account, err := a.acceptAnew(c, invited, body, login)
-			return account, token, login, err
-		}
+		known, free, err := a.accountsOf(c.Request.Context(), invited.Email)
 		if err != nil {
 			return none(err)
 		}
-		if userID, login.PasswordHash, err = a.authenticate(c, invited.Email, body.Password.Value); err != nil {
+		if known || !anew {
+			userID, login.PasswordHash, err = a.authenticate(c, invited.Email, body.Password.Value)
+		}
+		switch {
+		case apierr.CodeOf(err) == apierr.Unauthenticated && anew && free, !known && anew:
+			account, err := a.acceptAnew(c, invited, body, login)
+			return account, token, login, err
+		case err != nil:
 			return none(err)
 		}
 	}
-	account, err := a.Store.Join(ctx, hash, userID, login)
+	account, err := a.Store.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		a.Auth.ForgetUser(userID)
 	}
 	return account, token, login, err
 }
 
-// acceptAnew makes the account that an invited address lacks.
+// accountsOf reports whether an address has accounts, and whether the holder of a link may take it over from them.
+func (a *api) accountsOf(ctx context.Context, email string) (known, free bool, err error) {
+	accounts, err := a.Store.AccountsAt(ctx, email)
+	return len(accounts) > 0, !slices.ContainsFunc(accounts, func(account store.AddressAccount) bool { return account.Proven }), err
+}
+
+// acceptAnew makes an account of the invited address.
 func (a *api) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login store.NewLogin) (store.Account, error) {
 	found := &problems{}
-	found.text("password", body.Password.Value, passwordLeast, passwordMost)
+	found.password("password", body.Password.Value)
 	if err := found.err(); err != nil {
 		return store.Account{}, err
 	}
@@ -101,6 +113,9 @@ func (a *api) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptB
 		account, err = a.Store.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
 		return err
 	})
+	if err == nil && account.Before != "" {
+		a.Auth.ForgetUser(account.Before)
+	}
 	return account, err
 }
 
@@ -133,7 +148,7 @@ type resetBody struct {
 	Password string `json:"password" need:"yes"`
 }
 
-func (b *resetBody) check(p *problems) { p.text("password", b.Password, passwordLeast, passwordMost) }
+func (b *resetBody) check(p *problems) { p.password("password", b.Password) }
 
 // reset is POST /api/auth/reset: a link sets a new password, ends all login sessions and begins one.
 func (a *api) reset(c *gin.Context) {

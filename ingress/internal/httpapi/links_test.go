@@ -76,7 +76,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	}
 	byPassword, bySession := invite("bea@example.com"), invite("cleo@example.com")
 	bea, cleo := w.signUp("bea@example.com"), w.signUp("cleo@example.com")
-	w.do("POST", "/api/auth/accept", accepting(byPassword, `,"password":"wrong"`)).want(t, "wrong password", 401, "unauthenticated")
+	w.do("POST", "/api/auth/accept", accepting(byPassword, `,"password":"wrong"`)).want(t, "wrong password, too short for a new one", 400, "invalid_request password:too_short")
 	w.do("POST", "/api/auth/accept", accepting(byPassword, ""), ada.auth).want(t, "another's session", 400, "invalid_request password:required")
 	a := w.do("POST", "/api/auth/accept", accepting(byPassword, withPassword)).want(t, "own password", 201, "")
 	if a.text(t, "user.id") != bea.id || a.text(t, "organization.id") != ada.org {
@@ -92,11 +92,11 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("GET", "/api/auth/session", "", cleo.auth).want(t, "the session that was replaced", 401, "unauthenticated")
 	w.do("GET", "/api/agents", "", "Authorization: Bearer "+a.text(t, "token"), "X-Organization-Id: "+ada.org).want(t, "acting", 200, "")
 
-	// An invitation is no way to another role for somebody who was added meanwhile.
+	// Of two invitations of an address the later one holds.
 	late := invite("dan@example.com")
 	dan := w.signUp("dan@example.com")
-	w.add(ada, ada.org, dan.email, domain.RoleMember).want(t, "adding", 201, "")
-	w.do("POST", "/api/auth/accept", accepting(late, withPassword)).want(t, "the link after that", 404, "not_found")
+	w.admit(ada, ada.org, dan, domain.RoleMember)
+	w.do("POST", "/api/auth/accept", accepting(late, withPassword)).want(t, "the link before", 404, "not_found")
 
 	once := invite("eve@example.com")
 	statuses := make(chan int, 5)
@@ -149,7 +149,7 @@ func TestWhoMayReset(t *testing.T) {
 	hal := w.invited(eve, eve.org, "hal@example.com", domain.RoleMember)
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
 	for _, known := range []person{gus, hal} { // whom nobody asked: an owner has only to know the address
-		w.add(ada, ada.org, known.email, domain.RoleMember).want(t, "adding", 201, "")
+		w.admit(ada, ada.org, known, domain.RoleMember)
 	}
 	w.only(gus, ada.org)
 	w.only(hal, ada.org)
@@ -234,12 +234,12 @@ func TestResetLinksOutliveNoRight(t *testing.T) {
 		"the person uses what is their own": func(w *world, _, _, cleo person) {
 			w.do("POST", "/api/agents", agentBody, cleo.auth, "X-Organization-Id: "+cleo.org).want(w.t, "an agent", 201, "")
 		},
-		"the person belongs elsewhere, too": func(w *world, _, bea, cleo person) { w.add(bea, bea.org, cleo.email, domain.RoleMember) },
+		"the person belongs elsewhere, too": func(w *world, _, bea, cleo person) { w.admit(bea, bea.org, cleo, domain.RoleMember) },
 		"the account is said to be no invited one": func(w *world, _, _, cleo person) {
 			w.exec(`UPDATE users SET invited_to = NULL WHERE id = $1`, cleo.id)
 		},
 		"the person was moved": func(w *world, _, bea, cleo person) {
-			w.add(bea, bea.org, cleo.email, domain.RoleMember)
+			w.admit(bea, bea.org, cleo, domain.RoleMember)
 			w.only(cleo, bea.org)
 		},
 		"whoever made it is no admin any more": func(w *world, ada, bea, _ person) { w.add(ada, ada.org, bea.email, domain.RoleMember) },
@@ -252,7 +252,7 @@ func TestResetLinksOutliveNoRight(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, manyRequests)
 			ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
-			w.add(ada, ada.org, bea.email, domain.RoleAdmin)
+			w.admit(ada, ada.org, bea, domain.RoleAdmin)
 			cleo := w.invited(ada, ada.org, "cleo@example.com", domain.RoleMember)
 			link := w.do("POST", "/api/organizations/members?action=reset&id="+cleo.id, "", bea.auth, "X-Organization-Id: "+ada.org).want(t, "a link", 201, "")
 			status, problems := 200, ""

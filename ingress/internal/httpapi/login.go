@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/mail"
@@ -27,31 +28,40 @@ const (
 	nameMost      = 120
 )
 
-// loginLimits bound wrong passwords: per account against guessing at one, per address against trying
-// one password on many. Right ones are free.
-type loginLimits struct{ account, address *ratelimit.Failures }
+// loginLimits bound wrong passwords. A pair of account and address is bound tightly, so that a stranger elsewhere cannot lock
+// the right person out. An address is bound over all accounts, against trying one password on many, and an account over all
+// addresses, against guessing from many. Right passwords are free.
+type loginLimits struct{ pair, address, account *ratelimit.Failures }
 
 func newLoginLimits(now func() time.Time) loginLimits {
 	return loginLimits{
-		account: ratelimit.NewFailures(30, 15*time.Minute, now),
+		pair:    ratelimit.NewFailures(30, 15*time.Minute, now),
 		address: ratelimit.NewFailures(300, 15*time.Minute, now),
+		account: ratelimit.NewFailures(1000, time.Hour, now),
 	}
 }
 
-// begin counts an attempt; good takes it back.
-func (l loginLimits) begin(email, address string) (good func(), err error) {
+// begin counts an attempt; good takes it back. familiar reports whether the account was logged in to from the address before:
+// the limit over all addresses does not hold there.
+func (l loginLimits) begin(email, address string, familiar func() bool) (good func(), err error) {
 	email = strings.ToLower(email)
-	wait := l.address.Begin(address)
-	if wait == 0 {
-		if wait = l.account.Begin(email); wait > 0 {
-			l.address.Undo(address)
-		}
+	pair := email + "\x00" + address
+	if wait := l.address.Begin(address); wait > 0 {
+		return nil, tooManyPasswords(wait)
 	}
-	if wait > 0 {
-		return nil, rateLimited(wait, "too many wrong passwords")
+	if wait := l.pair.Begin(pair); wait > 0 {
+		l.address.Undo(address)
+		return nil, tooManyPasswords(wait)
 	}
-	return func() { l.address.Undo(address); l.account.Undo(email) }, nil
+	if wait := l.account.Begin(email); wait > 0 && !familiar() {
+		l.address.Undo(address)
+		l.pair.Undo(pair)
+		return nil, tooManyPasswords(wait)
+	}
+	return func() { l.address.Undo(address); l.pair.Undo(pair); l.account.Undo(email) }, nil
 }
+
+func tooManyPasswords(wait time.Duration) error { return rateLimited(wait, "too many wrong passwords") }
 
 // loggedIn is the answer to signing up and logging in.
 type loggedIn struct {
@@ -116,7 +126,7 @@ type signupBody struct {
 }
 
 func checkEmail(p *problems, email string) {
-	p.text("email", email, 1, emailMost)
+	p.name("email", email, emailMost)
 	if address, err := mail.ParseAddress(email); err != nil || address.Address != email {
 		p.add("email", codeInvalidValue, "must be an email address")
 	}
@@ -124,9 +134,9 @@ func checkEmail(p *problems, email string) {
 
 func (b *signupBody) check(p *problems) {
 	checkEmail(p, b.Email)
-	p.text("password", b.Password, passwordLeast, passwordMost)
+	p.password("password", b.Password)
 	if b.Name.Set {
-		p.text("name", b.Name.Value, 1, nameMost)
+		p.name("name", b.Name.Value, nameMost)
 	}
 }
 
@@ -228,25 +238,40 @@ func (a *api) logIn(c *gin.Context, body loginBody) (store.Account, string, stor
 // follows must check that this is still theirs. Wrong ones are counted.
 func (a *api) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx := c.Request.Context()
-	good, err := a.logins.begin(email, a.Auth.DemoClient(c.Request))
+	good, err := a.logins.begin(email, a.Auth.DemoClient(c.Request), func() bool {
+		known, err := a.Store.LoggedInFrom(ctx, email, a.Auth.ClientAddr(c.Request).String())
+		return err == nil && known
+	})
 	if err != nil {
 		return "", "", err
 	}
-	user, hash, err := a.Store.UserByEmail(ctx, email)
-	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
+	userID, hash, err = a.matching(ctx, email, password)
+	if apierr.CodeOf(err) != apierr.Unauthenticated {
 		good()
-		return "", "", err
 	}
-	matches, err := a.passwords.Matches(ctx, password, hash)
+	return userID, hash, err
+}
+
+// matching gives the account of an address that the password opens, of those that have it or had it. An address without an
+// account costs as much as one with an account.
+func (a *api) matching(ctx context.Context, email, password string) (userID, hash string, err error) {
+	accounts, err := a.Store.AccountsAt(ctx, email)
 	if err != nil {
-		good()
 		return "", "", err
 	}
-	if !matches {
-		return "", "", store.WrongPassword()
+	if len(accounts) == 0 {
+		accounts = []store.AddressAccount{{}}
 	}
-	good()
-	return user.ID, hash, nil
+	for _, account := range accounts {
+		matches, err := a.passwords.Matches(ctx, password, account.PasswordHash)
+		if err != nil {
+			return "", "", err
+		}
+		if matches {
+			return account.User.ID, account.PasswordHash, nil
+		}
+	}
+	return "", "", store.WrongPassword()
 }
 
 // logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with

@@ -155,6 +155,17 @@ var idKinds = map[string]idKind{
 			return invitationID
 		},
 	},
+	// An invitation to the caller's address.
+	"mine": {
+		prefix: id.Invitation,
+		own:    func(s *stage, c *credential) string { return s.inviteTo(c.who, c.house.word) },
+		others: func(s *stage) string { return s.inviteTo(s.other, s.home.word) },
+		gone: func(s *stage, h *house) string {
+			invitationID := s.inviteTo(h.owner, h.word)
+			s.ok("POST", "/api/auth/invitations?action=decline&id="+invitationID, "", h.owner.auth, h.header)
+			return invitationID
+		},
+	},
 	"ls": {
 		prefix: id.Login,
 		own:    func(s *stage, c *credential) string { return s.newLogin(c.who) },

@@ -56,8 +56,8 @@ type invitedView struct {
 	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// addMember is POST /api/organizations/members: an address with an account belongs at once, or gets another role;
-// any other is invited by a link.
+// addMember is POST /api/organizations/members: it invites an address by a link, whether or not it has an account, and
+// changes the role of a member.
 func (a *api) addMember(c *gin.Context) {
 	body, err := bind[memberBody](c)
 	if err != nil {
@@ -70,17 +70,12 @@ func (a *api) addMember(c *gin.Context) {
 	switch {
 	case err != nil:
 		fail(c, err)
-		return
 	case added.Status == domain.MemberInvited:
-		writeJSON(c, http.StatusCreated, invitedView{added.Member.Member, a.PublicURL + acceptPath + "?token=" + token, ends})
-		return
+		writeJSON(c, http.StatusCreated, invitedView{added.Member, a.PublicURL + acceptPath + "?token=" + token, ends})
+	default:
+		a.Auth.ForgetUser(added.ID)
+		writeJSON(c, http.StatusOK, added.Member)
 	}
-	a.Auth.ForgetUser(added.ID)
-	status := http.StatusOK
-	if added.New {
-		status = http.StatusCreated
-	}
-	writeJSON(c, status, added.Member.Member)
 }
 
 // removeMember is DELETE /api/organizations/members?id=: owners remove people and take back invitations, and

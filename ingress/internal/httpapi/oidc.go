@@ -28,17 +28,19 @@ const (
 // attempt is what a browser keeps, sealed, while its person is at the provider.
 type attempt struct {
 	openid.Attempt
-	Next  string    `json:"next"`
-	Until time.Time `json:"until"`
+	Next     string    `json:"next"`
+	TakeOver bool      `json:"takeOver,omitempty"`
+	Until    time.Time `json:"until"`
 }
 
-// beginOIDC is GET /api/auth/oidc?next=: to the provider, and back to that path of this site.
+// beginOIDC is GET /api/auth/oidc?next=: to the provider, and back to that path of this site. With takeover=1 the person
+// gets an account of their own even if an account in use holds their address without proof.
 func (a *api) beginOIDC(c *gin.Context) {
 	if a.provider == nil {
 		fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
-	next, err := nextOf(c)
+	next, takeOver, err := beginningOf(c)
 	if err != nil {
 		fail(c, err)
 		return
@@ -48,7 +50,7 @@ func (a *api) beginOIDC(c *gin.Context) {
 		a.failLogin(c, err)
 		return
 	}
-	raw, err := json.Marshal(attempt{made, next, time.Now().Add(attemptLife)})
+	raw, err := json.Marshal(attempt{made, next, takeOver, time.Now().Add(attemptLife)})
 	if err != nil {
 		fail(c, fmt.Errorf("encoding attempt: %w", err))
 		return
@@ -57,13 +59,26 @@ func (a *api) beginOIDC(c *gin.Context) {
 	seeOther(c, address)
 }
 
+// beginningOf reads the query of a login. A page of another site must not make somebody take over an address.
+func beginningOf(c *gin.Context) (next string, takeOver bool, err error) {
+	found := &problems{}
+	next = nextOf(c, found)
+	value, takeOver := single(c, "takeover", found)
+	if takeOver && value != "1" {
+		found.add("takeover", codeInvalidValue, "must be 1 or left out")
+	}
+	if site := c.GetHeader("Sec-Fetch-Site"); takeOver && site != "" && site != "same-origin" && site != "none" {
+		return "", false, apierr.New(apierr.PermissionDenied, "a page of another origin may not send this request")
+	}
+	return next, takeOver, found.err()
+}
+
 // nextOf reads where the browser wants to go: a path of this site. Browsers read a backslash as a slash, and two
 // of either begin another site's address.
-func nextOf(c *gin.Context) (string, error) {
-	found := &problems{}
+func nextOf(c *gin.Context, found *problems) string {
 	next, given := single(c, "next", found)
 	if !given {
-		return nextDefault, found.err()
+		return nextDefault
 	}
 	address, err := url.Parse(next)
 	own := err == nil && address.Scheme == "" && address.Host == "" && address.User == nil &&
@@ -71,7 +86,7 @@ func nextOf(c *gin.Context) (string, error) {
 	if !own || len(next) > nextMost {
 		found.add("next", codeInvalidValue, "must be a path of this site, such as %s", nextDefault)
 	}
-	return next, found.err()
+	return next
 }
 
 func (a *api) setAttempt(c *gin.Context, value string, maxAge int) {
@@ -129,9 +144,13 @@ func (a *api) finishOIDC(c *gin.Context) {
 	}
 	token, login := a.newLogin(c)
 	login.LoginID = ident.Caller.Credential
-	if _, err := a.Store.LogInByIdentity(c.Request.Context(), person, ident.Caller.UserID, login); err != nil {
+	account, err := a.Store.LogInByIdentity(c.Request.Context(), person, ident.Caller.UserID, begun.TakeOver, login)
+	if err != nil {
 		a.failLogin(c, err)
 		return
+	}
+	if account.Before != "" {
+		a.Auth.ForgetUser(account.Before)
 	}
 	a.setCookie(c, token, login)
 	a.setAttempt(c, "", -1)
@@ -173,7 +192,9 @@ func (a *api) failLogin(c *gin.Context, err error) {
 		fail(c, err)
 		return
 	}
-	failOn(c, err, func(status int, problem string) { a.showLogin(c, status, web.Login{Problem: problem}) })
+	failOn(c, err, func(status int, problem string) {
+		a.showLogin(c, status, web.Login{Problem: problem, TakeOver: apierr.CodeOf(err) == apierr.EmailTaken})
+	})
 }
 
 // newProvider prepares the OpenID provider that the settings name; nil when they name none.

@@ -11,6 +11,7 @@ import (
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/openid"
 	"parley/shared/apierr"
+	"parley/shared/domain"
 )
 
 // browser follows a login at the provider by hand: its cookies, and what it may be made to do wrong.
@@ -18,8 +19,9 @@ type browser struct {
 	w *world
 	p *openIDProvider
 
-	headers []string // of its requests to the service
-	cookie  string   // of the attempt
+	headers  []string // of its requests to the service
+	cookie   string   // of the attempt
+	takeOver bool     // asked for when it begins
 }
 
 func (w *world) useProvider(p *openIDProvider) {
@@ -47,6 +49,8 @@ func (b *browser) begin(t *testing.T, next string) string {
 	target := oidcPath
 	if next != "" {
 		target += "?next=" + url.QueryEscape(next)
+	} else if b.takeOver {
+		target += "?takeover=1"
 	}
 	a := b.w.do("GET", target, "", b.headers...)
 	if a.status != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), b.p.URL+"/authorize?") {
@@ -249,12 +253,19 @@ func TestOpenIDAndAccounts(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "ADA@example.com")
 	ada, bea := b.w.signUp("ada@example.com"), b.w.signUp("bea@example.com")
+	b.w.do("POST", "/api/agents", agentBody, ada.auth).want(t, "an account in use", 201, "")
 	taken := b.back(b.begin(t, "")).want(t, "an address with an account", 409, "email_taken")
 	if taken.session() != "" {
 		t.Error("a session began")
 	}
 	b.headers = []string{bea.cookie}
 	b.back(b.begin(t, "")).want(t, "logged in as somebody else", 409, "email_taken")
+	b.headers = nil
+	path := b.begin(t, "")
+	page := b.w.page(t, path, "Cookie: "+b.cookie)
+	if page.status != 409 || !strings.Contains(string(page.body), "already has an account") || !strings.Contains(string(page.body), "takeover=1") {
+		t.Errorf("to a browser: %d %s", page.status, page.body)
+	}
 	b.headers = []string{ada.cookie}
 	linked := b.back(b.begin(t, ""))
 	if linked.status != http.StatusSeeOther || linked.session() == "" {
@@ -268,11 +279,42 @@ func TestOpenIDAndAccounts(t *testing.T) {
 	}
 	b.is("sub-2", "ada@example.com")
 	b.back(b.begin(t, "")).want(t, "another subject of the address", 409, "email_taken")
-	path := b.begin(t, "")
-	page := b.w.page(t, path, "Cookie: "+b.cookie)
-	if page.status != 409 || !strings.Contains(string(page.body), "already has an account") {
-		t.Errorf("to a browser: %d %s", page.status, page.body)
+	b.takeOver = true
+	b.back(b.begin(t, "")).want(t, "another subject that takes over", 409, "email_taken")
+}
+
+// TestOpenIDTakesAddressesOver: an address belongs to whom the provider verified it for.
+func TestOpenIDTakesAddressesOver(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, "cfo@example.com")
+	squatter := b.w.signUp("cfo@example.com")
+	key, _ := b.w.key(squatter, domain.KeyScopeUser)
+	first := b.back(b.begin(t, ""))
+	if first.status != http.StatusSeeOther {
+		t.Fatalf("taking over an account without anything: %d %s", first.status, first.body)
 	}
+	b.w.closed(squatter, key)
+	person := b.w.do("GET", "/api/auth/session", "", first.session()).want(t, "session", 200, "")
+	if person.text(t, "user.id") == squatter.id || person.text(t, "organization.id") == squatter.org || person.json(t, "organizations.1") != nil {
+		t.Errorf("the person is %s", person.body)
+	}
+
+	dan := b.w.signUp("dan@example.com")
+	b.w.do("POST", "/api/agents", agentBody, dan.auth).want(t, "an account in use", 201, "")
+	b.is("sub-2", "dan@example.com")
+	b.back(b.begin(t, "")).want(t, "without saying so", 409, "email_taken")
+	b.takeOver = true
+	b.w.do("GET", oidcPath+"?takeover=1", "", "Sec-Fetch-Site: cross-site").want(t, "another site says so", 403, "permission_denied")
+	b.w.do("GET", oidcPath+"?takeover=yes", "").want(t, "a wrong value", 400, "invalid_request takeover:invalid_value")
+	second := b.back(b.begin(t, ""))
+	if second.status != http.StatusSeeOther {
+		t.Fatalf("taking over an account in use: %d %s", second.status, second.body)
+	}
+	if s := b.w.do("GET", "/api/auth/session", "", second.session()).want(t, "session", 200, ""); s.text(t, "user.id") == dan.id || s.text(t, "organization.id") == dan.org {
+		t.Errorf("the person is %s", s.body)
+	}
+	b.w.do("GET", "/api/agents", "", dan.auth).want(t, "the account before keeps what it has", 200, "")
+	b.w.loginFrom("dan@example.com", password, home).want(t, "and its password", 200, "")
 }
 
 func TestOpenIDAsksForTheAddress(t *testing.T) {

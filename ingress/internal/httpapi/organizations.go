@@ -77,7 +77,7 @@ type createOrganizationBody struct {
 	Name string `json:"name" need:"yes"`
 }
 
-func (b *createOrganizationBody) check(p *problems) { p.text("name", b.Name, 1, nameMost) }
+func (b *createOrganizationBody) check(p *problems) { p.name("name", b.Name, nameMost) }
 
 // createOrganization is POST /api/organizations: a person makes one and owns it.
 func (a *api) createOrganization(c *gin.Context) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"parley/ingress/internal/auth"
 	"parley/shared/apierr"
 )
 
@@ -61,6 +62,26 @@ func (p *problems) text(field, value string, least, most int) {
 		p.add(field, codeTooShort, "must have at least %d characters", least)
 	case n > most:
 		p.add(field, codeTooLong, "must have at most %d characters, not %d", most, n)
+	}
+}
+
+// name is text for a name or an address that people read beside others: it must look like what it is, so nothing in it
+// may be invisible, change the order of the text, or end the line.
+func (p *problems) name(field, value string, most int) {
+	p.text(field, value, 1, most)
+	if at := hiddenRune(value); at != utf8.RuneError {
+		p.add(field, codeInvalidValue, "must not contain %U: control, invisible and bidirectional characters are not allowed", at)
+	}
+}
+
+// password checks a password to set, which is hashed in its normalized form.
+func (p *problems) password(field, value string) {
+	p.text(field, value, passwordLeast, passwordMost)
+	switch normal, err := auth.NormalizePassword(value); {
+	case err != nil:
+		p.add(field, codeInvalidValue, "must not contain control characters or characters that Unicode does not define")
+	case utf8.RuneCountInString(normal) < passwordLeast:
+		p.add(field, codeTooShort, "must have at least %d characters, counting composed characters once", passwordLeast)
 	}
 }
 

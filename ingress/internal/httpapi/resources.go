@@ -21,7 +21,7 @@ type finder func(c *gin.Context) error
 // finders holds the finder of each collection.
 type finders struct {
 	agent, target, template, session, run, automation, budget, source, file, document, hook, delivery, endpoint, message,
-	organization, member, key, login finder
+	organization, member, invitation, key, login finder
 }
 
 func (a *api) finders() finders {
@@ -38,6 +38,7 @@ func (a *api) finders() finders {
 		template:     byID(onlyError(a.readTemplate), id.Template),
 		key:          byID(onlyError(a.readKey), id.Key),
 		login:        byID(onlyError(a.readLogin), id.Login),
+		invitation:   byID(onlyError(a.readInvitation), id.Invitation),
 		run:          byID(onlyError(a.findRun), id.Run),
 		file:         byID(a.findFile, id.File),
 		organization: byID(a.findOrganization, id.Organization),

@@ -233,6 +233,16 @@ func (a *api) loginRoutes() []route {
 			handle: a.endLogin,
 		},
 		{method: "POST", path: "/api/auth/accept", need: auth.NeedNobody, handle: a.accept},
+		{
+			method: "GET", path: "/api/auth/invitations", need: auth.NeedUser, role: member, login: true,
+			find: of.invitation, list: paged, one: readOne(a.readInvitation, id.Invitation),
+			handle: a.listInvitations,
+		},
+		{
+			method: "POST", path: "/api/auth/invitations", action: "*", need: auth.NeedUser, role: member, login: true,
+			find:   of.invitation,
+			handle: a.answerInvitation,
+		},
 		{method: "POST", path: "/api/auth/reset", need: auth.NeedNobody, handle: a.reset},
 		{method: "GET", path: "/api/auth/oidc", need: auth.NeedNobody, list: params{"next"}, handle: a.beginOIDC},
 		{method: "GET", path: "/api/auth/oidc/callback", need: auth.NeedNobody, open: true, handle: a.finishOIDC},

@@ -21,6 +21,7 @@ type callerView struct {
 type sessionView struct {
 	Caller        callerView          `json:"caller"`
 	User          *domain.User        `json:"user,omitempty"`
+	EmailProven   *bool               `json:"emailProven,omitempty"` // of a person: whether invitations to their address are listed
 	Organization  domain.Organization `json:"organization"`
 	Organizations []domain.Membership `json:"organizations"`
 }
@@ -49,7 +50,11 @@ func (a *api) sessionOf(ctx context.Context, who domain.Caller) (sessionView, er
 	if err != nil {
 		return view, err
 	}
-	view.User = &user
+	proven, err := a.Store.HoldsAddress(ctx, who.UserID)
+	if err != nil {
+		return view, err
+	}
+	view.User, view.EmailProven = &user, &proven
 	view.Organizations, err = a.Store.Memberships(ctx, who.UserID)
 	return view, err
 }

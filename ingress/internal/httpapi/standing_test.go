@@ -45,7 +45,7 @@ func TestLinksEndWithTheirMaker(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, manyRequests)
 			ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
-			w.add(ada, ada.org, bea.email, domain.RoleOwner)
+			w.admit(ada, ada.org, bea, domain.RoleOwner)
 			cleo := w.invited(ada, ada.org, "cleo@example.com", domain.RoleMember)
 			how, keyID, at := bea.auth, "", "X-Organization-Id: "+ada.org
 			switch c.byKey {
@@ -107,7 +107,7 @@ func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, manyRequests)
 			ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
-			w.add(ada, ada.org, bea.email, domain.RoleOwner)
+			w.admit(ada, ada.org, bea, domain.RoleOwner)
 			w.exec(`UPDATE memberships SET created_at = '2001-01-01' WHERE org_id = $1`, bea.org)
 			cleo := w.invited(ada, ada.org, "cleo@example.com", domain.RoleMember)
 			_, another := w.key(ada, domain.KeyScopeOrganization)

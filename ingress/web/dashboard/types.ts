@@ -6,6 +6,8 @@ export type Role = "owner" | "admin" | "member";
 export interface Session {
   caller: { kind: string; userId?: string; organizationId: string; role: Role };
   user?: { id: string; name: string; email: string };
+  /** Whether invitations to the person's address are listed. */
+  emailProven?: boolean;
   organization: { id: string; name: string };
   organizations: { id: string; name: string; role: Role }[];
 }
@@ -230,6 +232,14 @@ export interface Member {
   /** Of a new invitation, once. */
   url?: string;
   expiresAt?: string;
+}
+
+/** An invitation to the reader's own address. */
+export interface OwnInvitation {
+  id: string;
+  organization: { id: string; name: string };
+  role: Role;
+  expiresAt: string;
 }
 
 export interface LoginSession {

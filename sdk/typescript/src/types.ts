@@ -2132,7 +2132,7 @@ export interface MemberList {
   nextCursor: NextCursor;
 }
 
-/** Whom to add or invite. */
+/** Whom to invite, or whose role to change. */
 export interface NewMember {
   email: Email;
   role: Role;
@@ -2149,6 +2149,36 @@ export interface Invitation {
   /** The link to pass on. */
   url: string;
   expiresAt: Time;
+}
+
+/** An organization as somebody who is invited sees it. */
+export interface InvitingOrganization {
+  id: OrganizationId;
+  name: string;
+}
+
+/** An invitation to the address of the person who reads it. */
+export interface OwnInvitation {
+  id: InvitationId;
+  organization: InvitingOrganization;
+  role: Role;
+  expiresAt: Time;
+}
+
+/** A page of invitations to one's address. */
+export interface OwnInvitationList {
+  data: Array<OwnInvitation>;
+  hasMore: HasMore;
+  nextCursor: NextCursor;
+}
+
+/** What became of an invitation. */
+export interface AnsweredInvitation {
+  id: InvitationId;
+  organization: InvitingOrganization;
+  role: Role;
+  expiresAt: Time;
+  status: "accepted" | "declined";
 }
 
 /** A link to choose a new password, shown once. */
@@ -2186,7 +2216,7 @@ export interface Acceptance {
   /** `pi_…`, from the link. */
   token: string;
   name?: Name;
-  /** A new person's choice, or the password of the account that the address has. */
+  /** The password of an account of the address, or a new person's choice. */
   password?: string;
 }
 
@@ -4051,7 +4081,7 @@ export type GetMembersAnswer = MemberList | Member;
  * password.
  */
 export interface PostMembersQuery {
-  /** `reset`, or left out to add or invite. */
+  /** `reset`, or left out to invite or to change a role. */
   action?: "reset";
   /** With `action=reset`: the member. */
   id?: UserId;
@@ -4177,6 +4207,46 @@ export interface DeleteLoginSessionsHeaders {
 /** What `DELETE /api/auth/sessions` answers: End a login session. */
 export type DeleteLoginSessionsAnswer = Deleted;
 
+/** The query of `GET /api/auth/invitations`: List invitations to your address. */
+export interface GetOwnInvitationsQuery {
+  /** Entries of a page. Unless given: `20`. */
+  limit?: number;
+  /** The `nextCursor` of the page before. */
+  cursor?: string;
+}
+
+/** The headers of `GET /api/auth/invitations`: List invitations to your address. */
+export interface GetOwnInvitationsHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `GET /api/auth/invitations` answers: List invitations to your address. */
+export type GetOwnInvitationsAnswer = OwnInvitationList;
+
+/** The query of `POST /api/auth/invitations`: Accept or decline an invitation to your address. */
+export interface AnswerInvitationQuery {
+  /** The invitation. */
+  id: InvitationId;
+  /** What to do. */
+  action: "accept" | "decline";
+}
+
+/** The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your address. */
+export interface AnswerInvitationHeaders {
+  /**
+   * The organization to act in. A user's key must name it, a login session may, an organization's
+   * key may name its own.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** What `POST /api/auth/invitations` answers: Accept or decline an invitation to your address. */
+export type AnswerInvitationAnswer = AnsweredInvitation;
+
 /** The query of `POST /api/auth/logout`: Log out. */
 export interface LogOutQuery {
   /** `1` ends all login sessions of the person. */
@@ -4196,6 +4266,11 @@ export interface LogOutHeaders {
 export interface BeginOidcQuery {
   /** The path of this site to come back to; `/dashboard` unless given. */
   next?: string;
+  /**
+   * `1` makes an account of the person's own where an account that is in use has their address
+   * without proof. That one keeps what it has, and its password.
+   */
+  takeover?: "1";
 }
 
 /** The query of `GET /api/auth/oidc/callback`: Come back from the identity provider. */

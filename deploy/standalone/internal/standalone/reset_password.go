@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/shared/apierr"
+	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/pgserver"
@@ -20,7 +21,7 @@ const resetLinkLife = 24 * time.Hour
 
 // ResetPassword prints a link by which somebody sets a new password.
 type ResetPassword struct {
-	Email       string `arg:"" help:"Address of the account."`
+	Account     string `arg:"" help:"Address of the account, or its id."`
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
 	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach the service at; by default that of the parley that runs on DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
@@ -31,7 +32,7 @@ type ResetPassword struct {
 
 // Help is the command's description.
 func (*ResetPassword) Help() string {
-	return `Whoever opens the link sets the account's password, once and within a day; the one before works until then. It needs the database, not the service.`
+	return `The holder of the link sets the account's password, once and within a day; the one before works until then. Using the link proves the account's address, and the first such proof ends the person's own API keys. The command needs the database, not the service.`
 }
 
 // Examples shows it in use.
@@ -51,15 +52,12 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
-	user, _, err := st.UserByEmail(ctx, r.Email)
-	if apierr.CodeOf(err) == apierr.NotFound {
-		return fmt.Errorf("no account has the address %s", r.Email)
-	}
+	userID, err := r.user(ctx, st)
 	if err != nil {
 		return err
 	}
 	token, ends := secrets.NewResetToken(), time.Now().Add(resetLinkLife)
-	if err := st.CreateReset(ctx, user.ID, secrets.Hash(token), ends); err != nil {
+	if err := st.CreateReset(ctx, userID, secrets.Hash(token), ends); err != nil {
 		return err
 	}
 	out := r.out
@@ -76,6 +74,32 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 		return fmt.Errorf("printing link: %w", err)
 	}
 	return nil
+}
+
+// user gives the id of the account. An address that a link of an invitation took over is that of several accounts: then
+// the operator says which one is meant.
+func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
+	if id.Valid(id.User, r.Account) {
+		user, err := st.User(ctx, r.Account)
+		if apierr.CodeOf(err) == apierr.NotFound {
+			return "", fmt.Errorf("no account has the id %s", r.Account)
+		}
+		return user.ID, err
+	}
+	accounts, err := st.AccountsAt(ctx, r.Account)
+	switch {
+	case err != nil:
+		return "", err
+	case len(accounts) == 0:
+		return "", fmt.Errorf("no account has the address %s", r.Account)
+	case len(accounts) == 1:
+		return accounts[0].User.ID, nil
+	}
+	var list strings.Builder
+	for _, account := range accounts {
+		fmt.Fprintf(&list, "\n  %s  %q, made %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339))
+	}
+	return "", fmt.Errorf("%d accounts have the address %s; name one by its id:%s", len(accounts), r.Account, list.String())
 }
 
 // complete takes what is not said from the parley that runs on the data directory.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/testkit"
@@ -25,7 +27,7 @@ func TestResetPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	command := ResetPassword{Email: "ADA@example.com", DatabaseURL: dsn, PublicURL: "https://parley.example.com/", out: &out}
+	command := ResetPassword{Account: "ADA@example.com", DatabaseURL: dsn, PublicURL: "https://parley.example.com/", out: &out}
 	if err := command.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -33,15 +35,50 @@ func TestResetPassword(t *testing.T) {
 	if !ours || !secrets.IsResetToken(token) {
 		t.Fatalf("printed %q", out.String())
 	}
-	login := store.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
+	login := newLogin()
 	if got, err := st.UseReset(t.Context(), secrets.Hash(token), "hash", login); err != nil || got.User.ID != user.ID {
 		t.Errorf("using the link: %+v, %v", got, err)
 	}
 	if _, err := st.UseReset(t.Context(), secrets.Hash(token), "hash", login); apierr.CodeOf(err) != apierr.NotFound {
 		t.Errorf("using it again: %v", err)
 	}
-	command.Email = "nobody@example.com"
+	command.Account = "nobody@example.com"
 	if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody@example.com") {
 		t.Errorf("without an account: %v", err)
 	}
+	// A link of an invitation takes the address over from an account that is in use.
+	other, err := st.SignUp(t.Context(), store.NewUser{Email: "bea@example.com", Name: "Bea", PasswordHash: "hash"}, newLogin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 { // her own invitation makes her account one that is in use
+		link := store.NewInvitation{TokenHash: []byte{byte(n)}, ExpiresAt: time.Now().Add(time.Hour)}
+		inviter := store.Actor{OrganizationID: other.Organization.ID, UserID: other.User.ID}
+		if _, err := st.AddMember(t.Context(), inviter, []string{"cleo@example.com", "bea.example@example.com"}[n], domain.RoleMember, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := testkit.SQL(t, dsn).ExecContext(t.Context(), `UPDATE invitations SET email = 'bea@example.com' WHERE token_hash = '\x01'`); err != nil {
+		t.Fatal(err)
+	}
+	taker, err := st.JoinNew(t.Context(), []byte{1}, "Taker", "hash", newLogin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.Account = "bea@example.com"
+	if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), other.User.ID) || !strings.Contains(err.Error(), taker.User.ID) {
+		t.Errorf("with two accounts: %v", err)
+	}
+	command.Account = other.User.ID
+	if err := command.Run(t.Context()); err != nil {
+		t.Errorf("by id: %v", err)
+	}
+	command.Account = id.New(id.User)
+	if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), command.Account) {
+		t.Errorf("by an unknown id: %v", err)
+	}
+}
+
+func newLogin() store.NewLogin {
+	return store.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
 }

@@ -88,11 +88,15 @@ func (s seeder) known() (credentials, error) {
 	return creds, nil
 }
 
-// owner gives the id of the owner's account, made with its organization when it is missing.
+// owner gives the id of the owner's account, made with its organization when it is missing. Its address counts as proven, so
+// that no invitation's link can take it over.
 func (s seeder) owner(ctx context.Context) (string, error) {
 	owner, _, err := s.store.UserByEmail(ctx, ownerEmail)
-	if err == nil || apierr.CodeOf(err) != apierr.NotFound {
-		return owner.ID, err
+	if err == nil {
+		return owner.ID, s.store.ProveAddress(ctx, owner.ID)
+	}
+	if apierr.CodeOf(err) != apierr.NotFound {
+		return "", err
 	}
 	var account struct {
 		User struct {
@@ -100,8 +104,10 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 		} `json:"user"`
 	}
 	user := map[string]any{"email": ownerEmail, "password": rand.Text(), "name": "Owner"}
-	err = s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account)
-	return account.User.ID, err
+	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
+		return "", err
+	}
+	return account.User.ID, s.store.ProveAddress(ctx, account.User.ID)
 }
 
 // ensureKey keeps a key that the service still knows, and makes one otherwise.

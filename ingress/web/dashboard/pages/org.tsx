@@ -7,6 +7,7 @@ import { Copy, Curl } from "../ui/copy";
 import { Dialog } from "../ui/dialog";
 import { TextField, faultOf } from "../ui/field";
 import { PageHeader, Problem } from "../ui/parts";
+import { Invitations } from "./org/invitations";
 import { Keys } from "./org/keys";
 import { LimitsSection } from "./org/limits";
 import { Members } from "./org/members";
@@ -53,6 +54,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
             </p>
             <Keys />
             <Members />
+            <Invitations />
             <Sessions />
           </>
         )}

@@ -21,6 +21,10 @@ __all__ = [
     "AiSdkEvent",
     "AiSdkEventData2",
     "AllowedCallers",
+    "AnswerInvitationAnswer",
+    "AnswerInvitationHeaders",
+    "AnswerInvitationQuery",
+    "AnsweredInvitation",
     "Approval",
     "Automation",
     "AutomationLastRun",
@@ -174,6 +178,9 @@ __all__ = [
     "GetOrganizationsAnswer",
     "GetOrganizationsHeaders",
     "GetOrganizationsQuery",
+    "GetOwnInvitationsAnswer",
+    "GetOwnInvitationsHeaders",
+    "GetOwnInvitationsQuery",
     "GetResponseAnswer",
     "GetResponseHeaders",
     "GetResponsePath",
@@ -212,6 +219,7 @@ __all__ = [
     "ImportedEndpointsSkippedItem",
     "Invitation",
     "InvitationId",
+    "InvitingOrganization",
     "JsonOriginal",
     "KeepFiles",
     "Key",
@@ -339,6 +347,8 @@ __all__ = [
     "OrganizationId",
     "OrganizationName",
     "Origins",
+    "OwnInvitation",
+    "OwnInvitationList",
     "Passage",
     "Password",
     "PasswordReset",
@@ -3073,7 +3083,7 @@ class MemberList(TypedDict):
 
 
 class NewMember(TypedDict):
-    """Whom to add or invite."""
+    """Whom to invite, or whose role to change."""
 
     email: Email
     role: Role
@@ -3093,6 +3103,40 @@ class Invitation(TypedDict):
     """The link to pass on."""
 
     expiresAt: Time
+
+
+class InvitingOrganization(TypedDict):
+    """An organization as somebody who is invited sees it."""
+
+    id: OrganizationId
+    name: str
+
+
+class OwnInvitation(TypedDict):
+    """An invitation to the address of the person who reads it."""
+
+    id: InvitationId
+    organization: InvitingOrganization
+    role: Role
+    expiresAt: Time
+
+
+class OwnInvitationList(TypedDict):
+    """A page of invitations to one's address."""
+
+    data: list[OwnInvitation]
+    hasMore: HasMore
+    nextCursor: NextCursor
+
+
+class AnsweredInvitation(TypedDict):
+    """What became of an invitation."""
+
+    id: InvitationId
+    organization: InvitingOrganization
+    role: Role
+    expiresAt: Time
+    status: Literal["accepted", "declined"]
 
 
 class ResetLink(TypedDict):
@@ -3140,7 +3184,7 @@ class Acceptance(TypedDict):
     name: NotRequired[Name]
 
     password: NotRequired[str]
-    """A new person's choice, or the password of the account that the address has."""
+    """The password of an account of the address, or a new person's choice."""
 
 
 class PasswordReset(TypedDict):
@@ -5329,7 +5373,7 @@ class PostMembersQuery(TypedDict):
     """
 
     action: NotRequired[Literal["reset"]]
-    """`reset`, or left out to add or invite."""
+    """`reset`, or left out to invite or to change a role."""
 
     id: NotRequired[UserId]
     """With `action=reset`: the member."""
@@ -5485,6 +5529,60 @@ DeleteLoginSessionsAnswer: TypeAlias = Deleted
 """What `DELETE /api/auth/sessions` answers: End a login session."""
 
 
+class GetOwnInvitationsQuery(TypedDict):
+    """The query of `GET /api/auth/invitations`: List invitations to your address."""
+
+    limit: NotRequired[int]
+    """Entries of a page. Unless given: `20`."""
+
+    cursor: NotRequired[str]
+    """The `nextCursor` of the page before."""
+
+
+GetOwnInvitationsHeaders = TypedDict(
+    "GetOwnInvitationsHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/auth/invitations`: List invitations to your address."""
+
+
+GetOwnInvitationsAnswer: TypeAlias = OwnInvitationList
+"""What `GET /api/auth/invitations` answers: List invitations to your address."""
+
+
+class AnswerInvitationQuery(TypedDict):
+    """The query of `POST /api/auth/invitations`: Accept or decline an invitation to your
+    address.
+    """
+
+    id: InvitationId
+    """The invitation."""
+
+    action: Literal["accept", "decline"]
+    """What to do."""
+
+
+AnswerInvitationHeaders = TypedDict(
+    "AnswerInvitationHeaders",
+    {
+        # The organization to act in. A user's key must name it, a login session may, an
+        # organization's key may name its own.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your
+address.
+"""
+
+
+AnswerInvitationAnswer: TypeAlias = AnsweredInvitation
+"""What `POST /api/auth/invitations` answers: Accept or decline an invitation to your address."""
+
+
 class LogOutQuery(TypedDict):
     """The query of `POST /api/auth/logout`: Log out."""
 
@@ -5508,6 +5606,11 @@ class BeginOidcQuery(TypedDict):
 
     next: NotRequired[str]
     """The path of this site to come back to; `/dashboard` unless given."""
+
+    takeover: NotRequired[Literal["1"]]
+    """`1` makes an account of the person's own where an account that is in use has their
+    address without proof. That one keeps what it has, and its password.
+    """
 
 
 class FinishOidcQuery(TypedDict):

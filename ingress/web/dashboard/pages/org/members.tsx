@@ -1,6 +1,6 @@
 // Who belongs to the organization, and who is invited.
 import { useState } from "preact/hooks";
-import { del, post, type ApiError } from "../../api";
+import { chooseOrganization, del, post, type ApiError } from "../../api";
 import { useList } from "../../query";
 import { useMay, useSession } from "../../state";
 import type { Member, Role } from "../../types";
@@ -33,12 +33,12 @@ export function Members() {
   const added = (m: Member) => {
     setAdding(false);
     members.reload();
-    if (m.url) setLink({ title: `Invitation for ${m.email}`, text: "Send this link to them: no mail is sent by itself.", url: m.url, until: m.expiresAt ?? "" });
-    else toast(`${m.email} belongs to the organization.`);
+    if (m.url) setLink({ title: `Invitation for ${m.email}`, text: "Send this link to them: no mail is sent by itself. Whoever has the link can accept the invitation.", url: m.url, until: m.expiresAt ?? "" });
+    else toast(`${m.email} is ${m.role === "member" ? "a member" : `an ${m.role}`} now.`);
   };
   return (
     <Section title="Members" intro="Everybody sees the agents and documents; what else each may do is their role's."
-      actions={owner && <Button onClick={() => setAdding(true)} icon="plus">Add a member</Button>}>
+      actions={owner && <Button onClick={() => setAdding(true)} icon="plus">Invite a member</Button>}>
       <Loaded query={members} room="7rem">{(list) => (
         <div class="stack">
           <Table caption="Members" rows={list} id={(m) => m.id} columns={[
@@ -68,7 +68,11 @@ function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () =
   const owner = useMay("owner");
   const admin = useMay("admin");
   const remove = () => del("/api/organizations/members", { id: m.id }).then(() => {
-    if (me) location.assign("/dashboard");
+    if (me) {
+      chooseOrganization(null);
+      location.assign("/dashboard");
+      return;
+    }
     toast(`${m.email} was removed.`);
     onChange();
   });
@@ -88,22 +92,22 @@ function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () =
   );
 }
 
-/** Adds somebody, or gives a member another role: it is the same request. */
+/** Invites somebody, or gives a member another role: it is the same request. */
 function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => void; onDone: (m: Member) => void }) {
   const [email, setEmail] = useState(m?.email ?? "");
   const [role, setRole] = useState<Role>(m?.role ?? "member");
   const [error, setError] = useState<ApiError>();
   const add = () => post<Member>("/api/organizations/members", { email: email.trim(), role }).then(onDone, (fault: ApiError) => setError(fault));
   return (
-    <Dialog title={m ? `Change the role of ${m.email}` : "Add a member"} onClose={onClose} foot={
+    <Dialog title={m ? `Change the role of ${m.email}` : "Invite a member"} onClose={onClose} foot={
       <>
-        <Curl what={m ? "Change a role" : "Add a member"} request={{ method: "POST", path: "/api/organizations/members", body: { email: email.trim(), role } }} />
+        <Curl what={m ? "Change a role" : "Invite a member"} request={{ method: "POST", path: "/api/organizations/members", body: { email: email.trim(), role } }} />
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={add}>{m ? "Change role" : "Add"}</Button>
+        <Button look="primary" onClick={add}>{m ? "Change role" : "Invite"}</Button>
       </>
     }>
       <div class="stack">
-        {!m && <TextField label="Email address" type="email" value={email} onChange={setEmail} hint="Whoever has an account belongs at once. For others you get a link to send." fault={faultOf(error, "email")} />}
+        {!m && <TextField label="Email address" type="email" value={email} onChange={setEmail} hint="You get a link to send. They become a member when they accept." fault={faultOf(error, "email")} />}
         <Select label="Role" value={role} onChange={setRole} options={roles} fault={faultOf(error, "role")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>

@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// ownInvitation is an invitation as the person sees whom it is for. The link is its maker's to pass on.
+type ownInvitation struct {
+	ID           string                  `json:"id"`
+	Organization domain.OrganizationName `json:"organization"`
+	Role         domain.Role             `json:"role"`
+	ExpiresAt    domain.Time             `json:"expiresAt"`
+}
+
+func viewOfInvitation(i store.OwnInvitation) ownInvitation {
+	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
+}
+
+// listInvitations is GET /api/auth/invitations: the open invitations to the caller's proven address, newest first.
+func (a *api) listInvitations(c *gin.Context) {
+	p, err := timePageOf(c, id.Invitation)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	invitations, err := a.Store.OwnInvitations(c.Request.Context(), caller(c).UserID, p.after, p.limit+1)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, timeListOf(invitations, p, func(i store.OwnInvitation) (ownInvitation, store.After) {
+		return viewOfInvitation(i), store.After{At: i.At, ID: i.ID}
+	}))
+}
+
+func (a *api) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
+	found, err := a.Store.OwnInvitation(c.Request.Context(), caller(c).UserID, invitationID)
+	return viewOfInvitation(found), err
+}
+
+const (
+	actionAccept  = "accept"
+	actionDecline = "decline"
+)
+
+// answeredInvitation is what became of an invitation.
+type answeredInvitation struct {
+	ownInvitation
+	Status string `json:"status"` // accepted or declined
+}
+
+// answerInvitation is POST /api/auth/invitations?id=&action=accept|decline, for the person whose proven address is invited.
+func (a *api) answerInvitation(c *gin.Context) {
+	invitationID, err := requiredID(c, id.Invitation)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	found := &problems{}
+	action, _ := single(c, "action", found)
+	if action != actionAccept && action != actionDecline {
+		found.add("action", codeInvalidValue, "must be accept or decline")
+	}
+	if err := found.err(); err != nil {
+		fail(c, err)
+		return
+	}
+	who, accept := caller(c), action == actionAccept
+	answered, err := a.Store.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	status := "declined"
+	if accept {
+		a.Auth.ForgetUser(who.UserID)
+		status = "accepted"
+	}
+	writeJSON(c, http.StatusOK, answeredInvitation{viewOfInvitation(answered), status})
+}

@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/alexedwards/argon2id"
+)
+
+// loginFrom tries a password from a client address.
+func (w *world) loginFrom(email, password, address string) answer {
+	w.t.Helper()
+	req := httptest.NewRequestWithContext(w.t.Context(), "POST", "/api/auth/login", strings.NewReader(`{"email":"`+email+`","password":"`+password+`"}`))
+	req.RemoteAddr = "10.0.0.1:99"
+	req.Header.Set("X-Forwarded-For", address)
+	req.Header.Set("Content-Type", "application/json")
+	return w.send(req)
+}
+
+const (
+	home      = "198.51.100.7"
+	elsewhere = "203.0.113.9"
+)
+
+func TestWrongPasswordsAreLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
+	for range 30 {
+		w.loginFrom("Ada@example.com", "wrong", elsewhere).want(t, "wrong password", 401, "unauthenticated")
+	}
+	limited := w.loginFrom("ada@example.com", password, elsewhere).want(t, "31st try of the stranger", 429, "rate_limited")
+	if limited.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	w.loginFrom(ada.email, password, home).want(t, "the right person elsewhere", 200, "")
+	w.loginFrom(bea.email, password, elsewhere).want(t, "another account from the stranger's address", 200, "")
+	w.do("GET", "/api/auth/session", "", ada.auth).want(t, "a session that is logged in", 200, "")
+}
+
+func TestAnAccountIsLimitedOverAllAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	w.loginFrom(ada.email, password, home).want(t, "logging in", 200, "")
+	for range 1000 {
+		w.api.logins.account.Begin(ada.email)
+	}
+	w.loginFrom(ada.email, password, elsewhere).want(t, "an address without a session of the account", 429, "rate_limited")
+	w.loginFrom(ada.email, password, home).want(t, "an address with one", 200, "")
+}
+
+// TestAddressesAreLimitedOverAllAccounts: one address cannot try a password on every account.
+func TestAddressesAreLimitedOverAllAccounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	for range 300 {
+		w.api.logins.address.Begin(elsewhere)
+	}
+	w.loginFrom(ada.email, password, elsewhere).want(t, "the address", 429, "rate_limited")
+	w.loginFrom(ada.email, password, home).want(t, "another address", 200, "")
+}
+
+// TestPasswordsAreNormalized: the same password from two keyboards is the same.
+func TestPasswordsAreNormalized(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	const composed, decomposed = "caf\u00e9 caf\u00e9 x", "cafe\u0301\u00a0cafe\u0301 x" // the second also has a no-break space
+	signUp := func(email, password string) answer {
+		return w.do("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`"}`)
+	}
+	signUp("ada@example.com", decomposed).want(t, "signing up", 201, "")
+	for name, typed := range map[string]string{"as typed": decomposed, "composed": composed} {
+		w.loginFrom("ada@example.com", typed, home).want(t, name, 200, "")
+	}
+	w.loginFrom("ada@example.com", "cafe cafe x", home).want(t, "without accents", 401, "unauthenticated")
+	for name, wrong := range map[string]string{"a control character": `long\u0007enough`, "a line feed": `long\nenough`, "no character": "long enough\u0378"} {
+		signUp("bea@example.com", wrong).want(t, name, 400, "invalid_request password:invalid_value")
+	}
+	signUp("bea@example.com", strings.Repeat("e\u0301", 4)).want(t, "four characters of two code points", 400, "invalid_request password:too_short")
+
+	cleo := w.signUp("cleo@example.com")
+	older, err := argon2id.CreateHash(decomposed, &cheapPasswords)
+	must(t, err)
+	w.passwordOf(cleo, older)
+	w.loginFrom(cleo.email, decomposed, home).want(t, "a hash of the password as it was typed", 200, "")
+}
+
+func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	hidden := map[string]string{
+		"zero-width space": `A\u200bda`, "right-to-left override": `Ada\u202eadm`, "isolate": `A\u2066da`, "escape": `A\u001b[31mda`,
+		"carriage return": `A\rda`, "line feed": `A\nda`, "line separator": `A\u2028da`, "soft hyphen": `A\u00adda`, "byte order mark": `\ufeffAda`,
+		"joiner between Latin letters": `A\u200dda`, "Hangul filler": `A\u3164da`, "variation selector": `A\ufe0fda`, "tag": `Ada\udb40\udc41`,
+		"private use": `A\ue000da`, "no-break space": `A\u00a0da`,
+	}
+	for what, text := range hidden {
+		for route, c := range map[string]struct{ body, field string }{
+			"/api/auth/signup":           {`{"email":"new@example.com","password":"long enough","name":"` + text + `"}`, "name"},
+			"/api/organizations":         {`{"name":"` + text + `"}`, "name"},
+			"/api/keys":                  {`{"name":"` + text + `","scope":"user"}`, "name"},
+			"/api/agents":                {`{"name":"` + text + `","systemPrompt":"p"}`, "name"},
+			"/api/organizations/members": {`{"email":"` + text + `@example.com","role":"member"}`, "email"},
+		} {
+			a := w.do("POST", route, c.body, ada.auth)
+			if a.status != 400 || a.problems(t) != "invalid_request "+c.field+":invalid_value" {
+				t.Errorf("%s with %s: %d %s", route, what, a.status, a.body)
+			}
+		}
+		w.do("POST", "/api/auth/signup", `{"email":"`+text+`@example.com","password":"long enough"}`).want(t, "signing up with "+what, 400, "invalid_request email:invalid_value")
+	}
+	for n, shown := range []string{"Ada Lovelace", "Zoë O’Neil-Łukasz 3.", "山田　太郎", "علی‌رضا", "क्‍ष", "👩‍💻 Team ❤️", "1️⃣ Ops", "D\u0302"} {
+		w.do("POST", "/api/organizations", `{"name":"`+shown+`"}`, ada.auth).want(t, "name "+string(rune('0'+n)), 201, "")
+	}
+}

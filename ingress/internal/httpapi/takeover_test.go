@@ -1,0 +1,243 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// closed fails the test unless nothing opens an account any more.
+func (w *world) closed(p person, keys ...string) {
+	w.t.Helper()
+	for _, credential := range append(keys, p.auth, p.cookie) {
+		w.do("GET", "/api/auth/session", "", credential, "X-Organization-Id: "+p.org).want(w.t, "a credential of a closed account", 401, "unauthenticated")
+	}
+	w.loginFrom(p.email, password, home).want(w.t, "the password of a closed account", 401, "unauthenticated")
+}
+
+// signedIn gives the person of an answer that began a session.
+func (a answer) signedIn(t *testing.T) person {
+	t.Helper()
+	p := person{id: a.text(t, "user.id"), org: a.text(t, "organization.id"), email: a.text(t, "user.email")}
+	p.carry(a.text(t, "token"))
+	return p
+}
+
+// TestAddingNeverMakesMembers: whoever signed up with an address is no member until its holder accepts.
+func TestAddingNeverMakesMembers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	owner, squatter := w.signUp("owner@example.com"), w.signUp("cfo@example.com")
+	at := "X-Organization-Id: " + owner.org
+	known := w.add(owner, owner.org, "CFO@example.com", domain.RoleAdmin).want(t, "an address with an account", 201, "")
+	unknown := w.add(owner, owner.org, "nobody@example.com", domain.RoleAdmin).want(t, "an address without one", 201, "")
+	for _, a := range []answer{known, unknown} {
+		if !id.Valid(id.Invitation, a.text(t, "id")) || a.text(t, "status") != "invited" || a.text(t, "expiresAt") == "" || a.json(t, "name") != nil ||
+			!strings.HasPrefix(a.text(t, "url"), "http://parley.test/accept?token=pi_") {
+			t.Errorf("invited %s", a.body)
+		}
+	}
+	w.do("GET", "/api/agents", "", squatter.auth, at).want(t, "the squatter in the organization", 403, "permission_denied")
+	w.do("GET", "/api/auth/invitations", "", squatter.auth).want(t, "the squatter's invitations", 403, "permission_denied")
+	for _, action := range []string{"accept", "decline"} {
+		a := w.do("POST", "/api/auth/invitations?action="+action+"&id="+known.text(t, "id"), "", squatter.auth).want(t, "the squatter says "+action, 403, "permission_denied")
+		if !strings.Contains(a.text(t, "detail"), "by its link") {
+			t.Errorf("does not say what to do: %s", a.body)
+		}
+	}
+	list := w.do("GET", "/api/organizations/members", "", owner.auth)
+	if strings.Contains(string(list.body), squatter.id) || strings.Count(string(list.body), `"invited"`) != 2 {
+		t.Errorf("members %s", list.body)
+	}
+}
+
+// TestLinksTakeUnusedAccountsOver: the real person comes in by the link, and the squatter has nothing.
+func TestLinksTakeUnusedAccountsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	owner, squatter := w.signUp("owner@example.com"), w.signUp("cfo@example.com")
+	userKey, _ := w.key(squatter, domain.KeyScopeUser)
+	orgKey, _ := w.key(squatter, domain.KeyScopeOrganization)
+	login := secrets.NewLinkToken()
+	must(t, w.store.CreateLoginLink(t.Context(), squatter.id, secrets.Hash(login), time.Now().Add(time.Hour)))
+	token := w.add(owner, owner.org, "cfo@example.com", domain.RoleAdmin).token(t)
+	cfo := w.do("POST", "/api/auth/accept", accepting(token, `,"name":"Cleo","password":"`+newPassword+`"`)).want(t, "taking over", 201, "").signedIn(t)
+	if cfo.id == squatter.id || cfo.org != owner.org {
+		t.Errorf("the person is %+v", cfo)
+	}
+	w.closed(squatter, userKey, orgKey)
+	if a := w.do("GET", "/login?token="+login, ""); a.status != 410 {
+		t.Errorf("the squatter's login link: %d", a.status)
+	}
+	session := w.do("GET", "/api/auth/session", "", cfo.auth).want(t, "session", 200, "")
+	if session.text(t, "caller.role") != "admin" || session.text(t, "user.name") != "Cleo" || session.text(t, "organizations.1.name") != "Cleo's organization" ||
+		session.json(t, "organizations.2") != nil || strings.Contains(string(session.body), squatter.org) {
+		t.Errorf("session %s", session.body)
+	}
+	w.loginFrom("cfo@example.com", newPassword, home).want(t, "the person's password", 200, "")
+	w.do("POST", "/api/auth/signup", `{"email":"CFO@example.com","password":"`+password+`"}`).want(t, "signing up again", 409, "email_taken")
+}
+
+// TestLinksHurtNobody: a stranger makes an organization, invites an address whose account is in use, and holds the link.
+func TestLinksHurtNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada, stranger := w.signUp("ada@example.com"), w.signUp("stranger@example.com")
+	agent := w.do("POST", "/api/agents", agentBody, ada.auth).want(t, "an agent", 201, "").text(t, "id")
+	key, _ := w.key(ada, domain.KeyScopeUser)
+	token := w.add(stranger, stranger.org, ada.email, domain.RoleMember).token(t)
+	taker := w.do("POST", "/api/auth/accept", accepting(token, `,"password":"`+newPassword+`"`)).want(t, "taking over", 201, "").signedIn(t)
+	w.do("GET", "/api/agents?id="+agent, "", taker.auth, "X-Organization-Id: "+ada.org).want(t, "the stranger in her organization", 403, "permission_denied")
+	for name, credential := range map[string]string{"session": ada.auth, "key": key} {
+		w.do("GET", "/api/agents?id="+agent, "", credential, "X-Organization-Id: "+ada.org).want(t, "her "+name, 200, "")
+	}
+	if a := w.loginFrom(ada.email, password, home).want(t, "her password", 200, ""); a.text(t, "user.id") != ada.id || a.text(t, "organization.id") != ada.org {
+		t.Errorf("her login %s", a.body)
+	}
+	if a := w.loginFrom(ada.email, newPassword, home).want(t, "the stranger's password", 200, ""); a.text(t, "user.id") != taker.id {
+		t.Errorf("the stranger's login %s", a.body)
+	}
+	// An invitation that reaches her still opens with her own password or in her session, and changes of her role reach her.
+	owner := w.signUp("owner@example.com")
+	invitation := w.add(owner, owner.org, ada.email, domain.RoleMember).token(t)
+	if a := w.do("POST", "/api/auth/accept", accepting(invitation, withPassword)).want(t, "accepting", 201, ""); a.text(t, "user.id") != ada.id {
+		t.Errorf("accepted %s", a.body)
+	}
+	if a := w.add(owner, owner.org, ada.email, domain.RoleAdmin).want(t, "another role", 200, ""); a.text(t, "id") != ada.id {
+		t.Errorf("changed %s", a.body)
+	}
+	w.do("POST", "/api/auth/accept", accepting(w.add(ada, ada.org, ada.email+".example", domain.RoleMember).token(t), ""), ada.auth).
+		want(t, "an invitation of another address", 400, "invalid_request password:required")
+}
+
+// TestLinksProveNothingToOthers: a squatter who invites themselves proves nothing to another organization.
+func TestLinksProveNothingToOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	owner, accomplice := w.signUp("owner@example.com"), w.signUp("accomplice@example.com")
+	squatter := w.invited(accomplice, accomplice.org, "cfo@example.com", domain.RoleMember)
+	reset := w.do("POST", "/api/organizations/members?action=reset&id="+squatter.id, "", accomplice.auth).want(t, "the accomplice's link", 201, "").token(t)
+	squatter = w.do("POST", "/api/auth/reset", accepting(reset, withPassword)).want(t, "setting a password", 200, "").signedIn(t)
+	invited := w.add(owner, owner.org, "cfo@example.com", domain.RoleMember)
+	w.do("GET", "/api/auth/invitations", "", squatter.auth).want(t, "listing", 403, "permission_denied")
+	w.do("POST", "/api/auth/invitations?action=accept&id="+invited.text(t, "id"), "", squatter.auth).want(t, "accepting", 403, "permission_denied")
+	cfo := w.do("POST", "/api/auth/accept", accepting(invited.token(t), `,"password":"`+newPassword+`"`)).want(t, "the real person", 201, "").signedIn(t)
+	if cfo.id == squatter.id {
+		t.Error("the person got the squatter's account")
+	}
+	w.do("GET", "/api/agents", "", squatter.auth, "X-Organization-Id: "+owner.org).want(t, "the squatter in the organization", 403, "permission_denied")
+}
+
+// TestAnAddressIsTakenOverSoOften: a login compares no more passwords than that.
+func TestAnAddressIsTakenOverSoOften(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	stranger := w.signUp("stranger@example.com")
+	chosen := func(n int) string { return "password number " + string(rune('0'+n)) }
+	for n := range 6 {
+		token := w.add(stranger, stranger.org, "cfo@example.com", domain.RoleMember).want(t, "inviting", 201, "").token(t)
+		accepted := w.do("POST", "/api/auth/accept", accepting(token, `,"password":"`+chosen(n)+`"`))
+		if n == 5 {
+			accepted.want(t, "once too often", 409, "email_taken")
+			break
+		}
+		taker := accepted.want(t, chosen(n), 201, "").signedIn(t)
+		own := w.do("GET", "/api/auth/session", "", taker.auth).text(t, "organizations.1.id")
+		w.do("POST", "/api/agents", agentBody, taker.auth, "X-Organization-Id: "+own).want(t, "an account in use", 201, "")
+		w.do("DELETE", "/api/organizations/members?id="+taker.id, "", stranger.auth).want(t, "removing", 200, "")
+	}
+	for n := range 5 {
+		w.loginFrom("cfo@example.com", chosen(n), home).want(t, "each of them", 200, "")
+	}
+	accounts, err := w.store.AccountsAt(t.Context(), "cfo@example.com")
+	if err != nil || len(accounts) != 5 || accounts[0].Displaced || !accounts[1].Displaced {
+		t.Errorf("accounts %+v, %v", accounts, err)
+	}
+}
+
+// TestOwnInvitations: a person whose address is proven answers invitations without their link.
+func TestOwnInvitations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	owner, other, bea := w.signUp("owner@example.com"), w.signUp("other@example.com"), w.signUp("bea@example.com")
+	userKey, _ := w.key(bea, domain.KeyScopeUser)
+	orgKey, _ := w.key(bea, domain.KeyScopeOrganization)
+	must(t, w.store.ProveAddress(t.Context(), bea.id))
+	foreign := w.add(owner, owner.org, "somebody@example.com", domain.RoleMember).text(t, "id")
+	wanted, unwanted := w.add(owner, owner.org, "Bea@example.com", domain.RoleAdmin), w.add(other, other.org, bea.email, domain.RoleMember)
+	w.exec(`INSERT INTO invitations (id, org_id, email, role, token_hash, made_by, expires_at)
+		SELECT 'inv_over', id, 'bea@example.com', 'owner', '\x01', '', clock_timestamp() FROM organizations WHERE id = $1`, bea.org)
+	list := w.do("GET", "/api/auth/invitations", "", bea.auth).want(t, "listing", 200, "")
+	if list.text(t, "data.0.id") != unwanted.text(t, "id") || list.text(t, "data.0.organization.id") != other.org || list.text(t, "data.1.id") != wanted.text(t, "id") ||
+		list.text(t, "data.1.organization.name") != "owner's organization" || list.text(t, "data.1.role") != "admin" ||
+		list.text(t, "data.1.expiresAt") != wanted.text(t, "expiresAt") || list.json(t, "data.2") != nil || strings.Contains(string(list.body), "pi_") {
+		t.Errorf("invitations %s", list.body)
+	}
+	first := w.do("GET", "/api/auth/invitations?limit=1", "", bea.auth).want(t, "first page", 200, "")
+	rest := w.do("GET", "/api/auth/invitations?limit=1&cursor="+first.text(t, "nextCursor"), "", bea.auth).want(t, "second page", 200, "")
+	if rest.text(t, "data.0.id") != wanted.text(t, "id") || rest.json(t, "hasMore") != false {
+		t.Errorf("pages %s and %s", first.body, rest.body)
+	}
+	target := "/api/auth/invitations?id=" + wanted.text(t, "id")
+	at := "X-Organization-Id: " + bea.org
+	for name, key := range map[string]string{"a user's key": userKey, "an organization's key": orgKey} {
+		w.do("GET", "/api/auth/invitations", "", key, at).want(t, name+" lists", 403, "permission_denied")
+		w.do("POST", target+"&action=accept", "", key, at).want(t, name+" accepts", 403, "permission_denied")
+	}
+	w.do("POST", target, "", bea.auth).want(t, "no action", 400, "invalid_request action:invalid_value")
+	w.do("POST", target+"&action=king", "", bea.auth).want(t, "unknown action", 400, "invalid_request action:invalid_value")
+	w.do("POST", "/api/auth/invitations?action=accept", "", bea.auth).want(t, "no id", 400, "invalid_request id:required")
+	for name, other := range map[string]string{"another's": foreign, "expired": "inv_over", "unknown": id.New(id.Invitation), "another kind": bea.id} {
+		w.do("POST", "/api/auth/invitations?action=accept&id="+other, "", bea.auth).want(t, name, 404, "not_found")
+	}
+	a := w.do("POST", target+"&action=accept", "", bea.auth).want(t, "accepting", 200, "")
+	if a.text(t, "status") != "accepted" || a.text(t, "organization.id") != owner.org || a.text(t, "role") != "admin" {
+		t.Errorf("accepted %s", a.body)
+	}
+	in := "X-Organization-Id: " + owner.org
+	if s := w.do("GET", "/api/auth/session", "", bea.auth, in).want(t, "a member at once", 200, ""); s.text(t, "caller.role") != "admin" {
+		t.Errorf("session %s", s.body)
+	}
+	w.do("POST", target+"&action=accept", "", bea.auth).want(t, "accepting again", 404, "not_found")
+	w.do("POST", "/api/auth/accept", accepting(wanted.token(t), ""), bea.auth).want(t, "its link after that", 404, "not_found")
+	declined := w.do("POST", "/api/auth/invitations?action=decline&id="+unwanted.text(t, "id"), "", bea.auth).want(t, "declining", 200, "")
+	if declined.text(t, "status") != "declined" {
+		t.Errorf("declined %s", declined.body)
+	}
+	w.do("GET", "/api/agents", "", bea.auth, "X-Organization-Id: "+other.org).want(t, "no member", 403, "permission_denied")
+	w.do("POST", "/api/auth/accept", accepting(unwanted.token(t), ""), bea.auth).want(t, "the declined link", 404, "not_found")
+	w.do("DELETE", "/api/organizations/members?id="+bea.id, "", bea.auth, in).want(t, "leaving", 200, "")
+	w.do("GET", "/api/agents", "", bea.auth, in).want(t, "having left", 403, "permission_denied")
+	w.do("DELETE", "/api/organizations/members?id="+owner.id, "", owner.auth).want(t, "the last owner leaves", 409, "last_owner")
+}
+
+// TestProvenAddressesAreNotTakenOver: a link is no way into, or around, an account that has proven its address.
+func TestProvenAddressesAreNotTakenOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada, stranger := w.signUp("ada@example.com"), w.signUp("stranger@example.com")
+	key, _ := w.key(ada, domain.KeyScopeUser)
+	reset := secrets.NewResetToken()
+	must(t, w.store.CreateReset(t.Context(), ada.id, secrets.Hash(reset), time.Now().Add(time.Hour)))
+	proven := w.do("POST", "/api/auth/reset", accepting(reset, withPassword)).want(t, "the operator's link", 200, "").signedIn(t)
+	w.do("GET", "/api/auth/session", "", key, "X-Organization-Id: "+ada.org).want(t, "a key of before the proof", 401, "unauthenticated")
+	token := w.add(stranger, stranger.org, ada.email, domain.RoleMember).token(t)
+	w.do("POST", "/api/auth/accept", accepting(token, `,"password":"`+newPassword+`"`)).want(t, "a new password", 401, "unauthenticated")
+	w.do("POST", "/api/auth/accept", accepting(token, `,"password":"`+newPassword+`"`), stranger.auth).want(t, "in the stranger's session", 401, "unauthenticated")
+	w.do("GET", "/api/auth/session", "", proven.auth).want(t, "her session", 200, "")
+	w.do("GET", "/api/auth/invitations", "", proven.auth).want(t, "her invitations", 200, "")
+	kept, _ := w.key(proven, domain.KeyScopeUser)
+	again := secrets.NewResetToken()
+	must(t, w.store.CreateReset(t.Context(), ada.id, secrets.Hash(again), time.Now().Add(time.Hour)))
+	w.do("POST", "/api/auth/reset", accepting(again, withPassword)).want(t, "another link of the operator's", 200, "")
+	w.do("GET", "/api/auth/session", "", kept, "X-Organization-Id: "+ada.org).want(t, "a key of after the proof", 200, "")
+	_, err := w.store.JoinNew(t.Context(), secrets.Hash(token), "x", "x", store.NewLogin{})
+	if err == nil || !strings.Contains(err.Error(), "already has an account") {
+		t.Errorf("taking over in the store: %v", err)
+	}
+}

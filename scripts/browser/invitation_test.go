@@ -1,0 +1,65 @@
+package browser
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/shared/testkit"
+)
+
+// resetLink is what the operator of the service makes for an account; using it proves the account's address.
+func (a *account) resetLink(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), "reset-password", a.email)
+	cmd.Env = append(os.Environ(), "DATA_DIR="+filepath.Join(a.s.dir, "data"))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("making a reset link: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestOwnInvitations answers invitations in the dashboard, leaves an organization again, and shows who cannot do so.
+func TestOwnInvitations(t *testing.T) {
+	t.Parallel()
+	host, other, guest := signUp(t), signUp(t), signUp(t)
+	host.call(t, http.MethodPut, "/api/organizations?id="+host.organization(t), map[string]any{"name": "Host"}, nil)
+	other.call(t, http.MethodPut, "/api/organizations?id="+other.organization(t), map[string]any{"name": "Other"}, nil)
+	for _, inviting := range []*account{host, other} {
+		inviting.call(t, http.MethodPost, "/api/organizations/members", map[string]any{"email": guest.email, "role": "member"}, nil)
+	}
+	host.agent(t, "Shared agent", map[string]any{"model": "offline/echo"})
+
+	unproven := open(t).signIn(guest)
+	unproven.visit("/dashboard/org")
+	unproven.sees("Open the link that you were sent")
+	unproven.inspect("org-unproven")
+
+	p := open(t)
+	p.visitURL(guest.resetLink(t))
+	p.fill("New password", "another long password")
+	p.click("button", "Set password and sign in")
+	p.arrives("/dashboard")
+	p.visit("/dashboard/org")
+	p.is("button", "Accept the invitation of Host")
+	p.inspect("org-invited")
+	p.click("button", "Decline the invitation of Other")
+	p.in("dialog", "Decline the invitation of Other?").click("button", "Decline")
+	p.sees("You declined the invitation of Other.")
+	p.click("button", "Accept the invitation of Host")
+	p.arrives("/dashboard")
+	p.is("link", "Shared agent")
+	p.visit("/dashboard/org")
+	p.sees("You have no open invitations.")
+	p.click("button", "Leave: "+guest.email)
+	p.in("dialog", "Leave the organization?").click("button", "Leave")
+	p.arrives("/dashboard")
+	p.is("heading", "Agents")
+	if p.has("link", "Shared agent") {
+		t.Error("somebody who left still sees the organization's agents")
+	}
+}
