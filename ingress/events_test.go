@@ -102,7 +102,10 @@ func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 	r := newRig(t, defaults())
 	grace, elsewhere := r.another("grace@example.com")
 	stranger := r.watch(grace) // of her own organization
-	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).want(201)
+	var invited struct{ URL string }
+	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).into(&invited, 201)
+	_, token, _ := strings.Cut(invited.URL, "?token=")
+	r.call("POST", "/api/auth/accept", grace, `{"token":"`+token+`"}`).want(201)
 	member := r.watch(head{"Authorization": grace["Authorization"], "x-organization-id": r.org})
 	f := r.watch(r.asKey())
 

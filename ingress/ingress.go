@@ -87,13 +87,7 @@ type Ingress struct {
 
 // New checks the settings and builds the edge.
 func New(cfg Config, deps Deps) (*Ingress, error) {
-	if err := cfg.Runs.Check(); err != nil {
-		return nil, err
-	}
-	if err := cfg.Ingress.Check(); err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
+	if err := cmp.Or(cfg.Runs.Check(), cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
 	}
 	box, signer, err := keys(cfg.SecretsKey)
@@ -140,9 +134,10 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		Draining: i.draining.Load, Proxies: proxies, MetricsToken: cfg.MetricsToken,
 		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
-		ConnectionsPerAddress: cfg.ConnectionsPerAddress, VoicePerOrganization: cfg.VoicePerOrganization, SignupsPerAddress: cfg.SignupsPerAddress,
-		OpenID:     openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
-		DemoTokens: cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
+		ConnectionsPerAddress: cfg.ConnectionsPerAddress, VoicePerOrganization: cfg.VoicePerOrganization,
+		SignupsPerAddress: cfg.SignupsPerAddress,
+		OpenID:            openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
+		DemoTokens:        cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
 	})
 	if err != nil {
 		return nil, err

@@ -4,7 +4,8 @@
 -- database. Everything can be repeated, and binaries of the release before work on this schema.
 
 -- Returns a part of a run object, as a JSON object: how many citations it has, its first 129 tool calls by name, status and duration, its usage,
--- its error and its counts. A tool's name is short; a longer one was made up by a model, and is left out.
+-- its error and its counts. A tool's name is short; a longer one was made up by a model, and is left out. Programs may give U+0000, which
+-- PostgreSQL refuses to read: it becomes U+FFFD here.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION run_summary(result text) RETURNS json
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -16,7 +17,7 @@ CREATE OR REPLACE FUNCTION run_summary(result text) RETURNS json
       FROM json_array_elements(CASE json_typeof(f.value) WHEN 'array' THEN f.value ELSE '[]' END) WITH ORDINALITY AS c (call, n)
       WHERE c.n <= 129)
     ELSE f.value END)
-  FROM json_each($1::json) f
+  FROM json_each(replace($1, '\u0000', '\ufffd')::json) f
   WHERE f.key IN ('citations', 'toolCalls', 'usage', 'error', 'omittedTurns', 'citationsRemoved')
 $$;
 -- +goose StatementEnd

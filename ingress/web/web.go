@@ -17,7 +17,8 @@ const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-sr
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Login is what the login page shows: Problem, when signing in did not work, says why; Email is what was typed;
-// OpenID offers to sign in by a provider, TakeOver to take the address over by that; Next is the page that was asked for, empty for the first one.
+// OpenID offers to sign in by a provider, TakeOver to take the address over by that; Next is the page that was asked for,
+// empty for the first one.
 type Login struct {
 	Problem string
 	Email   string

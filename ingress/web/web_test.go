@@ -25,7 +25,7 @@ func TestPages(t *testing.T) {
 	}
 	page, err := RenderLogin(Login{Problem: evil, Email: evil + `"`, OpenID: true})
 	add("login", page, err)
-	for name, who := range map[string]Accept{"invited": {}, "invited account": {Known: true}, "invited and signed in": {Known: true, SignedIn: true}} {
+	for name, who := range map[string]Accept{"invited": {}, "invited and signed in": {SignedIn: true}} {
 		who.Token, who.Organization, who.Email, who.As, who.Problem = "pi_x", evil, evil, "a member", evil
 		page, err = RenderAccept(who)
 		add(name, page, err)

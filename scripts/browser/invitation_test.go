@@ -38,6 +38,7 @@ func TestOwnInvitations(t *testing.T) {
 	unproven.visit("/dashboard/org")
 	unproven.sees("Open the link that you were sent")
 	unproven.inspect("org-unproven")
+	unproven.watch.expect(401) // the reset below ends its session
 
 	p := open(t)
 	p.visitURL(guest.resetLink(t))

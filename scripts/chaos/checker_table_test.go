@@ -277,7 +277,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 		if f.Kind == kill && p.spared(f.Part, f.At) {
 			t.Errorf("it is to be spared: %s", f)
 		}
-		if lasts := slices.Contains([]string{freeze, cut, requests, replies, delay, fill, skew, snapshot}, f.Kind); lasts != (f.For > 0) {
+		if lasts := slices.Contains([]string{freeze, cut, requests, replies, delay, fill, skew, lock, snapshot}, f.Kind); lasts != (f.For > 0) {
 			t.Errorf("it lasts for a time, or does not: %s", f)
 		}
 		if f.Kind == delay && f.By == 0 {

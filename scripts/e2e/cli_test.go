@@ -269,7 +269,7 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a
 		"wrong arguments": {[]string{"trigger"}, 80, "Usage: parley trigger"},
 		"no such key":     {[]string{"keys", "revoke", "key_nope"}, 3, `no key "key_nope"`},
 		"to be cancelled": {[]string{"runs", "cancel", "run_nope"}, 3, `no run "run_nope"`},
-		"to be triggered": {[]string{"trigger", "ag_nope", "x"}, 3, `no agent "ag_nope"`},
+		"to be triggered": {[]string{"trigger", "ag_nope", "x"}, 3, "target"},
 		"wrong value":     {[]string{"runs", "tail", "--status", "gone"}, 80, "--status"},
 		"no question":     {[]string{"reset"}, 1, "another parley may be running"},
 	} {

@@ -35,10 +35,7 @@ const (
 type run struct {
 	id, org, session, seq int
 	key                   string // "": none
-	retention             time.Duration
-	expires               time.Duration // once it has ended: its key is free from then on
-	lockedUntil           time.Duration // another transaction has locked its open row
-	work                  work          // what its model will ask for
+	work                  work   // what its model will ask for
 	accepted              time.Duration
 	deadline              time.Duration // at first
 	status                string        // "": open
@@ -92,10 +89,9 @@ type database struct {
 	startedAt time.Duration // pg_postmaster_start_time
 	epoch     int           // counts its starts: a statement does not outlive one
 	runs      []*run
-	byKey     map[string]*run       // runs_idempotency
-	lastSeq   map[int]int           // sessions
-	locked    map[int]time.Duration // until when another transaction has locked a session
-	lost      int                   // answers
+	byKey     map[string]*run // runs_idempotency
+	lastSeq   map[int]int     // sessions
+	lost      int             // answers
 }
 
 // ask has a statement carried out: between its way there and the answer's way back anything may happen. An error says nothing of
@@ -144,7 +140,6 @@ type order struct {
 	id, org, session int
 	key              string
 	work             work
-	retention        time.Duration
 	allowed          time.Duration // from acceptance to the deadline
 	replyTo          *ingress
 }
@@ -199,58 +194,26 @@ type accepted struct {
 	holder   stored // that has the key
 	job      *job
 	conflict bool // runs_pkey
-	lost     bool // to another run, which has the key or had it
-	locked   bool // another transaction has locked the session
-	gone     bool // it is answered as if it were not to be had
 }
 
 func (a accepted) String() string {
 	if a.run == nil {
-		return fmt.Sprintf("not accepted: lost=%v locked=%v", a.lost, a.locked)
+		return "refused"
 	}
 	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
 }
 
-// holder is the run that has a key; one whose retention is over has none.
-func (db *database) holder(hash string) *run {
-	if r := db.byKey[hash]; r != nil && (r.status == "" || r.expires > db.sim.now) {
-		return r
-	}
-	return nil
-}
-
-// freeExpired takes a key from a run whose retention is over.
-func (db *database) freeExpired(hash string) bool {
-	held := db.byKey[hash] != nil
-	if held && (db.holder(hash) == nil || db.sim.mutant.freesLivingKeys) {
-		delete(db.byKey, hash)
-		return true
-	}
-	return false
-}
-
-// deleteExpired is DeleteExpired, as far as keys go.
-func (db *database) deleteExpired(found []*run) {
-	for _, r := range found {
-		if hash := r.hash(); db.byKey[hash] == r {
-			db.freeExpired(hash)
-		}
-	}
-}
-
-func (r *run) hash() string { return fmt.Sprintf("%d/%s", r.org, r.key) }
-
-// accept is accept_runs_2. A run whose key another one has is lost to it, also if the retention of that one is over.
+// accept is accept_runs_2 and, where a key is taken, explainLosers.
 func (db *database) accept(o *order, seen view) accepted {
-	if o.key != "" && db.byKey[o.hash()] != nil && !db.sim.mutant.acceptWithoutIndex {
-		return accepted{lost: true}
+	if holder := db.byKey[o.hash()]; o.key != "" && holder != nil && !db.sim.mutant.acceptWithoutIndex {
+		return accepted{run: holder, existing: true, holder: db.stored(holder)}
 	}
 	if db.byID(o.id) != nil {
 		return accepted{conflict: true}
 	}
 	db.lastSeq[o.session]++
 	r := &run{
-		id: o.id, org: o.org, session: o.session, seq: db.lastSeq[o.session], key: o.key, work: o.work, retention: o.retention, accepted: db.sim.now,
+		id: o.id, org: o.org, session: o.session, seq: db.lastSeq[o.session], key: o.key, work: o.work, accepted: db.sim.now,
 		deadline: db.sim.now + o.allowed, effects: map[int]*effect{},
 	}
 	r.open = &openRow{status: queued, replyTo: o.replyTo, deadline: r.deadline, waitsSince: db.sim.now}
@@ -260,23 +223,13 @@ func (db *database) accept(o *order, seen view) accepted {
 		out.job = r.job()
 	}
 	db.runs = append(db.runs, r)
-	if other := db.oneOf(o); other != nil {
+	if other := db.byKey[o.hash()]; o.key != "" && other != nil {
 		db.sim.brokenf("one run per key", "runs %d and %d have the key %s", other.id, r.id, o.key)
 	}
 	if o.key != "" {
 		db.byKey[o.hash()] = r
 	}
 	return out
-}
-
-// oneOf is another run of the key that its retention is not over for, whoever holds the key.
-func (db *database) oneOf(o *order) *run {
-	for _, r := range db.runs[:len(db.runs)-1] {
-		if o.key != "" && r.key == o.key && r.org == o.org && (r.status == "" || r.expires > db.sim.now) {
-			return r
-		}
-	}
-	return nil
 }
 
 func (db *database) byID(id int) *run {
@@ -291,11 +244,7 @@ func (db *database) byID(id int) *run {
 func (j *job) String() string { return fmt.Sprintf("run %d, dispatch %d", j.id, j.dispatchNo) }
 
 func (r *run) job() *job {
-	key := r.key
-	if r.retention < time.Hour {
-		key = "" // a key is kept for a day at least, and so for longer than the stream knows duplicates; here time is short
-	}
-	return &job{id: r.id, org: r.org, key: key, dispatchNo: r.open.dispatchNo, replyTo: r.open.replyTo}
+	return &job{id: r.id, org: r.org, key: r.key, dispatchNo: r.open.dispatchNo, replyTo: r.open.replyTo}
 }
 
 func (db *database) dispatch(r *run) {
@@ -324,7 +273,6 @@ type claim struct {
 	deaths   int
 	deadline time.Duration
 	conflict bool
-	locked   bool
 }
 
 func (c claim) String() string {
@@ -336,9 +284,6 @@ func (db *database) claim(id int) claim {
 	none := claim{run: r}
 	if r == nil {
 		return none
-	}
-	if r.isLocked(s) {
-		return claim{run: r, locked: true}
 	}
 	o := r.open
 	if o == nil || s.now >= o.deadline || !db.isHead(r) && !s.mutant.claimOutOfOrder {
@@ -370,9 +315,6 @@ func (db *database) claim(id int) claim {
 	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
 }
 
-// isLocked reports whether another transaction has locked the run's open row.
-func (r *run) isLocked(s *sim) bool { return r.open != nil && r.lockedUntil > s.now }
-
 // voided is what void_claims gives.
 type voided struct {
 	ended  bool
@@ -384,7 +326,7 @@ func (db *database) voidClaim(id int) voided {
 	if r == nil {
 		return voided{ended: true}
 	}
-	if o := r.open; o != nil && o.status == queued && o.dispatched && !r.isLocked(db.sim) && !db.sim.mutant.voidKeepsPlace {
+	if o := r.open; o != nil && o.status == queued && o.dispatched && !db.sim.mutant.voidKeepsPlace {
 		o.dispatched, o.nextDispatch, o.waitsSince = false, 0, db.sim.now
 	}
 	return voided{ended: r.status != "", result: r.result}
@@ -402,28 +344,13 @@ func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	return true
 }
 
-// leased is what became of a lease.
-type leased int
-
-const (
-	leaseLost leased = iota
-	leaseExtended
-	leaseLocked
-)
-
-// extend is extend_leases_2.
-func (db *database) extend(r *run, fence int) leased {
-	if r.isLocked(db.sim) && r.open.fence == fence && r.open.status == running {
-		if db.sim.mutant.lockedLeaseLost {
-			return leaseLost
-		}
-		return leaseLocked
-	}
+// extend is extend_leases.
+func (db *database) extend(r *run, fence int) bool {
 	if !db.holds(r, fence, db.sim.mutant.heartbeatWithoutFence, "a heartbeat") {
-		return leaseLost
+		return false
 	}
 	r.open.leaseUntil = db.sim.now + lease
-	return leaseExtended
+	return true
 }
 
 // kept is what Journal answers: its error is that of the primary key.
@@ -445,14 +372,11 @@ func (db *database) journal(r *run, fence, n int, st step) kept {
 }
 
 // finished is what Finish answers; place: one is free, and some run waits.
-type finished struct{ saved, place, locked bool }
+type finished struct{ saved, place bool }
 
 // finish is finish_runs, by a worker under its fence.
 func (db *database) finish(r *run, fence int, status, result string) finished {
 	o := r.open
-	if r.isLocked(db.sim) {
-		return finished{locked: true}
-	}
 	if o == nil || o.fence != fence && !db.sim.mutant.finishWithoutFence {
 		return finished{}
 	}
@@ -471,7 +395,6 @@ func (db *database) end(r *run, status, result, by string) finished {
 	place := r.open.dispatched && db.waits(r.org)
 	db.sim.ends(r, status, by)
 	r.status, r.result, r.ended, r.open = status, result, db.sim.now, nil
-	r.expires = db.sim.now + r.retention
 	return finished{saved: true, place: place}
 }
 
@@ -512,7 +435,7 @@ func (db *database) handOver(org, places int) (jobs []*job) {
 		if len(jobs) >= places {
 			break
 		}
-		if r.org != org || o == nil || r.isLocked(db.sim) || o.status != queued || o.dispatched || o.notBefore > db.sim.now || !db.isHead(r) {
+		if r.org != org || o == nil || o.status != queued || o.dispatched || o.notBefore > db.sim.now || !db.isHead(r) {
 			continue
 		}
 		db.dispatch(r)
@@ -553,7 +476,7 @@ func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 // endThose is Store.end: closeRuns of the rows that are still so. The unguarded one believes what it found.
 func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) bool, status func(*openRow) string, unguarded bool) (out []ended) {
 	for _, r := range rows {
-		if r.open == nil || r.isLocked(db.sim) || !which(r, r.open) && !unguarded {
+		if r.open == nil || !which(r, r.open) && !unguarded {
 			continue
 		}
 		to := status(r.open)
@@ -598,7 +521,7 @@ func (db *database) requeueLost(found []*run) {
 	s := db.sim
 	for _, r := range found {
 		o := r.open
-		if o == nil || r.isLocked(s) || o.status != running || o.leaseUntil >= s.now && !s.mutant.requeueUnchecked {
+		if o == nil || o.status != running || o.leaseUntil >= s.now && !s.mutant.requeueUnchecked {
 			continue
 		}
 		s.taken(r, "the sweeper")
@@ -617,9 +540,7 @@ func (db *database) isUnclaimed(_ *run, o *openRow) bool {
 // redispatch is Store.Redispatch.
 func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	s := db.sim
-	stillSo := func(r *run) bool {
-		return r.open != nil && !r.isLocked(s) && r.open.dispatched && r.open.status == queued
-	}
+	stillSo := func(r *run) bool { return r.open != nil && r.open.dispatched && r.open.status == queued }
 	for _, r := range again {
 		if !stillSo(r) {
 			continue
@@ -645,9 +566,6 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 // ringAll is Store.RingAll.
 func (db *database) ringAll() {
 	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
-		if r.isLocked(db.sim) {
-			continue
-		}
 		r.open.nextDispatch = db.sim.now
 	}
 }

@@ -21,10 +21,7 @@
 // reads the heads of sessions and the places of the window from a snapshot that is older than its writes, and a sweeper finds rows in
 // another transaction than it changes them. An answer may be lost, and a statement whose caller has given up may be carried out late.
 //
-// Runs are accepted in batches, and heartbeats are one statement, as in the product. Claims and results are one statement each. A row that
-// another transaction has locked is skipped by them; what else a worker writes of a run goes on as if the lock had just ended.
-//
-// Not modelled: erasure, streams of events, documents, budgets. Of a run whose retention is over only the key goes.
+// Not modelled: batches of several runs in one statement, the end of a key's retention, erasure, streams of events, documents, budgets.
 //
 // A mutant is the model with one rule of the protocol left out (mutants_test.go). For each the test looks for a schedule that breaks a
 // promise; if it finds none, either the invariants are blind or the rule is not needed. scripts/mutants does the same to the product.

@@ -12,7 +12,6 @@ type mutant struct {
 	unsafeSentAgain, keyOfAttempt, sendBeforeLedger, callBeforeTurn                                    bool
 	overdueThoughParked, poisonUnchecked, requeueUnchecked                                             bool
 	deathsUncounted, noRedispatch, noSweeper                                                           bool
-	freedByAnother, freesLivingKeys, lockFailsBatch, lockedLeaseLost, lockedResultDropped              bool
 }
 
 // mutants are all of them, each with the promise that it must be seen to break.
@@ -49,9 +48,4 @@ var mutants = []struct {
 	{mutant{name: "deaths are not counted", deathsUncounted: true}, "poison ends"},
 	{mutant{name: "no redispatch", noRedispatch: true}, "every accepted run ends"},
 	{mutant{name: "no sweeper", noSweeper: true}, "every accepted run ends"},
-	{mutant{name: "an expired key is replaced by whoever frees it alone", freedByAnother: true}, "an expired key is replaced"},
-	{mutant{name: "a key that lives is freed", freesLivingKeys: true}, "one run per key"},
-	{mutant{name: "a locked session fails its batch", lockFailsBatch: true}, "a lock is its own run's alone"},
-	{mutant{name: "a locked lease is lost", lockedLeaseLost: true}, "a lock takes no run"},
-	{mutant{name: "a locked result is dropped", lockedResultDropped: true}, "a doorbell outlives its attempt"},
 }

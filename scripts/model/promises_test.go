@@ -39,20 +39,6 @@ func (s *sim) taken(r *run, by string) {
 	}
 }
 
-// givesUp is called when a worker has been told that a run is not its own any more.
-func (s *sim) givesUp(h *holding) {
-	if o := h.row.open; h.row.isLocked(s) && o.fence == h.fence && o.status == running {
-		s.brokenf("a lock takes no run", "run %d is locked for a while, and its worker gives it up", h.run)
-	}
-}
-
-// refusedByLock is called when a run is not accepted because a session is locked.
-func (s *sim) refusedByLock(o *order) {
-	if s.db.locked[o.session] == 0 {
-		s.brokenf("a lock is its own run's alone", "run %d is not accepted, and its session %d was never locked", o.id, o.session)
-	}
-}
-
 // ends is called when a run ends, with its open row still there.
 func (s *sim) ends(r *run, status, by string) {
 	o := r.open
@@ -112,18 +98,14 @@ func (s *sim) stuck(w *waiter) { s.waited(w) }
 
 // learns is called with what a client was answered.
 func (s *sim) learns(o order, a answer) {
-	if a.code == 404 {
-		s.brokenf("an expired key is replaced", "key %s is refused", o.hash())
-	}
 	if a.code != 200 && a.code != 202 {
 		return
 	}
 	if o.key != "" {
-		known := s.keys[o.hash()]
-		if known != 0 && known != a.run && s.retained(known) && s.retained(a.run) {
+		if known := s.keys[o.hash()]; known != 0 && known != a.run {
 			s.brokenf("one run per key", "key %s is run %d for one and run %d for another", o.hash(), known, a.run)
 		}
-		s.keys[o.hash()] = max(known, a.run)
+		s.keys[o.hash()] = a.run
 	}
 	known := s.told[a.run]
 	if a.result == "" {
@@ -133,12 +115,6 @@ func (s *sim) learns(o order, a answer) {
 		s.brokenf("equal answers per key", "run %d: %q for one and %q for another", a.run, known.result, a.result)
 	}
 	s.told[a.run] = a
-}
-
-// retained reports whether a run has its key still.
-func (s *sim) retained(id int) bool {
-	r := s.db.byID(id)
-	return r == nil || r.status == "" || r.expires > s.now
 }
 
 // watchPlaces looks every second whether places of the window are given on, and deadlines kept.

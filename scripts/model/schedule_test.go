@@ -64,7 +64,7 @@ func newSim(seed uint64, m mutant) *sim {
 		seed: seed, rng: rng{seed}, mutant: m, told: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
 		fences: map[intent]bool{}, free: map[int]int{}, world: newWorld(),
 	}
-	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}, locked: map[int]time.Duration{}}
+	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}}
 	s.bus = &bus{sim: s, exists: true, made: 1, known: map[string]time.Duration{}, watching: map[int][]*ingress{}}
 	s.window = 1 + s.rng.n(3)
 	s.ingresses, s.workers, s.bus.workers = make([]*ingress, 2), make([]*worker, 2), make([]*toolWorker, 2)
@@ -121,24 +121,6 @@ var misfortunes = []func(*sim){
 	func(s *sim) { s.bus.truncate() },
 	func(s *sim) { s.bus.forgetDuplicates() },
 	func(s *sim) { s.bus.repeat() },
-	(*sim).lock,
-	(*sim).lock,
-}
-
-// lock has another transaction lock the row of an open run, or of its session, for a while.
-func (s *sim) lock() {
-	open := s.db.find(func(*run, *openRow) bool { return true })
-	if len(open) == 0 {
-		return
-	}
-	r, until := open[s.rng.n(len(open))], s.now+s.upTo(45*time.Second)
-	if s.rng.n(2) == 0 {
-		r.lockedUntil = until
-		s.tracef("run %d is locked until %v", r.id, until)
-		return
-	}
-	s.db.locked[r.session] = until
-	s.tracef("session %d is locked until %v", r.session, until)
 }
 
 // anyone is a process of Parley.
@@ -192,7 +174,6 @@ func (s *sim) load(everybody *process) {
 			o.allowed = s.rng.between(5*time.Second, 90*time.Second)
 		}
 		same := 1
-		o.retention = time.Hour
 		if s.rng.n(4) > 0 {
 			o.key = fmt.Sprint("key ", s.rng.n(4)) // other organizations use the same
 			if s.keys[o.hash()] != 0 {
@@ -200,10 +181,6 @@ func (s *sim) load(everybody *process) {
 			}
 			s.keys[o.hash()] = -1
 			same += s.rng.n(3)
-			if s.rng.n(4) == 0 { // others ask about when the key is free again
-				o.retention = s.rng.between(time.Millisecond, 3*time.Second)
-				same++
-			}
 		}
 		span := min(s.calm, 40*time.Second) + 10*time.Second
 		first := s.rng.between(0, span)
@@ -211,9 +188,6 @@ func (s *sim) load(everybody *process) {
 			start := first
 			if c > 0 { // while the run is at work, or just when it ends
 				start += s.rng.between(0, o.work.think*time.Duration(1+len(o.work.calls))+100*time.Millisecond)
-				if o.retention < time.Hour {
-					start += s.rng.between(0, 2*o.retention)
-				}
 			}
 			s.clients++
 			s.spawn(everybody, func(t *task) {

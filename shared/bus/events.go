@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	watchBuffer  = 16_384   // messages for all watched runs of a process that wait to be handed on,
-	eventsMax    = 32 << 10 // and the bytes of each: 512 MiB together at most
+	watchBuffer  = 16_384 // messages for all watched runs of a process that wait to be handed on
 	droppedEvery = time.Second
 )
 
-// Events publishes a run's events to whoever watches it, without waiting. A chunk of more than eventsMax is announced
-// only: its watchers read it from the database.
+// Events publishes a run's events to whoever watches it, without waiting. A chunk that does not fit a message
+// is announced only: its watchers read it from the database.
 func (b *Bus) Events(runID string, chunk domain.EventChunk) {
 	body := contract.EventMessage(chunk)
-	if int64(len(body)) > min(eventsMax, b.nc.MaxPayload()) {
+	if int64(len(body)) > b.nc.MaxPayload() {
 		chunk.Lines = nil
 		body = contract.EventMessage(chunk)
 	}

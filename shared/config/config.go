@@ -151,7 +151,7 @@ type Ingress struct {
 const metricsTokenLeast = 16 // characters
 
 // Check reports the first setting that makes no sense.
-func (i Ingress) Check() error {
+func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	switch {
 	case i.Port < 0 || i.Port > 65535:
 		return fmt.Errorf("PORT must be between 0 and 65535, not %d", i.Port)

@@ -25,7 +25,8 @@ func (s *Store) LimitAccounts(limits AccountLimits) { s.accounts = limits }
 func (s *Store) roomForKey(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
 	const live = ` AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
 	if k.OrganizationID != "" {
-		return room(ctx, tx, s.accounts.KeysPerOrganization, "API key quota of the organization exceeded (%d); revoke keys or raise KEYS_PER_ORGANIZATION",
+		return room(ctx, tx, s.accounts.KeysPerOrganization,
+			"API key quota of the organization exceeded (%d); revoke keys or raise KEYS_PER_ORGANIZATION",
 			`SELECT count(*) FROM api_keys WHERE scope = 'organization' AND org_id = $1`+live, k.OrganizationID)
 	}
 	if s.accounts.KeysPerUser == 0 {
@@ -60,7 +61,8 @@ func (s *Store) roomForMembership(ctx context.Context, tx *sqlx.Tx, userID, org 
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return room(ctx, tx, s.accounts.MembershipsPerUser, "membership quota of the user exceeded (%d); leave an organization or raise MEMBERSHIPS_PER_USER",
+	return room(ctx, tx, s.accounts.MembershipsPerUser,
+		"membership quota of the user exceeded (%d); leave an organization or raise MEMBERSHIPS_PER_USER",
 		`SELECT CASE WHEN bool_or(id = $2) THEN 0 ELSE count(*) END FROM parley_memberships($1)`, userID, org)
 }
 

@@ -45,8 +45,9 @@ func TestDecisions(t *testing.T) {
 			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
 			for _, d := range everyDecision {
 				if !tc.kind.Takes(d) {
-					_, err := b.decide(held, d)
-					wantField(t, err, "action")
+					if _, err := b.decide(held, d); apierr.CodeOf(err) != apierr.Conflict {
+						t.Errorf("deciding %s: %v", d, err)
+					}
 				}
 			}
 			if b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID) != before {
@@ -85,7 +86,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-func wantField(t *testing.T, err error, field string) {
+func wantField(t *testing.T, err error, field string) { //nolint:unparam // what is at fault is what the test says
 	t.Helper()
 	e, ok := errors.AsType[*apierr.Error](err)
 	if !ok || e.Code != apierr.InvalidRequest || len(e.Fields) != 1 || e.Fields[0].Field != field {

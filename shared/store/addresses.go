@@ -124,7 +124,8 @@ func displace(ctx context.Context, tx *sqlx.Tx, holder userRow, proven bool) err
 		return fmt.Errorf("counting accounts of an address: %w", err)
 	}
 	if used && !proven && others >= maxDisplaced {
-		return apierr.New(apierr.EmailTaken, "too many accounts have had this email address; ask whoever runs the service for a password reset link")
+		return apierr.New(apierr.EmailTaken,
+			"too many accounts have had this email address; ask whoever runs the service for a password reset link")
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE users SET displaced_at = clock_timestamp() WHERE id = $1`, holder.ID)
 	if err != nil {

@@ -17,10 +17,10 @@ func (b *bench) chat() store.NewRun {
 }
 
 // many makes n runs.
-func (b *bench) many(n int, make func() store.NewRun) []store.NewRun {
+func (b *bench) many(n int, newRun func() store.NewRun) []store.NewRun {
 	out := []store.NewRun{}
 	for range n {
-		out = append(out, make())
+		out = append(out, newRun())
 	}
 	return out
 }

@@ -58,7 +58,8 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	}
 	b.wantFound("only7", "")
 	b.wantFound("shared", "kept shared")
-	if got := b.text(`SELECT count(*) FROM knowledge_terms WHERE term LIKE 'o%'`); got != "400" {
+	// 2,000 of the document's 2,401 terms are uncounted. The one that it shares may be among them, and stays.
+	if got := b.text(`SELECT count(*) FROM knowledge_terms WHERE term LIKE 'o%'`); got != "400" && got != "401" {
 		t.Errorf("%s terms are counted after two batches", got)
 	}
 

@@ -371,7 +371,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 			_, err := r.s.AddDocuments(t.Context(), r.org, []store.NewDocument{sent}, store.DocumentLimits{Documents: 1000})
 			_, retryErr := r.s.RetryDocument(t.Context(), r.org, doc)
 			_, pruneErr := r.s.PruneBlobs(t.Context(), 9)
-			if retryErr != nil && !isNotFound(retryErr) && !isUnavailable(retryErr) || err != nil && !isUnavailable(err) || pruneErr != nil {
+			if retryErr != nil && !isNotFound(retryErr) && !isConflict(retryErr) || err != nil && !isConflict(err) || pruneErr != nil {
 				t.Errorf("sending and sweeping: %v, %v, %v", err, retryErr, pruneErr)
 			}
 		}

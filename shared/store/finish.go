@@ -227,7 +227,7 @@ func finishArgs(endings []Ending) []any {
 const codeTool = "codeExecution"
 
 // sandboxMs is how long the run's code took, all together.
-func (e *Ending) sandboxMs() (ms int64) {
+func (e Ending) sandboxMs() (ms int64) {
 	for _, call := range e.Run.ToolCalls {
 		if call.Name == codeTool {
 			ms += call.DurationMS
@@ -276,7 +276,8 @@ func jobs(rows []jobRow) []domain.Job {
 // putBackQuery also notes how the attempt ended.
 var putBackQuery = `WITH back AS (
 	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
-	    not_before = CASE WHEN $3::interval > interval '0' THEN clock_timestamp() + $3::interval END, last_error = coalesce($4::json, last_error), fence = fence + 1
+	    not_before = CASE WHEN $3::interval > interval '0' THEN clock_timestamp() + $3::interval END,
+	    last_error = coalesce($4::json, last_error), fence = fence + 1
 	  WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING run_id, org_id, lane, fence - 1 AS fence, attempts, started_at
 	), noted AS (` + noteEnd("back", "$5", "$6", "$7") + `)
 	SELECT lane FROM back`

@@ -20,9 +20,9 @@ func (b *bench) queue(first, last, n int, head string) {
 		FROM generate_series($3::int, $4::int) s, generate_series(1, $5::int) q`, b.org, b.agent, first, last, n, head)
 }
 
-func (b *bench) handOver(places, window int) []string {
+func (b *bench) handOver(places int) []string {
 	b.Helper()
-	jobs, err := b.s.HandOver(b.Context(), map[store.LaneOf]int{automationsOf(b.org): places}, window)
+	jobs, err := b.s.HandOver(b.Context(), map[store.LaneOf]int{automationsOf(b.org): places}, wideWindow)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -63,19 +63,19 @@ func (b *bench) pages(function string, places int) int {
 func TestHandingOverPassesByWhatWaitsBehindOne(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.handOver(1, wideWindow) // which plans it while the tables are empty
+	b.handOver(1) // which plans it while the tables are empty
 	b.queue(1, 1, 60000, "parked")
 	b.queue(2, 2, 300, "backoff")
-	if got := b.handOver(2, wideWindow); len(got) != 0 {
+	if got := b.handOver(2); len(got) != 0 {
 		t.Errorf("handed over %v", got)
 	}
 	b.queue(3, 5, 2, "waiting")
 	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > 1000002`) // younger than all others
-	got := append(b.handOver(2, wideWindow), b.handOver(5, wideWindow)...)
+	got := append(b.handOver(2), b.handOver(5)...)
 	if slices.Sort(got); !slices.Equal(got, []string{"z_run_000001_3", "z_run_000001_4", "z_run_000001_5"}) {
 		t.Errorf("handed over %v", got)
 	}
-	if got := b.handOver(5, wideWindow); len(got) != 0 {
+	if got := b.handOver(5); len(got) != 0 {
 		t.Errorf("and once more: %v", got)
 	}
 	for _, stats := range []string{"none", "up to date"} {
@@ -98,7 +98,7 @@ func TestHandingOverTakesTheOldest(t *testing.T) {
 	if n := b.pages("dispatch_runs", 8); n > 1000 {
 		t.Errorf("it reads %d pages", n)
 	}
-	got := b.handOver(8, wideWindow)
+	got := b.handOver(8)
 	if b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM open_runs WHERE dispatched`) != want {
 		t.Errorf("handed over %v, want %s", got, want)
 	}
@@ -117,7 +117,7 @@ func TestHandingOverAmongParkedRuns(t *testing.T) {
 	b.queue(store.MaxParked, store.MaxParked*3/2, 3, "parked")
 	seen := map[string]bool{}
 	for range 9 {
-		for _, id := range b.handOver(5, wideWindow) {
+		for _, id := range b.handOver(5) {
 			seen[id] = true
 		}
 	}

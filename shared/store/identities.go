@@ -9,7 +9,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"parley/shared/apierr"
-	"parley/shared/domain"
 )
 
 // Identity is what an OpenID provider says of a person. Only Issuer and Subject name them; Email counts when
@@ -46,7 +45,9 @@ func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn stri
 }
 
 // identified gives the user of an identity, made or linked when it is new, and the account that lost its address to them.
-func identified(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, takeOver bool, loginID string) (userID, before string, err error) {
+func identified( //nolint:cyclop // one step after the other, each of which may refuse
+	ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, takeOver bool, loginID string,
+) (userID, before string, err error) {
 	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, who.Issuer, who.Subject)
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
 		return userID, "", wrap("reading identity", err)
@@ -59,36 +60,40 @@ func identified(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string,
 		return "", "", err
 	}
 	linked, err := hasAddress(ctx, tx, loggedIn, who.Email)
+	if err == nil && linked && loginID != "" {
+		err = holdLogin(ctx, tx, loggedIn, loginID)
+	}
 	if err != nil {
 		return "", "", err
 	}
-	if linked && loginID != "" {
-		if err := holdLogin(ctx, tx, loggedIn, loginID); err != nil {
-			return "", "", err
-		}
-	}
-	if known && !(linked && holder.ID == loggedIn) {
-		if err := mayTakeOver(ctx, tx, holder, linked || takeOver); err != nil {
-			return "", "", err
-		}
-		if err := displace(ctx, tx, holder, true); err != nil {
-			return "", "", err
-		}
+	if known && (!linked || holder.ID != loggedIn) {
 		before = holder.ID
+		if err := takeAddress(ctx, tx, holder, linked || takeOver); err != nil {
+			return "", "", err
+		}
 	}
-	userID = loggedIn
-	if linked {
-		err = reclaim(ctx, tx, loggedIn)
-	} else {
-		var user domain.User
-		user, err = createUser(ctx, tx, NewUser{Email: who.Email, Name: who.Name, proven: true})
-		userID = user.ID
-	}
-	if err != nil {
+	if userID, err = proven(ctx, tx, who, loggedIn, linked); err != nil {
 		return "", "", err
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identities (issuer, subject, user_id) VALUES ($1, $2, $3)`, who.Issuer, who.Subject, userID)
 	return userID, before, wrap("linking identity", err)
+}
+
+// proven gives the user who holds the identity's address from now on: the one who is logged in and has it, or a new one.
+func proven(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, linked bool) (string, error) {
+	if linked {
+		return loggedIn, reclaim(ctx, tx, loggedIn)
+	}
+	user, err := createUser(ctx, tx, NewUser{Email: who.Email, Name: who.Name, proven: true})
+	return user.ID, err
+}
+
+// takeAddress displaces the holder of an address for somebody who has proven it.
+func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) error {
+	if err := mayTakeOver(ctx, tx, holder, meant); err != nil {
+		return err
+	}
+	return displace(ctx, tx, holder, true)
 }
 
 // hasAddress reports whether a user has an address, whether or not another account holds it.
@@ -105,8 +110,9 @@ func mayTakeOver(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) e
 	}
 	used, err := accountUsed(ctx, tx, holder.ID)
 	if err == nil && used && !meant {
-		err = apierr.New(apierr.EmailTaken, "this email address already has an account that is in use: log in to it first, and the two are linked; "+
-			"or begin again with takeover=1 for an account of your own, if that one is not yours")
+		err = apierr.New(apierr.EmailTaken,
+			"this email address already has an account that is in use: log in to it first, and the two are linked; "+
+				"or begin again with takeover=1 for an account of your own, if that one is not yours")
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"parley/shared/store"
 )
 
-func isUnavailable(err error) bool { return apierr.CodeOf(err) == apierr.Unavailable }
+func isConflict(err error) bool { return apierr.CodeOf(err) == apierr.Conflict }
 
 // Of a document of very many words the rare ones are not counted, and are found all the same.
 func TestWordsThatAreNotCounted(t *testing.T) {
@@ -88,8 +87,7 @@ func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
 	other := b.document([]byte("other")).ID
 	_, sameErr := b.s.ReplaceDocument(t.Context(), b.org, other, store.NewDocument{Content: &content}, store.DocumentLimits{})
 	for what, err := range map[string]error{"sent again": addErr, "tried again": retryErr, "replaced": replaceErr, "what replaces another": sameErr} {
-		busy, _ := errors.AsType[*apierr.Error](err)
-		if busy == nil || busy.Code != apierr.Unavailable || busy.RetryAfter <= 0 {
+		if apierr.CodeOf(err) != apierr.Conflict {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -41,7 +41,7 @@ func lockSessions(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]b
 		}
 	}
 	if len(keys) == 0 {
-		return nil, nil
+		return map[string]bool{}, nil
 	}
 	err := tx.SelectContext(ctx, &locked, `WITH free AS MATERIALIZED (
 		  SELECT ref FROM sessions WHERE key = ANY ($1) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED)

@@ -69,7 +69,8 @@ func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 	}
 }
 
-// CreateEndpoint stores an endpoint. An organization that has most already gets a conflict, an agent that is not the organization's an invalid agentId.
+// CreateEndpoint stores an endpoint. An organization that has most already gets a conflict, an agent that is not the
+// organization's an invalid agentId.
 func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, most int) (domain.NotificationEndpoint, error) {
 	var row endpointRow
 	err := s.within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {

@@ -20,10 +20,9 @@ const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at,
 	CASE WHEN o.status = 'requires_action' THEN
-	  CASE WHEN octet_length((o.required_action->'input')::text) <= 2000 THEN o.required_action
+	  (CASE WHEN octet_length(o.required_action::text) <= 2000 OR strpos(o.required_action::text, '\u0000') > 0 THEN o.required_action
 	  ELSE json_build_object('kind', o.required_action->'kind', 'toolCallId', o.required_action->'toolCallId',
-	    'name', o.required_action->'name', 'expiresAt', o.required_action->'expiresAt', 'input', null, 'inputCut', true) END
-	END AS required_action`
+	    'name', o.required_action->'name', 'expiresAt', o.required_action->'expiresAt', 'input', null, 'inputCut', true) END) END AS required_action`
 
 type summaryRow struct {
 	ID             string         `db:"id"`

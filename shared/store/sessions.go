@@ -129,12 +129,13 @@ const sessionBytes = 8 << 20
 // turnsQuery reads a page of turns. Texts of turns that do not fit are null, and so stay in the database. The newest turn always fits.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
-	CASE WHEN fits AND result IS NOT NULL THEN coalesce(result::json->'citations', '[]') END AS citations
+	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
 	FROM (
 	  SELECT page.*, row_number() OVER w = 1
 	    OR sum(octet_length(input::text) + coalesce(octet_length(result), 0)) OVER w <= $4 AS fits
 	  FROM (
-	    SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result, r.created_at, r.finished_at
+	    SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
+	      r.created_at, r.finished_at
 	    FROM sessions s JOIN runs r ON ` + runInSession + ` LEFT JOIN open_runs o ON o.run_id = r.id LEFT JOIN heard h ON h.run_id = r.id
 	    WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3) page
 	  WINDOW w AS (ORDER BY seq DESC)) sized
@@ -143,7 +144,9 @@ const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard
 // ReadSession gives a session and its newest turns, newest first, at most limit: those before the turn of
 // that seq, unless it is 0. More says that older ones are left: the turns end where they would have more than sessionBytes.
 // It is not_found when there is no such session, or nothing is left in it.
-func (s *Store) ReadSession(ctx context.Context, name SessionName, before, limit int) (found Session, turns []SessionTurn, more bool, err error) {
+func (s *Store) ReadSession(
+	ctx context.Context, name SessionName, before, limit int,
+) (found Session, turns []SessionTurn, more bool, err error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}

@@ -21,7 +21,7 @@ type LaneOf struct {
 
 const (
 	slotsCounted = time.Second           // a count is this old at most, where counting is fast
-	slotsFull    = 50 * time.Millisecond // a lane that had no free slot is counted again after this
+	slotsFull    = 50 * time.Millisecond // a lane in which no slot was free is counted again after this
 	slotsDuty    = 10                    // no more than a tenth of the time is spent on counting a lane
 	slotsIdle    = 10 * time.Minute      // a lane is forgotten after this
 	slotsFew     = 8                     // so many free slots or fewer may all be filled between two counts
@@ -41,6 +41,7 @@ type slots struct {
 
 type laneSlots struct {
 	used    int
+	full    bool      // the last count found no free slot
 	grant   int       // how many free slots may be filled before the next count
 	counted time.Time // the beginning of the last count
 	took    time.Duration
@@ -69,7 +70,7 @@ func (s *slots) refresh(ctx context.Context, lanes []LaneOf, limit int, filling 
 		if grant > slotsFew {
 			grant = (grant + 1) / 2
 		}
-		s.lanes[lane] = &laneSlots{used: used, grant: grant, counted: began, took: time.Since(began)}
+		s.lanes[lane] = &laneSlots{used: used, full: grant <= 0, grant: grant, counted: began, took: time.Since(began)}
 	}
 }
 
@@ -81,12 +82,12 @@ func (s *slots) due(lanes []LaneOf, limit int, filling bool) (due []LaneOf) {
 	for _, lane := range lanes {
 		state := s.lanes[lane]
 		if state == nil {
-			state = &laneSlots{used: limit}
+			state = &laneSlots{used: limit, full: true}
 			s.lanes[lane] = state
 		}
 		interval := slotsCounted
 		switch {
-		case state.used >= limit:
+		case state.full:
 			interval = slotsFull
 		case filling && state.grant <= 0:
 			interval = 0
@@ -184,7 +185,7 @@ func (s *slots) giveBack(runs []NewRun, taken map[LaneOf]int, created map[string
 	}
 }
 
-func (r *NewRun) lane() LaneOf { return LaneOf{r.OrganizationID, r.Lane} }
+func (r NewRun) lane() LaneOf { return LaneOf{r.OrganizationID, r.Lane} }
 
 // countDispatched counts the dispatched runs of lanes, up to most in each.
 func (s *Store) countDispatched(ctx context.Context, lanes []LaneOf, most int) (map[LaneOf]int, error) {

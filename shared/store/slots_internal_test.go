@@ -27,10 +27,10 @@ func (c *counter) count(_ context.Context, lanes []LaneOf, most int) (map[LaneOf
 
 var chats = LaneOf{"org", domain.LaneChat}
 
-// ask refreshes the lane and fills up to n slots.
-func (s *slots) ask(ctx context.Context, n, limit int) int {
-	s.refresh(ctx, []LaneOf{chats}, limit, true)
-	return s.fill(chats, n, limit)
+// ask refreshes the lane, of which 100 slots may be used, and fills up to n.
+func (s *slots) ask(ctx context.Context, n int) int {
+	s.refresh(ctx, []LaneOf{chats}, 100, true)
+	return s.fill(chats, n, 100)
 }
 
 // Two processes that fill the same lane exceed its limit by little.
@@ -39,14 +39,14 @@ func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{}
 		a, b := newSlots(c.count), newSlots(c.count)
-		first := a.ask(t.Context(), 1000, 100) + b.ask(t.Context(), 1000, 100)
+		first := a.ask(t.Context(), 1000) + b.ask(t.Context(), 1000)
 		if first != 100 {
 			t.Errorf("both filled %d at once, want 100", first)
 		}
 		c.used = first
 		for range 20 {
 			<-time.After(slotsFull)
-			c.used += a.ask(t.Context(), 1000, 100) + b.ask(t.Context(), 1000, 100)
+			c.used += a.ask(t.Context(), 1000) + b.ask(t.Context(), 1000)
 		}
 		if c.used != 100 {
 			t.Errorf("%d are used, want 100", c.used)
@@ -64,7 +64,7 @@ func TestSlotsAreCountedATenthOfTheTime(t *testing.T) {
 				c := &counter{used: used, takes: 200 * time.Millisecond}
 				s := newSlots(c.count)
 				for began := time.Now(); time.Since(began) < time.Minute; {
-					s.ask(t.Context(), 1, 100)
+					s.ask(t.Context(), 1)
 					<-time.After(time.Millisecond)
 				}
 				if c.counts > 31 {
@@ -81,7 +81,7 @@ func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{used: 100}
 		s := newSlots(c.count)
-		s.ask(t.Context(), 0, 100)
+		s.ask(t.Context(), 0)
 		for range 500 {
 			s.give(chats, 1)
 			s.refresh(t.Context(), []LaneOf{chats}, 100, false)
@@ -109,12 +109,12 @@ func TestSlotsThatCannotBeCountedAreNotFilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{failing: true}
 		s := newSlots(c.count)
-		if n := s.ask(t.Context(), 5, 100); n != 0 {
+		if n := s.ask(t.Context(), 5); n != 0 {
 			t.Errorf("%d were filled", n)
 		}
 		c.failing = false
 		<-time.After(slotsFull)
-		if n := s.ask(t.Context(), 5, 100); n != 5 {
+		if n := s.ask(t.Context(), 5); n != 5 {
 			t.Errorf("%d of 5 were filled once it could be counted", n)
 		}
 	})

@@ -155,7 +155,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	return nil
 }
 
-// ServerBroken reports whether err says that the server cannot use its own programs or files, such as a library that an upgrade has replaced.
+// ServerBroken reports whether err says that the server cannot use its own programs or files, such as a library that an
+// upgrade has replaced.
 func ServerBroken(err error) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)
 	return ok && (pqErr.Code.Class() == "58" || pqErr.Code.Class() == "XX")
@@ -199,7 +200,7 @@ func (s *Store) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known = s.stmts[query]; known != nil {
-		_ = stmt.Close() // another caller was faster
+		_ = stmt.Close() //nolint:sqlclosecheck // another caller was faster; a statement that is kept is not closed here
 		return known, nil
 	}
 	s.stmts[query] = stmt

@@ -100,9 +100,10 @@ type tracedEffect struct {
 }
 
 // tracedColumns is what of a large step counts here: texts, and what tools were given and gave, stay in the database. What a failed call
-// says of its failure is short.
-const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 THEN step ELSE json_build_object(
-	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model', 'usage', step->'turn'->'usage',
+// says of its failure is short. PostgreSQL does not read a step with U+0000, which a program may have given.
+const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
+	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model',
+	  'usage', step->'turn'->'usage',
 	  'costMicros', coalesce(step->'turn'->'costMicros', '0'), 'toolCalls', (
 	    SELECT coalesce(json_agg(json_build_object('id', c->'id', 'name', c->'name')), '[]') FROM json_array_elements(
 	      CASE json_typeof(step->'turn'->'toolCalls') WHEN 'array' THEN step->'turn'->'toolCalls' ELSE '[]' END) c)) END,

@@ -57,10 +57,10 @@ func (q *queues) offer(t *testing.T, b *backlog, org string, calls int) (admitte
 	return admitted
 }
 
-func watching(t *testing.T, most, share int) (*queues, *backlog) {
+func watching(t *testing.T, share int) (*queues, *backlog) {
 	t.Helper()
 	q := &queues{runs: map[string]int{}}
-	b := newBacklog(q.count, most, share)
+	b := newBacklog(q.count, 1000, share)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	go b.watch(ctx)
@@ -72,7 +72,7 @@ func watching(t *testing.T, most, share int) (*queues, *backlog) {
 func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, b := watching(t, 1000, 100)
+		q, b := watching(t, 100)
 		q.offer(t, b, "flood", 100)
 		<-time.After(backlogEvery)
 		synctest.Wait()
@@ -95,7 +95,7 @@ func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 func TestManyOrganizationsCannotFillTheBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, b := watching(t, 1000, 250)
+		q, b := watching(t, 250)
 		for range 100 {
 			for org := range 8 {
 				q.offer(t, b, string(rune('a'+org)), 10)
@@ -113,7 +113,7 @@ func TestManyOrganizationsCannotFillTheBacklog(t *testing.T) {
 func TestBacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, b := watching(t, 1000, 10)
+		q, b := watching(t, 10)
 		if n := q.offer(t, b, "a", 9); n != 9 || q.counts != 0 {
 			t.Errorf("%d of 9 were admitted, %d counts", n, q.counts)
 		}
@@ -136,7 +136,7 @@ func TestBacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
 func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, b := watching(t, 1000, 10)
+		q, b := watching(t, 10)
 		q.set("a", 0, true)
 		total := 0
 		for range 5 {

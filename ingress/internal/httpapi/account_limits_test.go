@@ -63,6 +63,10 @@ func TestOrganizationsAreLimited(t *testing.T) {
 	create(cleo).wantQuota(t, "an organization of one's own beside three", 3, "MEMBERSHIPS_PER_USER")
 	accept := func() answer { return w.do("POST", "/api/auth/accept", `{"token":"`+token+`"}`, cleo.auth) }
 	accept().wantQuota(t, "a fourth membership", 3, "MEMBERSHIPS_PER_USER")
+	must(t, w.store.ProveAddress(t.Context(), cleo.id))
+	invitation := w.do("GET", "/api/auth/invitations", "", cleo.auth).want(t, "invitations", 200, "").text(t, "data.0.id")
+	w.do("GET", "/api/auth/invitations?id="+invitation, "", cleo.auth).want(t, "the invitation", 200, "")
+	w.do("POST", "/api/auth/invitations?id="+invitation+"&action=accept", "", cleo.auth).wantQuota(t, "a fourth membership", 3, "MEMBERSHIPS_PER_USER")
 	w.do("DELETE", "/api/organizations/members?id="+cleo.id, "", cleo.auth, "X-Organization-Id: "+bea.org).want(t, "leaving one", 200, "")
 	accept().want(t, "the invitation still holds", 201, "")
 }

@@ -69,7 +69,7 @@ func TestEachDecisionHasItsAction(t *testing.T) {
 			a.park(runID, "publish", kind)
 			for _, wrong := range all {
 				if !kind.Takes(wrong) {
-					a.decide(runID, string(wrong), "call_1", h.key).want(t, what+" by "+string(wrong), 400, "invalid_request action:invalid_value")
+					a.decide(runID, string(wrong), "call_1", h.key).want(t, what+" by "+string(wrong), 409, "conflict")
 				}
 			}
 			a.decide(runID, string(right), "call_2", h.key).want(t, what+" of another call", 400, "invalid_request toolCallId:invalid_value")

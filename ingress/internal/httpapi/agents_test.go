@@ -159,11 +159,18 @@ func schemaOf(n int) string {
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 }
 
+// fullAgent makes the agent fullAgent, with a document that the person's organization has.
+func (w *world) fullAgent(p person) string {
+	w.t.Helper()
+	document := w.do("POST", "/api/knowledge", `{"name":"o","content":"known"}`, p.auth).want(w.t, "a document", 202, "").text(w.t, "id")
+	return w.agent(p, strings.Replace(fullAgent, "doc_01h455vb4pex5vsknk084sn02q", document, 1))
+}
+
 func TestAgentSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
-	agentID := w.agent(ada, fullAgent)
+	agentID := w.fullAgent(ada)
 	a := w.do("GET", "/api/agents?id="+agentID, "", ada.auth).want(t, "reading", 200, "")
 	if a.text(t, "tools.httpRequest.endpoints.0.headers.Authorization") != "***" || a.text(t, "tools.mcp.servers.0.headers.X-Token") != "***" ||
 		a.text(t, "tools.httpRequest.endpoints.0.sideEffect") != "idempotent" || a.text(t, "tools.voice.voice") != "alto" ||
@@ -247,7 +254,7 @@ func TestSigningSecretStaysWithItsOrigin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
-	agentID := w.agent(ada, fullAgent)
+	agentID := w.fullAgent(ada)
 	other := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 64)))
 	for _, c := range []struct{ name, endpoint, problem, want string }{
 		{"kept at another path", `"name":"crm","url":"https://CRM.example.com/v2","signingSecret":"***"`, "", signingSecret},

@@ -165,7 +165,8 @@ func countAnswer(c *gin.Context, bytes int) (*largeAnswer, error) {
 	return all.enter(shareOf(caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
-// sendBody answers with a body. A large one that there is no room for is refused; where the request began a run, Location says where the run
+// sendBody answers with a body. A large one that there is no room for is refused; where the request began a run, Location says where the
+// run
 // can be read.
 func sendBody(c *gin.Context, status int, contentType string, body []byte) {
 	large, err := countAnswer(c, len(body))

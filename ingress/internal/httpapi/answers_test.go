@@ -115,7 +115,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 		h := a.newHouse(word)
 		address := runOf(h)
 		for range 8 {
-			res := slowReader(t, address, h.owner.auth, h.header)
+			res := slowReader(t, address, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
 			switch {
 			case res.StatusCode == http.StatusOK:
 			case res.Header.Get("Retry-After") == "":
@@ -138,7 +138,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	}
 
 	for end := time.Now().Add(waitMost); ; {
-		res := slowReader(t, wanted, victim.owner.auth, victim.header)
+		res := slowReader(t, wanted, victim.owner.auth, victim.header) //nolint:bodyclose // the same
 		n, err := io.Copy(io.Discard, res.Body)
 		if res.StatusCode == http.StatusOK {
 			if err != nil || n < size {
@@ -150,7 +150,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 			t.Fatalf("the victim got %d", res.StatusCode)
 		}
 	}
-	small := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header)
+	small := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header) //nolint:bodyclose // the same
 	if small.StatusCode != http.StatusOK {
 		t.Errorf("a list gets %d beside them", small.StatusCode)
 	}

@@ -12,7 +12,7 @@ func TestAgentsHaveVersions(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("home")
 	target := "/api/agents?id=" + a.newAgent(h)
-	if tag := a.ok("GET", target, "", h.key).header.Get("Etag"); tag != `"1"` {
+	if tag := a.ok("GET", target, "", h.key).header.Get("ETag"); tag != `"1"` {
 		t.Errorf("ETag %s", tag)
 	}
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestAgentsHaveVersions(t *testing.T) {
 		if got.status != c.status || c.status == 412 && got.problems(t) != "precondition_failed" {
 			t.Errorf("%s with %s: %d %s, want %d", c.method, c.header, got.status, got.body, c.status)
 		}
-		if c.status == 304 && (len(got.body) > 0 || got.header.Get("Etag") != `"1"`) {
+		if c.status == 304 && (len(got.body) > 0 || got.header.Get("ETag") != `"1"`) {
 			t.Errorf("%s with %s: %v %s", c.method, c.header, got.header, got.body)
 		}
 	}

@@ -45,10 +45,9 @@ func (a *api) admit(c *gin.Context, r route) error {
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
 	st := stateOf(c)
 	st.ident = ident // with an error, too, when the credential is good: then its limit is known
-	if refused == nil && (ident.Via == auth.ViaNothing && r.need != auth.NeedPage || ident.Via == auth.ViaCookie) {
-		if cause := a.origins.Check(c.Request); cause != nil {
-			a.showLimit(c) // another's page must not use up the visitor's limit
-			return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not send this request")
+	if refused == nil {
+		if err := a.checkPage(c, r, ident.Via); err != nil {
+			return err
 		}
 	}
 	var malformed error
@@ -74,6 +73,19 @@ func (a *api) admit(c *gin.Context, r route) error {
 		return err
 	}
 	return readableBody(c.Request, r.forms)
+}
+
+// checkPage refuses pages of other origins where a browser adds the credential, or none is needed.
+func (a *api) checkPage(c *gin.Context, r route, via auth.Via) error {
+	if via != auth.ViaCookie && (via != auth.ViaNothing || r.need == auth.NeedPage) {
+		return nil
+	}
+	cause := a.origins.Check(c.Request)
+	if cause == nil {
+		return nil
+	}
+	a.showLimit(c) // another's page must not use up the visitor's limit
+	return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not send this request")
 }
 
 // findLate looks up what the query's id names. A late route has not looked at the limit by then.
@@ -121,7 +133,7 @@ func (a *api) count(c *gin.Context, r route) error {
 }
 
 // mayUse checks what a known caller may do at a route.
-func mayUse(c *gin.Context, r route) error {
+func mayUse(c *gin.Context, r route) error { //nolint:cyclop // a list of cases
 	who := caller(c)
 	switch {
 	case who.Kind == domain.CallerDemo:

@@ -190,6 +190,7 @@ func defaultHeader(source domain.HookSource) string {
 		return defaultSignatureHeader
 	case domain.HookToken:
 		return defaultTokenHeader
+	case domain.HookGitHub, domain.HookStripe, domain.HookSlack, domain.HookStandard: // the protocol names it
 	}
 	return ""
 }

@@ -141,6 +141,34 @@ func TestHooksThatAreWrong(t *testing.T) {
 	}
 }
 
+// An operation that takes no body refuses one that is no JSON.
+func TestBodiesThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	runID, hookID := a.newChat(h, a.newAgent(h), "s", h.key), a.newHook(h, "github")
+	a.deliver(hookID, "github", "one", "push", `{}`).want(t, "a delivery", 202, "")
+	away := a.newHouse("away")
+	invited := a.ok("POST", "/api/organizations/members", `{"email":"`+h.owner.email+`","role":"member"}`, away.owner.auth, away.header).text(t, "id")
+	for target, credential := range map[string]string{
+		"/api/runs?action=cancel&id=" + runID:                            h.key,
+		"/api/hooks/deliveries?action=redeliver&id=one&hookId=" + hookID: h.key,
+		"/api/auth/invitations?action=decline&id=" + invited:             h.owner.auth,
+	} {
+		a.from("POST", target, "x", credential, "Content-Type: text/plain").want(t, target, 415, "unsupported_media_type")
+	}
+}
+
+// An organization has so many hooks.
+func TestHooksAreLimited(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	a.api.hooksMost = 1
+	a.newHook(h, "github")
+	a.from("POST", "/api/hooks", hookBody(a.newAgent(h), "github"), h.key).want(t, "one more", 409, "conflict")
+}
+
 // While two secrets hold, deliveries signed with either are taken.
 func TestHookSecretsRotate(t *testing.T) {
 	t.Parallel()

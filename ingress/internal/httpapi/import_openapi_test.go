@@ -58,6 +58,7 @@ func TestImportOpenAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
+	w.importInto(w.agent(ada, smallAgent), `{"document":`+petsJSON+`}`, ada.auth, `If-Match: "9"`).want(t, "another version", 412, "precondition_failed")
 	agentID := w.agent(ada, smallAgent)
 	got := w.importInto(agentID, `{"document":`+petsJSON+`,"headers":{"Authorization":"Bearer hunter2"},"approval":"unsafe"}`, ada.auth).want(t, "all of it", 200, "")
 	const e = "agent.tools.httpRequest.endpoints"

@@ -55,7 +55,7 @@ func TestSearch(t *testing.T) {
 	if got := a.ok("GET", "/api/knowledge?query=away", "", h.key); string(got.body) != `{"data":[],"hasMore":false,"nextCursor":null}` {
 		t.Errorf("what another organization has: %s", got.body)
 	}
-	a.ok("GET", "/api/knowledge?query=first&documentId="+theirs, "", h.key)
+	a.from("GET", "/api/knowledge?query=first&documentId="+theirs, "", h.key).want(t, "another's document", 400, "invalid_request documentId[0]:invalid_value")
 }
 
 func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
@@ -63,7 +63,7 @@ func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
 	a, h := knowledgeWorld(t)
 	s := &searched{reply: `{"found":[{"documentId":"` + id.New(id.Document) + `","name":"n","chunk":0,"page":null,"headings":null,"text":"t","startIndex":0,"endIndex":1,"box":null,"score":0.1,"matchedBy":null}],"without":["vector"]}`}
 	a.api.Searches = s
-	one, two := id.New(id.Document), id.New(id.Document)
+	one, two := a.document(h), a.ok("POST", "/api/knowledge", `{"name":"o","content":"another"}`, h.key).text(t, "id")
 	got := a.ok("GET", "/api/knowledge?query=%C3%84%20b&limit=50&documentId="+one+"&documentId="+two+"&metadata=a:b:c&metadata=d.e:", "", h.key)
 	want := contract.SearchRequest{Query: "Ä b", Limit: 50, DocumentIDs: []string{one, two}, Metadata: map[string]string{"a": "b:c", "d.e": ""}}
 	if !reflect.DeepEqual(s.asked, want) {

@@ -149,7 +149,7 @@ func TestDocumentsChange(t *testing.T) {
 		t.Errorf("%s, %d contents", fetched.body, a.contents(h.org))
 	}
 	put(`{"url":"https://example.com/x.html","name":"y"}`).want(t, "the same address", 200, "")
-	put(`{"url":null,"name":"y"}`).want(t, "no address", 200, "")
+	put(`{"url":null,"name":"y"}`).want(t, "no address", 400, "invalid_request url:invalid_value")
 
 	other := a.ok("POST", "/api/knowledge", `{"name":"o","content":"taken"}`, h.key).text(t, "id")
 	taken := put(`{"content":"taken"}`).want(t, "another's content", 409, "document_exists")
@@ -160,7 +160,7 @@ func TestDocumentsChange(t *testing.T) {
 		`{"name":""}`:                        "name:too_short",
 		`{"id":"doc_x"}`:                     "id:invalid_value",
 		`{"content":"a","url":"https://a/"}`: "url:conflict",
-		`{"createdBy":"me","pages":"x","metadata":{"":""}}`: "createdBy:unknown_field pages:invalid_type metadata:invalid_value",
+		`{"createdBy":"me","pages":"x","metadata":{"":""}}`: "createdBy:unknown_field metadata:invalid_value",
 	} {
 		put(body).want(t, body, 400, "invalid_request "+problems)
 	}
@@ -456,7 +456,8 @@ func TestMetadataOfKnowledge(t *testing.T) {
 	} {
 		w.do("POST", "/api/agents", `{"name":"x","systemPrompt":"p","tools":{"knowledge":`+tool+`}}`, ada.auth).want(t, tool, 400, "invalid_request "+problems)
 	}
-	agentID, documentID := w.agent(ada, `{"name":"x","systemPrompt":"p","tools":{"knowledge":{"enabled":true,"metadata":{"team":"release"}}}}`), id.New(id.Document)
+	agentID, documentID := w.agent(ada, `{"name":"x","systemPrompt":"p","tools":{"knowledge":{"enabled":true,"metadata":{"team":"release"}}}}`),
+		w.do("POST", "/api/knowledge", `{"name":"o","content":"known"}`, ada.auth).want(t, "a document", 202, "").text(t, "id")
 	for _, c := range [][2]string{
 		{`{}`, "map[team:release]"},
 		{`{"tools":{"knowledge":{"documentIds":["` + documentID + `"]}}}`, "map[team:release]"},

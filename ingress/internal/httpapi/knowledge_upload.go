@@ -164,19 +164,24 @@ func (a *api) putDocument(c *gin.Context) {
 		return
 	}
 	defer leave()
-	found := &problems{}
-	if body.URL.Set && body.URL.Value == nil && known.URL != nil && !body.Content.Set && !body.ContentBase64.Set {
-		found.add("url", codeInvalidValue, "cannot be removed: without it the document needs a content")
-	}
-	withContent := body.Content.Set || body.ContentBase64.Set || body.URL.Value != nil && (known.URL == nil || *body.URL.Value != *known.URL)
-	if body.MIMEType.Set && !withContent && body.MIMEType.Value != shownDocument(known).MIMEType {
-		found.add("mimeType", codeInvalidValue, "is found in the content: send it with one, or as it was read")
-	}
-	if err := unchanged(found, body, shownDocument(known)); err != nil {
+	if err := body.fits(known); err != nil {
 		fail(c, err)
 		return
 	}
 	a.putBody(c, known, &body)
+}
+
+// fits reports what of the body does not go with the document that it changes.
+func (b *documentChangeBody) fits(known domain.Document) error {
+	found := &problems{}
+	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
+		found.add("url", codeInvalidValue, "cannot be removed: without it the document needs a content")
+	}
+	withContent := b.Content.Set || b.ContentBase64.Set || b.URL.Value != nil && (known.URL == nil || *b.URL.Value != *known.URL)
+	if b.MIMEType.Set && !withContent && b.MIMEType.Value != shownDocument(known).MIMEType {
+		found.add("mimeType", codeInvalidValue, "is found in the content: send it with one, or as it was read")
+	}
+	return unchanged(found, *b, shownDocument(known))
 }
 
 // putBody changes a document as a JSON body says.

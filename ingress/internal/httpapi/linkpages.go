@@ -103,7 +103,9 @@ func (a *api) declineForm(c *gin.Context, token string) {
 		showLinkGone(c, err, invitationGone)
 		return
 	}
-	page, err := web.RenderNotice(web.Notice{Title: "Invitation declined", Words: "You did not join " + invited.Organization + ". The link no longer works."})
+	page, err := web.RenderNotice(web.Notice{
+		Title: "Invitation declined", Words: "You did not join " + invited.Organization + ". The link no longer works.",
+	})
 	showRendered(c, http.StatusOK, page, err)
 }
 

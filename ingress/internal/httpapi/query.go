@@ -37,7 +37,7 @@ func readQuery(raw string) (values url.Values, err error) {
 }
 
 // checkQuery refuses parameters that the route does not have, that come twice, and that are empty. All of them are reported.
-func (r *route) checkQuery(c *gin.Context) error {
+func (r *route) checkQuery(c *gin.Context) error { //nolint:cyclop // a list of cases
 	if r.open {
 		return nil
 	}

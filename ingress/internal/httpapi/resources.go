@@ -132,11 +132,11 @@ func (a *api) findSession(c *gin.Context) error {
 	name, exists := a.sessionNamed(c, found)
 	switch {
 	case found.err() != nil:
-		return nil // the query names no session
+		return nil //nolint:nilerr // the query names no session
 	case !exists || !isText(name.SessionID):
 		return missing()
 	}
-	_, _, _, err := a.Store.ReadSession(c.Request.Context(), name, 0, 1)
+	_, _, _, err := a.Store.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
 	return err
 }
 

@@ -101,7 +101,8 @@ func (a *api) runRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/runs", need: auth.NeedUser, role: member,
-			find: of.run, list: params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"}, beside: params{"wait", "stream", "format", "timeline"},
+			find: of.run, list: params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"},
+			beside: params{"wait", "stream", "format", "timeline"},
 			handle: a.getRuns,
 		},
 		{
@@ -138,7 +139,8 @@ func (a *api) documentRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/knowledge", need: auth.NeedUser, role: member,
-			find: of.document, list: params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"}, beside: params{"content", "page", "chunk"},
+			find: of.document, list: params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"},
+			beside: params{"content", "page", "chunk"},
 			handle: a.getKnowledge,
 		},
 		{method: "POST", path: "/api/knowledge", need: auth.NeedUser, role: admin, forms: true, handle: a.addDocuments},
@@ -244,7 +246,7 @@ func (a *api) loginRoutes() []route {
 			handle: a.answerInvitation,
 		},
 		{method: "POST", path: "/api/auth/reset", need: auth.NeedNobody, handle: a.reset},
-		{method: "GET", path: "/api/auth/oidc", need: auth.NeedNobody, list: params{"next"}, handle: a.beginOIDC},
+		{method: "GET", path: "/api/auth/oidc", need: auth.NeedNobody, list: params{"next", "takeover"}, handle: a.beginOIDC},
 		{method: "GET", path: "/api/auth/oidc/callback", need: auth.NeedNobody, open: true, handle: a.finishOIDC},
 	}
 }

@@ -54,7 +54,7 @@ func TestListedRunsAreInShort(t *testing.T) {
 		page := a.ok("GET", "/api/runs?limit=1", "", h.owner.auth, h.header)
 		var list struct{ Data []map[string]any }
 		var want map[string]any
-		must(t, json.Unmarshal(page.body, &list))
+		must(t, json.Unmarshal(page.body, &list)) //nolint:musttag // names match whatever their case
 		must(t, json.Unmarshal(whole.body, &want))
 
 		want["citations"] = 3.0
@@ -137,7 +137,7 @@ func TestPagesOfRunsAreBounded(t *testing.T) {
 			HasMore    bool
 			NextCursor *string
 		}
-		must(t, json.Unmarshal(page.body, &list))
+		must(t, json.Unmarshal(page.body, &list)) //nolint:musttag // names match whatever their case
 		for _, run := range list.Data {
 			seen[run.ID]++
 			if len(run.ToolCalls) != 128 || !run.ToolCallsCut {

@@ -109,7 +109,7 @@ func (d *decoder) peek() byte {
 }
 
 // value reads one value of shape s into dst.
-func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field {
+func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cyclop // one case for each kind
 	first := d.peek()
 	switch s.kind {
 	case ofRemovable:

@@ -103,7 +103,7 @@ func shapeOf(typ reflect.Type) *shape {
 	return s
 }
 
-func newShape(typ reflect.Type) *shape {
+func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
 		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)

@@ -12,7 +12,9 @@ import (
 // apply merges the tools that a request names into an agent's, tool by tool and option by option.
 func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *problems) {
 	if b.WebSearch.Set {
-		t.WebSearch = removed(b.WebSearch.Null, func() *domain.Switch { return applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch) })
+		t.WebSearch = removed(b.WebSearch.Null, func() *domain.Switch {
+			return applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch)
+		})
 	}
 	if b.CodeExecution.Set {
 		t.CodeExecution = removed(b.CodeExecution.Null, func() *domain.CodeTool { return b.CodeExecution.Value.apply(p, t.CodeExecution) })

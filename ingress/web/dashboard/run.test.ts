@@ -47,7 +47,7 @@ export const tests: Test[] = [
     run: () => {
       const t = trace(span("tool", 0, 1, "webSearch"), span("tool", 1, 2, "knowledge"), span("tool", 2, 3, "codeExecution"), span("tool", 3, 4, "getOrder"), span("wait", 4, 5, "codeExecution"));
       equal(partsOf(t, 0).map((p) => p.name), ["Web search", "Knowledge", "Code execution", "getOrder", "Decision on Code execution"]);
-      equal(gist({ ...run, status: "running", finishedAt: null, toolCalls: [{ id: "c", name: "webSearch", status: "running", input: {}, output: null, durationMs: 0 }] }), "Calling Web search");
+      equal(gist({ ...run, status: "running", finishedAt: null, toolCalls: [{ name: "webSearch", status: "running", durationMs: 0 }] }), "Calling Web search");
     },
   },
   {

@@ -1816,6 +1816,11 @@ export interface Message {
   createdAt: Time;
   citations?: Array<Citation>;
   /**
+   * The turn alone has more than 8 MiB: `content` is its beginning, without citations. The run has
+   * all of the answer.
+   */
+  contentCut?: true;
+  /**
    * Of an answer that was spoken and not heard to its end: `content` is what was heard. The run has
    * all of it.
    */
@@ -1908,7 +1913,6 @@ export interface NotificationEndpointChange {
   agentId?: string | null;
   /** Unless given: `true`. */
   enabled?: boolean;
-  description?: string | null;
   id?: EndpointId;
   disabledReason?: string | null;
   disabledAt?: string | null;
@@ -2241,6 +2245,11 @@ export interface CallerView {
   caller: CallerViewCaller;
   /** Absent for an organization's key. */
   user?: User;
+  /**
+   * Whether the person has proven the address, so that invitations to it are listed. Absent for an
+   * organization's key.
+   */
+  emailProven?: boolean;
   organization: Organization;
   /** Where the caller may act. */
   organizations: Array<Membership>;
@@ -2413,11 +2422,6 @@ export type ErrorCode =
   | "last_owner"
   /** A person keeps an organization. */
   | "last_organization"
-  /**
-   * A user or an organization has as many of these as it may. `detail` names the limit and its
-   * setting.
-   */
-  | "conflict"
   /**
    * Another document of the organization was sent with this content, or is fetched from this
    * address. `detail` names it. What addresses give is not compared: two that give the same content
@@ -4209,6 +4213,8 @@ export type DeleteLoginSessionsAnswer = Deleted;
 
 /** The query of `GET /api/auth/invitations`: List invitations to your address. */
 export interface GetOwnInvitationsQuery {
+  /** Give this invitation instead of a list. */
+  id?: InvitationId;
   /** Entries of a page. Unless given: `20`. */
   limit?: number;
   /** The `nextCursor` of the page before. */
@@ -4225,7 +4231,7 @@ export interface GetOwnInvitationsHeaders {
 }
 
 /** What `GET /api/auth/invitations` answers: List invitations to your address. */
-export type GetOwnInvitationsAnswer = OwnInvitationList;
+export type GetOwnInvitationsAnswer = OwnInvitationList | OwnInvitation;
 
 /** The query of `POST /api/auth/invitations`: Accept or decline an invitation to your address. */
 export interface AnswerInvitationQuery {

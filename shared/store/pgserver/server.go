@@ -57,7 +57,10 @@ type Server struct {
 // about 1 s. ctx bounds the start alone, the server lives until Stop; when this process
 // dies before that, the system tells the server to stop (Linux), and the next Start makes
 // sure of it.
-func Start(ctx context.Context, config Config) (*Server, error) {
+func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
+
+// startAt is Start with the directory in which clients find the socket, if the server before had one that stays.
+func startAt(ctx context.Context, config Config, socket string) (*Server, error) {
 	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("naming PostgreSQL directory: %w", err)
@@ -74,7 +77,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 		return nil, fmt.Errorf("locking PostgreSQL directory: %w", err)
 	}
 	server := &Server{
-		config: config, supervision: supervision,
+		config: config, supervision: supervision, socket: socket,
 		record: filepath.Join(dir, recordName), done: make(chan struct{}),
 	}
 	began := time.Now()
@@ -102,8 +105,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.log, err = openLog(s.config.Dir); err != nil {
 		return err
 	}
-	if s.socket, err = makeShortcut(s.cluster.data, s.record, s.port()); err != nil {
-		return err
+	if s.socket == "" {
+		if s.socket, err = makeShortcut(s.cluster.data, s.record, s.port()); err != nil {
+			return err
+		}
 	}
 	if err := s.launch(ctx, lock); err != nil {
 		return err
@@ -210,7 +215,7 @@ func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	if err := s.Stop(ctx); err != nil {
 		s.config.Log.Warn().Err(err).Msg("the PostgreSQL that is restarted did not end cleanly")
 	}
-	return Start(ctx, s.config)
+	return startAt(ctx, s.config, s.socket)
 }
 
 // end signals until the postmaster is gone and returns the last signal that was needed.

@@ -39,14 +39,8 @@ func RunningDSN(dir, database string) (string, error) {
 // makeShortcut returns a directory through which clients reach the socket in data. That is
 // data itself, unless the path is too long for a socket address: then it is a link to it
 // below the system's temporary directory, recorded in record. The server needs none, it
-// names the socket relative to its working directory. A link that an earlier server on data has left is used again.
+// names the socket relative to its working directory.
 func makeShortcut(data, record string, port int) (string, error) {
-	if link, err := os.ReadFile(record); err == nil {
-		socket := strings.TrimSpace(string(link))
-		if target, err := os.Readlink(socket); err == nil && target == data {
-			return socket, nil
-		}
-	}
 	if err := removeShortcut(record); err != nil {
 		return "", err
 	}

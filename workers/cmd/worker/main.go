@@ -65,7 +65,10 @@ func run(ctx context.Context, f flags) error {
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
 		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Telemetry: f.Telemetry,
 		Roles: f.Roles, OwnPorts: f.Servers.Ports(),
-	}, workers.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: servers.Metrics(slices.Contains(f.Roles, workers.RoleSweep)), Tracer: tracer})
+	}, workers.Deps{
+		Store: servers.Store, Bus: servers.Bus, Log: log, Tracer: tracer,
+		Metrics: servers.Metrics(slices.Contains(f.Roles, workers.RoleSweep)),
+	})
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func TestWhatCannotBeFetched(t *testing.T) {
 		base + "/inside":                 {Code: document.NotFetched, Message: "The address leads to a host that may not be reached."},
 		base + "/large":                  {Code: document.TooLarge, Message: "The document at the address is larger than 20 MiB."},
 		base + "/quota":                  {Code: document.QuotaExceeded, Message: "The organization's documents take all the space that they may."},
-		"http://127.0.0.1:1/secret-path": {Code: document.NotFetched, Message: "The address leads to a host that may not be reached."},
+		"http://127.0.0.1:1/secret-path": {Code: document.NotFetched, Message: "The address has a port that may not be reached."},
 		"http://nobody.invalid/":         {Code: document.NotFetched, Message: "The host could not be reached."},
 	} {
 		t.Run(address[strings.LastIndexByte(address, '/')+1:], func(t *testing.T) {

@@ -21,8 +21,8 @@ const (
 	maxRestarts = 5
 )
 
-// privatePostgres is the PostgreSQL server of this process. It is restarted when it dies, and when new connections cannot use it although it
-// runs, as after its package was upgraded underneath it.
+// privatePostgres is the PostgreSQL server of this process. It is restarted when it dies, and when new connections cannot use it although
+// it runs, as after its package was upgraded underneath it.
 type privatePostgres struct {
 	server *pgserver.Server
 	dsn    string // the same after a restart

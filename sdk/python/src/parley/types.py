@@ -2665,6 +2665,11 @@ class Message(TypedDict):
     createdAt: Time
     citations: NotRequired[list[Citation]]
 
+    contentCut: NotRequired[Literal[True]]
+    """The turn alone has more than 8 MiB: `content` is its beginning, without citations. The
+    run has all of the answer.
+    """
+
     interrupted: NotRequired[Literal[True]]
     """Of an answer that was spoken and not heard to its end: `content` is what was heard. The
     run has all of it.
@@ -2809,7 +2814,6 @@ class NotificationEndpointChange(TypedDict):
     enabled: NotRequired[bool]
     """Unless given: `true`."""
 
-    description: NotRequired[str | None]
     id: NotRequired[EndpointId]
     disabledReason: NotRequired[str | None]
     disabledAt: NotRequired[str | None]
@@ -3229,6 +3233,11 @@ class CallerView(TypedDict):
     user: NotRequired[User]
     """Absent for an organization's key."""
 
+    emailProven: NotRequired[bool]
+    """Whether the person has proven the address, so that invitations to it are listed. Absent
+    for an organization's key.
+    """
+
     organization: Organization
 
     organizations: list[Membership]
@@ -3331,9 +3340,6 @@ ErrorCode: TypeAlias = Literal[
     "last_owner",
     # A person keeps an organization.
     "last_organization",
-    # A user or an organization has as many of these as it may. `detail` names the limit and its
-    # setting.
-    "conflict",
     # Another document of the organization was sent with this content, or is fetched from this
     # address. `detail` names it. What addresses give is not compared: two that give the same
     # content are two documents.
@@ -5532,6 +5538,9 @@ DeleteLoginSessionsAnswer: TypeAlias = Deleted
 class GetOwnInvitationsQuery(TypedDict):
     """The query of `GET /api/auth/invitations`: List invitations to your address."""
 
+    id: NotRequired[InvitationId]
+    """Give this invitation instead of a list."""
+
     limit: NotRequired[int]
     """Entries of a page. Unless given: `20`."""
 
@@ -5550,7 +5559,7 @@ GetOwnInvitationsHeaders = TypedDict(
 """The headers of `GET /api/auth/invitations`: List invitations to your address."""
 
 
-GetOwnInvitationsAnswer: TypeAlias = OwnInvitationList
+GetOwnInvitationsAnswer: TypeAlias = OwnInvitationList | OwnInvitation
 """What `GET /api/auth/invitations` answers: List invitations to your address."""
 
 

@@ -34,7 +34,7 @@ func slide(tb testing.TB, shapes string) []byte {
 func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // it measures time
 	const size = 800_000
 	repeated := func(s string) string { return strings.Repeat(s, size/len(s)) }
-	for _, c := range []struct{ name, file, content string }{
+	for _, c := range []struct{ name, file, content string }{ //nolint:paralleltest // it measures time
 		{"emphasis", "a.md", strings.Repeat("*a_ ", 110_000)},
 		{"emphasis of the other kind", "a.md", repeated("_a* ")},
 		{"long delimiters", "a.md", repeated("a***b_")},
@@ -56,7 +56,7 @@ func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // i
 		{"paragraphs of a title", "a.pptx", string(slide(t, shape("title", slices.Repeat([]string{"x"}, 200_000)...)))},
 		{"long paths", "a.json", strings.Repeat(`{"`+strings.Repeat("a", 200)+`":`, 190) + "[" + repeated(`{"a":1},`) + "1]" + strings.Repeat("}", 190)},
 	} {
-		t.Run(c.name, func(t *testing.T) { //nolint:paralleltest // the same
+		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()
 			r := read(t, parse.Input{Name: c.file, Content: []byte(c.content)})
 			took := time.Since(began)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"parley/shared/testkit/pdf"
 	"parley/workers/internal/document"
@@ -50,13 +50,18 @@ func TestARangeWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	part := newRange(1, 3)
 	large := func() *page { return &page{text: make([]byte, roomAhead+1)} }
-	waiting, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	waiting, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := part.put(waiting, large()); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("there is room for more: %v", err)
-	}
 	var put sync.WaitGroup
 	var err error
+	put.Go(func() { err = part.put(waiting, large()) })
+	for len(part.pages) == 0 {
+		runtime.Gosched()
+	}
+	cancel()
+	if put.Wait(); !errors.Is(err, context.Canceled) {
+		t.Fatalf("there is room for more: %v", err)
+	}
 	put.Go(func() { err = part.put(t.Context(), large()) })
 	for range 2 {
 		if p, more := part.take(); !more || len(p.text) != roomAhead+1 {
