@@ -22,7 +22,7 @@ func (d *desk) lockSession(session string) (release func()) {
 	return func() { d.Helper(); must(d.T, tx.Rollback()) }
 }
 
-// While a session is locked, its callers are told to come again, and those of other organizations are served at once.
+// While a session is locked, its callers get 503, and those of other organizations are served at once.
 func TestALockedSessionIsItsCallersAlone(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -58,7 +58,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 	}
 }
 
-// While the service itself takes its time, nobody is slow.
+// The service's own time does not count against a client's pace.
 func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

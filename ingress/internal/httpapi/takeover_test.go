@@ -28,7 +28,7 @@ func (a answer) signedIn(t *testing.T) person {
 	return p
 }
 
-// TestAddingNeverMakesMembers: whoever signed up with an address is no member until its holder accepts.
+// TestAddingNeverMakesMembers: an account of an invited address is no member until its holder accepts.
 func TestAddingNeverMakesMembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)

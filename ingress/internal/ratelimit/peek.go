@@ -58,7 +58,7 @@ func (t *tier) peek(key string) Decision {
 	}
 }
 
-// full is the decision of a bucket that nobody has used.
+// full is the decision of an unused bucket.
 func (t *tier) full() Decision {
 	return Decision{Allowed: true, Tier: t.name, Limit: t.limit, Remaining: t.limit}
 }
