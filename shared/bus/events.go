@@ -12,15 +12,18 @@ import (
 )
 
 const (
-	watchBuffer  = 16_384 // messages for all watched runs of a process that wait to be handed on
+	// Messages for all watched runs of a process that wait to be handed on: at most 256 MiB.
+	watchBuffer = 8_192
+	maxEvents   = 32 << 10 // bytes of a message of events
+
 	droppedEvery = time.Second
 )
 
-// Events publishes a run's events to whoever watches it, without waiting. A chunk that does not fit a message
-// is announced only: its watchers read it from the database.
+// Events publishes a run's events to its watchers, without waiting. A chunk of more than 32 KiB is announced without its lines: watchers
+// read it from the database.
 func (b *Bus) Events(runID string, chunk domain.EventChunk) {
 	body := contract.EventMessage(chunk)
-	if int64(len(body)) > b.nc.MaxPayload() {
+	if len(body) > maxEvents {
 		chunk.Lines = nil
 		body = contract.EventMessage(chunk)
 	}

@@ -86,9 +86,11 @@ func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
 	b := dial(t, testkit.NATS(t))
 	watch, heard := listen(t, b)
 	follow(t, watch, "run_1")
-	b.Events("run_1", chunk(7, strings.Repeat("x", 9<<20)))
-	if h := hear(t, heard); string(h.Events) != "1 7\n" {
-		t.Errorf("heard %.100q", h.Events)
+	for n, large := range []int{33 << 10, 9 << 20} {
+		b.Events("run_1", chunk(7+n, strings.Repeat("x", large)))
+		if h := hear(t, heard); string(h.Events) != fmt.Sprintf("1 %d\n", 7+n) {
+			t.Errorf("heard %.100q", h.Events)
+		}
 	}
 }
 

@@ -122,7 +122,7 @@ type Ingress struct {
 	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
 	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
 	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Requests a minute of all credentials of one user together, and of all keys of one organization; 0: twice LIMIT_USER."`
-	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"6000" help:"Automation requests a minute of one organization."`
+	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Automation requests a minute of one organization."`
 	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Requests a minute of one visitor of an agent's widget; 0: none."`
 	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests a minute of the widgets' visitors at one client address; 0: none."`
 	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages a minute of all visitors of one agent's widget, and as many tokens; 0: none."`

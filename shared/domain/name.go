@@ -1,34 +1,82 @@
 package domain
 
 import (
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// CleanName is a name that somebody else chose, as a list, a log and a reader's eye may take it: the last part of what may be a
-// path, without what is not seen in it or turns it around, and at most so many characters of it; "" when none is left.
-func CleanName(name string, most int) string {
+// Characters that a reader cannot tell from others.
+const (
+	zeroWidthNonJoiner = '\u200C'
+	zeroWidthJoiner    = '\u200D'
+	brailleBlank       = '\u2800'
+	wideSpace          = '\u3000' // of Chinese and Japanese keyboards
+	textVariation      = '\uFE0E'
+	emojiVariation     = '\uFE0F'
+)
+
+// HiddenRune returns the first character of text that is invisible or changes how the rest reads, such as a control or
+// bidirectional character. It returns utf8.RuneError if there is none. Emoji, and scripts whose letters join, keep the joiners and
+// variation selectors that they need.
+func HiddenRune(text string) rune {
+	runes := []rune(text)
+	for i := range runes {
+		if hidden(runes, i) {
+			return runes[i]
+		}
+	}
+	return utf8.RuneError
+}
+
+// hidden reports whether the character at i is one that HiddenRune returns.
+func hidden(runes []rune, i int) bool {
+	switch r := runes[i]; {
+	case r == zeroWidthJoiner || r == zeroWidthNonJoiner:
+		return i == 0 || i == len(runes)-1 || !joins(runes[i-1]) || !joins(runes[i+1])
+	case r == textVariation || r == emojiVariation:
+		return i == 0 || unicode.IsLetter(runes[i-1])
+	default:
+		return r == brailleBlank || unicode.IsSpace(r) && r != ' ' && r != wideSpace || !unicode.IsGraphic(r) ||
+			unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	}
+}
+
+// joins reports whether a zero-width joiner beside r changes the text's appearance. It does for emoji, and for letters of every
+// script in which letters join.
+func joins(r rune) bool {
+	return unicode.In(r, unicode.So, unicode.Sk, unicode.M) ||
+		unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han, unicode.Hangul)
+}
+
+// CleanName returns the file name at the end of a path without its hidden characters, cut to at most maxRunes characters. White
+// space of every kind becomes a space. It returns "" if no visible character is left.
+func CleanName(name string, maxRunes int) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = strings.TrimSpace(strings.Map(func(r rune) rune {
-		// Joiners stay: some scripts and signs are written with them.
-		const joiner, nonJoiner = '\u200d', '\u200c'
-		switch {
-		case r != ' ' && unicode.IsSpace(r), unicode.In(r, unicode.Zl, unicode.Zp):
-			return ' ' // also for those that break lines
-		case r != joiner && r != nonJoiner && (r == unicode.ReplacementChar || unicode.In(r, unicode.Cc, unicode.Cf)):
-			return -1
+	name = strings.Map(func(r rune) rune {
+		if r != wideSpace && unicode.IsSpace(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
+			return ' ' // line breaks, too
 		}
 		return r
-	}, name))
-	if strings.Trim(name, ". ") == "" {
+	}, name)
+
+	runes := slices.DeleteFunc([]rune(name), func(r rune) bool { return r == unicode.ReplacementChar })
+	kept := make([]rune, 0, len(runes))
+	for i, r := range runes {
+		if !hidden(runes, i) {
+			kept = append(kept, r)
+		}
+	}
+	if HiddenRune(string(kept)) != utf8.RuneError { // a joiner lost the character that it joined
+		kept = slices.DeleteFunc(kept, func(r rune) bool { return unicode.In(r, unicode.Cf, unicode.Variation_Selector) })
+	}
+
+	if name = strings.TrimSpace(string(kept)); strings.Trim(name, ". ") == "" {
 		return ""
 	}
-	count := 0
-	for at := range name {
-		if count == most {
-			return strings.TrimSpace(name[:at])
-		}
-		count++
+	if kept = []rune(name); len(kept) > maxRunes {
+		return strings.TrimSpace(string(kept[:maxRunes]))
 	}
 	return name
 }

@@ -20,6 +20,18 @@ type Identity struct {
 	Name            string
 }
 
+// ErrMayTakeOver is wrapped by LogInByIdentity's email_taken if the same login with takeOver would be let in.
+var ErrMayTakeOver = errors.New("the account with this address has not proven it")
+
+// IdentityKnown reports whether an identity has logged in before.
+func (s *Store) IdentityKnown(ctx context.Context, who Identity) (bool, error) {
+	var known bool
+	err := s.tx(ctx, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM identities WHERE issuer = $1 AND subject = $2)`, who.Issuer, who.Subject)
+	})
+	return known, wrap("looking an identity up", err)
+}
+
 // LogInByIdentity logs in the person behind an identity. One seen for the first time must have a verified
 // address (permission_denied), which proves it. The identity is linked to the account of loggedIn, while the login session of
 // login.LoginID holds, if that account has the address. Otherwise a new account is made for it. One that holds the address
@@ -110,7 +122,7 @@ func mayTakeOver(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) e
 	}
 	used, err := accountUsed(ctx, tx, holder.ID)
 	if err == nil && used && !meant {
-		err = apierr.New(apierr.EmailTaken,
+		err = apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
 			"this email address already has an account that is in use: log in to it first, and the two are linked; "+
 				"or begin again with takeover=1 for an account of your own, if that one is not yours")
 	}

@@ -103,9 +103,6 @@ func (b *hookChangeBody) check(p *problems) {
 func (f *hookFields) check(p *problems) {
 	if f.Name.Set {
 		p.name("name", f.Name.Value, nameMost)
-		if !printable(f.Name.Value) {
-			p.add("name", codeInvalidValue, "must be printable characters")
-		}
 	}
 	if f.MessageTemplate.Set {
 		p.text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.TemplateMost)
@@ -213,9 +210,6 @@ type testHookBody struct {
 
 func (b *testHookBody) check(p *problems) {
 	if b.Event.Set {
-		p.text("event", b.Event.Value, 1, nameMost)
-		if !printable(b.Event.Value) {
-			p.add("event", codeInvalidValue, "must be printable characters")
-		}
+		p.name("event", b.Event.Value, nameMost)
 	}
 }

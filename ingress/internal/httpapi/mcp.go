@@ -37,6 +37,7 @@ func (a *api) mcp(c *gin.Context) {
 	c.Header("X-Accel-Buffering", "no")
 	out := &mcpWriter{ResponseWriter: c.Writer}
 	// It returns when the calls of the request have: these may use its context until then.
+	defer out.leave()
 	a.tools.Serve(out, c.Request, &callable{a: a, c: c, out: out})
 	if err := out.refusal(); err != nil {
 		fail(c, err)
@@ -114,6 +115,9 @@ func (t *callable) Run(_ context.Context, call agenttools.Call, progress func(st
 		return nil, t.coded(err)
 	}
 	run, err := t.run(s, progress) //nolint:contextcheck // as above
+	if err == nil {
+		err = t.out.count(t.c, run)
+	}
 	if err != nil {
 		return nil, t.coded(err)
 	}
@@ -238,6 +242,33 @@ type mcpWriter struct {
 	refused int
 	why     bytes.Buffer
 	instead error // is answered
+	large   *largeAnswer
+}
+
+// count counts a run's answer if it is large. An answer holds the message and the citations twice: as text and as structured content.
+func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
+	bytes := 0
+	if run.Message != nil {
+		bytes = len(*run.Message)
+	}
+	for i := range run.Citations {
+		bytes += len(run.Citations[i].Title) + len(run.Citations[i].URL) + len(run.Citations[i].CitedText)
+	}
+	large, err := countAnswer(c, 2*bytes)
+	if err != nil {
+		return apierr.Wrap(apierr.CodeOf(err), err,
+			"the run %s has finished, but too many large answers are being read at once; GET /api/runs?id=%[1]s returns it", run.ID)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.large = large
+	return nil
+}
+
+func (w *mcpWriter) leave() {
+	if w.large != nil {
+		w.large.leave()
+	}
 }
 
 // WriteHeader keeps a refusal back.
@@ -262,6 +293,12 @@ func (w *mcpWriter) Write(b []byte) (int, error) {
 func (w *mcpWriter) write(b []byte) (int, error) {
 	if w.refused != 0 || w.instead != nil {
 		return w.why.Write(b)
+	}
+	if w.large != nil && len(b) > answerPiece {
+		if err := w.large.write(w.ResponseWriter, b); err != nil {
+			return 0, err
+		}
+		return len(b), nil
 	}
 	// The server's own limit is for answers that come at once; tests' recorders have none.
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime))

@@ -276,6 +276,32 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	}
 }
 
+// A large answer counts as one over this protocol too. Without room for it the caller learns which run has it.
+func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
+	t.Parallel()
+	a := newWaitingArena(t, unlimited)
+	home := a.newHouse("home")
+	a.newAgent(home)
+	long := strings.Repeat("x", 300<<10)
+	a.works(func(runID, _ string) { a.end(runID, answers(long)) })
+	session := a.toolClient(home.key)
+	tool := toolOf(t, session, "home agent")
+	other := entered(t, &a.api.large, home.org, answersPerOrganization, 0)
+	refused := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
+	if got := texts(refused); !refused.IsError || !strings.HasPrefix(got, "rate_limited: the run run_") {
+		t.Errorf("without room it answers %.200q", got)
+	}
+	other.leave()
+	for range 2 { // the first has left
+		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
+			t.Errorf("with room it answers %d bytes: %.200q", len(got), got)
+		}
+	}
+	if a.api.large.held != 0 {
+		t.Errorf("%d bytes are still counted", a.api.large.held)
+	}
+}
+
 // An idempotency key is its caller's: another's request under the same one is another request.
 func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
 	t.Parallel()

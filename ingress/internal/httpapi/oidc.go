@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -144,7 +145,7 @@ func (a *api) finishOIDC(c *gin.Context) {
 	}
 	token, login := a.newLogin(c)
 	login.LoginID = ident.Caller.Credential
-	account, err := a.Store.LogInByIdentity(c.Request.Context(), person, ident.Caller.UserID, begun.TakeOver, login)
+	account, err := a.logInByIdentity(c, person, ident.Caller.UserID, begun.TakeOver, login)
 	if err != nil {
 		a.failLogin(c, err)
 		return
@@ -155,6 +156,30 @@ func (a *api) finishOIDC(c *gin.Context) {
 	a.setCookie(c, token, login)
 	a.setAttempt(c, "", -1)
 	seeOther(c, begun.Next)
+}
+
+// logInByIdentity logs a person in. The first login of an identity makes an account, which counts as a sign-up, unless it is linked to
+// the account of loggedIn.
+func (a *api) logInByIdentity(
+	c *gin.Context, person store.Identity, loggedIn string, takeOver bool, login store.NewLogin,
+) (account store.Account, err error) {
+	logIn := func() error {
+		account, err = a.Store.LogInByIdentity(c.Request.Context(), person, loggedIn, takeOver, login)
+		return err
+	}
+	known, err := a.Store.IdentityKnown(c.Request.Context(), person)
+	if err != nil {
+		return account, err
+	}
+	if known {
+		err = logIn()
+		return account, err
+	}
+	err = a.countSignup(c, logIn)
+	if err == nil && account.User.ID == loggedIn && a.signups != nil {
+		a.signups.Undo(a.Auth.DemoClient(c.Request))
+	}
+	return account, err
 }
 
 // seeOther sends a browser on, without a page for those that do not go by themselves: there are none.
@@ -193,7 +218,7 @@ func (a *api) failLogin(c *gin.Context, err error) {
 		return
 	}
 	failOn(c, err, func(status int, problem string) {
-		a.showLogin(c, status, web.Login{Problem: problem, TakeOver: apierr.CodeOf(err) == apierr.EmailTaken})
+		a.showLogin(c, status, web.Login{Problem: problem, TakeOver: errors.Is(err, store.ErrMayTakeOver)})
 	})
 }
 

@@ -6,10 +6,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/openid"
+	"parley/ingress/internal/ratelimit"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -279,6 +281,10 @@ func TestOpenIDAndAccounts(t *testing.T) {
 	}
 	b.is("sub-2", "ada@example.com")
 	b.back(b.begin(t, "")).want(t, "another subject of the address", 409, "email_taken")
+	path = b.begin(t, "")
+	if page := b.w.page(t, path, "Cookie: "+b.cookie); page.status != 409 || strings.Contains(string(page.body), "takeover=1") {
+		t.Errorf("a page offers to take a proven address over: %d %s", page.status, page.body)
+	}
 	b.takeOver = true
 	b.back(b.begin(t, "")).want(t, "another subject that takes over", 409, "email_taken")
 }
@@ -315,6 +321,29 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 	}
 	b.w.do("GET", "/api/agents", "", dan.auth).want(t, "the account before keeps what it has", 200, "")
 	b.w.loginFrom("dan@example.com", password, home).want(t, "and its password", 200, "")
+}
+
+// TestOpenIDSignupsAreBounded: an identity's first login makes an account and counts as a sign-up; later logins do not.
+func TestOpenIDSignupsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, "ada@example.com")
+	ada := b.w.signUp("ada@example.com")
+	b.w.api.SignupsPerAddress, b.w.api.signups = 1, ratelimit.NewFailures(1, time.Hour, time.Now)
+	logIn := func(what string, want int) {
+		t.Helper()
+		if a := b.back(b.begin(t, "")); a.status != want {
+			t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+	}
+	b.headers = []string{ada.cookie}
+	logIn("linking makes no account", http.StatusSeeOther)
+	b.headers = nil
+	b.is("sub-2", "bea@example.com")
+	logIn("a first account", http.StatusSeeOther)
+	b.is("sub-3", "cleo@example.com")
+	logIn("one more", http.StatusTooManyRequests)
+	b.is("sub-2", "bea@example.com")
+	logIn("an identity that has an account", http.StatusSeeOther)
 }
 
 func TestOpenIDAsksForTheAddress(t *testing.T) {

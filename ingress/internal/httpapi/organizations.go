@@ -106,7 +106,7 @@ type renameOrganizationBody struct {
 
 func (b *renameOrganizationBody) check(p *problems) {
 	if b.Name.Set {
-		p.text("name", b.Name.Value, 1, nameMost)
+		p.name("name", b.Name.Value, nameMost)
 	}
 }
 

@@ -111,6 +111,7 @@ func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 				t.Errorf("%s with %s: %d %s", route, what, a.status, a.body)
 			}
 		}
+		w.do("PUT", "/api/organizations?id="+ada.org, `{"name":"`+text+`"}`, ada.auth).want(t, "renaming with "+what, 400, "invalid_request name:invalid_value")
 		w.do("POST", "/api/auth/signup", `{"email":"`+text+`@example.com","password":"long enough"}`).want(t, "signing up with "+what, 400, "invalid_request email:invalid_value")
 	}
 	for n, shown := range []string{"Ada Lovelace", "Zoë O’Neil-Łukasz 3.", "山田　太郎", "علی\u200cرضا", "क्\u200dष", "👩\u200d💻 Team ❤️", "1️⃣ Ops", "D\u0302"} {

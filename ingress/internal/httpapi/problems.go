@@ -8,6 +8,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/shared/apierr"
+	"parley/shared/domain"
 )
 
 // Codes of what can be wrong with a field.
@@ -69,7 +70,7 @@ func (p *problems) text(field, value string, least, most int) {
 // may be invisible, change the order of the text, or end the line.
 func (p *problems) name(field, value string, most int) {
 	p.text(field, value, 1, most)
-	if at := hiddenRune(value); at != utf8.RuneError {
+	if at := domain.HiddenRune(value); at != utf8.RuneError {
 		p.add(field, codeInvalidValue, "must not contain %U: control, invisible and bidirectional characters are not allowed", at)
 	}
 }

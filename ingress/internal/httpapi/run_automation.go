@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
@@ -178,19 +177,7 @@ func trigger(found *problems, c *gin.Context) (kind, automation string) {
 // checkAutomationID checks the name of an automation.
 func checkAutomationID(found *problems, field, name string) {
 	n := utf8.RuneCountInString(name)
-	if n < 1 || n > automationMax || !printable(name) {
+	if n < 1 || n > automationMax || !utf8.ValidString(name) || domain.HiddenRune(name) != utf8.RuneError {
 		found.add(field, codeInvalidValue, "must be 1 to %d printable characters", automationMax)
 	}
-}
-
-func printable(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if !unicode.IsGraphic(r) && r != '\u200c' && r != '\u200d' { // joiners, which emoji and some scripts have within
-			return false
-		}
-	}
-	return true
 }

@@ -47,10 +47,7 @@ func (b *widgetSessionBody) check(p *problems) {
 	case '{':
 		b.signed = &signedBody{}
 		decodeWithin(field, b.Visitor, b.signed, p)
-		p.text(field+".id", b.signed.ID, 1, visitorMost)
-		if !printable(b.signed.ID) {
-			p.add(field+".id", codeInvalidValue, "must be printable characters")
-		}
+		p.name(field+".id", b.signed.ID, visitorMost)
 		if raw, err := hex.DecodeString(b.signed.Signature); err != nil || len(raw)*2 != signatureDigits {
 			p.add(field+".signature", codeInvalidValue, "must be %d hexadecimal digits", signatureDigits)
 		}
