@@ -133,10 +133,12 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		},
 		Draining: i.draining.Load, Proxies: proxies, MetricsToken: cfg.MetricsToken,
 		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
-		StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
-		ConnectionsPerAddress: cfg.ConnectionsPerAddress, VoicePerOrganization: cfg.VoicePerOrganization,
-		SignupsPerAddress: cfg.SignupsPerAddress,
-		OpenID:            openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
+		StreamLimits: httpapi.StreamLimits{
+			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
+			ConnectionsPerAddress: cfg.ConnectionsPerAddress,
+		},
+		VoicePerOrganization: cfg.VoicePerOrganization, SignupsPerAddress: cfg.SignupsPerAddress,
+		OpenID: openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
 		DemoTokens:        cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
 	})
 	if err != nil {

@@ -1,5 +1,7 @@
 package domain
 
+import "slices"
+
 // CallerKind says in which capacity a request runs an agent.
 type CallerKind string
 
@@ -85,4 +87,29 @@ func (c Caller) Principal() string {
 	default:
 		return "demo:" + c.DemoClient
 	}
+}
+
+// SystemPrincipal is the principal of an organization's automations, whichever of its keys triggers them.
+const SystemPrincipal = "system"
+
+// AutomationPrincipal returns the principal of the runs that a member triggers, whichever of the member's keys triggers them.
+func (c Caller) AutomationPrincipal() string { return SystemPrincipal + ":" + c.UserID }
+
+// Readable returns the principals whose sessions and runs the caller may read. It returns nil for admins, who may read all of their
+// organization's. The keys and login sessions of a member share what any of them triggered.
+func (c Caller) Readable() []string {
+	switch {
+	case c.Role.AtLeast(RoleAdmin):
+		return nil
+	case c.UserID != "":
+		return []string{c.Principal(), c.AutomationPrincipal()}
+	default:
+		return []string{c.Principal()}
+	}
+}
+
+// MayRead reports whether the caller may read the sessions and runs of a principal.
+func (c Caller) MayRead(principal string) bool {
+	reads := c.Readable()
+	return reads == nil || slices.Contains(reads, principal)
 }

@@ -43,7 +43,7 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	other := makes("expired", "two", "both", "")
 	makes("kept", "two")
 	r.wantStored("before", "4 contents 3 chunks 10 files")
-	r.erase(r.named(store.SystemPrincipal, "erased"))
+	r.erase(r.named(domain.SystemPrincipal, "erased"))
 	r.wantStored("after erasing", "3 contents 2 chunks 6 files")
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp(), sweep_after = clock_timestamp() WHERE id = $1`, other.RunID)
 	if n, err := r.s.DeleteExpired(ctx, 9); err != nil || n != 1 {
@@ -80,7 +80,7 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
 	}
 	r.raw(`UPDATE blobs SET bytes = 134217728`) // as if they were, so that two and a bit are the most
-	r.erase(r.named(store.SystemPrincipal, "s"))
+	r.erase(r.named(domain.SystemPrincipal, "s"))
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
 		if n, err := r.s.PruneBlobs(t.Context(), 9); err != nil || n == 0 {
@@ -374,7 +374,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 						t.Errorf("pruning: %v", err)
 					}
 				}
-				r.erase(r.named(store.SystemPrincipal, session))
+				r.erase(r.named(domain.SystemPrincipal, session))
 			}
 		})
 	}

@@ -152,7 +152,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 		}
 	}
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, runs["over"])
-	r.erase(r.named(store.SystemPrincipal, "s"))
+	r.erase(r.named(domain.SystemPrincipal, "s"))
 	held := func(key string) bool {
 		t.Helper()
 		found, err := r.s.RunsByKey(t.Context(), []store.KeyOf{{OrganizationID: r.org, Hash: contract.Hash(r.org, key)}})

@@ -15,9 +15,6 @@ import (
 	"parley/shared/domain"
 )
 
-// SystemPrincipal owns the sessions of automations: they are the organization's, whichever key triggers.
-const SystemPrincipal = "system"
-
 // CountedRuns is how far the runs of a session are counted: a session that has more shows this number.
 const CountedRuns = 10_000
 
@@ -72,7 +69,7 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, before, limit}
 	switch principal {
 	case "":
-	case SystemPrincipal:
+	case domain.SystemPrincipal:
 		query += ` AND s.principal = 'system'`
 	default: // which index serves it depends on the second half
 		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, principal)

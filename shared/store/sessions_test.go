@@ -58,7 +58,7 @@ func (r *room) chat(principal, session, text string) store.NewRun {
 // auto makes an automation's run.
 func (r *room) auto(session string) store.NewRun {
 	run := r.run("", session)
-	run.SessionKey = contract.Hash(r.org, r.agent, store.SystemPrincipal, run.SessionID)
+	run.SessionKey = contract.Hash(r.org, r.agent, domain.SystemPrincipal, run.SessionID)
 	return run
 }
 

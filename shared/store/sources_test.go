@@ -115,7 +115,7 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	other := read("expired", "two", "both")
 	read("kept", "two")
 	left("before", 3, 5, 3)
-	r.erase(r.named(store.SystemPrincipal, "erased"))
+	r.erase(r.named(domain.SystemPrincipal, "erased"))
 	left("after erasing", 2, 3, 2)
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp(), sweep_after = clock_timestamp() WHERE id = $1`, other.RunID)
 	if n, err := r.s.DeleteExpired(ctx, 9); err != nil || n != 1 {
@@ -173,7 +173,7 @@ func TestReadingWhileReadersGo(t *testing.T) {
 					(SELECT 1 FROM sources s WHERE s.org_id = l.org_id AND s.hash = l.hash)`); dangling != 0 {
 					t.Errorf("%d links lead nowhere", dangling)
 				}
-				r.erase(r.named(store.SystemPrincipal, session))
+				r.erase(r.named(domain.SystemPrincipal, session))
 			}
 		})
 	}

@@ -61,11 +61,9 @@ type Deps struct {
 
 	DemoTokens int64 // that all demo visitors together may spend in a day
 
-	StreamsPerCredential   int // open at this ingress
-	StreamsPerOrganization int
-	ConnectionsPerAddress  int // streams of a client address, however it reaches this ingress; 0: no limit
-	VoicePerOrganization   int
-	SignupsPerAddress      int // an hour at this ingress; 0: no limit
+	StreamLimits         StreamLimits
+	VoicePerOrganization int
+	SignupsPerAddress    int // an hour at this ingress; 0: no limit
 
 	Documents store.DocumentLimits // of an organization
 
@@ -77,13 +75,13 @@ type Deps struct {
 // api carries out requests; its methods are the handlers.
 type api struct {
 	Deps
+	*Limiter
+	SessionChecks
 	checks     heldChecks
 	passwords  *auth.Passwords
 	logins     loginLimits
 	signups    *ratelimit.Failures // accounts that were made, by client address; nil: no limit
-	demo       demoBudget
 	origins    *http.CrossOriginProtection
-	seats      stream.Seats
 	downloads  transfers
 	uploads    transfers
 	texts      transfers // bodies of JSON that are uploads
@@ -125,7 +123,12 @@ func newAPI(deps Deps) (*api, error) {
 		large:      largeAnswers{perOrganization: answersPerOrganization, atOnce: answersAtOnce},
 		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
 		unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
-		tools:    agenttools.New(openapi.Version()), demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
+		tools:    agenttools.New(openapi.Version()),
+		Limiter: &Limiter{
+			StreamLimits: deps.StreamLimits, limits: deps.Limits, auth: deps.Auth,
+			demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
+		},
+		SessionChecks: SessionChecks{auth: deps.Auth, runDeadline: deps.RunDeadline},
 	}
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)

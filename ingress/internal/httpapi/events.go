@@ -18,7 +18,7 @@ func (a *api) streamChanges(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	defer a.seats.Leave(seats...)
+	defer a.leaveSeats(seats)
 	watcher := a.Changes.Watch(c.Request.Context(), caller(c).OrganizationID)
 	defer watcher.Close()
 	sendStream(c, &changeEvents{Watcher: watcher}, appendChange, a.permit(c))

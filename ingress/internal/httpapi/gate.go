@@ -1,10 +1,7 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -155,94 +152,4 @@ func mayUse(c *gin.Context, r route) error { //nolint:cyclop // a list of cases
 		return apierr.New(apierr.PermissionDenied, "an organization's key is not a person and cannot own another organization")
 	}
 	return nil
-}
-
-// spend counts the request against its caller's limit and says on the response where that stands. A
-// demo caller's request was counted at the gate: what it may cost is left to be looked at.
-func (a *api) spend(c *gin.Context) error {
-	who := caller(c)
-	if who.Kind == domain.CallerDemo {
-		return a.demo.check(c.Request.Context())
-	}
-	d, err := a.Limits.Check(c.Request.Context(), who)
-	if err != nil {
-		a.showLimit(c)
-		return fmt.Errorf("checking limit: %w", err)
-	}
-	show(c, d)
-	return limited(d)
-}
-
-// showLimit says on the response where the caller's limit stands, and counts nothing: for what costs nothing,
-// such as replays. It shows nothing for callers without a limit, and leaves what counting has shown of the demo's.
-func (a *api) showLimit(c *gin.Context) {
-	if d, known := a.Limits.Peek(caller(c)); known {
-		show(c, d)
-	}
-}
-
-func (a *api) countDemo(c *gin.Context) error {
-	d, err := a.Limits.Demo(c.Request.Context(), a.Auth.DemoClient(c.Request))
-	show(c, d)
-	if err != nil {
-		return fmt.Errorf("checking demo limit: %w", err)
-	}
-	return limited(d)
-}
-
-// countVisitor counts a request with a widget token, whatever becomes of it: of one that is refused nothing counts but where
-// it came from.
-func (a *api) countVisitor(c *gin.Context) error {
-	ctx, visitor := c.Request.Context(), caller(c).Visitor
-	if visitor.ID == "" {
-		return a.countWidgetAddress(c)
-	}
-	d, err := a.Limits.Visitor(ctx, visitor)
-	return a.counted(c, d, err)
-}
-
-func (a *api) countWidgetAddress(c *gin.Context) error {
-	d, err := a.Limits.WidgetAddress(c.Request.Context(), a.Auth.DemoClient(c.Request))
-	return a.counted(c, d, err)
-}
-
-// counted shows a decision, and gives its refusal.
-func (a *api) counted(c *gin.Context, d ratelimit.Decision, err error) error {
-	if err != nil {
-		return fmt.Errorf("checking limit: %w", err)
-	}
-	show(c, d)
-	return limited(d)
-}
-
-// The headers of limits, as net/http writes them: case does not matter in them.
-const (
-	headerPolicy = "Ratelimit-Policy"
-	headerLimit  = "Ratelimit"
-)
-
-// show writes a decision's headers.
-func show(c *gin.Context, d ratelimit.Decision) {
-	header := c.Writer.Header()
-	header[headerPolicy] = []string{`"` + d.Tier + `";q=` + strconv.Itoa(d.Limit) + ";w=" + strconv.Itoa(int(ratelimit.Window/time.Second))}
-	header[headerLimit] = []string{`"` + d.Tier + `";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(wholeSeconds(d.Reset))}
-}
-
-// limited is a decision's refusal, when it is one.
-func limited(d ratelimit.Decision) error {
-	if d.Allowed {
-		return nil
-	}
-	return rateLimited(d.RetryAfter, fmt.Sprintf("the limit of %d requests a minute is reached", d.Limit))
-}
-
-func rateLimited(wait time.Duration, detail string) error {
-	e := apierr.New(apierr.RateLimited, "%s", detail)
-	e.RetryAfter = wait
-	return e
-}
-
-// wholeSeconds rounds up, to 1 at least: whoever waits that long waits long enough.
-func wholeSeconds(d time.Duration) int {
-	return max(1, int((d+time.Second-1)/time.Second))
 }

@@ -99,7 +99,7 @@ func (a *api) accountsOf(ctx context.Context, email string) (known, free bool, e
 // acceptAnew makes an account of the invited address.
 func (a *api) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login store.NewLogin) (store.Account, error) {
 	found := &problems{}
-	found.password("password", body.Password.Value)
+	checkPassword(found, "password", body.Password.Value)
 	if err := found.err(); err != nil {
 		return store.Account{}, err
 	}
@@ -148,7 +148,7 @@ type resetBody struct {
 	Password string `json:"password" need:"yes"`
 }
 
-func (b *resetBody) check(p *problems) { p.password("password", b.Password) }
+func (b *resetBody) check(p *problems) { checkPassword(p, "password", b.Password) }
 
 // reset is POST /api/auth/reset: a link sets a new password, ends all login sessions and begins one.
 func (a *api) reset(c *gin.Context) {

@@ -119,6 +119,17 @@ func (a *api) setCookie(c *gin.Context, token string, login store.NewLogin) {
 	auth.SetCookie(c.Writer, token, login.ExpiresAt, a.secure(c))
 }
 
+// checkPassword checks a password to set, which is hashed in its normalized form.
+func checkPassword(p *problems, field, value string) {
+	p.text(field, value, passwordLeast, passwordMost)
+	switch normal, err := auth.NormalizePassword(value); {
+	case err != nil:
+		p.add(field, codeInvalidValue, "must not contain control characters or characters that Unicode does not define")
+	case utf8.RuneCountInString(normal) < passwordLeast:
+		p.add(field, codeTooShort, "must have at least %d characters, counting composed characters once", passwordLeast)
+	}
+}
+
 type signupBody struct {
 	Email    string           `json:"email" need:"yes"`
 	Password string           `json:"password" need:"yes"`
@@ -134,7 +145,7 @@ func checkEmail(p *problems, email string) {
 
 func (b *signupBody) check(p *problems) {
 	checkEmail(p, b.Email)
-	p.password("password", b.Password)
+	checkPassword(p, "password", b.Password)
 	if b.Name.Set {
 		p.name("name", b.Name.Value, nameMost)
 	}

@@ -157,7 +157,7 @@ func (t *callable) run(s *submission, progress func(string)) (*domain.Run, error
 	if err != nil {
 		return nil, err
 	}
-	defer t.a.seats.Leave(seats...)
+	defer t.a.leaveSeats(seats)
 	reader, run, err := t.a.follow(t.c.Request.Context(), s, paid{}) // the message was counted
 	if run != nil {
 		about(t.c, run.Target(), run.Run.ID, run.Run.SessionID)

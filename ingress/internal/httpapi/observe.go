@@ -31,6 +31,9 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 		began := time.Now()
 		m.inFlight.Inc()
 		st := stateOf(c)
+		if ofV1(c) {
+			st.render = failV1
+		}
 		st.requestID = requestIDOf(c.Request)
 		st.traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparentOf(c.Request))
 		header := c.Writer.Header()

@@ -8,46 +8,18 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
-	"parley/ingress/internal/stream"
 	"parley/shared/apierr"
-	"parley/shared/domain"
 )
 
 const (
-	demoStreams    = 10              // that a demo client may have open at an ingress,
-	visitorStreams = 10              // a visitor of a widget,
-	addressStreams = 100             // and the widgets' visitors of one address
-	seatWait       = 5 * time.Second // for whoever found no seat: streams end with their runs
-
 	permitPace    = time.Second      // between looks at a credential, at least
 	permitBlindly = 30 * time.Second // while no credential can be read
 )
 
-// takeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
-func (a *api) takeSeats(who domain.Caller) ([]stream.Seat, error) {
-	credential := stream.Seat{Name: "credential:" + who.Credential, Most: a.StreamsPerCredential}
-	if who.Kind == domain.CallerDemo {
-		credential = stream.Seat{Name: "demo:" + who.DemoClient, Most: demoStreams}
-	}
-	organization := stream.Seat{Name: "organization:" + who.OrganizationID, Most: a.StreamsPerOrganization}
-	seats := []stream.Seat{credential, organization}
-	if a.ConnectionsPerAddress > 0 && who.Client != "" {
-		seats = append(seats, stream.Seat{Name: "address:" + who.Client, Most: a.ConnectionsPerAddress})
-	}
-	if who.Visitor.ID != "" {
-		seats[0].Most = visitorStreams
-		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Most: addressStreams})
-	}
-	switch full := a.seats.Take(seats...); {
-	case full == nil:
-		return seats, nil
-	case full.Name == credential.Name:
-		return nil, rateLimited(seatWait, "this credential has too many streams and waiting requests open; end some")
-	case full.Name == organization.Name:
-		return nil, rateLimited(seatWait, "this organization has too many streams and waiting requests open; end some")
-	default:
-		return nil, rateLimited(seatWait, "this address has too many streams open; close some")
-	}
+// SessionChecks makes the permits of streams.
+type SessionChecks struct {
+	auth        *auth.Resolver
+	runDeadline time.Duration
 }
 
 // permit is what lets a stream go on after its request was let in: a credential that is looked at again as soon as
@@ -63,17 +35,17 @@ type permit struct {
 }
 
 // permit is that of the request's caller. Demo visitors show nothing that could be revoked.
-func (a *api) permit(c *gin.Context) permit {
+func (s *SessionChecks) permit(c *gin.Context) permit {
 	ident := stateOf(c).ident
 	p := permit{
-		resolve: a.Auth.Resolve, request: c.Request, org: ident.Caller.OrganizationID, reads: readable(ident.Caller),
+		resolve: s.auth.Resolve, request: c.Request, org: ident.Caller.OrganizationID, reads: ident.Caller.Readable(),
 		next: ident.Until, seen: time.Now(),
 	}
 	if ident.Via == auth.ViaWidget {
 		// A visitor sees the answer's end though their token is over by then, if the widget is still allowed. A run that waits
 		// for a person goes on for longer than any other: whoever waits with it comes back with a new token.
-		p.resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return a.Auth.Again(req) }
-		p.last = p.seen.Add(max(a.RunDeadline, auth.WidgetTokenLife))
+		p.resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return s.auth.Again(req) }
+		p.last = p.seen.Add(max(s.runDeadline, auth.WidgetTokenLife))
 	}
 	return p
 }
@@ -105,7 +77,7 @@ func (p *permit) holds(now time.Time) bool {
 		p.next = ident.Until
 	}
 	p.seen = now
-	return ident.Caller.OrganizationID == p.org && p.includedIn(readable(ident.Caller))
+	return ident.Caller.OrganizationID == p.org && p.includedIn(ident.Caller.Readable())
 }
 
 // includedIn reports whether a caller who may read that much may still read all that the permit is for.

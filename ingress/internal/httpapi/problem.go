@@ -13,6 +13,9 @@ import (
 	"parley/shared/store"
 )
 
+// socketVersion is the version of the WebSocket protocol.
+const socketVersion = "13"
+
 // problem is an error as RFC 9457 shows it.
 type problem struct {
 	Type      string         `json:"type"`
@@ -96,8 +99,8 @@ func fail(c *gin.Context, err error) {
 		c.Header("Connection", "Upgrade")
 		c.Header("Sec-WebSocket-Version", socketVersion)
 	}
-	if ofV1(c) {
-		failV1(c, kind.status, kind.retryable, coded)
+	if render := stateOf(c).render; render != nil {
+		render(c, kind.status, kind.retryable, coded)
 		return
 	}
 	fields := coded.Fields

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley/ingress/internal/auth"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -72,17 +71,6 @@ func (p *problems) name(field, value string, most int) {
 	p.text(field, value, 1, most)
 	if at := domain.HiddenRune(value); at != utf8.RuneError {
 		p.add(field, codeInvalidValue, "must not contain %U: control, invisible and bidirectional characters are not allowed", at)
-	}
-}
-
-// password checks a password to set, which is hashed in its normalized form.
-func (p *problems) password(field, value string) {
-	p.text(field, value, passwordLeast, passwordMost)
-	switch normal, err := auth.NormalizePassword(value); {
-	case err != nil:
-		p.add(field, codeInvalidValue, "must not contain control characters or characters that Unicode does not define")
-	case utf8.RuneCountInString(normal) < passwordLeast:
-		p.add(field, codeTooShort, "must have at least %d characters, counting composed characters once", passwordLeast)
 	}
 }
 

@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	realtimePath  = v1Prefix + "realtime"
-	voiceSession  = "rt" // prefix of a voice session that nobody has named
-	socketVersion = "13" // of the WebSocket protocol
-	socketName    = "realtime"
+	realtimePath = v1Prefix + "realtime"
+	voiceSession = "rt" // prefix of a voice session that nobody has named
+	socketName   = "realtime"
 
 	headerProtocol  = "Sec-WebSocket-Protocol"
 	headerVersion   = "Sec-WebSocket-Version"
@@ -61,7 +60,7 @@ func (a *api) realtime(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	defer a.seats.Leave(seats...)
+	defer a.leaveSeats(seats)
 	about(c, asked.model, "", asked.sessionID)
 	if err := a.Voice.Serve(c.Writer, c.Request, a.admission(c, asked)); err != nil {
 		fail(c, err)
@@ -273,8 +272,8 @@ func (a *api) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
 		return nil, err
 	}
 	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Most: a.VoicePerOrganization}
-	if full := a.seats.Take(voice); full != nil {
-		a.seats.Leave(seats...)
+	if !a.takeSeat(voice) {
+		a.leaveSeats(seats)
 		return nil, rateLimited(seatWait, "this organization has too many voice connections open; end some")
 	}
 	return append(seats, voice), nil

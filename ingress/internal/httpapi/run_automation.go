@@ -18,11 +18,7 @@ const (
 	automationMax  = 128
 	keyMax         = 255
 	ttlOverrideMax = 2_592_000 // seconds: 30 days
-	systemOwner    = "system"  // principal of automation sessions that are the organization's, whichever key triggers
 )
-
-// automationsOf is the principal of what a member triggers, with whichever of their keys.
-func automationsOf(who domain.Caller) string { return systemOwner + ":" + who.UserID }
 
 // automationScope is what an automation's idempotency key is unique in, beside organization and endpoint: all keys of the organization
 // together, or the user whose key calls.
@@ -64,8 +60,8 @@ func (a *api) automationOf(c *gin.Context) *submission {
 	}
 	who := caller(c)
 	s := a.automation(who, body.Target)
-	if !mayRead(who, systemOwner) { // what a member triggers is the member's own
-		s.principal = automationsOf(who)
+	if !who.MayRead(domain.SystemPrincipal) { // what a member triggers is the member's own
+		s.principal = who.AutomationPrincipal()
 	}
 	s.keyScope = automationScope(who)
 	s.key, s.sessionID = idempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
@@ -85,7 +81,7 @@ func (a *api) automationOf(c *gin.Context) *submission {
 // automation is what every system caller submits: by run-automation, or by the deliveries of a hook.
 func (a *api) automation(who domain.Caller, agentID string) submission {
 	return submission{
-		endpoint: contract.EndpointAutomation, lane: domain.LaneAutomation, caller: who, principal: systemOwner,
+		endpoint: contract.EndpointAutomation, lane: domain.LaneAutomation, caller: who, principal: domain.SystemPrincipal,
 		agentID: agentID, retention: a.RetentionDefault,
 	}
 }

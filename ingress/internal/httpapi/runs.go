@@ -16,29 +16,10 @@ import (
 	"parley/shared/store"
 )
 
-// readable gives the principals whose sessions and runs a caller may read. nil means all of the organization's, which admins
-// may read. A member's keys and login sessions share what any of them triggered, beside what is each one's own.
-func readable(who domain.Caller) []string {
-	switch {
-	case who.Role.AtLeast(domain.RoleAdmin):
-		return nil
-	case who.UserID != "":
-		return []string{who.Principal(), automationsOf(who)}
-	default:
-		return []string{who.Principal()}
-	}
-}
-
-// mayRead reports whether a caller may read the runs of a principal.
-func mayRead(who domain.Caller, principal string) bool {
-	reads := readable(who)
-	return reads == nil || slices.Contains(reads, principal)
-}
-
 // asReader calls find with each principal whose runs the caller may read until the run is found. find gets "" for callers who
 // may read all of the organization's.
 func asReader(who domain.Caller, find func(principal string) error) error {
-	reads := readable(who)
+	reads := who.Readable()
 	if reads == nil {
 		return find("")
 	}
@@ -76,7 +57,7 @@ func (a *api) listRuns(c *gin.Context) {
 		return
 	}
 	who := caller(c)
-	filter.Principals, filter.Before = readable(who), page.after
+	filter.Principals, filter.Before = who.Readable(), page.after
 	runs, err := a.Store.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.limit+1)
 	if err != nil {
 		fail(c, err)

@@ -78,7 +78,7 @@ func (a *api) getSessions(c *gin.Context) {
 	found := &problems{}
 	limit := limitOf(c, found)
 	who := caller(c)
-	filter := store.SessionFilter{Principals: readable(who), Before: a.sessionCursor(c, found)}
+	filter := store.SessionFilter{Principals: who.Readable(), Before: a.sessionCursor(c, found)}
 	principal, given := single(c, "principal", found)
 	if err := found.err(); err != nil {
 		fail(c, err)
@@ -88,7 +88,7 @@ func (a *api) getSessions(c *gin.Context) {
 	if given {
 		filter.Principals = []string{principal}
 	}
-	if !given || mayRead(who, principal) { // a member sees none of others' sessions
+	if !given || who.MayRead(principal) { // a member sees none of others' sessions
 		var err error
 		if entries, err = a.Store.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
 			fail(c, err)
@@ -237,7 +237,7 @@ func (a *api) sessionNamed(c *gin.Context, found *problems) (name store.SessionN
 	if !chosen {
 		principal = who.Principal()
 	}
-	if !mayRead(who, principal) {
+	if !who.MayRead(principal) {
 		exists = false
 	}
 	name.Key = sessionKey(name, principal)

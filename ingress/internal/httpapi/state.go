@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/shared/apierr"
 	"parley/shared/domain"
 )
 
@@ -22,8 +23,9 @@ type state struct {
 	err         error // what fail was given
 	large       *largeAnswers
 	panicked    bool
-	source      domain.HookSource     // of a webhook delivery, once its hook is known
-	delivery    domain.DeliveryStatus // what became of it
+	render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // of errors in another protocol's shape; nil: RFC 9457's
+	source      domain.HookSource                                                     // of a webhook delivery, once its hook is known
+	delivery    domain.DeliveryStatus                                                 // what became of it
 }
 
 const stateKey = "parley"

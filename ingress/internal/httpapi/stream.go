@@ -50,7 +50,7 @@ func (a *api) submitStream(c *gin.Context, s *submission) {
 		fail(c, err)
 		return
 	}
-	defer a.seats.Leave(seats...)
+	defer a.leaveSeats(seats)
 	reader, err := a.openSubmitted(c, s)
 	if err != nil {
 		fail(c, err)
@@ -111,7 +111,7 @@ func (a *api) streamRun(c *gin.Context, runID string, asked uistream.Reader) {
 		fail(c, err)
 		return
 	}
-	defer a.seats.Leave(seats...)
+	defer a.leaveSeats(seats)
 	reader, err := a.openRun(c, runID, asked.Last)
 	if err != nil {
 		fail(c, err)

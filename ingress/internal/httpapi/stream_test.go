@@ -171,7 +171,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began, looks := time.Now(), 0
 			may := permit{
-				request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: readable(tc.before),
+				request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: tc.before.Readable(),
 				next: began.Add(4 * time.Second), seen: began,
 				resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 					looks++
@@ -202,7 +202,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 
 func TestOpenStreamsAreCounted(t *testing.T) {
 	t.Parallel()
-	a := &api{Deps: Deps{StreamsPerCredential: 12, StreamsPerOrganization: 14}}
+	a := &Limiter{StreamLimits: StreamLimits{StreamsPerCredential: 12, StreamsPerOrganization: 14}}
 	key := domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_1", Credential: "key_1"}
 	other, visitor := key, domain.Caller{Kind: domain.CallerDemo, OrganizationID: domain.DemoOrganization, DemoClient: "192.0.2.1"}
 	other.Credential = "key_2"

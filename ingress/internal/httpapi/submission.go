@@ -288,7 +288,7 @@ func (s *submission) prepare(ctx context.Context) error {
 // attach gives the run that holds the key, if the caller may read it and asked the same. A user who was an admin when it began may not
 // read it any more.
 func attach(ctx context.Context, s *submission, run *store.StoredRun) (*dispatch.Submitted, error) {
-	if !mayRead(s.caller, run.Principal) {
+	if !s.caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key is not yours to read; use another key")
 	}
 	if err := s.prepare(ctx); err != nil {

@@ -102,7 +102,7 @@ func (a *api) submitAndWait(c *gin.Context, s *submission) (*domain.Run, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer a.seats.Leave(seats...)
+	defer a.leaveSeats(seats)
 	sub, err := a.begun(c, s)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func (a *api) streamAs(c *gin.Context, s *submission, encoderOf func(runID strin
 		fail(c, err)
 		return
 	}
-	defer a.seats.Leave(seats...)
+	defer a.leaveSeats(seats)
 	reader, err := a.openSubmitted(c, s)
 	if err != nil {
 		fail(c, asModel(err))

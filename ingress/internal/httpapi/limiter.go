@@ -1,0 +1,161 @@
+package httpapi
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/stream"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+const (
+	demoStreams    = 10              // that a demo client may have open at an ingress,
+	visitorStreams = 10              // a visitor of a widget,
+	addressStreams = 100             // and the widgets' visitors of one address
+	seatWait       = 5 * time.Second // for whoever found no seat: streams end with their runs
+)
+
+// StreamLimits are how many streams may be open at an ingress.
+type StreamLimits struct {
+	StreamsPerCredential   int
+	StreamsPerOrganization int
+	ConnectionsPerAddress  int // streams of a client address, however it reaches this ingress; 0: no limit
+}
+
+// Limiter counts requests and streams against the limits of their callers.
+type Limiter struct {
+	StreamLimits
+	limits *ratelimit.Limits
+	auth   *auth.Resolver // names the client addresses
+	demo   demoBudget
+	seats  stream.Seats
+}
+
+// takeSeat takes one more seat beside those of takeSeats. It returns false if there is none.
+func (l *Limiter) takeSeat(seat stream.Seat) bool { return l.seats.Take(seat) == nil }
+
+// leaveSeats gives back what takeSeats took.
+func (l *Limiter) leaveSeats(seats []stream.Seat) { l.seats.Leave(seats...) }
+
+// takeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
+func (l *Limiter) takeSeats(who domain.Caller) ([]stream.Seat, error) {
+	credential := stream.Seat{Name: "credential:" + who.Credential, Most: l.StreamsPerCredential}
+	if who.Kind == domain.CallerDemo {
+		credential = stream.Seat{Name: "demo:" + who.DemoClient, Most: demoStreams}
+	}
+	organization := stream.Seat{Name: "organization:" + who.OrganizationID, Most: l.StreamsPerOrganization}
+	seats := []stream.Seat{credential, organization}
+	if l.ConnectionsPerAddress > 0 && who.Client != "" {
+		seats = append(seats, stream.Seat{Name: "address:" + who.Client, Most: l.ConnectionsPerAddress})
+	}
+	if who.Visitor.ID != "" {
+		seats[0].Most = visitorStreams
+		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Most: addressStreams})
+	}
+	switch full := l.seats.Take(seats...); {
+	case full == nil:
+		return seats, nil
+	case full.Name == credential.Name:
+		return nil, rateLimited(seatWait, "this credential has too many streams and waiting requests open; end some")
+	case full.Name == organization.Name:
+		return nil, rateLimited(seatWait, "this organization has too many streams and waiting requests open; end some")
+	default:
+		return nil, rateLimited(seatWait, "this address has too many streams open; close some")
+	}
+}
+
+// spend counts the request against its caller's limit and says on the response where that stands. A
+// demo caller's request was counted at the gate: what it may cost is left to be looked at.
+func (l *Limiter) spend(c *gin.Context) error {
+	who := caller(c)
+	if who.Kind == domain.CallerDemo {
+		return l.demo.check(c.Request.Context())
+	}
+	d, err := l.limits.Check(c.Request.Context(), who)
+	if err != nil {
+		l.showLimit(c)
+		return fmt.Errorf("checking limit: %w", err)
+	}
+	show(c, d)
+	return limited(d)
+}
+
+// showLimit says on the response where the caller's limit stands, and counts nothing: for what costs nothing,
+// such as replays. It shows nothing for callers without a limit, and leaves what counting has shown of the demo's.
+func (l *Limiter) showLimit(c *gin.Context) {
+	if d, known := l.limits.Peek(caller(c)); known {
+		show(c, d)
+	}
+}
+
+func (l *Limiter) countDemo(c *gin.Context) error {
+	d, err := l.limits.Demo(c.Request.Context(), l.auth.DemoClient(c.Request))
+	show(c, d)
+	if err != nil {
+		return fmt.Errorf("checking demo limit: %w", err)
+	}
+	return limited(d)
+}
+
+// countVisitor counts a request with a widget token, whatever becomes of it: of one that is refused nothing counts but where
+// it came from.
+func (l *Limiter) countVisitor(c *gin.Context) error {
+	ctx, visitor := c.Request.Context(), caller(c).Visitor
+	if visitor.ID == "" {
+		return l.countWidgetAddress(c)
+	}
+	d, err := l.limits.Visitor(ctx, visitor)
+	return l.counted(c, d, err)
+}
+
+func (l *Limiter) countWidgetAddress(c *gin.Context) error {
+	d, err := l.limits.WidgetAddress(c.Request.Context(), l.auth.DemoClient(c.Request))
+	return l.counted(c, d, err)
+}
+
+// counted shows a decision, and gives its refusal.
+func (l *Limiter) counted(c *gin.Context, d ratelimit.Decision, err error) error {
+	if err != nil {
+		return fmt.Errorf("checking limit: %w", err)
+	}
+	show(c, d)
+	return limited(d)
+}
+
+// The headers of limits, as net/http writes them: case does not matter in them.
+const (
+	headerPolicy = "Ratelimit-Policy"
+	headerLimit  = "Ratelimit"
+)
+
+// show writes a decision's headers.
+func show(c *gin.Context, d ratelimit.Decision) {
+	header := c.Writer.Header()
+	header[headerPolicy] = []string{`"` + d.Tier + `";q=` + strconv.Itoa(d.Limit) + ";w=" + strconv.Itoa(int(ratelimit.Window/time.Second))}
+	header[headerLimit] = []string{`"` + d.Tier + `";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(wholeSeconds(d.Reset))}
+}
+
+// limited is a decision's refusal, when it is one.
+func limited(d ratelimit.Decision) error {
+	if d.Allowed {
+		return nil
+	}
+	return rateLimited(d.RetryAfter, fmt.Sprintf("the limit of %d requests a minute is reached", d.Limit))
+}
+
+func rateLimited(wait time.Duration, detail string) error {
+	e := apierr.New(apierr.RateLimited, "%s", detail)
+	e.RetryAfter = wait
+	return e
+}
+
+// wholeSeconds rounds up, to 1 at least: whoever waits that long waits long enough.
+func wholeSeconds(d time.Duration) int {
+	return max(1, int((d+time.Second-1)/time.Second))
+}
