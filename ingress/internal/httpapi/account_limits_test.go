@@ -116,8 +116,8 @@ func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	a.api.ConnectionsPerAddress = 2
 	const attacker, victim = "198.51.100.1", "203.0.113.1"
 	for range 2 {
-		if full := a.api.seats.Take(stream.Seat{Name: "address:" + attacker, Most: 2}); full != nil {
-			t.Fatal(full)
+		if !a.api.takeSeat(stream.Seat{Name: "address:" + attacker, Most: 2}) {
+			t.Fatal("no seat")
 		}
 	}
 	watch := func(client string) answer {

@@ -95,6 +95,13 @@ func (a *largeAnswers) cutSlowest(of string, now time.Time) bool {
 	return true
 }
 
+// bytes returns how many bytes of large answers are being written.
+func (a *largeAnswers) bytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.held
+}
+
 func (a *largeAnswers) remove(gone *largeAnswer) {
 	if i := slices.Index(a.open, gone); i >= 0 {
 		a.open, a.held = slices.Delete(a.open, i, i+1), a.held-gone.bytes

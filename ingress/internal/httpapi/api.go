@@ -122,13 +122,10 @@ func newAPI(deps Deps) (*api, error) {
 		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
 		large:      largeAnswers{perOrganization: answersPerOrganization, atOnce: answersAtOnce},
 		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
-		unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
-		tools:    agenttools.New(openapi.Version()),
-		Limiter: &Limiter{
-			StreamLimits: deps.StreamLimits, limits: deps.Limits, auth: deps.Auth,
-			demo: demoBudget{most: deps.DemoTokens, spent: deps.Store.DemoSpent, now: time.Now},
-		},
-		SessionChecks: SessionChecks{auth: deps.Auth, runDeadline: deps.RunDeadline},
+		unsigned:      ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
+		tools:         agenttools.New(openapi.Version()),
+		Limiter:       newLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
+		SessionChecks: newSessionChecks(deps.Auth, deps.RunDeadline),
 	}
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)

@@ -17,27 +17,25 @@ const (
 // requests, and there may be any number of them. What runs have spent is known when they end, so those that are
 // open when the budget is used up still go over it.
 type demoBudget struct {
-	most  int64
 	spent func(ctx context.Context) (tokens int64, err error)
-	now   func() time.Time
 
 	mu    sync.Mutex
 	known int64
 	at    time.Time
 }
 
-// check refuses a new run when the budget is used up.
-func (b *demoBudget) check(ctx context.Context) error {
+// check refuses a new run if all runs of the day have spent that many tokens.
+func (b *demoBudget) check(ctx context.Context, most int64, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.now(); now.Sub(b.at) >= demoSpendAge {
+	if now.Sub(b.at) >= demoSpendAge {
 		tokens, err := b.spent(ctx)
 		if err != nil {
 			return err
 		}
 		b.known, b.at = tokens, now
 	}
-	if b.known < b.most {
+	if b.known < most {
 		return nil
 	}
 	e := apierr.New(apierr.BudgetExceeded, "the demo has used up what it may spend in a day; log in or use an API key")

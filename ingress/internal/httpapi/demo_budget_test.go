@@ -12,14 +12,13 @@ func TestDemoBudget(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	h := a.newHouse("red")
-	a.api.demo.most = 100
 	now := time.Now()
-	a.api.demo.now = func() time.Time { return now }
+	a.api.Limiter.DemoTokens, a.api.Now = 100, func() time.Time { return now }
 	const target, body = "/api/agents?action=chat&template=tpl_support", `{"sessionId":"s","message":"m"}`
 	demo, later := "X-Tenant-Id: tenant_demo", "Prefer: respond-async"
 	a.do("POST", target, body, demo, later, "Idempotency-Key: k").want(t, "a chat within the budget", 202, "")
 	a.exec(`UPDATE runs SET input_tokens = 60, output_tokens = 40 WHERE org_id = $1`, domain.DemoOrganization)
-	now = now.Add(demoSpendAge)
+	now = now.Add(10 * time.Second)
 	refused := a.do("POST", target, body, demo, later).want(t, "a chat beyond it", 429, "budget_exceeded")
 	if refused.header.Get("Retry-After") == "" {
 		t.Error("the refusal does not say when to come again")
@@ -28,6 +27,6 @@ func TestDemoBudget(t *testing.T) {
 	a.do("POST", target, body, demo, later, "Idempotency-Key: k").want(t, "the first one again", 202, "")
 	a.do("POST", target, body, h.owner.auth, later).want(t, "a caller's own", 202, "")
 	a.exec(`UPDATE runs SET created_at = created_at - interval '1 day' WHERE org_id = $1`, domain.DemoOrganization)
-	now = now.Add(demoSpendAge)
+	now = now.Add(10 * time.Second)
 	a.do("POST", target, body, demo, later).want(t, "a day later", 202, "")
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -31,6 +32,9 @@ type StreamLimits struct {
 // Limiter counts requests and streams against the limits of their callers.
 type Limiter struct {
 	StreamLimits
+	DemoTokens int64 // that all demo visitors together may spend in a day
+	Now        func() time.Time
+
 	limits *ratelimit.Limits
 	auth   *auth.Resolver // names the client addresses
 	demo   demoBudget
@@ -42,6 +46,13 @@ func (l *Limiter) takeSeat(seat stream.Seat) bool { return l.seats.Take(seat) ==
 
 // leaveSeats gives back what takeSeats took.
 func (l *Limiter) leaveSeats(seats []stream.Seat) { l.seats.Leave(seats...) }
+
+// newLimiter makes a limiter. All demo visitors together may spend demoTokens in a day; spent reads what they have spent.
+func newLimiter(
+	limits *ratelimit.Limits, resolver *auth.Resolver, streams StreamLimits, demoTokens int64, spent func(context.Context) (int64, error),
+) *Limiter {
+	return &Limiter{StreamLimits: streams, DemoTokens: demoTokens, Now: time.Now, limits: limits, auth: resolver, demo: demoBudget{spent: spent}}
+}
 
 // takeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
 func (l *Limiter) takeSeats(who domain.Caller) ([]stream.Seat, error) {
@@ -75,7 +86,7 @@ func (l *Limiter) takeSeats(who domain.Caller) ([]stream.Seat, error) {
 func (l *Limiter) spend(c *gin.Context) error {
 	who := caller(c)
 	if who.Kind == domain.CallerDemo {
-		return l.demo.check(c.Request.Context())
+		return l.demo.check(c.Request.Context(), l.DemoTokens, l.Now())
 	}
 	d, err := l.limits.Check(c.Request.Context(), who)
 	if err != nil {

@@ -286,7 +286,8 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	a.works(func(runID, _ string) { a.end(runID, answers(long)) })
 	session := a.toolClient(home.key)
 	tool := toolOf(t, session, "home agent")
-	other := entered(t, &a.api.large, home.org, answersPerOrganization, 0)
+	other, err := a.api.large.enter(home.org, answersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
+	must(t, err)
 	refused := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
 	if got := texts(refused); !refused.IsError || !strings.HasPrefix(got, "rate_limited: the run run_") {
 		t.Errorf("without room it answers %.200q", got)
@@ -297,8 +298,8 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 			t.Errorf("with room it answers %d bytes: %.200q", len(got), got)
 		}
 	}
-	if a.api.large.held != 0 {
-		t.Errorf("%d bytes are still counted", a.api.large.held)
+	if held := a.api.large.bytes(); held != 0 {
+		t.Errorf("%d bytes are still counted", held)
 	}
 }
 

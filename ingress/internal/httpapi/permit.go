@@ -22,6 +22,11 @@ type SessionChecks struct {
 	runDeadline time.Duration
 }
 
+// newSessionChecks makes session checks. Visitors of widgets see the end of a run that they began within runDeadline.
+func newSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) SessionChecks {
+	return SessionChecks{auth: resolver, runDeadline: runDeadline}
+}
+
 // permit is what lets a stream go on after its request was let in: a credential that is looked at again as soon as
 // what is known of it is too old for a request, so that a revocation ends streams as it ends requests.
 type permit struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/stream"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -88,7 +89,8 @@ func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, may permit) {
 	c, _ := gin.CreateTestContext(w)
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
-	sendEvents(c, "run_1", q, may) //nolint:contextcheck // the request has it
+	frame := func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, "run_1", e) }
+	sendStream(c, q, frame, may) //nolint:contextcheck // the request has it
 }
 
 func TestAStreamBeatsEveryTenSeconds(t *testing.T) {
