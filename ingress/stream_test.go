@@ -490,8 +490,8 @@ func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 	f := r.events(r.url, runID, "")
 	h := r.take()
 	f.until("run.started")
-	piece, began := strings.Repeat("x", 64<<10), time.Now()
-	const pieces = 400 // more than any socket's buffers
+	piece, began := strings.Repeat("x", 24<<10), time.Now()
+	const pieces = 1000 // more than any socket's buffers
 	for n := range pieces {
 		h.say(piece)
 		if n%20 == 0 {
