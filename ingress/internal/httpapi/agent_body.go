@@ -48,8 +48,8 @@ type updateAgentBody struct {
 	UpdatedAt readOnly      `json:"updatedAt"`
 }
 
-func (b *createAgentBody) check(p *problems) {
-	b.agentFields.check(p)
+func (b *createAgentBody) Check(p *problems) {
+	b.agentFields.Check(p)
 	if b.TemplateID.Set {
 		return // which brings a name and a system prompt
 	}
@@ -61,15 +61,15 @@ func (b *createAgentBody) check(p *problems) {
 	}
 }
 
-func (b *updateAgentBody) check(p *problems) {
-	b.agentFields.check(p)
+func (b *updateAgentBody) Check(p *problems) {
+	b.agentFields.Check(p)
 	if b.Version.Set && b.Version.Value < 1 {
 		p.add("version", codeInvalidValue, "must be 1 or more")
 	}
 }
 
-// check finds what is wrong with fields by themselves, whatever the agent was before.
-func (f *agentFields) check(p *problems) {
+// Check finds what is wrong with fields by themselves, whatever the agent was before.
+func (f *agentFields) Check(p *problems) {
 	if f.Name.Set {
 		p.name("name", f.Name.Value, nameMost)
 	}
@@ -84,12 +84,12 @@ func (f *agentFields) check(p *problems) {
 	}
 	checkFallbacks(p, f.FallbackModels.Value)
 	if f.Tools.Set {
-		f.Tools.Value.check(p)
+		f.Tools.Value.Check(p)
 	}
 	if f.AllowedCallers.Set && !f.AllowedCallers.Null {
 		checkCallers(p, f.AllowedCallers.Value)
 	}
-	f.Widget.Value.check(p)
+	f.Widget.Value.Check(p)
 }
 
 const noModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"

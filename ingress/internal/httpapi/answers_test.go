@@ -15,7 +15,9 @@ import (
 func entered(t *testing.T, all *largeAnswers, of string, bytes, read int64) *largeAnswer {
 	t.Helper()
 	a, err := all.enter(of, bytes, http.NewResponseController(httptest.NewRecorder()))
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	a.read(int(read))
 	return a
 }

@@ -19,8 +19,8 @@ const (
 	maxReuse = 64 << 10  // buffers that grew beyond are not kept
 )
 
-// checked is a body that has rules beyond its shape: check adds what is wrong to p.
-type checked interface{ check(p *problems) }
+// checked is a body that has rules beyond its shape: Check adds what is wrong to p.
+type checked interface{ Check(p *problems) }
 
 // bind reads a request's JSON body strictly and checks it. Its error tells of everything wrong with it.
 func bind[T any](c *gin.Context) (T, error) { return bindUpTo[T](c, maxBody) }
@@ -67,7 +67,7 @@ func collectBy[T any](c *gin.Context, most int64, decode func([]byte, any, *prob
 		return body, nil, found.err()
 	}
 	if b, ok := any(&body).(checked); ok {
-		b.check(found)
+		b.Check(found)
 	}
 	return body, found, nil
 }

@@ -60,7 +60,7 @@ type budgetBody struct {
 	Limit     int64               `json:"limit" need:"yes"`
 }
 
-func (b *budgetBody) check(p *problems) {
+func (b *budgetBody) Check(p *problems) {
 	oneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
 	oneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)
 	checkLimit(p, b.Limit)
@@ -133,7 +133,7 @@ type budgetChange struct {
 	UpdatedAt readOnly        `json:"updatedAt"`
 }
 
-func (b *budgetChange) check(p *problems) {
+func (b *budgetChange) Check(p *problems) {
 	if b.Limit.Set {
 		checkLimit(p, b.Limit.Value)
 	}

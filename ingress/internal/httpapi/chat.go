@@ -20,7 +20,7 @@ type chatBody struct {
 	Stream    optional[bool] `json:"stream"`
 }
 
-func (b *chatBody) check(found *problems) {
+func (b *chatBody) Check(found *problems) {
 	checkSession(found, b.SessionID)
 	checkMessage(found, "message", b.Message)
 }

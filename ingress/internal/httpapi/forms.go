@@ -50,7 +50,7 @@ func (a *api) readForm(c *gin.Context) (url.Values, error) {
 // checkedBody reports what is wrong with a body that a form made.
 func checkedBody(b checked) error {
 	found := &problems{}
-	b.check(found)
+	b.Check(found)
 	return found.err()
 }
 

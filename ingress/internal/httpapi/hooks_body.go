@@ -70,8 +70,8 @@ type hookChangeBody struct {
 	UpdatedAt      readOnly         `json:"updatedAt"`
 }
 
-func (b *newHookBody) check(p *problems) {
-	b.hookFields.check(p)
+func (b *newHookBody) Check(p *problems) {
+	b.hookFields.Check(p)
 	for _, of := range []struct {
 		name string
 		set  bool
@@ -92,15 +92,15 @@ func (b *newHookBody) check(p *problems) {
 	}
 }
 
-func (b *hookChangeBody) check(p *problems) {
-	b.hookFields.check(p)
+func (b *hookChangeBody) Check(p *problems) {
+	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != hiddenSecret {
 		p.add("secret", codeInvalidValue, "is changed by action=rotate, which lets the one before hold for a while")
 	}
 }
 
-// check finds what is wrong with fields by themselves, whatever the hook is.
-func (f *hookFields) check(p *problems) {
+// Check finds what is wrong with fields by themselves, whatever the hook is.
+func (f *hookFields) Check(p *problems) {
 	if f.Name.Set {
 		p.name("name", f.Name.Value, nameMost)
 	}
@@ -197,7 +197,7 @@ type rotateHookBody struct {
 	KeepSeconds optional[int]    `json:"keepSeconds"`
 }
 
-func (b *rotateHookBody) check(p *problems) {
+func (b *rotateHookBody) Check(p *problems) {
 	if n := b.KeepSeconds.Value; n < 0 || n > overlapMost {
 		p.add("keepSeconds", codeInvalidValue, "must be from 0 to %d", overlapMost)
 	}
@@ -208,7 +208,7 @@ type testHookBody struct {
 	Payload optional[json.RawMessage] `json:"payload"`
 }
 
-func (b *testHookBody) check(p *problems) {
+func (b *testHookBody) Check(p *problems) {
 	if b.Event.Set {
 		p.name("event", b.Event.Value, nameMost)
 	}

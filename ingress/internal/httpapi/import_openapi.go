@@ -43,7 +43,7 @@ type importView struct {
 	Skipped  []skippedView `json:"skipped"`
 }
 
-func (b *importBody) check(p *problems) {
+func (b *importBody) Check(p *problems) {
 	b.checkDocument(p)
 	if b.Operations.Set {
 		checkOperations(p, b.Operations.Value)
@@ -272,7 +272,7 @@ func unfit(e domain.Endpoint) string {
 		body.InputSchema = raw
 	}
 	found := &problems{}
-	body.check(found, "it", map[string]bool{})
+	body.Check(found, "it", map[string]bool{})
 	if len(found.list) == 0 {
 		return ""
 	}

@@ -47,7 +47,7 @@ type keyBody struct {
 	expires   *domain.Time
 }
 
-func (b *keyBody) check(p *problems) {
+func (b *keyBody) Check(p *problems) {
 	p.name("name", b.Name, nameMost)
 	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {
 		p.add("scope", codeInvalidValue, "must be %s or %s", domain.KeyScopeOrganization, domain.KeyScopeUser)
@@ -120,7 +120,7 @@ type rotateBody struct {
 	OverlapSeconds optional[int] `json:"overlapSeconds"`
 }
 
-func (b *rotateBody) check(p *problems) {
+func (b *rotateBody) Check(p *problems) {
 	if n := b.OverlapSeconds.Value; n < 0 || n > overlapMost {
 		p.add("overlapSeconds", codeInvalidValue, "must be from 0 to %d", overlapMost)
 	}

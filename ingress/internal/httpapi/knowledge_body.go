@@ -50,8 +50,8 @@ type documentChangeBody struct {
 	UpdatedAt readOnly          `json:"updatedAt"`
 }
 
-func (b *newDocumentBody) check(p *problems) {
-	b.documentFields.check(p, b.URL)
+func (b *newDocumentBody) Check(p *problems) {
+	b.documentFields.Check(p, b.URL)
 	switch {
 	case !b.Content.Set && !b.ContentBase64.Set && !b.URL.Set:
 		p.add("content", codeRequired, "is required, or contentBase64, or url")
@@ -60,7 +60,7 @@ func (b *newDocumentBody) check(p *problems) {
 	}
 }
 
-func (b *documentChangeBody) check(p *problems) { b.documentFields.check(p, b.address()) }
+func (b *documentChangeBody) Check(p *problems) { b.documentFields.Check(p, b.address()) }
 
 // address is the url that the body names; null is none.
 func (b *documentChangeBody) address() (address optional[string]) {
@@ -70,8 +70,8 @@ func (b *documentChangeBody) address() (address optional[string]) {
 	return address
 }
 
-// check finds what is wrong with fields by themselves, and puts name and type as they are kept.
-func (f *documentFields) check(p *problems, address optional[string]) {
+// Check finds what is wrong with fields by themselves, and puts name and type as they are kept.
+func (f *documentFields) Check(p *problems, address optional[string]) {
 	if f.Name.Set {
 		before := len(p.list)
 		p.text("name", f.Name.Value, 1, len(f.Name.Value))
@@ -199,7 +199,7 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 		return body, found.err()
 	}
 	if b, ok := any(&body).(checked); ok {
-		b.check(found)
+		b.Check(found)
 	}
 	return body, found.err()
 }

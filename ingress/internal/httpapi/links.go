@@ -26,7 +26,7 @@ type acceptBody struct {
 	Password optional[string] `json:"password"`
 }
 
-func (b *acceptBody) check(p *problems) {
+func (b *acceptBody) Check(p *problems) {
 	if b.Name.Set {
 		p.name("name", b.Name.Value, nameMost)
 	}
@@ -148,7 +148,7 @@ type resetBody struct {
 	Password string `json:"password" need:"yes"`
 }
 
-func (b *resetBody) check(p *problems) { checkPassword(p, "password", b.Password) }
+func (b *resetBody) Check(p *problems) { checkPassword(p, "password", b.Password) }
 
 // reset is POST /api/auth/reset: a link sets a new password, ends all login sessions and begins one.
 func (a *api) reset(c *gin.Context) {

@@ -143,7 +143,7 @@ func checkEmail(p *problems, email string) {
 	}
 }
 
-func (b *signupBody) check(p *problems) {
+func (b *signupBody) Check(p *problems) {
 	checkEmail(p, b.Email)
 	checkPassword(p, "password", b.Password)
 	if b.Name.Set {
@@ -212,7 +212,7 @@ type loginBody struct {
 	Password string `json:"password" need:"yes"`
 }
 
-func (b *loginBody) check(p *problems) {
+func (b *loginBody) Check(p *problems) {
 	p.text("email", b.Email, 1, emailMost)
 	p.text("password", b.Password, 1, passwordMost)
 }

@@ -42,7 +42,7 @@ type memberBody struct {
 	Role  domain.Role `json:"role" need:"yes"`
 }
 
-func (b *memberBody) check(p *problems) {
+func (b *memberBody) Check(p *problems) {
 	checkEmail(p, b.Email)
 	if b.Role != domain.RoleOwner && b.Role != domain.RoleAdmin && b.Role != domain.RoleMember {
 		p.add("role", codeInvalidValue, "must be %s, %s or %s", domain.RoleOwner, domain.RoleAdmin, domain.RoleMember)

@@ -33,7 +33,7 @@ type endpointFields struct {
 	Enabled     optional[bool]     `json:"enabled"`
 }
 
-func (b *endpointFields) check(p *problems) {
+func (b *endpointFields) Check(p *problems) {
 	if b.URL.Set {
 		checkEndpointURL(p, b.URL.Value)
 	}
@@ -75,8 +75,8 @@ func checkEvents(p *problems, events []string) {
 
 type newEndpointBody struct{ endpointFields }
 
-func (b *newEndpointBody) check(p *problems) {
-	b.endpointFields.check(p)
+func (b *newEndpointBody) Check(p *problems) {
+	b.endpointFields.Check(p)
 	if !b.URL.Set {
 		p.add("url", codeRequired, "is required")
 	}
@@ -99,8 +99,8 @@ type endpointChangeBody struct {
 	UpdatedAt      readOnly         `json:"updatedAt"`
 }
 
-func (b *endpointChangeBody) check(p *problems) {
-	b.endpointFields.check(p)
+func (b *endpointChangeBody) Check(p *problems) {
+	b.endpointFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != hiddenSecret {
 		p.add("secret", codeInvalidValue, "cannot be set: POST with action=rotate makes a new one")
 	}

@@ -77,7 +77,7 @@ type createOrganizationBody struct {
 	Name string `json:"name" need:"yes"`
 }
 
-func (b *createOrganizationBody) check(p *problems) { p.name("name", b.Name, nameMost) }
+func (b *createOrganizationBody) Check(p *problems) { p.name("name", b.Name, nameMost) }
 
 // createOrganization is POST /api/organizations: a person makes one and owns it.
 func (a *api) createOrganization(c *gin.Context) {
@@ -104,7 +104,7 @@ type renameOrganizationBody struct {
 	CreatedAt readOnly         `json:"createdAt"`
 }
 
-func (b *renameOrganizationBody) check(p *problems) {
+func (b *renameOrganizationBody) Check(p *problems) {
 	if b.Name.Set {
 		p.name("name", b.Name.Value, nameMost)
 	}

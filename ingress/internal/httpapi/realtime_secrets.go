@@ -34,7 +34,7 @@ type expiresAfter struct {
 	Seconds *int64  `json:"seconds"`
 }
 
-func (b *clientSecretBody) check(found *problems) {
+func (b *clientSecretBody) Check(found *problems) {
 	if b.ExpiresAfter == nil {
 		return
 	}

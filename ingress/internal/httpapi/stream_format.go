@@ -141,7 +141,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *probl
 	if !decodeStrict(buf.Bytes(), &body, found) || found.has(bodyPath) {
 		return chatBody{}, nil, found.err()
 	}
-	body.check(found)
+	body.Check(found)
 	if body.Stream.Set && !body.Stream.Value {
 		if _, named := query(c)["format"]; named {
 			found.add("stream", codeConflict, "a format is one of a stream")

@@ -109,16 +109,16 @@ var (
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
-// check finds what is wrong with tools by themselves.
-func (b *toolsBody) check(p *problems) {
+// Check finds what is wrong with tools by themselves.
+func (b *toolsBody) Check(p *problems) {
 	checkApproval(p, "tools.webSearch.approval", b.WebSearch.Value.Approval)
 	checkApproval(p, "tools.codeExecution.approval", b.CodeExecution.Value.Approval)
 	checkApproval(p, "tools.knowledge.approval", b.Knowledge.Value.Approval)
 	checkApproval(p, "tools.httpRequest.approval", b.HTTPRequest.Value.Approval)
 	checkApproval(p, "tools.mcp.approval", b.MCP.Value.Approval)
-	b.Knowledge.Value.check(p)
-	b.HTTPRequest.Value.check(p)
-	b.MCP.Value.check(p)
+	b.Knowledge.Value.Check(p)
+	b.HTTPRequest.Value.Check(p)
+	b.MCP.Value.Check(p)
 	p.text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, voiceMost)
 }
 
@@ -141,7 +141,7 @@ func checkSideEffect(p *problems, at string, effect optional[domain.SideEffect])
 	}
 }
 
-func (b *knowledgeBody) check(p *problems) {
+func (b *knowledgeBody) Check(p *problems) {
 	if ids := b.DocumentIDs.Value; ids != nil {
 		checkDocumentIDs(p, "tools.knowledge.documentIds", *ids)
 	}
@@ -174,17 +174,17 @@ func checkDocumentIDs(p *problems, path string, ids []string) {
 	}
 }
 
-func (b *httpBody) check(p *problems) {
+func (b *httpBody) Check(p *problems) {
 	const path = "tools.httpRequest.endpoints"
 	p.count(path, len(b.Endpoints.Value), endpointsMost)
 	seen := map[string]bool{}
 	for i := range b.Endpoints.Value {
-		b.Endpoints.Value[i].check(p, element(path, i), seen)
+		b.Endpoints.Value[i].Check(p, element(path, i), seen)
 	}
 }
 
-// check finds what is wrong with one endpoint; seen are the names of those before it.
-func (b *endpointBody) check(p *problems, at string, seen map[string]bool) {
+// Check finds what is wrong with one endpoint; seen are the names of those before it.
+func (b *endpointBody) Check(p *problems, at string, seen map[string]bool) {
 	checkToolName(p, at+".name", b.Name, seen)
 	if slices.Contains(ownTools, b.Name) {
 		p.add(at+".name", codeConflict, "is the name of a built-in tool")
@@ -250,7 +250,7 @@ func (b *endpointBody) checkTemplate(p *problems, at string) {
 	}
 }
 
-func (b *mcpBody) check(p *problems) {
+func (b *mcpBody) Check(p *problems) {
 	const path = "tools.mcp.servers"
 	p.count(path, len(b.Servers.Value), serversMost)
 	seen := map[string]bool{}

@@ -36,7 +36,7 @@ type signedBody struct {
 	Signature string `json:"signature" need:"yes"`
 }
 
-func (b *widgetSessionBody) check(p *problems) {
+func (b *widgetSessionBody) Check(p *problems) {
 	const field = "visitor"
 	if len(b.Visitor) == 0 {
 		return

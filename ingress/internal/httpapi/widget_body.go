@@ -21,7 +21,7 @@ type widgetBody struct {
 	IdentitySecret optional[*string]  `json:"identitySecret"` // null removes it
 }
 
-func (b *widgetBody) check(p *problems) {
+func (b *widgetBody) Check(p *problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
 		p.text(identitySecret, *secret, identityLeast, identityMost)
