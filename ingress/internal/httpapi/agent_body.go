@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -21,14 +22,14 @@ var modelName = regexp.MustCompile(`^(offline(/echo)?|(openai|anthropic)/[A-Za-z
 
 // agentFields are the fields of an agent that callers set. Each may be left out.
 type agentFields struct {
-	Name           optional[string]               `json:"name"`
-	Description    removable[string]              `json:"description"`
-	SystemPrompt   optional[string]               `json:"systemPrompt"`
-	Model          removable[string]              `json:"model"`
-	FallbackModels removable[[]string]            `json:"fallbackModels"`
-	Tools          removable[toolsBody]           `json:"tools"`
-	AllowedCallers removable[[]domain.CallerKind] `json:"allowedCallers"`
-	Widget         removable[widgetBody]          `json:"widget"`
+	Name           httpx.Optional[string]               `json:"name"`
+	Description    httpx.Removable[string]              `json:"description"`
+	SystemPrompt   httpx.Optional[string]               `json:"systemPrompt"`
+	Model          httpx.Removable[string]              `json:"model"`
+	FallbackModels httpx.Removable[[]string]            `json:"fallbackModels"`
+	Tools          httpx.Removable[toolsBody]           `json:"tools"`
+	AllowedCallers httpx.Removable[[]domain.CallerKind] `json:"allowedCallers"`
+	Widget         httpx.Removable[widgetBody]          `json:"widget"`
 }
 
 // defaultCallers may call an agent that does not say who may.
@@ -36,51 +37,51 @@ func defaultCallers() []domain.CallerKind { return []domain.CallerKind{domain.Ca
 
 type createAgentBody struct {
 	agentFields
-	TemplateID optional[string] `json:"templateId"`
+	TemplateID httpx.Optional[string] `json:"templateId"`
 }
 
 // updateAgentBody takes back what reading an agent gave. A version makes the update conditional.
 type updateAgentBody struct {
 	agentFields
-	Version   optional[int] `json:"version"`
-	ID        readOnly      `json:"id"`
-	CreatedAt readOnly      `json:"createdAt"`
-	UpdatedAt readOnly      `json:"updatedAt"`
+	Version   httpx.Optional[int] `json:"version"`
+	ID        httpx.ReadOnly      `json:"id"`
+	CreatedAt httpx.ReadOnly      `json:"createdAt"`
+	UpdatedAt httpx.ReadOnly      `json:"updatedAt"`
 }
 
-func (b *createAgentBody) Check(p *problems) {
+func (b *createAgentBody) Check(p *httpx.Problems) {
 	b.agentFields.Check(p)
 	if b.TemplateID.Set {
 		return // which brings a name and a system prompt
 	}
 	if !b.Name.Set {
-		p.add("name", codeRequired, "is required")
+		p.Add("name", httpx.CodeRequired, "is required")
 	}
 	if !b.SystemPrompt.Set {
-		p.add("systemPrompt", codeRequired, "is required")
+		p.Add("systemPrompt", httpx.CodeRequired, "is required")
 	}
 }
 
-func (b *updateAgentBody) Check(p *problems) {
+func (b *updateAgentBody) Check(p *httpx.Problems) {
 	b.agentFields.Check(p)
 	if b.Version.Set && b.Version.Value < 1 {
-		p.add("version", codeInvalidValue, "must be 1 or more")
+		p.Add("version", httpx.CodeInvalidValue, "must be 1 or more")
 	}
 }
 
 // Check finds what is wrong with fields by themselves, whatever the agent was before.
-func (f *agentFields) Check(p *problems) {
+func (f *agentFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
-		p.name("name", f.Name.Value, nameMost)
+		p.Name("name", f.Name.Value, nameMost)
 	}
 	if f.Description.Set {
-		p.text("description", f.Description.Value, 0, descriptionMost)
+		p.Text("description", f.Description.Value, 0, descriptionMost)
 	}
 	if f.SystemPrompt.Set {
-		p.text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)
+		p.Text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)
 	}
 	if f.Model.Set && !modelName.MatchString(f.Model.Value) {
-		p.add("model", codeInvalidValue, noModel)
+		p.Add("model", httpx.CodeInvalidValue, noModel)
 	}
 	checkFallbacks(p, f.FallbackModels.Value)
 	if f.Tools.Set {
@@ -94,31 +95,31 @@ func (f *agentFields) Check(p *problems) {
 
 const noModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
 
-func checkFallbacks(p *problems, models []string) {
+func checkFallbacks(p *httpx.Problems, models []string) {
 	const path = "fallbackModels"
 	for i, model := range models[:min(len(models), fallbacksMost)] {
 		at := element(path, i)
 		switch {
 		case model == "" || !modelName.MatchString(model):
-			p.add(at, codeInvalidValue, noModel)
+			p.Add(at, httpx.CodeInvalidValue, noModel)
 		case slices.Contains(models[:i], model):
-			p.add(at, codeDuplicate, "is given twice")
+			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 	}
-	p.count(path, len(models), fallbacksMost) // last: a list's own problem would hide those of its entries
+	p.Count(path, len(models), fallbacksMost) // last: a list's own problem would hide those of its entries
 }
 
-func checkCallers(p *problems, callers []domain.CallerKind) {
+func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	if len(callers) == 0 {
-		p.add("allowedCallers", codeTooShort, "must not be empty")
+		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")
 	}
 	for i, kind := range callers {
 		at := element("allowedCallers", i)
 		switch {
 		case kind != domain.CallerUser && kind != domain.CallerSystem:
-			p.add(at, codeInvalidValue, "must be user or system")
+			p.Add(at, httpx.CodeInvalidValue, "must be user or system")
 		case slices.Contains(callers[:i], kind):
-			p.add(at, codeDuplicate, "is given twice")
+			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 		if i > 4 {
 			return // no list of two words is this long
@@ -131,16 +132,16 @@ func element(path string, i int) string { return path + "[" + strconv.Itoa(i) + 
 
 // apply changes an agent to what the fields say. What only makes sense with what the agent was before
 // is checked here. New secrets go through the seals.
-func (f *agentFields) apply(a *domain.Agent, seal seals, p *problems) {
-	a.Name = f.Name.or(a.Name)
-	a.Description = f.Description.or(a.Description)
-	a.SystemPrompt = f.SystemPrompt.or(a.SystemPrompt)
-	a.Model = f.Model.or(a.Model)
-	a.FallbackModels = f.FallbackModels.or(a.FallbackModels)
+func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
+	a.Name = f.Name.Or(a.Name)
+	a.Description = f.Description.Or(a.Description)
+	a.SystemPrompt = f.SystemPrompt.Or(a.SystemPrompt)
+	a.Model = f.Model.Or(a.Model)
+	a.FallbackModels = f.FallbackModels.Or(a.FallbackModels)
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
-		p.add(element("fallbackModels", i), codeDuplicate, "is the model itself")
+		p.Add(element("fallbackModels", i), httpx.CodeDuplicate, "is the model itself")
 	}
-	a.AllowedCallers = f.AllowedCallers.or(a.AllowedCallers)
+	a.AllowedCallers = f.AllowedCallers.Or(a.AllowedCallers)
 	if f.AllowedCallers.Null {
 		a.AllowedCallers = defaultCallers()
 	}

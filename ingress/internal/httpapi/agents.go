@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -21,80 +22,80 @@ const (
 
 // getAgents is GET /api/agents: the organization's agents, newest first, or with ?id= one of them.
 func (a *api) getAgents(c *gin.Context) {
-	agentID, one, err := idOf(c, id.Agent)
+	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	if one {
 		a.getAgent(c, agentID)
 		return
 	}
-	p, err := pageOf(c, id.Agent)
+	p, err := httpx.ReadPage(c, id.Agent)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	found := &problems{}
-	q, _ := single(c, "q", found)
-	found.text("q", q, 0, searchMost)
-	if err := found.err(); err != nil {
-		fail(c, err)
+	found := &httpx.Problems{}
+	q, _ := httpx.QueryValue(c, "q", found)
+	found.Text("q", q, 0, searchMost)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	agents, err := a.Store.Agents(c.Request.Context(), caller(c).OrganizationID, q, p.after, p.limit+1)
+	agents, err := a.Store.Agents(c.Request.Context(), httpx.Caller(c).OrganizationID, q, p.After, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	for i := range agents {
 		agents[i] = a.shown(agents[i])
 	}
-	writeJSON(c, http.StatusOK, listOf(agents, p, func(a domain.Agent) string { return a.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
 }
 
 func (a *api) getAgent(c *gin.Context, agentID string) {
-	about(c, agentID, "", "")
-	agent, err := a.Store.Agent(c.Request.Context(), caller(c).OrganizationID, agentID)
+	httpx.About(c, agentID, "", "")
+	agent, err := a.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeVersion(c, http.StatusOK, agent.Version, a.shown(agent))
+	httpx.WriteVersion(c, http.StatusOK, agent.Version, a.shown(agent))
 }
 
 // createAgent is POST /api/agents: an agent from scratch, or from a template and what differs from it.
 func (a *api) createAgent(c *gin.Context) {
-	body, found, err := collect[createAgentBody](c)
+	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	if err := a.toolDocuments(c, found, &body.agentFields, domain.Tools{}); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	agent, err := a.newAgent(c.Request.Context(), caller(c).OrganizationID, body, found)
+	agent, err := a.newAgent(c.Request.Context(), httpx.Caller(c).OrganizationID, body, found)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	about(c, agent.ID, "", "")
-	writeVersion(c, http.StatusCreated, agent.Version, a.shown(agent))
+	httpx.About(c, agent.ID, "", "")
+	httpx.WriteVersion(c, http.StatusCreated, agent.Version, a.shown(agent))
 }
 
-func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, found *problems) (domain.Agent, error) {
+func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),
 		Widget: domain.Widget{AllowedOrigins: []string{}},
 	}
 	if body.TemplateID.Set {
-		if err := found.err(); err != nil { // what is wrong by itself, before what depends on the template
+		if err := found.Err(); err != nil { // what is wrong by itself, before what depends on the template
 			return agent, err
 		}
 		t, err := a.Store.Template(ctx, body.TemplateID.Value)
 		if apierr.CodeOf(err) == apierr.NotFound {
-			err = apierr.Invalid("templateId", codeInvalidValue, "is no template")
+			err = apierr.Invalid("templateId", httpx.CodeInvalidValue, "is no template")
 		}
 		if err != nil {
 			return agent, err
@@ -102,7 +103,7 @@ func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, fo
 		agent.Name, agent.Description, agent.SystemPrompt, agent.Model, agent.Tools = t.Name, t.Description, t.SystemPrompt, t.Model, t.Tools
 	}
 	body.apply(&agent, a.seals(org, agent.ID), found)
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return agent, err
 	}
 	stored, err := a.Store.CreateAgent(ctx, org, agent)
@@ -112,47 +113,47 @@ func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, fo
 
 // updateAgent is PUT /api/agents?id=: fields left out keep their value.
 func (a *api) updateAgent(c *gin.Context) {
-	agentID, err := requiredID(c, id.Agent)
+	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	about(c, agentID, "", "")
-	body, err := bind[updateAgentBody](c)
+	httpx.About(c, agentID, "", "")
+	body, err := httpx.Bind[updateAgentBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	condition, err := preconditionOf(c.Request.Header)
+	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	org := caller(c).OrganizationID
+	org := httpx.Caller(c).OrganizationID
 	if err := a.boundDocuments(c, agentID, &body); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.or(0), func(agent *domain.Agent) error {
-		if err := condition.check(agent.Version); err != nil {
+	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
-		found := &problems{}
-		if err := unchanged(found, body, agent); err != nil {
+		found := &httpx.Problems{}
+		if err := httpx.Unchanged(found, body, agent); err != nil {
 			return err
 		}
 		if body.Model.Set && body.Model.Value == a.DefaultModel && agent.Model == "" {
 			body.Model.Set = false // sent back as it was shown: the agent goes on with whatever the default is
 		}
 		body.apply(agent, a.seals(org, agentID), found)
-		return found.err()
+		return found.Err()
 	})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.forgetWidget(agent)
-	writeVersion(c, http.StatusOK, agent.Version, a.shown(agent))
+	httpx.WriteVersion(c, http.StatusOK, agent.Version, a.shown(agent))
 }
 
 // boundDocuments checks the documents that a change binds an agent to.
@@ -160,46 +161,46 @@ func (a *api) boundDocuments(c *gin.Context, agentID string, body *updateAgentBo
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
 	}
-	agent, err := a.Store.Agent(c.Request.Context(), caller(c).OrganizationID, agentID)
+	agent, err := a.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		return err
 	}
-	found := &problems{}
+	found := &httpx.Problems{}
 	if err := a.toolDocuments(c, found, &body.agentFields, agent.Tools); err != nil {
 		return err
 	}
-	return found.err()
+	return found.Err()
 }
 
 // deleteAgent is DELETE /api/agents?id=: its queued runs are cancelled, its finished ones stay.
 func (a *api) deleteAgent(c *gin.Context) {
-	agentID, err := requiredID(c, id.Agent)
+	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	about(c, agentID, "", "")
-	condition, err := preconditionOf(c.Request.Header)
+	httpx.About(c, agentID, "", "")
+	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	// Once it has begun it is carried through, whether or not the caller waits for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTime)
 	defer cancel()
-	if err := a.dropAgent(ctx, caller(c).OrganizationID, agentID, condition); err != nil {
-		fail(c, err)
+	if err := a.dropAgent(ctx, httpx.Caller(c).OrganizationID, agentID, condition); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, deleted(agentID))
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(agentID))
 }
 
 // dropAgent cancels what is queued before and after the deletion: before, so that nothing is lost when
 // cancelling fails and the caller tries again; after, for what was accepted in between.
-func (a *api) dropAgent(ctx context.Context, org, agentID string, condition precondition) error {
+func (a *api) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
 	agent, err := a.Store.Agent(ctx, org, agentID)
 	if err == nil {
-		err = condition.check(agent.Version)
+		err = condition.Check(agent.Version)
 	}
 	if err != nil {
 		return err
@@ -208,7 +209,7 @@ func (a *api) dropAgent(ctx context.Context, org, agentID string, condition prec
 	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {
 		return fmt.Errorf("cancelling queued runs: %w", err)
 	}
-	if err := a.Store.DeleteAgent(ctx, org, agentID, condition.check); err != nil {
+	if err := a.Store.DeleteAgent(ctx, org, agentID, condition.Check); err != nil {
 		return err
 	}
 	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {

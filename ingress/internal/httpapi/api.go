@@ -16,6 +16,7 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
@@ -61,7 +62,7 @@ type Deps struct {
 
 	DemoTokens int64 // that all demo visitors together may spend in a day
 
-	StreamLimits         StreamLimits
+	StreamLimits         httpx.StreamLimits
 	VoicePerOrganization int
 	SignupsPerAddress    int // an hour at this ingress; 0: no limit
 
@@ -75,8 +76,8 @@ type Deps struct {
 // api carries out requests; its methods are the handlers.
 type api struct {
 	Deps
-	*Limiter
-	SessionChecks
+	*httpx.Limiter
+	httpx.SessionChecks
 	checks     heldChecks
 	passwords  *auth.Passwords
 	logins     loginLimits
@@ -86,7 +87,7 @@ type api struct {
 	uploads    transfers
 	texts      transfers // bodies of JSON that are uploads
 	deliveries transfers // large ones, to hooks
-	large      largeAnswers
+	large      httpx.LargeAnswers
 	hooks      *liveHooks
 	unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
 	senders    verifiedSenders     // of deliveries
@@ -120,12 +121,12 @@ func newAPI(deps Deps) (*api, error) {
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
 		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
-		large:      largeAnswers{perOrganization: answersPerOrganization, atOnce: answersAtOnce},
+		large:      httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.AnswersAtOnce},
 		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
 		unsigned:      ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 		tools:         agenttools.New(openapi.Version()),
-		Limiter:       newLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
-		SessionChecks: newSessionChecks(deps.Auth, deps.RunDeadline),
+		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
+		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 )
 
@@ -27,14 +28,17 @@ const (
 	anyBytes    = -1
 )
 
+// errFormHeader ends a body that sends more than it is allowed to send now.
+var errFormHeader = errors.New("the header of a part has too many bytes")
+
 // incoming are documents that are sent, incomingText those of them that come as JSON.
 var (
 	incoming = &traffic{
-		bounds: bounds{uploadsPerCredential, uploadsPerOrganization, uploadsAtOnce / addressShare, uploadsAtOnce}, pace: slowestRate,
+		bounds: bounds{uploadsPerCredential, uploadsPerOrganization, uploadsAtOnce / addressShare, uploadsAtOnce}, pace: httpx.SlowestRate,
 		doing: "sending too many documents at once", tooMany: "too many documents are being sent at once", limit: limitArrival,
 	}
 	incomingText = &traffic{
-		bounds: bounds{textsPerCredential, textsPerOrganization, textsAtOnce / addressShare, textsAtOnce}, pace: slowestRate,
+		bounds: bounds{textsPerCredential, textsPerOrganization, textsAtOnce / addressShare, textsAtOnce}, pace: httpx.SlowestRate,
 		doing:   "sending too many documents as JSON at once; a form takes more",
 		tooMany: "too many documents are being sent as JSON at once; a form takes more", limit: limitArrival,
 	}
@@ -49,22 +53,22 @@ func limitArrival(conn *http.ResponseController, until time.Time) {
 type arriving struct {
 	body        io.Reader
 	from        *place
-	may         permit
+	may         httpx.Permit
 	came, until int64 // bytes, and how many until the client is given more time
 	allowed     int64 // bytes that may come now, or anyBytes
 	err         error // why no more comes, in words for the client
 }
 
-// arrive takes a place in all for the request's body of up to most bytes. It must be left.
-func (a *api) arrive(c *gin.Context, all *transfers, most int64) (*arriving, error) {
+// arrive takes a slot of all for the request's body of up to most bytes, for as long as the permit holds. The slot must be left.
+func arrive(c *gin.Context, all *transfers, most int64, may httpx.Permit) (*arriving, error) {
 	if c.Request.ContentLength > most {
-		return nil, tooLarge(most)
+		return nil, httpx.TooLarge(most)
 	}
 	from, err := all.enter(transferrerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		return nil, err
 	}
-	return &arriving{body: http.MaxBytesReader(c.Writer, c.Request.Body, most), from: from, may: a.permit(c), allowed: anyBytes}, nil
+	return &arriving{body: http.MaxBytesReader(c.Writer, c.Request.Body, most), from: from, may: may, allowed: anyBytes}, nil
 }
 
 // whole says that no more is waited for: from now on the upload is stored and answered.
@@ -114,7 +118,7 @@ func (r *arriving) goOn() error {
 	if err := r.from.extend(r.came); err != nil {
 		return err
 	}
-	if !r.may.holds(time.Now()) {
+	if !r.may.Holds(time.Now()) {
 		return apierr.New(apierr.Unauthenticated, "the credential does not hold any more")
 	}
 	return nil
@@ -123,7 +127,7 @@ func (r *arriving) goOn() error {
 // why tells what ended a body.
 func (r *arriving) why(err error) error {
 	if tooMuch, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLarge(tooMuch.Limit)
+		return httpx.TooLarge(tooMuch.Limit)
 	}
 	if lost := r.from.extend(r.came); lost != nil {
 		return lost

@@ -20,13 +20,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/store"
 )
 
 // serveUpload serves as the ingress does a handler that reads a body of any size, and gives a client's connection, and when the server was done.
-func serveUpload(t *testing.T, all *transfers, may permit) (client net.Conn, took chan time.Duration) {
+func serveUpload(t *testing.T, all *transfers, may httpx.Permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
@@ -44,7 +45,7 @@ func serveUpload(t *testing.T, all *transfers, may permit) (client net.Conn, too
 		in.leave()
 		took <- time.Since(began)
 		if err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 		c.String(http.StatusOK, strconv.FormatInt(n, 10))
@@ -77,7 +78,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 		"nothing but a little": {100 << 10, time.Hour, 400, time.Minute, 70 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client, took := serveUpload(t, &transfers{traffic: incoming}, permit{})
+			client, took := serveUpload(t, &transfers{traffic: incoming}, httpx.Permit{})
 			const size = 4 << 20
 			answered := make(chan *http.Response, 1)
 			go func() {
@@ -116,9 +117,9 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	in := &arriving{
 		body: iotest.OneByteReader(bytes.NewReader(numbers(200 << 10))), allowed: anyBytes,
 		from: placeOf(t, &transfers{traffic: incoming}, httptest.NewRecorder(), reader(1, 1)),
-		may: permit{
-			request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), org: "org_1", next: began, seen: began.Add(-time.Hour),
-			resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
+		may: httpx.Permit{
+			Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), Org: "org_1", Next: began, Seen: began.Add(-time.Hour),
+			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++
 				if looks > 1 {
 					return auth.Identity{}, apierr.New(apierr.Unauthenticated, "revoked")
@@ -127,12 +128,12 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 			},
 		},
 	}
-	in.may.next = began.Add(-time.Second)
+	in.may.Next = began.Add(-time.Second)
 	first := make([]byte, 64<<10)
 	if _, err := io.ReadFull(in, first); err != nil || looks != 1 {
 		t.Fatalf("%v, %d looks", err, looks)
 	}
-	in.may.next = began
+	in.may.Next = began
 	n, err := io.Copy(io.Discard, in)
 	if apierr.CodeOf(err) != apierr.Unauthenticated || n != 0 {
 		t.Errorf("%d bytes more: %v", n, err)

@@ -8,34 +8,35 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
 // automationPage reads limit and cursor of a list of automations, whose names callers choose.
-func automationPage(c *gin.Context) (page, error) {
-	found := &problems{}
-	p := page{limit: limitOf(c, found)}
-	if text, given := single(c, "cursor", found); given {
+func automationPage(c *gin.Context) (httpx.Page, error) {
+	found := &httpx.Problems{}
+	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
+	if text, given := httpx.QueryValue(c, "cursor", found); given {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
-		p.after = string(last)
-		if err != nil || p.after == "" || !utf8.Valid(last) || strings.ContainsRune(p.after, 0) || utf8.RuneCount(last) > automationMax {
-			found.add("cursor", codeInvalidValue, "must be the nextCursor of a page of this list")
+		p.After = string(last)
+		if err != nil || p.After == "" || !utf8.Valid(last) || strings.ContainsRune(p.After, 0) || utf8.RuneCount(last) > automationMax {
+			found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 		}
 	}
-	return p, found.err()
+	return p, found.Err()
 }
 
 // getAutomations is GET /api/automations: the names under which runs were triggered, each with its newest run.
 func (a *api) getAutomations(c *gin.Context) {
 	p, err := automationPage(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	all, err := a.Store.Automations(c.Request.Context(), caller(c).OrganizationID, p.after, p.limit+1)
+	all, err := a.Store.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, listOf(all, p, func(a domain.Automation) string { return a.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(all, p, func(a domain.Automation) string { return a.ID }))
 }

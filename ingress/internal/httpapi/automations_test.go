@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"parley/ingress/internal/httpapi/httpx"
 )
 
 func TestAutomationsAreListedByName(t *testing.T) {
@@ -125,10 +127,10 @@ func TestAutomationsHaveNamesThatCanBeRead(t *testing.T) {
 		"nightly ☾": true, "👩‍🚀 ünlü": true, "می\u200cخواهم": true, strings.Repeat("ü", 128): true,
 		"": false, strings.Repeat("ü", 129): false, "a\tb": false, "\u2028": false, "\u202e\u200b": false, "\u00ad": false, "\ue000": false, "\u0378": false, "\xff": false,
 	} {
-		found := &problems{}
+		found := &httpx.Problems{}
 		checkAutomationID(found, "x-automation-id", name)
-		if (found.err() == nil) != want {
-			t.Errorf("%q: %v", name, found.err())
+		if (found.Err() == nil) != want {
+			t.Errorf("%q: %v", name, found.Err())
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
@@ -24,32 +25,32 @@ func (a *api) withinBudget(ctx context.Context, org, agentID, keyID, automationI
 
 // getBudgets is GET /api/budgets: those of the organization, or the one that the query names.
 func (a *api) getBudgets(c *gin.Context) {
-	org := caller(c).OrganizationID
-	budgetID, given, err := idOf(c, id.Budget)
+	org := httpx.Caller(c).OrganizationID
+	budgetID, given, err := httpx.QueryID(c, id.Budget)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	if given {
 		budget, err := a.Store.Budget(c.Request.Context(), org, budgetID)
 		if err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
-		writeJSON(c, http.StatusOK, budget)
+		httpx.WriteJSON(c, http.StatusOK, budget)
 		return
 	}
-	p, err := pageOf(c, id.Budget)
+	p, err := httpx.ReadPage(c, id.Budget)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	budgets, err := a.Store.Budgets(c.Request.Context(), org, p.after, p.limit+1)
+	budgets, err := a.Store.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, listOf(budgets, p, func(b domain.Budget) string { return b.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(budgets, p, func(b domain.Budget) string { return b.ID }))
 }
 
 type budgetBody struct {
@@ -60,29 +61,29 @@ type budgetBody struct {
 	Limit     int64               `json:"limit" need:"yes"`
 }
 
-func (b *budgetBody) Check(p *problems) {
+func (b *budgetBody) Check(p *httpx.Problems) {
 	oneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
 	oneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)
 	checkLimit(p, b.Limit)
 	oneOf(p, "scope", b.Scope, domain.BudgetOrganization, domain.BudgetAgent, domain.BudgetKey, domain.BudgetAutomation)
 	switch {
-	case p.has("scope"):
+	case p.Has("scope"):
 	case b.Scope == domain.BudgetOrganization && b.SubjectID != nil:
-		p.add("subjectId", codeConflict, "a budget of the organization has none")
+		p.Add("subjectId", httpx.CodeConflict, "a budget of the organization has none")
 	case b.Scope == domain.BudgetOrganization:
 	case b.SubjectID == nil:
-		p.add("subjectId", codeRequired, "must name whose runs the budget counts")
+		p.Add("subjectId", httpx.CodeRequired, "must name whose runs the budget counts")
 	case b.Scope == domain.BudgetAutomation:
 		checkAutomationID(p, "subjectId", *b.SubjectID)
 	default:
-		p.text("subjectId", *b.SubjectID, 1, automationMax)
+		p.Text("subjectId", *b.SubjectID, 1, automationMax)
 	}
 }
 
 // oneOf checks that a value is one of those that are possible.
-func oneOf[T ~string](p *problems, field string, value T, possible ...T) {
+func oneOf[T ~string](p *httpx.Problems, field string, value T, possible ...T) {
 	if !slices.Contains(possible, value) {
-		p.add(field, codeInvalidValue, "must be one of %s", enumerated(possible))
+		p.Add(field, httpx.CodeInvalidValue, "must be one of %s", enumerated(possible))
 	}
 }
 
@@ -95,45 +96,45 @@ func enumerated[T ~string](values []T) string {
 	return strings.Join(words, ", ")
 }
 
-func checkLimit(p *problems, limit int64) {
+func checkLimit(p *httpx.Problems, limit int64) {
 	if limit < 0 || limit > store.MaxBudget {
-		p.add("limit", codeInvalidValue, "must be from 0 to %d", int64(store.MaxBudget))
+		p.Add("limit", httpx.CodeInvalidValue, "must be from 0 to %d", int64(store.MaxBudget))
 	}
 }
 
 // createBudget is POST /api/budgets. On other ingresses and workers it holds within 5 s.
 func (a *api) createBudget(c *gin.Context) {
-	body, err := bind[budgetBody](c)
+	body, err := httpx.Bind[budgetBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	budget, err := a.Store.CreateBudget(c.Request.Context(), caller(c).OrganizationID, domain.Budget{
+	budget, err := a.Store.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
 		Scope: body.Scope, SubjectID: body.SubjectID, Metric: body.Metric, Period: body.Period, Limit: body.Limit,
 	})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusCreated, budget)
+	httpx.WriteJSON(c, http.StatusCreated, budget)
 }
 
 // budgetChange takes back what reading a budget gave; only the limit changes anything.
 type budgetChange struct {
-	Limit     optional[int64] `json:"limit"`
-	ID        readOnly        `json:"id"`
-	Scope     readOnly        `json:"scope"`
-	SubjectID readOnly        `json:"subjectId"`
-	Metric    readOnly        `json:"metric"`
-	Period    readOnly        `json:"period"`
-	Used      readOnly        `json:"used"`
-	Reserved  readOnly        `json:"reserved"`
-	ResetsAt  readOnly        `json:"resetsAt"`
-	CreatedAt readOnly        `json:"createdAt"`
-	UpdatedAt readOnly        `json:"updatedAt"`
+	Limit     httpx.Optional[int64] `json:"limit"`
+	ID        httpx.ReadOnly        `json:"id"`
+	Scope     httpx.ReadOnly        `json:"scope"`
+	SubjectID httpx.ReadOnly        `json:"subjectId"`
+	Metric    httpx.ReadOnly        `json:"metric"`
+	Period    httpx.ReadOnly        `json:"period"`
+	Used      httpx.ReadOnly        `json:"used"`
+	Reserved  httpx.ReadOnly        `json:"reserved"`
+	ResetsAt  httpx.ReadOnly        `json:"resetsAt"`
+	CreatedAt httpx.ReadOnly        `json:"createdAt"`
+	UpdatedAt httpx.ReadOnly        `json:"updatedAt"`
 }
 
-func (b *budgetChange) Check(p *problems) {
+func (b *budgetChange) Check(p *httpx.Problems) {
 	if b.Limit.Set {
 		checkLimit(p, b.Limit.Value)
 	}
@@ -141,44 +142,44 @@ func (b *budgetChange) Check(p *problems) {
 
 // updateBudget is PUT /api/budgets?id=: another limit, at once.
 func (a *api) updateBudget(c *gin.Context) {
-	body, err := bind[budgetChange](c)
+	body, err := httpx.Bind[budgetChange](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	budgetID, err := requiredID(c, id.Budget)
+	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	org := caller(c).OrganizationID
+	org := httpx.Caller(c).OrganizationID
 	known, err := a.Store.Budget(c.Request.Context(), org, budgetID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	if err := unchanged(&problems{}, body, known); err != nil {
-		fail(c, err)
+	if err := httpx.Unchanged(&httpx.Problems{}, body, known); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	budget, err := a.Store.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.or(known.Limit))
+	budget, err := a.Store.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, budget)
+	httpx.WriteJSON(c, http.StatusOK, budget)
 }
 
 // deleteBudget is DELETE /api/budgets?id=.
 func (a *api) deleteBudget(c *gin.Context) {
-	budgetID, err := requiredID(c, id.Budget)
+	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	if err := a.Store.DeleteBudget(c.Request.Context(), caller(c).OrganizationID, budgetID); err != nil {
-		fail(c, err)
+	if err := a.Store.DeleteBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, budgetID); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, deleted(budgetID))
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(budgetID))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/uistream"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -15,12 +16,12 @@ const demoRetention = 24 * time.Hour
 
 // chatBody is what a chat is sent.
 type chatBody struct {
-	SessionID string         `json:"sessionId" need:"yes"`
-	Message   string         `json:"message" need:"yes"`
-	Stream    optional[bool] `json:"stream"`
+	SessionID string               `json:"sessionId" need:"yes"`
+	Message   string               `json:"message" need:"yes"`
+	Stream    httpx.Optional[bool] `json:"stream"`
 }
 
-func (b *chatBody) Check(found *problems) {
+func (b *chatBody) Check(found *httpx.Problems) {
 	checkSession(found, b.SessionID)
 	checkMessage(found, "message", b.Message)
 }
@@ -30,10 +31,10 @@ func (b *chatBody) Check(found *problems) {
 func (a *api) chat(c *gin.Context) {
 	s, err := chatSubmission(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	stateOf(c).find = nil // from here on the request is counted, or is a replay
+	httpx.StateOf(c).Find = nil // from here on the request is counted, or is a replay
 	switch {
 	case s.streamed:
 		a.submitStream(c, s)
@@ -47,55 +48,55 @@ func chatSubmission(c *gin.Context) (*submission, error) {
 	if err != nil {
 		return nil, err
 	}
-	who := caller(c)
+	who := httpx.Caller(c)
 	s := &submission{
 		endpoint: contract.EndpointChat, lane: domain.LaneChat, caller: who, principal: who.Principal(),
 		triggerType: domain.TriggerChat, sessionID: body.SessionID, message: body.Message,
-		key:      idempotencyKey(found, c, optional[string]{}),
-		streamed: body.Stream.or(wantsEvents(c.Request.Header)) || reader.Format != "",
+		key:      idempotencyKey(found, c, httpx.Optional[string]{}),
+		streamed: body.Stream.Or(httpx.WantsEvents(c.Request.Header)) || reader.Format != "",
 	}
 	s.agentID, s.templateID = chatTarget(found, c)
 	s.keyScope = s.target() + "\x00" + s.principal
 	switch {
 	case reader.Format != "": // whose encoder must see the whole log
-		reader.Last = resumedAt(found, c)
+		reader.Last = httpx.ReadLastEventID(found, c)
 		s.reader = reader
 	case s.streamed:
-		s.last = resumedAt(found, c)
+		s.last = httpx.ReadLastEventID(found, c)
 	}
 	if who.Kind == domain.CallerDemo {
 		s.retention = demoRetention
 	}
-	return s, found.err()
+	return s, found.Err()
 }
 
 // chatAsked reads the body, and who the run's events are to be told to in a format other than ours.
-func chatAsked(c *gin.Context) (reader uistream.Reader, body chatBody, found *problems, err error) {
-	asked := &problems{}
+func chatAsked(c *gin.Context) (reader uistream.Reader, body chatBody, found *httpx.Problems, err error) {
+	asked := &httpx.Problems{}
 	reader.Format = formatAsked(asked, c)
-	if reader.Format == "" || asked.err() != nil {
-		body, found, err = collect[chatBody](c)
+	if reader.Format == "" || asked.Err() != nil {
+		body, found, err = httpx.Collect[chatBody](c)
 	} else {
 		body, found, err = collectFormatted(c, &reader)
 	}
 	if err == nil {
-		err = found.take(asked.err())
+		err = found.Take(asked.Err())
 	}
 	return reader, body, found, err
 }
 
 // chatTarget reads which agent or template to chat with: exactly one.
-func chatTarget(found *problems, c *gin.Context) (agentID, templateID string) {
-	agents, templates := query(c)["id"], query(c)["template"]
+func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID string) {
+	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 	switch {
 	case len(agents) == 1 && len(templates) == 0:
 		return agents[0], ""
 	case len(templates) == 1 && len(agents) == 0:
 		return "", templates[0]
 	case len(agents) == 0 && len(templates) == 0:
-		found.add("id", codeRequired, "the query must name an agent by id, or a template by template")
+		found.Add("id", httpx.CodeRequired, "the query must name an agent by id, or a template by template")
 	default:
-		found.add("id", codeInvalidValue, "the query must name one agent by id, or one template by template, not both")
+		found.Add("id", httpx.CodeInvalidValue, "the query must name one agent by id, or one template by template, not both")
 	}
 	return "", ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/id"
 )
 
@@ -39,12 +40,12 @@ const (
 
 // share lets a page of a listed origin read the answer of a route that is for such pages, errors included: a page that
 // may not read a refusal cannot tell a limit from a network that is down.
-func (a *api) share(c *gin.Context, r route) {
-	if r.method != http.MethodPost || r.path != widgetSessionsPath && r.path != chatPath {
+func (a *api) share(c *gin.Context, r httpx.Route) {
+	if r.Method != http.MethodPost || r.Path != widgetSessionsPath && r.Path != chatPath {
 		return
 	}
 	c.Writer.Header().Add(headerVary, headerOrigin)
-	if r.path == chatPath && r.action != chatAction {
+	if r.Path == chatPath && r.Action != chatAction {
 		return
 	}
 	if origin, ok := pageOrigin(c.Request); ok && a.listed(c, origin) {

@@ -77,21 +77,21 @@ func TestNothingElseIsShared(t *testing.T) {
 	h := a.newHouse("red")
 	agentID := a.embedded(h, widgetPage)
 	for _, r := range a.api.routes() {
-		if r.path == widgetSessionsPath || r.action == chatAction || r.path == "/api/events" {
+		if r.Path == widgetSessionsPath || r.Action == chatAction || r.Path == "/api/events" {
 			continue
 		}
-		target := r.path + "?id=" + agentID
-		if r.action != "" && r.action != "*" {
-			target += "&action=" + r.action
+		target := r.Path + "?id=" + agentID
+		if r.Action != "" && r.Action != "*" {
+			target += "&action=" + r.Action
 		}
 		for _, who := range [][]string{nil, {h.key}, {h.owner.cookie}} {
-			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.path) && r.method != "GET" {
+			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.Path) && r.Method != "GET" {
 				continue // which ends what the others need
 			}
-			got := a.from(r.method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)
+			got := a.from(r.Method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)
 			for name := range got.header {
 				if strings.HasPrefix(name, "Access-Control-") {
-					t.Errorf("%s %s: %s", r.method, target, name)
+					t.Errorf("%s %s: %s", r.Method, target, name)
 				}
 			}
 		}

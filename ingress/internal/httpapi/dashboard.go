@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/id"
@@ -24,16 +25,16 @@ const (
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
 	if code := apierr.CodeOf(err); code == apierr.Unavailable || code == apierr.Overloaded {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	boot := web.Boot{BaseURL: a.PublicURL}
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
-		stateOf(c).ident = ident
+		httpx.StateOf(c).Ident = ident
 		view, err := a.sessionOf(c.Request.Context(), ident.Caller)
 		if err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 		boot.Session = view
@@ -43,7 +44,7 @@ func (a *api) dashboardPage(c *gin.Context) {
 	}
 	page, err := web.RenderDashboard(boot)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	showPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
@@ -68,13 +69,13 @@ func loginFor(asked *url.URL) string {
 func asset(c *gin.Context) {
 	assets, err := web.Assets()
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	found, known := assets[c.Param("name")]
 	switch name := c.Param("name"); {
 	case !known || name == web.WidgetScript:
-		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 	case name == web.Licences:
 		serve(c, found, widgetAge)
 	default:
@@ -86,7 +87,7 @@ func asset(c *gin.Context) {
 func widgetScript(c *gin.Context) {
 	assets, err := web.Assets()
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	header := c.Writer.Header()
@@ -140,7 +141,7 @@ func previewPage(c *gin.Context) {
 	}
 	page, err := web.RenderPreview(web.Preview{AgentID: agents[0]})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	showPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)

@@ -5,10 +5,10 @@
 //
 //	observe ──► gate ────────────────────────────────────────────► handler
 //	request id, who calls? (auth), demo limit, cross-origin        bind (strict JSON)
-//	log, metrics, writes, query, role, rate limit                  call, writeJSON
+//	log, metrics, writes, query, role, rate limit                  call, WriteJSON
 //	panics
 //
-// Handlers return errors to one place, fail, which shows callers coded errors and
+// Handlers return errors to one place, httpx.Fail, which shows callers coded errors and
 // nothing of any other. What a request is about (caller, ids for the log) is kept in
-// its state.
+// its httpx.State.
 package httpapi

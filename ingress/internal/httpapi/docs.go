@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/web"
 )
@@ -28,7 +29,7 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		made, err := once()
 		if err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 		c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)

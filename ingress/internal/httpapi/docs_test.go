@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/web"
@@ -24,8 +25,8 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 	a := &api{}
 	served := map[string]bool{}
 	for _, r := range withHead(append(a.routes(), a.pages(m)...)) {
-		if !openapitest.IsPage(r.path) {
-			served[r.method+" "+strings.ReplaceAll(r.path, ":id", "{id}")] = true
+		if !openapitest.IsPage(r.Path) {
+			served[r.Method+" "+strings.ReplaceAll(r.Path, ":id", "{id}")] = true
 		}
 	}
 	documented := contract.Operations()
@@ -47,12 +48,12 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	documented := map[string]bool{}
 	for _, code := range openapi.ErrorCodes() {
 		documented[code.Code] = true
-		kind, known := kinds[apierr.Code(code.Code)]
-		if !known || kind.status != code.Status || kind.title != code.Title || kind.retryable != code.Retryable {
+		kind, known := httpx.Kinds[apierr.Code(code.Code)]
+		if !known || kind.Status != code.Status || kind.Title != code.Title || kind.Retryable != code.Retryable {
 			t.Errorf("the document has %+v, the service %+v", code, kind)
 		}
 	}
-	for code := range kinds {
+	for code := range httpx.Kinds {
 		if !documented[string(code)] {
 			t.Errorf("the document lacks the code %s", code)
 		}
@@ -102,9 +103,9 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 func TestDocumentsThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
-	broken := route{method: "GET", path: "/broken", handle: document(contentText, func() ([]byte, error) { return nil, apierr.New(apierr.Internal, "x") })}
+	broken := httpx.Route{Method: "GET", Path: "/broken", Handle: document(contentText, func() ([]byte, error) { return nil, apierr.New(apierr.Internal, "x") })}
 	engine := w.api.engine(mustMetrics(t))
-	engine.Handle(broken.method, broken.path, broken.handle)
+	engine.Handle(broken.Method, broken.Path, broken.Handle)
 	rec := httptest.NewRecorder()
 	engine.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/broken", nil))
 	if rec.Code != 500 || rec.Header().Get("ETag") != "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -25,30 +26,30 @@ const (
 var metadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // checkMetadata finds what is wrong with names and values that documents have, or must have to be found.
-func checkMetadata(p *problems, at string, metadata map[string]string) {
+func checkMetadata(p *httpx.Problems, at string, metadata map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(metadata)) { // the same request always gets the same answer
 		if !metadataName.MatchString(name) {
-			p.add(at, codeInvalidValue, "holds what is no name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
+			p.Add(at, httpx.CodeInvalidValue, "holds what is no name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
 			continue
 		}
-		p.text(at+"."+name, metadata[name], 0, metadataValueMost)
+		p.Text(at+"."+name, metadata[name], 0, metadataValueMost)
 	}
-	p.count(at, len(metadata), metadataMost) // last: its own problem would hide those of its entries
+	p.Count(at, len(metadata), metadataMost) // last: its own problem would hide those of its entries
 }
 
 // documentName is what a document is called: the last part of a name, without what cannot be seen in it or turns it
 // around. Whoever made the file, or wrote the page that sends it, chose the name: a list, a log and a reader's eye are to take it
 // for no more than that.
-func documentName(p *problems, at, name string) string {
-	before := len(p.list)
-	p.text(at, name, 0, len(name)) // it may be a path
-	if len(p.list) > before {
+func documentName(p *httpx.Problems, at, name string) string {
+	before := len(p.List)
+	p.Text(at, name, 0, len(name)) // it may be a path
+	if len(p.List) > before {
 		return ""
 	}
 	if name = domain.CleanName(name, len(name)); name == "" {
 		return namelessDocument
 	}
-	p.text(at, name, 1, documentNameMost)
+	p.Text(at, name, 1, documentNameMost)
 	return name
 }
 
@@ -65,11 +66,11 @@ var documentTypes = map[string]string{
 	".markdown": "text/markdown",
 	".txt":      "text/plain",
 	".csv":      "text/csv",
-	".json":     contentJSON,
+	".json":     httpx.ContentJSON,
 }
 
 // documentType is the type that a sender says a document to have, or what its name says, or other.
-func documentType(p *problems, at, said, name, other string) string {
+func documentType(p *httpx.Problems, at, said, name, other string) string {
 	if said == "" || said == octetStream { // which browsers say of what they do not know
 		if known, found := documentTypes[strings.ToLower(path.Ext(name))]; found {
 			return known
@@ -78,7 +79,7 @@ func documentType(p *problems, at, said, name, other string) string {
 	}
 	media, parameters, err := mime.ParseMediaType(said)
 	if err != nil || !strings.Contains(media, "/") || len(said) > mimeTypeMost {
-		p.add(at, codeInvalidValue, "must be a media type, such as application/pdf")
+		p.Add(at, httpx.CodeInvalidValue, "must be a media type, such as application/pdf")
 		return ""
 	}
 	kept := map[string]string{}

@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/store"
 )
@@ -33,9 +34,6 @@ const (
 	partFile     = "file"
 	partMetadata = "metadata"
 )
-
-// errFormHeader ends the reading of a form whose parts have no end of headers, or that does not begin.
-var errFormHeader = errors.New("the header of a part has too many bytes")
 
 // isForm reports whether a body says of itself that it is a form that may hold files, and not compressed.
 func isForm(header http.Header) bool {
@@ -58,7 +56,7 @@ type documentForm struct {
 	parts  *multipart.Reader
 	most   int // files
 	keep   func(content io.Reader) (store.Upload, error)
-	found  problems
+	found  httpx.Problems
 	unread int64 // bytes that may still be read once something is wrong
 
 	files    []store.NewDocument
@@ -75,7 +73,7 @@ func newDocumentForm(
 	boundary := parameters["boundary"]
 	printable := strings.IndexFunc(boundary, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if err != nil || boundary == "" || len(boundary) > boundaryMost || !printable || strings.HasSuffix(boundary, " ") {
-		return nil, apierr.Invalid(bodyPath, codeInvalidValue, "the Content-Type must name the boundary, of 1 to %d characters", boundaryMost)
+		return nil, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "the Content-Type must name the boundary, of 1 to %d characters", boundaryMost)
 	}
 	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), most: most, keep: keep, unread: formRestMost}, nil
 }
@@ -89,23 +87,23 @@ func (f *documentForm) read() error {
 		}
 		if err != nil {
 			if misnamed(err) {
-				f.found.add(f.at(f.seen), codeInvalidValue, "must have a name without control characters")
-				return f.found.err()
+				f.found.Add(f.at(f.seen), httpx.CodeInvalidValue, "must have a name without control characters")
+				return f.found.Err()
 			}
 			return f.broken()
 		}
 		if n == formPartsMost {
-			f.found.add(bodyPath, codeTooLong, "the form may have %d parts at most", formPartsMost)
-			return f.found.err()
+			f.found.Add(httpx.BodyPath, httpx.CodeTooLong, "the form may have %d parts at most", formPartsMost)
+			return f.found.Err()
 		}
 		if err := f.take(part); err != nil {
 			return err
 		}
 	}
-	if f.seen == 0 && !f.found.has(partFile) && f.unread >= 0 {
-		f.found.add(partFile, codeRequired, "is required: a part of the form by this name that holds the document")
+	if f.seen == 0 && !f.found.Has(partFile) && f.unread >= 0 {
+		f.found.Add(partFile, httpx.CodeRequired, "is required: a part of the form by this name that holds the document")
 	}
-	return f.found.err()
+	return f.found.Err()
 }
 
 // next goes to the next part, whose header may have so many bytes. The part before was read to its end.
@@ -125,8 +123,8 @@ func (f *documentForm) broken() error {
 	if f.in.err != nil {
 		what = "the header of a part may have 8192 bytes at most"
 	}
-	f.found.add(bodyPath, codeInvalidValue, "%s", what)
-	return f.found.err()
+	f.found.Add(httpx.BodyPath, httpx.CodeInvalidValue, "%s", what)
+	return f.found.Err()
 }
 
 func (f *documentForm) take(part *multipart.Part) error {
@@ -134,7 +132,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "binary", "8bit", "7bit":
 	default: // which no browser has ever sent, and RFC 7578 takes back
-		f.found.add(partName(name), codeInvalidValue, "must be sent as it is, not by a Content-Transfer-Encoding")
+		f.found.Add(partName(name), httpx.CodeInvalidValue, "must be sent as it is, not by a Content-Transfer-Encoding")
 		return f.skip(part)
 	}
 	switch name {
@@ -143,9 +141,9 @@ func (f *documentForm) take(part *multipart.Part) error {
 	case partMetadata:
 		return f.takeMetadata(part)
 	case "":
-		f.found.add(bodyPath, codeInvalidValue, "holds a part without a name")
+		f.found.Add(httpx.BodyPath, httpx.CodeInvalidValue, "holds a part without a name")
 	default:
-		f.found.add(partName(name), codeUnknown, "is not known here: the parts of the form are file and metadata")
+		f.found.Add(partName(name), httpx.CodeUnknown, "is not known here: the parts of the form are file and metadata")
 	}
 	return f.skip(part)
 }
@@ -199,7 +197,7 @@ func misnamed(err error) bool {
 func (f *documentForm) takeFile(part *multipart.Part) error {
 	at := f.at(f.seen)
 	if f.seen++; f.seen > f.most {
-		f.found.add(partFile, codeTooLong, "%s", f.tooMany())
+		f.found.Add(partFile, httpx.CodeTooLong, "%s", f.tooMany())
 		return f.skip(part)
 	}
 	doc := store.NewDocument{Name: documentName(&f.found, at, fileName(part))}
@@ -209,10 +207,10 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 		if !errors.Is(err, io.EOF) {
 			return f.broken()
 		}
-		f.found.add(at, codeTooShort, "must not be empty")
+		f.found.Add(at, httpx.CodeTooShort, "must not be empty")
 		return nil
 	}
-	if len(f.found.list) > 0 {
+	if len(f.found.List) > 0 {
 		return f.skip(part)
 	}
 	kept, err := f.keep(io.MultiReader(strings.NewReader(string(first[:])), part))
@@ -242,13 +240,13 @@ func fileName(part *multipart.Part) string {
 
 func documentTooLarge(at string) error {
 	e := apierr.New(apierr.PayloadTooLarge, "%s: a document may have %d bytes at most", at, documentMost)
-	e.Fields = []apierr.Field{{Field: at, Code: codeTooLong, Message: "may have 20971520 bytes at most"}}
+	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "may have 20971520 bytes at most"}}
 	return e
 }
 
 func (f *documentForm) takeMetadata(part *multipart.Part) error {
 	if f.told {
-		f.found.add(partMetadata, codeDuplicate, "is given twice")
+		f.found.Add(partMetadata, httpx.CodeDuplicate, "is given twice")
 		return f.skip(part)
 	}
 	f.told = true
@@ -257,19 +255,19 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		return f.broken()
 	}
 	if len(text) > formMetadataMost {
-		f.found.add(partMetadata, codeTooLong, "may have %d bytes at most", formMetadataMost)
+		f.found.Add(partMetadata, httpx.CodeTooLong, "may have %d bytes at most", formMetadataMost)
 		return f.skip(part)
 	}
-	inner := &problems{}
-	decodeStrict(text, &f.metadata, inner)
-	for _, p := range inner.list {
+	inner := &httpx.Problems{}
+	httpx.DecodeStrict(text, &f.metadata, inner)
+	for _, p := range inner.List {
 		at := partMetadata + "." + p.Field
-		if p.Field == bodyPath {
+		if p.Field == httpx.BodyPath {
 			at = partMetadata
 		}
-		f.found.add(at, p.Code, "%s", p.Message)
+		f.found.Add(at, p.Code, "%s", p.Message)
 	}
-	if !f.found.has(partMetadata) && utf8.Valid(text) {
+	if !f.found.Has(partMetadata) && utf8.Valid(text) {
 		checkMetadata(&f.found, partMetadata, f.metadata)
 	}
 	return nil

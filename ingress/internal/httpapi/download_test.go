@@ -18,6 +18,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -103,7 +104,7 @@ func (p *pipes) Close() error   { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // serveFile serves a content as the ingress does, and gives a client's connection that has asked for it, and when the server was done.
-func serveFile(t *testing.T, all *transfers, content []byte, may permit) (client net.Conn, took chan time.Duration) {
+func serveFile(t *testing.T, all *transfers, content []byte, may httpx.Permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
@@ -167,7 +168,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 		"nothing":               {0, time.Hour, false, time.Minute, time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client, took := serveFile(t, &transfers{traffic: outgoing}, content, permit{})
+			client, took := serveFile(t, &transfers{traffic: outgoing}, content, httpx.Permit{})
 			var got bytes.Buffer
 			for piece := make([]byte, tc.piece); len(took) == 0; <-time.After(tc.every) {
 				n, _ := io.ReadFull(client, piece)
@@ -199,9 +200,9 @@ func TestDownloadsEndWithTheirPermit(t *testing.T) {
 	content := numbers(1 << 20)
 	synctest.Test(t, func(t *testing.T) {
 		began, looks := time.Now(), 0
-		client, took := serveFile(t, &transfers{traffic: outgoing}, content, permit{
-			request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: []string{"usr_1"}, next: began.Add(5 * time.Second), seen: began,
-			resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
+		client, took := serveFile(t, &transfers{traffic: outgoing}, content, httpx.Permit{
+			Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Org: "org_1", Reads: []string{"usr_1"}, Next: began.Add(5 * time.Second), Seen: began,
+			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++
 				return auth.Identity{}, apierr.New(apierr.Unauthenticated, "revoked")
 			},
@@ -248,7 +249,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 		c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		c.Header("Cache-Control", "no-store")
 		c.Header(headerRequestID, "r")
-		sendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, fileCaching, &tc.content, placeOf(t, &transfers{traffic: outgoing}, rec, reader(1, 1)), permit{})
+		sendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, fileCaching, &tc.content, placeOf(t, &transfers{traffic: outgoing}, rec, reader(1, 1)), httpx.Permit{})
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 		saysNothingOfFiles(t, name, got)
 		if got.status != tc.status || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) ||
@@ -323,7 +324,7 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := transfers{traffic: outgoing}
-		client, took := serveFile(t, &all, numbers(1<<20), permit{})
+		client, took := serveFile(t, &all, numbers(1<<20), httpx.Permit{})
 		_, err := io.ReadFull(client, make([]byte, 100<<10))
 		must(t, err)
 		for n := 1; n < filesAtOnce; n++ {

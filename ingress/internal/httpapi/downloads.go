@@ -8,15 +8,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 )
 
 const (
-	// transferTime is how long a whole transfer may take at least. It may take longer by the time that what it has moved
-	// takes at the slowest pace. The server's own limit would end large files on slow lines, and a limit for each piece
-	// would let a client that reads a piece now and then stay for hours.
-	transferTime = time.Minute
-	slowestRate  = 16 << 10 // bytes a second: the slowest pace of documents and files
 
 	// paceTime is how long a transfer must have waited for its client before its pace is judged. The pace is measured over
 	// the last paceTime to 2*paceTime of such waiting. Time that the service itself takes does not count.
@@ -51,7 +47,7 @@ type bounds struct{ perCredential, perOrganization, perAddress, atOnce int }
 
 // outgoing are files that are read.
 var outgoing = &traffic{
-	bounds: bounds{filesPerCredential, filesPerOrganization, filesAtOnce / addressShare, filesAtOnce}, pace: slowestRate,
+	bounds: bounds{filesPerCredential, filesPerOrganization, filesAtOnce / addressShare, filesAtOnce}, pace: httpx.SlowestRate,
 	doing: "reading too many files at once", tooMany: "too many files are being read at once",
 	limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // tests' recorders have none
 }
@@ -72,7 +68,7 @@ type transferrer struct {
 
 // transferrerOf is the caller of a request as the one who a transfer counts for.
 func transferrerOf(c *gin.Context) transferrer {
-	who := caller(c)
+	who := httpx.Caller(c)
 	return transferrer{organization: who.OrganizationID, credential: who.Credential, client: who.Client}
 }
 
@@ -122,11 +118,11 @@ func (d *transfers) enter(who transferrer, conn *http.ResponseController) (*plac
 	}
 	switch {
 	case has.perCredential >= most.perCredential:
-		return nil, rateLimited(seatWait, "this credential is "+d.doing)
+		return nil, httpx.RateLimited(httpx.SeatWait, "this credential is "+d.doing)
 	case has.perOrganization >= most.perOrganization:
-		return nil, rateLimited(seatWait, "this organization is "+d.doing)
+		return nil, httpx.RateLimited(httpx.SeatWait, "this organization is "+d.doing)
 	case has.perAddress >= most.perAddress:
-		return nil, rateLimited(seatWait, "this client address is "+d.doing)
+		return nil, httpx.RateLimited(httpx.SeatWait, "this client address is "+d.doing)
 	case (has.atOnce >= most.atOnce || len(d.open) >= d.atOnce) && !d.makeRoom(who):
 		return nil, d.busy()
 	}
@@ -138,7 +134,7 @@ func (d *transfers) enter(who transferrer, conn *http.ResponseController) (*plac
 // busy says that all places are taken.
 func (t *traffic) busy() *apierr.Error {
 	busy := apierr.New(apierr.Overloaded, "%s", t.tooMany)
-	busy.RetryAfter = seatWait
+	busy.RetryAfter = httpx.SeatWait
 	return busy
 }
 
@@ -212,7 +208,7 @@ func (p *place) extend(moved int64) error {
 		return p.all.busy()
 	}
 	earned := time.Duration(moved) * time.Second / time.Duration(p.all.pace)
-	p.all.limit(p.conn, p.began.Add(transferTime+earned))
+	p.all.limit(p.conn, p.began.Add(httpx.TransferTime+earned))
 	return nil
 }
 
@@ -231,7 +227,7 @@ func (p *place) rest(d time.Duration) {
 type download struct {
 	http.ResponseWriter
 	from   *place
-	may    permit
+	may    httpx.Permit
 	sent   int64
 	status int
 	err    error
@@ -247,7 +243,7 @@ func (d *download) Write(p []byte) (n int, err error) {
 	if d.status >= http.StatusBadRequest {
 		return len(p), nil
 	}
-	if err = d.from.extend(d.sent); err == nil && !d.may.holds(time.Now()) {
+	if err = d.from.extend(d.sent); err == nil && !d.may.Holds(time.Now()) {
 		err = apierr.New(apierr.Unauthenticated, "the credential does not hold any more")
 	}
 	if err == nil {

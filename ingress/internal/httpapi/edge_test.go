@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
@@ -18,7 +19,7 @@ import (
 type edgeRow struct {
 	accessRow
 	*matrix
-	route  route
+	route  httpx.Route
 	caller credential
 }
 
@@ -26,9 +27,9 @@ type edgeRow struct {
 func edgeRows(t *testing.T) []edgeRow {
 	t.Helper()
 	m := newMatrix(t, newArena(t))
-	routes := map[string]route{}
+	routes := map[string]httpx.Route{}
 	for _, r := range (&api{}).routes() {
-		routes[r.method+" "+r.path+" "+r.action] = r
+		routes[r.Method+" "+r.Path+" "+r.Action] = r
 	}
 	var rows []edgeRow
 	for _, r := range accessTable {
@@ -39,7 +40,7 @@ func edgeRows(t *testing.T) []edgeRow {
 		if !found {
 			known, found = routes[at+"*"]
 		}
-		if !found || known.open || r.who == forPage || r.path == "/api/auth/oidc" {
+		if !found || known.Open || r.who == forPage || r.path == "/api/auth/oidc" {
 			continue
 		}
 		caller := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
@@ -97,20 +98,20 @@ func TestEveryQueryIsStrict(t *testing.T) {
 		values, err := url.ParseQuery(r.query)
 		must(t, err)
 		_, named := values["id"]
-		known := slices.Concat(r.route.among(named && r.route.find != nil), params(slices.Sorted(maps.Keys(values))))
+		known := slices.Concat(r.route.Among(named && r.route.Find != nil), httpx.Params(slices.Sorted(maps.Keys(values))))
 		for _, name := range known {
 			if name == "action" {
 				continue // another action is another route
 			}
-			if !slices.Contains(repeatable, name) {
+			if !slices.Contains(httpx.Repeatable, name) {
 				refused(name+"=a&"+name+"=b", name+":duplicate ")
 			}
 			if _, given := values[name]; !given {
 				refused(name+"=", name+":invalid_value ")
 			}
 		}
-		for _, name := range r.route.among(!named) {
-			if r.route.find != nil && !slices.Contains(known, name) {
+		for _, name := range r.route.Among(!named) {
+			if r.route.Find != nil && !slices.Contains(known, name) {
 				want := name + ":conflict "
 				if !named {
 					want = "id:required "
@@ -126,7 +127,7 @@ func TestEveryQueryIsStrict(t *testing.T) {
 func TestChecksComeInOneOrder(t *testing.T) {
 	t.Parallel()
 	for _, r := range edgeRows(t) {
-		inQuery := strings.Contains(r.query, "id=$") && r.route.find != nil
+		inQuery := strings.Contains(r.query, "id=$") && r.route.Find != nil
 		for _, bad := range [][2]string{{"zzUnknown=1", ""}, {"", `{"zzUnknown":`}, {"zzUnknown=1", `{"zzUnknown":`}} {
 			if r.body == "" && bad[1] != "" {
 				continue
@@ -179,7 +180,7 @@ func TestHeadAnswersAsGet(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for _, r := range edgeRows(t) {
-		if r.method != http.MethodGet || r.route.stream {
+		if r.method != http.MethodGet || r.route.Stream {
 			continue
 		}
 		own := r.own()
@@ -195,7 +196,7 @@ func TestHeadAnswersAsGet(t *testing.T) {
 			if head.status != get.status || len(head.body) > 0 {
 				t.Errorf("HEAD of %s: %d, GET %d", r.name(), head.status, get.status)
 			}
-			for _, name := range []string{"Content-Type", "Etag", "Cache-Control", headerPolicy} {
+			for _, name := range []string{"Content-Type", "Etag", "Cache-Control", httpx.HeaderPolicy} {
 				if head.header.Get(name) != get.header.Get(name) {
 					t.Errorf("HEAD of %s has %s %q, GET %q", r.name(), name, head.header.Get(name), get.header.Get(name))
 				}
@@ -210,20 +211,20 @@ func TestParametersAreDocumented(t *testing.T) {
 	t.Parallel()
 	served := map[string]map[string]bool{}
 	for _, r := range (&api{}).routes() {
-		if r.open {
+		if r.Open {
 			continue
 		}
-		at := r.method + " " + r.path
+		at := r.Method + " " + r.Path
 		if served[at] == nil {
 			served[at] = map[string]bool{}
 		}
-		for _, name := range slices.Concat(r.list, r.beside) {
+		for _, name := range slices.Concat(r.List, r.Beside) {
 			served[at][name] = true
 		}
-		if r.find != nil {
+		if r.Find != nil {
 			served[at]["id"] = true
 		}
-		if r.action != "" {
+		if r.Action != "" {
 			served[at]["action"] = true
 		}
 	}

@@ -7,21 +7,22 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/changes"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
 // streamChanges is GET /api/events: that something of the organization has changed, as it happens. What it is, is not told:
 // members may not see all of it.
 func (a *api) streamChanges(c *gin.Context) {
-	seats, err := a.takeSeats(caller(c))
+	seats, err := a.TakeSeats(httpx.Caller(c))
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	defer a.leaveSeats(seats)
-	watcher := a.Changes.Watch(c.Request.Context(), caller(c).OrganizationID)
+	defer a.LeaveSeats(seats)
+	watcher := a.Changes.Watch(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	defer watcher.Close()
-	sendStream(c, &changeEvents{Watcher: watcher}, appendChange, a.permit(c))
+	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, a.Permit(c))
 }
 
 // changeReady is the event that changes are told of from here on: what was read before may be old.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -30,29 +31,29 @@ const (
 
 // getFile is GET /api/files?id=: the content of a file that a run has made, for whoever may see the run.
 func (a *api) getFile(c *gin.Context) {
-	fileID, err := requiredID(c, id.File)
+	fileID, err := httpx.RequiredID(c, id.File)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	place, err := a.downloads.enter(transferrerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer a.downloads.leave(place)
 	file, content, err := a.openFile(c, fileID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer func() { _ = content.Close() }() // nothing was written to it
-	sendFile(c, file, fileCaching, content, place, a.permit(c))
+	sendFile(c, file, fileCaching, content, place, a.Permit(c))
 }
 
 // openFile opens a file whose run the caller may read. Of others there is none, and none of an erased run.
 func (a *api) openFile(c *gin.Context, fileID string) (file domain.File, content io.ReadSeekCloser, err error) {
-	file, content, err = a.Store.OpenFile(c.Request.Context(), caller(c).OrganizationID, fileID)
+	file, content, err = a.Store.OpenFile(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID)
 	if err != nil {
 		return file, nil, err
 	}
@@ -68,7 +69,7 @@ func (a *api) openFile(c *gin.Context, fileID string) (file domain.File, content
 }
 
 // sendFile answers with a file, or with the part of it that was asked for.
-func sendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *place, may permit) {
+func sendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *place, may httpx.Permit) {
 	header := c.Writer.Header()
 	before := header.Clone()
 	describe(header, file, caching)
@@ -90,7 +91,7 @@ func sendFile(c *gin.Context, file domain.File, caching string, content io.ReadS
 		clear(header)
 		maps.Copy(header, before)
 	}
-	fail(c, err)
+	httpx.Fail(c, err)
 }
 
 // fileTypes are the types that files are sent as, by what they say to be; of all others browsers learn nothing but

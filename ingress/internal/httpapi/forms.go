@@ -7,13 +7,10 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 )
 
@@ -35,49 +32,14 @@ func (a *api) readForm(c *gin.Context) (url.Values, error) {
 	if err != nil {
 		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading form: %w", err), "the form did not arrive whole")
 	}
-	fields, err := readQuery(string(raw))
+	fields, err := httpx.ReadQuery(string(raw))
 	if err != nil {
 		return nil, err
 	}
 	for name, values := range fields {
 		if len(values) != 1 {
-			return nil, apierr.Invalid(name, codeDuplicate, "may be given once")
+			return nil, apierr.Invalid(name, httpx.CodeDuplicate, "may be given once")
 		}
 	}
 	return fields, nil
-}
-
-// checkedBody reports what is wrong with a body that a form made.
-func checkedBody(b checked) error {
-	found := &problems{}
-	b.Check(found)
-	return found.err()
-}
-
-// failOn answers a page's request with an error as fail does, but on a page: show gets the status and sentences.
-func failOn(c *gin.Context, err error, show func(status int, problem string)) {
-	stateOf(c).err = err
-	coded := toCoded(c, err)
-	kind, known := kinds[coded.Code]
-	if !known {
-		coded, kind = internal(), kinds[apierr.Internal]
-	}
-	if kind.status == http.StatusTooManyRequests || kind.status == http.StatusServiceUnavailable {
-		c.Header("Retry-After", strconv.Itoa(wholeSeconds(coded.RetryAfter)))
-	}
-	if len(coded.Fields) == 0 {
-		show(kind.status, sentence(coded.Detail))
-		return
-	}
-	all := make([]string, len(coded.Fields))
-	for i, f := range coded.Fields {
-		all[i] = sentence(f.Field + " " + f.Message)
-	}
-	show(kind.status, strings.Join(all, " "))
-}
-
-// sentence makes one of an error's words.
-func sentence(words string) string {
-	first, size := utf8.DecodeRuneInString(words)
-	return string(unicode.ToUpper(first)) + words[size:] + "."
 }

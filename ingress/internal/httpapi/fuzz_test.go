@@ -17,6 +17,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -177,9 +178,9 @@ func FuzzPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, limit, cursor string) {
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
 		c.Request = request("GET", "/", "", "")
-		stateOf(c).query = url.Values{"limit": {limit}, "cursor": {cursor}}
-		p, err := pageOf(c, id.Agent)
-		if err == nil && (p.limit < 1 || p.limit > pageMost || !id.Valid(id.Agent, p.after)) {
+		httpx.StateOf(c).Query = url.Values{"limit": {limit}, "cursor": {cursor}}
+		p, err := httpx.ReadPage(c, id.Agent)
+		if err == nil && (p.Limit < 1 || p.Limit > httpx.MaxPage || !id.Valid(id.Agent, p.After)) {
 			t.Errorf("limit %q and cursor %q gave %+v", limit, cursor, p)
 		}
 	})
@@ -227,7 +228,7 @@ func FuzzContentType(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if isJSON(http.Header{"Content-Type": {text}}) && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "application/json") {
+		if httpx.IsJSON(http.Header{"Content-Type": {text}}) && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "application/json") {
 			t.Errorf("%q is taken for JSON", text)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -72,7 +73,7 @@ func TestFailRendersEachCode(t *testing.T) {
 		"wrapped":        {fmt.Errorf("reading secret: %w", apierr.New(apierr.NotFound, "x")), 404, apierr.NotFound, ""},
 		"database away":  {fmt.Errorf("secret: %w", io.ErrUnexpectedEOF), 503, apierr.Unavailable, "1"},
 		"overloaded":     {apierr.New(apierr.Overloaded, "x"), 503, apierr.Overloaded, "1"},
-		"rate limited":   {rateLimited(2100e6, "x"), 429, apierr.RateLimited, "3"},
+		"rate limited":   {httpx.RateLimited(2100e6, "x"), 429, apierr.RateLimited, "3"},
 		"budget":         {apierr.New(apierr.BudgetExceeded, "x"), 429, apierr.BudgetExceeded, "1"},
 		"key reused":     {apierr.New(apierr.IdempotencyKeyReused, "x"), 422, apierr.IdempotencyKeyReused, ""},
 		"erased":         {apierr.New(apierr.Erased, "x"), 410, apierr.Erased, ""},
@@ -81,7 +82,7 @@ func TestFailRendersEachCode(t *testing.T) {
 		rec := httptest.NewRecorder()
 		c2, _ := gin.CreateTestContext(rec)
 		c2.Request = httptest.NewRequestWithContext(t.Context(), "GET", "/api/x", nil)
-		fail(c2, c.err)
+		httpx.Fail(c2, c.err)
 		a := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 		a.want(t, name, c.status, string(c.code))
 		if a.header.Get("Retry-After") != c.wait || strings.Contains(string(a.body), "secret") {
@@ -91,8 +92,8 @@ func TestFailRendersEachCode(t *testing.T) {
 			t.Errorf("%s: retryable %v", name, retryable)
 		}
 	}
-	for code, kind := range kinds {
-		if kind.status < 400 || kind.title == "" {
+	for code, kind := range httpx.Kinds {
+		if kind.Status < 400 || kind.Title == "" {
 			t.Errorf("%s is %+v", code, kind)
 		}
 	}
@@ -142,14 +143,14 @@ func TestDemoLimit(t *testing.T) {
 		return w.send(req)
 	}
 	a := get("198.51.100.1", "/api/agents/templates").want(t, "first", 200, "")
-	if a.header.Get(headerPolicy) != `"demo";q=3;w=60` || a.header.Get(headerLimit) != `"demo";r=2;t=60` {
+	if a.header.Get(httpx.HeaderPolicy) != `"demo";q=3;w=60` || a.header.Get(httpx.HeaderLimit) != `"demo";r=2;t=60` {
 		t.Errorf("headers %v", a.header)
 	}
 	get("198.51.100.1", "/api/agents").want(t, "a refused one counts", 403, "demo_restricted")
 	get("198.51.100.1", "/api/nope").want(t, "a stray one counts", 403, "demo_restricted")
 	a = get("198.51.100.1", "/api/agents/templates").want(t, "fourth", 429, "rate_limited")
 	after := a.header.Get("Retry-After") // since the first, which was a moment ago
-	if seconds, err := strconv.Atoi(after); err != nil || seconds < 50 || seconds > 60 || a.header.Get(headerLimit) != `"demo";r=0;t=`+after || a.json(t, "retryable") != true {
+	if seconds, err := strconv.Atoi(after); err != nil || seconds < 50 || seconds > 60 || a.header.Get(httpx.HeaderLimit) != `"demo";r=0;t=`+after || a.json(t, "retryable") != true {
 		t.Errorf("headers %v", a.header)
 	}
 	get("198.51.100.1", "/api/agents").want(t, "also what is refused anyway", 429, "rate_limited")
@@ -170,7 +171,7 @@ func TestUserLimit(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	for n := 3; n >= 0; n-- {
 		a := w.do("GET", "/api/agents", "", ada.auth).want(t, "within the limit", 200, "")
-		if got := a.header.Get(headerLimit); !strings.HasPrefix(got, fmt.Sprintf(`"user";r=%d;t=`, n)) || a.header.Get(headerPolicy) != `"user";q=4;w=60` {
+		if got := a.header.Get(httpx.HeaderLimit); !strings.HasPrefix(got, fmt.Sprintf(`"user";r=%d;t=`, n)) || a.header.Get(httpx.HeaderPolicy) != `"user";q=4;w=60` {
 			t.Errorf("headers %v, want %d remaining", a.header, n)
 		}
 		if seconds := untilNext(t, a); seconds < 1 || seconds > 15 { // one more request is allowed every 15 s
@@ -188,7 +189,7 @@ func TestUserLimit(t *testing.T) {
 // untilNext gives the t of an answer's RateLimit.
 func untilNext(t *testing.T, a answer) int {
 	t.Helper()
-	_, seconds, _ := strings.Cut(a.header.Get(headerLimit), ";t=")
+	_, seconds, _ := strings.Cut(a.header.Get(httpx.HeaderLimit), ";t=")
 	n, err := strconv.Atoi(seconds)
 	must(t, err)
 	return n
@@ -219,7 +220,7 @@ func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 				passed++
 			} else {
 				a.want(t, "over the limit", 429, "rate_limited")
-				if got := a.header.Get(headerPolicy); got != `"user-total";q=40;w=60` || a.header.Get("Retry-After") == "" {
+				if got := a.header.Get(httpx.HeaderPolicy); got != `"user-total";q=40;w=60` || a.header.Get("Retry-After") == "" {
 					t.Errorf("the refusal shows %q", got)
 				}
 			}
@@ -292,24 +293,24 @@ func TestEveryRouteIsGated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	for _, r := range w.api.routes() {
-		target := r.path
-		if r.action != "" && r.action != "*" {
-			target += "?action=" + r.action
+		target := r.Path
+		if r.Action != "" && r.Action != "*" {
+			target += "?action=" + r.Action
 		}
-		a := w.do(r.method, target, `{}`)
-		switch r.need {
+		a := w.do(r.Method, target, `{}`)
+		switch r.Need {
 		case auth.NeedUser, auth.NeedDemo, auth.NeedVoice:
-			a.want(t, r.method+" "+target, 401, "unauthenticated")
+			a.want(t, r.Method+" "+target, 401, "unauthenticated")
 		case auth.NeedKey, auth.NeedUserKey:
-			a.want(t, r.method+" "+target, 401, "api_key_required")
+			a.want(t, r.Method+" "+target, 401, "api_key_required")
 		case auth.NeedPublic, auth.NeedNobody, auth.NeedPage:
 			if a.status == http.StatusUnauthorized {
-				t.Errorf("%s %s asks for a credential", r.method, target)
+				t.Errorf("%s %s asks for a credential", r.Method, target)
 			}
 		}
 		for _, bad := range []string{"X-Api-Key: ", "X-Tenant-Id: ", "Authorization: Bearer a,b", "X-Organization-Id: "} {
-			if a := w.do(r.method, target, `{}`, bad); a.status != 400 {
-				t.Errorf("%s %s with %q: %d %s", r.method, target, bad, a.status, a.body)
+			if a := w.do(r.Method, target, `{}`, bad); a.status != 400 {
+				t.Errorf("%s %s with %q: %d %s", r.Method, target, bad, a.status, a.body)
 			}
 		}
 	}

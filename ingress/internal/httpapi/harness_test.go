@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
@@ -181,7 +182,7 @@ var ofOpenAI = map[string]apierr.Code{
 // others are told it, and its field, but for the name of a model that nobody has: "invalid_request name".
 func (a answer) problems(tb testing.TB) string {
 	tb.Helper()
-	var p problem
+	var p httpx.Problem
 	if a.header.Get("X-Should-Retry") != "" && len(a.body) > 0 {
 		code, param := a.text(tb, "error.code"), a.text(tb, "error.param")
 		if known, renamed := ofOpenAI[code]; renamed {

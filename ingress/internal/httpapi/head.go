@@ -6,14 +6,16 @@ import (
 	"strconv"
 
 	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
 )
 
 // withHead adds HEAD to every route that answers GET, streams excepted: the same answer without its body.
-func withHead(routes []route) []route {
+func withHead(routes []httpx.Route) []httpx.Route {
 	out := slices.Clone(routes)
 	for _, r := range routes {
-		if r.method == http.MethodGet && !r.stream {
-			r.method = http.MethodHead
+		if r.Method == http.MethodGet && !r.Stream {
+			r.Method = http.MethodHead
 			out = append(out, r)
 		}
 	}

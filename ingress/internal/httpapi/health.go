@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
 )
 
 const (
@@ -23,7 +25,7 @@ type heldChecks struct {
 }
 
 // healthz says that the process lives; nothing but its death changes that.
-func healthz(c *gin.Context) { writeJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
+func healthz(c *gin.Context) { httpx.WriteJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
 
 type readiness struct {
 	Status string            `json:"status"`
@@ -46,7 +48,7 @@ func (a *api) readyz(c *gin.Context) {
 		status = http.StatusServiceUnavailable
 		c.Header("Retry-After", "1")
 	}
-	writeJSON(c, status, r)
+	httpx.WriteJSON(c, status, r)
 }
 
 // stopping reports whether the ingress drains, and its grace before.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/webhookin"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -24,57 +25,57 @@ func (a *api) shownHook(h domain.Hook) domain.Hook {
 
 // getHooks is GET /api/hooks: a list, or with id one.
 func (a *api) getHooks(c *gin.Context) {
-	hookID, given, err := idOf(c, id.Hook)
+	hookID, given, err := httpx.QueryID(c, id.Hook)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	org := caller(c).OrganizationID
+	org := httpx.Caller(c).OrganizationID
 	if given {
 		hook, err := a.Store.Hook(c.Request.Context(), org, hookID)
 		if err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
-		writeJSON(c, http.StatusOK, a.shownHook(hook))
+		httpx.WriteJSON(c, http.StatusOK, a.shownHook(hook))
 		return
 	}
-	p, err := pageOf(c, id.Hook)
+	p, err := httpx.ReadPage(c, id.Hook)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	hooks, err := a.Store.Hooks(c.Request.Context(), org, p.after, p.limit+1)
+	hooks, err := a.Store.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	for i := range hooks {
 		hooks[i] = a.shownHook(hooks[i])
 	}
-	writeJSON(c, http.StatusOK, listOf(hooks, p, func(h domain.Hook) string { return h.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
 }
 
 // createHook is POST /api/hooks. A secret that was made here is shown in the answer, and never again.
 func (a *api) createHook(c *gin.Context) {
-	body, found, err := collect[newHookBody](c)
+	body, found, err := httpx.Collect[newHookBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	who := caller(c)
+	who := httpx.Caller(c)
 	h := body.hook()
 	if h.KeyID = body.KeyID.Value; !body.KeyID.Set {
 		if h.KeyID = who.KeyID; who.KeyID == "" || who.UserID != "" {
-			found.add("keyId", codeRequired, "is required: an API key of the organization, as which deliveries enter")
+			found.Add("keyId", httpx.CodeRequired, "is required: an API key of the organization, as which deliveries enter")
 		}
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	h.ID = id.New(id.Hook)
-	secret := body.Secret.or("")
+	secret := body.Secret.Or("")
 	if secret == "" {
 		secret = webhookin.NewSecret(h.Source)
 	}
@@ -83,10 +84,10 @@ func (a *api) createHook(c *gin.Context) {
 		Most: a.hooksMost,
 	})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusCreated, a.withSecret(stored, secret, !body.Secret.Set))
+	httpx.WriteJSON(c, http.StatusCreated, a.withSecret(stored, secret, !body.Secret.Set))
 }
 
 // withSecret is a hook as it is shown once, with the secret that was made for it.
@@ -100,47 +101,47 @@ func (a *api) withSecret(h domain.Hook, secret string, made bool) domain.Hook {
 
 // updateHook is PUT /api/hooks?id=: what is left out stays.
 func (a *api) updateHook(c *gin.Context) {
-	hookID, err := requiredID(c, id.Hook)
+	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	body, found, err := collect[hookChangeBody](c)
+	body, found, err := httpx.Collect[hookChangeBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	ctx, org := c.Request.Context(), caller(c).OrganizationID
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := a.Store.Hook(ctx, org, hookID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	body.checkHeaders(found, known.Source)
 	if body.SignatureHeader.Null {
 		body.SignatureHeader.Value = defaultHeader(known.Source)
 	}
-	if err := unchanged(found, body, a.shownHook(known)); err != nil {
-		fail(c, err)
+	if err := httpx.Unchanged(found, body, a.shownHook(known)); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	changed, err := a.Store.UpdateHook(ctx, org, hookID, body.change())
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.hooks.forget(hookID)
-	writeJSON(c, http.StatusOK, a.shownHook(changed))
+	httpx.WriteJSON(c, http.StatusOK, a.shownHook(changed))
 }
 
 func (b *hookChangeBody) change() store.HookChange {
 	change := store.HookChange{
-		Name: b.Name.pointer(), AgentID: b.AgentID.pointer(), KeyID: b.KeyID.pointer(), MessageTemplate: b.MessageTemplate.pointer(),
-		SignatureHeader: b.SignatureHeader.pointer(), DeliveryIDHeader: b.DeliveryIDHeader.pointer(), Enabled: b.Enabled.pointer(),
+		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),
+		SignatureHeader: b.SignatureHeader.Pointer(), DeliveryIDHeader: b.DeliveryIDHeader.Pointer(), Enabled: b.Enabled.Pointer(),
 	}
 	if b.Filter.Set {
 		filter := b.filter()
@@ -155,17 +156,17 @@ func (b *hookChangeBody) change() store.HookChange {
 
 // deleteHook is DELETE /api/hooks?id=: on this ingress it holds at once, on others within 5 s.
 func (a *api) deleteHook(c *gin.Context) {
-	hookID, err := requiredID(c, id.Hook)
+	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	if err := a.Store.DeleteHook(c.Request.Context(), caller(c).OrganizationID, hookID); err != nil {
-		fail(c, err)
+	if err := a.Store.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	a.hooks.forget(hookID)
-	writeJSON(c, http.StatusOK, deleted(hookID))
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(hookID))
 }
 
 // rotateHook is POST /api/hooks?id=&action=rotate: a new secret, beside which the one before holds for a while. The body may be left
@@ -173,46 +174,46 @@ func (a *api) deleteHook(c *gin.Context) {
 func (a *api) rotateHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	ctx, org := c.Request.Context(), caller(c).OrganizationID
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := a.Store.Hook(ctx, org, hookID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	secret := body.Secret.or("")
+	secret := body.Secret.Or("")
 	if body.Secret.Set {
-		found := &problems{}
+		found := &httpx.Problems{}
 		checkSecret(found, known.Source, secret)
-		err = found.err()
+		err = found.Err()
 	} else {
 		secret = webhookin.NewSecret(known.Source)
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	sealed := a.Secrets.Seal(secret, secrets.Hook(org, hookID))
 	changed, err := a.Store.UpdateHook(ctx, org, hookID, store.HookChange{
-		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.or(overlapDefault)) * time.Second,
+		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(overlapDefault)) * time.Second,
 	})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.hooks.forget(hookID)
-	writeJSON(c, http.StatusOK, a.withSecret(changed, secret, !body.Secret.Set))
+	httpx.WriteJSON(c, http.StatusOK, a.withSecret(changed, secret, !body.Secret.Set))
 }
 
 // actionOnHook reads the id and the body of an action; the body may be left out.
 func actionOnHook[T any](c *gin.Context) (hookID string, body T, err error) {
 	if c.Request.ContentLength != 0 {
-		body, err = bind[T](c)
+		body, err = httpx.Bind[T](c)
 	}
 	if err == nil {
-		hookID, err = requiredID(c, id.Hook)
+		hookID, err = httpx.RequiredID(c, id.Hook)
 	}
 	return hookID, body, err
 }

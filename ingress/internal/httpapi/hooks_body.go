@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/webhookin"
 	"parley/shared/domain"
 )
@@ -26,15 +27,15 @@ const (
 
 // hookFields are the fields of a hook that callers set. Each may be left out.
 type hookFields struct {
-	Name             optional[string]            `json:"name"`
-	AgentID          optional[string]            `json:"agentId"`
-	KeyID            optional[string]            `json:"keyId"`
-	SignatureHeader  removable[string]           `json:"signatureHeader"`
-	DeliveryIDHeader removable[string]           `json:"deliveryIdHeader"`
-	MessageTemplate  optional[string]            `json:"messageTemplate"`
-	Filter           removable[[]hookFilterBody] `json:"filter"`
-	Coalesce         optional[*hookGatherBody]   `json:"coalesce"`
-	Enabled          optional[bool]              `json:"enabled"`
+	Name             httpx.Optional[string]            `json:"name"`
+	AgentID          httpx.Optional[string]            `json:"agentId"`
+	KeyID            httpx.Optional[string]            `json:"keyId"`
+	SignatureHeader  httpx.Removable[string]           `json:"signatureHeader"`
+	DeliveryIDHeader httpx.Removable[string]           `json:"deliveryIdHeader"`
+	MessageTemplate  httpx.Optional[string]            `json:"messageTemplate"`
+	Filter           httpx.Removable[[]hookFilterBody] `json:"filter"`
+	Coalesce         httpx.Optional[*hookGatherBody]   `json:"coalesce"`
+	Enabled          httpx.Optional[bool]              `json:"enabled"`
 }
 
 type hookFilterBody struct {
@@ -52,37 +53,37 @@ type hookGatherBody struct {
 type newHookBody struct {
 	hookFields
 
-	Source domain.HookSource `json:"source" need:"yes"`
-	Secret optional[string]  `json:"secret"`
+	Source domain.HookSource      `json:"source" need:"yes"`
+	Secret httpx.Optional[string] `json:"secret"`
 }
 
 // hookChangeBody takes back what reading a hook gave. The source stays what it is, and the secret is rotated by an action of its own.
 type hookChangeBody struct {
 	hookFields
 
-	Secret         optional[string] `json:"secret"`
-	Source         readOnly         `json:"source"`
-	ID             readOnly         `json:"id"`
-	URL            readOnly         `json:"url"`
-	PreviousUntil  readOnly         `json:"previousSecretUntil"`
-	LastDeliveryAt readOnly         `json:"lastDeliveryAt"`
-	CreatedAt      readOnly         `json:"createdAt"`
-	UpdatedAt      readOnly         `json:"updatedAt"`
+	Secret         httpx.Optional[string] `json:"secret"`
+	Source         httpx.ReadOnly         `json:"source"`
+	ID             httpx.ReadOnly         `json:"id"`
+	URL            httpx.ReadOnly         `json:"url"`
+	PreviousUntil  httpx.ReadOnly         `json:"previousSecretUntil"`
+	LastDeliveryAt httpx.ReadOnly         `json:"lastDeliveryAt"`
+	CreatedAt      httpx.ReadOnly         `json:"createdAt"`
+	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
-func (b *newHookBody) Check(p *problems) {
+func (b *newHookBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	for _, of := range []struct {
 		name string
 		set  bool
 	}{{"name", b.Name.Set}, {"agentId", b.AgentID.Set}, {"messageTemplate", b.MessageTemplate.Set}} {
 		if !of.set {
-			p.add(of.name, codeRequired, "is required")
+			p.Add(of.name, httpx.CodeRequired, "is required")
 		}
 	}
 	if !slices.Contains(domain.HookSources, b.Source) {
-		if !p.has("source") {
-			p.add("source", codeInvalidValue, "must be github, stripe, slack, standard, hmac or token")
+		if !p.Has("source") {
+			p.Add("source", httpx.CodeInvalidValue, "must be github, stripe, slack, standard, hmac or token")
 		}
 		return
 	}
@@ -92,63 +93,63 @@ func (b *newHookBody) Check(p *problems) {
 	}
 }
 
-func (b *hookChangeBody) Check(p *problems) {
+func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != hiddenSecret {
-		p.add("secret", codeInvalidValue, "is changed by action=rotate, which lets the one before hold for a while")
+		p.Add("secret", httpx.CodeInvalidValue, "is changed by action=rotate, which lets the one before hold for a while")
 	}
 }
 
 // Check finds what is wrong with fields by themselves, whatever the hook is.
-func (f *hookFields) Check(p *problems) {
+func (f *hookFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
-		p.name("name", f.Name.Value, nameMost)
+		p.Name("name", f.Name.Value, nameMost)
 	}
 	if f.MessageTemplate.Set {
-		p.text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.TemplateMost)
+		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.TemplateMost)
 	}
-	p.count("filter", len(f.Filter.Value), webhookin.FiltersMost)
+	p.Count("filter", len(f.Filter.Value), webhookin.FiltersMost)
 	if by := f.Coalesce.Value; by != nil {
-		p.text("coalesce.key", by.Key, 1, keyTextMost)
+		p.Text("coalesce.key", by.Key, 1, keyTextMost)
 		if by.WindowSeconds < 1 || by.WindowSeconds > windowMost {
-			p.add("coalesce.windowSeconds", codeInvalidValue, "must be from 1 to %d", windowMost)
+			p.Add("coalesce.windowSeconds", httpx.CodeInvalidValue, "must be from 1 to %d", windowMost)
 		}
 		if by.MaxWaitSeconds < by.WindowSeconds || by.MaxWaitSeconds > windowMost {
-			p.add("coalesce.maxWaitSeconds", codeInvalidValue, "must be from windowSeconds to %d", windowMost)
+			p.Add("coalesce.maxWaitSeconds", httpx.CodeInvalidValue, "must be from windowSeconds to %d", windowMost)
 		}
 	}
 	_, faults := webhookin.NewRules(f.MessageTemplate.Value, f.filter(), f.coalesce())
 	for _, fault := range faults {
-		p.add(fault.Field, codeInvalidValue, "%s", fault.Err)
+		p.Add(fault.Field, httpx.CodeInvalidValue, "%s", fault.Err)
 	}
 }
 
 // checkHeaders checks the headers that a hook of a source may name.
-func (f *hookFields) checkHeaders(p *problems, source domain.HookSource) {
+func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	named := source == domain.HookHMAC || source == domain.HookToken
 	for _, of := range []struct {
 		name  string
-		given removable[string]
+		given httpx.Removable[string]
 		empty bool // allowed
 	}{{"signatureHeader", f.SignatureHeader, !named}, {"deliveryIdHeader", f.DeliveryIDHeader, true}} {
 		switch {
 		case !of.given.Set || of.given.Null || of.given.Value == "" && of.empty:
 		case !named:
-			p.add(of.name, codeInvalidValue, "is for the sources hmac and token: %s names its own headers", source)
+			p.Add(of.name, httpx.CodeInvalidValue, "is for the sources hmac and token: %s names its own headers", source)
 		case !headerName.MatchString(of.given.Value):
-			p.add(of.name, codeInvalidValue, "must be the name of a header, of 1 to 128 characters")
+			p.Add(of.name, httpx.CodeInvalidValue, "must be the name of a header, of 1 to 128 characters")
 		}
 	}
 }
 
-func checkSecret(p *problems, source domain.HookSource, secret string) {
+func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	least := hookSecretLeast
 	if source == domain.HookHMAC || source == domain.HookToken {
 		least = ownSecretLeast
 	}
-	p.text("secret", secret, least, hookSecretMost)
+	p.Text("secret", secret, least, hookSecretMost)
 	if err := webhookin.CheckSecret(source, secret); err != nil {
-		p.add("secret", codeInvalidValue, "%s", err)
+		p.Add("secret", httpx.CodeInvalidValue, "%s", err)
 	}
 }
 
@@ -172,7 +173,7 @@ func (f *hookFields) coalesce() *domain.HookCoalesce {
 func (b *newHookBody) hook() domain.Hook {
 	h := domain.Hook{
 		Name: b.Name.Value, AgentID: b.AgentID.Value, Source: b.Source, DeliveryIDHeader: b.DeliveryIDHeader.Value,
-		MessageTemplate: b.MessageTemplate.Value, Filter: b.filter(), Coalesce: b.coalesce(), Enabled: b.Enabled.or(true),
+		MessageTemplate: b.MessageTemplate.Value, Filter: b.filter(), Coalesce: b.coalesce(), Enabled: b.Enabled.Or(true),
 	}
 	if h.SignatureHeader = b.SignatureHeader.Value; h.SignatureHeader == "" {
 		h.SignatureHeader = defaultHeader(b.Source)
@@ -193,23 +194,23 @@ func defaultHeader(source domain.HookSource) string {
 }
 
 type rotateHookBody struct {
-	Secret      optional[string] `json:"secret"`
-	KeepSeconds optional[int]    `json:"keepSeconds"`
+	Secret      httpx.Optional[string] `json:"secret"`
+	KeepSeconds httpx.Optional[int]    `json:"keepSeconds"`
 }
 
-func (b *rotateHookBody) Check(p *problems) {
+func (b *rotateHookBody) Check(p *httpx.Problems) {
 	if n := b.KeepSeconds.Value; n < 0 || n > overlapMost {
-		p.add("keepSeconds", codeInvalidValue, "must be from 0 to %d", overlapMost)
+		p.Add("keepSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", overlapMost)
 	}
 }
 
 type testHookBody struct {
-	Event   optional[string]          `json:"event"`
-	Payload optional[json.RawMessage] `json:"payload"`
+	Event   httpx.Optional[string]          `json:"event"`
+	Payload httpx.Optional[json.RawMessage] `json:"payload"`
 }
 
-func (b *testHookBody) Check(p *problems) {
+func (b *testHookBody) Check(p *httpx.Problems) {
 	if b.Event.Set {
-		p.name("event", b.Event.Value, nameMost)
+		p.Name("event", b.Event.Value, nameMost)
 	}
 }

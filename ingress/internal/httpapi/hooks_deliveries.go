@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/webhookin"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -42,19 +43,19 @@ type deliveryView struct {
 
 // getDeliveries is GET /api/hooks/deliveries: the log, or with hookId and id one delivery.
 func (a *api) getDeliveries(c *gin.Context) {
-	found := &problems{}
-	hookID, given := single(c, "hookId", found)
-	deliveryID, one := single(c, "id", found)
+	found := &httpx.Problems{}
+	hookID, given := httpx.QueryValue(c, "hookId", found)
+	deliveryID, one := httpx.QueryValue(c, "id", found)
 	if one && !given {
-		found.add("hookId", codeRequired, "an id is one within a hook")
+		found.Add("hookId", httpx.CodeRequired, "an id is one within a hook")
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	if one {
 		if err := a.ownHook(c, hookID); err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 		a.getDelivery(c, hookID, deliveryID)
@@ -68,98 +69,98 @@ func (a *api) ownHook(c *gin.Context, hookID string) error {
 	if !id.Valid(id.Hook, hookID) {
 		return apierr.New(apierr.NotFound, "no such resource")
 	}
-	_, err := a.Store.Hook(c.Request.Context(), caller(c).OrganizationID, hookID)
+	_, err := a.Store.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
 	return err
 }
 
 func (a *api) getDelivery(c *gin.Context, hookID, deliveryID string) {
-	ctx, org := c.Request.Context(), caller(c).OrganizationID
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := a.Store.Delivery(ctx, org, hookID, deliveryID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	view := deliveryView{Delivery: known}
 	if known.Kept {
 		body, contentType, err := a.Store.DeliveryBody(ctx, org, hookID, deliveryID)
 		if err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 		text := strings.ToValidUTF8(string(body), "\uFFFD")
 		view.ContentType, view.Body = &contentType, &text
 	}
-	writeJSON(c, http.StatusOK, view)
+	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
 func (a *api) listDeliveries(c *gin.Context, hookID string) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	if err := a.references(c, found, "hookId", "runId"); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	filter := store.DeliveryFilter{HookID: hookID}
-	filter.RunID, _ = single(c, "runId", found)
-	if status, given := single(c, "status", found); given {
+	filter.RunID, _ = httpx.QueryValue(c, "runId", found)
+	if status, given := httpx.QueryValue(c, "status", found); given {
 		filter.Status = domain.DeliveryStatus(status)
 		if !slices.Contains(deliveryStatuses, filter.Status) {
-			found.add("status", codeInvalidValue, "must be accepted, coalesced, filtered, answered or refused")
+			found.Add("status", httpx.CodeInvalidValue, "must be accepted, coalesced, filtered, answered or refused")
 		}
 	}
-	p := page{limit: limitOf(c, found)}
-	if text, given := single(c, "cursor", found); given {
+	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
+	if text, given := httpx.QueryValue(c, "cursor", found); given {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
 		if filter.Before, _ = strconv.ParseInt(string(last), 10, 64); err != nil || filter.Before < 1 {
-			found.add("cursor", codeInvalidValue, "must be the nextCursor of a page of this list")
+			found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 		}
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	logged, err := a.Store.Deliveries(c.Request.Context(), caller(c).OrganizationID, filter, p.limit+1)
+	logged, err := a.Store.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	of := listOf(logged, p, func(d store.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
-	shown := list[domain.Delivery]{Data: make([]domain.Delivery, len(of.Data)), HasMore: of.HasMore, NextCursor: of.NextCursor}
+	of := httpx.NewList(logged, p, func(d store.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
+	shown := httpx.List[domain.Delivery]{Data: make([]domain.Delivery, len(of.Data)), HasMore: of.HasMore, NextCursor: of.NextCursor}
 	for i, d := range of.Data {
 		shown.Data[i] = d.Delivery
 	}
-	writeJSON(c, http.StatusOK, shown)
+	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
 // postDeliveries is POST /api/hooks/deliveries?hookId=&id=&action=redeliver: a new run of what a delivery brought, whatever the hook's
 // filter says.
 func (a *api) postDeliveries(c *gin.Context) {
-	found := &problems{}
-	hookID, within := single(c, "hookId", found)
+	found := &httpx.Problems{}
+	hookID, within := httpx.QueryValue(c, "hookId", found)
 	if !within {
-		found.add("hookId", codeRequired, "an id is one within a hook")
+		found.Add("hookId", httpx.CodeRequired, "an id is one within a hook")
 	}
-	deliveryID, given := single(c, "id", found)
-	if action, _ := single(c, "action", found); action != actionRedeliver {
-		found.add("action", codeInvalidValue, "must be redeliver")
+	deliveryID, given := httpx.QueryValue(c, "id", found)
+	if action, _ := httpx.QueryValue(c, "action", found); action != actionRedeliver {
+		found.Add("action", httpx.CodeInvalidValue, "must be redeliver")
 	}
 	if !given {
-		found.add("id", codeRequired, "the query must name the delivery")
+		found.Add("id", httpx.CodeRequired, "the query must name the delivery")
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	hook, err := a.openHook(c, hookID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	taken, err := a.redeliver(c, hook, deliveryID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusAccepted, taken)
+	httpx.WriteJSON(c, http.StatusAccepted, taken)
 }
 
 // openHook is a hook of the organization's that takes deliveries, as it is now.
@@ -170,7 +171,7 @@ func (a *api) openHook(c *gin.Context, hookID string) (*liveHook, error) {
 	a.hooks.forget(hookID)
 	hook, err := a.hooks.get(c.Request.Context(), hookID)
 	if apierr.CodeOf(err) == apierr.NotFound {
-		return nil, apierr.Invalid("id", codeInvalidValue, "the hook takes nothing: it is disabled, or its API key does not hold any more")
+		return nil, apierr.Invalid("id", httpx.CodeInvalidValue, "the hook takes nothing: it is disabled, or its API key does not hold any more")
 	}
 	return hook, err
 }
@@ -182,7 +183,7 @@ func (a *api) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (rece
 		return receivedView{}, err
 	}
 	if !known.Kept {
-		return receivedView{}, apierr.Invalid("id", codeInvalidValue, "what this delivery brought is not kept: it was filtered, its run was "+
+		return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue, "what this delivery brought is not kept: it was filtered, its run was "+
 			"erased or is kept no longer, or it has more than %d bytes", store.DeliveryBodyMax)
 	}
 	body, contentType, err := a.Store.DeliveryBody(ctx, org, hook.ID, deliveryID)
@@ -191,7 +192,7 @@ func (a *api) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (rece
 	}
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
 	event.Name, event.Answer = known.Event, nil
-	of := delivered{contentType: contentType, body: body, traceparent: traceparent(c), again: true}
+	of := delivered{contentType: contentType, body: body, traceparent: httpx.Traceparent(c), again: true}
 	for n := 1; n <= redeliveredMost; n++ {
 		event.ID = redeliveredID(known.ID, n)
 		free, err := a.unseen(ctx, hook, event.ID)
@@ -206,7 +207,7 @@ func (a *api) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (rece
 			return taken, err
 		}
 	}
-	return receivedView{}, apierr.Invalid("id", codeInvalidValue, "this was delivered again %d times", redeliveredMost)
+	return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue, "this was delivered again %d times", redeliveredMost)
 }
 
 // redeliveredID names the nth time that a delivery is delivered again. However often that is done in a row, it counts from the first.
@@ -234,34 +235,34 @@ func (a *api) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bo
 func (a *api) testHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[testHookBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	hook, err := a.openHook(c, hookID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	payload := []byte(testPayload)
 	if body.Payload.Set {
 		payload = body.Payload.Value
 	}
-	name, testID := body.Event.or(testEvent), "test-"+id.Suffix(id.New(id.Hook))
+	name, testID := body.Event.Or(testEvent), "test-"+id.Suffix(id.New(id.Hook))
 	sent, err := webhookin.Signed(&hook.Hook, hook.secrets[0], testID, name, payload, time.Now())
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	event, err := readEvent(hook, sent.Header, sent.Body)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	event.ID, event.Name = testID, name // where the source has them in the payload, this one may have none
-	taken, err := a.take(c.Request.Context(), hook, &event, delivered{contentType: contentJSON, body: sent.Body, traceparent: traceparent(c)})
+	taken, err := a.take(c.Request.Context(), hook, &event, delivered{contentType: httpx.ContentJSON, body: sent.Body, traceparent: httpx.Traceparent(c)})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusAccepted, taken)
+	httpx.WriteJSON(c, http.StatusAccepted, taken)
 }

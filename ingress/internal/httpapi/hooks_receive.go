@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/webhookin"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -73,20 +74,20 @@ type receivedView struct {
 func (a *api) receiveDelivery(c *gin.Context) {
 	hook, err := a.receiving(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	stateOf(c).source = hook.Source
+	httpx.StateOf(c).Source = hook.Source
 	client := a.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
 	// Before its body is read. Addresses of these sources are shared by all their customers, any of whom could hold off another's.
 	if wait := a.unsigned.Wait(sender); wait > 0 && !slices.Contains(sharedSources, hook.Source) {
-		fail(c, rateLimited(wait, "too many deliveries to this hook that were not signed as they should be"))
+		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook that were not signed as they should be"))
 		return
 	}
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.secrets, c.Request.Header, time.Now()); err != nil {
 		a.unsigned.Begin(sender)
-		fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
+		httpx.Fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
 		return
 	}
 	who := transferrer{organization: hook.OrganizationID, credential: hook.ID, client: client, stranger: !a.senders.know(sender)}
@@ -95,39 +96,39 @@ func (a *api) receiveDelivery(c *gin.Context) {
 		if who.stranger { // it counts, whether it was refused, was cut or broke off
 			a.unsigned.Begin(sender)
 		}
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
 	if hook, err = a.receiving(c); err != nil { // it may have ended while the body came
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	event, err := readEvent(hook, c.Request.Header, body)
 	if err != nil {
 		a.unsigned.Begin(sender)
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.senders.add(sender)
-	stateOf(c).ident = auth.Identity{Caller: hook.caller()} // for the log: now it is known whose request it is
+	httpx.StateOf(c).Ident = auth.Identity{Caller: hook.caller()} // for the log: now it is known whose request it is
 	a.Auth.Used(hook.KeyID)
 	taken, err := a.take(c.Request.Context(), hook, &event, delivered{
-		contentType: c.GetHeader("Content-Type"), body: body, traceparent: traceparent(c),
+		contentType: c.GetHeader("Content-Type"), body: body, traceparent: httpx.Traceparent(c),
 	})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	stateOf(c).delivery = taken.Status
+	httpx.StateOf(c).Delivery = taken.Status
 	if taken.RunID != nil {
-		about(c, hook.AgentID, *taken.RunID, "")
+		httpx.About(c, hook.AgentID, *taken.RunID, "")
 	}
 	if event.Answer != nil {
-		writeJSON(c, http.StatusOK, event.Answer)
+		httpx.WriteJSON(c, http.StatusOK, event.Answer)
 		return
 	}
-	writeJSON(c, http.StatusAccepted, taken)
+	httpx.WriteJSON(c, http.StatusAccepted, taken)
 }
 
 // receiving is the hook that a request's path names.
@@ -152,7 +153,7 @@ func readEvent(hook *liveHook, header http.Header, body []byte) (webhookin.Event
 func (a *api) deliveryBody(c *gin.Context, who transferrer) (body []byte, leave func(), err error) {
 	length := c.Request.ContentLength
 	if length > deliveryMost {
-		return nil, nil, tooLarge(deliveryMost)
+		return nil, nil, httpx.TooLarge(deliveryMost)
 	}
 	if length >= 0 && length <= deliverySmall {
 		body, err = readWhole(c.Request.Body, length)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
@@ -135,7 +136,7 @@ func TestHooksThatAreWrong(t *testing.T) {
 	}
 	a.from("DELETE", "/api/hooks", "", h.key).want(t, "deleting nothing", 400, "invalid_request id:required")
 	for method, target := range map[string]string{"POST": "/api/hooks?action=rotate&id=" + hookID, "PUT": "/api/hooks?id=" + hookID} {
-		large := `{"name":"` + strings.Repeat("x", maxBody) + `"}`
+		large := `{"name":"` + strings.Repeat("x", httpx.MaxBody) + `"}`
 		a.from(method, target, large, h.key).want(t, method+" too large", 413, "payload_too_large")
 		a.from(method, target, "x", h.key, "Content-Type: text/plain").want(t, method+" of text", 415, "unsupported_media_type")
 	}

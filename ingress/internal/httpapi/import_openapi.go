@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapiimport"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -22,13 +23,13 @@ const (
 
 // importBody is a document, and what of it an agent is to use.
 type importBody struct {
-	Document   json.RawMessage            `json:"document" need:"yes"`
-	Operations optional[[]string]         `json:"operations"`
-	ServerURL  optional[string]           `json:"serverUrl"`
-	Headers    map[string]string          `json:"headers"`
-	Approval   removable[domain.Approval] `json:"approval"`
-	Version    optional[int]              `json:"version"`
-	text       []byte                     // of the document, as check read it
+	Document   json.RawMessage                  `json:"document" need:"yes"`
+	Operations httpx.Optional[[]string]         `json:"operations"`
+	ServerURL  httpx.Optional[string]           `json:"serverUrl"`
+	Headers    map[string]string                `json:"headers"`
+	Approval   httpx.Removable[domain.Approval] `json:"approval"`
+	Version    httpx.Optional[int]              `json:"version"`
+	text       []byte                           // of the document, as check read it
 }
 
 // skippedView is an operation that was not imported.
@@ -43,7 +44,7 @@ type importView struct {
 	Skipped  []skippedView `json:"skipped"`
 }
 
-func (b *importBody) Check(p *problems) {
+func (b *importBody) Check(p *httpx.Problems) {
 	b.checkDocument(p)
 	if b.Operations.Set {
 		checkOperations(p, b.Operations.Value)
@@ -54,12 +55,12 @@ func (b *importBody) Check(p *problems) {
 	checkHeaders(p, "headers", b.Headers)
 	checkApproval(p, "approval", b.Approval)
 	if b.Version.Set && b.Version.Value < 1 {
-		p.add("version", codeInvalidValue, "must be 1 or more")
+		p.Add("version", httpx.CodeInvalidValue, "must be 1 or more")
 	}
 }
 
 // checkDocument takes a document as an object, or as a text.
-func (b *importBody) checkDocument(p *problems) {
+func (b *importBody) checkDocument(p *httpx.Problems) {
 	if len(b.Document) == 0 {
 		return // which was found before
 	}
@@ -68,24 +69,24 @@ func (b *importBody) checkDocument(p *problems) {
 	case b.Document[0] == '{':
 		b.text = b.Document
 	case err != nil || b.Document[0] != '"':
-		p.add("document", codeInvalidType, "must be an object, or a text in JSON or YAML")
+		p.Add("document", httpx.CodeInvalidType, "must be an object, or a text in JSON or YAML")
 	case text == "":
-		p.add("document", codeTooShort, "must not be empty")
+		p.Add("document", httpx.CodeTooShort, "must not be empty")
 	default:
 		b.text = []byte(text)
 	}
 }
 
-func checkOperations(p *problems, operations []string) {
+func checkOperations(p *httpx.Problems, operations []string) {
 	const path = "operations"
 	if len(operations) == 0 {
-		p.add(path, codeTooShort, "must not be empty: left out it means all")
+		p.Add(path, httpx.CodeTooShort, "must not be empty: left out it means all")
 	}
-	p.count(path, len(operations), endpointsMost)
+	p.Count(path, len(operations), endpointsMost)
 	for i, name := range operations[:min(len(operations), endpointsMost)] {
-		p.text(element(path, i), name, 1, operationMost)
+		p.Text(element(path, i), name, 1, operationMost)
 		if slices.Contains(operations[:i], name) {
-			p.add(element(path, i), codeDuplicate, "is given twice")
+			p.Add(element(path, i), httpx.CodeDuplicate, "is given twice")
 		}
 	}
 }
@@ -96,20 +97,20 @@ var errNothing = errors.New("nothing to import")
 // importOpenAPI is POST /api/agents?id=&action=import-openapi: the operations of a document become endpoints of an
 // agent, all of them or none.
 func (a *api) importOpenAPI(c *gin.Context) {
-	agentID, err := requiredID(c, id.Agent)
+	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	about(c, agentID, "", "")
-	body, err := bindUpTo[importBody](c, importMost)
+	httpx.About(c, agentID, "", "")
+	body, err := httpx.BindUpTo[importBody](c, importMost)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	condition, err := preconditionOf(c.Request.Header)
+	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	endpoints, skipped, err := body.convert()
@@ -117,46 +118,46 @@ func (a *api) importOpenAPI(c *gin.Context) {
 		err = body.checkOrigins(endpoints)
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	org := caller(c).OrganizationID
+	org := httpx.Caller(c).OrganizationID
 	var before domain.Agent
-	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.or(0), func(agent *domain.Agent) error {
-		if err := condition.check(agent.Version); err != nil {
+	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
 		if before = *agent; len(endpoints) == 0 {
 			return errNothing
 		}
-		found := &problems{}
+		found := &httpx.Problems{}
 		body.apply(agent, endpoints, a.sealer(org, agentID), found)
 		if err := a.checkSize(agent, found); err != nil {
 			return err
 		}
-		return found.err()
+		return found.Err()
 	})
 	switch {
 	case errors.Is(err, errNothing):
 		agent = before
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	view := importView{Agent: a.shown(agent), Imported: make([]string, len(endpoints)), Skipped: skipped}
 	for i, e := range endpoints {
 		view.Imported[i] = e.Name
 	}
-	writeVersion(c, http.StatusOK, agent.Version, view)
+	httpx.WriteVersion(c, http.StatusOK, agent.Version, view)
 }
 
 // apply adds endpoints to an agent's, in the place of those of the same names.
-func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, seal func(string) string, p *problems) {
+func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, seal func(string) string, p *httpx.Problems) {
 	t := domain.HTTPRequestTool{}
 	if agent.Tools.HTTPRequest != nil {
 		t = *agent.Tools.HTTPRequest
 	}
-	t.Enabled, t.Approval, t.Endpoints = true, b.Approval.or(t.Approval), slices.Clone(t.Endpoints)
+	t.Enabled, t.Approval, t.Endpoints = true, b.Approval.Or(t.Approval), slices.Clone(t.Endpoints)
 	for _, e := range endpoints {
 		at := slices.IndexFunc(t.Endpoints, func(old domain.Endpoint) bool { return old.Name == e.Name })
 		if at < 0 {
@@ -166,14 +167,14 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 		t.Endpoints[at] = b.secured(e, t.Endpoints[at], seal, p)
 	}
 	if n := len(t.Endpoints); n > endpointsMost {
-		p.add("operations", codeTooLong, "the agent would have %d endpoints and may have %d: name those that it needs", n, endpointsMost)
+		p.Add("operations", httpx.CodeTooLong, "the agent would have %d endpoints and may have %d: name those that it needs", n, endpointsMost)
 	}
 	agent.Tools.HTTPRequest = &t
 }
 
 // secured gives an endpoint the headers of the request, or the secrets of the one that it replaces, if they go to the
 // same origin.
-func (b *importBody) secured(e, old domain.Endpoint, seal func(string) string, p *problems) domain.Endpoint {
+func (b *importBody) secured(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
 	same := origin(e.URL) == origin(old.URL)
 	if same {
 		e.SigningSecret = old.SigningSecret
@@ -206,14 +207,14 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	if more := len(origins) - shown; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	found := &problems{}
-	found.add("headers", codeInvalidValue, "would go to %d servers: %s; import the operations of each by themselves, or give serverUrl",
+	found := &httpx.Problems{}
+	found.Add("headers", httpx.CodeInvalidValue, "would go to %d servers: %s; import the operations of each by themselves, or give serverUrl",
 		len(origins), named)
-	return found.err()
+	return found.Err()
 }
 
 // checkSize refuses agents that could be read and not be sent back.
-func (a *api) checkSize(agent *domain.Agent, p *problems) error {
+func (a *api) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	const spare = 256 // for what changes with each version
 	raw, err := json.Marshal(agent)
 	if err != nil {
@@ -226,8 +227,8 @@ func (a *api) checkSize(agent *domain.Agent, p *problems) error {
 	if raw, err = json.Marshal(a.shown(copied)); err != nil {
 		return fmt.Errorf("rendering agent: %w", err)
 	}
-	if n := len(raw); n > maxBody-spare {
-		p.add("operations", codeTooLong, "the agent would have %d bytes and may have %d: name those that it needs", n, maxBody-spare)
+	if n := len(raw); n > httpx.MaxBody-spare {
+		p.Add("operations", httpx.CodeTooLong, "the agent would have %d bytes and may have %d: name those that it needs", n, httpx.MaxBody-spare)
 	}
 	return nil
 }
@@ -236,11 +237,11 @@ func (a *api) checkSize(agent *domain.Agent, p *problems) error {
 func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	made, left, err := openapiimport.Convert(b.text, openapiimport.Options{Operations: b.Operations.Value, ServerURL: b.ServerURL.Value})
 	if invalid, ok := errors.AsType[*openapiimport.Invalid](err); ok {
-		found := &problems{}
+		found := &httpx.Problems{}
 		for _, p := range invalid.Problems {
-			found.add(p.Field, p.Code, "%s", p.Message)
+			found.Add(p.Field, p.Code, "%s", p.Message)
 		}
-		return nil, nil, found.err()
+		return nil, nil, found.Err()
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("importing document: %w", err)
@@ -271,11 +272,11 @@ func unfit(e domain.Endpoint) string {
 		}
 		body.InputSchema = raw
 	}
-	found := &problems{}
+	found := &httpx.Problems{}
 	body.Check(found, "it", map[string]bool{})
-	if len(found.list) == 0 {
+	if len(found.List) == 0 {
 		return ""
 	}
-	first := found.list[0]
+	first := found.List[0]
 	return strings.TrimPrefix(first.Field, "it.") + " " + first.Message
 }

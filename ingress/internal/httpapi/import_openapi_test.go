@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/secrets"
 )
@@ -262,7 +263,7 @@ func TestLargeImports(t *testing.T) {
 	}
 	w.importInto(agentID, sized(2<<20), ada.auth).want(t, "the largest body", 200, "")
 	w.importInto(agentID, sized(2<<20+1), ada.auth).want(t, "one byte more", 413, "payload_too_large")
-	w.do("PUT", "/api/agents?id="+agentID, `{"name":"`+strings.Repeat("x", maxBody)+`"}`, ada.auth).want(t, "another body", 413, "payload_too_large")
+	w.do("PUT", "/api/agents?id="+agentID, `{"name":"`+strings.Repeat("x", httpx.MaxBody)+`"}`, ada.auth).want(t, "another body", 413, "payload_too_large")
 	words := make([]string, 100)
 	for i := range words {
 		words[i] = strings.Repeat("y", 100) + fmt.Sprint(i)

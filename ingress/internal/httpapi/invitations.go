@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
@@ -24,23 +25,23 @@ func viewOfInvitation(i store.OwnInvitation) ownInvitation {
 
 // listInvitations is GET /api/auth/invitations: the open invitations to the caller's proven address, newest first.
 func (a *api) listInvitations(c *gin.Context) {
-	p, err := timePageOf(c, id.Invitation)
+	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	invitations, err := a.Store.OwnInvitations(c.Request.Context(), caller(c).UserID, p.after, p.limit+1)
+	invitations, err := a.Store.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, timeListOf(invitations, p, func(i store.OwnInvitation) (ownInvitation, store.After) {
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(invitations, p, func(i store.OwnInvitation) (ownInvitation, store.After) {
 		return viewOfInvitation(i), store.After{At: i.At, ID: i.ID}
 	}))
 }
 
 func (a *api) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
-	found, err := a.Store.OwnInvitation(c.Request.Context(), caller(c).UserID, invitationID)
+	found, err := a.Store.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return viewOfInvitation(found), err
 }
 
@@ -57,24 +58,24 @@ type answeredInvitation struct {
 
 // answerInvitation is POST /api/auth/invitations?id=&action=accept|decline, for the person whose proven address is invited.
 func (a *api) answerInvitation(c *gin.Context) {
-	invitationID, err := requiredID(c, id.Invitation)
+	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	found := &problems{}
-	action, _ := single(c, "action", found)
+	found := &httpx.Problems{}
+	action, _ := httpx.QueryValue(c, "action", found)
 	if action != actionAccept && action != actionDecline {
-		found.add("action", codeInvalidValue, "must be accept or decline")
+		found.Add("action", httpx.CodeInvalidValue, "must be accept or decline")
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	who, accept := caller(c), action == actionAccept
+	who, accept := httpx.Caller(c), action == actionAccept
 	answered, err := a.Store.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	status := "declined"
@@ -82,5 +83,5 @@ func (a *api) answerInvitation(c *gin.Context) {
 		a.Auth.ForgetUser(who.UserID)
 		status = "accepted"
 	}
-	writeJSON(c, http.StatusOK, answeredInvitation{viewOfInvitation(answered), status})
+	httpx.WriteJSON(c, http.StatusOK, answeredInvitation{viewOfInvitation(answered), status})
 }

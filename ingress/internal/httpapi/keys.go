@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -15,24 +16,24 @@ import (
 
 // listKeys is GET /api/keys: the caller's own keys, and for admins their organization's.
 func (a *api) listKeys(c *gin.Context) {
-	p, err := pageOf(c, id.Key)
+	p, err := httpx.ReadPage(c, id.Key)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	filter := keysOf(c)
-	filter.After = p.after
-	keys, err := a.Store.Keys(c.Request.Context(), filter, p.limit+1)
+	filter.After = p.After
+	keys, err := a.Store.Keys(c.Request.Context(), filter, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, listOf(keys, p, func(k domain.APIKey) string { return k.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(keys, p, func(k domain.APIKey) string { return k.ID }))
 }
 
 // keysOf is the filter of the keys that the caller may list.
 func keysOf(c *gin.Context) store.KeyFilter {
-	who := caller(c)
+	who := httpx.Caller(c)
 	filter := store.KeyFilter{UserID: who.UserID}
 	if who.Role.AtLeast(domain.RoleAdmin) {
 		filter.OrganizationID = who.OrganizationID
@@ -47,21 +48,21 @@ type keyBody struct {
 	expires   *domain.Time
 }
 
-func (b *keyBody) Check(p *problems) {
-	p.name("name", b.Name, nameMost)
+func (b *keyBody) Check(p *httpx.Problems) {
+	p.Name("name", b.Name, nameMost)
 	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {
-		p.add("scope", codeInvalidValue, "must be %s or %s", domain.KeyScopeOrganization, domain.KeyScopeUser)
+		p.Add("scope", httpx.CodeInvalidValue, "must be %s or %s", domain.KeyScopeOrganization, domain.KeyScopeUser)
 	}
 	if b.ExpiresAt == nil {
 		return
 	}
 	at, err := time.Parse(time.RFC3339, *b.ExpiresAt)
 	if err != nil {
-		p.add("expiresAt", codeInvalidValue, "must be an instant such as 2030-01-31T12:00:00Z")
+		p.Add("expiresAt", httpx.CodeInvalidValue, "must be an instant such as 2030-01-31T12:00:00Z")
 		return
 	}
 	if !at.After(time.Now()) {
-		p.add("expiresAt", codeInvalidValue, "must be in the future")
+		p.Add("expiresAt", httpx.CodeInvalidValue, "must be in the future")
 	}
 	b.expires = domain.AtPtr(at)
 }
@@ -74,14 +75,14 @@ type newKeyView struct {
 
 // createKey is POST /api/keys: an organization's key, by its admins, or one of the caller's own.
 func (a *api) createKey(c *gin.Context) {
-	body, err := bind[keyBody](c)
+	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	who := actor(c)
 	if body.Scope == domain.KeyScopeUser && who.UserID == "" {
-		fail(c, apierr.New(apierr.PermissionDenied, "an organization's key belongs to no user whose key it could make"))
+		httpx.Fail(c, apierr.New(apierr.PermissionDenied, "an organization's key belongs to no user whose key it could make"))
 		return
 	}
 	k := secrets.NewAPIKey()
@@ -89,25 +90,25 @@ func (a *api) createKey(c *gin.Context) {
 		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
 	})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
+	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
 // revokeKey is DELETE /api/keys?id=: on this ingress it holds at once, on others within 5 s.
 func (a *api) revokeKey(c *gin.Context) {
-	keyID, err := requiredID(c, id.Key)
+	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	if err := a.Store.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.Auth.ForgetKey(keyID)
-	writeJSON(c, http.StatusOK, deleted(keyID))
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
 
 // How long a rotated key may work on beside the one that takes its place, in seconds.
@@ -117,12 +118,12 @@ const (
 )
 
 type rotateBody struct {
-	OverlapSeconds optional[int] `json:"overlapSeconds"`
+	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }
 
-func (b *rotateBody) Check(p *problems) {
+func (b *rotateBody) Check(p *httpx.Problems) {
 	if n := b.OverlapSeconds.Value; n < 0 || n > overlapMost {
-		p.add("overlapSeconds", codeInvalidValue, "must be from 0 to %d", overlapMost)
+		p.Add("overlapSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", overlapMost)
 	}
 }
 
@@ -132,32 +133,32 @@ func (a *api) rotateKey(c *gin.Context) {
 	var body rotateBody
 	var err error
 	if c.Request.ContentLength != 0 {
-		body, err = bind[rotateBody](c)
+		body, err = httpx.Bind[rotateBody](c)
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	keyID, err := requiredID(c, id.Key)
+	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	k := secrets.NewAPIKey()
 	made := store.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
-	overlap := time.Duration(body.OverlapSeconds.or(overlapDefault)) * time.Second
+	overlap := time.Duration(body.OverlapSeconds.Or(overlapDefault)) * time.Second
 	stored, err := a.Store.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.Auth.ForgetKey(keyID) // its end has changed
-	writeJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
+	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
 // actor is the caller as the one who changes their organization.
 func actor(c *gin.Context) store.Actor {
-	who := caller(c)
+	who := httpx.Caller(c)
 	by := store.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
 	if who.KeyID == "" {
 		by.LoginID = who.Credential // a person without a key came with a login session

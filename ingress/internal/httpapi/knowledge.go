@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
@@ -21,14 +22,14 @@ var (
 
 // getKnowledge is GET /api/knowledge: a search with ?query=, with ?id= a document or a part of it, else a list.
 func (a *api) getKnowledge(c *gin.Context) {
-	_, searches := query(c)["query"]
-	_, one := query(c)["id"]
-	found := &problems{}
+	_, searches := httpx.Query(c)["query"]
+	_, one := httpx.Query(c)["id"]
+	found := &httpx.Problems{}
 	switch {
 	case searches:
 		for _, name := range listParams[:3] {
-			if _, given := query(c)[name]; given {
-				found.add(name, codeConflict, "cannot come with query: beside it there may be %s", strings.Join(searchParams[1:], ", "))
+			if _, given := httpx.Query(c)[name]; given {
+				found.Add(name, httpx.CodeConflict, "cannot come with query: beside it there may be %s", strings.Join(searchParams[1:], ", "))
 			}
 		}
 		a.search(c, found)
@@ -36,8 +37,8 @@ func (a *api) getKnowledge(c *gin.Context) {
 		a.readDocument(c, found)
 	default:
 		for _, name := range searchParams[1:3] {
-			if _, given := query(c)[name]; given {
-				found.add("query", codeRequired, "a query with %s must say by query what is looked for", name)
+			if _, given := httpx.Query(c)[name]; given {
+				found.Add("query", httpx.CodeRequired, "a query with %s must say by query what is looked for", name)
 			}
 		}
 		a.listDocuments(c, found)
@@ -45,47 +46,47 @@ func (a *api) getKnowledge(c *gin.Context) {
 }
 
 // listDocuments gives the organization's documents, newest first.
-func (a *api) listDocuments(c *gin.Context, found *problems) {
-	p, err := pageOf(c, id.Document)
-	err = found.take(err)
+func (a *api) listDocuments(c *gin.Context, found *httpx.Problems) {
+	p, err := httpx.ReadPage(c, id.Document)
+	err = found.Take(err)
 	var filter store.DocumentFilter
-	filter.Query, _ = single(c, "q", found)
-	found.text("q", filter.Query, 0, searchMost)
-	status, given := single(c, "status", found)
+	filter.Query, _ = httpx.QueryValue(c, "q", found)
+	found.Text("q", filter.Query, 0, searchMost)
+	status, given := httpx.QueryValue(c, "status", found)
 	if filter.Status = domain.DocumentStatus(status); given && !slices.Contains(domain.DocumentStatuses, filter.Status) {
-		found.add("status", codeInvalidValue, "must be queued, processing, ready or failed")
+		found.Add("status", httpx.CodeInvalidValue, "must be queued, processing, ready or failed")
 	}
 	if err == nil {
-		err = found.err()
+		err = found.Err()
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	docs, err := a.Store.Documents(c.Request.Context(), caller(c).OrganizationID, filter, p.after, p.limit+1)
+	docs, err := a.Store.Documents(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.After, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	for i := range docs {
 		docs[i] = shownDocument(docs[i])
 	}
-	writeJSON(c, http.StatusOK, listOf(docs, p, func(d domain.Document) string { return d.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
 // deleteDocument is DELETE /api/knowledge?id=: it goes, and with it what runs were told of it.
 func (a *api) deleteDocument(c *gin.Context) {
-	documentID, err := requiredID(c, id.Document)
+	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	// Once it has begun it is carried through, whether or not the caller waits for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), eraseTime)
 	defer cancel()
-	if err := a.Dispatch.DeleteDocument(ctx, caller(c).OrganizationID, documentID); err != nil {
-		fail(c, err)
+	if err := a.Dispatch.DeleteDocument(ctx, httpx.Caller(c).OrganizationID, documentID); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, deleted(documentID))
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(documentID))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/store"
 )
@@ -20,50 +21,50 @@ const documentBodyMost = 28 << 20
 
 // documentFields are what a body says of a document. Of content, contentBase64 and url there may be one.
 type documentFields struct {
-	Name          optional[string]             `json:"name"`
-	Content       optional[longText]           `json:"content"`
-	ContentBase64 optional[longText]           `json:"contentBase64"`
-	MIMEType      optional[string]             `json:"mimeType"`
-	Metadata      removable[map[string]string] `json:"metadata"`
+	Name          httpx.Optional[string]             `json:"name"`
+	Content       httpx.Optional[httpx.LongText]     `json:"content"`
+	ContentBase64 httpx.Optional[httpx.LongText]     `json:"contentBase64"`
+	MIMEType      httpx.Optional[string]             `json:"mimeType"`
+	Metadata      httpx.Removable[map[string]string] `json:"metadata"`
 }
 
 type newDocumentBody struct {
 	documentFields
-	URL optional[string] `json:"url"`
+	URL httpx.Optional[string] `json:"url"`
 }
 
 // documentChangeBody takes back what reading a document gave.
 type documentChangeBody struct {
 	documentFields
-	URL       optional[*string] `json:"url"`
-	ID        readOnly          `json:"id"`
-	Bytes     readOnly          `json:"bytes"`
-	SHA256    readOnly          `json:"sha256"`
-	Status    readOnly          `json:"status"`
-	Error     readOnly          `json:"error"`
-	Pages     readOnly          `json:"pages"`
-	PagesDone readOnly          `json:"pagesDone"`
-	Chunks    readOnly          `json:"chunks"`
-	Language  readOnly          `json:"language"`
-	Notes     readOnly          `json:"notes"`
-	CreatedAt readOnly          `json:"createdAt"`
-	UpdatedAt readOnly          `json:"updatedAt"`
+	URL       httpx.Optional[*string] `json:"url"`
+	ID        httpx.ReadOnly          `json:"id"`
+	Bytes     httpx.ReadOnly          `json:"bytes"`
+	SHA256    httpx.ReadOnly          `json:"sha256"`
+	Status    httpx.ReadOnly          `json:"status"`
+	Error     httpx.ReadOnly          `json:"error"`
+	Pages     httpx.ReadOnly          `json:"pages"`
+	PagesDone httpx.ReadOnly          `json:"pagesDone"`
+	Chunks    httpx.ReadOnly          `json:"chunks"`
+	Language  httpx.ReadOnly          `json:"language"`
+	Notes     httpx.ReadOnly          `json:"notes"`
+	CreatedAt httpx.ReadOnly          `json:"createdAt"`
+	UpdatedAt httpx.ReadOnly          `json:"updatedAt"`
 }
 
-func (b *newDocumentBody) Check(p *problems) {
+func (b *newDocumentBody) Check(p *httpx.Problems) {
 	b.documentFields.Check(p, b.URL)
 	switch {
 	case !b.Content.Set && !b.ContentBase64.Set && !b.URL.Set:
-		p.add("content", codeRequired, "is required, or contentBase64, or url")
+		p.Add("content", httpx.CodeRequired, "is required, or contentBase64, or url")
 	case !b.Name.Set && !b.URL.Set: // an address has a name
-		p.add("name", codeRequired, "is required")
+		p.Add("name", httpx.CodeRequired, "is required")
 	}
 }
 
-func (b *documentChangeBody) Check(p *problems) { b.documentFields.Check(p, b.address()) }
+func (b *documentChangeBody) Check(p *httpx.Problems) { b.documentFields.Check(p, b.address()) }
 
 // address is the url that the body names; null is none.
-func (b *documentChangeBody) address() (address optional[string]) {
+func (b *documentChangeBody) address() (address httpx.Optional[string]) {
 	if address.Set = b.URL.Value != nil; address.Set {
 		address.Value = *b.URL.Value
 	}
@@ -71,11 +72,11 @@ func (b *documentChangeBody) address() (address optional[string]) {
 }
 
 // Check finds what is wrong with fields by themselves, and puts name and type as they are kept.
-func (f *documentFields) Check(p *problems, address optional[string]) {
+func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]) {
 	if f.Name.Set {
-		before := len(p.list)
-		p.text("name", f.Name.Value, 1, len(f.Name.Value))
-		if len(p.list) == before {
+		before := len(p.List)
+		p.Text("name", f.Name.Value, 1, len(f.Name.Value))
+		if len(p.List) == before {
 			f.Name.Value = documentName(p, "name", f.Name.Value)
 		}
 	}
@@ -92,29 +93,29 @@ func (f *documentFields) Check(p *problems, address optional[string]) {
 		set  bool
 	}{{"content", f.Content.Set}, {"contentBase64", f.ContentBase64.Set}, {"url", address.Set}} {
 		if of.set && given != "" {
-			p.add(of.name, codeConflict, "cannot come with %s: a document has one content", given)
+			p.Add(of.name, httpx.CodeConflict, "cannot come with %s: a document has one content", given)
 		}
 		if of.set {
 			given = of.name
 		}
 	}
 	if f.Content.Set && len(f.Content.Value) == 0 {
-		p.add("content", codeTooShort, "must not be empty")
+		p.Add("content", httpx.CodeTooShort, "must not be empty")
 	}
 	f.checkBase64(p)
 }
 
 // checkBase64 looks at what base64 stands for before any of it is kept.
-func (f *documentFields) checkBase64(p *problems) {
+func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
 	}
 	n, err := io.Copy(io.Discard, decoded(f.ContentBase64.Value))
 	switch {
 	case err != nil:
-		p.add("contentBase64", codeInvalidValue, "must be base64, of the alphabet with + and /, and padded")
+		p.Add("contentBase64", httpx.CodeInvalidValue, "must be base64, of the alphabet with + and /, and padded")
 	case n == 0:
-		p.add("contentBase64", codeTooShort, "must not be empty")
+		p.Add("contentBase64", httpx.CodeTooShort, "must not be empty")
 	}
 }
 
@@ -144,7 +145,7 @@ func (f *documentFields) newDocument(address string) store.NewDocument {
 		if f.Content.Set {
 			other = "text/plain"
 		}
-		doc.MIMEType = documentType(&problems{}, "mimeType", "", doc.Name, other)
+		doc.MIMEType = documentType(&httpx.Problems{}, "mimeType", "", doc.Name, other)
 	}
 	return doc
 }
@@ -155,20 +156,20 @@ func nameOfAddress(address string) string {
 	if err != nil {
 		return namelessDocument // it was checked: this is none
 	}
-	name := documentName(&problems{}, "url", path.Base(u.Path))
+	name := documentName(&httpx.Problems{}, "url", path.Base(u.Path))
 	if name == namelessDocument || name == "" {
-		return documentName(&problems{}, "url", u.Host)
+		return documentName(&httpx.Problems{}, "url", u.Host)
 	}
 	return name
 }
 
 // bindDocument reads a JSON body that may hold a document. The body is the caller's own: its long texts are parts of it.
 func bindDocument[T any](a *api, c *gin.Context) (body T, leave func(), err error) {
-	if length := c.Request.ContentLength; length >= 0 && length <= maxBody {
+	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
-	in, err := a.arrive(c, &a.texts, documentBodyMost)
+	in, err := arrive(c, &a.texts, documentBodyMost, a.Permit(c))
 	if err != nil {
 		return body, nil, err
 	}
@@ -182,7 +183,7 @@ func bindDocument[T any](a *api, c *gin.Context) (body T, leave func(), err erro
 
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
-		return body, apierr.Invalid(bodyPath, codeRequired, "a JSON body is required")
+		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")
 	}
 	var buf bytes.Buffer
 	if length > 0 {
@@ -194,12 +195,12 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 		}
 		return body, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
 	}
-	found := &problems{}
-	if !decodeStrict(buf.Bytes(), &body, found) || found.has(bodyPath) {
-		return body, found.err()
+	found := &httpx.Problems{}
+	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
+		return body, found.Err()
 	}
-	if b, ok := any(&body).(checked); ok {
+	if b, ok := any(&body).(httpx.Checked); ok {
 		b.Check(found)
 	}
-	return body, found.err()
+	return body, found.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/store"
 )
@@ -189,9 +190,9 @@ func TestTypesOfFiles(t *testing.T) {
 		{"text/" + strings.Repeat("a", 300), "a"}:      "! file:invalid_value",
 		{"text/plain; charset=\"a\u202eb\"", "a.html"}: "text/plain; charset*=utf-8''a%E2%80%AEb",
 	} {
-		p := &problems{}
+		p := &httpx.Problems{}
 		got := documentType(p, "file", said[0], said[1], octetStream)
-		if err := p.err(); err != nil {
+		if err := p.Err(); err != nil {
 			got = "! " + wrongIn(t, err)
 		}
 		if got != want {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -44,47 +45,47 @@ type documentPassages struct {
 	Passages   []domain.Passage `json:"passages"`
 }
 
-func askedOf(c *gin.Context, found *problems) (asked documentAsked) {
-	if content, given := single(c, "content", found); given {
+func askedOf(c *gin.Context, found *httpx.Problems) (asked documentAsked) {
+	if content, given := httpx.QueryValue(c, "content", found); given {
 		if content != "1" && content != "true" {
-			found.add("content", codeInvalidValue, "must be 1 or true; without it the answer is the document as the service knows it")
+			found.Add("content", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the document as the service knows it")
 		}
 		asked.content = true
 	}
 	asked.page = numbered(c, found, "page", 1, documentPagesMost)
 	asked.chunk = numbered(c, found, "chunk", 0, chunksMost)
 	if asked.page != nil && asked.content {
-		found.add("page", codeConflict, "cannot come with content: name one part of the document")
+		found.Add("page", httpx.CodeConflict, "cannot come with content: name one part of the document")
 	}
 	if asked.chunk != nil && (asked.content || asked.page != nil) {
-		found.add("chunk", codeConflict, "cannot come with content or page: name one part of the document")
+		found.Add("chunk", httpx.CodeConflict, "cannot come with content or page: name one part of the document")
 	}
 	return asked
 }
 
 // numbered reads a parameter that is a whole number; nil when it is not given.
-func numbered(c *gin.Context, found *problems, name string, least, most int) *int {
-	text, given := single(c, name, found)
+func numbered(c *gin.Context, found *httpx.Problems, name string, least, most int) *int {
+	text, given := httpx.QueryValue(c, name, found)
 	if !given {
 		return nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
-		found.add(name, codeInvalidValue, "must be a whole number from %d to %d", least, most)
+		found.Add(name, httpx.CodeInvalidValue, "must be a whole number from %d to %d", least, most)
 	}
 	return &n
 }
 
 // readDocument gives a document, its content, or what stands at a place in it.
-func (a *api) readDocument(c *gin.Context, found *problems) {
+func (a *api) readDocument(c *gin.Context, found *httpx.Problems) {
 	asked := askedOf(c, found)
-	documentID, err := requiredID(c, id.Document)
-	missing := found.take(err)
-	if err = found.err(); err == nil { // what is wrong with the question, before whether there is what it asks for
+	documentID, err := httpx.RequiredID(c, id.Document)
+	missing := found.Take(err)
+	if err = found.Err(); err == nil { // what is wrong with the question, before whether there is what it asks for
 		err = missing
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	switch {
@@ -95,12 +96,12 @@ func (a *api) readDocument(c *gin.Context, found *problems) {
 	case asked.chunk != nil:
 		a.showChunk(c, documentID, *asked.chunk)
 	default:
-		doc, err := a.Store.DocumentByID(c.Request.Context(), caller(c).OrganizationID, documentID)
+		doc, err := a.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 		if err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
-		writeJSON(c, http.StatusOK, shownDocument(doc))
+		httpx.WriteJSON(c, http.StatusOK, shownDocument(doc))
 	}
 }
 
@@ -108,13 +109,13 @@ func (a *api) readDocument(c *gin.Context, found *problems) {
 func (a *api) sendDocument(c *gin.Context, documentID string) {
 	place, err := a.downloads.enter(transferrerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer a.downloads.leave(place)
-	doc, content, err := a.Store.OpenDocument(c.Request.Context(), caller(c).OrganizationID, documentID)
+	doc, content, err := a.Store.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer func() { _ = content.Close() }() // nothing was written to it
@@ -122,14 +123,14 @@ func (a *api) sendDocument(c *gin.Context, documentID string) {
 	if doc.SHA256 != nil {
 		file.SHA256 = *doc.SHA256
 	}
-	sendFile(c, file, documentCaching, content, place, a.permit(c))
+	sendFile(c, file, documentCaching, content, place, a.Permit(c))
 }
 
 // showPage gives the text of a page, or the beginning of a long one. Pages are as large as files may be, and take their places.
 func (a *api) showPage(c *gin.Context, documentID string, page int) {
 	place, err := a.downloads.enter(transferrerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer a.downloads.leave(place)
@@ -138,10 +139,10 @@ func (a *api) showPage(c *gin.Context, documentID string, page int) {
 		err = place.extend(int64(2 * len(shown.Text))) // as passages it comes once more
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, shown)
+	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
 // pageOfDocument reads a page. Of a document that is not ready, or has no such page, there is none.
@@ -155,7 +156,7 @@ func (a *api) pageOfDocument(c *gin.Context, documentID string, page int) (shown
 	case page > *doc.Pages:
 		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
 	}
-	passages, err := a.Store.DocumentPassages(c.Request.Context(), caller(c).OrganizationID, documentID, page, pagePassagesMost+1)
+	passages, err := a.Store.DocumentPassages(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, page, pagePassagesMost+1)
 	if err != nil {
 		return shown, err
 	}
@@ -172,23 +173,23 @@ func (a *api) showChunk(c *gin.Context, documentID string, chunk int) {
 		err = apierr.New(apierr.NotFound, "there is no passage %d: the document has %d, and the first is 0", chunk, doc.Chunks)
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	passages, err := a.Store.DocumentPassagesAround(c.Request.Context(), caller(c).OrganizationID, documentID, chunk, 1)
+	passages, err := a.Store.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
 	if err == nil && len(passages) == 0 { // it was replaced meanwhile
 		err = noDocument()
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, documentPassages{DocumentID: doc.ID, Name: doc.Name, Passages: shownPassages(passages)})
+	httpx.WriteJSON(c, http.StatusOK, documentPassages{DocumentID: doc.ID, Name: doc.Name, Passages: shownPassages(passages)})
 }
 
 // readyDocument gives a document that was read.
 func (a *api) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
-	doc, err := a.Store.DocumentByID(c.Request.Context(), caller(c).OrganizationID, documentID)
+	doc, err := a.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
 		err = apierr.New(apierr.NotFound, "the document is %s: only one that is ready has pages and passages", doc.Status)
 	}

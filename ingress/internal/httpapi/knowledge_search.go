@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/bus"
 	"parley/shared/contract"
@@ -42,27 +43,27 @@ type ClaimSigner interface {
 
 // foundList is what a search found, in the shape of lists: there is no next page.
 type foundList struct {
-	list[domain.Found]
+	httpx.List[domain.Found]
 	Without []string `json:"without,omitempty"`
 }
 
 // search is GET /api/knowledge?query=: what of the organization's documents is like it.
-func (a *api) search(c *gin.Context, found *problems) {
+func (a *api) search(c *gin.Context, found *httpx.Problems) {
 	request := searchAsked(c, found)
 	err := a.documentsKnown(c, found, "documentId", request.DocumentIDs, nil)
 	if err == nil {
-		err = found.err()
+		err = found.Err()
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	reply, err := a.sought(c.Request.Context(), caller(c).OrganizationID, request)
+	reply, err := a.sought(c.Request.Context(), httpx.Caller(c).OrganizationID, request)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	shown := foundList{list: list[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
+	shown := foundList{List: httpx.List[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
 	for _, f := range reply.Found {
 		if f.Headings == nil {
 			f.Headings = []string{}
@@ -72,62 +73,62 @@ func (a *api) search(c *gin.Context, found *problems) {
 		}
 		shown.Data = append(shown.Data, f)
 	}
-	writeJSON(c, http.StatusOK, shown)
+	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
 // searchAsked reads what is searched for, and in which documents.
-func searchAsked(c *gin.Context, found *problems) contract.SearchRequest {
+func searchAsked(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 	r := contract.SearchRequest{Limit: foundDefault}
 	var given bool
-	if r.Query, given = single(c, "query", found); given {
-		found.text("query", r.Query, 1, soughtMost)
+	if r.Query, given = httpx.QueryValue(c, "query", found); given {
+		found.Text("query", r.Query, 1, soughtMost)
 		if strings.TrimSpace(r.Query) == "" {
-			found.add("query", codeTooShort, "must not be empty")
+			found.Add("query", httpx.CodeTooShort, "must not be empty")
 		}
 	}
-	if text, limited := single(c, "limit", found); limited {
+	if text, limited := httpx.QueryValue(c, "limit", found); limited {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > foundMost || strconv.Itoa(n) != text {
-			found.add("limit", codeInvalidValue, "must be a whole number from 1 to %d", foundMost)
+			found.Add("limit", httpx.CodeInvalidValue, "must be a whole number from 1 to %d", foundMost)
 		}
 		r.Limit = n
 	}
-	r.DocumentIDs = searchedDocuments(query(c)["documentId"], found)
-	r.Metadata = searchedMetadata(query(c)["metadata"], found)
+	r.DocumentIDs = searchedDocuments(httpx.Query(c)["documentId"], found)
+	r.Metadata = searchedMetadata(httpx.Query(c)["metadata"], found)
 	return r
 }
 
-func searchedDocuments(ids []string, found *problems) []string {
+func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	seen := map[string]bool{}
 	for i, documentID := range ids[:min(len(ids), searchedMost)] {
 		switch at := element("documentId", i); {
 		case !id.Valid(id.Document, documentID):
-			found.add(at, codeInvalidValue, "must be a document's id")
+			found.Add(at, httpx.CodeInvalidValue, "must be a document's id")
 		case seen[documentID]:
-			found.add(at, codeDuplicate, "is given twice")
+			found.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 		seen[documentID] = true
 	}
-	found.count("documentId", len(ids), searchedMost)
+	found.Count("documentId", len(ids), searchedMost)
 	return ids
 }
 
-func searchedMetadata(pairs []string, found *problems) map[string]string {
+func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
 	for i, pair := range pairs[:min(len(pairs), metadataMost)] {
 		name, value, cut := strings.Cut(pair, ":")
 		at := element("metadata", i)
 		if _, known := out[name]; known {
-			found.add(at, codeDuplicate, "names what another names: a document has one value of each name")
+			found.Add(at, httpx.CodeDuplicate, "names what another names: a document has one value of each name")
 		}
 		if !cut || !metadataName.MatchString(name) {
-			found.add(at, codeInvalidValue, "must be a name, a colon and a value; names have 1 to 64 letters, digits, dots, underscores and hyphens")
+			found.Add(at, httpx.CodeInvalidValue, "must be a name, a colon and a value; names have 1 to 64 letters, digits, dots, underscores and hyphens")
 			continue
 		}
-		found.text(at, value, 0, metadataValueMost)
+		found.Text(at, value, 0, metadataValueMost)
 		out[name] = value
 	}
-	found.count("metadata", len(pairs), metadataMost)
+	found.Count("metadata", len(pairs), metadataMost)
 	return out
 }
 

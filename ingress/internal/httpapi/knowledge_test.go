@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
@@ -428,7 +429,7 @@ func TestOriginalsOfDocuments(t *testing.T) {
 		t.Errorf("%v", head.header)
 	}
 	a.ok("PUT", "/api/knowledge?id="+sent.text(t, "id"), `{"content":"{\"a\": [1e400]}","mimeType":"application/json"}`, h.key)
-	if fresh := a.ok("GET", target, "", h.key, "If-None-Match: "+etag); fresh.status != 200 || string(fresh.body) != `{"a": [1e400]}` || fresh.header.Get("Content-Type") != contentJSON {
+	if fresh := a.ok("GET", target, "", h.key, "If-None-Match: "+etag); fresh.status != 200 || string(fresh.body) != `{"a": [1e400]}` || fresh.header.Get("Content-Type") != httpx.ContentJSON {
 		t.Errorf("after a replacement: %d %v %s", fresh.status, fresh.header, fresh.body)
 	}
 	a.ok("PUT", "/api/knowledge?id="+sent.text(t, "id"), `{"content":"<script>alert(1)</script>","mimeType":"text/html"}`, h.key)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -31,28 +32,28 @@ type Doorbells interface {
 func (a *api) addDocuments(c *gin.Context) {
 	docs, leave, err := a.documentsSent(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
 	for i := range docs {
-		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), caller(c).Principal()
+		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), httpx.Caller(c).Principal()
 	}
-	queued, err := a.Store.AddDocuments(c.Request.Context(), caller(c).OrganizationID, docs, a.Documents)
+	queued, err := a.Store.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, a.Documents)
 	if err != nil {
-		fail(c, refusedDocument(err))
+		httpx.Fail(c, refusedDocument(err))
 		return
 	}
 	a.ring(c, queued...)
 	if len(queued) == 1 {
-		writeJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
+		httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 		return
 	}
 	shown := make([]domain.Document, len(queued))
 	for i, q := range queued {
 		shown[i] = shownDocument(q.Document)
 	}
-	writeJSON(c, http.StatusAccepted, struct {
+	httpx.WriteJSON(c, http.StatusAccepted, struct {
 		Data []domain.Document `json:"data"`
 	}{shown})
 }
@@ -84,9 +85,9 @@ func (a *api) documentsSent(c *gin.Context) (docs []store.NewDocument, leave fun
 // readDocumentForm takes a form with up to most files, whose contents are kept as they come.
 func (a *api) readDocumentForm(c *gin.Context, most int) (form *documentForm, leave func(), err error) {
 	if c.Request.ContentLength == 0 {
-		return nil, nil, apierr.Invalid(bodyPath, codeRequired, "a form is required")
+		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
-	in, err := a.arrive(c, &a.uploads, formMost)
+	in, err := arrive(c, &a.uploads, formMost, a.Permit(c))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,14 +115,14 @@ func (a *api) dropUploads(c *gin.Context, form *documentForm) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTime)
 	defer cancel()
-	if err := a.Store.DropUploads(ctx, caller(c).OrganizationID, uploads); err != nil {
-		a.Log.Warn().Err(err).Str("org_id", caller(c).OrganizationID).Msg("cannot remove what a refused form has left; the sweeper will")
+	if err := a.Store.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
+		a.Log.Warn().Err(err).Str("org_id", httpx.Caller(c).OrganizationID).Msg("cannot remove what a refused form has left; the sweeper will")
 	}
 }
 
 // keeper keeps contents of the caller's organization, for as long as the request lasts.
 func (a *api) keeper(c *gin.Context) func(io.Reader) (store.Upload, error) {
-	org, ctx := caller(c).OrganizationID, c.Request.Context()
+	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
 	return func(content io.Reader) (store.Upload, error) { return a.Store.Upload(ctx, org, content, documentMost) }
 }
 
@@ -143,15 +144,15 @@ func (a *api) keepContent(c *gin.Context, f *documentFields) (*store.Upload, err
 
 // putDocument is PUT /api/knowledge?id=: another content, name or metadata. What is left out stays.
 func (a *api) putDocument(c *gin.Context) {
-	documentID, err := requiredID(c, id.Document)
+	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	// Before the body comes: of what is not there nothing is kept.
-	known, err := a.Store.DocumentByID(c.Request.Context(), caller(c).OrganizationID, documentID)
+	known, err := a.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	if isForm(c.Request.Header) {
@@ -160,12 +161,12 @@ func (a *api) putDocument(c *gin.Context) {
 	}
 	body, leave, err := bindDocument[documentChangeBody](a, c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
 	if err := body.fits(known); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.putBody(c, known, &body)
@@ -173,29 +174,29 @@ func (a *api) putDocument(c *gin.Context) {
 
 // fits reports what of the body does not go with the document that it changes.
 func (b *documentChangeBody) fits(known domain.Document) error {
-	found := &problems{}
+	found := &httpx.Problems{}
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
-		found.add("url", codeInvalidValue, "cannot be removed: without it the document needs a content")
+		found.Add("url", httpx.CodeInvalidValue, "cannot be removed: without it the document needs a content")
 	}
 	withContent := b.Content.Set || b.ContentBase64.Set || b.URL.Value != nil && (known.URL == nil || *b.URL.Value != *known.URL)
 	if b.MIMEType.Set && !withContent && b.MIMEType.Value != shownDocument(known).MIMEType {
-		found.add("mimeType", codeInvalidValue, "is found in the content: send it with one, or as it was read")
+		found.Add("mimeType", httpx.CodeInvalidValue, "is found in the content: send it with one, or as it was read")
 	}
-	return unchanged(found, *b, shownDocument(known))
+	return httpx.Unchanged(found, *b, shownDocument(known))
 }
 
 // putBody changes a document as a JSON body says.
 func (a *api) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
-		address = optional[string]{} // sent back as it was read
+		address = httpx.Optional[string]{} // sent back as it was read
 	}
 	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
 		a.editDocument(c, known, &body.documentFields)
 		return
 	}
 	if !body.Name.Set && !address.Set { // the name stays, and says what the content is
-		body.Name = optional[string]{Set: true, Value: known.Name}
+		body.Name = httpx.Optional[string]{Set: true, Value: known.Name}
 	}
 	with := body.newDocument(address.Value)
 	if !body.Name.Set {
@@ -209,7 +210,7 @@ func (a *api) putBody(c *gin.Context, known domain.Document, body *documentChang
 	}
 	var err error
 	if with.Content, err = a.keepContent(c, &body.documentFields); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.replaceDocument(c, known.ID, with)
@@ -219,7 +220,7 @@ func (a *api) putBody(c *gin.Context, known domain.Document, body *documentChang
 func (a *api) putForm(c *gin.Context, known domain.Document) {
 	form, leave, err := a.readDocumentForm(c, 1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
@@ -239,9 +240,9 @@ func (a *api) editDocument(c *gin.Context, known domain.Document, f *documentFie
 	if f.Metadata.Set {
 		metadata = &f.Metadata.Value
 	}
-	edited, err := a.Store.EditDocument(c.Request.Context(), caller(c).OrganizationID, known.ID, name, metadata)
+	edited, err := a.Store.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	status := http.StatusOK
@@ -249,34 +250,34 @@ func (a *api) editDocument(c *gin.Context, known domain.Document, f *documentFie
 		status = http.StatusAccepted
 	}
 	a.ring(c, edited)
-	writeJSON(c, status, shownDocument(edited.Document))
+	httpx.WriteJSON(c, status, shownDocument(edited.Document))
 }
 
 func (a *api) replaceDocument(c *gin.Context, documentID string, with store.NewDocument) {
-	with.CreatedBy = caller(c).Principal()
-	queued, err := a.Store.ReplaceDocument(c.Request.Context(), caller(c).OrganizationID, documentID, with, a.Documents)
+	with.CreatedBy = httpx.Caller(c).Principal()
+	queued, err := a.Store.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, a.Documents)
 	if err != nil {
-		fail(c, refusedDocument(err))
+		httpx.Fail(c, refusedDocument(err))
 		return
 	}
 	a.ring(c, queued)
-	writeJSON(c, http.StatusAccepted, shownDocument(queued.Document))
+	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
 // retryDocument is POST /api/knowledge?id=&action=retry: a document is read again, one that failed or one that is ready.
 func (a *api) retryDocument(c *gin.Context) {
-	documentID, err := requiredID(c, id.Document)
+	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	queued, err := a.Store.RetryDocument(c.Request.Context(), caller(c).OrganizationID, documentID)
+	queued, err := a.Store.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.ring(c, queued)
-	writeJSON(c, http.StatusAccepted, shownDocument(queued.Document))
+	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
 // ring tells workers of documents that wait, and whoever watches that they have changed. Without it workers look by themselves.
@@ -285,12 +286,12 @@ func (a *api) ring(c *gin.Context, queued ...store.QueuedDocument) {
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
 			job := *q.Job
-			job.Traceparent = traceparent(c)
+			job.Traceparent = httpx.Traceparent(c)
 			jobs = append(jobs, job)
 		}
 	}
 	a.Bells.Ring(jobs...)
-	a.Bells.Changed(domain.ChangedDocuments, caller(c).OrganizationID)
+	a.Bells.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
 }
 
 // refusedDocument turns what the store says of documents that it does not take into coded errors.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/ratelimit"
 )
 
@@ -43,9 +44,9 @@ type documentUsageView struct {
 
 // getLimits is GET /api/organizations/limits.
 func (a *api) getLimits(c *gin.Context) {
-	used, err := a.Store.DocumentUsage(c.Request.Context(), caller(c).OrganizationID)
+	used, err := a.Store.DocumentUsage(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	view := limitsView{Documents: documentUsageView{
@@ -57,7 +58,7 @@ func (a *api) getLimits(c *gin.Context) {
 	view.Streams.PerCredential, view.Streams.PerOrganization = a.StreamsPerCredential, a.StreamsPerOrganization
 	view.Voice.PerOrganization = a.VoicePerOrganization
 	view.Run.DeadlineSeconds = int(a.RunDeadline / time.Second)
-	writeJSON(c, http.StatusOK, view)
+	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
 // unlessZero is a limit; nil when there is none.

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/id"
 	"parley/shared/store"
@@ -52,7 +53,7 @@ func (c *tally) LeaseTokens(_ context.Context, bucket string, capacity int, _ fl
 // limitOn reads the headers of limits: the tier, and how many requests remain; "" when there are none.
 func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaining int) {
 	t.Helper()
-	policies, limits := a.header[headerPolicy], a.header[headerLimit]
+	policies, limits := a.header[httpx.HeaderPolicy], a.header[httpx.HeaderLimit]
 	if len(policies) == 0 && len(limits) == 0 {
 		return "", 0
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -18,17 +19,17 @@ import (
 func (a *api) loginForm(c *gin.Context) {
 	fields, err := a.readForm(c)
 	if err != nil {
-		failOn(c, err, func(status int, problem string) { a.showLogin(c, status, web.Login{Problem: problem}) })
+		httpx.FailOn(c, err, func(status int, problem string) { a.showLogin(c, status, web.Login{Problem: problem}) })
 		return
 	}
 	next := returnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
-	if err = checkedBody(&body); err == nil {
+	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := a.logIn(c, body)
 		err = a.enter(c, next, token, login, failed)
 	}
 	if err != nil {
-		failOn(c, err, func(status int, problem string) {
+		httpx.FailOn(c, err, func(status int, problem string) {
 			a.showLogin(c, status, web.Login{Problem: problem, Email: body.Email, Next: next})
 		})
 	}
@@ -38,18 +39,18 @@ func (a *api) loginForm(c *gin.Context) {
 func (a *api) signupForm(c *gin.Context) {
 	fields, err := a.readForm(c)
 	if err != nil {
-		failOn(c, err, func(status int, problem string) { showSignup(c, status, web.Signup{Problem: problem}) })
+		httpx.FailOn(c, err, func(status int, problem string) { showSignup(c, status, web.Signup{Problem: problem}) })
 		return
 	}
 	shown := web.Signup{Name: strings.TrimSpace(fields.Get("name")), Email: fields.Get("email"), Next: returnTo(fields["next"])}
 	body := signupBody{Email: shown.Email, Password: fields.Get("password")}
 	body.Name.Value, body.Name.Set = shown.Name, shown.Name != ""
-	if err = checkedBody(&body); err == nil {
+	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := a.signUp(c, body)
 		err = a.enter(c, shown.Next, token, login, failed)
 	}
 	if err != nil {
-		failOn(c, err, func(status int, problem string) {
+		httpx.FailOn(c, err, func(status int, problem string) {
 			shown.Problem = problem
 			showSignup(c, status, shown)
 		})
@@ -74,7 +75,7 @@ func (a *api) acceptPage(c *gin.Context) { a.showAccept(c, oneToken(c), http.Sta
 func (a *api) acceptForm(c *gin.Context) {
 	fields, err := a.readForm(c)
 	if err != nil {
-		failOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
 		return
 	}
 	body := acceptBody{Token: fields.Get("token")}
@@ -84,12 +85,12 @@ func (a *api) acceptForm(c *gin.Context) {
 		a.declineForm(c, body.Token)
 		return
 	}
-	if err = checkedBody(&body); err == nil {
+	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := a.acceptInvitation(c, body, fields.Has("new"))
 		err = a.enter(c, "", token, login, failed)
 	}
 	if err != nil {
-		failOn(c, err, func(status int, problem string) { a.showAccept(c, body.Token, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { a.showAccept(c, body.Token, status, problem) })
 	}
 }
 
@@ -134,16 +135,16 @@ func (a *api) resetPage(c *gin.Context) { a.showReset(c, oneToken(c), http.Statu
 func (a *api) resetForm(c *gin.Context) {
 	fields, err := a.readForm(c)
 	if err != nil {
-		failOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
 		return
 	}
 	body := resetBody{Token: fields.Get("token"), Password: fields.Get("password")}
-	if err = checkedBody(&body); err == nil {
+	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := a.resetPassword(c, body)
 		err = a.enter(c, "", token, login, failed)
 	}
 	if err != nil {
-		failOn(c, err, func(status int, problem string) { a.showReset(c, body.Token, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { a.showReset(c, body.Token, status, problem) })
 	}
 }
 
@@ -168,10 +169,10 @@ func oneToken(c *gin.Context) string {
 // showLinkGone says that a link is no good any more, unless something else went wrong.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeOf(err) != apierr.NotFound {
-		failOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
 		return
 	}
-	stateOf(c).err = err
+	httpx.StateOf(c).Err = err
 	showNotice(c, http.StatusNotFound, words)
 }
 
@@ -182,7 +183,7 @@ func showNotice(c *gin.Context, status int, words string) {
 
 func showRendered(c *gin.Context, status int, page []byte, err error) {
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	showPage(c, status, page, web.ContentSecurityPolicy)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
@@ -21,30 +22,30 @@ const (
 )
 
 type acceptBody struct {
-	Token    string           `json:"token" need:"yes"`
-	Name     optional[string] `json:"name"`
-	Password optional[string] `json:"password"`
+	Token    string                 `json:"token" need:"yes"`
+	Name     httpx.Optional[string] `json:"name"`
+	Password httpx.Optional[string] `json:"password"`
 }
 
-func (b *acceptBody) Check(p *problems) {
+func (b *acceptBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
-		p.name("name", b.Name.Value, nameMost)
+		p.Name("name", b.Name.Value, nameMost)
 	}
 	if b.Password.Set {
-		p.text("password", b.Password.Value, 1, passwordMost)
+		p.Text("password", b.Password.Value, 1, passwordMost)
 	}
 }
 
 // accept is POST /api/auth/accept: an invitation's link makes its address a member, and logs them in.
 func (a *api) accept(c *gin.Context) {
-	body, err := bind[acceptBody](c)
+	body, err := httpx.Bind[acceptBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	account, token, login, err := a.acceptInvitation(c, body, true)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.startSession(c, http.StatusCreated, account, token, login)
@@ -66,7 +67,7 @@ func (a *api) acceptInvitation(c *gin.Context, body acceptBody, anew bool) (stor
 	login.LoginID = person.Credential
 	if userID == "" {
 		if !body.Password.Set {
-			return none(apierr.Invalid("password", codeRequired, "is required unless you are logged in as the invited address"))
+			return none(apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address"))
 		}
 		known, free, err := a.accountsOf(c.Request.Context(), invited.Email)
 		if err != nil {
@@ -98,9 +99,9 @@ func (a *api) accountsOf(ctx context.Context, email string) (known, free bool, e
 
 // acceptAnew makes an account of the invited address.
 func (a *api) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login store.NewLogin) (store.Account, error) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return store.Account{}, err
 	}
 	var account store.Account
@@ -109,7 +110,7 @@ func (a *api) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptB
 		if err != nil {
 			return err
 		}
-		name := body.Name.or(localPart(invited.Email))
+		name := body.Name.Or(localPart(invited.Email))
 		account, err = a.Store.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
 		return err
 	})
@@ -148,18 +149,18 @@ type resetBody struct {
 	Password string `json:"password" need:"yes"`
 }
 
-func (b *resetBody) Check(p *problems) { checkPassword(p, "password", b.Password) }
+func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
 // reset is POST /api/auth/reset: a link sets a new password, ends all login sessions and begins one.
 func (a *api) reset(c *gin.Context) {
-	body, err := bind[resetBody](c)
+	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	account, token, login, err := a.resetPassword(c, body)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.startSession(c, http.StatusOK, account, token, login)

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -61,7 +62,9 @@ func (l loginLimits) begin(email, address string, familiar func() bool) (good fu
 	return func() { l.address.Undo(address); l.pair.Undo(pair); l.account.Undo(email) }, nil
 }
 
-func tooManyPasswords(wait time.Duration) error { return rateLimited(wait, "too many wrong passwords") }
+func tooManyPasswords(wait time.Duration) error {
+	return httpx.RateLimited(wait, "too many wrong passwords")
+}
 
 // loggedIn is the answer to signing up and logging in.
 type loggedIn struct {
@@ -109,7 +112,7 @@ func shownText(text string, most int) string {
 // startSession answers with the session's token, in the body and as cookie.
 func (a *api) startSession(c *gin.Context, status int, account store.Account, token string, login store.NewLogin) {
 	a.setCookie(c, token, login)
-	writeJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
+	httpx.WriteJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
 func (a *api) setCookie(c *gin.Context, token string, login store.NewLogin) {
@@ -120,47 +123,47 @@ func (a *api) setCookie(c *gin.Context, token string, login store.NewLogin) {
 }
 
 // checkPassword checks a password to set, which is hashed in its normalized form.
-func checkPassword(p *problems, field, value string) {
-	p.text(field, value, passwordLeast, passwordMost)
+func checkPassword(p *httpx.Problems, field, value string) {
+	p.Text(field, value, passwordLeast, passwordMost)
 	switch normal, err := auth.NormalizePassword(value); {
 	case err != nil:
-		p.add(field, codeInvalidValue, "must not contain control characters or characters that Unicode does not define")
+		p.Add(field, httpx.CodeInvalidValue, "must not contain control characters or characters that Unicode does not define")
 	case utf8.RuneCountInString(normal) < passwordLeast:
-		p.add(field, codeTooShort, "must have at least %d characters, counting composed characters once", passwordLeast)
+		p.Add(field, httpx.CodeTooShort, "must have at least %d characters, counting composed characters once", passwordLeast)
 	}
 }
 
 type signupBody struct {
-	Email    string           `json:"email" need:"yes"`
-	Password string           `json:"password" need:"yes"`
-	Name     optional[string] `json:"name"`
+	Email    string                 `json:"email" need:"yes"`
+	Password string                 `json:"password" need:"yes"`
+	Name     httpx.Optional[string] `json:"name"`
 }
 
-func checkEmail(p *problems, email string) {
-	p.name("email", email, emailMost)
+func checkEmail(p *httpx.Problems, email string) {
+	p.Name("email", email, emailMost)
 	if address, err := mail.ParseAddress(email); err != nil || address.Address != email {
-		p.add("email", codeInvalidValue, "must be an email address")
+		p.Add("email", httpx.CodeInvalidValue, "must be an email address")
 	}
 }
 
-func (b *signupBody) Check(p *problems) {
+func (b *signupBody) Check(p *httpx.Problems) {
 	checkEmail(p, b.Email)
 	checkPassword(p, "password", b.Password)
 	if b.Name.Set {
-		p.name("name", b.Name.Value, nameMost)
+		p.Name("name", b.Name.Value, nameMost)
 	}
 }
 
 // signup is POST /api/auth/signup: it makes a user and, as they are logged in by it, their organization.
 func (a *api) signup(c *gin.Context) {
-	body, err := bind[signupBody](c)
+	body, err := httpx.Bind[signupBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	account, token, login, err := a.signUp(c, body)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.startSession(c, http.StatusCreated, account, token, login)
@@ -174,7 +177,7 @@ func (a *api) signUp(c *gin.Context, body signupBody) (account store.Account, to
 			return err
 		}
 		token, login = a.newLogin(c)
-		user := store.NewUser{Email: body.Email, Name: body.Name.or(localPart(body.Email)), PasswordHash: hash}
+		user := store.NewUser{Email: body.Email, Name: body.Name.Or(localPart(body.Email)), PasswordHash: hash}
 		account, err = a.Store.SignUp(c.Request.Context(), user, login)
 		return err
 	})
@@ -189,7 +192,7 @@ func (a *api) countSignup(c *gin.Context, signUp func() error) error {
 	}
 	client := a.Auth.DemoClient(c.Request)
 	if wait := a.signups.Begin(client); wait > 0 {
-		return rateLimited(wait, fmt.Sprintf("this client address has made %d accounts within an hour", a.SignupsPerAddress))
+		return httpx.RateLimited(wait, fmt.Sprintf("this client address has made %d accounts within an hour", a.SignupsPerAddress))
 	}
 	err := signUp()
 	if err != nil && apierr.CodeOf(err) != apierr.EmailTaken {
@@ -212,22 +215,22 @@ type loginBody struct {
 	Password string `json:"password" need:"yes"`
 }
 
-func (b *loginBody) Check(p *problems) {
-	p.text("email", b.Email, 1, emailMost)
-	p.text("password", b.Password, 1, passwordMost)
+func (b *loginBody) Check(p *httpx.Problems) {
+	p.Text("email", b.Email, 1, emailMost)
+	p.Text("password", b.Password, 1, passwordMost)
 }
 
 // login is POST /api/auth/login. It takes as long, and says the same, whether the account or only the
 // password is wrong.
 func (a *api) login(c *gin.Context) {
-	body, err := bind[loginBody](c)
+	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	account, token, login, err := a.logIn(c, body)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.startSession(c, http.StatusOK, account, token, login)
@@ -288,14 +291,14 @@ func (a *api) matching(ctx context.Context, email, password string) (userID, has
 // logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with
 // ?everywhere=1 all sessions of its user.
 func (a *api) logout(c *gin.Context) {
-	ident := identity(c)
-	found := &problems{}
-	value, everywhere := single(c, "everywhere", found)
+	ident := httpx.Identity(c)
+	found := &httpx.Problems{}
+	value, everywhere := httpx.QueryValue(c, "everywhere", found)
 	if everywhere && value != "1" {
-		found.add("everywhere", codeInvalidValue, "must be 1 or left out")
+		found.Add("everywhere", httpx.CodeInvalidValue, "must be 1 or left out")
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	var err error
@@ -307,7 +310,7 @@ func (a *api) logout(c *gin.Context) {
 		a.Auth.ForgetToken(ident.Token)
 	}
 	if err != nil {
-		fail(c, fmt.Errorf("ending session: %w", err))
+		httpx.Fail(c, fmt.Errorf("ending session: %w", err))
 		return
 	}
 	auth.ClearCookie(c.Writer, a.secure(c))

@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
@@ -14,38 +15,38 @@ import (
 
 // listLogins is GET /api/auth/sessions: where the caller is logged in, newest first.
 func (a *api) listLogins(c *gin.Context) {
-	ident := identity(c)
-	p, err := timePageOf(c, id.Login)
+	ident := httpx.Identity(c)
+	p, err := httpx.ReadTimePage(c, id.Login)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	logins, err := a.Store.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.after, p.limit+1)
+	logins, err := a.Store.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, timeListOf(logins, p, func(l store.Login) (domain.LoginSession, store.After) {
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(logins, p, func(l store.Login) (domain.LoginSession, store.After) {
 		return l.LoginSession, store.After{At: l.At, ID: l.ID}
 	}))
 }
 
 // endLogin is DELETE /api/auth/sessions?id=: one of the caller's own, here at once and elsewhere within 5 s.
 func (a *api) endLogin(c *gin.Context) {
-	ident := identity(c)
-	loginID, err := requiredID(c, id.Login)
+	ident := httpx.Identity(c)
+	loginID, err := httpx.RequiredID(c, id.Login)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	hash, err := a.Store.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.Auth.ForgetLogin(hash)
 	if ident.Via == auth.ViaCookie && string(hash) == string(secrets.Hash(ident.Token)) {
 		auth.ClearCookie(c.Writer, a.secure(c))
 	}
-	writeJSON(c, http.StatusOK, deleted(loginID))
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(loginID))
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -584,7 +585,7 @@ var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
 // shown is what an answer gives away, but for the request's id and the state of limits.
 func (a answer) shown() string {
 	header := a.header.Clone()
-	for _, name := range []string{headerRequestID, headerPolicy, headerLimit} {
+	for _, name := range []string{headerRequestID, httpx.HeaderPolicy, httpx.HeaderLimit} {
 		header.Del(name)
 	}
 	var lines strings.Builder
@@ -712,7 +713,7 @@ func TestAccessTableIsComplete(t *testing.T) {
 	t.Parallel()
 	routes, rows := map[string]bool{}, map[string]bool{} // HEAD is GET's
 	for _, r := range (&api{}).routes() {
-		routes[r.method+" "+r.path+" "+r.action] = false
+		routes[r.Method+" "+r.Path+" "+r.Action] = false
 	}
 	for _, r := range accessTable {
 		query, err := url.ParseQuery(r.query)

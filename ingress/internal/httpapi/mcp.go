@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/agenttools"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/stream"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -27,7 +28,7 @@ const toolsMost = 200 // agents that are listed as tools: clients show models al
 func (a *api) mcp(c *gin.Context) {
 	body, err := messageOf(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -40,7 +41,7 @@ func (a *api) mcp(c *gin.Context) {
 	defer out.leave()
 	a.tools.Serve(out, c.Request, &callable{a: a, c: c, out: out})
 	if err := out.refusal(); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 	}
 }
 
@@ -65,12 +66,12 @@ func (envelopeID) Either() {}
 // where the SDK would take the last.
 func messageOf(c *gin.Context) ([]byte, error) {
 	var buf bytes.Buffer
-	if err := readBody(c, &buf, maxBody); err != nil {
+	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
 		return nil, err
 	}
-	found, message := &problems{}, envelope{}
-	decodeStrict(buf.Bytes(), &message, found)
-	return buf.Bytes(), found.err()
+	found, message := &httpx.Problems{}, envelope{}
+	httpx.DecodeStrict(buf.Bytes(), &message, found)
+	return buf.Bytes(), found.Err()
 }
 
 // callable are the agents that the caller of a request may call. Its methods are called by other goroutines than the
@@ -83,14 +84,14 @@ type callable struct {
 
 // coded is an error as callers may see it; the log has all of it.
 func (t *callable) coded(err error) error {
-	stateOf(t.c).err = err
-	return toCoded(t.c, err)
+	httpx.StateOf(t.c).Err = err
+	return httpx.Coded(t.c, err)
 }
 
 // List gives the newest agents of the organization that people may chat with.
 func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
 	//nolint:contextcheck // the request's ends with its client, the SDK's does not
-	known, err := t.a.Store.CallableAgents(t.c.Request.Context(), caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
+	known, err := t.a.Store.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
 	if err != nil {
 		t.out.instead = t.coded(err)
 		return nil, t.out.instead
@@ -104,8 +105,8 @@ func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
 
 // toolArguments are what a tool is called with.
 type toolArguments struct {
-	Message   string           `json:"message" need:"yes"`
-	SessionID optional[string] `json:"sessionId"`
+	Message   string                 `json:"message" need:"yes"`
+	SessionID httpx.Optional[string] `json:"sessionId"`
 }
 
 // Run runs an agent, and waits for the run's end for as long as the client does. The run goes on without it.
@@ -125,42 +126,42 @@ func (t *callable) Run(_ context.Context, call agenttools.Call, progress func(st
 }
 
 func (t *callable) submission(call agenttools.Call) (*submission, error) {
-	found, said := &problems{}, toolArguments{}
+	found, said := &httpx.Problems{}, toolArguments{}
 	if call.Arguments == nil {
 		call.Arguments = json.RawMessage("{}")
 	}
-	if !decodeStrict(call.Arguments, &said, found) || found.has(bodyPath) {
-		return nil, found.err()
+	if !httpx.DecodeStrict(call.Arguments, &said, found) || found.Has(httpx.BodyPath) {
+		return nil, found.Err()
 	}
 	checkMessage(found, "message", said.Message)
-	who := caller(t.c)
+	who := httpx.Caller(t.c)
 	s := &submission{
 		endpoint: contract.EndpointMCP, lane: domain.LaneChat, caller: who, principal: who.Principal(), agentID: call.AgentID,
-		sessionID: said.SessionID.Value, message: said.Message, triggerType: domain.TriggerChat, traceparent: traceparent(t.c),
+		sessionID: said.SessionID.Value, message: said.Message, triggerType: domain.TriggerChat, traceparent: httpx.Traceparent(t.c),
 	}
 	if said.SessionID.Set {
 		checkSession(found, s.sessionID)
 	} else {
 		s.retention = unnamedRetention
 	}
-	key := optional[string]{Set: call.Key != nil}
+	key := httpx.Optional[string]{Set: call.Key != nil}
 	if key.Set {
 		key.Value = *call.Key
 	}
 	s.key = idempotencyKey(found, t.c, key)
 	s.keyScope = s.target() + "\x00" + s.principal
-	return s, found.err()
+	return s, found.Err()
 }
 
 func (t *callable) run(s *submission, progress func(string)) (*domain.Run, error) {
-	seats, err := t.a.takeSeats(s.caller)
+	seats, err := t.a.TakeSeats(s.caller)
 	if err != nil {
 		return nil, err
 	}
-	defer t.a.leaveSeats(seats)
+	defer t.a.LeaveSeats(seats)
 	reader, run, err := t.a.follow(t.c.Request.Context(), s, paid{}) // the message was counted
 	if run != nil {
-		about(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
+		httpx.About(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 	if err != nil {
 		return nil, err
@@ -172,18 +173,18 @@ func (t *callable) run(s *submission, progress func(string)) (*domain.Run, error
 
 // await follows a run to its end, or until it waits for a person.
 func (t *callable) await(reader *stream.Reader, run *store.StoredRun, progress func(string)) (*domain.Run, error) {
-	may := t.a.permit(t.c)
-	for ping := time.Now().Add(pingEvery); ; {
-		events, err := reader.Next(t.c.Request.Context(), may.earlier(ping))
+	may := t.a.Permit(t.c)
+	for ping := time.Now().Add(httpx.PingEvery); ; {
+		events, err := reader.Next(t.c.Request.Context(), may.Earlier(ping))
 		if err != nil {
 			return nil, cutOff(err, run.Run.ID)
 		}
-		if now := time.Now(); !may.holds(now) {
+		if now := time.Now(); !may.Holds(now) {
 			return nil, apierr.New(apierr.Unauthenticated, "the API key is not valid any more; the run %s goes on", run.Run.ID)
 		} else if !now.Before(ping) {
 			t.out.ping()
 			progress("The run goes on.")
-			ping = now.Add(pingEvery)
+			ping = now.Add(httpx.PingEvery)
 		}
 		for _, e := range events {
 			done, err := t.take(e, run, progress)
@@ -242,7 +243,7 @@ type mcpWriter struct {
 	refused int
 	why     bytes.Buffer
 	instead error // is answered
-	large   *largeAnswer
+	large   *httpx.LargeAnswer
 }
 
 // count counts a run's answer if it is large. An answer holds the message and the citations twice: as text and as structured content.
@@ -254,7 +255,7 @@ func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	for i := range run.Citations {
 		bytes += len(run.Citations[i].Title) + len(run.Citations[i].URL) + len(run.Citations[i].CitedText)
 	}
-	large, err := countAnswer(c, 2*bytes)
+	large, err := httpx.CountAnswer(c, 2*bytes)
 	if err != nil {
 		return apierr.Wrap(apierr.CodeOf(err), err,
 			"the run %s has finished, but too many large answers are being read at once; GET /api/runs?id=%[1]s returns it", run.ID)
@@ -267,7 +268,7 @@ func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 
 func (w *mcpWriter) leave() {
 	if w.large != nil {
-		w.large.leave()
+		w.large.Leave()
 	}
 }
 
@@ -294,14 +295,14 @@ func (w *mcpWriter) write(b []byte) (int, error) {
 	if w.refused != 0 || w.instead != nil {
 		return w.why.Write(b)
 	}
-	if w.large != nil && len(b) > answerPiece {
-		if err := w.large.write(w.ResponseWriter, b); err != nil {
+	if w.large != nil && len(b) > httpx.AnswerPiece {
+		if err := w.large.Write(w.ResponseWriter, b); err != nil {
 			return 0, err
 		}
 		return len(b), nil
 	}
 	// The server's own limit is for answers that come at once; tests' recorders have none.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime))
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(httpx.WriteTime))
 	return w.ResponseWriter.Write(b)
 }
 
@@ -318,7 +319,7 @@ func (w *mcpWriter) Flush() {
 func (w *mcpWriter) ping() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.Header().Get("Content-Type") == contentEvents {
+	if w.Header().Get("Content-Type") == httpx.ContentEvents {
 		if _, err := w.write([]byte(": ping\n\n")); err == nil {
 			w.ResponseWriter.Flush()
 		}

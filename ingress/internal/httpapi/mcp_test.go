@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
@@ -286,19 +287,19 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	a.works(func(runID, _ string) { a.end(runID, answers(long)) })
 	session := a.toolClient(home.key)
 	tool := toolOf(t, session, "home agent")
-	other, err := a.api.large.enter(home.org, answersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
+	other, err := a.api.large.Enter(home.org, httpx.AnswersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
 	must(t, err)
 	refused := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
 	if got := texts(refused); !refused.IsError || !strings.HasPrefix(got, "rate_limited: the run run_") {
 		t.Errorf("without room it answers %.200q", got)
 	}
-	other.leave()
+	other.Leave()
 	for range 2 { // the first has left
 		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
 			t.Errorf("with room it answers %d bytes: %.200q", len(got), got)
 		}
 	}
-	if held := a.api.large.bytes(); held != 0 {
+	if held := a.api.large.Bytes(); held != 0 {
 		t.Errorf("%d bytes are still counted", held)
 	}
 }
@@ -501,7 +502,7 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 		"no such method":  {`{"jsonrpc":"2.0","id":1,"method":"tools/burn"}`, nil, 400, "invalid_request"},
 		"one kind only":   {list, []string{"Accept: text/event-stream"}, 400, "invalid_request"},
 		"unknown version": {list, []string{"Mcp-Protocol-Version: 1999-01-01"}, 400, "invalid_request"},
-		"too much":        {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, "payload_too_large"},
+		"too much":        {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", httpx.MaxBody) + `"}`, nil, 413, "payload_too_large"},
 		"newer, no such method": {
 			`{"jsonrpc":"2.0","id":1,"method":"burn/all","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
 			[]string{newer[0], "Mcp-Method: burn/all"},
@@ -544,8 +545,8 @@ func TestMessagesAreCounted(t *testing.T) {
 	tool := "x_" + agentID[len(agentID)-5:]
 	for n := range 2 { // the key has asked for nothing before
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
-		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(headerLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
-			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get(headerLimit), got.body)
+		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
+			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)
 		}
 	}
 	for range 12 {

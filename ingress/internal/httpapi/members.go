@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -22,17 +23,17 @@ const (
 // listMembers is GET /api/organizations/members: people and open invitations of the organization that the
 // request acts in, newest first.
 func (a *api) listMembers(c *gin.Context) {
-	p, err := timePageOf(c, id.User, id.Invitation)
+	p, err := httpx.ReadTimePage(c, id.User, id.Invitation)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	members, err := a.Store.Members(c.Request.Context(), caller(c).OrganizationID, p.after, p.limit+1)
+	members, err := a.Store.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, timeListOf(members, p, func(m store.Member) (domain.Member, store.After) {
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(members, p, func(m store.Member) (domain.Member, store.After) {
 		return m.Member, store.After{At: m.At, ID: m.ID}
 	}))
 }
@@ -42,10 +43,10 @@ type memberBody struct {
 	Role  domain.Role `json:"role" need:"yes"`
 }
 
-func (b *memberBody) Check(p *problems) {
+func (b *memberBody) Check(p *httpx.Problems) {
 	checkEmail(p, b.Email)
 	if b.Role != domain.RoleOwner && b.Role != domain.RoleAdmin && b.Role != domain.RoleMember {
-		p.add("role", codeInvalidValue, "must be %s, %s or %s", domain.RoleOwner, domain.RoleAdmin, domain.RoleMember)
+		p.Add("role", httpx.CodeInvalidValue, "must be %s, %s or %s", domain.RoleOwner, domain.RoleAdmin, domain.RoleMember)
 	}
 }
 
@@ -59,9 +60,9 @@ type invitedView struct {
 // addMember is POST /api/organizations/members: it invites an address by a link, whether or not it has an account, and
 // changes the role of a member.
 func (a *api) addMember(c *gin.Context) {
-	body, err := bind[memberBody](c)
+	body, err := httpx.Bind[memberBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	token, ends := secrets.NewInvitationToken(), domain.At(time.Now().Add(invitationLife))
@@ -69,12 +70,12 @@ func (a *api) addMember(c *gin.Context) {
 	added, err := a.Store.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
 	switch {
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 	case added.Status == domain.MemberInvited:
-		writeJSON(c, http.StatusCreated, invitedView{added.Member, a.PublicURL + acceptPath + "?token=" + token, ends})
+		httpx.WriteJSON(c, http.StatusCreated, invitedView{added.Member, a.PublicURL + acceptPath + "?token=" + token, ends})
 	default:
 		a.Auth.ForgetUser(added.ID)
-		writeJSON(c, http.StatusOK, added.Member)
+		httpx.WriteJSON(c, http.StatusOK, added.Member)
 	}
 }
 
@@ -83,22 +84,22 @@ func (a *api) addMember(c *gin.Context) {
 func (a *api) removeMember(c *gin.Context) {
 	entry, err := memberOf(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	if err := a.Store.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.Auth.ForgetUser(entry)
-	writeJSON(c, http.StatusOK, deleted(entry))
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
 // memberOf gives the id of the query, of a person or an invitation.
 func memberOf(c *gin.Context) (string, error) {
-	entry, err := requiredID(c, id.User)
+	entry, err := httpx.RequiredID(c, id.User)
 	if apierr.CodeOf(err) == apierr.NotFound {
-		return requiredID(c, id.Invitation)
+		return httpx.RequiredID(c, id.Invitation)
 	}
 	return entry, err
 }
@@ -110,15 +111,15 @@ type resetView struct {
 
 // resetMember is POST /api/organizations/members?id=&action=reset: a link by which a member sets a new password.
 func (a *api) resetMember(c *gin.Context) {
-	userID, err := requiredID(c, id.User)
+	userID, err := httpx.RequiredID(c, id.User)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	token, ends := secrets.NewResetToken(), domain.At(time.Now().Add(resetLife))
 	if err := a.Store.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusCreated, resetView{a.PublicURL + resetPath + "?token=" + token, ends})
+	httpx.WriteJSON(c, http.StatusCreated, resetView{a.PublicURL + resetPath + "?token=" + token, ends})
 }

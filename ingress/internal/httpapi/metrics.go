@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -71,7 +72,7 @@ func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 		sent, expected := sha256.Sum256([]byte(c.GetHeader("Authorization"))), sha256.Sum256([]byte("Bearer "+a.MetricsToken))
 		authorized := a.MetricsToken != "" && subtle.ConstantTimeCompare(sent[:], expected[:]) == 1
 		if !authorized && !a.Proxies.OnThisMachine(c.Request) {
-			fail(c, apierr.New(apierr.PermissionDenied, "metrics are for programs on this machine; others send METRICS_TOKEN as a bearer token"))
+			httpx.Fail(c, apierr.New(apierr.PermissionDenied, "metrics are for programs on this machine; others send METRICS_TOKEN as a bearer token"))
 			return
 		}
 		m.show(c)
@@ -79,11 +80,11 @@ func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 }
 
 // countDelivery counts a webhook delivery, if the request was one.
-func (m *metrics) countDelivery(st *state, status int) {
-	if st.source == "" {
+func (m *metrics) countDelivery(st *httpx.State, status int) {
+	if st.Source == "" {
 		return
 	}
-	outcome := string(st.delivery)
+	outcome := string(st.Delivery)
 	switch {
 	case outcome != "":
 	case status == http.StatusUnauthorized, status == http.StatusTooManyRequests: // the latter after too many of the former
@@ -93,5 +94,5 @@ func (m *metrics) countDelivery(st *state, status int) {
 	default:
 		outcome = "invalid"
 	}
-	m.arrived.WithLabelValues(string(st.source), outcome).Inc()
+	m.arrived.WithLabelValues(string(st.Source), outcome).Inc()
 }

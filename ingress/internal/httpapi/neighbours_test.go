@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 )
 
@@ -41,7 +42,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 				for range tc.pieces {
 					p.wait()
 					<-time.After(time.Second)
-					p.moved(slowestRate + 1<<10)
+					p.moved(httpx.SlowestRate + 1<<10)
 				}
 				p.wait()
 			})

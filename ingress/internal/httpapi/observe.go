@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/telemetry/tracing"
 )
@@ -30,14 +31,14 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		began := time.Now()
 		m.inFlight.Inc()
-		st := stateOf(c)
+		st := httpx.StateOf(c)
 		if ofV1(c) {
-			st.render = failV1
+			st.Render = failV1
 		}
-		st.requestID = requestIDOf(c.Request)
-		st.traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparentOf(c.Request))
+		st.RequestID = requestIDOf(c.Request)
+		st.Traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparentOf(c.Request))
 		header := c.Writer.Header()
-		header[headerRequestID] = []string{st.requestID}
+		header[headerRequestID] = []string{st.RequestID}
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
 		if len(c.Request.TransferEncoding) > 0 || a.stopping() {
@@ -71,8 +72,8 @@ func catch(c *gin.Context) {
 		panic(http.ErrAbortHandler)
 	}
 	begun := c.Writer.Written()
-	stateOf(c).panicked = true
-	fail(c, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
+	httpx.StateOf(c).Panicked = true
+	httpx.Fail(c, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 	if begun {
 		panic(http.ErrAbortHandler)
 	}
@@ -80,8 +81,8 @@ func catch(c *gin.Context) {
 
 // loggedStatus is the status that a request is logged and counted with. A client that has gone away is no fault of the service,
 // whatever error came of it: the database calls that "canceled", say. What was no error stands, such as a stream that its reader has left.
-func loggedStatus(c *gin.Context, st *state) int {
-	if st.err == nil || st.panicked || c.Request.Context().Err() == nil || stoppedHere(st.err) {
+func loggedStatus(c *gin.Context, st *httpx.State) int {
+	if st.Err == nil || st.Panicked || c.Request.Context().Err() == nil || stoppedHere(st.Err) {
 		return c.Writer.Status()
 	}
 	return statusGone
@@ -131,7 +132,7 @@ func traceparentOf(req *http.Request) string {
 // log writes one line a request, with fixed keys. It holds no header, no query and no body, and of an
 // error that the caller was told of only the code and the cause: those others may hold secrets. Health
 // checks are of interest only when they fail.
-func (a *api) log(c *gin.Context, st *state, status int, took time.Duration) {
+func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duration) {
 	level := zerolog.InfoLevel
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -140,23 +141,23 @@ func (a *api) log(c *gin.Context, st *state, status int, took time.Duration) {
 		level = zerolog.DebugLevel
 	}
 	path := c.Request.URL.Path
-	e := a.Log.WithLevel(level).Str("request_id", st.requestID).Str("method", c.Request.Method).
+	e := a.Log.WithLevel(level).Str("request_id", st.RequestID).Str("method", c.Request.Method).
 		Str("path", path[:min(len(path), maxLoggedPath)]).Int("status", status).
 		Int("bytes", max(0, c.Writer.Size())).Dur("took_ms", took)
 	for _, id := range [...][2]string{
-		{"org_id", st.ident.Caller.OrganizationID},
-		{"agent_id", st.agentID},
-		{"run_id", st.runID},
-		{"session_id", st.sessionID},
+		{"org_id", st.Ident.Caller.OrganizationID},
+		{"agent_id", st.AgentID},
+		{"run_id", st.RunID},
+		{"session_id", st.SessionID},
 	} {
 		if id[1] != "" {
 			e = e.Str(id[0], id[1])
 		}
 	}
-	if coded, ok := errors.AsType[*apierr.Error](st.err); ok {
+	if coded, ok := errors.AsType[*apierr.Error](st.Err); ok {
 		e = e.Str("code", string(coded.Code)).AnErr("error", coded.Err)
 	} else {
-		e = e.AnErr("error", st.err)
+		e = e.AnErr("error", st.Err)
 	}
 	e.Msg("request")
 }

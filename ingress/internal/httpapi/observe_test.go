@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -116,7 +117,7 @@ func TestClientsThatGoAwayAreNoErrors(t *testing.T) {
 				leave()
 			}
 			if c.err != nil {
-				fail(gc, c.err)
+				httpx.Fail(gc, c.err)
 			}
 		})
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/x", nil))

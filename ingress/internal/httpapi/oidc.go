@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openid"
 	"parley/ingress/web"
 	"parley/shared/apierr"
@@ -38,12 +39,12 @@ type attempt struct {
 // gets an account of their own even if an account in use holds their address without proof.
 func (a *api) beginOIDC(c *gin.Context) {
 	if a.provider == nil {
-		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
 	next, takeOver, err := beginningOf(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	address, made, err := a.provider.Begin(c.Request.Context())
@@ -53,7 +54,7 @@ func (a *api) beginOIDC(c *gin.Context) {
 	}
 	raw, err := json.Marshal(attempt{made, next, takeOver, time.Now().Add(attemptLife)})
 	if err != nil {
-		fail(c, fmt.Errorf("encoding attempt: %w", err))
+		httpx.Fail(c, fmt.Errorf("encoding attempt: %w", err))
 		return
 	}
 	a.setAttempt(c, a.Secrets.Seal(string(raw), attemptSeal), int(attemptLife/time.Second))
@@ -62,22 +63,22 @@ func (a *api) beginOIDC(c *gin.Context) {
 
 // beginningOf reads the query of a login. A page of another site must not make somebody take over an address.
 func beginningOf(c *gin.Context) (next string, takeOver bool, err error) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	next = nextOf(c, found)
-	value, takeOver := single(c, "takeover", found)
+	value, takeOver := httpx.QueryValue(c, "takeover", found)
 	if takeOver && value != "1" {
-		found.add("takeover", codeInvalidValue, "must be 1 or left out")
+		found.Add("takeover", httpx.CodeInvalidValue, "must be 1 or left out")
 	}
 	if site := c.GetHeader("Sec-Fetch-Site"); takeOver && site != "" && site != "same-origin" && site != "none" {
 		return "", false, apierr.New(apierr.PermissionDenied, "a page of another origin may not send this request")
 	}
-	return next, takeOver, found.err()
+	return next, takeOver, found.Err()
 }
 
 // nextOf reads where the browser wants to go: a path of this site. Browsers read a backslash as a slash, and two
 // of either begin another site's address.
-func nextOf(c *gin.Context, found *problems) string {
-	next, given := single(c, "next", found)
+func nextOf(c *gin.Context, found *httpx.Problems) string {
+	next, given := httpx.QueryValue(c, "next", found)
 	if !given {
 		return nextDefault
 	}
@@ -85,7 +86,7 @@ func nextOf(c *gin.Context, found *problems) string {
 	own := err == nil && address.Scheme == "" && address.Host == "" && address.User == nil &&
 		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && isVisible(next) && !strings.ContainsRune(next, '\\')
 	if !own || len(next) > nextMost {
-		found.add("next", codeInvalidValue, "must be a path of this site, such as %s", nextDefault)
+		found.Add("next", httpx.CodeInvalidValue, "must be a path of this site, such as %s", nextDefault)
 	}
 	return next
 }
@@ -100,12 +101,12 @@ func (a *api) setAttempt(c *gin.Context, value string, maxAge int) {
 // attemptOf reads the attempt that the browser began, when it is still good and the state is its.
 func (a *api) attemptOf(c *gin.Context) (attempt, error) {
 	var begun attempt
-	wrong := apierr.Invalid("state", codeInvalidValue, "is not that of a login that this browser began in the last %d minutes; begin again",
+	wrong := apierr.Invalid("state", httpx.CodeInvalidValue, "is not that of a login that this browser began in the last %d minutes; begin again",
 		int(attemptLife/time.Minute))
 	if c.Request.Method == http.MethodHead { // which never logs anybody in
 		return begun, wrong
 	}
-	states, cookies := query(c)["state"], c.Request.CookiesNamed(attemptName)
+	states, cookies := httpx.Query(c)["state"], c.Request.CookiesNamed(attemptName)
 	if len(states) != 1 || len(cookies) != 1 {
 		return begun, wrong
 	}
@@ -125,7 +126,7 @@ func (a *api) attemptOf(c *gin.Context) (attempt, error) {
 // finishOIDC is GET /api/auth/oidc/callback: the browser comes back, once, and is logged in.
 func (a *api) finishOIDC(c *gin.Context) {
 	if a.provider == nil {
-		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
 	begun, err := a.attemptOf(c)
@@ -190,20 +191,20 @@ func seeOther(c *gin.Context, address string) {
 
 // personOf has the provider say who came back.
 func (a *api) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
-	codes := query(c)["code"]
-	if len(query(c)["error"]) > 0 {
+	codes := httpx.Query(c)["code"]
+	if len(httpx.Query(c)["error"]) > 0 {
 		return store.Identity{}, apierr.New(apierr.Unauthenticated, "the provider did not log you in")
 	}
 	if len(codes) != 1 || codes[0] == "" {
-		return store.Identity{}, apierr.Invalid("code", codeRequired, "must be given once")
+		return store.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given once")
 	}
 	p, err := a.provider.Finish(c.Request.Context(), begun.Attempt, codes[0])
 	if err != nil {
 		return store.Identity{}, err
 	}
-	found := &problems{}
+	found := &httpx.Problems{}
 	checkEmail(found, p.Email)
-	who := store.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.err() == nil}
+	who := store.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}
 	if who.Name = strings.TrimSpace(shownText(p.Name, nameMost)); who.Name == "" {
 		who.Name = localPart(p.Email)
 	}
@@ -214,10 +215,10 @@ func (a *api) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
 // problem on it.
 func (a *api) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	failOn(c, err, func(status int, problem string) {
+	httpx.FailOn(c, err, func(status int, problem string) {
 		a.showLogin(c, status, web.Login{Problem: problem, TakeOver: errors.Is(err, store.ErrMayTakeOver)})
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -24,46 +25,46 @@ func viewOf(m domain.Membership) membershipView {
 
 // getOrganizations is GET /api/organizations: those that the caller belongs to, newest first, or with ?id= one.
 func (a *api) getOrganizations(c *gin.Context) {
-	org, one, err := idOf(c, id.Organization)
+	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	p, err := pageOf(c, id.Organization)
+	p, err := httpx.ReadPage(c, id.Organization)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	if one {
-		p = page{limit: pageMost}
+		p = httpx.Page{Limit: httpx.MaxPage}
 	}
 	all, err := a.organizationsOf(c, p, org)
 	switch {
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 	case one && len(all) == 0:
-		fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 	case one:
-		writeJSON(c, http.StatusOK, viewOf(all[0]))
+		httpx.WriteJSON(c, http.StatusOK, viewOf(all[0]))
 	default:
 		views := make([]membershipView, len(all))
 		for i, m := range all {
 			views[i] = viewOf(m)
 		}
-		writeJSON(c, http.StatusOK, listOf(views, p, func(v membershipView) string { return v.ID }))
+		httpx.WriteJSON(c, http.StatusOK, httpx.NewList(views, p, func(v membershipView) string { return v.ID }))
 	}
 }
 
 // organizationsOf reads a page of the caller's organizations, or the one that is named. An organization's key is
 // good in its own only.
-func (a *api) organizationsOf(c *gin.Context, p page, only string) ([]domain.Membership, error) {
-	who, ctx := caller(c), c.Request.Context()
+func (a *api) organizationsOf(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
+	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
 	case who.UserID != "" && only != "":
 		return a.Store.MembershipIn(ctx, who.UserID, only)
 	case who.UserID != "":
-		return a.Store.OrganizationsOf(ctx, who.UserID, p.after, p.limit+1)
-	case only != "" && only != who.OrganizationID, p.after != "" && p.after <= who.OrganizationID:
+		return a.Store.OrganizationsOf(ctx, who.UserID, p.After, p.Limit+1)
+	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}
 	org, err := a.Store.Organization(ctx, who.OrganizationID)
@@ -77,72 +78,72 @@ type createOrganizationBody struct {
 	Name string `json:"name" need:"yes"`
 }
 
-func (b *createOrganizationBody) Check(p *problems) { p.name("name", b.Name, nameMost) }
+func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, nameMost) }
 
 // createOrganization is POST /api/organizations: a person makes one and owns it.
 func (a *api) createOrganization(c *gin.Context) {
-	body, err := bind[createOrganizationBody](c)
+	body, err := httpx.Bind[createOrganizationBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	who := caller(c)
+	who := httpx.Caller(c)
 	made, err := a.Store.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.Auth.ForgetUser(who.UserID)
-	writeJSON(c, http.StatusCreated, viewOf(made))
+	httpx.WriteJSON(c, http.StatusCreated, viewOf(made))
 }
 
 // renameOrganizationBody takes back what reading an organization gave; only the name changes anything.
 type renameOrganizationBody struct {
-	Name      optional[string] `json:"name"`
-	ID        readOnly         `json:"id"`
-	Role      readOnly         `json:"role"`
-	CreatedAt readOnly         `json:"createdAt"`
+	Name      httpx.Optional[string] `json:"name"`
+	ID        httpx.ReadOnly         `json:"id"`
+	Role      httpx.ReadOnly         `json:"role"`
+	CreatedAt httpx.ReadOnly         `json:"createdAt"`
 }
 
-func (b *renameOrganizationBody) Check(p *problems) {
+func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
-		p.name("name", b.Name.Value, nameMost)
+		p.Name("name", b.Name.Value, nameMost)
 	}
 }
 
 // renameOrganization is PUT /api/organizations?id=, for owners of that organization, whichever the request acts in.
 func (a *api) renameOrganization(c *gin.Context) {
-	org, err := requiredID(c, id.Organization)
+	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	known, err := a.organizationsOf(c, page{limit: 1}, org)
+	known, err := a.organizationsOf(c, httpx.Page{Limit: 1}, org)
 	switch {
 	case err != nil:
 	case len(known) == 0:
-		err = missing()
+		err = httpx.NotFound()
 	case !known[0].Role.AtLeast(domain.RoleOwner):
 		err = apierr.New(apierr.PermissionDenied, "only an owner may rename an organization")
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	body, found, err := collect[renameOrganizationBody](c)
+	body, found, err := httpx.Collect[renameOrganizationBody](c)
 	if err == nil {
-		err = unchanged(found, body, viewOf(known[0]))
+		err = httpx.Unchanged(found, body, viewOf(known[0]))
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	who := actor(c)
 	who.OrganizationID = org
-	renamed, err := a.Store.RenameOrganization(c.Request.Context(), who, body.Name.or(known[0].Name))
+	renamed, err := a.Store.RenameOrganization(c.Request.Context(), who, body.Name.Or(known[0].Name))
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, viewOf(renamed))
+	httpx.WriteJSON(c, http.StatusOK, viewOf(renamed))
 }

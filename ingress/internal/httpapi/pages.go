@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/web"
 	"parley/shared/secrets"
 	"parley/shared/store"
@@ -59,7 +60,7 @@ func (a *api) loginPage(c *gin.Context) {
 	case errors.Is(err, store.ErrLinkUnknown):
 		refuse(http.StatusBadRequest, "This login link does not exist here. Get a new one.")
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 	default:
 		a.setCookie(c, token, login)
 		c.Redirect(http.StatusSeeOther, cmp.Or(shown.Next, dashboardPath))
@@ -79,7 +80,7 @@ func (a *api) passes(c *gin.Context, next string) bool {
 	if err != nil || ident.Via != auth.ViaCookie {
 		return false
 	}
-	stateOf(c).ident = ident
+	httpx.StateOf(c).Ident = ident
 	c.Redirect(http.StatusSeeOther, cmp.Or(next, dashboardPath))
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/realtime"
 	"parley/ingress/internal/stream"
@@ -44,7 +45,7 @@ type voiceCall struct {
 // it is answered before it is one.
 func (a *api) realtime(c *gin.Context) {
 	if err := bodiless(c); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	asked, err := a.callOf(c)
@@ -52,32 +53,32 @@ func (a *api) realtime(c *gin.Context) {
 		err = upgradable(c.Request)
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	seats, err := a.takeVoiceSeats(caller(c))
+	seats, err := a.takeVoiceSeats(httpx.Caller(c))
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	defer a.leaveSeats(seats)
-	about(c, asked.model, "", asked.sessionID)
+	defer a.LeaveSeats(seats)
+	httpx.About(c, asked.model, "", asked.sessionID)
 	if err := a.Voice.Serve(c.Writer, c.Request, a.admission(c, asked)); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 	}
 }
 
 // admission lets a caller's connection in.
 func (a *api) admission(c *gin.Context, asked voiceCall) voicegate.Admission {
-	may, who := a.voicePermit(c), caller(c)
+	may, who := a.voicePermit(c), httpx.Caller(c)
 	settings := asked.settings()
-	if secret := identity(c).Secret; secret != nil {
+	if secret := httpx.Identity(c).Secret; secret != nil {
 		settings.Session = secret.Session
 	}
 	return voicegate.Admission{
-		Conversation: settings, Organization: who.OrganizationID, Holds: may.holds, Look: may.earlier,
+		Conversation: settings, Organization: who.OrganizationID, Holds: may.Holds, Look: may.Earlier,
 		Runs: &voiceRuns{
-			a: a, request: c.Request, traceparent: traceparent(c), call: asked,
+			a: a, request: c.Request, traceparent: httpx.Traceparent(c), call: asked,
 			org: who.OrganizationID, principal: who.Principal(), begun: map[string]bool{},
 		},
 	}
@@ -90,33 +91,33 @@ func (k *voiceCall) settings() realtime.Settings {
 
 // voicePermit is the permit of a connection that is its caller's as they stand at each turn: whatever they may do by then, it is
 // their own session.
-func (a *api) voicePermit(c *gin.Context) *permit {
-	may := a.permit(c)
-	may.reads = []string{caller(c).Principal()}
-	may.resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return a.Auth.VoiceAgain(req) }
+func (a *api) voicePermit(c *gin.Context) *httpx.Permit {
+	may := a.Permit(c)
+	may.Reads = []string{httpx.Caller(c).Principal()}
+	may.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return a.Auth.VoiceAgain(req) }
 	return &may
 }
 
 // callOf reads and checks what a connection is asked for with, but for its being one.
 func (a *api) callOf(c *gin.Context) (voiceCall, error) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	checkProtocol(found, c.Request)
-	model, given := single(c, "model", found)
+	model, given := httpx.QueryValue(c, "model", found)
 	asked := voiceCall{model: model}
-	if !given && identity(c).Secret == nil {
-		found.add("model", codeRequired, "the query must name the agent or template to talk with by model")
+	if !given && httpx.Identity(c).Secret == nil {
+		found.Add("model", httpx.CodeRequired, "the query must name the agent or template to talk with by model")
 	}
-	if asked.sessionID, asked.named = single(c, "session_id", found); asked.named {
-		found.text("session_id", asked.sessionID, 1, sessionIDMax)
+	if asked.sessionID, asked.named = httpx.QueryValue(c, "session_id", found); asked.named {
+		found.Text("session_id", asked.sessionID, 1, sessionIDMax)
 	}
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return voiceCall{}, err
 	}
-	if err := asked.bind(identity(c).Secret, given); err != nil {
+	if err := asked.bind(httpx.Identity(c).Secret, given); err != nil {
 		return voiceCall{}, err
 	}
 	// What is not the caller's is missing to every page: whose widget lists it is none of theirs.
-	if err := a.findVoice(c.Request.Context(), caller(c).OrganizationID, &asked); err != nil {
+	if err := a.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &asked); err != nil {
 		return voiceCall{}, err
 	}
 	return asked, a.checkOrigin(c, asked.model)
@@ -141,10 +142,10 @@ func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 }
 
 // checkProtocol reads which protocol a client expects: OpenAI's has had another one.
-func checkProtocol(found *problems, req *http.Request) {
+func checkProtocol(found *httpx.Problems, req *http.Request) {
 	for _, value := range req.Header.Values(headerBeta) {
 		if strings.Contains(value, "realtime=") {
-			found.add(nameBeta, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; leave the header away")
+			found.Add(nameBeta, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; leave the header away")
 		}
 	}
 	offered, err := auth.Protocols(req)
@@ -152,10 +153,10 @@ func checkProtocol(found *problems, req *http.Request) {
 		return
 	}
 	if slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, "openai-beta.") }) {
-		found.add(headerProtocol, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; offer %s", socketName)
+		found.Add(headerProtocol, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; offer %s", socketName)
 	}
 	if !slices.Contains(offered, socketName) {
-		found.add(headerProtocol, codeInvalidValue, "what is offered must include %s", socketName)
+		found.Add(headerProtocol, httpx.CodeInvalidValue, "what is offered must include %s", socketName)
 	}
 }
 
@@ -214,7 +215,7 @@ func bodiless(c *gin.Context) error {
 		return nil
 	}
 	c.Header("Connection", "close")
-	return apierr.Invalid(bodyPath, codeInvalidValue, "a request for a WebSocket has no body")
+	return apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "a request for a WebSocket has no body")
 }
 
 // upgradable refuses requests that do not ask for a WebSocket as RFC 6455 has it. The library would refuse them in words of its own.
@@ -235,28 +236,28 @@ func upgradable(req *http.Request) error {
 		return apierr.New(apierr.UpgradeRequired, "this is a WebSocket: it begins with HTTP/1.1")
 	case !has("Connection", "upgrade") || !has("Upgrade", "websocket"):
 		return apierr.New(apierr.UpgradeRequired, "this is a WebSocket: the request must be an upgrade to one")
-	case len(versions) <= 1 && req.Header.Get(headerVersion) != socketVersion:
-		return apierr.New(apierr.UpgradeRequired, "the version of the WebSocket protocol must be %s", socketVersion)
+	case len(versions) <= 1 && req.Header.Get(headerVersion) != httpx.SocketVersion:
+		return apierr.New(apierr.UpgradeRequired, "the version of the WebSocket protocol must be %s", httpx.SocketVersion)
 	}
-	found := &problems{}
+	found := &httpx.Problems{}
 	if len(versions) > 1 {
-		found.add(headerVersion, codeDuplicate, "the header may be sent only once")
+		found.Add(headerVersion, httpx.CodeDuplicate, "the header may be sent only once")
 	}
 	checkSocketKey(found, req.Header.Values(headerSocketKey))
-	return found.err()
+	return found.Err()
 }
 
-func checkSocketKey(found *problems, keys []string) {
+func checkSocketKey(found *httpx.Problems, keys []string) {
 	const bytes = 16
 	switch len(keys) {
 	case 0:
-		found.add(headerSocketKey, codeRequired, "the header is missing")
+		found.Add(headerSocketKey, httpx.CodeRequired, "the header is missing")
 	case 1:
 		if key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(keys[0])); err != nil || len(key) != bytes {
-			found.add(headerSocketKey, codeInvalidValue, "must be %d bytes in base64", bytes)
+			found.Add(headerSocketKey, httpx.CodeInvalidValue, "must be %d bytes in base64", bytes)
 		}
 	default:
-		found.add(headerSocketKey, codeDuplicate, "the header may be sent only once")
+		found.Add(headerSocketKey, httpx.CodeDuplicate, "the header may be sent only once")
 	}
 }
 
@@ -267,14 +268,14 @@ func (a *api) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
 		stopping.RetryAfter = time.Second
 		return nil, stopping
 	}
-	seats, err := a.takeSeats(who)
+	seats, err := a.TakeSeats(who)
 	if err != nil {
 		return nil, err
 	}
 	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Most: a.VoicePerOrganization}
-	if !a.takeSeat(voice) {
-		a.leaveSeats(seats)
-		return nil, rateLimited(seatWait, "this organization has too many voice connections open; end some")
+	if !a.TakeSeat(voice) {
+		a.LeaveSeats(seats)
+		return nil, httpx.RateLimited(httpx.SeatWait, "this organization has too many voice connections open; end some")
 	}
 	return append(seats, voice), nil
 }

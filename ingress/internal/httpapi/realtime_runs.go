@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/realtime"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
@@ -39,7 +40,7 @@ func (t quietly) pay() error {
 	if err != nil {
 		return err
 	}
-	return limited(d)
+	return httpx.Refusal(d)
 }
 
 func (t quietly) refund()       { t.a.Limits.Refund(t.who) }
@@ -67,7 +68,7 @@ func (r *voiceRuns) submission(ctx context.Context, turn realtime.Turn) (*submis
 	if err != nil {
 		return nil, err
 	}
-	who, found := ident.Caller, &problems{}
+	who, found := ident.Caller, &httpx.Problems{}
 	checkMessage(found, "message", turn.Message)
 	s := &submission{
 		endpoint: contract.EndpointRealtime, lane: domain.LaneChat, caller: who, principal: who.Principal(), triggerType: domain.TriggerChat,
@@ -86,7 +87,7 @@ func (r *voiceRuns) submission(ctx context.Context, turn realtime.Turn) (*submis
 	if !r.call.named {
 		s.retention = unnamedRetention
 	}
-	return s, found.err()
+	return s, found.Err()
 }
 
 // Cancel ends a run of the connection's.

@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/realtime"
 	"parley/shared/apierr"
 	"parley/shared/id"
@@ -34,15 +35,15 @@ type expiresAfter struct {
 	Seconds *int64  `json:"seconds"`
 }
 
-func (b *clientSecretBody) Check(found *problems) {
+func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if b.ExpiresAfter == nil {
 		return
 	}
 	if anchor := b.ExpiresAfter.Anchor; anchor != nil && *anchor != secretAnchor {
-		found.add("expires_after.anchor", codeInvalidValue, "must be %s", secretAnchor)
+		found.Add("expires_after.anchor", httpx.CodeInvalidValue, "must be %s", secretAnchor)
 	}
 	if s := b.ExpiresAfter.Seconds; s != nil && (*s < secretLeast || *s > secretLifeMost) {
-		found.add("expires_after.seconds", codeInvalidValue, "must be a number of seconds from %d to %d", secretLeast, secretLifeMost)
+		found.Add("expires_after.seconds", httpx.CodeInvalidValue, "must be a number of seconds from %d to %d", secretLeast, secretLifeMost)
 	}
 }
 
@@ -69,10 +70,10 @@ type clientSecretView struct {
 func (a *api) createClientSecret(c *gin.Context) {
 	view, err := a.newClientSecret(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, view)
+	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
 func (a *api) newClientSecret(c *gin.Context) (clientSecretView, error) {
@@ -80,7 +81,7 @@ func (a *api) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	if err != nil {
 		return clientSecretView{}, err
 	}
-	about(c, asked.model, "", asked.sessionID)
+	httpx.About(c, asked.model, "", asked.sessionID)
 	settings := asked.settings()
 	settings.Session = body.Session
 	shown, err := sessionShown(settings)
@@ -88,7 +89,7 @@ func (a *api) newClientSecret(c *gin.Context) (clientSecretView, error) {
 		return clientSecretView{}, err
 	}
 	expires := time.Now().Add(body.life()).Truncate(time.Second)
-	value, err := a.Auth.NewClientSecret(c.Request.Context(), identity(c), auth.ClientSecret{
+	value, err := a.Auth.NewClientSecret(c.Request.Context(), httpx.Identity(c), auth.ClientSecret{
 		Model: asked.model, SessionID: asked.sessionID, Named: asked.named, Session: body.Session, Expires: expires,
 	})
 	if err != nil {
@@ -99,34 +100,34 @@ func (a *api) newClientSecret(c *gin.Context) (clientSecretView, error) {
 
 // secretAsked reads what a client secret is to be for. What is wrong with the session's settings is told along with the rest.
 func (a *api) secretAsked(c *gin.Context) (body clientSecretBody, asked voiceCall, err error) {
-	body, found, err := collectOpen[clientSecretBody](c, maxBody)
+	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {
 		return body, asked, err
 	}
-	if asked.sessionID, asked.named = single(c, "session_id", found); asked.named {
-		found.text("session_id", asked.sessionID, 1, sessionIDMax)
+	if asked.sessionID, asked.named = httpx.QueryValue(c, "session_id", found); asked.named {
+		found.Text("session_id", asked.sessionID, 1, sessionIDMax)
 	} else {
 		asked.sessionID = id.New(voiceSession)
 	}
 	var of secretModel
-	if !found.has("session") {
-		d := decoder{src: body.Session, path: []byte("session"), found: found, open: true}
-		if wrong := d.value(shapeOf(reflect.TypeFor[secretModel]()), reflect.ValueOf(&of).Elem()); wrong != nil {
-			found.list = append(found.list, *wrong) // not reached: the body was read to its end before
+	if !found.Has("session") {
+		d := httpx.Decoder{Src: body.Session, Path: []byte("session"), Found: found, Open: true}
+		if wrong := d.Value(httpx.ShapeOf(reflect.TypeFor[secretModel]()), reflect.ValueOf(&of).Elem()); wrong != nil {
+			found.List = append(found.List, *wrong) // not reached: the body was read to its end before
 		}
 	}
-	if !found.has("session") && !found.has("session.model") {
+	if !found.Has("session") && !found.Has("session.model") {
 		asked.model = clipped(of.Model)
 	}
 	if asked.model != "" && asked.model == of.Model { // else there is no such model
-		if _, err := sessionShown(realtime.Settings{Model: of.Model, Session: body.Session, NewID: id.New}); found.take(err) != nil {
+		if _, err := sessionShown(realtime.Settings{Model: of.Model, Session: body.Session, NewID: id.New}); found.Take(err) != nil {
 			return body, asked, err
 		}
 	}
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return body, asked, err
 	}
-	return body, asked, inSession(a.findVoice(c.Request.Context(), caller(c).OrganizationID, &asked))
+	return body, asked, inSession(a.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &asked))
 }
 
 // inSession names the model where it stands in the body.

@@ -7,321 +7,293 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
 
-// route is one line of the route table.
-type route struct {
-	method string
-	path   string
-	action string      // the query's action that it is for; "" is none, "*" any or none
-	need   auth.Need   // who may come at all
-	role   domain.Role // the least that a member must be
-	late   bool        // the handler counts the request against its limit itself, after looking for a replay
-	forms  bool        // the body may be a form that holds files
-	person bool        // not for organizations' keys
-	login  bool        // for login sessions alone
-	stream bool        // the answer to GET has no end, and HEAD is not offered
-	open   bool        // the query is another protocol's: unknown parameters are ignored
-
-	find   finder          // looks up what the query's id names; nil: the route takes no id
-	list   params          // parameters of the query without an id; nil beside a find: the id is required
-	beside params          // parameters of the query beside an id
-	one    gin.HandlerFunc // answers a query with an id in the place of handle; nil: handle does
-	other  string          // an action that the path has beside; set by byAction on a route without an action
-
-	handle gin.HandlerFunc
-}
-
-// params names parameters of a query.
-type params []string
-
-// paged are the parameters of every list.
-var paged = params{"limit", "cursor"}
-
 // routes is everything under /api and /v1, and /mcp.
-func (a *api) routes() []route {
+func (a *api) routes() []httpx.Route {
 	const member = domain.RoleMember
-	return slices.Concat(a.loginRoutes(), a.accountRoutes(), a.agentRoutes(), a.runRoutes(), a.documentRoutes(), a.deliveryRoutes(), []route{
-		{method: "POST", path: "/api/internal/run-automation", need: auth.NeedKey, role: member, late: true, handle: a.runAutomation},
-		{method: "POST", path: "/mcp", need: auth.NeedUserKey, role: member, handle: a.mcp},
+	return slices.Concat(a.loginRoutes(), a.accountRoutes(), a.agentRoutes(), a.runRoutes(), a.documentRoutes(), a.deliveryRoutes(), []httpx.Route{
+		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: a.runAutomation},
+		{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: member, Handle: a.mcp},
 	}, a.v1Routes())
 }
 
 // agentRoutes are agents, templates and chats.
-func (a *api) agentRoutes() []route {
+func (a *api) agentRoutes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	of := a.finders()
-	return []route{
+	return []httpx.Route{
 		{
-			method: "GET", path: "/api/agents/templates", need: auth.NeedPublic,
-			find: of.template, list: paged, one: readOne(a.readTemplate, id.Template),
-			handle: a.listTemplates,
+			Method: "GET", Path: "/api/agents/templates", Need: auth.NeedPublic,
+			Find: of.template, List: httpx.Paged, One: httpx.ReadOne(a.readTemplate, id.Template),
+			Handle: a.listTemplates,
 		},
 		{
-			method: "GET", path: "/api/agents", need: auth.NeedUser, role: member,
-			find: of.agent, list: params{"q", "limit", "cursor"},
-			handle: a.getAgents,
+			Method: "GET", Path: "/api/agents", Need: auth.NeedUser, Role: member,
+			Find: of.agent, List: httpx.Params{"q", "limit", "cursor"},
+			Handle: a.getAgents,
 		},
-		{method: "POST", path: "/api/agents", need: auth.NeedUser, role: admin, handle: a.createAgent},
+		{Method: "POST", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Handle: a.createAgent},
 		{
-			method: "POST", path: "/api/agents", action: "chat", need: auth.NeedDemo, role: member, late: true,
-			find: of.target, list: params{"template", "format"}, beside: params{"template", "format"},
-			handle: a.chat,
+			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
+			Find: of.target, List: httpx.Params{"template", "format"}, Beside: httpx.Params{"template", "format"},
+			Handle: a.chat,
 		},
 		{
-			method: "POST", path: "/api/agents", action: "import-openapi", need: auth.NeedUser, role: admin,
-			find:   of.agent,
-			handle: a.importOpenAPI,
+			Method: "POST", Path: "/api/agents", Action: "import-openapi", Need: auth.NeedUser, Role: admin,
+			Find:   of.agent,
+			Handle: a.importOpenAPI,
 		},
-		{method: "POST", path: widgetSessionsPath, need: auth.NeedPage, handle: a.widgetSession},
-		{method: "PUT", path: "/api/agents", need: auth.NeedUser, role: admin, find: of.agent, handle: a.updateAgent},
-		{method: "DELETE", path: "/api/agents", need: auth.NeedUser, role: admin, find: of.agent, handle: a.deleteAgent},
+		{Method: "POST", Path: widgetSessionsPath, Need: auth.NeedPage, Handle: a.widgetSession},
+		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: of.agent, Handle: a.updateAgent},
+		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: of.agent, Handle: a.deleteAgent},
 
 		{
-			method: "GET", path: "/api/sessions", need: auth.NeedUser, role: member,
-			find: of.session, list: params{"principal", "limit", "cursor"}, beside: params{"agentId", "templateId", "principal", "limit", "cursor"},
-			handle: a.getSessions,
+			Method: "GET", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
+			Find: of.session, List: httpx.Params{"principal", "limit", "cursor"}, Beside: httpx.Params{"agentId", "templateId", "principal", "limit", "cursor"},
+			Handle: a.getSessions,
 		},
 		{
-			method: "DELETE", path: "/api/sessions", need: auth.NeedUser, role: member,
-			find: of.session, beside: params{"agentId", "templateId", "principal"},
-			handle: a.eraseSession,
+			Method: "DELETE", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
+			Find: of.session, Beside: httpx.Params{"agentId", "templateId", "principal"},
+			Handle: a.eraseSession,
 		},
 	}
 }
 
 // runRoutes are runs and what they used, made and cited.
-func (a *api) runRoutes() []route {
+func (a *api) runRoutes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	of := a.finders()
-	return []route{
+	return []httpx.Route{
 		{
-			method: "GET", path: "/api/runs", need: auth.NeedUser, role: member,
-			find: of.run, list: params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"},
-			beside: params{"wait", "stream", "format", "timeline"},
-			handle: a.getRuns,
+			Method: "GET", Path: "/api/runs", Need: auth.NeedUser, Role: member,
+			Find: of.run, List: httpx.Params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"},
+			Beside: httpx.Params{"wait", "stream", "format", "timeline"},
+			Handle: a.getRuns,
 		},
 		{
-			method: "POST", path: "/api/runs", action: "*", need: auth.NeedUser, role: member,
-			find: of.run, beside: params{"toolCallId"},
-			handle: a.postRuns,
+			Method: "POST", Path: "/api/runs", Action: "*", Need: auth.NeedUser, Role: member,
+			Find: of.run, Beside: httpx.Params{"toolCallId"},
+			Handle: a.postRuns,
 		},
 		{
-			method: "GET", path: "/api/automations", need: auth.NeedUser, role: admin,
-			find: of.automation, list: paged, one: readOne(a.readAutomation),
-			handle: a.getAutomations,
+			Method: "GET", Path: "/api/automations", Need: auth.NeedUser, Role: admin,
+			Find: of.automation, List: httpx.Paged, One: httpx.ReadOne(a.readAutomation),
+			Handle: a.getAutomations,
 		},
 		{
-			method: "GET", path: "/api/usage", need: auth.NeedUser, role: admin,
-			list:   params{"days", "agentId", "keyId", "automationId", "by"},
-			handle: a.getUsage,
+			Method: "GET", Path: "/api/usage", Need: auth.NeedUser, Role: admin,
+			List:   httpx.Params{"days", "agentId", "keyId", "automationId", "by"},
+			Handle: a.getUsage,
 		},
-		{method: "GET", path: "/api/budgets", need: auth.NeedUser, role: admin, find: of.budget, list: paged, handle: a.getBudgets},
-		{method: "POST", path: "/api/budgets", need: auth.NeedUser, role: admin, handle: a.createBudget},
-		{method: "PUT", path: "/api/budgets", need: auth.NeedUser, role: admin, find: of.budget, handle: a.updateBudget},
-		{method: "DELETE", path: "/api/budgets", need: auth.NeedUser, role: admin, find: of.budget, handle: a.deleteBudget},
+		{Method: "GET", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: of.budget, List: httpx.Paged, Handle: a.getBudgets},
+		{Method: "POST", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Handle: a.createBudget},
+		{Method: "PUT", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: of.budget, Handle: a.updateBudget},
+		{Method: "DELETE", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: of.budget, Handle: a.deleteBudget},
 
-		{method: "GET", path: "/api/events", need: auth.NeedUser, role: member, stream: true, handle: a.streamChanges},
+		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: a.streamChanges},
 
-		{method: "GET", path: "/api/sources", need: auth.NeedUser, role: member, find: of.source, handle: a.getSource},
-		{method: "GET", path: "/api/files", need: auth.NeedUser, role: member, find: of.file, handle: a.getFile},
+		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: of.source, Handle: a.getSource},
+		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: of.file, Handle: a.getFile},
 	}
 }
 
 // documentRoutes are the documents of an organization.
-func (a *api) documentRoutes() []route {
+func (a *api) documentRoutes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	of := a.finders()
-	return []route{
+	return []httpx.Route{
 		{
-			method: "GET", path: "/api/knowledge", need: auth.NeedUser, role: member,
-			find: of.document, list: params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"},
-			beside: params{"content", "page", "chunk"},
-			handle: a.getKnowledge,
+			Method: "GET", Path: "/api/knowledge", Need: auth.NeedUser, Role: member,
+			Find: of.document, List: httpx.Params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"},
+			Beside: httpx.Params{"content", "page", "chunk"},
+			Handle: a.getKnowledge,
 		},
-		{method: "POST", path: "/api/knowledge", need: auth.NeedUser, role: admin, forms: true, handle: a.addDocuments},
+		{Method: "POST", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true, Handle: a.addDocuments},
 		{
-			method: "POST", path: "/api/knowledge", action: "retry", need: auth.NeedUser, role: admin,
-			find:   of.document,
-			handle: a.retryDocument,
+			Method: "POST", Path: "/api/knowledge", Action: "retry", Need: auth.NeedUser, Role: admin,
+			Find:   of.document,
+			Handle: a.retryDocument,
 		},
 		{
-			method: "PUT", path: "/api/knowledge", need: auth.NeedUser, role: admin, forms: true,
-			find:   of.document,
-			handle: a.putDocument,
+			Method: "PUT", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true,
+			Find:   of.document,
+			Handle: a.putDocument,
 		},
-		{method: "DELETE", path: "/api/knowledge", need: auth.NeedUser, role: admin, find: of.document, handle: a.deleteDocument},
+		{Method: "DELETE", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Find: of.document, Handle: a.deleteDocument},
 	}
 }
 
 // deliveryRoutes are webhooks, in and out.
-func (a *api) deliveryRoutes() []route {
+func (a *api) deliveryRoutes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	of := a.finders()
-	return []route{
-		{method: "GET", path: "/api/hooks", need: auth.NeedUser, role: admin, find: of.hook, list: paged, handle: a.getHooks},
-		{method: "POST", path: "/api/hooks", need: auth.NeedUser, role: admin, handle: a.createHook},
-		{method: "POST", path: "/api/hooks", action: "rotate", need: auth.NeedUser, role: admin, find: of.hook, handle: a.rotateHook},
-		{method: "POST", path: "/api/hooks", action: "test", need: auth.NeedUser, role: admin, find: of.hook, handle: a.testHook},
-		{method: "PUT", path: "/api/hooks", need: auth.NeedUser, role: admin, find: of.hook, handle: a.updateHook},
-		{method: "DELETE", path: "/api/hooks", need: auth.NeedUser, role: admin, find: of.hook, handle: a.deleteHook},
+	return []httpx.Route{
+		{Method: "GET", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: of.hook, List: httpx.Paged, Handle: a.getHooks},
+		{Method: "POST", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Handle: a.createHook},
+		{Method: "POST", Path: "/api/hooks", Action: "rotate", Need: auth.NeedUser, Role: admin, Find: of.hook, Handle: a.rotateHook},
+		{Method: "POST", Path: "/api/hooks", Action: "test", Need: auth.NeedUser, Role: admin, Find: of.hook, Handle: a.testHook},
+		{Method: "PUT", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: of.hook, Handle: a.updateHook},
+		{Method: "DELETE", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: of.hook, Handle: a.deleteHook},
 		{
-			method: "GET", path: "/api/hooks/deliveries", need: auth.NeedUser, role: admin,
-			find: of.delivery, list: params{"hookId", "runId", "status", "limit", "cursor"}, beside: params{"hookId"},
-			handle: a.getDeliveries,
+			Method: "GET", Path: "/api/hooks/deliveries", Need: auth.NeedUser, Role: admin,
+			Find: of.delivery, List: httpx.Params{"hookId", "runId", "status", "limit", "cursor"}, Beside: httpx.Params{"hookId"},
+			Handle: a.getDeliveries,
 		},
 		{
-			method: "POST", path: "/api/hooks/deliveries", action: "*", need: auth.NeedUser, role: admin,
-			find: of.delivery, beside: params{"hookId"},
-			handle: a.postDeliveries,
+			Method: "POST", Path: "/api/hooks/deliveries", Action: "*", Need: auth.NeedUser, Role: admin,
+			Find: of.delivery, Beside: httpx.Params{"hookId"},
+			Handle: a.postDeliveries,
 		},
 
 		{
-			method: "GET", path: "/api/notifications", need: auth.NeedUser, role: admin,
-			find: of.endpoint, list: paged,
-			handle: a.getNotifications,
+			Method: "GET", Path: "/api/notifications", Need: auth.NeedUser, Role: admin,
+			Find: of.endpoint, List: httpx.Paged,
+			Handle: a.getNotifications,
 		},
-		{method: "POST", path: "/api/notifications", need: auth.NeedUser, role: admin, handle: a.createEndpoint},
+		{Method: "POST", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Handle: a.createEndpoint},
 		{
-			method: "POST", path: "/api/notifications", action: "rotate", need: auth.NeedUser, role: admin,
-			find:   of.endpoint,
-			handle: a.rotateEndpoint,
-		},
-		{
-			method: "POST", path: "/api/notifications", action: "test", need: auth.NeedUser, role: admin,
-			find:   of.endpoint,
-			handle: a.testEndpoint,
-		},
-		{method: "PUT", path: "/api/notifications", need: auth.NeedUser, role: admin, find: of.endpoint, handle: a.updateEndpoint},
-		{method: "DELETE", path: "/api/notifications", need: auth.NeedUser, role: admin, find: of.endpoint, handle: a.deleteEndpoint},
-		{
-			method: "GET", path: "/api/notifications/messages", need: auth.NeedUser, role: admin,
-			find: of.message, list: params{"endpointId", "status", "limit", "cursor"},
-			handle: a.getMessages,
+			Method: "POST", Path: "/api/notifications", Action: "rotate", Need: auth.NeedUser, Role: admin,
+			Find:   of.endpoint,
+			Handle: a.rotateEndpoint,
 		},
 		{
-			method: "POST", path: "/api/notifications/messages", action: "*", need: auth.NeedUser, role: admin,
-			find:   of.message,
-			handle: a.postMessages,
+			Method: "POST", Path: "/api/notifications", Action: "test", Need: auth.NeedUser, Role: admin,
+			Find:   of.endpoint,
+			Handle: a.testEndpoint,
+		},
+		{Method: "PUT", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: of.endpoint, Handle: a.updateEndpoint},
+		{Method: "DELETE", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: of.endpoint, Handle: a.deleteEndpoint},
+		{
+			Method: "GET", Path: "/api/notifications/messages", Need: auth.NeedUser, Role: admin,
+			Find: of.message, List: httpx.Params{"endpointId", "status", "limit", "cursor"},
+			Handle: a.getMessages,
+		},
+		{
+			Method: "POST", Path: "/api/notifications/messages", Action: "*", Need: auth.NeedUser, Role: admin,
+			Find:   of.message,
+			Handle: a.postMessages,
 		},
 	}
 }
 
 // loginRoutes are what people have before they have an organization.
-func (a *api) loginRoutes() []route {
+func (a *api) loginRoutes() []httpx.Route {
 	const member = domain.RoleMember
 	of := a.finders()
-	return []route{
-		{method: "POST", path: "/api/auth/signup", need: auth.NeedNobody, handle: a.signup},
-		{method: "POST", path: "/api/auth/login", need: auth.NeedNobody, handle: a.login},
+	return []httpx.Route{
+		{Method: "POST", Path: "/api/auth/signup", Need: auth.NeedNobody, Handle: a.signup},
+		{Method: "POST", Path: "/api/auth/login", Need: auth.NeedNobody, Handle: a.login},
 		{
-			method: "POST", path: "/api/auth/logout", need: auth.NeedUser, role: member, login: true,
-			list:   params{"everywhere"},
-			handle: a.logout,
+			Method: "POST", Path: "/api/auth/logout", Need: auth.NeedUser, Role: member, Login: true,
+			List:   httpx.Params{"everywhere"},
+			Handle: a.logout,
 		},
-		{method: "GET", path: "/api/auth/session", need: auth.NeedUser, role: member, handle: a.session},
+		{Method: "GET", Path: "/api/auth/session", Need: auth.NeedUser, Role: member, Handle: a.session},
 		{
-			method: "GET", path: "/api/auth/sessions", need: auth.NeedUser, role: member, login: true,
-			find: of.login, list: paged, one: readOne(a.readLogin, id.Login),
-			handle: a.listLogins,
-		},
-		{
-			method: "DELETE", path: "/api/auth/sessions", need: auth.NeedUser, role: member, login: true,
-			find:   of.login,
-			handle: a.endLogin,
-		},
-		{method: "POST", path: "/api/auth/accept", need: auth.NeedNobody, handle: a.accept},
-		{
-			method: "GET", path: "/api/auth/invitations", need: auth.NeedUser, role: member, login: true,
-			find: of.invitation, list: paged, one: readOne(a.readInvitation, id.Invitation),
-			handle: a.listInvitations,
+			Method: "GET", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
+			Find: of.login, List: httpx.Paged, One: httpx.ReadOne(a.readLogin, id.Login),
+			Handle: a.listLogins,
 		},
 		{
-			method: "POST", path: "/api/auth/invitations", action: "*", need: auth.NeedUser, role: member, login: true,
-			find:   of.invitation,
-			handle: a.answerInvitation,
+			Method: "DELETE", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
+			Find:   of.login,
+			Handle: a.endLogin,
 		},
-		{method: "POST", path: "/api/auth/reset", need: auth.NeedNobody, handle: a.reset},
-		{method: "GET", path: "/api/auth/oidc", need: auth.NeedNobody, list: params{"next", "takeover"}, handle: a.beginOIDC},
-		{method: "GET", path: "/api/auth/oidc/callback", need: auth.NeedNobody, open: true, handle: a.finishOIDC},
+		{Method: "POST", Path: "/api/auth/accept", Need: auth.NeedNobody, Handle: a.accept},
+		{
+			Method: "GET", Path: "/api/auth/invitations", Need: auth.NeedUser, Role: member, Login: true,
+			Find: of.invitation, List: httpx.Paged, One: httpx.ReadOne(a.readInvitation, id.Invitation),
+			Handle: a.listInvitations,
+		},
+		{
+			Method: "POST", Path: "/api/auth/invitations", Action: "*", Need: auth.NeedUser, Role: member, Login: true,
+			Find:   of.invitation,
+			Handle: a.answerInvitation,
+		},
+		{Method: "POST", Path: "/api/auth/reset", Need: auth.NeedNobody, Handle: a.reset},
+		{Method: "GET", Path: "/api/auth/oidc", Need: auth.NeedNobody, List: httpx.Params{"next", "takeover"}, Handle: a.beginOIDC},
+		{Method: "GET", Path: "/api/auth/oidc/callback", Need: auth.NeedNobody, Open: true, Handle: a.finishOIDC},
 	}
 }
 
 // accountRoutes are organizations, their members and keys.
-func (a *api) accountRoutes() []route {
+func (a *api) accountRoutes() []httpx.Route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	of := a.finders()
-	return []route{
+	return []httpx.Route{
 		{
-			method: "GET", path: "/api/organizations", need: auth.NeedUser, role: member,
-			find: of.organization, list: paged,
-			handle: a.getOrganizations,
+			Method: "GET", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
+			Find: of.organization, List: httpx.Paged,
+			Handle: a.getOrganizations,
 		},
-		{method: "POST", path: "/api/organizations", need: auth.NeedUser, role: member, person: true, handle: a.createOrganization},
+		{Method: "POST", Path: "/api/organizations", Need: auth.NeedUser, Role: member, Person: true, Handle: a.createOrganization},
 		{
-			method: "PUT", path: "/api/organizations", need: auth.NeedUser, role: member,
-			find:   of.organization,
-			handle: a.renameOrganization,
+			Method: "PUT", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
+			Find:   of.organization,
+			Handle: a.renameOrganization,
 		},
-		{method: "GET", path: "/api/organizations/limits", need: auth.NeedUser, role: member, handle: a.getLimits},
+		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: a.getLimits},
 		{
-			method: "GET", path: "/api/organizations/members", need: auth.NeedUser, role: member,
-			find: of.member, list: paged, one: readOne(a.readMember, id.User, id.Invitation),
-			handle: a.listMembers,
+			Method: "GET", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
+			Find: of.member, List: httpx.Paged, One: httpx.ReadOne(a.readMember, id.User, id.Invitation),
+			Handle: a.listMembers,
 		},
-		{method: "POST", path: "/api/organizations/members", need: auth.NeedUser, role: owner, handle: a.addMember},
+		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: a.addMember},
 		{
-			method: "POST", path: "/api/organizations/members", action: "reset", need: auth.NeedUser, role: admin,
-			find:   of.member,
-			handle: a.resetMember,
+			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
+			Find:   of.member,
+			Handle: a.resetMember,
 		},
 		{
-			method: "DELETE", path: "/api/organizations/members", need: auth.NeedUser, role: member,
-			find:   of.member,
-			handle: a.removeMember,
+			Method: "DELETE", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
+			Find:   of.member,
+			Handle: a.removeMember,
 		},
 
 		{
-			method: "GET", path: "/api/keys", need: auth.NeedUser, role: member,
-			find: of.key, list: paged, one: readOne(a.readKey, id.Key),
-			handle: a.listKeys,
+			Method: "GET", Path: "/api/keys", Need: auth.NeedUser, Role: member,
+			Find: of.key, List: httpx.Paged, One: httpx.ReadOne(a.readKey, id.Key),
+			Handle: a.listKeys,
 		},
-		{method: "POST", path: "/api/keys", need: auth.NeedUser, role: member, handle: a.createKey},
-		{method: "POST", path: "/api/keys", action: "rotate", need: auth.NeedUser, role: member, find: of.key, handle: a.rotateKey},
-		{method: "DELETE", path: "/api/keys", need: auth.NeedUser, role: member, find: of.key, handle: a.revokeKey},
+		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: a.createKey},
+		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: of.key, Handle: a.rotateKey},
+		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: of.key, Handle: a.revokeKey},
 	}
 }
 
 // pages is everything else: no gate stands before these.
-func (a *api) pages(m *metrics) []route {
-	return []route{
-		{method: "GET", path: "/healthz", handle: healthz},
-		{method: "GET", path: "/readyz", handle: a.readyz},
-		{method: "GET", path: "/metrics", handle: a.showMetrics(m)},
-		{method: "POST", path: receivePath + ":id", handle: a.receiveDelivery}, // what counts is the signature
-		{method: "GET", path: "/", handle: toDashboard},
-		{method: "GET", path: "/login", handle: a.loginPage},
-		{method: "POST", path: "/login", handle: a.loginForm},
-		{method: "GET", path: acceptPath, handle: a.acceptPage},
-		{method: "POST", path: acceptPath, handle: a.acceptForm},
-		{method: "GET", path: resetPath, handle: a.resetPage},
-		{method: "POST", path: resetPath, handle: a.resetForm},
-		{method: "GET", path: "/signup", handle: a.signupPage},
-		{method: "POST", path: "/signup", handle: a.signupForm},
-		{method: "GET", path: dashboardPath, handle: a.dashboardPage},
-		{method: "GET", path: dashboardPath + "/*page", handle: a.dashboardPage},
-		{method: "GET", path: "/assets/:name", handle: asset},
-		{method: "GET", path: "/widget.js", handle: widgetScript},
-		{method: "GET", path: "/widget/preview", handle: previewPage},
-		{method: "GET", path: "/favicon.svg", handle: document("image/svg+xml", web.Favicon)},
-		{method: "GET", path: "/docs", handle: document(contentHTML, a.docsPage)},
-		{method: "GET", path: "/docs/errors", handle: document(contentHTML, errorsPage)},
-		{method: "GET", path: "/llms.txt", handle: document(contentText, a.llmsText)},
-		{method: "GET", path: "/openapi.json", handle: document(contentJSON, openAPIDocument)},
+func (a *api) pages(m *metrics) []httpx.Route {
+	return []httpx.Route{
+		{Method: "GET", Path: "/healthz", Handle: healthz},
+		{Method: "GET", Path: "/readyz", Handle: a.readyz},
+		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
+		{Method: "POST", Path: receivePath + ":id", Handle: a.receiveDelivery}, // what counts is the signature
+		{Method: "GET", Path: "/", Handle: toDashboard},
+		{Method: "GET", Path: "/login", Handle: a.loginPage},
+		{Method: "POST", Path: "/login", Handle: a.loginForm},
+		{Method: "GET", Path: acceptPath, Handle: a.acceptPage},
+		{Method: "POST", Path: acceptPath, Handle: a.acceptForm},
+		{Method: "GET", Path: resetPath, Handle: a.resetPage},
+		{Method: "POST", Path: resetPath, Handle: a.resetForm},
+		{Method: "GET", Path: "/signup", Handle: a.signupPage},
+		{Method: "POST", Path: "/signup", Handle: a.signupForm},
+		{Method: "GET", Path: dashboardPath, Handle: a.dashboardPage},
+		{Method: "GET", Path: dashboardPath + "/*page", Handle: a.dashboardPage},
+		{Method: "GET", Path: "/assets/:name", Handle: asset},
+		{Method: "GET", Path: "/widget.js", Handle: widgetScript},
+		{Method: "GET", Path: "/widget/preview", Handle: previewPage},
+		{Method: "GET", Path: "/favicon.svg", Handle: document("image/svg+xml", web.Favicon)},
+		{Method: "GET", Path: "/docs", Handle: document(contentHTML, a.docsPage)},
+		{Method: "GET", Path: "/docs/errors", Handle: document(contentHTML, errorsPage)},
+		{Method: "GET", Path: "/llms.txt", Handle: document(contentText, a.llmsText)},
+		{Method: "GET", Path: "/openapi.json", Handle: document(httpx.ContentJSON, openAPIDocument)},
 	}
 }
 
@@ -346,20 +318,20 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	e.NoMethod(a.preflight,
 		a.stray(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
 	for _, r := range withHead(a.pages(m)) {
-		e.Handle(r.method, r.path, r.handle)
+		e.Handle(r.Method, r.Path, r.Handle)
 	}
 	for _, group := range grouped(withHead(a.routes())) {
-		e.Handle(group[0].method, group[0].path, a.byAction(group))
+		e.Handle(group[0].Method, group[0].Path, a.byAction(group))
 	}
 	return e
 }
 
 // grouped gathers the routes of one method and path, in the table's order.
-func grouped(routes []route) [][]route {
-	var out [][]route
+func grouped(routes []httpx.Route) [][]httpx.Route {
+	var out [][]httpx.Route
 	at := map[string]int{}
 	for _, r := range routes {
-		name := r.method + " " + r.path
+		name := r.Method + " " + r.Path
 		i, known := at[name]
 		if !known {
 			i = len(out)
@@ -373,21 +345,21 @@ func grouped(routes []route) [][]route {
 
 // byAction chooses among the routes of one method and path by the query's action. The group's first
 // route stands for none.
-func (a *api) byAction(group []route) gin.HandlerFunc {
+func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	none := group[0]
 	if len(group) == 1 {
 		return a.gate(none)
 	}
-	none.other = group[1].action
+	none.Other = group[1].Action
 	first := a.gate(none)
 	actions := map[string]gin.HandlerFunc{}
 	for _, r := range group[1:] {
-		actions[r.action] = a.gate(r)
+		actions[r.Action] = a.gate(r)
 	}
 	unknown := group[0]
-	unknown.role, unknown.find, unknown.open = domain.RoleMember, nil, true
-	unknown.handle = func(c *gin.Context) {
-		fail(c, apierr.Invalid("action", codeInvalidValue, "must be one of the actions of this resource, once"))
+	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
+	unknown.Handle = func(c *gin.Context) {
+		httpx.Fail(c, apierr.Invalid("action", httpx.CodeInvalidValue, "must be one of the actions of this resource, once"))
 	}
 	refuse := a.gate(unknown)
 	return func(c *gin.Context) {
@@ -409,24 +381,24 @@ func (a *api) byAction(group []route) gin.HandlerFunc {
 func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
-		stateOf(c).ident = ident
+		httpx.StateOf(c).Ident = ident
 		if !auth.SaysDemo(c.Request) {
-			a.showLimit(c)
-			fail(c, answer)
+			a.ShowLimit(c)
+			httpx.Fail(c, answer)
 			return
 		}
 		if err != nil || ident.Caller.Kind == domain.CallerDemo {
-			if err := a.countDemo(c); err != nil {
-				fail(c, err)
+			if err := a.CountDemo(c); err != nil {
+				httpx.Fail(c, err)
 				return
 			}
 		}
 		if err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
-		a.showLimit(c)
-		fail(c, answer)
+		a.ShowLimit(c)
+		httpx.Fail(c, answer)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/contract"
 	"parley/shared/domain"
 )
@@ -38,9 +39,9 @@ var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 type automationBody struct {
 	Target         string                     `json:"target" need:"yes"`
 	Input          map[string]json.RawMessage `json:"input" need:"yes"`
-	IdempotencyKey optional[string]           `json:"idempotencyKey"`
-	TTLOverride    optional[int64]            `json:"ttlOverride"`
-	SessionID      optional[string]           `json:"sessionId"`
+	IdempotencyKey httpx.Optional[string]     `json:"idempotencyKey"`
+	TTLOverride    httpx.Optional[int64]      `json:"ttlOverride"`
+	SessionID      httpx.Optional[string]     `json:"sessionId"`
 }
 
 // runAutomation runs an agent as a system caller.
@@ -53,12 +54,12 @@ func (a *api) runAutomation(c *gin.Context) {
 // automationOf reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
 // place on the stack for it: thousands may wait.
 func (a *api) automationOf(c *gin.Context) *submission {
-	body, found, err := collect[automationBody](c)
+	body, found, err := httpx.Collect[automationBody](c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return nil
 	}
-	who := caller(c)
+	who := httpx.Caller(c)
 	s := a.automation(who, body.Target)
 	if !who.MayRead(domain.SystemPrincipal) { // what a member triggers is the member's own
 		s.principal = who.AutomationPrincipal()
@@ -71,8 +72,8 @@ func (a *api) automationOf(c *gin.Context) *submission {
 	if body.SessionID.Set {
 		checkSession(found, body.SessionID.Value)
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return nil
 	}
 	return &s
@@ -87,13 +88,13 @@ func (a *api) automation(who domain.Caller, agentID string) submission {
 }
 
 // automationInput takes message out of input; what else input has is passed to the agent as data.
-func automationInput(found *problems, input map[string]json.RawMessage) (message string, data json.RawMessage) {
+func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (message string, data json.RawMessage) {
 	raw, ok := input["message"]
 	switch {
 	case !ok:
-		found.add("input.message", codeRequired, "is required")
+		found.Add("input.message", httpx.CodeRequired, "is required")
 	case json.Unmarshal(raw, &message) != nil || string(raw) == "null":
-		found.add("input.message", codeInvalidType, "must be a string")
+		found.Add("input.message", httpx.CodeInvalidType, "must be a string")
 	default:
 		checkMessage(found, "input.message", message)
 	}
@@ -103,24 +104,26 @@ func automationInput(found *problems, input map[string]json.RawMessage) (message
 	}
 	data, err := json.Marshal(input)
 	if err != nil {
-		found.add("input", codeInvalidValue, "input cannot be read")
+		found.Add("input", httpx.CodeInvalidValue, "input cannot be read")
 	}
 	return message, data
 }
 
-func checkMessage(found *problems, field, message string) { found.text(field, message, 1, messageMax) }
+func checkMessage(found *httpx.Problems, field, message string) {
+	found.Text(field, message, 1, messageMax)
+}
 
 // idempotencyKey reads the key from the body or the header; both may come, if they are the same.
-func idempotencyKey(found *problems, c *gin.Context, inBody optional[string]) string {
+func idempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
-		found.add("Idempotency-Key", codeDuplicate, "the header was sent more than once")
+		found.Add("Idempotency-Key", httpx.CodeDuplicate, "the header was sent more than once")
 		return ""
 	}
 	if inBody.Set {
 		checkKey(found, "idempotencyKey", inBody.Value)
 		if len(headers) == 1 && headers[0] != inBody.Value {
-			found.add("Idempotency-Key", codeConflict, "header and body name different keys")
+			found.Add("Idempotency-Key", httpx.CodeConflict, "header and body name different keys")
 		}
 		return inBody.Value
 	}
@@ -131,31 +134,31 @@ func idempotencyKey(found *problems, c *gin.Context, inBody optional[string]) st
 	return headers[0]
 }
 
-func checkKey(found *problems, field, key string) { found.text(field, key, 1, keyMax) }
+func checkKey(found *httpx.Problems, field, key string) { found.Text(field, key, 1, keyMax) }
 
-func checkSession(found *problems, sessionID string) {
-	found.text("sessionId", sessionID, 1, sessionIDMax)
+func checkSession(found *httpx.Problems, sessionID string) {
+	found.Text("sessionId", sessionID, 1, sessionIDMax)
 }
 
 // retention is how long a result is kept: the default, or longer by ttlOverride in whole seconds.
-func retention(found *problems, override optional[int64], standard time.Duration) time.Duration {
+func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard
 	}
 	if override.Value < 1 || override.Value > ttlOverrideMax {
-		found.add("ttlOverride", codeInvalidValue, "must be a whole number of seconds from 1 to %d", ttlOverrideMax)
+		found.Add("ttlOverride", httpx.CodeInvalidValue, "must be a whole number of seconds from 1 to %d", ttlOverrideMax)
 		return standard
 	}
 	return max(standard, time.Duration(override.Value)*time.Second)
 }
 
 // trigger reads what kind of trigger calls, and the caller's name for the automation.
-func trigger(found *problems, c *gin.Context) (kind, automation string) {
+func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {
 		kind = values[0]
 		if len(values) > 1 || !triggerTypes.MatchString(kind) {
-			found.add("x-trigger-type", codeInvalidValue, "must be 1 to 32 of a-z, 0-9, _ and -, beginning with a letter")
+			found.Add("x-trigger-type", httpx.CodeInvalidValue, "must be 1 to 32 of a-z, 0-9, _ and -, beginning with a letter")
 		}
 	}
 	values := c.Request.Header.Values("X-Automation-Id")
@@ -171,9 +174,9 @@ func trigger(found *problems, c *gin.Context) (kind, automation string) {
 }
 
 // checkAutomationID checks the name of an automation.
-func checkAutomationID(found *problems, field, name string) {
+func checkAutomationID(found *httpx.Problems, field, name string) {
 	n := utf8.RuneCountInString(name)
 	if n < 1 || n > automationMax || !utf8.ValidString(name) || domain.HiddenRune(name) != utf8.RuneError {
-		found.add(field, codeInvalidValue, "must be 1 to %d printable characters", automationMax)
+		found.Add(field, httpx.CodeInvalidValue, "must be 1 to %d printable characters", automationMax)
 	}
 }

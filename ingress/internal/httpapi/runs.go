@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/uistream"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -34,10 +35,10 @@ func asReader(who domain.Caller, find func(principal string) error) error {
 
 // getRuns gives one run, waiting for its end if asked to, its timeline, or a list of runs.
 func (a *api) getRuns(c *gin.Context) {
-	runID, one, err := idOf(c, id.Run)
+	runID, one, err := httpx.QueryID(c, id.Run)
 	switch {
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 	case one:
 		a.getRun(c, runID)
 	default:
@@ -46,33 +47,33 @@ func (a *api) getRuns(c *gin.Context) {
 }
 
 func (a *api) listRuns(c *gin.Context) {
-	page, err := pageOf(c, id.Run)
+	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	filter, err := a.runFilter(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	who := caller(c)
-	filter.Principals, filter.Before = who.Readable(), page.after
-	runs, err := a.Store.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.limit+1)
+	who := httpx.Caller(c)
+	filter.Principals, filter.Before = who.Readable(), page.After
+	runs, err := a.Store.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, listOf(runs, page, func(r domain.RunSummary) string { return r.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
 func (a *api) runFilter(c *gin.Context) (store.RunFilter, error) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	if err := a.references(c, found, "agentId"); err != nil {
 		return store.RunFilter{}, err
 	}
 	value := func(name string) string {
-		v, _ := single(c, name, found)
+		v, _ := httpx.QueryValue(c, name, found)
 		return v
 	}
 	f := store.RunFilter{
@@ -80,22 +81,22 @@ func (a *api) runFilter(c *gin.Context) (store.RunFilter, error) {
 		Status: domain.RunStatus(value("status")),
 	}
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
-		found.add("status", codeInvalidValue, "is no status of a run")
+		found.Add("status", httpx.CodeInvalidValue, "is no status of a run")
 	}
-	found.text("sessionId", f.SessionID, 0, sessionIDMax)
+	found.Text("sessionId", f.SessionID, 0, sessionIDMax)
 	if f.AutomationID != "" {
 		checkAutomationID(found, "automationId", f.AutomationID)
 	}
-	return f, found.err()
+	return f, found.Err()
 }
 
 func (a *api) getRun(c *gin.Context, runID string) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	streamed, reader := a.eventsAsked(found, c)
 	wait := a.longPoll(found, c)
 	timeline := timelineAsked(found, c)
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	switch {
@@ -108,18 +109,18 @@ func (a *api) getRun(c *gin.Context, runID string) {
 	}
 	run, err := a.findRun(c, runID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	if wait > 0 && !run.Run.Status.Terminal() {
 		sub := dispatch.Attach(run)
 		defer a.Dispatch.Release(sub)
 		if _, err = a.Dispatch.Await(c.Request.Context(), sub, wait); err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 		if run, err = a.findRun(c, runID); err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 	}
@@ -127,34 +128,34 @@ func (a *api) getRun(c *gin.Context, runID string) {
 }
 
 // eventsAsked reads whether a reader wants a run's events, behind which one, and in which format.
-func (a *api) eventsAsked(found *problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
+func (a *api) eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
 	reader.Format = formatAsked(found, c)
-	switch value, given := single(c, "stream", found); {
+	switch value, given := httpx.QueryValue(c, "stream", found); {
 	case !given && reader.Format == "":
 		return false, reader
 	case given && value != "1" && value != "true":
-		found.add("stream", codeInvalidValue, "must be 1 or true; without it the answer is the run")
+		found.Add("stream", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
 		return false, reader
 	}
 	if c.Request.Method == http.MethodHead {
-		found.add("stream", codeInvalidValue, "HEAD has no stream: ask with GET")
+		found.Add("stream", httpx.CodeInvalidValue, "HEAD has no stream: ask with GET")
 	}
-	if _, given := query(c)["wait"]; given {
-		found.add("wait", codeInvalidValue, "a stream waits by itself; name one of wait and stream")
+	if _, given := httpx.Query(c)["wait"]; given {
+		found.Add("wait", httpx.CodeInvalidValue, "a stream waits by itself; name one of wait and stream")
 	}
-	if _, given := query(c)["timeline"]; given && reader.Format != "" {
-		found.add("timeline", codeInvalidValue, "a format is one of a stream; name one of timeline and format")
+	if _, given := httpx.Query(c)["timeline"]; given && reader.Format != "" {
+		found.Add("timeline", httpx.CodeInvalidValue, "a format is one of a stream; name one of timeline and format")
 	}
-	reader.Last = resumedAt(found, c)
+	reader.Last = httpx.ReadLastEventID(found, c)
 	return true, reader
 }
 
 // longPoll reads how long a reader wants to wait for a run's end: whole seconds, cut to the setting.
-func (a *api) longPoll(found *problems, c *gin.Context) time.Duration {
-	text, given := single(c, "wait", found)
+func (a *api) longPoll(found *httpx.Problems, c *gin.Context) time.Duration {
+	text, given := httpx.QueryValue(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
 	if given && (err != nil || seconds < 0) {
-		found.add("wait", codeInvalidValue, "must be a whole number of seconds")
+		found.Add("wait", httpx.CodeInvalidValue, "must be a whole number of seconds")
 	}
 	return a.capped(seconds)
 }
@@ -163,14 +164,14 @@ func (a *api) longPoll(found *problems, c *gin.Context) time.Duration {
 func (a *api) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
 	run, err := a.readRun(c, runID)
 	if err == nil {
-		about(c, run.Target(), run.Run.ID, run.Run.SessionID)
+		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 	return run, err
 }
 
 // readRun is findRun without the note.
 func (a *api) readRun(c *gin.Context, runID string) (run store.StoredRun, err error) {
-	who := caller(c)
+	who := httpx.Caller(c)
 	err = asReader(who, func(principal string) (err error) {
 		run, err = a.Store.RunByID(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
@@ -182,48 +183,48 @@ func erasedRun() error { return apierr.New(apierr.Erased, "this run was erased b
 
 func (a *api) writeRun(c *gin.Context, run store.StoredRun) {
 	if run.Erased {
-		fail(c, erasedRun())
+		httpx.Fail(c, erasedRun())
 		return
 	}
 	body, err := run.Body()
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	sendBody(c, http.StatusOK, contentJSON, body)
+	httpx.SendBody(c, http.StatusOK, httpx.ContentJSON, body)
 }
 
 // postRuns acts on a run: cancels it, or decides what it waits for a person to decide.
 func (a *api) postRuns(c *gin.Context) {
-	runID, err := requiredID(c, id.Run)
+	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	found := &problems{}
-	action, _ := single(c, "action", found)
+	found := &httpx.Problems{}
+	action, _ := httpx.QueryValue(c, "action", found)
 	decision := domain.Decision(action)
 	var callID string
 	switch {
 	case slices.Contains(decisions, decision):
 		callID = toolCallOf(c, found)
 	case action != actionCancel:
-		found.add("action", codeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
+		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
 	default:
-		if _, given := query(c)["toolCallId"]; given {
-			found.add("toolCallId", codeConflict, "cannot come with cancel, which ends the whole run")
+		if _, given := httpx.Query(c)["toolCallId"]; given {
+			found.Add("toolCallId", httpx.CodeConflict, "cannot come with cancel, which ends the whole run")
 		}
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	run, err := a.actOnRun(c, runID, callID, decision)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	about(c, run.Target(), run.Run.ID, run.Run.SessionID)
+	httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	a.writeRun(c, run)
 }
 
@@ -235,19 +236,19 @@ const (
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
 
 // toolCallOf reads which call a decision is about: the run may wait for another one by now.
-func toolCallOf(c *gin.Context, found *problems) string {
-	callID, given := single(c, "toolCallId", found)
+func toolCallOf(c *gin.Context, found *httpx.Problems) string {
+	callID, given := httpx.QueryValue(c, "toolCallId", found)
 	if given {
-		found.text("toolCallId", callID, 1, toolCallMost)
+		found.Text("toolCallId", callID, 1, toolCallMost)
 	} else {
-		found.add("toolCallId", codeRequired, "the query must name the call that the run waits for")
+		found.Add("toolCallId", httpx.CodeRequired, "the query must name the call that the run waits for")
 	}
 	return callID
 }
 
 // actOnRun cancels a run that the caller may read, or makes the decision about a call of it.
 func (a *api) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (store.StoredRun, error) {
-	ctx, who := c.Request.Context(), caller(c)
+	ctx, who := c.Request.Context(), httpx.Caller(c)
 	var run store.StoredRun
 	err := asReader(who, func(principal string) (err error) {
 		if decision == actionCancel {

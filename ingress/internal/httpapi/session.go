@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -28,12 +29,12 @@ type sessionView struct {
 
 // session is GET /api/auth/session: who the service takes the caller for, and where they may act.
 func (a *api) session(c *gin.Context) {
-	view, err := a.sessionOf(c.Request.Context(), caller(c))
+	view, err := a.sessionOf(c.Request.Context(), httpx.Caller(c))
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, view)
+	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
 func (a *api) sessionOf(ctx context.Context, who domain.Caller) (sessionView, error) {

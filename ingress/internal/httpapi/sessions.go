@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -71,17 +72,17 @@ func sessionKey(name store.SessionName, principal string) []byte {
 // getSessions is GET /api/sessions: the sessions that the caller may read, newest first, or with ?id= one with
 // its messages.
 func (a *api) getSessions(c *gin.Context) {
-	if _, one := query(c)["id"]; one {
+	if _, one := httpx.Query(c)["id"]; one {
 		a.getSession(c)
 		return
 	}
-	found := &problems{}
-	limit := limitOf(c, found)
-	who := caller(c)
+	found := &httpx.Problems{}
+	limit := httpx.ReadLimit(c, found)
+	who := httpx.Caller(c)
 	filter := store.SessionFilter{Principals: who.Readable(), Before: a.sessionCursor(c, found)}
-	principal, given := single(c, "principal", found)
-	if err := found.err(); err != nil {
-		fail(c, err)
+	principal, given := httpx.QueryValue(c, "principal", found)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	entries := []store.Session(nil)
@@ -91,15 +92,15 @@ func (a *api) getSessions(c *gin.Context) {
 	if !given || who.MayRead(principal) { // a member sees none of others' sessions
 		var err error
 		if entries, err = a.Store.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 	}
-	writeJSON(c, http.StatusOK, a.sessionList(who.OrganizationID, entries, limit))
+	httpx.WriteJSON(c, http.StatusOK, a.sessionList(who.OrganizationID, entries, limit))
 }
 
-func (a *api) sessionList(org string, entries []store.Session, limit int) list[sessionEntry] {
-	out := list[sessionEntry]{Data: []sessionEntry{}}
+func (a *api) sessionList(org string, entries []store.Session, limit int) httpx.List[sessionEntry] {
+	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
 		entries = entries[:limit]
 		// Refs count the sessions of all organizations: no caller is shown one.
@@ -115,12 +116,12 @@ func (a *api) sessionList(org string, entries []store.Session, limit int) list[s
 func cursorPlace(org string) string { return "sessions cursor|" + org }
 
 // sessionCursor reads where a list goes on; 0 is its beginning.
-func (a *api) sessionCursor(c *gin.Context, found *problems) int64 {
-	text, given := single(c, "cursor", found)
+func (a *api) sessionCursor(c *gin.Context, found *httpx.Problems) int64 {
+	text, given := httpx.QueryValue(c, "cursor", found)
 	if !given {
 		return 0
 	}
-	plain, err := a.Secrets.Open(text, cursorPlace(caller(c).OrganizationID))
+	plain, err := a.Secrets.Open(text, cursorPlace(httpx.Caller(c).OrganizationID))
 	ref, malformed := strconv.ParseInt(plain, 10, 64)
 	if err != nil || malformed != nil || ref < 1 {
 		badCursor(found)
@@ -128,36 +129,36 @@ func (a *api) sessionCursor(c *gin.Context, found *problems) int64 {
 	return ref
 }
 
-func badCursor(found *problems) {
-	found.add("cursor", codeInvalidValue, "must be the nextCursor of a page of this list")
+func badCursor(found *httpx.Problems) {
+	found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 }
 
 // getSession gives one session with its newest turns, or with a cursor those before.
 func (a *api) getSession(c *gin.Context) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	name, exists := a.sessionNamed(c, found)
-	limit, before := limitOf(c, found), turnCursor(c, found)
-	if _, given := query(c)["limit"]; !given {
-		limit = pageMost
+	limit, before := httpx.ReadLimit(c, found), turnCursor(c, found)
+	if _, given := httpx.Query(c)["limit"]; !given {
+		limit = httpx.MaxPage
 	}
-	err := found.err()
+	err := found.Err()
 	if err == nil && !exists {
 		err = noSession()
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	session, turns, more, err := a.Store.ReadSession(c.Request.Context(), name, before, limit)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	messages := make([][]message, len(turns))
 	for i, turn := range turns {
 		messages[i] = messagesOf(turn)
 	}
-	n := entriesThatFit(messages, limit)
+	n := httpx.EntriesThatFit(messages, limit)
 	if n == 1 {
 		cutToFit(messages[0])
 	}
@@ -169,12 +170,12 @@ func (a *api) getSession(c *gin.Context) {
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
-	writeJSON(c, http.StatusOK, shown)
+	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
 // cutToFit cuts the contents of a turn's messages that alone have more bytes than a page.
 func cutToFit(turn []message) {
-	if body, err := json.Marshal(turn); err != nil || len(body) <= pageBytes {
+	if body, err := json.Marshal(turn); err != nil || len(body) <= httpx.PageBytes {
 		return
 	}
 	for i := range turn {
@@ -186,8 +187,8 @@ func cutToFit(turn []message) {
 }
 
 // turnCursor reads before which turn a page ends; 0 is the newest page.
-func turnCursor(c *gin.Context, found *problems) int {
-	text, given := single(c, "cursor", found)
+func turnCursor(c *gin.Context, found *httpx.Problems) int {
+	text, given := httpx.QueryValue(c, "cursor", found)
 	if !given {
 		return 0
 	}
@@ -201,39 +202,39 @@ func turnCursor(c *gin.Context, found *problems) int {
 
 // eraseSession is DELETE /api/sessions?id=: everything that was said in it goes.
 func (a *api) eraseSession(c *gin.Context) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	name, exists := a.sessionNamed(c, found)
-	err := found.err()
+	err := found.Err()
 	if err == nil && !exists {
 		err = noSession()
 	}
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	// Once it has begun it is carried through, whether or not the caller waits for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), eraseTime)
 	defer cancel()
 	if err := a.Dispatch.EraseSession(ctx, name); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, deleted(name.SessionID))
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(name.SessionID))
 }
 
 // sessionNamed reads which session a query means: the caller's own, or that of the principal that the query names.
 // Exists is false when there cannot be one of that name that the caller may use.
-func (a *api) sessionNamed(c *gin.Context, found *problems) (name store.SessionName, exists bool) {
-	who := caller(c)
+func (a *api) sessionNamed(c *gin.Context, found *httpx.Problems) (name store.SessionName, exists bool) {
+	who := httpx.Caller(c)
 	name.OrganizationID = who.OrganizationID
 	var given bool
-	if name.SessionID, given = single(c, "id", found); !given {
-		found.add("id", codeRequired, "the query must name the session by id")
+	if name.SessionID, given = httpx.QueryValue(c, "id", found); !given {
+		found.Add("id", httpx.CodeRequired, "the query must name the session by id")
 	}
 	n := utf8.RuneCountInString(name.SessionID)
 	name.TargetID, exists = sessionTarget(c, found)
 	exists = exists && n >= 1 && n <= sessionIDMax
-	principal, chosen := single(c, "principal", found)
+	principal, chosen := httpx.QueryValue(c, "principal", found)
 	if !chosen {
 		principal = who.Principal()
 	}
@@ -242,24 +243,24 @@ func (a *api) sessionNamed(c *gin.Context, found *problems) (name store.SessionN
 	}
 	name.Key = sessionKey(name, principal)
 	if exists {
-		about(c, name.TargetID, "", name.SessionID)
+		httpx.About(c, name.TargetID, "", name.SessionID)
 	}
 	return name, exists
 }
 
 // sessionTarget reads whose session it is, an agent's or a template's; valid is false when it is the id of neither.
-func sessionTarget(c *gin.Context, found *problems) (target string, valid bool) {
-	agentID, byAgent := single(c, "agentId", found)
-	templateID, byTemplate := single(c, "templateId", found)
+func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, valid bool) {
+	agentID, byAgent := httpx.QueryValue(c, "agentId", found)
+	templateID, byTemplate := httpx.QueryValue(c, "templateId", found)
 	switch {
 	case byAgent && byTemplate:
-		found.add("agentId", codeInvalidValue, "the query must name an agent by agentId or a template by templateId, not both")
+		found.Add("agentId", httpx.CodeInvalidValue, "the query must name an agent by agentId or a template by templateId, not both")
 	case byAgent:
 		return agentID, id.Valid(id.Agent, agentID)
 	case byTemplate:
 		return templateID, id.Valid(id.Template, templateID)
 	default:
-		found.add("agentId", codeRequired, "the query must name the session's agent by agentId, or its template by templateId")
+		found.Add("agentId", httpx.CodeRequired, "the query must name the session's agent by agentId, or its template by templateId")
 	}
 	return "", false
 }

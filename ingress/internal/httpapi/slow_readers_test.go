@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -32,7 +33,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	const size = 16 << 20 // more than the buffers of a connection take
-	a.api.large = largeAnswers{perOrganization: 40 << 20, atOnce: 80 << 20}
+	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
 	server := httptest.NewServer(a.handler)
 	t.Cleanup(server.Close)
 	runOf := func(h *house) string {
@@ -66,7 +67,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	if refused == 0 {
 		t.Error("no slow reader was refused")
 	}
-	if held := a.api.large.bytes(); held > 80<<20 || held == 0 {
+	if held := a.api.large.Bytes(); held > 80<<20 || held == 0 {
 		t.Errorf("slow readers hold %d bytes", held)
 	}
 

@@ -4,23 +4,25 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
 )
 
 // getSource is GET /api/sources?id=: a text that a run of the organization has read, as it was then.
 func (a *api) getSource(c *gin.Context) {
-	found := &problems{}
-	sourceID, given := single(c, "id", found)
+	found := &httpx.Problems{}
+	sourceID, given := httpx.QueryValue(c, "id", found)
 	if !given {
-		found.add("id", codeRequired, "the query must name the id")
+		found.Add("id", httpx.CodeRequired, "the query must name the id")
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	source, err := a.Store.SourceByID(c.Request.Context(), caller(c).OrganizationID, sourceID)
+	source, err := a.Store.SourceByID(c.Request.Context(), httpx.Caller(c).OrganizationID, sourceID)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, source)
+	httpx.WriteJSON(c, http.StatusOK, source)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/uistream"
 	"parley/shared/domain"
 )
@@ -21,25 +22,25 @@ const profileParameter = "profile"
 
 // formatAsked reads the format that a run's events are wanted in: by the query's format, or by a profile of what is accepted.
 // Empty is our own.
-func formatAsked(found *problems, c *gin.Context) uistream.Format {
-	named, given := single(c, "format", found)
+func formatAsked(found *httpx.Problems, c *gin.Context) uistream.Format {
+	named, given := httpx.QueryValue(c, "format", found)
 	format := knownFormat(found, "format", named, given)
 	profile, accepted := profileOf(c.Request.Header)
-	accepted = accepted && wantsEvents(c.Request.Header)
+	accepted = accepted && httpx.WantsEvents(c.Request.Header)
 	other := knownFormat(found, "Accept", profile, accepted)
 	switch {
 	case !given:
 		return other
 	case accepted && other != format:
-		found.add("format", codeConflict, "query and header Accept name different formats")
+		found.Add("format", httpx.CodeConflict, "query and header Accept name different formats")
 	}
 	return format
 }
 
-func knownFormat(found *problems, field, name string, given bool) uistream.Format {
+func knownFormat(found *httpx.Problems, field, name string, given bool) uistream.Format {
 	format := uistream.Format(name)
 	if given && !slices.Contains(uistream.Formats, format) {
-		found.add(field, codeInvalidValue, "the format of a stream must be ai-sdk or ag-ui; without one it is Parley's own")
+		found.Add(field, httpx.CodeInvalidValue, "the format of a stream must be ai-sdk or ag-ui; without one it is Parley's own")
 	}
 	return format
 }
@@ -47,20 +48,20 @@ func knownFormat(found *problems, field, name string, given bool) uistream.Forma
 // profileOf gives the profile of the server-sent events that are accepted with the highest weight, if one is named.
 func profileOf(header http.Header) (profile string, given bool) {
 	weight := 0.0
-	for _, r := range accepted(header) {
-		if named, known := r.parameters[profileParameter]; known && r.media == contentEvents && r.weight > weight {
-			profile, given, weight = named, true, r.weight
+	for _, r := range httpx.ReadAccept(header) {
+		if named, known := r.Parameters[profileParameter]; known && r.Media == httpx.ContentEvents && r.Weight > weight {
+			profile, given, weight = named, true, r.Weight
 		}
 	}
 	return profile, given
 }
 
 // shownEvents are a run's events as a widget's visitor may see them.
-type shownEvents struct{ source[domain.Event] }
+type shownEvents struct{ httpx.Source[domain.Event] }
 
 // Next hides what is not the visitor's from the next events, which others share.
 func (s shownEvents) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
-	events, err := s.source.Next(ctx, until)
+	events, err := s.Source.Next(ctx, until)
 	shown := make([]domain.Event, len(events))
 	for i, e := range events {
 		shown[i] = eventForVisitor(e)
@@ -70,11 +71,11 @@ func (s shownEvents) Next(ctx context.Context, until time.Time) ([]domain.Event,
 
 // sendFormatted writes a run's events in the reader's format, as the caller may see them. They must come from the log's
 // beginning.
-func (a *api) sendFormatted(c *gin.Context, runID string, events source[domain.Event], reader uistream.Reader) {
+func (a *api) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader uistream.Reader) {
 	if name, value := reader.Format.Header(); name != "" {
 		c.Header(name, value)
 	}
-	if caller(c).Visitor.ID != "" {
+	if httpx.Caller(c).Visitor.ID != "" {
 		events = shownEvents{events}
 	}
 	a.sendEncoded(c, events, uistream.New(runID, reader))
@@ -83,13 +84,13 @@ func (a *api) sendFormatted(c *gin.Context, runID string, events source[domain.E
 // dialog is a chat's body as libraries for user interfaces send it: all that they know of the conversation. The session
 // holds that already: the last message counts.
 type dialog struct {
-	ID       string                    `json:"id"`       // of the conversation, as the AI SDK calls it
-	ThreadID string                    `json:"threadId"` // as AG-UI calls it
-	RunID    string                    `json:"runId"`
-	Messages optional[[]dialogMessage] `json:"messages"`
-	Tools    []json.RawMessage         `json:"tools"`
-	Context  []json.RawMessage         `json:"context"`
-	Resume   []json.RawMessage         `json:"resume"`
+	ID       string                          `json:"id"`       // of the conversation, as the AI SDK calls it
+	ThreadID string                          `json:"threadId"` // as AG-UI calls it
+	RunID    string                          `json:"runId"`
+	Messages httpx.Optional[[]dialogMessage] `json:"messages"`
+	Tools    []json.RawMessage               `json:"tools"`
+	Context  []json.RawMessage               `json:"context"`
+	Resume   []json.RawMessage               `json:"resume"`
 }
 
 type dialogMessage struct {
@@ -116,35 +117,35 @@ type dialogPart struct {
 // and no more than of any body from visitors, who need no account.
 func dialogMost(who domain.Caller) int64 {
 	if who.Kind == domain.CallerDemo || who.Visitor.ID != "" {
-		return maxBody
+		return httpx.MaxBody
 	}
 	return v1Body
 }
 
 // collectFormatted reads a chat's body for a format: our own, or that of the format's clients, which has messages.
-func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *problems, error) {
+func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx.Problems, error) {
 	var buf bytes.Buffer
-	if err := readBody(c, &buf, dialogMost(caller(c))); err != nil {
+	if err := httpx.ReadBody(c, &buf, dialogMost(httpx.Caller(c))); err != nil {
 		return chatBody{}, nil, err
 	}
-	found, said := &problems{}, dialog{}
-	if !decodeOpen(buf.Bytes(), &said, found) || found.has(bodyPath) {
-		return chatBody{}, nil, found.err()
+	found, said := &httpx.Problems{}, dialog{}
+	if !httpx.DecodeOpen(buf.Bytes(), &said, found) || found.Has(httpx.BodyPath) {
+		return chatBody{}, nil, found.Err()
 	}
 	if said.Messages.Set {
 		return said.chat(found, reader), found, nil
 	}
-	if buf.Len() > maxBody {
-		return chatBody{}, nil, tooLarge(maxBody)
+	if buf.Len() > httpx.MaxBody {
+		return chatBody{}, nil, httpx.TooLarge(httpx.MaxBody)
 	}
-	found, body := &problems{}, chatBody{}
-	if !decodeStrict(buf.Bytes(), &body, found) || found.has(bodyPath) {
-		return chatBody{}, nil, found.err()
+	found, body := &httpx.Problems{}, chatBody{}
+	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
+		return chatBody{}, nil, found.Err()
 	}
 	body.Check(found)
 	if body.Stream.Set && !body.Stream.Value {
-		if _, named := query(c)["format"]; named {
-			found.add("stream", codeConflict, "a format is one of a stream")
+		if _, named := httpx.Query(c)["format"]; named {
+			found.Add("stream", httpx.CodeConflict, "a format is one of a stream")
 		}
 		reader.Format = "" // the body beats the header Accept
 	}
@@ -152,17 +153,17 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *probl
 }
 
 // chat reads a dialog as what it asks: its last message, in the session that has the conversation's id.
-func (d *dialog) chat(found *problems, reader *uistream.Reader) chatBody {
+func (d *dialog) chat(found *httpx.Problems, reader *uistream.Reader) chatBody {
 	body, field := chatBody{SessionID: d.ID}, "id"
 	if reader.Format == uistream.AGUI {
 		body.SessionID, field = d.ThreadID, "threadId"
 		reader.ThreadID, reader.RunID = d.ThreadID, d.RunID
 		d.refuse(found)
 	}
-	found.text(field, body.SessionID, 1, sessionIDMax)
+	found.Text(field, body.SessionID, 1, sessionIDMax)
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {
-		found.add("messages", codeInvalidValue, "the last message must be the user's")
+		found.Add("messages", httpx.CodeInvalidValue, "the last message must be the user's")
 		return body
 	}
 	at := "messages[" + strconv.Itoa(last) + "]"
@@ -171,17 +172,17 @@ func (d *dialog) chat(found *problems, reader *uistream.Reader) chatBody {
 	if reader.Format == uistream.AISDK {
 		said, where = message.Parts, at+".parts"
 	}
-	before := len(found.list)
+	before := len(found.List)
 	body.Message = saidIn(found, where, said)
-	if len(found.list) == before {
+	if len(found.List) == before {
 		checkMessage(found, where, body.Message)
 	}
 	return body
 }
 
 // refuse finds what clients of AG-UI may send and an agent here cannot take into account.
-func (d *dialog) refuse(found *problems) {
-	found.text("runId", d.RunID, 0, sessionIDMax)
+func (d *dialog) refuse(found *httpx.Problems) {
+	found.Text("runId", d.RunID, 0, sessionIDMax)
 	for _, sent := range []struct {
 		field, why string
 		list       []json.RawMessage
@@ -191,28 +192,28 @@ func (d *dialog) refuse(found *problems) {
 		{"resume", "a run that waits for a person goes on by POST /api/runs", d.Resume},
 	} {
 		if len(sent.list) > 0 {
-			found.add(sent.field, codeInvalidValue, "%s", sent.why)
+			found.Add(sent.field, httpx.CodeInvalidValue, "%s", sent.why)
 		}
 	}
 }
 
 // saidIn reads the text of a message's content.
-func saidIn(found *problems, where string, raw json.RawMessage) string {
+func saidIn(found *httpx.Problems, where string, raw json.RawMessage) string {
 	if raw == nil {
-		found.add(where, codeRequired, "is required")
+		found.Add(where, httpx.CodeRequired, "is required")
 		return ""
 	}
-	content, within := dialogContent{}, &problems{}
-	if !decodeOpen(raw, &content, within) || len(within.list) > 0 {
-		for _, f := range within.list {
-			found.add(where+strings.TrimPrefix(f.Field, bodyPath), f.Code, "%s", f.Message)
+	content, within := dialogContent{}, &httpx.Problems{}
+	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
+		for _, f := range within.List {
+			found.Add(where+strings.TrimPrefix(f.Field, httpx.BodyPath), f.Code, "%s", f.Message)
 		}
 		return ""
 	}
 	text := []string{content.Text}
 	for i, part := range content.Parts {
 		if part.Type != "text" {
-			found.add(where+"["+strconv.Itoa(i)+"]", codeInvalidValue, "must be text: other parts are not understood")
+			found.Add(where+"["+strconv.Itoa(i)+"]", httpx.CodeInvalidValue, "must be text: other parts are not understood")
 		}
 		text = append(text, part.Text)
 	}

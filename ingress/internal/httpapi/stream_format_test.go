@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -92,7 +93,7 @@ func TestChatsAreToldInTheFormatsOfUserInterfaces(t *testing.T) {
 		"the AI SDK's":        {"ai-sdk", "&format=ai-sdk", sdkBody, nil},
 		"AG-UI's":             {"ag-ui", "&format=ag-ui", aguiBody, []string{"Accept: text/event-stream"}},
 		"AG-UI's with parts":  {"ag-ui", "&format=ag-ui", strings.Replace(aguiBody, `"Hello"`, `[{"type":"text","text":"Hello"}]`, 1), nil},
-		"a long conversation": {"ai-sdk", "&format=ai-sdk", strings.Replace(sdkBody, `"step-start"`, `"`+strings.Repeat("x", maxBody)+`"`, 1), nil},
+		"a long conversation": {"ai-sdk", "&format=ai-sdk", strings.Replace(sdkBody, `"step-start"`, `"`+strings.Repeat("x", httpx.MaxBody)+`"`, 1), nil},
 	} {
 		got := a.from("POST", chat+tc.query, tc.body, append(tc.headers, h.key)...).want(t, name, 200, "")
 		types, text := chunkTypes(t, got.body)
@@ -203,7 +204,7 @@ func TestFormatsAreAskedForWell(t *testing.T) {
 		}
 		a.from(tc.method, tc.target, tc.body, headers...).want(t, name, 400, tc.problems)
 	}
-	a.from("POST", chat+"&format=ai-sdk", cut(ours, "Hello", strings.Repeat("x", maxBody)), h.key).want(t, "ours, too large", 413, "payload_too_large")
+	a.from("POST", chat+"&format=ai-sdk", cut(ours, "Hello", strings.Repeat("x", httpx.MaxBody)), h.key).want(t, "ours, too large", 413, "payload_too_large")
 	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", v1Body)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
@@ -220,11 +221,11 @@ func TestVisitorsSendShortDialogs(t *testing.T) {
 				return strings.TrimSuffix(body, "}") + strings.Repeat(" ", size-len(body)) + "}"
 			}
 			chat := "/api/agents?action=chat&format=" + format + "&" + target
-			got := a.from("POST", chat, filled(maxBody+1), headers...).want(t, target+" "+format, 413, "payload_too_large")
+			got := a.from("POST", chat, filled(httpx.MaxBody+1), headers...).want(t, target+" "+format, 413, "payload_too_large")
 			if !strings.Contains(got.text(t, "detail"), " 262144 ") {
 				t.Errorf("%s %s: %s", target, format, got.body)
 			}
-			if got := a.from("POST", chat, filled(maxBody), headers...); got.status != 200 {
+			if got := a.from("POST", chat, filled(httpx.MaxBody), headers...); got.status != 200 {
 				t.Errorf("%s %s, as large as it may be: %d %s", target, format, got.status, got.body)
 			}
 		}

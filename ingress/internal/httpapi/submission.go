@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/uistream"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -72,7 +73,7 @@ func (s *submission) rescoped() bool {
 
 // fingerprint tells a retry from another request under the same key.
 func (s *submission) fingerprint() []byte {
-	asked := []string{s.target(), s.sessionID, s.message, string(canonical(s.data))}
+	asked := []string{s.target(), s.sessionID, s.message, string(httpx.Canonical(s.data))}
 	if len(s.history) > 0 || s.instructions != "" { // others have the fingerprint that they always had
 		for _, e := range s.history {
 			asked = append(asked, e.Message, e.Answer)
@@ -80,24 +81,6 @@ func (s *submission) fingerprint() []byte {
 		asked = append(asked, s.instructions)
 	}
 	return contract.Hash(asked...)
-}
-
-// canonical writes JSON so that the order of keys and white space make no difference. Numbers stay as they are written.
-func canonical(raw json.RawMessage) []byte {
-	if len(raw) == 0 {
-		return nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var v any
-	if decoder.Decode(&v) != nil {
-		return raw // not reached: the body was checked before
-	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return raw // not reached: what was decoded can be encoded
-	}
-	return out
 }
 
 // newRun gives the submission its id and the shape that is stored, but for the fingerprint, which is for requests that can share a key.
@@ -132,11 +115,11 @@ func (a *api) submit(c *gin.Context, s *submission) {
 	wait := a.preferredWait(c.Request.Header)
 	sub, err := a.findOrAccept(c, s, func(string) {})
 	if err != nil {
-		fail(c, s.asTarget(err))
+		httpx.Fail(c, s.asTarget(err))
 		return
 	}
 	defer a.Dispatch.Release(sub)
-	about(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
+	httpx.About(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	replayed := sub.Existing && (sub.Run.Result != nil || sub.Run.Erased)
 	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
 		a.accepted(c, &sub.Run) // what a run waits for may be this very caller's to decide
@@ -145,9 +128,9 @@ func (a *api) submit(c *gin.Context, s *submission) {
 	result, err := a.Dispatch.Await(c.Request.Context(), sub, wait)
 	switch {
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 	case result.Erased:
-		fail(c, erasedKey())
+		httpx.Fail(c, erasedKey())
 	case !result.Ended:
 		a.unfinished(c, &sub.Run)
 	default:
@@ -178,18 +161,18 @@ type counting struct {
 	c *gin.Context
 }
 
-func (t counting) pay() error { return t.a.spend(t.c) }
+func (t counting) pay() error { return t.a.Spend(t.c) }
 
 func (t counting) refund() {
-	t.a.Limits.Refund(caller(t.c))
-	t.a.showLimit(t.c)
+	t.a.Limits.Refund(httpx.Caller(t.c))
+	t.a.ShowLimit(t.c)
 }
 
-func (t counting) returns() bool { return t.a.Limits.Plenty(caller(t.c)) }
+func (t counting) returns() bool { return t.a.Limits.Plenty(httpx.Caller(t.c)) }
 
 // findOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
 func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID string)) (*dispatch.Submitted, error) {
-	s.traceparent = traceparent(c)
+	s.traceparent = httpx.Traceparent(c)
 	return a.begin(c.Request.Context(), s, counting{a, c}, accepting)
 }
 
@@ -309,7 +292,7 @@ func erasedKey() error {
 func (a *api) accepted(c *gin.Context, run *store.StoredRun) {
 	body, err := run.Body()
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	c.Header("Location", "/api/runs?id="+run.Run.ID)
@@ -340,8 +323,8 @@ func (a *api) capped(seconds int) time.Duration {
 // preferences are ignored, and of one that is repeated the first counts (RFC 7240).
 func (a *api) preferredWait(header http.Header) time.Duration {
 	wait, waits := a.WaitDefault, false
-	for _, preference := range splitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
-		preference = strings.TrimSpace(append(splitQuoted(preference, ';'), "")[0]) // without its parameters
+	for _, preference := range httpx.SplitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
+		preference = strings.TrimSpace(append(httpx.SplitQuoted(preference, ';'), "")[0]) // without its parameters
 		name, value, valued := strings.Cut(preference, "=")
 		value = strings.TrimSpace(value)
 		if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {

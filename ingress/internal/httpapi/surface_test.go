@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -22,8 +23,8 @@ func TestEveryOtherMethodIsRefused(t *testing.T) {
 	must(t, err)
 	have := map[string][]string{}
 	for _, r := range withHead(append(a.api.routes(), a.api.pages(m)...)) {
-		if !slices.Contains(have[r.path], r.method) {
-			have[r.path] = append(have[r.path], r.method)
+		if !slices.Contains(have[r.Path], r.Method) {
+			have[r.Path] = append(have[r.Path], r.Method)
 		}
 	}
 	ada := a.person("ada")
@@ -117,7 +118,7 @@ func (r bodyRow) most() int {
 	if r.open() && r.path != secretsPath {
 		return v1Body
 	}
-	return maxBody
+	return httpx.MaxBody
 }
 
 var (
@@ -132,19 +133,19 @@ var likeValue = map[byte]string{'"': `"x"`, '{': `{}`, '[': `[]`, 't': "true", '
 // wronged are bodies made of a good one by one mistake each, by what must be found wrong with them.
 func wronged(body string) map[string]string {
 	out := map[string]string{
-		body + "{}": codeInvalidJSON, body + " x": codeInvalidJSON, body + ",": codeInvalidJSON, body + "\x00": codeInvalidJSON, body + body: codeInvalidJSON,
-		"\ufeff" + body: codeInvalidJSON, "\xff" + body: codeInvalidJSON, " ": codeInvalidJSON, "null": codeInvalidType, "[" + body + "]": codeInvalidType,
-		`"x"`: codeInvalidType, "1": codeInvalidType, "true": codeInvalidType, "[]": codeInvalidType, "undefined": codeInvalidJSON, "{": codeInvalidJSON,
-		strings.TrimSuffix(body, "}") + ",}":                       codeInvalidJSON,
-		strings.TrimSuffix(body, "}") + "/**/}":                    codeInvalidJSON,
-		`{"zz":` + strings.Repeat("[", 100) + `,` + body[1:]:       codeTooDeep,
-		`{"zz":` + strings.Repeat(`{"a":`, 50_00) + `,` + body[1:]: codeTooDeep,
-		`{"zz":"` + "\x01" + `",` + body[1:]:                       codeInvalidJSON,
-		`{"zz":"\ud8",` + body[1:]:                                 codeInvalidJSON,
-		`{"zz":01,` + body[1:]:                                     codeInvalidJSON,
-		`{"zz":NaN,` + body[1:]:                                    codeInvalidJSON,
-		`{'zz':1,` + body[1:]:                                      codeInvalidJSON,
-		"{\"zz\":\"\xc3\",\"z\":\"\xa9\"," + body[1:]:              codeInvalidJSON,
+		body + "{}": httpx.CodeInvalidJSON, body + " x": httpx.CodeInvalidJSON, body + ",": httpx.CodeInvalidJSON, body + "\x00": httpx.CodeInvalidJSON, body + body: httpx.CodeInvalidJSON,
+		"\ufeff" + body: httpx.CodeInvalidJSON, "\xff" + body: httpx.CodeInvalidJSON, " ": httpx.CodeInvalidJSON, "null": httpx.CodeInvalidType, "[" + body + "]": httpx.CodeInvalidType,
+		`"x"`: httpx.CodeInvalidType, "1": httpx.CodeInvalidType, "true": httpx.CodeInvalidType, "[]": httpx.CodeInvalidType, "undefined": httpx.CodeInvalidJSON, "{": httpx.CodeInvalidJSON,
+		strings.TrimSuffix(body, "}") + ",}":                       httpx.CodeInvalidJSON,
+		strings.TrimSuffix(body, "}") + "/**/}":                    httpx.CodeInvalidJSON,
+		`{"zz":` + strings.Repeat("[", 100) + `,` + body[1:]:       httpx.CodeTooDeep,
+		`{"zz":` + strings.Repeat(`{"a":`, 50_00) + `,` + body[1:]: httpx.CodeTooDeep,
+		`{"zz":"` + "\x01" + `",` + body[1:]:                       httpx.CodeInvalidJSON,
+		`{"zz":"\ud8",` + body[1:]:                                 httpx.CodeInvalidJSON,
+		`{"zz":01,` + body[1:]:                                     httpx.CodeInvalidJSON,
+		`{"zz":NaN,` + body[1:]:                                    httpx.CodeInvalidJSON,
+		`{'zz':1,` + body[1:]:                                      httpx.CodeInvalidJSON,
+		"{\"zz\":\"\xc3\",\"z\":\"\xa9\"," + body[1:]:              httpx.CodeInvalidJSON,
 	}
 	for _, at := range firstMember.FindAllStringSubmatchIndex(body, -1) {
 		name, inside := body[at[2]:at[3]], at[0]+1
@@ -152,20 +153,20 @@ func wronged(body string) map[string]string {
 		if !known {
 			like = "1"
 		}
-		out[body[:inside]+`"`+name+`":`+like+`,`+body[inside:]] = codeDuplicate
-		out[body[:inside]+`"\u00`+fmt.Sprintf("%02x", name[0])+name[1:]+`":`+like+`,`+body[inside:]] = codeDuplicate
+		out[body[:inside]+`"`+name+`":`+like+`,`+body[inside:]] = httpx.CodeDuplicate
+		out[body[:inside]+`"\u00`+fmt.Sprintf("%02x", name[0])+name[1:]+`":`+like+`,`+body[inside:]] = httpx.CodeDuplicate
 		if !within(body[:at[0]], openObjects) {
-			out[body[:inside]+`"zzUnknown":{"a":[1,{"b":null}]},`+body[inside:]] = codeUnknown
-			out[body[:inside]+`"__proto__":{"a":1},`+body[inside:]] = codeUnknown
+			out[body[:inside]+`"zzUnknown":{"a":[1,{"b":null}]},`+body[inside:]] = httpx.CodeUnknown
+			out[body[:inside]+`"__proto__":{"a":1},`+body[inside:]] = httpx.CodeUnknown
 		}
 	}
 	for _, at := range stringValue.FindAllStringIndex(body, -1) {
-		out[body[:at[1]-1]+`\u0000"`+body[at[1]:]] = codeInvalidValue
-		out[body[:at[1]-1]+"\x00\""+body[at[1]:]] = codeInvalidJSON
+		out[body[:at[1]-1]+`\u0000"`+body[at[1]:]] = httpx.CodeInvalidValue
+		out[body[:at[1]-1]+"\x00\""+body[at[1]:]] = httpx.CodeInvalidJSON
 	}
 	for _, at := range anyName.FindAllStringSubmatchIndex(body, -1) {
 		if !within(body[:at[0]], openObjects) {
-			out[body[:at[2]]+strings.ToUpper(body[at[2]:at[3]])+body[at[3]:]] = codeUnknown
+			out[body[:at[2]]+strings.ToUpper(body[at[2]:at[3]])+body[at[3]:]] = httpx.CodeUnknown
 		}
 	}
 	return out
@@ -234,7 +235,7 @@ func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	r.t.Helper()
 	named := strings.HasPrefix(got.problems(r.t), "invalid_request ")
 	switch {
-	case code == codeUnknown && (got.status == r.status || got.status == http.StatusServiceUnavailable):
+	case code == httpx.CodeUnknown && (got.status == r.status || got.status == http.StatusServiceUnavailable):
 	case got.status != http.StatusBadRequest || !named:
 		r.t.Errorf("%s with %.300q: %d %s, want 400 for %s", r.name(), wrong, got.status, got.body, code)
 	}
@@ -363,8 +364,8 @@ func TestNoMassAssignment(t *testing.T) {
 				continue
 			}
 			got := r.sent(target, `{"`+field+`":"`+r.away.org+`",`+body[1:])
-			known := r.method == http.MethodPut && strings.Contains(got.problems(t)+" ", field+":"+codeInvalidValue+" ") // read-only
-			if got.status != 400 || !known && !strings.Contains(got.problems(t)+" ", field+":"+codeUnknown+" ") {
+			known := r.method == http.MethodPut && strings.Contains(got.problems(t)+" ", field+":"+httpx.CodeInvalidValue+" ") // read-only
+			if got.status != 400 || !known && !strings.Contains(got.problems(t)+" ", field+":"+httpx.CodeUnknown+" ") {
 				t.Errorf("%s with %s: %d %s", r.name(), field, got.status, got.body)
 			}
 		}

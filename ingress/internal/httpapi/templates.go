@@ -9,6 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -44,23 +45,23 @@ func (l *templateList) get(ctx context.Context, s *store.Store) ([]domain.Templa
 
 // listTemplates is GET /api/agents/templates, for everybody, in the templates' own order.
 func (a *api) listTemplates(c *gin.Context) {
-	p, err := pageOf(c, id.Template)
+	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	all, err := a.templates.get(c.Request.Context(), a.Store)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	if p.after != "" {
-		last := slices.IndexFunc(all, func(t domain.Template) bool { return t.ID == p.after })
+	if p.After != "" {
+		last := slices.IndexFunc(all, func(t domain.Template) bool { return t.ID == p.After })
 		if last < 0 {
-			fail(c, apierr.Invalid("cursor", codeInvalidValue, "must be the nextCursor of a page of this list"))
+			httpx.Fail(c, apierr.Invalid("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list"))
 			return
 		}
 		all = all[last+1:]
 	}
-	writeJSON(c, http.StatusOK, listOf(all, p, func(t domain.Template) string { return t.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(all, p, func(t domain.Template) string { return t.ID }))
 }

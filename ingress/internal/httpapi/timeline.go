@@ -5,21 +5,22 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
 // timelineAsked reads whether a reader wants to know where a run's time went.
-func timelineAsked(found *problems, c *gin.Context) bool {
-	value, given := single(c, "timeline", found)
+func timelineAsked(found *httpx.Problems, c *gin.Context) bool {
+	value, given := httpx.QueryValue(c, "timeline", found)
 	if !given {
 		return false
 	}
 	if value != "1" && value != "true" {
-		found.add("timeline", codeInvalidValue, "must be 1 or true; without it the answer is the run")
+		found.Add("timeline", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
 	}
 	for _, other := range []string{"wait", "stream"} {
-		if _, also := query(c)[other]; also {
-			found.add(other, codeInvalidValue, "a timeline is of the moment; name one of timeline, wait and stream")
+		if _, also := httpx.Query(c)[other]; also {
+			found.Add(other, httpx.CodeInvalidValue, "a timeline is of the moment; name one of timeline, wait and stream")
 		}
 	}
 	return true
@@ -27,8 +28,8 @@ func timelineAsked(found *problems, c *gin.Context) bool {
 
 // showTimeline answers with a run's timeline, for whoever may read the run.
 func (a *api) showTimeline(c *gin.Context, runID string) {
-	who := caller(c)
-	about(c, "", runID, "")
+	who := httpx.Caller(c)
+	httpx.About(c, "", runID, "")
 	var timeline domain.Timeline
 	var erased bool
 	err := asReader(who, func(principal string) (err error) {
@@ -37,10 +38,10 @@ func (a *api) showTimeline(c *gin.Context, runID string) {
 	})
 	switch {
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 	case erased:
-		fail(c, erasedRun())
+		httpx.Fail(c, erasedRun())
 	default:
-		writeJSON(c, http.StatusOK, timeline)
+		httpx.WriteJSON(c, http.StatusOK, timeline)
 	}
 }

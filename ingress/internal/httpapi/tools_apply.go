@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
 // apply merges the tools that a request names into an agent's, tool by tool and option by option.
-func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *problems) {
+func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Problems) {
 	if b.WebSearch.Set {
 		t.WebSearch = removed(b.WebSearch.Null, func() *domain.Switch {
 			return applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch)
@@ -43,10 +44,10 @@ func removed[T any](null bool, apply func() *T) *T {
 
 // before copies what a tool was, for the agent's own is not changed in place; an agent that did not
 // have it must be told whether it is enabled.
-func before[T any](p *problems, path string, enabled optional[bool], old *T) *T {
+func before[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {
-			p.add(path+".enabled", codeRequired, "is required")
+			p.Add(path+".enabled", httpx.CodeRequired, "is required")
 		}
 		return new(T)
 	}
@@ -54,25 +55,25 @@ func before[T any](p *problems, path string, enabled optional[bool], old *T) *T 
 	return &copied
 }
 
-func applySwitch(p *problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
+func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
 	t := before(p, path, b.Enabled, old)
-	t.Enabled = b.Enabled.or(t.Enabled)
-	t.Approval = b.Approval.or(t.Approval)
+	t.Enabled = b.Enabled.Or(t.Enabled)
+	t.Approval = b.Approval.Or(t.Approval)
 	return t
 }
 
-func (b *codeBody) apply(p *problems, old *domain.CodeTool) *domain.CodeTool {
+func (b *codeBody) apply(p *httpx.Problems, old *domain.CodeTool) *domain.CodeTool {
 	t := before(p, "tools.codeExecution", b.Enabled, old)
-	t.Enabled = b.Enabled.or(t.Enabled)
-	t.Approval = b.Approval.or(t.Approval)
-	t.KeepFiles = b.KeepFiles.or(t.KeepFiles)
+	t.Enabled = b.Enabled.Or(t.Enabled)
+	t.Approval = b.Approval.Or(t.Approval)
+	t.KeepFiles = b.KeepFiles.Or(t.KeepFiles)
 	return t
 }
 
-func (b *knowledgeBody) apply(p *problems, old *domain.KnowledgeTool) *domain.KnowledgeTool {
+func (b *knowledgeBody) apply(p *httpx.Problems, old *domain.KnowledgeTool) *domain.KnowledgeTool {
 	t := before(p, "tools.knowledge", b.Enabled, old)
-	t.Enabled = b.Enabled.or(t.Enabled)
-	t.Approval = b.Approval.or(t.Approval)
+	t.Enabled = b.Enabled.Or(t.Enabled)
+	t.Approval = b.Approval.Or(t.Approval)
 	if b.DocumentIDs.Set {
 		t.DocumentIDs = orNone(b.DocumentIDs.Value)
 	}
@@ -90,17 +91,17 @@ func orNone[T any](value *T) (out T) {
 	return out
 }
 
-func (b *voiceBody) apply(p *problems, old *domain.VoiceTool) *domain.VoiceTool {
+func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.VoiceTool {
 	t := before(p, "tools.voice", b.Enabled, old)
-	t.Enabled = b.Enabled.or(t.Enabled)
-	t.Voice = b.Voice.or(t.Voice)
+	t.Enabled = b.Enabled.Or(t.Enabled)
+	t.Voice = b.Voice.Or(t.Voice)
 	return t
 }
 
-func (b *httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
+func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
 	t := before(p, "tools.httpRequest", b.Enabled, old)
-	t.Enabled = b.Enabled.or(t.Enabled)
-	t.Approval = b.Approval.or(t.Approval)
+	t.Enabled = b.Enabled.Or(t.Enabled)
+	t.Approval = b.Approval.Or(t.Approval)
 	if !b.Endpoints.Set {
 		return t
 	}
@@ -114,7 +115,7 @@ func (b *httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(str
 		t.Endpoints[i] = domain.Endpoint{
 			Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL, InputSchema: e.schema,
 			// Whoever does not say that a call may be repeated has it made once.
-			SideEffect:    e.SideEffect.or(domain.SideEffectUnsafe),
+			SideEffect:    e.SideEffect.Or(domain.SideEffectUnsafe),
 			Headers:       known[e.Name].merge(p, at+".headers", e.URL, e.Headers, seal),
 			SigningSecret: known[e.Name].signedBy(p, at+".signingSecret", e.URL, e.SigningSecret.Value, seal),
 		}
@@ -122,10 +123,10 @@ func (b *httpBody) apply(p *problems, old *domain.HTTPRequestTool, seal func(str
 	return t
 }
 
-func (b *mcpBody) apply(p *problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
+func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
 	t := before(p, "tools.mcp", b.Enabled, old)
-	t.Enabled = b.Enabled.or(t.Enabled)
-	t.Approval = b.Approval.or(t.Approval)
+	t.Enabled = b.Enabled.Or(t.Enabled)
+	t.Approval = b.Approval.Or(t.Approval)
 	if !b.Servers.Set {
 		return t
 	}
@@ -151,7 +152,7 @@ type secretsOf struct {
 }
 
 // merge seals new header values and keeps those sent back as "***".
-func (s secretsOf) merge(p *problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
+func (s secretsOf) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
 	}
@@ -169,7 +170,7 @@ func (s secretsOf) merge(p *problems, at, address string, headers map[string]str
 }
 
 // signedBy seals a new signing secret, or keeps the one sent back as "***".
-func (s secretsOf) signedBy(p *problems, at, address, secret string, seal func(string) string) string {
+func (s secretsOf) signedBy(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
 	switch secret {
 	case "":
 		return ""
@@ -183,12 +184,12 @@ func (s secretsOf) signedBy(p *problems, at, address, secret string, seal func(s
 
 // keep refuses to keep a secret that there is not, or elsewhere. A secret stays with the entry of its name and the
 // origin it was given for: nobody who may change an address gets to read it there.
-func (s secretsOf) keep(p *problems, at, address string, found bool) {
+func (s secretsOf) keep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:
-		p.add(at, codeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
+		p.Add(at, httpx.CodeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
 	case origin(s.url) != origin(address):
-		p.add(at, codeInvalidValue, "must be given again, for the address has another origin now")
+		p.Add(at, httpx.CodeInvalidValue, "must be given again, for the address has another origin now")
 	}
 }
 

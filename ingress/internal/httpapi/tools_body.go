@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/endpoint"
 	"parley/shared/id"
@@ -34,66 +35,66 @@ const hidden = "***"
 
 // toolsBody is the tools that a request names. An option left out keeps its value.
 type toolsBody struct {
-	WebSearch     removable[switchBody]    `json:"webSearch"`
-	CodeExecution removable[codeBody]      `json:"codeExecution"`
-	Knowledge     removable[knowledgeBody] `json:"knowledge"`
-	HTTPRequest   removable[httpBody]      `json:"httpRequest"`
-	MCP           removable[mcpBody]       `json:"mcp"`
-	Voice         removable[voiceBody]     `json:"voice"`
+	WebSearch     httpx.Removable[switchBody]    `json:"webSearch"`
+	CodeExecution httpx.Removable[codeBody]      `json:"codeExecution"`
+	Knowledge     httpx.Removable[knowledgeBody] `json:"knowledge"`
+	HTTPRequest   httpx.Removable[httpBody]      `json:"httpRequest"`
+	MCP           httpx.Removable[mcpBody]       `json:"mcp"`
+	Voice         httpx.Removable[voiceBody]     `json:"voice"`
 }
 
 type switchBody struct {
-	Enabled  optional[bool]             `json:"enabled"`
-	Approval removable[domain.Approval] `json:"approval"`
+	Enabled  httpx.Optional[bool]             `json:"enabled"`
+	Approval httpx.Removable[domain.Approval] `json:"approval"`
 }
 
 type codeBody struct {
-	Enabled   optional[bool]             `json:"enabled"`
-	Approval  removable[domain.Approval] `json:"approval"`
-	KeepFiles optional[bool]             `json:"keepFiles"`
+	Enabled   httpx.Optional[bool]             `json:"enabled"`
+	Approval  httpx.Removable[domain.Approval] `json:"approval"`
+	KeepFiles httpx.Optional[bool]             `json:"keepFiles"`
 }
 
 type knowledgeBody struct {
-	Enabled     optional[bool]               `json:"enabled"`
-	Approval    removable[domain.Approval]   `json:"approval"`
-	DocumentIDs optional[*[]string]          `json:"documentIds"` // null: all
-	Metadata    optional[*map[string]string] `json:"metadata"`    // null: whatever they have
+	Enabled     httpx.Optional[bool]               `json:"enabled"`
+	Approval    httpx.Removable[domain.Approval]   `json:"approval"`
+	DocumentIDs httpx.Optional[*[]string]          `json:"documentIds"` // null: all
+	Metadata    httpx.Optional[*map[string]string] `json:"metadata"`    // null: whatever they have
 }
 
 type httpBody struct {
-	Enabled   optional[bool]             `json:"enabled"`
-	Approval  removable[domain.Approval] `json:"approval"`
-	Endpoints optional[[]endpointBody]   `json:"endpoints"`
+	Enabled   httpx.Optional[bool]             `json:"enabled"`
+	Approval  httpx.Removable[domain.Approval] `json:"approval"`
+	Endpoints httpx.Optional[[]endpointBody]   `json:"endpoints"`
 }
 
 type endpointBody struct {
-	Name          string                      `json:"name" need:"yes"`
-	Description   string                      `json:"description"`
-	Method        string                      `json:"method" need:"yes"`
-	URL           string                      `json:"url" need:"yes"`
-	Headers       map[string]string           `json:"headers"`
-	InputSchema   json.RawMessage             `json:"inputSchema"`
-	SideEffect    optional[domain.SideEffect] `json:"sideEffect"`
-	SigningSecret optional[string]            `json:"signingSecret"`
-	schema        any                         // InputSchema as check read it
+	Name          string                            `json:"name" need:"yes"`
+	Description   string                            `json:"description"`
+	Method        string                            `json:"method" need:"yes"`
+	URL           string                            `json:"url" need:"yes"`
+	Headers       map[string]string                 `json:"headers"`
+	InputSchema   json.RawMessage                   `json:"inputSchema"`
+	SideEffect    httpx.Optional[domain.SideEffect] `json:"sideEffect"`
+	SigningSecret httpx.Optional[string]            `json:"signingSecret"`
+	schema        any                               // InputSchema as check read it
 }
 
 type mcpBody struct {
-	Enabled  optional[bool]             `json:"enabled"`
-	Approval removable[domain.Approval] `json:"approval"`
-	Servers  optional[[]serverBody]     `json:"servers"`
+	Enabled  httpx.Optional[bool]             `json:"enabled"`
+	Approval httpx.Removable[domain.Approval] `json:"approval"`
+	Servers  httpx.Optional[[]serverBody]     `json:"servers"`
 }
 
 type serverBody struct {
-	Name       string                      `json:"name" need:"yes"`
-	URL        string                      `json:"url" need:"yes"`
-	Headers    map[string]string           `json:"headers"`
-	SideEffect optional[domain.SideEffect] `json:"sideEffect"`
+	Name       string                            `json:"name" need:"yes"`
+	URL        string                            `json:"url" need:"yes"`
+	Headers    map[string]string                 `json:"headers"`
+	SideEffect httpx.Optional[domain.SideEffect] `json:"sideEffect"`
 }
 
 type voiceBody struct {
-	Enabled optional[bool]    `json:"enabled"`
-	Voice   removable[string] `json:"voice"`
+	Enabled httpx.Optional[bool]    `json:"enabled"`
+	Voice   httpx.Removable[string] `json:"voice"`
 }
 
 var (
@@ -110,7 +111,7 @@ var (
 )
 
 // Check finds what is wrong with tools by themselves.
-func (b *toolsBody) Check(p *problems) {
+func (b *toolsBody) Check(p *httpx.Problems) {
 	checkApproval(p, "tools.webSearch.approval", b.WebSearch.Value.Approval)
 	checkApproval(p, "tools.codeExecution.approval", b.CodeExecution.Value.Approval)
 	checkApproval(p, "tools.knowledge.approval", b.Knowledge.Value.Approval)
@@ -119,36 +120,36 @@ func (b *toolsBody) Check(p *problems) {
 	b.Knowledge.Value.Check(p)
 	b.HTTPRequest.Value.Check(p)
 	b.MCP.Value.Check(p)
-	p.text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, voiceMost)
+	p.Text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, voiceMost)
 }
 
-func checkApproval(p *problems, at string, approval removable[domain.Approval]) {
+func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain.Approval]) {
 	if approval.Null {
 		return
 	}
-	switch approval.or(domain.ApprovalNever) {
+	switch approval.Or(domain.ApprovalNever) {
 	case domain.ApprovalNever, domain.ApprovalUnsafe, domain.ApprovalAlways:
 	default:
-		p.add(at, codeInvalidValue, "must be never, unsafe or always")
+		p.Add(at, httpx.CodeInvalidValue, "must be never, unsafe or always")
 	}
 }
 
-func checkSideEffect(p *problems, at string, effect optional[domain.SideEffect]) {
-	switch effect.or(domain.SideEffectNone) {
+func checkSideEffect(p *httpx.Problems, at string, effect httpx.Optional[domain.SideEffect]) {
+	switch effect.Or(domain.SideEffectNone) {
 	case domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe:
 	default:
-		p.add(at, codeInvalidValue, "must be none, idempotent or unsafe")
+		p.Add(at, httpx.CodeInvalidValue, "must be none, idempotent or unsafe")
 	}
 }
 
-func (b *knowledgeBody) Check(p *problems) {
+func (b *knowledgeBody) Check(p *httpx.Problems) {
 	if ids := b.DocumentIDs.Value; ids != nil {
 		checkDocumentIDs(p, "tools.knowledge.documentIds", *ids)
 	}
 	if metadata := b.Metadata.Value; metadata != nil {
 		const path = "tools.knowledge.metadata"
 		if len(*metadata) == 0 {
-			p.add(path, codeTooShort, "must not be empty; null stands for documents with whatever metadata")
+			p.Add(path, httpx.CodeTooShort, "must not be empty; null stands for documents with whatever metadata")
 		}
 		checkMetadata(p, path, *metadata)
 	}
@@ -156,27 +157,27 @@ func (b *knowledgeBody) Check(p *problems) {
 
 // checkDocumentIDs finds what is wrong with a list of documents that an agent is bound to. An empty one is refused: who worked it
 // out and found none does not mean all.
-func checkDocumentIDs(p *problems, path string, ids []string) {
+func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
-		p.add(path, codeTooShort, "must not be empty; null stands for all documents")
+		p.Add(path, httpx.CodeTooShort, "must not be empty; null stands for all documents")
 	}
-	p.count(path, len(ids), documentsMost)
+	p.Count(path, len(ids), documentsMost)
 	seen := map[string]bool{}
 	for i, doc := range ids {
 		at := element(path, i)
 		if !id.Valid(id.Document, doc) {
-			p.add(at, codeInvalidValue, "must be a document's id")
+			p.Add(at, httpx.CodeInvalidValue, "must be a document's id")
 		}
 		if seen[doc] {
-			p.add(at, codeDuplicate, "is given twice")
+			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 		seen[doc] = true
 	}
 }
 
-func (b *httpBody) Check(p *problems) {
+func (b *httpBody) Check(p *httpx.Problems) {
 	const path = "tools.httpRequest.endpoints"
-	p.count(path, len(b.Endpoints.Value), endpointsMost)
+	p.Count(path, len(b.Endpoints.Value), endpointsMost)
 	seen := map[string]bool{}
 	for i := range b.Endpoints.Value {
 		b.Endpoints.Value[i].Check(p, element(path, i), seen)
@@ -184,14 +185,14 @@ func (b *httpBody) Check(p *problems) {
 }
 
 // Check finds what is wrong with one endpoint; seen are the names of those before it.
-func (b *endpointBody) Check(p *problems, at string, seen map[string]bool) {
+func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool) {
 	checkToolName(p, at+".name", b.Name, seen)
 	if slices.Contains(ownTools, b.Name) {
-		p.add(at+".name", codeConflict, "is the name of a built-in tool")
+		p.Add(at+".name", httpx.CodeConflict, "is the name of a built-in tool")
 	}
-	p.text(at+".description", b.Description, 0, toolDescriptionMost)
+	p.Text(at+".description", b.Description, 0, toolDescriptionMost)
 	if !slices.Contains(methods, b.Method) {
-		p.add(at+".method", codeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
+		p.Add(at+".method", httpx.CodeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
 	}
 	checkURL(p, at+".url", b.URL)
 	checkHeaders(p, at+".headers", b.Headers)
@@ -200,59 +201,59 @@ func (b *endpointBody) Check(p *problems, at string, seen map[string]bool) {
 	checkSideEffect(p, at+".sideEffect", b.SideEffect)
 	if secret := b.SigningSecret; secret.Set && secret.Value != hidden {
 		if err := endpoint.CheckSecret(secret.Value); err != nil {
-			p.add(at+".signingSecret", codeInvalidValue, "%s", err) // which never shows the secret
+			p.Add(at+".signingSecret", httpx.CodeInvalidValue, "%s", err) // which never shows the secret
 		}
 	}
 }
 
 // checkSchema takes the schemas that arguments can be checked by.
-func (b *endpointBody) checkSchema(p *problems, at string) {
+func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	if b.InputSchema == nil {
 		return
 	}
 	var read map[string]any
 	if err := json.Unmarshal(b.InputSchema, &read); err != nil || read == nil {
-		p.add(at, codeInvalidValue, "must be a JSON Schema: an object, with numbers that fit 64 bits")
+		p.Add(at, httpx.CodeInvalidValue, "must be a JSON Schema: an object, with numbers that fit 64 bits")
 		return
 	}
 	if n := len(b.InputSchema); n > schemaMost {
-		p.add(at, codeTooLong, "must have at most %d bytes, not %d", schemaMost, n)
+		p.Add(at, httpx.CodeTooLong, "must have at most %d bytes, not %d", schemaMost, n)
 		return
 	}
 	if read["type"] != "object" {
-		p.add(at+".type", codeInvalidValue, `must be "object": arguments have names`)
+		p.Add(at+".type", httpx.CodeInvalidValue, `must be "object": arguments have names`)
 	} else if _, err := schema.Compile(b.InputSchema); err != nil {
-		p.add(at, codeInvalidValue, "cannot be used as a JSON Schema: %s", errors.Unwrap(err)) // without what was being done
+		p.Add(at, httpx.CodeInvalidValue, "cannot be used as a JSON Schema: %s", errors.Unwrap(err)) // without what was being done
 	}
 	b.schema = read
 }
 
 // checkTemplate takes addresses that leave it to nobody where a request goes, and whose variables a call can fill.
-func (b *endpointBody) checkTemplate(p *problems, at string) {
-	if p.has(at + ".url") {
+func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
+	if p.Has(at + ".url") {
 		return
 	}
 	template, err := endpoint.Parse(b.URL)
 	if err != nil {
-		p.add(at+".url", codeInvalidValue, "%s", err)
+		p.Add(at+".url", httpx.CodeInvalidValue, "%s", err)
 		return
 	}
 	read, given := b.schema.(map[string]any)
-	if !given || p.has(at+".inputSchema") {
+	if !given || p.Has(at+".inputSchema") {
 		return // without a schema the variables are the arguments
 	}
 	properties, _ := read["properties"].(map[string]any)
 	path, query := template.Variables()
 	for _, name := range slices.Concat(path, query) {
 		if _, known := properties[name]; !known {
-			p.add(at+".inputSchema.properties."+name, codeRequired, "is required: the address has the variable {%s}", name)
+			p.Add(at+".inputSchema.properties."+name, httpx.CodeRequired, "is required: the address has the variable {%s}", name)
 		}
 	}
 }
 
-func (b *mcpBody) Check(p *problems) {
+func (b *mcpBody) Check(p *httpx.Problems) {
 	const path = "tools.mcp.servers"
-	p.count(path, len(b.Servers.Value), serversMost)
+	p.Count(path, len(b.Servers.Value), serversMost)
 	seen := map[string]bool{}
 	for i, s := range b.Servers.Value {
 		at := element(path, i)
@@ -263,50 +264,50 @@ func (b *mcpBody) Check(p *problems) {
 	}
 }
 
-func checkToolName(p *problems, at, name string, seen map[string]bool) {
+func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	switch {
 	case !toolName.MatchString(name):
-		p.add(at, codeInvalidValue, "must be 1 to 64 letters, digits, underscores and hyphens")
+		p.Add(at, httpx.CodeInvalidValue, "must be 1 to 64 letters, digits, underscores and hyphens")
 	case seen[name]:
-		p.add(at, codeDuplicate, "is the name of an entry before")
+		p.Add(at, httpx.CodeDuplicate, "is the name of an entry before")
 	}
 	seen[name] = true
 }
 
 // checkURL takes absolute addresses without what belongs into headers. Which hosts may be reached is
 // decided when a request is sent, for that can change.
-func checkURL(p *problems, at, address string) {
+func checkURL(p *httpx.Problems, at, address string) {
 	u, err := url.Parse(address)
 	switch {
 	case len(address) > urlMost:
-		p.add(at, codeTooLong, "must have at most %d characters", urlMost)
+		p.Add(at, httpx.CodeTooLong, "must have at most %d characters", urlMost)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		p.add(at, codeInvalidValue, "must be an address that begins with https:// or http://")
+		p.Add(at, httpx.CodeInvalidValue, "must be an address that begins with https:// or http://")
 	case u.User != nil:
-		p.add(at, codeInvalidValue, "must hold no user name and password: send them in a header")
+		p.Add(at, httpx.CodeInvalidValue, "must hold no user name and password: send them in a header")
 	case u.Fragment != "":
-		p.add(at, codeInvalidValue, "must hold no fragment")
+		p.Add(at, httpx.CodeInvalidValue, "must hold no fragment")
 	}
 }
 
-func checkHeaders(p *problems, at string, headers map[string]string) {
-	p.count(at, len(headers), headersMost)
+func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
+	p.Count(at, len(headers), headersMost)
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) { // the same request always gets the same answer
 		value, lower, here := headers[name], strings.ToLower(name), at+"."+name
 		switch {
 		case !headerName.MatchString(name):
-			p.add(at, codeInvalidValue, "holds what is no name of a header")
+			p.Add(at, httpx.CodeInvalidValue, "holds what is no name of a header")
 		case slices.Contains(ownHeaders, lower):
-			p.add(here, codeInvalidValue, "is set by the service")
+			p.Add(here, httpx.CodeInvalidValue, "is set by the service")
 		case seen[lower]:
-			p.add(here, codeDuplicate, "is given twice: case does not matter in names of headers")
+			p.Add(here, httpx.CodeDuplicate, "is given twice: case does not matter in names of headers")
 		case value == "":
-			p.add(here, codeTooShort, "must not be empty")
+			p.Add(here, httpx.CodeTooShort, "must not be empty")
 		case len(value) > headerValueMost:
-			p.add(here, codeTooLong, "must have at most %d bytes", headerValueMost)
+			p.Add(here, httpx.CodeTooLong, "must have at most %d bytes", headerValueMost)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-			p.add(here, codeInvalidValue, "must not contain line breaks or control characters")
+			p.Add(here, httpx.CodeInvalidValue, "must not contain line breaks or control characters")
 		}
 		seen[lower] = true
 	}

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
 	"go.opentelemetry.io/otel/metric/noop"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/telemetry/tracing"
 )
 
@@ -21,15 +22,15 @@ func (a *api) traced() gin.HandlerFunc {
 }
 
 // annotate says on the request's span what the log says of it: what it was about, and how it failed.
-func annotate(c *gin.Context, st *state, status int) {
+func annotate(c *gin.Context, st *httpx.State, status int) {
 	span := tracing.Current(c.Request.Context())
 	if !span.On() {
 		return
 	}
-	span.Str("parley.request.id", st.requestID)
-	span.Str("parley.organization.id", st.ident.Caller.OrganizationID)
-	span.Str("parley.agent.id", st.agentID)
-	span.Str("parley.run.id", st.runID)
+	span.Str("parley.request.id", st.RequestID)
+	span.Str("parley.organization.id", st.Ident.Caller.OrganizationID)
+	span.Str("parley.agent.id", st.AgentID)
+	span.Str("parley.run.id", st.RunID)
 	if status >= http.StatusInternalServerError {
 		span.Fail(strconv.Itoa(status))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/store"
 )
@@ -69,39 +70,39 @@ func (u *usageCache) get(
 
 // getUsage is GET /api/usage: what the organization's runs came to, interval by interval.
 func (a *api) getUsage(c *gin.Context) {
-	found := &problems{}
+	found := &httpx.Problems{}
 	filter := store.UsageFilter{Days: usageDays}
-	if text, given := single(c, "days", found); given {
+	if text, given := httpx.QueryValue(c, "days", found); given {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > usageDaysMost || strconv.Itoa(n) != text {
-			found.add("days", codeInvalidValue, "must be a whole number from 1 to %d", usageDaysMost)
+			found.Add("days", httpx.CodeInvalidValue, "must be a whole number from 1 to %d", usageDaysMost)
 		}
 		filter.Days = n
 	}
-	filter.AgentID, _ = single(c, "agentId", found)
-	filter.KeyID, _ = single(c, "keyId", found)
+	filter.AgentID, _ = httpx.QueryValue(c, "agentId", found)
+	filter.KeyID, _ = httpx.QueryValue(c, "keyId", found)
 	if err := a.references(c, found, "agentId", "keyId"); err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	if filter.AutomationID, _ = single(c, "automationId", found); filter.AutomationID != "" {
+	if filter.AutomationID, _ = httpx.QueryValue(c, "automationId", found); filter.AutomationID != "" {
 		checkAutomationID(found, "automationId", filter.AutomationID)
 	}
-	if by, given := single(c, "by", found); given {
+	if by, given := httpx.QueryValue(c, "by", found); given {
 		filter.By = store.UsageBy(by)
 		oneOf(found, "by", filter.By, store.UsageByAgent, store.UsageByKey, store.UsageByAutomation)
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
-	key := usageKey{caller(c).OrganizationID, filter}
+	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := a.usage.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
 		return a.Store.Usage(ctx, key.org, filter, now)
 	})
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusOK, report)
+	httpx.WriteJSON(c, http.StatusOK, report)
 }

@@ -12,6 +12,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -34,29 +35,29 @@ const (
 )
 
 // v1Routes is everything under /v1.
-func (a *api) v1Routes() []route {
+func (a *api) v1Routes() []httpx.Route {
 	const member = domain.RoleMember
-	return []route{
-		{method: "GET", path: "/v1/models", need: auth.NeedUser, role: member, open: true, handle: a.listModels},
-		{method: "GET", path: "/v1/models/:id", need: auth.NeedUser, role: member, open: true, handle: a.getModel},
-		{method: "POST", path: "/v1/chat/completions", need: auth.NeedUser, role: member, late: true, open: true, handle: a.createCompletion},
-		{method: "POST", path: "/v1/responses", need: auth.NeedUser, role: member, late: true, open: true, handle: a.createResponse},
-		{method: "GET", path: "/v1/responses/:id", need: auth.NeedUser, role: member, open: true, handle: a.getResponse},
-		{method: "GET", path: realtimePath, need: auth.NeedVoice, role: member, open: true, stream: true, handle: a.realtime},
-		{method: "POST", path: realtimePath + "/client_secrets", need: auth.NeedUser, role: member, open: true, handle: a.createClientSecret},
+	return []httpx.Route{
+		{Method: "GET", Path: "/v1/models", Need: auth.NeedUser, Role: member, Open: true, Handle: a.listModels},
+		{Method: "GET", Path: "/v1/models/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: a.getModel},
+		{Method: "POST", Path: "/v1/chat/completions", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: a.createCompletion},
+		{Method: "POST", Path: "/v1/responses", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: a.createResponse},
+		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: a.getResponse},
+		{Method: "GET", Path: realtimePath, Need: auth.NeedVoice, Role: member, Open: true, Stream: true, Handle: a.realtime},
+		{Method: "POST", Path: realtimePath + "/client_secrets", Need: auth.NeedUser, Role: member, Open: true, Handle: a.createClientSecret},
 	}
 }
 
 // v1Submission is a request of OpenAI's protocol to run what it calls a model: an agent or a template, by its id. Its
 // session is one of its own when it names none.
 func v1Submission(
-	c *gin.Context, found *problems, endpoint contract.Endpoint, model, sessionID string, said openaiapi.Conversation,
+	c *gin.Context, found *httpx.Problems, endpoint contract.Endpoint, model, sessionID string, said openaiapi.Conversation,
 ) *submission {
-	who := caller(c)
+	who := httpx.Caller(c)
 	s := &submission{
 		endpoint: endpoint, lane: domain.LaneChat, caller: who, principal: who.Principal(), triggerType: domain.TriggerChat,
 		sessionID: sessionID, message: said.Message, history: said.History, instructions: said.Instructions,
-		key: idempotencyKey(found, c, optional[string]{}),
+		key: idempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 	if model = clipped(model); strings.HasPrefix(model, templatePrefix) {
 		s.templateID = model
@@ -79,7 +80,7 @@ func (a *api) begun(c *gin.Context, s *submission) (*dispatch.Submitted, error) 
 	if err != nil {
 		return nil, asModel(err)
 	}
-	about(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
+	httpx.About(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	c.Header(headerRunID, sub.Run.Run.ID)
 	if sub.Existing && sub.Run.Result != nil {
 		c.Header("Idempotency-Replayed", "true")
@@ -89,27 +90,27 @@ func (a *api) begun(c *gin.Context, s *submission) (*dispatch.Submitted, error) 
 
 // refuse answers a request that cannot be taken. It is counted like others: to find that out, up to 2 MiB were read.
 func (a *api) refuse(c *gin.Context, err error) {
-	if limit := a.spend(c); limit != nil {
+	if limit := a.Spend(c); limit != nil {
 		err = limit
 	}
-	fail(c, err)
+	httpx.Fail(c, err)
 }
 
 // submitAndWait begins a submission's run and gives it as it stands once it has ended, or waits for a person. Whoever
 // waits takes seats, as streams do: it holds a connection for as long.
 func (a *api) submitAndWait(c *gin.Context, s *submission) (*domain.Run, error) {
-	seats, err := a.takeSeats(s.caller)
+	seats, err := a.TakeSeats(s.caller)
 	if err != nil {
 		return nil, err
 	}
-	defer a.leaveSeats(seats)
+	defer a.LeaveSeats(seats)
 	sub, err := a.begun(c, s)
 	if err != nil {
 		return nil, err
 	}
 	defer a.Dispatch.Release(sub)
 	// The server's own limit is for answers that come at once; tests' recorders have none.
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(a.RunDeadline + endMargin + writeTime))
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(a.RunDeadline + endMargin + httpx.WriteTime))
 	return a.awaitEnd(c, sub)
 }
 
@@ -145,15 +146,15 @@ func (a *api) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, er
 
 // awaitResult waits for a run's end, or until it waits for a person, for as long as the caller's credential is good.
 func (a *api) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch.Result, error) {
-	may, over := a.permit(c), time.Now().Add(a.RunDeadline+endMargin)
+	may, over := a.Permit(c), time.Now().Add(a.RunDeadline+endMargin)
 	for {
-		until := may.earlier(over)
+		until := may.Earlier(over)
 		result, err := a.Dispatch.Await(c.Request.Context(), sub, time.Until(until))
 		now := time.Now()
 		switch {
 		case err != nil:
 			return dispatch.Result{}, err
-		case !may.holds(now):
+		case !may.Holds(now):
 			return dispatch.Result{}, apierr.New(apierr.Unauthenticated, "the credential is not valid any more; the run %s goes on", sub.Run.Run.ID)
 		case result.Ended || now.Before(until) || !now.Before(over): // before its time a wait ends without a result for a reason
 			return result, nil
@@ -192,7 +193,7 @@ func ofV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, v1
 // failV1 answers with an error in OpenAI's shape.
 func failV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 	// Asked again without a key, an agent would run again.
-	runID := stateOf(c).runID
+	runID := httpx.StateOf(c).RunID
 	again := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
 	if runID != "" {
 		c.Header(headerRunID, runID)
@@ -208,5 +209,5 @@ func failRun(c *gin.Context, run *domain.Run) {
 
 func writeV1Error(c *gin.Context, status int, again bool, e openaiapi.Error) {
 	c.Header(headerShouldRetry, fmt.Sprint(again))
-	c.Data(status, contentJSON, e.Body())
+	c.Data(status, httpx.ContentJSON, e.Body())
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -26,23 +27,23 @@ func (a *api) createCompletion(c *gin.Context) {
 
 // completionAsked reads the request, and whether its stream is to tell what was used.
 func completionAsked(c *gin.Context) (s *submission, usage bool, err error) {
-	body, found, err := collectOpen[openaiapi.CompletionRequest](c, v1Body)
+	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, v1Body)
 	if err != nil {
 		return nil, false, err
 	}
-	s = v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.add))
+	s = v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
 	s.streamed = body.Streamed()
-	return s, body.WantsUsage(), found.err()
+	return s, body.WantsUsage(), found.Err()
 }
 
 func (a *api) complete(c *gin.Context, s *submission) {
 	run, err := a.submitAndWait(c, s)
 	switch {
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 	case run.Status != domain.RunCompleted:
 		failRun(c, run)
 	default:
-		writeJSON(c, http.StatusOK, openaiapi.NewCompletion(run))
+		httpx.WriteJSON(c, http.StatusOK, openaiapi.NewCompletion(run))
 	}
 }

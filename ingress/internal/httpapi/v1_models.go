@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -19,31 +20,31 @@ const (
 
 // listModels is GET /v1/models: the newest agents that people may chat with.
 func (a *api) listModels(c *gin.Context) {
-	org := caller(c).OrganizationID
+	org := httpx.Caller(c).OrganizationID
 	agents, err := a.Store.CallableAgents(c.Request.Context(), org, domain.CallerUser, modelsMost)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	models := make([]openaiapi.Model, len(agents))
 	for i, agent := range agents {
 		models[i] = openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time)
 	}
-	writeJSON(c, http.StatusOK, openaiapi.NewModelList(models))
+	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewModelList(models))
 }
 
 // getModel is GET /v1/models/<id>: one of those, or a template.
 func (a *api) getModel(c *gin.Context) {
 	model, err := a.findModel(c, c.Param("id"))
 	if err != nil {
-		fail(c, asModel(err))
+		httpx.Fail(c, asModel(err))
 		return
 	}
-	writeJSON(c, http.StatusOK, model)
+	httpx.WriteJSON(c, http.StatusOK, model)
 }
 
 func (a *api) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
-	ctx, org := c.Request.Context(), caller(c).OrganizationID
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	if !id.Valid(id.Agent, modelID) {
 		return a.templateModel(c, modelID)
 	}
@@ -54,7 +55,7 @@ func (a *api) findModel(c *gin.Context, modelID string) (openaiapi.Model, error)
 	if !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
 		return openaiapi.Model{}, modelNotFound() // it is not listed either
 	}
-	about(c, agent.ID, "", "")
+	httpx.About(c, agent.ID, "", "")
 	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
 }
 

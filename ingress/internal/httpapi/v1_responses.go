@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -34,16 +35,16 @@ func (a *api) createResponse(c *gin.Context) {
 }
 
 func (a *api) responseSubmission(c *gin.Context) (*submission, *openaiapi.ResponseAsk, error) {
-	body, found, err := collectOpen[openaiapi.ResponseBody](c, v1Body)
+	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, v1Body)
 	if err != nil {
 		return nil, nil, err
 	}
-	ask := openaiapi.ParseResponse(&body, found.add)
+	ask := openaiapi.ParseResponse(&body, found.Add)
 	s := v1Submission(c, found, contract.EndpointResponses, ask.Model, ask.SessionID, ask.Conversation)
 	if ask.Previous != "" {
 		s.before = func(ctx context.Context) error { return a.goOnFrom(ctx, s, ask.Previous) }
 	}
-	return s, &ask, found.err()
+	return s, &ask, found.Err()
 }
 
 // goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
@@ -70,11 +71,11 @@ func (a *api) awaitResponse(c *gin.Context, s *submission, echo openaiapi.Respon
 	run, err := a.submitAndWait(c, s)
 	switch {
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 	case run.Status == domain.RunRequiresAction:
 		failRun(c, run)
 	default:
-		writeJSON(c, http.StatusOK, openaiapi.NewResponse(run, echo))
+		httpx.WriteJSON(c, http.StatusOK, openaiapi.NewResponse(run, echo))
 	}
 }
 
@@ -82,12 +83,12 @@ func (a *api) awaitResponse(c *gin.Context, s *submission, echo openaiapi.Respon
 func (a *api) beginResponse(c *gin.Context, s *submission, echo openaiapi.ResponseEcho) {
 	sub, err := a.begun(c, s)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
 	a.Dispatch.Release(sub)
 	if sub.Run.Erased {
-		fail(c, erasedKey())
+		httpx.Fail(c, erasedKey())
 		return
 	}
 	writeResponse(c, &sub.Run, echo)
@@ -95,32 +96,32 @@ func (a *api) beginResponse(c *gin.Context, s *submission, echo openaiapi.Respon
 
 // getResponse gives a run as a response, as it stands.
 func (a *api) getResponse(c *gin.Context) {
-	found := &problems{}
-	if value, given := single(c, "stream", found); given && value != "false" {
-		found.add("stream", codeInvalidValue, "GET gives the response as it stands; GET /api/runs?id=&stream=1 gives the events of its run")
+	found := &httpx.Problems{}
+	if value, given := httpx.QueryValue(c, "stream", found); given && value != "false" {
+		found.Add("stream", httpx.CodeInvalidValue, "GET gives the response as it stands; GET /api/runs?id=&stream=1 gives the events of its run")
 	}
-	if err := found.err(); err != nil {
-		fail(c, err)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	missing := apierr.New(apierr.NotFound, "no such resource")
 	runID, ok := openaiapi.RunOfResponse(c.Param("id"))
 	if !ok {
-		fail(c, missing)
+		httpx.Fail(c, missing)
 		return
 	}
 	run, err := a.readRun(c, runID)
 	switch {
 	case err != nil:
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	case run.Run.Trigger.Type != domain.TriggerChat: // nothing of it is told, its id neither
-		fail(c, missing)
+		httpx.Fail(c, missing)
 		return
 	}
-	about(c, run.Target(), runID, run.Run.SessionID)
+	httpx.About(c, run.Target(), runID, run.Run.SessionID)
 	if run.Erased {
-		fail(c, erasedRun())
+		httpx.Fail(c, erasedRun())
 		return
 	}
 	c.Header(headerRunID, runID)
@@ -133,9 +134,9 @@ func writeResponse(c *gin.Context, stored *store.StoredRun, echo openaiapi.Respo
 	if stored.Result != nil {
 		run = domain.Run{}
 		if err := json.Unmarshal(stored.Result, &run); err != nil {
-			fail(c, fmt.Errorf("reading result: %w", err))
+			httpx.Fail(c, fmt.Errorf("reading result: %w", err))
 			return
 		}
 	}
-	writeJSON(c, http.StatusOK, openaiapi.NewResponse(&run, echo))
+	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewResponse(&run, echo))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -21,15 +22,15 @@ type encoder interface {
 
 // streamAs is submitStream in another protocol's words. The encoder is given all of the run's events, from the first.
 func (a *api) streamAs(c *gin.Context, s *submission, encoderOf func(runID string) encoder) {
-	seats, err := a.takeSeats(s.caller)
+	seats, err := a.TakeSeats(s.caller)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	defer a.leaveSeats(seats)
+	defer a.LeaveSeats(seats)
 	reader, err := a.openSubmitted(c, s)
 	if err != nil {
-		fail(c, asModel(err))
+		httpx.Fail(c, asModel(err))
 		return
 	}
 	defer reader.Close()
@@ -38,18 +39,18 @@ func (a *api) streamAs(c *gin.Context, s *submission, encoderOf func(runID strin
 }
 
 // sendEncoded writes a run's events as an encoder tells them.
-func (a *api) sendEncoded(c *gin.Context, events source[domain.Event], to encoder) {
-	told := &encoded{events: events, to: to, may: a.permit(c), log: a.Log}
-	sendStream(c, told, appendBytes, permit{}) // told looks at the permit itself: its end has words of its own
+func (a *api) sendEncoded(c *gin.Context, events httpx.Source[domain.Event], to encoder) {
+	told := &encoded{events: events, to: to, may: a.Permit(c), log: a.Log}
+	httpx.SendStream(c, told, appendBytes, httpx.Permit{}) // told looks at the permit itself: its end has words of its own
 }
 
 func appendBytes(b, more []byte) []byte { return append(b, more...) }
 
 // encoded is a source of what an encoder makes of another's events.
 type encoded struct {
-	events source[domain.Event]
+	events httpx.Source[domain.Event]
 	to     encoder
-	may    permit
+	may    httpx.Permit
 	log    zerolog.Logger
 	ended  bool
 }
@@ -60,12 +61,12 @@ func (s *encoded) Next(ctx context.Context, until time.Time) ([][]byte, error) {
 	if s.ended {
 		return nil, io.EOF
 	}
-	events, err := s.events.Next(ctx, s.may.earlier(until))
+	events, err := s.events.Next(ctx, s.may.Earlier(until))
 	out := s.encode(events)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if !s.ended && (err != nil || !s.may.holds(time.Now())) {
+	if !s.ended && (err != nil || !s.may.Holds(time.Now())) {
 		out = s.cut(out)
 	}
 	if len(out) == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -64,9 +65,9 @@ func TestOpenBodies(t *testing.T) {
 		`{"name":"n","zz":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`: "body too_deep",
 		"{\"name\":\"\xff\"}": "body invalid_json",
 	} {
-		found, got := &problems{}, openBody{}
-		decodeOpen([]byte(body), &got, found)
-		if len(found.list) == 0 {
+		found, got := &httpx.Problems{}, openBody{}
+		httpx.DecodeOpen([]byte(body), &got, found)
+		if len(found.List) == 0 {
 			shown, err := json.Marshal(got)
 			if err != nil || string(shown) != want {
 				t.Errorf("%s gave %s, %v", body, shown, err)
@@ -75,15 +76,15 @@ func TestOpenBodies(t *testing.T) {
 		}
 		var wrong []string
 		for i, part := range strings.Split(want, "; ") {
-			if i < len(found.list) {
-				f := found.list[i]
+			if i < len(found.List) {
+				f := found.List[i]
 				if text := f.Field + " " + f.Code + " " + f.Message; !strings.HasPrefix(text, part) {
 					wrong = append(wrong, text)
 				}
 			}
 		}
-		if len(wrong) > 0 || len(found.list) != len(strings.Split(want, "; ")) {
-			t.Errorf("%s: %+v, want %s", body, found.list, want)
+		if len(wrong) > 0 || len(found.List) != len(strings.Split(want, "; ")) {
+			t.Errorf("%s: %+v, want %s", body, found.List, want)
 		}
 	}
 }
@@ -150,29 +151,29 @@ func TestAnEncodedStreamIsToldItsEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		events script
 		to     shouting
-		may    permit
+		may    httpx.Permit
 		want   string
 	}{
-		"ended by the encoder":  {script{calls: [][]string{{"a"}, {"b", "c"}, {"d"}}, end: io.EOF}, shouting{ends: "b"}, permit{}, "A B"},
-		"ended in between":      {script{calls: [][]string{{"a"}}, end: errors.New("stopping")}, shouting{}, permit{}, "A CUT"},
-		"never began":           {script{end: io.EOF}, shouting{}, permit{}, "CUT"},
-		"what cannot be told":   {script{calls: [][]string{{"a", "b", "c"}}, end: io.EOF}, shouting{fails: "b"}, permit{}, "A CUT"},
-		"a credential is over":  {script{calls: [][]string{{"a"}, {"b"}}, wait: time.Hour, end: io.EOF}, shouting{}, permit{resolve: refused, next: time.Now()}, "A CUT"},
-		"it lives while others": {script{calls: [][]string{{"a"}, {"b"}}, wait: 15 * time.Second, end: io.EOF}, shouting{ends: "b"}, permit{}, "A : ping B"},
+		"ended by the encoder":  {script{calls: [][]string{{"a"}, {"b", "c"}, {"d"}}, end: io.EOF}, shouting{ends: "b"}, httpx.Permit{}, "A B"},
+		"ended in between":      {script{calls: [][]string{{"a"}}, end: errors.New("stopping")}, shouting{}, httpx.Permit{}, "A CUT"},
+		"never began":           {script{end: io.EOF}, shouting{}, httpx.Permit{}, "CUT"},
+		"what cannot be told":   {script{calls: [][]string{{"a", "b", "c"}}, end: io.EOF}, shouting{fails: "b"}, httpx.Permit{}, "A CUT"},
+		"a credential is over":  {script{calls: [][]string{{"a"}, {"b"}}, wait: time.Hour, end: io.EOF}, shouting{}, httpx.Permit{Resolve: refused, Next: time.Now()}, "A CUT"},
+		"it lives while others": {script{calls: [][]string{{"a"}, {"b"}}, wait: 15 * time.Second, end: io.EOF}, shouting{ends: "b"}, httpx.Permit{}, "A : ping B"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				if !tt.may.next.IsZero() {
-					tt.may.next = time.Now().Add(time.Second)
+				if !tt.may.Next.IsZero() {
+					tt.may.Next = time.Now().Add(time.Second)
 				}
 				rec := httptest.NewRecorder()
 				c, _ := gin.CreateTestContext(rec)
 				c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)
 				told := &encoded{events: &tt.events, to: tt.to, may: tt.may, log: zerolog.Nop()}
-				sendStream(c, told, appendBytes, permit{})
+				httpx.SendStream(c, told, appendBytes, httpx.Permit{})
 				got := strings.Join(strings.Split(strings.TrimSuffix(rec.Body.String(), "\n\n"), "\n\n"), " ")
-				if got != tt.want || rec.Header().Get("Content-Type") != contentEvents {
+				if got != tt.want || rec.Header().Get("Content-Type") != httpx.ContentEvents {
 					t.Errorf("told %q, want %q", got, tt.want)
 				}
 			})

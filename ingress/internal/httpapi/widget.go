@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -36,7 +37,7 @@ type signedBody struct {
 	Signature string `json:"signature" need:"yes"`
 }
 
-func (b *widgetSessionBody) Check(p *problems) {
+func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	const field = "visitor"
 	if len(b.Visitor) == 0 {
 		return
@@ -47,21 +48,21 @@ func (b *widgetSessionBody) Check(p *problems) {
 	case '{':
 		b.signed = &signedBody{}
 		decodeWithin(field, b.Visitor, b.signed, p)
-		p.name(field+".id", b.signed.ID, visitorMost)
+		p.Name(field+".id", b.signed.ID, visitorMost)
 		if raw, err := hex.DecodeString(b.signed.Signature); err != nil || len(raw)*2 != signatureDigits {
-			p.add(field+".signature", codeInvalidValue, "must be %d hexadecimal digits", signatureDigits)
+			p.Add(field+".signature", httpx.CodeInvalidValue, "must be %d hexadecimal digits", signatureDigits)
 		}
 	default:
-		p.add(field, codeInvalidType, "must be the name that an answer gave, or an object with id and signature")
+		p.Add(field, httpx.CodeInvalidType, "must be the name that an answer gave, or an object with id and signature")
 	}
 }
 
 // decodeWithin is decodeStrict for what a body holds as it was written, under the name of its field.
-func decodeWithin(field string, src []byte, dst any, found *problems) {
+func decodeWithin(field string, src []byte, dst any, found *httpx.Problems) {
 	target := reflect.ValueOf(dst).Elem()
-	d := decoder{src: src, path: []byte(field), found: found}
-	if err := d.value(shapeOf(target.Type()), target); err != nil {
-		found.list = append(found.list, *err) // not reached: the body was read to its end before
+	d := httpx.Decoder{Src: src, Path: []byte(field), Found: found}
+	if err := d.Value(httpx.ShapeOf(target.Type()), target); err != nil {
+		found.List = append(found.List, *err) // not reached: the body was read to its end before
 	}
 }
 
@@ -80,37 +81,37 @@ type widgetAgent struct {
 
 // widgetSession is POST /api/widget/sessions: a token for a visitor of a page that an agent's widget lists.
 func (a *api) widgetSession(c *gin.Context) {
-	if err := a.countWidgetAddress(c); err != nil {
-		fail(c, err)
+	if err := a.CountWidgetAddress(c); err != nil {
+		httpx.Fail(c, err)
 		return
 	}
 	view, err := a.newWidgetSession(c)
 	if err != nil {
-		fail(c, err)
+		httpx.Fail(c, err)
 		return
 	}
-	writeJSON(c, http.StatusCreated, view)
+	httpx.WriteJSON(c, http.StatusCreated, view)
 }
 
 func (a *api) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
-	body, found, err := collect[widgetSessionBody](c)
+	body, found, err := httpx.Collect[widgetSessionBody](c)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
 	switch origins := c.Request.Header[headerOrigin]; {
 	case len(origins) == 0:
-		found.add(headerOrigin, codeRequired, "the header is missing: browsers send it for the page that asks")
+		found.Add(headerOrigin, httpx.CodeRequired, "the header is missing: browsers send it for the page that asks")
 	case len(origins) > 1:
-		found.add(headerOrigin, codeDuplicate, "the header may be sent only once")
+		found.Add(headerOrigin, httpx.CodeDuplicate, "the header may be sent only once")
 	}
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return widgetSessionView{}, err
 	}
 	widget, origin, err := a.widgetFor(c, body.AgentID)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
-	about(c, widget.AgentID, "", "")
+	httpx.About(c, widget.AgentID, "", "")
 	visitorID, name, err := a.visitorOf(widget, &body)
 	if err != nil {
 		return widgetSessionView{}, err
@@ -119,8 +120,8 @@ func (a *api) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	if err != nil {
 		return widgetSessionView{}, fmt.Errorf("checking limit: %w", err)
 	}
-	if err := limited(d); err != nil {
-		show(c, d)
+	if err := httpx.Refusal(d); err != nil {
+		httpx.ShowDecision(c, d)
 		return widgetSessionView{}, err
 	}
 	token, expires := a.Auth.Widgets().NewToken(widget.AgentID, origin, visitorID)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"slices"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -16,22 +17,22 @@ const (
 )
 
 type widgetBody struct {
-	Enabled        optional[bool]     `json:"enabled"`
-	AllowedOrigins optional[[]string] `json:"allowedOrigins"`
-	IdentitySecret optional[*string]  `json:"identitySecret"` // null removes it
+	Enabled        httpx.Optional[bool]     `json:"enabled"`
+	AllowedOrigins httpx.Optional[[]string] `json:"allowedOrigins"`
+	IdentitySecret httpx.Optional[*string]  `json:"identitySecret"` // null removes it
 }
 
-func (b *widgetBody) Check(p *problems) {
+func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
-		p.text(identitySecret, *secret, identityLeast, identityMost)
+		p.Text(identitySecret, *secret, identityLeast, identityMost)
 	}
 }
 
 // apply changes a widget to what the fields say. A new secret goes through seal.
-func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *problems) {
-	w.Enabled = b.Enabled.or(w.Enabled)
-	w.AllowedOrigins = b.AllowedOrigins.or(w.AllowedOrigins)
+func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.Problems) {
+	w.Enabled = b.Enabled.Or(w.Enabled)
+	w.AllowedOrigins = b.AllowedOrigins.Or(w.AllowedOrigins)
 	switch secret := b.IdentitySecret.Value; {
 	case !b.IdentitySecret.Set:
 	case secret == nil:
@@ -39,21 +40,21 @@ func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *proble
 	case *secret != hidden:
 		w.IdentitySecret = seal(*secret)
 	case w.IdentitySecret == "":
-		p.add(identitySecret, codeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
+		p.Add(identitySecret, httpx.CodeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
 	}
 }
 
-func checkOrigins(p *problems, origins []string) {
+func checkOrigins(p *httpx.Problems, origins []string) {
 	const path = "widget.allowedOrigins"
-	p.count(path, len(origins), originsMost)
+	p.Count(path, len(origins), originsMost)
 	for i, origin := range origins {
 		at := element(path, i)
 		switch {
 		case !isOrigin(origin):
-			p.add(at, codeInvalidValue, "must be the scheme and host of one site as browsers send them, such as https://www.example.com: "+
+			p.Add(at, httpx.CodeInvalidValue, "must be the scheme and host of one site as browsers send them, such as https://www.example.com: "+
 				"in lower case, names of other letters as xn--…; there are no patterns")
 		case slices.Contains(origins[:i], origin):
-			p.add(at, codeDuplicate, "is given twice")
+			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 	}
 }

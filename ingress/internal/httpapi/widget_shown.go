@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/stream"
 	"parley/shared/domain"
 )
@@ -22,14 +23,14 @@ var nothingGiven = json.RawMessage("{}")
 
 // writeRun answers with a run object as the caller may see it; for all but visitors that is body as it is.
 func writeRun(c *gin.Context, status int, body []byte) {
-	if caller(c).Visitor.ID != "" {
+	if httpx.Caller(c).Visitor.ID != "" {
 		var err error
 		if body, err = runForVisitor(body); err != nil {
-			fail(c, err)
+			httpx.Fail(c, err)
 			return
 		}
 	}
-	sendBody(c, status, contentJSON, body)
+	httpx.SendBody(c, status, httpx.ContentJSON, body)
 }
 
 // frameFor gives what writes events of a run for the caller.

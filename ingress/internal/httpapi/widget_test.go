@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -40,7 +41,7 @@ func TestAVisitorChats(t *testing.T) {
 	g := a.guest(agentID, "")
 	chat := a.says(g, "s", "hi", "Idempotency-Key: k").want(t, "message", 202, "")
 	runID := chat.text(t, "id")
-	if chat.sharedWith() != widgetPage || chat.text(t, "agentId") != agentID || !strings.HasPrefix(chat.header.Get(headerLimit), `"widget-`) {
+	if chat.sharedWith() != widgetPage || chat.text(t, "agentId") != agentID || !strings.HasPrefix(chat.header.Get(httpx.HeaderLimit), `"widget-`) {
 		t.Errorf("answered %v %s", chat.header, chat.body)
 	}
 	a.finish("answer", runID)
@@ -49,7 +50,7 @@ func TestAVisitorChats(t *testing.T) {
 		t.Errorf("replayed %v %s", replay.header, replay.body)
 	}
 	stream := a.says(g, "s", "hi", "Idempotency-Key: k", "Accept: text/event-stream").want(t, "stream", 200, "")
-	if stream.header.Get("Content-Type") != contentEvents || !strings.Contains(string(stream.body), "event: run.completed") || stream.sharedWith() != widgetPage {
+	if stream.header.Get("Content-Type") != httpx.ContentEvents || !strings.Contains(string(stream.body), "event: run.completed") || stream.sharedWith() != widgetPage {
 		t.Errorf("streamed %v %s", stream.header, stream.body)
 	}
 	rest := a.says(g, "s", "hi", "Idempotency-Key: k", "Accept: text/event-stream", "Last-Event-ID: 0.1").want(t, "resumed", 200, "")
@@ -113,7 +114,7 @@ func TestVisitorsSeeTemplates(t *testing.T) {
 	a := newArena(t)
 	g := a.guest(a.embedded(a.newHouse("red"), widgetPage), "")
 	got := a.from("GET", "/api/agents/templates?limit=1", "", g.headers...).want(t, "templates", 200, "")
-	if !strings.HasPrefix(got.header.Get(headerLimit), `"widget-`) || got.sharedWith() != "" {
+	if !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-`) || got.sharedWith() != "" {
 		t.Errorf("answered %v", got.header)
 	}
 	a.from("GET", "/api/agents/templates", "", newGuest("", g.token[:len(g.token)-4], widgetPage, "").headers...).want(t, "with a broken one", 401, "unauthenticated")
@@ -435,7 +436,7 @@ func (cr crowd) say(client string, g guest, more ...string) answer {
 func (cr crowd) refused(t *testing.T, what string, got answer, tier string) {
 	t.Helper()
 	got.want(t, what, 429, "rate_limited")
-	if got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.header.Get(headerLimit), `"`+tier+`";r=0;`) || got.sharedWith() != widgetPage {
+	if got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"`+tier+`";r=0;`) || got.sharedWith() != widgetPage {
 		t.Errorf("%s: %v", what, got.header)
 	}
 }
@@ -460,7 +461,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 	cr.set(ratelimit.Widget{Visitor: 3, Address: 100, Agent: 2})
 	cr.say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "first", 202, "")
 	replay := cr.say("198.51.100.1", ada, "Idempotency-Key: k").want(t, "a replay", 202, "")
-	if left := replay.header.Get(headerLimit); !strings.HasPrefix(left, `"widget-visitor";r=1;`) && !strings.HasPrefix(left, `"widget-agent";r=1;`) {
+	if left := replay.header.Get(httpx.HeaderLimit); !strings.HasPrefix(left, `"widget-visitor";r=1;`) && !strings.HasPrefix(left, `"widget-agent";r=1;`) {
 		t.Errorf("a replay, which counts for the visitor and not for the agent, leaves %s", left)
 	}
 	cr.say("198.51.100.2", ada).want(t, "second, elsewhere", 202, "")
@@ -510,7 +511,7 @@ func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 				t.Errorf("%s: %d %s", what, got.status, got.body)
 			}
 		}
-		if got := c.bad().want(t, what+", too often", 429, "rate_limited"); !strings.HasPrefix(got.header.Get(headerLimit), `"widget-address";r=0;`) {
+		if got := c.bad().want(t, what+", too often", 429, "rate_limited"); !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-address";r=0;`) {
 			t.Errorf("%s: %v", what, got.header)
 		}
 		cr.say("198.51.100.2", ada).want(t, what+", and somebody else", 202, "")
@@ -560,7 +561,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("red")
 	agentID := a.embedded(h, widgetPage)
-	begun := func(life time.Duration) permit {
+	begun := func(life time.Duration) httpx.Permit {
 		g := newGuest(agentID, a.token(agentID, life), widgetPage, "")
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
 		c.Request = httptest.NewRequestWithContext(t.Context(), "POST", "/api/agents?action=chat&id="+agentID, nil)
@@ -569,26 +570,26 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 			c.Request.Header.Set(name, value)
 		}
 		var err error
-		stateOf(c).ident, err = a.api.Auth.Again(c.Request) // as it was when it was let in
+		httpx.StateOf(c).Ident, err = a.api.Auth.Again(c.Request) // as it was when it was let in
 		must(t, err)
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
 			t.Fatalf("a token that is good for %s: %v", life, err)
 		}
-		return a.api.permit(c)
+		return a.api.Permit(c)
 	}
 	for _, life := range []time.Duration{time.Minute, -time.Minute} {
 		may := begun(life)
-		due := may.next.Add(time.Millisecond) // a look at what is remembered by now
-		if may.next.IsZero() || time.Until(may.next) > 5*time.Second || !may.holds(due) || !may.next.After(time.Now()) {
+		due := may.Next.Add(time.Millisecond) // a look at what is remembered by now
+		if may.Next.IsZero() || time.Until(may.Next) > 5*time.Second || !may.Holds(due) || !may.Next.After(time.Now()) {
 			t.Errorf("%s: the permit ended before the widget did, or is not looked at: %+v", life, may)
 		}
-		if may.holds(may.last) || time.Until(may.last) > max(a.api.RunDeadline, auth.WidgetTokenLife) {
-			t.Errorf("%s: the permit holds until %s and longer", life, may.last)
+		if may.Holds(may.Last) || time.Until(may.Last) > max(a.api.RunDeadline, auth.WidgetTokenLife) {
+			t.Errorf("%s: the permit holds until %s and longer", life, may.Last)
 		}
 	}
 	may := begun(-time.Minute)
 	a.ok("PUT", "/api/agents?id="+agentID, `{"widget":{"allowedOrigins":["`+otherPage+`"]}}`, h.owner.auth)
-	if may.holds(may.next.Add(time.Millisecond)) {
+	if may.Holds(may.Next.Add(time.Millisecond)) {
 		t.Error("the permit outlived the widget")
 	}
 }

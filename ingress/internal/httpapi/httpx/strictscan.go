@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"unicode/utf16"
@@ -12,18 +12,18 @@ import (
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // down opens an object or list; member and element close it.
-func (d *decoder) down() *apierr.Field {
+func (d *Decoder) down() *apierr.Field {
 	d.pos++
 	d.depth++
 	if d.depth > maxDepth {
-		return &apierr.Field{Field: bodyPath, Code: codeTooDeep, Message: "is nested more than 32 levels deep"}
+		return &apierr.Field{Field: BodyPath, Code: CodeTooDeep, Message: "is nested more than 32 levels deep"}
 	}
 	return nil
 }
 
 // member reads up to a member's value and gives its name; more is false at the object's end. The
 // name holds until the next string is read.
-func (d *decoder) member(first bool) (name []byte, more bool, err *apierr.Field) {
+func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field) {
 	c := d.peek()
 	if c == '}' {
 		d.pos++
@@ -51,7 +51,7 @@ func (d *decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 }
 
 // element goes to a list's next value; more is false at the list's end.
-func (d *decoder) element(first bool) (more bool, err *apierr.Field) {
+func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	c := d.peek()
 	switch {
 	case c == ']':
@@ -71,7 +71,7 @@ func (d *decoder) element(first bool) (more bool, err *apierr.Field) {
 }
 
 // skip reads one value of any type for its faults only.
-func (d *decoder) skip() *apierr.Field {
+func (d *Decoder) skip() *apierr.Field {
 	switch c := d.peek(); {
 	case c == '"':
 		_, err := d.text()
@@ -89,14 +89,14 @@ func (d *decoder) skip() *apierr.Field {
 	case c == '-' || isDigit(c):
 		_, err := d.number()
 		return err
-	case d.pos >= len(d.src):
+	case d.pos >= len(d.Src):
 		return d.syntax("it ends too early")
 	default:
 		return d.syntax("a value is missing")
 	}
 }
 
-func (d *decoder) skipObject() *apierr.Field {
+func (d *Decoder) skipObject() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (d *decoder) skipObject() *apierr.Field {
 		name := string(raw)
 		back := d.enter(name)
 		if seen[name] {
-			d.add(codeDuplicate, "is given twice")
+			d.add(CodeDuplicate, "is given twice")
 		}
 		seen[name] = true
 		if err := d.skip(); err != nil {
@@ -119,7 +119,7 @@ func (d *decoder) skipObject() *apierr.Field {
 	}
 }
 
-func (d *decoder) skipList() *apierr.Field {
+func (d *Decoder) skipList() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func (d *decoder) skipList() *apierr.Field {
 	}
 }
 
-func (d *decoder) literal(word string) *apierr.Field {
+func (d *Decoder) literal(word string) *apierr.Field {
 	end := d.pos + len(word)
-	if end > len(d.src) || string(d.src[d.pos:end]) != word {
+	if end > len(d.Src) || string(d.Src[d.pos:end]) != word {
 		return d.syntax("an unknown word")
 	}
 	d.pos = end
@@ -146,7 +146,7 @@ func (d *decoder) literal(word string) *apierr.Field {
 }
 
 // number reads a number and gives its text.
-func (d *decoder) number() ([]byte, *apierr.Field) {
+func (d *Decoder) number() ([]byte, *apierr.Field) {
 	start := d.pos
 	if d.at('-') {
 		d.pos++
@@ -171,29 +171,29 @@ func (d *decoder) number() ([]byte, *apierr.Field) {
 			return nil, d.syntax("a digit is missing")
 		}
 	}
-	return d.src[start:d.pos], nil
+	return d.Src[start:d.pos], nil
 }
 
-func (d *decoder) at(c byte) bool { return d.pos < len(d.src) && d.src[d.pos] == c }
+func (d *Decoder) at(c byte) bool { return d.pos < len(d.Src) && d.Src[d.pos] == c }
 
 // digits passes over digits and reports whether there were any.
-func (d *decoder) digits() bool {
+func (d *Decoder) digits() bool {
 	start := d.pos
-	for d.pos < len(d.src) && isDigit(d.src[d.pos]) {
+	for d.pos < len(d.Src) && isDigit(d.Src[d.pos]) {
 		d.pos++
 	}
 	return d.pos > start
 }
 
 // text reads a string and gives its content, which holds until the next one is read.
-func (d *decoder) text() ([]byte, *apierr.Field) {
+func (d *Decoder) text() ([]byte, *apierr.Field) {
 	d.pos++
 	start := d.pos
-	for ; d.pos < len(d.src); d.pos++ {
-		switch c := d.src[d.pos]; {
+	for ; d.pos < len(d.Src); d.pos++ {
+		switch c := d.Src[d.pos]; {
 		case c == '"':
 			d.pos++
-			return d.src[start : d.pos-1], nil
+			return d.Src[start : d.pos-1], nil
 		case c == '\\':
 			return d.escapedText(start)
 		case c < ' ':
@@ -204,10 +204,10 @@ func (d *decoder) text() ([]byte, *apierr.Field) {
 }
 
 // escapedText goes on with a string from its first backslash.
-func (d *decoder) escapedText(start int) ([]byte, *apierr.Field) {
-	d.buf = append(d.buf[:0], d.src[start:d.pos]...)
-	for d.pos < len(d.src) {
-		c := d.src[d.pos]
+func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
+	d.buf = append(d.buf[:0], d.Src[start:d.pos]...)
+	for d.pos < len(d.Src) {
+		c := d.Src[d.pos]
 		switch {
 		case c == '"':
 			d.pos++
@@ -229,11 +229,11 @@ func (d *decoder) escapedText(start int) ([]byte, *apierr.Field) {
 // unescaped is what the character behind a backslash stands for; u is another matter.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-func (d *decoder) escape() *apierr.Field {
-	if d.pos+1 >= len(d.src) {
+func (d *Decoder) escape() *apierr.Field {
+	if d.pos+1 >= len(d.Src) {
 		return d.syntax("a string does not end")
 	}
-	c := d.src[d.pos+1]
+	c := d.Src[d.pos+1]
 	if c != 'u' {
 		if unescaped[c] == 0 {
 			return d.syntax("an unknown escape in a string")
@@ -247,7 +247,7 @@ func (d *decoder) escape() *apierr.Field {
 		return d.syntax("an unfinished \\u escape in a string")
 	}
 	if r == 0 {
-		d.add(codeInvalidValue, "must not contain the character U+0000")
+		d.add(CodeInvalidValue, "must not contain the character U+0000")
 	}
 	width := 6
 	if utf16.IsSurrogate(r) {
@@ -257,7 +257,7 @@ func (d *decoder) escape() *apierr.Field {
 		} else {
 			// Half a character, as a text cut in the middle of one ends in. Taken for U+FFFD, two different
 			// idempotency keys would be one.
-			d.add(codeInvalidValue, "must not contain half of a surrogate pair")
+			d.add(CodeInvalidValue, "must not contain half of a surrogate pair")
 			r = utf8.RuneError
 		}
 	}
@@ -267,11 +267,11 @@ func (d *decoder) escape() *apierr.Field {
 }
 
 // hex reads the escape \uXXXX at a place.
-func (d *decoder) hex(at int) (r rune, ok bool) {
-	if at+6 > len(d.src) || d.src[at] != '\\' || d.src[at+1] != 'u' {
+func (d *Decoder) hex(at int) (r rune, ok bool) {
+	if at+6 > len(d.Src) || d.Src[at] != '\\' || d.Src[at+1] != 'u' {
 		return 0, false
 	}
-	for _, c := range d.src[at+2 : at+6] {
+	for _, c := range d.Src[at+2 : at+6] {
 		switch {
 		case isDigit(c):
 			c -= '0'

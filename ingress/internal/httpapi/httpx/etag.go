@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"net/http"
@@ -15,14 +15,14 @@ import (
 // etags matches a list of entity tags (RFC 9110, 8.8.3).
 var etags = regexp.MustCompile(`^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*"([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*")*[ \t,]*$`)
 
-// precondition is what a request says of the version that it is about, in If-Match and If-None-Match.
-type precondition struct{ match, noneMatch []string }
+// Precondition is what a request says of the version that it is about, in If-Match and If-None-Match.
+type Precondition struct{ match, noneMatch []string }
 
 const anyVersion = "*"
 
-// preconditionOf reads the headers of a conditional request. A malformed If-Match is refused, for the caller relies on it; a malformed
+// ReadPrecondition reads the headers of a conditional request. A malformed If-Match is refused, for the caller relies on it; a malformed
 // If-None-Match matches nothing.
-func preconditionOf(header http.Header) (p precondition, err error) {
+func ReadPrecondition(header http.Header) (p Precondition, err error) {
 	p.match, err = tagsOf(header, "If-Match")
 	if err != nil {
 		return p, err
@@ -41,15 +41,15 @@ func tagsOf(header http.Header, name string) ([]string, error) {
 	case list == anyVersion:
 		return []string{anyVersion}, nil
 	case !etags.MatchString(list):
-		return nil, apierr.Invalid(name, codeInvalidValue, `must be * or entity tags, such as "3"`)
+		return nil, apierr.Invalid(name, CodeInvalidValue, `must be * or entity tags, such as "3"`)
 	}
-	return splitQuoted(list, ','), nil
+	return SplitQuoted(list, ','), nil
 }
 
 func etag(version int) string { return `"` + strconv.Itoa(version) + `"` }
 
-// check refuses a change of a thing that is at a version: precondition_failed. Weak tags match no version in If-Match.
-func (p precondition) check(version int) error {
+// Check refuses a change of a thing that is at a version: precondition_failed. Weak tags match no version in If-Match.
+func (p Precondition) Check(version int) error {
 	if p.match != nil && !slices.Contains(p.match, anyVersion) && !slices.Contains(p.match, etag(version)) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which If-Match does not name; read it again", version)
 	}
@@ -60,20 +60,20 @@ func (p precondition) check(version int) error {
 }
 
 // has reports whether If-None-Match names a version.
-func (p precondition) has(version int) bool {
+func (p Precondition) has(version int) bool {
 	tag := etag(version)
 	return slices.Contains(p.noneMatch, anyVersion) || slices.Contains(p.noneMatch, tag) || slices.Contains(p.noneMatch, "W/"+tag)
 }
 
-// writeVersion answers with a thing that has a version, or that the caller has this version already.
-func writeVersion(c *gin.Context, status, version int, value any) {
+// WriteVersion answers with a thing that has a version, or that the caller has this version already.
+func WriteVersion(c *gin.Context, status, version int, value any) {
 	header := c.Writer.Header()
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
-		condition, err := preconditionOf(c.Request.Header)
+		condition, err := ReadPrecondition(c.Request.Header)
 		if err == nil {
 			known := condition.has(version)
 			condition.noneMatch = nil
-			err = condition.check(version)
+			err = condition.Check(version)
 			if err == nil && known {
 				header["Etag"] = []string{etag(version)}
 				c.Status(http.StatusNotModified)
@@ -82,10 +82,10 @@ func writeVersion(c *gin.Context, status, version int, value any) {
 			}
 		}
 		if err != nil {
-			fail(c, err)
+			Fail(c, err)
 			return
 		}
 	}
 	header["Etag"] = []string{etag(version)}
-	writeJSON(c, status, value)
+	WriteJSON(c, status, value)
 }

@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"io"
@@ -12,9 +12,9 @@ import (
 )
 
 // entered counts an answer whose client has read so much by now.
-func entered(t *testing.T, all *largeAnswers, of string, bytes, read int64) *largeAnswer {
+func entered(t *testing.T, all *LargeAnswers, of string, bytes, read int64) *LargeAnswer {
 	t.Helper()
-	a, err := all.enter(of, bytes, http.NewResponseController(httptest.NewRecorder()))
+	a, err := all.Enter(of, bytes, http.NewResponseController(httptest.NewRecorder()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,10 +22,10 @@ func entered(t *testing.T, all *largeAnswers, of string, bytes, read int64) *lar
 	return a
 }
 
-func codeOfEnter(all *largeAnswers, of string, bytes int64) apierr.Code {
-	a, err := all.enter(of, bytes, http.NewResponseController(httptest.NewRecorder()))
+func codeOfEnter(all *LargeAnswers, of string, bytes int64) apierr.Code {
+	a, err := all.Enter(of, bytes, http.NewResponseController(httptest.NewRecorder()))
 	if err == nil {
-		a.leave()
+		a.Leave()
 		return ""
 	}
 	return apierr.CodeOf(err)
@@ -34,7 +34,7 @@ func codeOfEnter(all *largeAnswers, of string, bytes int64) apierr.Code {
 // An organization has its share, and a single answer always fits it.
 func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	t.Parallel()
-	all := &largeAnswers{perOrganization: 100, atOnce: 1000}
+	all := &LargeAnswers{PerOrganization: 100, AtOnce: 1000}
 	first := entered(t, all, "red", 150, 0)
 	if code := codeOfEnter(all, "red", 1); code != apierr.RateLimited {
 		t.Errorf("beyond the share: %q", code)
@@ -42,8 +42,8 @@ func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	if code := codeOfEnter(all, "blue", 100); code != "" {
 		t.Errorf("another organization: %q", code)
 	}
-	first.leave()
-	first.leave() // changes nothing
+	first.Leave()
+	first.Leave() // changes nothing
 	if code := codeOfEnter(all, "red", 100); code != "" || all.held != 0 {
 		t.Errorf("behind it: %q, %d held", code, all.held)
 	}
@@ -53,7 +53,7 @@ func TestLargeAnswersOfAnOrganization(t *testing.T) {
 func TestSlowReadersMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := &largeAnswers{perOrganization: 100, atOnce: 100}
+		all := &LargeAnswers{PerOrganization: 100, AtOnce: 100}
 		slow, slower := entered(t, all, "red", 40, goodPace), entered(t, all, "green", 40, 0)
 		if code := codeOfEnter(all, "blue", 60); code != apierr.Overloaded {
 			t.Errorf("before anybody was slow: %q", code)
@@ -66,7 +66,7 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 		if code := codeOfEnter(all, "blue", 60); code != "" || !slower.cut {
 			t.Errorf("a slow reader was not cut: %q", code)
 		}
-		if err := slower.write(io.Discard, []byte("x")); apierr.CodeOf(err) != apierr.Overloaded {
+		if err := slower.Write(io.Discard, []byte("x")); apierr.CodeOf(err) != apierr.Overloaded {
 			t.Errorf("an answer that was cut goes on: %v", err)
 		}
 		if code := codeOfEnter(all, "blue", 90); code != apierr.Overloaded || fast.cut {

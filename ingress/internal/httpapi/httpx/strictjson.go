@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"math"
@@ -13,85 +13,85 @@ import (
 
 const (
 	maxDepth = 32
-	bodyPath = "body" // names the whole body in problems
+	BodyPath = "body" // names the whole body in problems
 )
 
-// decodeStrict reads one JSON value into dst, a pointer, and adds to found everything wrong with it:
+// DecodeStrict reads one JSON value into dst, a pointer, and adds to found everything wrong with it:
 // unknown and repeated names, wrong types, missing fields, U+0000. Names match by exact case. What
 // is no JSON at all ends the reading; ok is false then. src may be changed.
-func decodeStrict(src []byte, dst any, found *problems) (ok bool) {
-	return decode(decoder{src: src, found: found}, dst)
+func DecodeStrict(src []byte, dst any, found *Problems) (ok bool) {
+	return decode(Decoder{Src: src, Found: found}, dst)
 }
 
-// decodeOpen is decodeStrict for bodies of others' protocols, which grow: names that are not known are passed over.
-func decodeOpen(src []byte, dst any, found *problems) (ok bool) {
-	return decode(decoder{src: src, found: found, open: true}, dst)
+// DecodeOpen is decodeStrict for bodies of others' protocols, which grow: names that are not known are passed over.
+func DecodeOpen(src []byte, dst any, found *Problems) (ok bool) {
+	return decode(Decoder{Src: src, Found: found, Open: true}, dst)
 }
 
-func decode(d decoder, dst any) (ok bool) {
-	if !utf8.Valid(d.src) {
-		d.found.add(bodyPath, codeInvalidJSON, "must be UTF-8")
+func decode(d Decoder, dst any) (ok bool) {
+	if !utf8.Valid(d.Src) {
+		d.Found.Add(BodyPath, CodeInvalidJSON, "must be UTF-8")
 		return false
 	}
 	target := reflect.ValueOf(dst).Elem()
-	err := d.value(shapeOf(target.Type()), target)
+	err := d.Value(ShapeOf(target.Type()), target)
 	if err == nil {
-		if d.space(); d.pos < len(d.src) {
+		if d.space(); d.pos < len(d.Src) {
 			err = d.syntax("there is more after the end of the value")
 		}
 	}
 	if err != nil {
-		d.found.list = append(d.found.list, *err)
+		d.Found.List = append(d.Found.List, *err)
 	}
 	return err == nil
 }
 
-// decoder walks through src once. Its methods return what ends the walk and add the rest to found.
-type decoder struct {
-	src   []byte
+// Decoder walks through src once. Its methods return what ends the walk and add the rest to found.
+type Decoder struct {
+	Src   []byte
 	pos   int
 	depth int
-	path  []byte // of the value being read
+	Path  []byte // of the value being read
 	buf   []byte // of the last string with escapes
-	found *problems
-	open  bool // to names that are not known
+	Found *Problems
+	Open  bool // to names that are not known
 }
 
-func (d *decoder) syntax(what string) *apierr.Field {
-	return &apierr.Field{Field: bodyPath, Code: codeInvalidJSON, Message: "not JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
+func (d *Decoder) syntax(what string) *apierr.Field {
+	return &apierr.Field{Field: BodyPath, Code: CodeInvalidJSON, Message: "not JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
 }
 
-func (d *decoder) add(code, message string, args ...any) {
-	at := string(d.path)
+func (d *Decoder) add(code, message string, args ...any) {
+	at := string(d.Path)
 	if at == "" {
-		at = bodyPath
+		at = BodyPath
 	}
-	d.found.add(at, code, message, args...)
+	d.Found.Add(at, code, message, args...)
 }
 
 // enter names a member of the value being read, and leave goes back to it.
-func (d *decoder) enter(name string) (back int) {
-	back = len(d.path)
+func (d *Decoder) enter(name string) (back int) {
+	back = len(d.Path)
 	if back > 0 {
-		d.path = append(d.path, '.')
+		d.Path = append(d.Path, '.')
 	}
-	d.path = append(d.path, truncateName(name)...)
+	d.Path = append(d.Path, truncateName(name)...)
 	return back
 }
 
-func (d *decoder) enterIndex(i int) (back int) {
-	back = len(d.path)
-	d.path = append(d.path, '[')
-	d.path = strconv.AppendInt(d.path, int64(i), 10)
-	d.path = append(d.path, ']')
+func (d *Decoder) enterIndex(i int) (back int) {
+	back = len(d.Path)
+	d.Path = append(d.Path, '[')
+	d.Path = strconv.AppendInt(d.Path, int64(i), 10)
+	d.Path = append(d.Path, ']')
 	return back
 }
 
-func (d *decoder) leave(back int) { d.path = d.path[:back] }
+func (d *Decoder) leave(back int) { d.Path = d.Path[:back] }
 
-func (d *decoder) space() {
-	for d.pos < len(d.src) {
-		switch d.src[d.pos] {
+func (d *Decoder) space() {
+	for d.pos < len(d.Src) {
+		switch d.Src[d.pos] {
 		case ' ', '\t', '\n', '\r':
 			d.pos++
 		default:
@@ -101,15 +101,15 @@ func (d *decoder) space() {
 }
 
 // peek gives the first byte of the next token, 0 at the end.
-func (d *decoder) peek() byte {
-	if d.space(); d.pos < len(d.src) {
-		return d.src[d.pos]
+func (d *Decoder) peek() byte {
+	if d.space(); d.pos < len(d.Src) {
+		return d.Src[d.pos]
 	}
 	return 0
 }
 
-// value reads one value of shape s into dst.
-func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cyclop // one case for each kind
+// Value reads one value of shape s into dst.
+func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cyclop // one case for each kind
 	first := d.peek()
 	switch s.kind {
 	case ofRemovable:
@@ -118,22 +118,22 @@ func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 			dst.Field(2).SetBool(true)
 			return d.literal("null")
 		}
-		return d.value(s.elem, dst.Field(1))
+		return d.Value(s.elem, dst.Field(1))
 	case ofOptional:
 		dst.Field(0).SetBool(true)
-		return d.value(s.elem, dst.Field(1))
+		return d.Value(s.elem, dst.Field(1))
 	case ofPointer:
 		if first == 'n' {
 			return d.literal("null")
 		}
 		dst.Set(reflect.New(s.typ.Elem()))
-		return d.value(s.elem, dst.Elem())
+		return d.Value(s.elem, dst.Elem())
 	case ofEither:
 		return d.either(s, dst, first)
 	case ofRaw:
 		start := d.pos
 		err := d.skip()
-		dst.SetBytes(append([]byte(nil), d.src[start:d.pos]...))
+		dst.SetBytes(append([]byte(nil), d.Src[start:d.pos]...))
 		return err
 	default:
 	}
@@ -165,10 +165,10 @@ func (d *decoder) value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 }
 
 // either reads a value into the field whose type begins as it does.
-func (d *decoder) either(s *shape, dst reflect.Value, first byte) *apierr.Field {
+func (d *Decoder) either(s *shape, dst reflect.Value, first byte) *apierr.Field {
 	for i := range s.fields {
 		if f := &s.fields[i]; begins(f.shape.kind, first) {
-			return d.value(f.shape, dst.FieldByIndex(f.index))
+			return d.Value(f.shape, dst.FieldByIndex(f.index))
 		}
 	}
 	return d.wrong(s)
@@ -191,18 +191,18 @@ func begins(k kind, first byte) bool {
 }
 
 // wrong passes over a value of another type; what is wrong inside it does not matter then.
-func (d *decoder) wrong(s *shape) *apierr.Field {
-	before := len(d.found.list)
+func (d *Decoder) wrong(s *shape) *apierr.Field {
+	before := len(d.Found.List)
 	if err := d.skip(); err != nil {
 		return err
 	}
-	d.found.list = d.found.list[:before]
-	d.add(codeInvalidType, "must be %s", s.wants())
+	d.Found.List = d.Found.List[:before]
+	d.add(CodeInvalidType, "must be %s", s.wants())
 	return nil
 }
 
 // integer reads a number without a fraction, however it is written: some senders know 3600.0 only.
-func (d *decoder) integer(dst reflect.Value) *apierr.Field {
+func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	text, err := d.number()
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (d *decoder) integer(dst reflect.Value) *apierr.Field {
 	if parseErr != nil {
 		f, floatErr := strconv.ParseFloat(string(text), 64)
 		if floatErr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-			d.add(codeInvalidType, "must be %s", wants[ofInt])
+			d.add(CodeInvalidType, "must be %s", wants[ofInt])
 			return nil
 		}
 		n = int64(f)
@@ -220,7 +220,7 @@ func (d *decoder) integer(dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-func (d *decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
+func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
@@ -240,14 +240,14 @@ func (d *decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	for i := range s.fields {
 		if f := &s.fields[i]; f.required && seen&(1<<i) == 0 {
 			back := d.enter(f.name)
-			d.add(codeRequired, "is required")
+			d.add(CodeRequired, "is required")
 			d.leave(back)
 		}
 	}
 	return nil
 }
 
-func (d *decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *uint64) *apierr.Field {
+func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *uint64) *apierr.Field {
 	at := slices.IndexFunc(s.fields, func(f field) bool { return f.name == string(name) })
 	if at < 0 {
 		return d.unknownMember(s, string(name))
@@ -256,32 +256,32 @@ func (d *decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 	back := d.enter(f.name)
 	defer d.leave(back)
 	if *seen&(1<<at) != 0 {
-		d.add(codeDuplicate, "is given twice")
+		d.add(CodeDuplicate, "is given twice")
 		return d.skip()
 	}
 	*seen |= 1 << at
-	return d.value(f.shape, dst.FieldByIndex(f.index))
+	return d.Value(f.shape, dst.FieldByIndex(f.index))
 }
 
-func (d *decoder) unknownMember(s *shape, name string) *apierr.Field {
-	if d.open {
-		before := len(d.found.list)
+func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
+	if d.Open {
+		before := len(d.Found.List)
 		err := d.skip() // which may find names that are given twice: what is passed over is nobody's matter
-		d.found.list = d.found.list[:before]
+		d.Found.List = d.Found.List[:before]
 		return err
 	}
 	back := d.enter(name)
 	defer d.leave(back)
 	like := slices.IndexFunc(s.fields, func(f field) bool { return strings.EqualFold(f.name, name) })
 	if like < 0 {
-		d.add(codeUnknown, "is not known here")
+		d.add(CodeUnknown, "is not known here")
 	} else {
-		d.add(codeUnknown, "is not known here: names match by exact case, and this one is %s", s.fields[like].name)
+		d.add(CodeUnknown, "is not known here: names match by exact case, and this one is %s", s.fields[like].name)
 	}
 	return d.skip()
 }
 
-func (d *decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
+func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
@@ -295,9 +295,9 @@ func (d *decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 		back := d.enter(name)
 		key, elem := reflect.ValueOf(name), reflect.New(s.elem.typ).Elem()
 		if dst.MapIndex(key).IsValid() {
-			d.add(codeDuplicate, "is given twice")
+			d.add(CodeDuplicate, "is given twice")
 		}
-		if err := d.value(s.elem, elem); err != nil {
+		if err := d.Value(s.elem, elem); err != nil {
 			return err
 		}
 		dst.SetMapIndex(key, elem)
@@ -305,7 +305,7 @@ func (d *decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
-func (d *decoder) list(s *shape, dst reflect.Value) *apierr.Field {
+func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (d *decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 		}
 		back := d.enterIndex(i)
 		elem := reflect.New(s.elem.typ).Elem()
-		if err := d.value(s.elem, elem); err != nil {
+		if err := d.Value(s.elem, elem); err != nil {
 			return err
 		}
 		dst.Set(reflect.Append(dst, elem))

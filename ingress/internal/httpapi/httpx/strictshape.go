@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"encoding/json"
@@ -8,33 +8,33 @@ import (
 	"sync"
 )
 
-// optional is a field of a body that may be left out, and tells that apart from every value.
-type optional[T any] struct {
+// Optional is a field of a body that may be left out, and tells that apart from every value.
+type Optional[T any] struct {
 	Set   bool
 	Value T
 }
 
-func (optional[T]) optional() {}
+func (Optional[T]) optional() {}
 
-// or gives the value, other when there is none.
-func (o optional[T]) or(other T) T {
+// Or gives the value, other when there is none.
+func (o Optional[T]) Or(other T) T {
 	if o.Set {
 		return o.Value
 	}
 	return other
 }
 
-// pointer gives the value of a field that was sent, or nil.
-func (o optional[T]) pointer() *T {
+// Pointer gives the value of a field that was sent, or nil.
+func (o Optional[T]) Pointer() *T {
 	if !o.Set {
 		return nil
 	}
 	return &o.Value
 }
 
-// longText is a string that may be so long that it is not copied: it is a part of the body that it was read from, which
+// LongText is a string that may be so long that it is not copied: it is a part of the body that it was read from, which
 // must be the caller's own then. See decodeOwned.
-type longText []byte
+type LongText []byte
 
 type kind uint8
 
@@ -92,9 +92,9 @@ type field struct {
 
 var shapes sync.Map // reflect.Type → *shape
 
-// shapeOf reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
+// ShapeOf reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
 // Types that no body has make it panic, which the first test of an endpoint shows.
-func shapeOf(typ reflect.Type) *shape {
+func ShapeOf(typ reflect.Type) *shape {
 	known, ok := shapes.Load(typ)
 	if !ok {
 		known, _ = shapes.LoadOrStore(typ, newShape(typ))
@@ -106,7 +106,7 @@ func shapeOf(typ reflect.Type) *shape {
 func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
-		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)
+		s.kind, s.elem = ofOptional, ShapeOf(typ.Field(1).Type)
 		if typ.NumField() > 2 { // removable
 			s.kind = ofRemovable
 		}
@@ -115,7 +115,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	if typ.Kind() == reflect.Struct && reflect.PointerTo(typ).Implements(reflect.TypeFor[either]()) {
 		s.kind = ofEither
 		for _, f := range reflect.VisibleFields(typ) {
-			s.fields = append(s.fields, field{index: f.Index, shape: shapeOf(f.Type)})
+			s.fields = append(s.fields, field{index: f.Index, shape: ShapeOf(f.Type)})
 		}
 		return s
 	}
@@ -123,7 +123,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 		s.kind = ofRaw
 		return s
 	}
-	if typ == reflect.TypeFor[longText]() {
+	if typ == reflect.TypeFor[LongText]() {
 		s.kind = ofLongText
 		return s
 	}
@@ -135,11 +135,11 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	case reflect.Int, reflect.Int64:
 		s.kind = ofInt
 	case reflect.Slice:
-		s.kind, s.elem = ofList, shapeOf(typ.Elem())
+		s.kind, s.elem = ofList, ShapeOf(typ.Elem())
 	case reflect.Map:
-		s.kind, s.elem = ofMap, shapeOf(typ.Elem())
+		s.kind, s.elem = ofMap, ShapeOf(typ.Elem())
 	case reflect.Pointer:
-		s.kind, s.elem = ofPointer, shapeOf(typ.Elem())
+		s.kind, s.elem = ofPointer, ShapeOf(typ.Elem())
 	case reflect.Struct:
 		s.kind, s.fields = ofStruct, fieldsOf(typ)
 	default:
@@ -155,7 +155,7 @@ func fieldsOf(typ reflect.Type) []field {
 		if f.Anonymous || name == "" {
 			continue
 		}
-		out = append(out, field{name: name, index: f.Index, shape: shapeOf(f.Type), required: f.Tag.Get("need") == "yes"})
+		out = append(out, field{name: name, index: f.Index, shape: ShapeOf(f.Type), required: f.Tag.Get("need") == "yes"})
 	}
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))

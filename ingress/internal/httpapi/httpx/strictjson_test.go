@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 )
 
 type strictInner struct {
-	Enabled optional[bool] `json:"enabled"`
+	Enabled Optional[bool] `json:"enabled"`
 	Count   int            `json:"count" need:"yes"`
 }
 
@@ -21,18 +21,18 @@ type strictBody struct {
 	strictBase
 	Name  string                `json:"name" need:"yes"`
 	Note  *string               `json:"note"`
-	Inner optional[strictInner] `json:"inner"`
+	Inner Optional[strictInner] `json:"inner"`
 	Tags  []string              `json:"tags"`
 	Pairs map[string]string     `json:"pairs"`
 	List  []strictInner         `json:"list"`
 	Raw   json.RawMessage       `json:"raw"`
-	Sizes optional[[]int64]     `json:"sizes"`
+	Sizes Optional[[]int64]     `json:"sizes"`
 }
 
 // found renders problems as "field code" lines.
-func found(p *problems) string {
+func found(p *Problems) string {
 	var lines []string
-	for _, f := range p.list {
+	for _, f := range p.List {
 		lines = append(lines, f.Field+" "+f.Code)
 	}
 	return strings.Join(lines, ", ")
@@ -100,8 +100,8 @@ func TestDecodeStrictFindsProblems(t *testing.T) {
 		"very deep":              {strings.Repeat(`{"raw":`, 100_000), "body too_deep"},
 	} {
 		var body strictBody
-		p := &problems{}
-		decodeStrict([]byte(c.body), &body, p)
+		p := &Problems{}
+		DecodeStrict([]byte(c.body), &body, p)
 		if got := found(p); got != c.want {
 			t.Errorf("%s: found %q, want %q", name, got, c.want)
 		}
@@ -113,20 +113,20 @@ func TestDecodeStrictReadsValues(t *testing.T) {
 	note := "n"
 	want := strictBody{
 		strictBase: strictBase{ID: "i"}, Name: "a\"\\/\b\f\n\r\tä😀", Note: &note,
-		Inner: optional[strictInner]{true, strictInner{optional[bool]{true, false}, -3600}},
+		Inner: Optional[strictInner]{true, strictInner{Optional[bool]{true, false}, -3600}},
 		Tags:  []string{"x", ""}, Pairs: map[string]string{"k": "v"}, List: []strictInner{},
-		Raw: json.RawMessage(`{"one": "\u0061", "whole":"\ud83d\ude00"}`), Sizes: optional[[]int64]{true, []int64{1, 1 << 53}},
+		Raw: json.RawMessage(`{"one": "\u0061", "whole":"\ud83d\ude00"}`), Sizes: Optional[[]int64]{true, []int64{1, 1 << 53}},
 	}
 	var got strictBody
-	p := &problems{}
-	ok := decodeStrict([]byte(` { "id":"i","name" : "a\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00", "note":"n",
+	p := &Problems{}
+	ok := DecodeStrict([]byte(` { "id":"i","name" : "a\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00", "note":"n",
 		"inner":{"enabled":false,"count":-3.6e3},"tags":["x",""],"pairs":{"k":"v"},"list":[],
 		"raw":{"one": "\u0061", "whole":"\ud83d\ude00"},"sizes":[1,9007199254740992]} `), &got, p)
 	if !ok || found(p) != "" || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v\nfound %s", got, want, found(p))
 	}
 	var absent strictBody
-	if !decodeStrict([]byte(`{"name":""}`), &absent, p) || absent.Inner.Set || absent.Sizes.Set || absent.Note != nil {
+	if !DecodeStrict([]byte(`{"name":""}`), &absent, p) || absent.Inner.Set || absent.Sizes.Set || absent.Note != nil {
 		t.Errorf("absent fields are set: %+v", absent)
 	}
 }
@@ -138,12 +138,12 @@ func TestProblemsAreBounded(t *testing.T) {
 	for n := range 5000 {
 		b.WriteString(`,"x` + strings.Repeat("y", n%200) + `":1`)
 	}
-	p := &problems{}
-	decodeStrict([]byte(b.String()+"}"), &strictBody{}, p)
-	if len(p.list) != maxProblems {
-		t.Errorf("%d problems", len(p.list))
+	p := &Problems{}
+	DecodeStrict([]byte(b.String()+"}"), &strictBody{}, p)
+	if len(p.List) != maxProblems {
+		t.Errorf("%d problems", len(p.List))
 	}
-	for _, f := range p.list {
+	for _, f := range p.List {
 		if len(f.Field) > 80 {
 			t.Errorf("field %s", f.Field)
 		}
@@ -162,20 +162,20 @@ func FuzzDecodeStrict(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var raw json.RawMessage
-		p := &problems{}
-		ok := decodeStrict(append([]byte(nil), src...), &raw, p)
+		p := &Problems{}
+		ok := DecodeStrict(append([]byte(nil), src...), &raw, p)
 		if ok && !json.Valid(src) {
 			t.Fatalf("accepted what is no JSON: %q", src)
 		}
-		if !ok && json.Valid(src) && utf8.Valid(src) && p.list[len(p.list)-1].Code != codeTooDeep {
+		if !ok && json.Valid(src) && utf8.Valid(src) && p.List[len(p.List)-1].Code != CodeTooDeep {
 			t.Fatalf("refused JSON: %q: %s", src, found(p))
 		}
 		if ok && !json.Valid(raw) {
 			t.Fatalf("made %q of %q", raw, src)
 		}
 		var mine strictBody
-		p = &problems{}
-		if !decodeStrict(append([]byte(nil), src...), &mine, p) || len(p.list) > 0 {
+		p = &Problems{}
+		if !DecodeStrict(append([]byte(nil), src...), &mine, p) || len(p.List) > 0 {
 			return
 		}
 		var theirs struct {
@@ -200,8 +200,8 @@ func BenchmarkDecodeStrict(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var body strictBody
-		p := problems{}
-		if !decodeStrict(src, &body, &p) || len(p.list) > 0 {
+		p := Problems{}
+		if !DecodeStrict(src, &body, &p) || len(p.List) > 0 {
 			b.Fatal(found(&p))
 		}
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"mime"
@@ -10,26 +10,26 @@ import (
 
 // mediaRange is one element of the header Accept.
 type mediaRange struct {
-	media      string // such as text/event-stream, text/* or */*
-	parameters map[string]string
-	weight     float64
+	Media      string // such as text/event-stream, text/* or */*
+	Parameters map[string]string
+	Weight     float64
 }
 
 // qvalue is how RFC 9110 writes a weight.
 var qvalue = regexp.MustCompile(`^(0(\.[0-9]{0,3})?|1(\.0{0,3})?)$`)
 
-// accepted reads the header Accept by RFC 9110, 12.5.1. Malformed elements are left out.
-func accepted(header http.Header) []mediaRange {
+// ReadAccept reads the header Accept by RFC 9110, 12.5.1. Malformed elements are left out.
+func ReadAccept(header http.Header) []mediaRange {
 	var out []mediaRange
-	for _, element := range splitQuoted(strings.Join(header.Values("Accept"), ","), ',') {
+	for _, element := range SplitQuoted(strings.Join(header.Values("Accept"), ","), ',') {
 		media, parameters, err := mime.ParseMediaType(element)
 		weight, weighed := parameters["q"]
 		if err != nil || weighed && !qvalue.MatchString(weight) {
 			continue
 		}
-		r := mediaRange{media: media, parameters: parameters, weight: 1}
+		r := mediaRange{Media: media, Parameters: parameters, Weight: 1}
 		if weighed {
-			r.weight, _ = strconv.ParseFloat(weight, 64) // it matches qvalue
+			r.Weight, _ = strconv.ParseFloat(weight, 64) // it matches qvalue
 		}
 		out = append(out, r)
 	}
@@ -42,7 +42,7 @@ func weightOf(ranges []mediaRange, media string) (weight float64, named bool) {
 	best := -1
 	for _, r := range ranges {
 		precision := -1
-		switch r.media {
+		switch r.Media {
 		case media:
 			precision = 2
 		case kind + "/*":
@@ -50,8 +50,8 @@ func weightOf(ranges []mediaRange, media string) (weight float64, named bool) {
 		case "*/*":
 			precision = 0
 		}
-		if precision > best || precision == best && r.weight > weight {
-			best, weight = precision, r.weight
+		if precision > best || precision == best && r.Weight > weight {
+			best, weight = precision, r.Weight
 		}
 	}
 	if best < 0 {
@@ -60,16 +60,16 @@ func weightOf(ranges []mediaRange, media string) (weight float64, named bool) {
 	return weight, best == 2
 }
 
-// wantsEvents reports whether a request prefers server-sent events to JSON. Of equal weights events win only if they are named.
-func wantsEvents(header http.Header) bool {
-	ranges := accepted(header)
-	events, named := weightOf(ranges, contentEvents)
-	document, _ := weightOf(ranges, contentJSON)
+// WantsEvents reports whether a request prefers server-sent events to JSON. Of equal weights events win only if they are named.
+func WantsEvents(header http.Header) bool {
+	ranges := ReadAccept(header)
+	events, named := weightOf(ranges, ContentEvents)
+	document, _ := weightOf(ranges, ContentJSON)
 	return events > document || events > 0 && events == document && named
 }
 
-// splitQuoted splits a header's list; a separator within a quoted string does not count. Empty elements are left out.
-func splitQuoted(list string, separator byte) []string {
+// SplitQuoted splits a header's list; a separator within a quoted string does not count. Empty elements are left out.
+func SplitQuoted(list string, separator byte) []string {
 	var out []string
 	quoted, start := false, 0
 	add := func(end int) {

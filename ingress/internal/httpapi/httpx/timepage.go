@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"encoding/base64"
@@ -15,21 +15,21 @@ import (
 
 // timePage is the part that was asked for of a list whose order is by time, not by id.
 type timePage struct {
-	limit int
-	after store.After
+	Limit int
+	After store.After
 }
 
-// timePageOf reads limit and cursor of a list of ids with one of the prefixes.
-func timePageOf(c *gin.Context, prefixes ...string) (timePage, error) {
-	found := &problems{}
-	p := timePage{limit: limitOf(c, found)}
-	if text, given := single(c, "cursor", found); given {
+// ReadTimePage reads limit and cursor of a list of ids with one of the prefixes.
+func ReadTimePage(c *gin.Context, prefixes ...string) (timePage, error) {
+	found := &Problems{}
+	p := timePage{Limit: ReadLimit(c, found)}
+	if text, given := QueryValue(c, "cursor", found); given {
 		var ok bool
-		if p.after, ok = readAfter(text, prefixes); !ok {
-			found.add("cursor", codeInvalidValue, "must be the nextCursor of a page of this list")
+		if p.After, ok = readAfter(text, prefixes); !ok {
+			found.Add("cursor", CodeInvalidValue, "must be the nextCursor of a page of this list")
 		}
 	}
-	return p, found.err()
+	return p, found.Err()
 }
 
 // readAfter reads a cursor: microseconds, a dot and an id, as base64.
@@ -49,14 +49,14 @@ func readAfter(cursor string, prefixes []string) (store.After, bool) {
 
 const maxMicros = 1 << 52 // the year 2112: what PostgreSQL certainly takes
 
-// timeListOf makes a page of up to limit+1 entries, as listOf does; show gives an entry's form and its place.
-func timeListOf[T, V any](entries []T, p timePage, show func(T) (V, store.After)) list[V] {
-	out := list[V]{Data: make([]V, len(entries))}
+// NewTimeList makes a page of up to limit+1 entries, as listOf does; show gives an entry's form and its place.
+func NewTimeList[T, V any](entries []T, p timePage, show func(T) (V, store.After)) List[V] {
+	out := List[V]{Data: make([]V, len(entries))}
 	places := make([]store.After, len(entries))
 	for i, entry := range entries {
 		out.Data[i], places[i] = show(entry)
 	}
-	n := entriesThatFit(out.Data, p.limit)
+	n := EntriesThatFit(out.Data, p.Limit)
 	out.HasMore = len(entries) > n
 	out.Data = out.Data[:n]
 	if out.HasMore {

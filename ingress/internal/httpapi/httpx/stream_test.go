@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"context"
@@ -81,16 +81,16 @@ func (w *timed) SetWriteDeadline(at time.Time) error {
 
 func send(t *testing.T, q *quiet, w *timed, ctx context.Context) { //nolint:revive // the test comes first
 	t.Helper()
-	sendAs(t, q, w, ctx, permit{})
+	sendAs(t, q, w, ctx, Permit{})
 }
 
-func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, may permit) { //nolint:revive // the test comes first
+func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, may Permit) { //nolint:revive // the test comes first
 	t.Helper()
 	c, _ := gin.CreateTestContext(w)
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
 	frame := func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, "run_1", e) }
-	sendStream(c, q, frame, may) //nolint:contextcheck // the request has it
+	SendStream(c, q, frame, may) //nolint:contextcheck // the request has it
 }
 
 func TestAStreamBeatsEveryTenSeconds(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAStreamBeatsEveryTenSeconds(t *testing.T) {
 			t.Errorf("wrote\n%s\nwant\n%s", got, want)
 		}
 		for _, d := range w.deadline {
-			if d != writeTime {
+			if d != WriteTime {
 				t.Errorf("a write may take %s", d)
 			}
 		}
@@ -172,10 +172,10 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, looks := time.Now(), 0
-			may := permit{
-				request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), org: "org_1", reads: tc.before.Readable(),
-				next: began.Add(4 * time.Second), seen: began,
-				resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
+			may := Permit{
+				Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Org: "org_1", Reads: tc.before.Readable(),
+				Next: began.Add(4 * time.Second), Seen: began,
+				Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 					looks++
 					if time.Since(began) < 5*time.Second {
 						return auth.Identity{Caller: tc.before, Until: time.Now().Add(4 * time.Second)}, nil
@@ -220,28 +220,28 @@ func TestOpenStreamsAreCounted(t *testing.T) {
 		says string
 	}{{key, 12, "credential"}, {other, 2, "organization"}, {visitor, demoStreams, "credential"}, {guest("ada"), visitorStreams, "credential"}} {
 		for range tc.most {
-			if _, err := a.takeSeats(tc.who); err != nil {
+			if _, err := a.TakeSeats(tc.who); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, err := a.takeSeats(tc.who)
+		_, err := a.TakeSeats(tc.who)
 		var coded *apierr.Error
 		if !errors.As(err, &coded) || coded.Code != apierr.RateLimited || coded.RetryAfter <= 0 || !strings.Contains(coded.Error(), tc.says) {
 			t.Errorf("%+v: one more stream gave %v", tc.who, err)
 		}
 	}
 	for n := range addressStreams - visitorStreams {
-		if _, err := a.takeSeats(guest(strconv.Itoa(n))); err != nil {
+		if _, err := a.TakeSeats(guest(strconv.Itoa(n))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.takeSeats(guest("bob")); err == nil || !strings.Contains(err.Error(), "address") {
+	if _, err := a.TakeSeats(guest("bob")); err == nil || !strings.Contains(err.Error(), "address") {
 		t.Errorf("one more visitor of an address gave %v", err)
 	}
 	a.ConnectionsPerAddress = 3
 	for n := range 4 {
 		who := domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_" + strconv.Itoa(10+n), Credential: "key_" + strconv.Itoa(10+n), Client: "192.0.2.2"}
-		if _, err := a.takeSeats(who); (err == nil) != (n < 3) || err != nil && !strings.Contains(err.Error(), "address") {
+		if _, err := a.TakeSeats(who); (err == nil) != (n < 3) || err != nil && !strings.Contains(err.Error(), "address") {
 			t.Errorf("stream %d of an address gave %v", n, err)
 		}
 	}

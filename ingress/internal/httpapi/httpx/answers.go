@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"fmt"
@@ -20,28 +20,28 @@ const (
 	largeBytes = 64 << 10
 
 	// Bytes of large answers that an ingress writes at a time. Each stays in memory until its client has read it.
-	answersPerOrganization = 32 << 20
-	answersAtOnce          = 256 << 20
+	AnswersPerOrganization = 32 << 20
+	AnswersAtOnce          = 256 << 20
 
 	// A client that reads slower than goodPace may lose its connection to another organization's answer, once slowFor has passed.
 	goodPace = 256 << 10 // bytes a second
 	slowFor  = 2 * time.Second
 
-	answerPiece = 64 << 10 // bytes that are written between looks at the time
+	AnswerPiece = 64 << 10 // bytes that are written between looks at the time
 )
 
-// largeAnswers bounds the bytes of large answers that are being written.
-type largeAnswers struct {
-	perOrganization, atOnce int64
+// LargeAnswers bounds the bytes of large answers that are being written.
+type LargeAnswers struct {
+	PerOrganization, AtOnce int64
 
 	mu   sync.Mutex
 	held int64
-	open []*largeAnswer
+	open []*LargeAnswer
 }
 
-// largeAnswer is one answer from enter to leave.
-type largeAnswer struct {
-	all   *largeAnswers
+// LargeAnswer is one answer from enter to leave.
+type LargeAnswer struct {
+	all   *LargeAnswers
 	of    string // whose share it counts against
 	bytes int64
 	sent  int64
@@ -50,9 +50,9 @@ type largeAnswer struct {
 	cut   bool // it lost its connection to another answer
 }
 
-// enter counts an answer, which must leave at its end, or returns why there is no room for it. A single answer always has room in its
+// Enter counts an answer, which must leave at its end, or returns why there is no room for it. A single answer always has room in its
 // organization's share, however large it is.
-func (a *largeAnswers) enter(of string, bytes int64, conn *http.ResponseController) (*largeAnswer, error) {
+func (a *LargeAnswers) Enter(of string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	own := int64(0)
@@ -61,26 +61,26 @@ func (a *largeAnswers) enter(of string, bytes int64, conn *http.ResponseControll
 			own += other.bytes
 		}
 	}
-	if own > 0 && own+bytes > a.perOrganization {
-		return nil, rateLimited(seatWait, "this organization is reading too many large answers at once")
+	if own > 0 && own+bytes > a.PerOrganization {
+		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
 	}
 
 	now := time.Now()
-	for a.held > 0 && a.held+bytes > a.atOnce {
+	for a.held > 0 && a.held+bytes > a.AtOnce {
 		if !a.cutSlowest(of, now) {
 			busy := apierr.New(apierr.Overloaded, "too many large answers are being read at once")
-			busy.RetryAfter = seatWait
+			busy.RetryAfter = SeatWait
 			return nil, busy
 		}
 	}
-	entered := &largeAnswer{all: a, of: of, bytes: bytes, conn: conn, began: now}
+	entered := &LargeAnswer{all: a, of: of, bytes: bytes, conn: conn, began: now}
 	a.open, a.held = append(a.open, entered), a.held+bytes
 	return entered, nil
 }
 
 // cutSlowest ends the slowest of the other organizations' answers. It returns false if each of them keeps a good pace.
-func (a *largeAnswers) cutSlowest(of string, now time.Time) bool {
-	var slowest *largeAnswer
+func (a *LargeAnswers) cutSlowest(of string, now time.Time) bool {
+	var slowest *LargeAnswer
 	for _, other := range a.open {
 		if other.of != of && other.slow(now) && (slowest == nil || other.pace(now) < slowest.pace(now)) {
 			slowest = other
@@ -95,37 +95,37 @@ func (a *largeAnswers) cutSlowest(of string, now time.Time) bool {
 	return true
 }
 
-// bytes returns how many bytes of large answers are being written.
-func (a *largeAnswers) bytes() int64 {
+// Bytes returns how many bytes of large answers are being written.
+func (a *LargeAnswers) Bytes() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.held
 }
 
-func (a *largeAnswers) remove(gone *largeAnswer) {
+func (a *LargeAnswers) remove(gone *LargeAnswer) {
 	if i := slices.Index(a.open, gone); i >= 0 {
 		a.open, a.held = slices.Delete(a.open, i, i+1), a.held-gone.bytes
 	}
 }
 
-func (l *largeAnswer) slow(now time.Time) bool {
+func (l *LargeAnswer) slow(now time.Time) bool {
 	return now.Sub(l.began) >= slowFor && l.pace(now) < goodPace
 }
 
 // pace returns how many bytes a second the client has read.
-func (l *largeAnswer) pace(now time.Time) float64 {
+func (l *LargeAnswer) pace(now time.Time) float64 {
 	return float64(l.sent) / max(now.Sub(l.began), time.Millisecond).Seconds()
 }
 
-func (l *largeAnswer) leave() {
+func (l *LargeAnswer) Leave() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	l.all.remove(l)
 }
 
-// write writes the answer, or a part of it, piece by piece: a client has a minute, and more time for what it has read.
-func (l *largeAnswer) write(w io.Writer, body []byte) error {
-	for piece := range slices.Chunk(body, answerPiece) {
+// Write writes the answer, or a part of it, piece by piece: a client has a minute, and more time for what it has read.
+func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
+	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {
 			return err
 		}
@@ -138,18 +138,18 @@ func (l *largeAnswer) write(w io.Writer, body []byte) error {
 	return nil
 }
 
-func (l *largeAnswer) extend() error {
+func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	if l.cut {
 		return apierr.New(apierr.Overloaded, "too many large answers are being read at once")
 	}
-	earned := time.Duration(l.sent) * time.Second / slowestRate
-	_ = l.conn.SetWriteDeadline(l.began.Add(transferTime + earned)) // tests' recorders have none
+	earned := time.Duration(l.sent) * time.Second / SlowestRate
+	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // tests' recorders have none
 	return nil
 }
 
-func (l *largeAnswer) read(n int) {
+func (l *LargeAnswer) read(n int) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	l.sent += int64(n)
@@ -163,37 +163,47 @@ func shareOf(who domain.Caller) string {
 	return who.OrganizationID
 }
 
-// countAnswer counts a response of so many bytes against its caller's share. The answer is nil if it is not large.
-func countAnswer(c *gin.Context, bytes int) (*largeAnswer, error) {
-	all := stateOf(c).large
+// CountAnswer counts a response of so many bytes against its caller's share. The answer is nil if it is not large.
+func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
+	all := StateOf(c).Large
 	if bytes < largeBytes || all == nil {
 		return nil, nil //nolint:nilnil // there is nothing to count
 	}
-	return all.enter(shareOf(caller(c)), int64(bytes), http.NewResponseController(c.Writer))
+	return all.Enter(shareOf(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
-// sendBody answers with a body. A large one that there is no room for is refused; where the request began a run, Location says where the
+// SendBody answers with a body. A large one that there is no room for is refused; where the request began a run, Location says where the
 // run
 // can be read.
-func sendBody(c *gin.Context, status int, contentType string, body []byte) {
-	large, err := countAnswer(c, len(body))
+func SendBody(c *gin.Context, status int, contentType string, body []byte) {
+	large, err := CountAnswer(c, len(body))
 	if err != nil {
-		if run := stateOf(c).runID; run != "" && c.Request.Method == http.MethodPost {
+		if run := StateOf(c).RunID; run != "" && c.Request.Method == http.MethodPost {
 			c.Header("Location", "/api/runs?id="+run)
 		}
-		fail(c, err)
+		Fail(c, err)
 		return
 	}
 	if large == nil {
 		c.Data(status, contentType, body)
 		return
 	}
-	defer large.leave()
+	defer large.Leave()
 	c.Header("Content-Type", contentType)
 	c.Header("Content-Length", strconv.Itoa(len(body)))
 	c.Status(status)
 	c.Writer.WriteHeaderNow()
-	if large.write(c.Writer, body) != nil { // the client is gone, or was too slow: nothing more can be said to it
+	if large.Write(c.Writer, body) != nil { // the client is gone, or was too slow: nothing more can be said to it
 		c.Abort()
 	}
 }
+
+const (
+	// TransferTime is how long a whole transfer may take at least. It may take longer by the time that the bytes it has moved take at the
+	// slowest pace. The server's own limit would end large files on slow lines, and a limit for each piece would let a client that reads
+	// a piece now and then stay for hours.
+	TransferTime = time.Minute
+
+	// SlowestRate is the slowest pace of documents and files, in bytes a second.
+	SlowestRate = 16 << 10
+)

@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const (
 	demoStreams    = 10              // that a demo client may have open at an ingress,
 	visitorStreams = 10              // a visitor of a widget,
 	addressStreams = 100             // and the widgets' visitors of one address
-	seatWait       = 5 * time.Second // for whoever found no seat: streams end with their runs
+	SeatWait       = 5 * time.Second // for whoever found no seat: streams end with their runs
 )
 
 // StreamLimits are how many streams may be open at an ingress.
@@ -41,21 +41,21 @@ type Limiter struct {
 	seats  stream.Seats
 }
 
-// takeSeat takes one more seat beside those of takeSeats. It returns false if there is none.
-func (l *Limiter) takeSeat(seat stream.Seat) bool { return l.seats.Take(seat) == nil }
+// TakeSeat takes one more seat beside those of takeSeats. It returns false if there is none.
+func (l *Limiter) TakeSeat(seat stream.Seat) bool { return l.seats.Take(seat) == nil }
 
-// leaveSeats gives back what takeSeats took.
-func (l *Limiter) leaveSeats(seats []stream.Seat) { l.seats.Leave(seats...) }
+// LeaveSeats gives back what takeSeats took.
+func (l *Limiter) LeaveSeats(seats []stream.Seat) { l.seats.Leave(seats...) }
 
-// newLimiter makes a limiter. All demo visitors together may spend demoTokens in a day; spent reads what they have spent.
-func newLimiter(
+// NewLimiter makes a limiter. All demo visitors together may spend demoTokens in a day; spent reads what they have spent.
+func NewLimiter(
 	limits *ratelimit.Limits, resolver *auth.Resolver, streams StreamLimits, demoTokens int64, spent func(context.Context) (int64, error),
 ) *Limiter {
 	return &Limiter{StreamLimits: streams, DemoTokens: demoTokens, Now: time.Now, limits: limits, auth: resolver, demo: demoBudget{spent: spent}}
 }
 
-// takeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
-func (l *Limiter) takeSeats(who domain.Caller) ([]stream.Seat, error) {
+// TakeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
+func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
 	credential := stream.Seat{Name: "credential:" + who.Credential, Most: l.StreamsPerCredential}
 	if who.Kind == domain.CallerDemo {
 		credential = stream.Seat{Name: "demo:" + who.DemoClient, Most: demoStreams}
@@ -73,59 +73,59 @@ func (l *Limiter) takeSeats(who domain.Caller) ([]stream.Seat, error) {
 	case full == nil:
 		return seats, nil
 	case full.Name == credential.Name:
-		return nil, rateLimited(seatWait, "this credential has too many streams and waiting requests open; end some")
+		return nil, RateLimited(SeatWait, "this credential has too many streams and waiting requests open; end some")
 	case full.Name == organization.Name:
-		return nil, rateLimited(seatWait, "this organization has too many streams and waiting requests open; end some")
+		return nil, RateLimited(SeatWait, "this organization has too many streams and waiting requests open; end some")
 	default:
-		return nil, rateLimited(seatWait, "this address has too many streams open; close some")
+		return nil, RateLimited(SeatWait, "this address has too many streams open; close some")
 	}
 }
 
-// spend counts the request against its caller's limit and says on the response where that stands. A
+// Spend counts the request against its caller's limit and says on the response where that stands. A
 // demo caller's request was counted at the gate: what it may cost is left to be looked at.
-func (l *Limiter) spend(c *gin.Context) error {
-	who := caller(c)
+func (l *Limiter) Spend(c *gin.Context) error {
+	who := Caller(c)
 	if who.Kind == domain.CallerDemo {
 		return l.demo.check(c.Request.Context(), l.DemoTokens, l.Now())
 	}
 	d, err := l.limits.Check(c.Request.Context(), who)
 	if err != nil {
-		l.showLimit(c)
+		l.ShowLimit(c)
 		return fmt.Errorf("checking limit: %w", err)
 	}
-	show(c, d)
-	return limited(d)
+	ShowDecision(c, d)
+	return Refusal(d)
 }
 
-// showLimit says on the response where the caller's limit stands, and counts nothing: for what costs nothing,
+// ShowLimit says on the response where the caller's limit stands, and counts nothing: for what costs nothing,
 // such as replays. It shows nothing for callers without a limit, and leaves what counting has shown of the demo's.
-func (l *Limiter) showLimit(c *gin.Context) {
-	if d, known := l.limits.Peek(caller(c)); known {
-		show(c, d)
+func (l *Limiter) ShowLimit(c *gin.Context) {
+	if d, known := l.limits.Peek(Caller(c)); known {
+		ShowDecision(c, d)
 	}
 }
 
-func (l *Limiter) countDemo(c *gin.Context) error {
+func (l *Limiter) CountDemo(c *gin.Context) error {
 	d, err := l.limits.Demo(c.Request.Context(), l.auth.DemoClient(c.Request))
-	show(c, d)
+	ShowDecision(c, d)
 	if err != nil {
 		return fmt.Errorf("checking demo limit: %w", err)
 	}
-	return limited(d)
+	return Refusal(d)
 }
 
-// countVisitor counts a request with a widget token, whatever becomes of it: of one that is refused nothing counts but where
+// CountVisitor counts a request with a widget token, whatever becomes of it: of one that is refused nothing counts but where
 // it came from.
-func (l *Limiter) countVisitor(c *gin.Context) error {
-	ctx, visitor := c.Request.Context(), caller(c).Visitor
+func (l *Limiter) CountVisitor(c *gin.Context) error {
+	ctx, visitor := c.Request.Context(), Caller(c).Visitor
 	if visitor.ID == "" {
-		return l.countWidgetAddress(c)
+		return l.CountWidgetAddress(c)
 	}
 	d, err := l.limits.Visitor(ctx, visitor)
 	return l.counted(c, d, err)
 }
 
-func (l *Limiter) countWidgetAddress(c *gin.Context) error {
+func (l *Limiter) CountWidgetAddress(c *gin.Context) error {
 	d, err := l.limits.WidgetAddress(c.Request.Context(), l.auth.DemoClient(c.Request))
 	return l.counted(c, d, err)
 }
@@ -135,32 +135,32 @@ func (l *Limiter) counted(c *gin.Context, d ratelimit.Decision, err error) error
 	if err != nil {
 		return fmt.Errorf("checking limit: %w", err)
 	}
-	show(c, d)
-	return limited(d)
+	ShowDecision(c, d)
+	return Refusal(d)
 }
 
 // The headers of limits, as net/http writes them: case does not matter in them.
 const (
-	headerPolicy = "Ratelimit-Policy"
-	headerLimit  = "Ratelimit"
+	HeaderPolicy = "Ratelimit-Policy"
+	HeaderLimit  = "Ratelimit"
 )
 
-// show writes a decision's headers.
-func show(c *gin.Context, d ratelimit.Decision) {
+// ShowDecision writes a decision's headers.
+func ShowDecision(c *gin.Context, d ratelimit.Decision) {
 	header := c.Writer.Header()
-	header[headerPolicy] = []string{`"` + d.Tier + `";q=` + strconv.Itoa(d.Limit) + ";w=" + strconv.Itoa(int(ratelimit.Window/time.Second))}
-	header[headerLimit] = []string{`"` + d.Tier + `";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(wholeSeconds(d.Reset))}
+	header[HeaderPolicy] = []string{`"` + d.Tier + `";q=` + strconv.Itoa(d.Limit) + ";w=" + strconv.Itoa(int(ratelimit.Window/time.Second))}
+	header[HeaderLimit] = []string{`"` + d.Tier + `";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(wholeSeconds(d.Reset))}
 }
 
-// limited is a decision's refusal, when it is one.
-func limited(d ratelimit.Decision) error {
+// Refusal is a decision's refusal, when it is one.
+func Refusal(d ratelimit.Decision) error {
 	if d.Allowed {
 		return nil
 	}
-	return rateLimited(d.RetryAfter, fmt.Sprintf("the limit of %d requests a minute is reached", d.Limit))
+	return RateLimited(d.RetryAfter, fmt.Sprintf("the limit of %d requests a minute is reached", d.Limit))
 }
 
-func rateLimited(wait time.Duration, detail string) error {
+func RateLimited(wait time.Duration, detail string) error {
 	e := apierr.New(apierr.RateLimited, "%s", detail)
 	e.RetryAfter = wait
 	return e

@@ -1,11 +1,14 @@
-package httpapi
+package httpx
 
 import (
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -13,11 +16,11 @@ import (
 	"parley/shared/store"
 )
 
-// socketVersion is the version of the WebSocket protocol.
-const socketVersion = "13"
+// SocketVersion is the version of the WebSocket protocol.
+const SocketVersion = "13"
 
-// problem is an error as RFC 9457 shows it.
-type problem struct {
+// Problem is an error as RFC 9457 shows it.
+type Problem struct {
 	Type      string         `json:"type"`
 	Title     string         `json:"title"`
 	Status    int            `json:"status"`
@@ -29,11 +32,11 @@ type problem struct {
 	Errors    []apierr.Field `json:"errors"`
 }
 
-// kinds says of each code its status and title, and whether the same request may succeed later.
-var kinds = map[apierr.Code]struct {
-	status    int
-	title     string
-	retryable bool
+// Kinds says of each code its status and title, and whether the same request may succeed later.
+var Kinds = map[apierr.Code]struct {
+	Status    int
+	Title     string
+	Retryable bool
 }{
 	apierr.InvalidRequest:         {http.StatusBadRequest, "Invalid request", false},
 	apierr.OrganizationRequired:   {http.StatusBadRequest, "Organization required", false},
@@ -67,55 +70,55 @@ var kinds = map[apierr.Code]struct {
 	apierr.Unavailable:            {http.StatusServiceUnavailable, "Unavailable", true},
 }
 
-// fail answers a request with an error: a coded one as it is, a database that is away as unavailable,
+// Fail answers a request with an error: a coded one as it is, a database that is away as unavailable,
 // and any other as internal, of which only the log tells more. A refusal of parameters or of the body becomes not_found when the
 // caller may not read what the query's id names. Nothing after it may write.
-func fail(c *gin.Context, err error) {
+func Fail(c *gin.Context, err error) {
 	c.Abort()
-	stateOf(c).err = err
+	StateOf(c).Err = err
 	if c.Writer.Written() {
 		return
 	}
-	coded := toCoded(c, err)
-	if find := stateOf(c).find; find != nil && blamesRequest(coded.Code) {
+	coded := Coded(c, err)
+	if find := StateOf(c).Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
-			stateOf(c).err = hidden
-			coded = toCoded(c, hidden)
+			StateOf(c).Err = hidden
+			coded = Coded(c, hidden)
 		}
 	}
-	kind, known := kinds[coded.Code]
+	kind, known := Kinds[coded.Code]
 	if !known {
 		coded = internal()
-		kind = kinds[apierr.Internal]
+		kind = Kinds[apierr.Internal]
 	}
-	if kind.status == http.StatusTooManyRequests || kind.status == http.StatusServiceUnavailable {
+	if kind.Status == http.StatusTooManyRequests || kind.Status == http.StatusServiceUnavailable {
 		c.Header("Retry-After", strconv.Itoa(wholeSeconds(coded.RetryAfter)))
 	}
-	if kind.status == http.StatusUnauthorized {
+	if kind.Status == http.StatusUnauthorized {
 		c.Header("WWW-Authenticate", `Bearer realm="parley"`)
 	}
-	if kind.status == http.StatusUpgradeRequired {
+	if kind.Status == http.StatusUpgradeRequired {
 		c.Header("Upgrade", "websocket")
 		c.Header("Connection", "Upgrade")
-		c.Header("Sec-WebSocket-Version", socketVersion)
+		c.Header("Sec-WebSocket-Version", SocketVersion)
 	}
-	if render := stateOf(c).render; render != nil {
-		render(c, kind.status, kind.retryable, coded)
+	if render := StateOf(c).Render; render != nil {
+		render(c, kind.Status, kind.Retryable, coded)
 		return
 	}
 	fields := coded.Fields
 	if fields == nil {
 		fields = []apierr.Field{}
 	}
-	body, err := json.Marshal(problem{
-		Type: "/docs/errors#" + string(coded.Code), Title: kind.title, Status: kind.status, Detail: coded.Detail,
-		Instance: c.Request.URL.EscapedPath(), Code: coded.Code, RequestID: requestID(c), Retryable: kind.retryable, Errors: fields,
+	body, err := json.Marshal(Problem{
+		Type: "/docs/errors#" + string(coded.Code), Title: kind.Title, Status: kind.Status, Detail: coded.Detail,
+		Instance: c.Request.URL.EscapedPath(), Code: coded.Code, RequestID: requestID(c), Retryable: kind.Retryable, Errors: fields,
 	})
 	if err != nil {
 		c.Status(http.StatusInternalServerError) // strings and numbers always have a JSON form
 		return
 	}
-	c.Data(kind.status, "application/problem+json", body)
+	c.Data(kind.Status, "application/problem+json", body)
 }
 
 // blamesRequest reports whether a code is about parameters or the body, which are judged after the id in the query.
@@ -123,7 +126,7 @@ func blamesRequest(code apierr.Code) bool {
 	return code == apierr.InvalidRequest || code == apierr.PayloadTooLarge || code == apierr.UnsupportedMediaType
 }
 
-func toCoded(c *gin.Context, err error) *apierr.Error {
+func Coded(c *gin.Context, err error) *apierr.Error {
 	var coded *apierr.Error
 	if errors.As(err, &coded) || errors.As(store.Unavailable(err), &coded) {
 		return coded
@@ -139,3 +142,33 @@ func toCoded(c *gin.Context, err error) *apierr.Error {
 func internal() *apierr.Error {
 	return apierr.New(apierr.Internal, "something went wrong in the service; the request id finds it in the log")
 }
+
+// FailOn answers a page's request with an error as fail does, but on a page: show gets the status and sentences.
+func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
+	StateOf(c).Err = err
+	coded := Coded(c, err)
+	kind, known := Kinds[coded.Code]
+	if !known {
+		coded, kind = internal(), Kinds[apierr.Internal]
+	}
+	if kind.Status == http.StatusTooManyRequests || kind.Status == http.StatusServiceUnavailable {
+		c.Header("Retry-After", strconv.Itoa(wholeSeconds(coded.RetryAfter)))
+	}
+	if len(coded.Fields) == 0 {
+		show(kind.Status, sentence(coded.Detail))
+		return
+	}
+	all := make([]string, len(coded.Fields))
+	for i, f := range coded.Fields {
+		all[i] = sentence(f.Field + " " + f.Message)
+	}
+	show(kind.Status, strings.Join(all, " "))
+}
+
+// sentence makes one of an error's words.
+func sentence(words string) string {
+	first, size := utf8.DecodeRuneInString(words)
+	return string(unicode.ToUpper(first)) + words[size:] + "."
+}
+
+func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }

@@ -1,0 +1,130 @@
+package httpx
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+)
+
+const (
+	MaxBody  = 256 << 10 // bytes of JSON that are accepted
+	maxReuse = 64 << 10  // buffers that grew beyond are not kept
+)
+
+// Checked is a body that has rules beyond its shape: Check adds what is wrong to p.
+type Checked interface{ Check(p *Problems) }
+
+// Bind reads a request's JSON body strictly and checks it. Its error tells of everything wrong with it.
+func Bind[T any](c *gin.Context) (T, error) { return BindUpTo[T](c, MaxBody) }
+
+// BindUpTo is bind for bodies of up to that many bytes.
+func BindUpTo[T any](c *gin.Context, most int64) (T, error) {
+	body, found, err := collectUpTo[T](c, most)
+	if err == nil {
+		err = found.Err()
+	}
+	return body, err
+}
+
+// Collect is bind for handlers that have more to check: problems are handed on, and the error says that
+// there is no body to check.
+func Collect[T any](c *gin.Context) (T, *Problems, error) { return collectUpTo[T](c, MaxBody) }
+
+func collectUpTo[T any](c *gin.Context, most int64) (T, *Problems, error) {
+	return collectBy[T](c, most, DecodeStrict)
+}
+
+// CollectOpen is collect for bodies of others' protocols: see decodeOpen.
+func CollectOpen[T any](c *gin.Context, most int64) (T, *Problems, error) {
+	return collectBy[T](c, most, DecodeOpen)
+}
+
+func collectBy[T any](c *gin.Context, most int64, decode func([]byte, any, *Problems) bool) (T, *Problems, error) {
+	var body T
+	buf, ok := buffers.Get().(*bytes.Buffer)
+	if !ok {
+		buf = new(bytes.Buffer)
+	}
+	defer func() {
+		if buf.Cap() <= maxReuse {
+			buf.Reset()
+			buffers.Put(buf)
+		}
+	}()
+	if err := ReadBody(c, buf, most); err != nil {
+		return body, nil, err
+	}
+	found := &Problems{}
+	if !decode(buf.Bytes(), &body, found) || found.Has(BodyPath) {
+		return body, nil, found.Err()
+	}
+	if b, ok := any(&body).(Checked); ok {
+		b.Check(found)
+	}
+	return body, found, nil
+}
+
+var buffers sync.Pool // of *bytes.Buffer
+
+func ReadBody(c *gin.Context, buf *bytes.Buffer, most int64) error {
+	req := c.Request
+	if req.ContentLength == 0 {
+		return apierr.Invalid(BodyPath, CodeRequired, "a JSON body is required")
+	}
+	if !IsJSON(req.Header) {
+		return NotJSON()
+	}
+	if req.ContentLength > most {
+		return TooLarge(most)
+	}
+	_, err := buf.ReadFrom(http.MaxBytesReader(c.Writer, req.Body, most))
+	var tooMuch *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooMuch):
+		return TooLarge(most)
+	case err != nil:
+		return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+	}
+	return nil
+}
+
+func NotJSON() error {
+	return apierr.New(apierr.UnsupportedMediaType,
+		"the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding")
+}
+
+func TooLarge(most int64) error {
+	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", most)
+}
+
+// IsJSON reports whether a body says of itself that it is JSON in UTF-8, and not compressed.
+func IsJSON(header http.Header) bool {
+	values := header["Content-Type"]
+	if len(values) != 1 || len(header["Content-Encoding"]) > 0 {
+		return false
+	}
+	if values[0] == ContentJSON {
+		return true
+	}
+	media, parameters, err := mime.ParseMediaType(values[0])
+	if err != nil || media != ContentJSON {
+		return false
+	}
+	charset, given := parameters["charset"]
+	return !given || strings.EqualFold(charset, "utf-8")
+}
+
+// CheckedBody reports what is wrong with a body that a form made.
+func CheckedBody(b Checked) error {
+	found := &Problems{}
+	b.Check(found)
+	return found.Err()
+}

@@ -1,0 +1,97 @@
+package httpx
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// Codes of what can be wrong with a field.
+const (
+	CodeRequired     = "required"
+	CodeUnknown      = "unknown_field"
+	CodeDuplicate    = "duplicate"
+	CodeConflict     = "conflict"
+	CodeInvalidType  = "invalid_type"
+	CodeInvalidValue = "invalid_value"
+	CodeInvalidJSON  = "invalid_json"
+	CodeTooLong      = "too_long"
+	CodeTooShort     = "too_short"
+	CodeTooDeep      = "too_deep"
+)
+
+// maxProblems bounds an answer: whoever sends a thousand wrong fields learns of the first ones.
+const maxProblems = 32
+
+// Problems collects what is wrong with a request, so that a caller learns of all of it at once.
+type Problems struct{ List []apierr.Field }
+
+// Add notes what is wrong with a field, unless something is known to be wrong with it or with what it
+// is in: one mistake is reported once.
+func (p *Problems) Add(field, code, message string, args ...any) {
+	if len(p.List) >= maxProblems || p.Has(field) {
+		return
+	}
+	p.List = append(p.List, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
+}
+
+func (p *Problems) Has(field string) bool {
+	for _, known := range p.List {
+		rest, within := strings.CutPrefix(field, known.Field)
+		if within && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
+}
+
+// Text checks that a text has between least and most characters, in Unicode code points. Bodies are UTF-8 by
+// then, but headers may hold any bytes, and the database takes no others.
+func (p *Problems) Text(field, value string, least, most int) {
+	n := utf8.RuneCountInString(value)
+	switch {
+	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+		p.Add(field, CodeInvalidValue, "must be UTF-8 without U+0000")
+	case n < least && n == 0:
+		p.Add(field, CodeTooShort, "must not be empty")
+	case n < least:
+		p.Add(field, CodeTooShort, "must have at least %d characters", least)
+	case n > most:
+		p.Add(field, CodeTooLong, "must have at most %d characters, not %d", most, n)
+	}
+}
+
+// Name is text for a name or an address that people read beside others: it must look like what it is, so nothing in it
+// may be invisible, change the order of the text, or end the line.
+func (p *Problems) Name(field, value string, most int) {
+	p.Text(field, value, 1, most)
+	if at := domain.HiddenRune(value); at != utf8.RuneError {
+		p.Add(field, CodeInvalidValue, "must not contain %U: control, invisible and bidirectional characters are not allowed", at)
+	}
+}
+
+// Count checks that a list has at most that many entries.
+func (p *Problems) Count(field string, n, most int) {
+	if n > most {
+		p.Add(field, CodeTooLong, "must have at most %d entries, not %d", most, n)
+	}
+}
+
+// Take adds what an error says to be wrong with fields, and gives back one that says anything else.
+func (p *Problems) Take(err error) error {
+	coded, ok := errors.AsType[*apierr.Error](err)
+	if !ok || coded.Code != apierr.InvalidRequest {
+		return err
+	}
+	for _, f := range coded.Fields {
+		p.Add(f.Field, f.Code, "%s", f.Message)
+	}
+	return nil
+}
+
+// Err makes one error of all problems, nil when there are none.
+func (p *Problems) Err() error { return apierr.InvalidFields(p.List) }

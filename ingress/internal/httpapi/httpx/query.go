@@ -1,0 +1,96 @@
+package httpx
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/apierr"
+)
+
+// Repeatable are the parameters that a query may have more than once.
+var Repeatable = Params{"documentId", "metadata"}
+
+// IsText reports whether a value is UTF-8 without U+0000, which is all that the database takes.
+func IsText(value string) bool { return utf8.ValidString(value) && !strings.ContainsRune(value, 0) }
+
+// ReadQuery reads a query and refuses what is not text, so that no handler has to.
+func ReadQuery(raw string) (values url.Values, err error) {
+	if raw == "" {
+		return values, nil
+	}
+	values, err = url.ParseQuery(raw)
+	if err != nil {
+		return values, apierr.Invalid("query", CodeInvalidValue, "the query is malformed")
+	}
+	for name, list := range values {
+		for _, value := range list {
+			if !IsText(value) || !IsText(name) {
+				return values, apierr.Invalid(strings.ToValidUTF8(name, "\uFFFD"), CodeInvalidValue, "must be UTF-8 without U+0000")
+			}
+		}
+	}
+	return values, nil
+}
+
+// CheckQuery refuses parameters that the route does not have, that come twice, and that are empty. All of them are reported.
+func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of cases
+	if r.Open {
+		return nil
+	}
+	found := &Problems{}
+	_, named := Query(c)["id"]
+	named = named && r.Find != nil
+	for _, name := range sortedNames(Query(c)) {
+		switch values := Query(c)[name]; {
+		case name == "action" && r.Action != "" || name == "id" && r.Find != nil || slices.Contains(r.Among(named), name):
+			if len(values) > 1 && !slices.Contains(Repeatable, name) {
+				found.Add(name, CodeDuplicate, "may be given once")
+			}
+			if slices.Contains(values, "") {
+				found.Add(name, CodeInvalidValue, "must not be empty")
+			}
+		case slices.Contains(r.Among(!named), name) && named:
+			found.Add(name, CodeConflict, "cannot come with id")
+		case slices.Contains(r.Among(!named), name):
+			found.Add("id", CodeRequired, "a query with %s must name one thing by id", name)
+		case r.Other != "" && (name == "id" || name == "template"): // the action was forgotten
+			found.Add("action", CodeRequired, "a query with %s needs an action, such as %s", name, r.Other)
+		default:
+			found.Add(truncateName(name), CodeUnknown, "is not a parameter of this operation")
+		}
+	}
+	if r.Find != nil && r.List == nil && !named {
+		found.Add("id", CodeRequired, "the query must name the id")
+	}
+	return found.Err()
+}
+
+// Among gives the parameters that may come with an id, or without.
+func (r *Route) Among(named bool) Params {
+	if named {
+		return r.Beside
+	}
+	return r.List
+}
+
+func sortedNames(values url.Values) []string {
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// truncateName shortens a name that a caller made up.
+func truncateName(name string) string {
+	const most = 64
+	if len(name) > most {
+		return strings.ToValidUTF8(name[:most], "") + "…"
+	}
+	return name
+}
