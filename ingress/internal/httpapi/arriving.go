@@ -34,11 +34,11 @@ var errFormHeader = errors.New("the header of a part has too many bytes")
 // incoming are documents that are sent, incomingText those of them that come as JSON.
 var (
 	incoming = &traffic{
-		bounds: bounds{uploadsPerCredential, uploadsPerOrganization, uploadsAtOnce / addressShare, uploadsAtOnce}, pace: httpx.SlowestRate,
+		bounds: bounds{uploadsPerCredential, uploadsPerOrganization, uploadsAtOnce / addressShare, uploadsAtOnce}, pace: httpx.SlowestRate, patience: paceTime,
 		doing: "sending too many documents at once", tooMany: "too many documents are being sent at once", limit: limitArrival,
 	}
 	incomingText = &traffic{
-		bounds: bounds{textsPerCredential, textsPerOrganization, textsAtOnce / addressShare, textsAtOnce}, pace: httpx.SlowestRate,
+		bounds: bounds{textsPerCredential, textsPerOrganization, textsAtOnce / addressShare, textsAtOnce}, pace: httpx.SlowestRate, patience: paceTime,
 		doing:   "sending too many documents as JSON at once; a form takes more",
 		tooMany: "too many documents are being sent as JSON at once; a form takes more", limit: limitArrival,
 	}

@@ -148,6 +148,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	a, h := knowledgeWorld(t)
 	who := transferrerFor(callerOf(t, a, h))
 	form := []filePart{{name: "file", content: "x"}}
+	a.api.uploads.traffic = impatient(incoming)
 	var places []*place
 	for range uploadsPerCredential {
 		places = append(places, placeOf(t, &a.api.uploads, httptest.NewRecorder(), who))
@@ -169,7 +170,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	away := a.newHouse("away")
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside uploads that keep the pace", 503, "overloaded")
-	places[1].stall()
+	places[1].wait()
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside one that is slow", 202, "")
 	if !places[1].cut || places[1].extend(0) == nil || places[0].cut {
 		t.Error("another upload than the slow one made room")

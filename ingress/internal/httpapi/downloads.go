@@ -36,8 +36,9 @@ type traffic struct {
 	// verified senders of the same credential or organization may have.
 	strangers bounds
 
-	pace           int64  // bytes a second: a transfer that is slower may be cut to make room
-	doing, tooMany string // what a caller is said to be doing, and there is too much of
+	pace           int64         // bytes a second: a transfer that is slower may be cut to make room
+	patience       time.Duration // how long a transfer must have waited for its client before its pace is judged
+	doing, tooMany string        // what a caller is said to be doing, and there is too much of
 	// limit bounds the time of what is on its way.
 	limit func(conn *http.ResponseController, until time.Time)
 }
@@ -47,7 +48,7 @@ type bounds struct{ perCredential, perOrganization, perAddress, atOnce int }
 
 // outgoing are files that are read.
 var outgoing = &traffic{
-	bounds: bounds{filesPerCredential, filesPerOrganization, filesAtOnce / addressShare, filesAtOnce}, pace: httpx.SlowestRate,
+	bounds: bounds{filesPerCredential, filesPerOrganization, filesAtOnce / addressShare, filesAtOnce}, pace: httpx.SlowestRate, patience: paceTime,
 	doing: "reading too many files at once", tooMany: "too many files are being read at once",
 	limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // tests' recorders have none
 }
@@ -171,7 +172,7 @@ func (p *place) slow(now time.Time) bool {
 	if !p.waiting.IsZero() {
 		waited += now.Sub(p.waiting)
 	}
-	return waited >= paceTime && float64(p.now.moved-p.marks[0].moved) < float64(p.all.pace)*waited.Seconds()
+	return waited >= p.all.patience && float64(p.now.moved-p.marks[0].moved) < float64(p.all.pace)*waited.Seconds()
 }
 
 // wait notes that the transfer waits for its client from now on.
@@ -188,7 +189,7 @@ func (p *place) moved(n int) {
 	p.now.waited += time.Since(p.waiting)
 	p.now.moved += int64(n)
 	p.waiting = time.Time{}
-	if p.now.waited-p.marks[1].waited >= paceTime {
+	if p.now.waited-p.marks[1].waited >= p.all.patience {
 		p.marks[0], p.marks[1] = p.marks[1], p.now
 	}
 }

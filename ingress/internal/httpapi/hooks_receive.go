@@ -57,7 +57,7 @@ var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, do
 
 var incomingDeliveries = &traffic{
 	bounds:    bounds{deliveriesPerHook, deliveriesPerOrganization, deliveriesAtOnce / addressShare, deliveriesAtOnce},
-	strangers: bounds{strangersPerHook, strangersPerOrganization, strangersPerAddress, strangersAtOnce}, pace: deliveryPace,
+	strangers: bounds{strangersPerHook, strangersPerOrganization, strangersPerAddress, strangersAtOnce}, pace: deliveryPace, patience: paceTime,
 	doing: "taking too many large deliveries at once", tooMany: "too many large deliveries are coming at once", limit: limitArrival,
 }
 

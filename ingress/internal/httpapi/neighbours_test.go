@@ -202,7 +202,7 @@ func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 // Large deliveries of senders that are not verified yet are bounded by address and by hook, apart from verified ones.
 func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
-	all := &transfers{traffic: incomingDeliveries}
+	all := &transfers{traffic: impatient(incomingDeliveries)}
 	enter := func(hook, client string, stranger bool) error {
 		_, err := all.enter(transferrer{organization: "org_" + hook, credential: hook, client: client, stranger: stranger},
 			http.NewResponseController(httptest.NewRecorder()))
@@ -233,10 +233,17 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	}
 	for _, p := range all.open {
 		if !p.stranger {
-			p.stall()
+			p.wait()
 		}
 	}
 	if err := enter("i", "8", true); apierr.CodeOf(err) != apierr.Overloaded {
 		t.Errorf("a stranger took the slot of a verified sender: %v", err)
 	}
+}
+
+// impatient is a policy that judges a transfer's pace as soon as the transfer waits for its client.
+func impatient(policy *traffic) *traffic {
+	soon := *policy
+	soon.patience = time.Nanosecond
+	return &soon
 }
