@@ -17,6 +17,7 @@ import (
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
@@ -83,10 +84,10 @@ type api struct {
 	logins     loginLimits
 	signups    *ratelimit.Failures // accounts that were made, by client address; nil: no limit
 	origins    *http.CrossOriginProtection
-	downloads  transfers
-	uploads    transfers
-	texts      transfers // bodies of JSON that are uploads
-	deliveries transfers // large ones, to hooks
+	downloads  transfer.Limiter
+	uploads    transfer.Limiter
+	texts      transfer.Limiter // bodies of JSON that are uploads
+	deliveries transfer.Limiter // large ones, to hooks
 	large      httpx.LargeAnswers
 	hooks      *liveHooks
 	unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
@@ -120,9 +121,9 @@ func newAPI(deps Deps) (*api, error) {
 	}
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
-		downloads: transfers{traffic: outgoing}, uploads: transfers{traffic: incoming}, texts: transfers{traffic: incomingText},
+		downloads: transfer.Limiter{Policy: transfer.Files}, uploads: transfer.Limiter{Policy: transfer.Documents}, texts: transfer.Limiter{Policy: transfer.DocumentTexts},
 		large:      httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.AnswersAtOnce},
-		deliveries: transfers{traffic: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
+		deliveries: transfer.Limiter{Policy: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
 		unsigned:      ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 		tools:         agenttools.New(openapi.Version()),
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),

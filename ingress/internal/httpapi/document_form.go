@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/store"
 )
@@ -52,7 +53,7 @@ func neitherJSONNorForm() error {
 
 // documentForm is a form that holds documents, read part by part.
 type documentForm struct {
-	in     *arriving
+	in     *transfer.Upload
 	parts  *multipart.Reader
 	most   int // files
 	keep   func(content io.Reader) (store.Upload, error)
@@ -67,7 +68,7 @@ type documentForm struct {
 
 // newDocumentForm opens the form that in is, by the request's Content-Type.
 func newDocumentForm(
-	in *arriving, contentType string, most int, keep func(io.Reader) (store.Upload, error),
+	in *transfer.Upload, contentType string, most int, keep func(io.Reader) (store.Upload, error),
 ) (*documentForm, error) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	boundary := parameters["boundary"]
@@ -108,19 +109,19 @@ func (f *documentForm) read() error {
 
 // next goes to the next part, whose header may have so many bytes. The part before was read to its end.
 func (f *documentForm) next() (*multipart.Part, error) {
-	f.in.allow(formHeaderMost)
+	f.in.Allow(formHeaderMost)
 	part, err := f.parts.NextRawPart()
-	f.in.allow(anyBytes)
+	f.in.Allow(transfer.AnyBytes)
 	return part, err
 }
 
 // broken is the error of a form that cannot be read on.
 func (f *documentForm) broken() error {
-	if f.in.err != nil && !errors.Is(f.in.err, errFormHeader) {
-		return f.in.err
+	if f.in.Err != nil && !errors.Is(f.in.Err, transfer.ErrNotAllowed) {
+		return f.in.Err
 	}
 	what := "is not a whole form with this boundary"
-	if f.in.err != nil {
+	if f.in.Err != nil {
 		what = "the header of a part may have 8192 bytes at most"
 	}
 	f.found.Add(httpx.BodyPath, httpx.CodeInvalidValue, "%s", what)
@@ -221,7 +222,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 		return nil
 	case errors.Is(err, store.ErrTooLarge):
 		return documentTooLarge(at)
-	case f.in.err != nil || errors.Is(err, io.ErrUnexpectedEOF):
+	case f.in.Err != nil || errors.Is(err, io.ErrUnexpectedEOF):
 		return f.broken()
 	default:
 		return err

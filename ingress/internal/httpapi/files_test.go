@@ -296,7 +296,7 @@ func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	a.exec(`DELETE FROM blob_chunks WHERE org_id = $1`, h.org)
 	gone := a.from("GET", "/api/files?id="+f.ID, "", h.key).want(t, "without all", 404, "not_found")
 	saysNothingOfFiles(t, "without all", gone)
-	if open := len(a.api.downloads.open); open != 0 {
+	if open := len(a.api.downloads.Open); open != 0 {
 		t.Errorf("%d places were kept", open)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/webhookin"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -55,10 +56,15 @@ const (
 // sharedSources send to everybody from the same addresses, and two of them send nothing again that was refused for long.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
-var incomingDeliveries = &traffic{
-	bounds:    bounds{deliveriesPerHook, deliveriesPerOrganization, deliveriesAtOnce / addressShare, deliveriesAtOnce},
-	strangers: bounds{strangersPerHook, strangersPerOrganization, strangersPerAddress, strangersAtOnce}, pace: deliveryPace, patience: paceTime,
-	doing: "taking too many large deliveries at once", tooMany: "too many large deliveries are coming at once", limit: limitArrival,
+var incomingDeliveries = &transfer.Policy{
+	Bounds: transfer.Bounds{
+		PerCredential: deliveriesPerHook, PerOrganization: deliveriesPerOrganization,
+		PerAddress: deliveriesAtOnce / transfer.AddressShare, AtOnce: deliveriesAtOnce,
+	},
+	Strangers: transfer.Bounds{
+		PerCredential: strangersPerHook, PerOrganization: strangersPerOrganization, PerAddress: strangersPerAddress, AtOnce: strangersAtOnce,
+	}, Pace: deliveryPace, Patience: transfer.PaceTime,
+	Doing: "taking too many large deliveries at once", TooMany: "too many large deliveries are coming at once", Limit: transfer.LimitArrival,
 }
 
 // receivedView is what a source is told of a delivery that was taken.
@@ -90,10 +96,10 @@ func (a *api) receiveDelivery(c *gin.Context) {
 		httpx.Fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
 		return
 	}
-	who := transferrer{organization: hook.OrganizationID, credential: hook.ID, client: client, stranger: !a.senders.know(sender)}
+	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Stranger: !a.senders.know(sender)}
 	body, leave, err := a.deliveryBody(c, who)
 	if err != nil {
-		if who.stranger { // it counts, whether it was refused, was cut or broke off
+		if who.Stranger { // it counts, whether it was refused, was cut or broke off
 			a.unsigned.Begin(sender)
 		}
 		httpx.Fail(c, err)
@@ -150,7 +156,7 @@ func readEvent(hook *liveHook, header http.Header, body []byte) (webhookin.Event
 }
 
 // deliveryBody reads a delivery as it came. leave must be called when it is needed no more.
-func (a *api) deliveryBody(c *gin.Context, who transferrer) (body []byte, leave func(), err error) {
+func (a *api) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, leave func(), err error) {
 	length := c.Request.ContentLength
 	if length > deliveryMost {
 		return nil, nil, httpx.TooLarge(deliveryMost)
@@ -163,24 +169,24 @@ func (a *api) deliveryBody(c *gin.Context, who transferrer) (body []byte, leave 
 	if err != nil {
 		return nil, nil, err
 	}
-	in := &arriving{body: http.MaxBytesReader(c.Writer, c.Request.Body, deliveryMost), from: from, allowed: anyBytes}
+	in := &transfer.Upload{Body: http.MaxBytesReader(c.Writer, c.Request.Body, deliveryMost), From: from, Allowed: transfer.AnyBytes}
 	if body, err = readWhole(in, length); err != nil {
-		in.leave()
+		in.Leave()
 		return nil, nil, err
 	}
-	in.whole()
-	return body, in.leave, nil
+	in.Complete()
+	return body, in.Leave, nil
 }
 
 // deliveryPlace waits a moment for a place: some sources send nothing a second time, whatever they are answered.
-func (a *api) deliveryPlace(c *gin.Context, who transferrer) (*place, error) {
+func (a *api) deliveryPlace(c *gin.Context, who transfer.Owner) (*transfer.Slot, error) {
 	conn := http.NewResponseController(c.Writer)
 	ctx, cancel := context.WithTimeout(c.Request.Context(), placeWait)
 	defer cancel()
 	ticker := time.NewTicker(placePace)
 	defer ticker.Stop()
 	for {
-		from, err := a.deliveries.enter(who, conn)
+		from, err := a.deliveries.Enter(who, conn)
 		if err == nil {
 			return from, nil
 		}

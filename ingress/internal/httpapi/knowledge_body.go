@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/store"
 )
@@ -169,16 +170,16 @@ func bindDocument[T any](a *api, c *gin.Context) (body T, leave func(), err erro
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
-	in, err := arrive(c, &a.texts, documentBodyMost, a.Permit(c))
+	in, err := transfer.Receive(c, &a.texts, documentBodyMost, a.Permit(c))
 	if err != nil {
 		return body, nil, err
 	}
 	if body, err = readDocument[T](in, c.Request.ContentLength); err != nil {
-		in.leave()
+		in.Leave()
 		return body, nil, err
 	}
-	in.whole()
-	return body, in.leave, nil
+	in.Complete()
+	return body, in.Leave, nil
 }
 
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/store"
 )
@@ -140,12 +141,12 @@ func formIn(body, boundary string, most int) *documentForm {
 }
 
 func formOfType(body, contentType string, most int) (*documentForm, error) {
-	from := &transfers{traffic: incoming}
-	place, err := from.enter(transferrer{credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
+	from := &transfer.Limiter{Policy: transfer.Documents}
+	place, err := from.Enter(transfer.Owner{Credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
 	if err != nil {
 		panic(err) // the first one always gets one
 	}
-	in := &arriving{body: strings.NewReader(body), from: place, allowed: anyBytes}
+	in := &transfer.Upload{Body: strings.NewReader(body), From: place, Allowed: transfer.AnyBytes}
 	return newDocumentForm(in, contentType, most, func(content io.Reader) (store.Upload, error) {
 		n, err := io.Copy(io.Discard, content)
 		if n > documentMost {
@@ -351,8 +352,8 @@ func TestFormsEndEarly(t *testing.T) {
 			t.Errorf("%s: %d bytes were read, %s", name, tc.body.n, got.body)
 		}
 	}
-	if a.documents(h.org) != 0 || a.contents(h.org) != 0 || len(a.api.uploads.open) != 0 {
-		t.Errorf("%d documents, %d contents and %d places stay", a.documents(h.org), a.contents(h.org), len(a.api.uploads.open))
+	if a.documents(h.org) != 0 || a.contents(h.org) != 0 || len(a.api.uploads.Open) != 0 {
+		t.Errorf("%d documents, %d contents and %d places stay", a.documents(h.org), a.contents(h.org), len(a.api.uploads.Open))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -107,12 +108,12 @@ func (a *api) readDocument(c *gin.Context, found *httpx.Problems) {
 
 // sendDocument answers with the original, as it was sent or fetched.
 func (a *api) sendDocument(c *gin.Context, documentID string) {
-	place, err := a.downloads.enter(transferrerOf(c), http.NewResponseController(c.Writer))
+	place, err := a.downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.downloads.leave(place)
+	defer a.downloads.Leave(place)
 	doc, content, err := a.Store.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -123,20 +124,20 @@ func (a *api) sendDocument(c *gin.Context, documentID string) {
 	if doc.SHA256 != nil {
 		file.SHA256 = *doc.SHA256
 	}
-	sendFile(c, file, documentCaching, content, place, a.Permit(c))
+	transfer.SendFile(c, file, documentCaching, content, place, a.Permit(c))
 }
 
 // showPage gives the text of a page, or the beginning of a long one. Pages are as large as files may be, and take their places.
 func (a *api) showPage(c *gin.Context, documentID string, page int) {
-	place, err := a.downloads.enter(transferrerOf(c), http.NewResponseController(c.Writer))
+	place, err := a.downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.downloads.leave(place)
+	defer a.downloads.Leave(place)
 	shown, err := a.pageOfDocument(c, documentID, page)
 	if err == nil {
-		err = place.extend(int64(2 * len(shown.Text))) // as passages it comes once more
+		err = place.Extend(int64(2 * len(shown.Text))) // as passages it comes once more
 	}
 	if err != nil {
 		httpx.Fail(c, err)

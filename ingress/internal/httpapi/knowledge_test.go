@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/domain"
 	"parley/shared/id"
 )
@@ -80,8 +81,8 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	a.from("POST", "/api/knowledge", body(documentMost+1), h.key).want(t, "one byte more", 413, "payload_too_large contentBase64:too_long")
 	a.from("POST", "/api/knowledge", `{"name":"a","content":"`+string(content)+`"}`, h.key).want(t, "as text", 413, "payload_too_large content:too_long")
 	a.from("POST", "/api/knowledge", body(10)+strings.Repeat(" ", documentBodyMost), h.key).want(t, "more than is read", 413, "payload_too_large")
-	if a.contents(h.org) != 0 || len(a.api.texts.open) != 0 {
-		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.texts.open))
+	if a.contents(h.org) != 0 || len(a.api.texts.Open) != 0 {
+		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.texts.Open))
 	}
 	got := a.from("POST", "/api/knowledge", body(documentMost), h.key).want(t, "as large as may be", 202, "")
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+got.text(t, "id"), "", h.key); !bytes.Equal(back.body, content[:documentMost]) {
@@ -96,7 +97,7 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	a.from("POST", "/api/knowledge", escaped, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "beside another", 429, "rate_limited")
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small"}`, h.key)
-	a.api.texts.leave(place)
+	a.api.texts.Leave(place)
 }
 
 // callerOf is who acts with the house's key.
@@ -364,13 +365,13 @@ func TestLongPages(t *testing.T) {
 	if next.text(t, "passages.1.text") != fmt.Sprint("r", pagePassagesMost) {
 		t.Errorf("%s", next.body)
 	}
-	var places []*place
-	for range filesPerCredential {
+	var places []*transfer.Slot
+	for range transfer.FilesPerCredential {
 		places = append(places, placeOf(t, &a.api.downloads, nil, transferrerFor(callerOf(t, a, h))))
 	}
 	a.from("GET", target, "", h.key).want(t, "beside many others", 429, "rate_limited")
 	for _, p := range places {
-		a.api.downloads.leave(p)
+		a.api.downloads.Leave(p)
 	}
 	a.ok("GET", target, "", h.key)
 }
@@ -404,7 +405,7 @@ func TestOriginalsOfDocuments(t *testing.T) {
 	for name, want := range map[string]string{
 		"Content-Type": "application/pdf", "Content-Disposition": `attachment; filename="gr__e.pdf"; filename*=UTF-8''gr%C3%B6%C3%9Fe.pdf`, "ETag": etag,
 		"Cache-Control": "private, no-cache, no-transform", "Content-Security-Policy": "sandbox; default-src 'none'", "Cross-Origin-Resource-Policy": "same-origin",
-		"Accept-Ranges": "bytes", "X-Content-Type-Options": "nosniff", "Vary": fileVaries, "Content-Length": strconv.Itoa(len(content)), "Last-Modified": "",
+		"Accept-Ranges": "bytes", "X-Content-Type-Options": "nosniff", "Vary": transfer.FileVaries, "Content-Length": strconv.Itoa(len(content)), "Last-Modified": "",
 	} {
 		if got.header.Get(name) != want {
 			t.Errorf("%s: %q, want %q", name, got.header.Get(name), want)
@@ -436,7 +437,7 @@ func TestOriginalsOfDocuments(t *testing.T) {
 	if page := a.ok("GET", target, "", h.key); page.header.Get("Content-Type") != octetStream || !strings.HasPrefix(page.header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("a page: %v", page.header)
 	}
-	if open := len(a.api.downloads.open); open != 0 {
+	if open := len(a.api.downloads.Open); open != 0 {
 		t.Errorf("%d places are kept", open)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -87,7 +88,7 @@ func (a *api) readDocumentForm(c *gin.Context, most int) (form *documentForm, le
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
-	in, err := arrive(c, &a.uploads, formMost, a.Permit(c))
+	in, err := transfer.Receive(c, &a.uploads, formMost, a.Permit(c))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,12 +97,12 @@ func (a *api) readDocumentForm(c *gin.Context, most int) (form *documentForm, le
 		err = form.read()
 	}
 	if err != nil {
-		in.leave()
+		in.Leave()
 		a.dropUploads(c, form)
 		return nil, nil, err
 	}
-	in.whole()
-	return form, in.leave, nil
+	in.Complete()
+	return form, in.Leave, nil
 }
 
 // dropUploads removes the contents of a form that was not taken. What it leaves, the sweeper removes.

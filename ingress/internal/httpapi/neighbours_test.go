@@ -9,10 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 )
 
@@ -23,72 +22,15 @@ func at(req *http.Request, client string) *http.Request {
 	return req
 }
 
-// An upload that keeps the pace is never cut, however many newcomers there are; one that has become slow is.
-func TestOnlySlowTransfersAreCut(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		pieces int // of 17 KiB that come, one a second
-		cut    bool
-	}{
-		"at the pace":         {60, false},
-		"slow from the start": {0, true},
-		"slow after a while":  {12, true}, // what came at the beginning does not help for long
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			all := &transfers{traffic: incoming}
-			p := placeOf(t, all, httptest.NewRecorder(), reader(0, 0))
-			var client sync.WaitGroup
-			client.Go(func() {
-				for range tc.pieces {
-					p.wait()
-					<-time.After(time.Second)
-					p.moved(httpx.SlowestRate + 1<<10)
-				}
-				p.wait()
-			})
-			for org := 1; org < uploadsAtOnce; org++ {
-				placeOf(t, all, httptest.NewRecorder(), reader(org, 0))
-			}
-			<-time.After(30*time.Second + time.Millisecond)
-			_, err := all.enter(reader(uploadsAtOnce, 0), http.NewResponseController(httptest.NewRecorder()))
-			if p.cut != tc.cut || (err == nil) != tc.cut || err != nil && apierr.CodeOf(err) != apierr.Overloaded {
-				t.Errorf("%s: cut %v, and the newcomer got %v", name, p.cut, err)
-			}
-			client.Wait()
-		})
-	}
-}
-
-// The service's own time does not count against a client's pace.
-func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		all := &transfers{traffic: incoming}
-		p := placeOf(t, all, httptest.NewRecorder(), reader(0, 0))
-		p.wait()
-		p.moved(1)
-		<-time.After(time.Minute)
-		if p.slow(time.Now()) {
-			t.Error("slow while a piece is stored")
-		}
-		p.wait()
-		p.rest(answerTime)
-		<-time.After(time.Minute)
-		if p.slow(time.Now()) {
-			t.Error("slow while all of it is stored")
-		}
-	})
-}
-
 // One client address has at most half of the slots, whatever organizations and credentials it brings.
 func TestTransfersAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
 	const attacker, victim = "198.51.100.1", "203.0.113.1"
-	var places []*place
-	for n := range uploadsAtOnce / addressShare {
+	var places []*transfer.Slot
+	for n := range transfer.UploadsAtOnce / transfer.AddressShare {
 		who := reader(n, 0)
-		who.client = attacker
+		who.Client = attacker
 		places = append(places, placeOf(t, &a.api.uploads, httptest.NewRecorder(), who))
 	}
 	send := func(client string) answer {
@@ -102,7 +44,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 		t.Errorf("%v %s", got.header, got.body)
 	}
 	send(victim).want(t, "of another address", 202, "")
-	if places[0].cut {
+	if places[0].Cut {
 		t.Error("an upload at the pace was cut")
 	}
 }
@@ -115,7 +57,7 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 	body, contentType := formOf(t, filePart{name: "file", file: "a", content: string(numbers(2 << 20))})
 	came := 0
 	from := &pausing{from: strings.NewReader(string(body)), every: 1 << 20, pause: func() {
-		for org := 0; len(a.api.uploads.open) < uploadsAtOnce; org++ {
+		for org := 0; len(a.api.uploads.Open) < transfer.UploadsAtOnce; org++ {
 			placeOf(t, &a.api.uploads, httptest.NewRecorder(), reader(org, 0))
 		}
 		for _, s := range strangers {
@@ -202,9 +144,9 @@ func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 // Large deliveries of senders that are not verified yet are bounded by address and by hook, apart from verified ones.
 func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
-	all := &transfers{traffic: impatient(incomingDeliveries)}
+	all := &transfer.Limiter{Policy: impatient(incomingDeliveries)}
 	enter := func(hook, client string, stranger bool) error {
-		_, err := all.enter(transferrer{organization: "org_" + hook, credential: hook, client: client, stranger: stranger},
+		_, err := all.Enter(transfer.Owner{Organization: "org_" + hook, Credential: hook, Client: client, Stranger: stranger},
 			http.NewResponseController(httptest.NewRecorder()))
 		return err
 	}
@@ -231,9 +173,9 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 			t.Errorf("%d: %v, want %q", n, err, tc.code)
 		}
 	}
-	for _, p := range all.open {
-		if !p.stranger {
-			p.wait()
+	for _, p := range all.Open {
+		if !p.Stranger {
+			p.Wait()
 		}
 	}
 	if err := enter("i", "8", true); apierr.CodeOf(err) != apierr.Overloaded {
@@ -242,8 +184,8 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 }
 
 // impatient is a policy that judges a transfer's pace as soon as the transfer waits for its client.
-func impatient(policy *traffic) *traffic {
+func impatient(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
-	soon.patience = time.Nanosecond
+	soon.Patience = time.Nanosecond
 	return &soon
 }

@@ -1,0 +1,135 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// pipes is a listener of connections within the test's own time.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { close(p.done); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// serveFile serves a content as the ingress does, and gives a client's connection that has asked for it, and when the server was done.
+func serveFile(t *testing.T, all *Limiter, content []byte, may httpx.Permit) (client net.Conn, took chan time.Duration) {
+	t.Helper()
+	gin.SetMode(gin.ReleaseMode)
+	began := time.Now()
+	took = make(chan time.Duration, 1)
+	e := gin.New()
+	e.GET("/", func(c *gin.Context) {
+		place, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		SendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, "private", bytes.NewReader(content), place, may)
+		all.Leave(place)
+		took <- time.Since(began)
+	})
+	server := &http.Server{Handler: e, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 90 * time.Second}
+	listener := &pipes{make(chan net.Conn), make(chan struct{})}
+	go func() { _ = server.Serve(listener) }()
+	near, far := net.Pipe()
+	listener.conns <- far
+	t.Cleanup(func() { _, _ = near.Close(), server.Close() })
+	_, err := io.WriteString(near, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	must(t, err)
+	return near, took
+}
+
+// A client on a slow line gets all of a file, however long that takes; one that takes less is left when its time is used
+// up, and one that takes nothing after a minute.
+func TestDownloadsEndWithTheirProgress(t *testing.T) {
+	t.Parallel()
+	content := numbers(4 << 20)
+	for name, tc := range map[string]struct {
+		piece int           // that is read at a time
+		every time.Duration // and then nothing for so long
+		whole bool
+		least time.Duration
+		most  time.Duration
+	}{
+		"16 KiB a second":       {32 << 10, 2 * time.Second, true, 250 * time.Second, 256 * time.Second},
+		"8 KiB a second":        {16 << 10, 2 * time.Second, false, 110 * time.Second, 130 * time.Second},
+		"a drain once a minute": {256 << 10, 59 * time.Second, false, 75 * time.Second, 95 * time.Second},
+		"bytes":                 {1, time.Second, false, time.Minute, 65 * time.Second},
+		"nothing":               {0, time.Hour, false, time.Minute, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, took := serveFile(t, &Limiter{Policy: Files}, content, httpx.Permit{})
+			var got bytes.Buffer
+			for piece := make([]byte, tc.piece); len(took) == 0; <-time.After(tc.every) {
+				n, _ := io.ReadFull(client, piece)
+				got.Write(piece[:n])
+			}
+			if d := <-took; d < tc.least || d > tc.most {
+				t.Errorf("%s took %s", name, d)
+			}
+			if !tc.whole {
+				if rest, err := io.Copy(io.Discard, client); rest > 64<<10 || err != nil || got.Len() >= len(content) {
+					t.Errorf("%s: behind %d bytes came %d: %v", name, got.Len(), rest, err)
+				}
+				return
+			}
+			res, err := http.ReadResponse(bufio.NewReader(io.MultiReader(&got, client)), nil)
+			must(t, err)
+			body, err := io.ReadAll(res.Body)
+			if err != nil || !bytes.Equal(body, content) || res.ContentLength != int64(len(content)) {
+				t.Errorf("%s: %d bytes: %v", name, len(body), err)
+			}
+			must(t, res.Body.Close())
+		})
+	}
+}
+
+// A download ends with the credential that it was begun with.
+func TestDownloadsEndWithTheirPermit(t *testing.T) {
+	t.Parallel()
+	content := numbers(1 << 20)
+	synctest.Test(t, func(t *testing.T) {
+		began, looks := time.Now(), 0
+		client, took := serveFile(t, &Limiter{Policy: Files}, content, httpx.Permit{
+			Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Org: "org_1", Reads: []string{"usr_1"}, Next: began.Add(5 * time.Second), Seen: began,
+			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
+				looks++
+				return auth.Identity{}, apierr.New(apierr.Unauthenticated, "revoked")
+			},
+		})
+		_, err := io.ReadFull(client, make([]byte, 200<<10))
+		must(t, err)
+		<-time.After(6 * time.Second)
+		rest, err := io.Copy(io.Discard, client)
+		if d := <-took; rest > 64<<10 || err != nil || d != 6*time.Second || looks != 1 {
+			t.Errorf("%d bytes more, %v, until %s; %d looks", rest, err, d, looks)
+		}
+	})
+}
