@@ -3,7 +3,6 @@ package httpapi
 import (
 	"regexp"
 	"slices"
-	"strconv"
 
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
@@ -98,7 +97,7 @@ const noModel = "must be offline, offline/echo, or a model of openai or anthropi
 func checkFallbacks(p *httpx.Problems, models []string) {
 	const path = "fallbackModels"
 	for i, model := range models[:min(len(models), fallbacksMost)] {
-		at := element(path, i)
+		at := httpx.Element(path, i)
 		switch {
 		case model == "" || !modelName.MatchString(model):
 			p.Add(at, httpx.CodeInvalidValue, noModel)
@@ -114,7 +113,7 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")
 	}
 	for i, kind := range callers {
-		at := element("allowedCallers", i)
+		at := httpx.Element("allowedCallers", i)
 		switch {
 		case kind != domain.CallerUser && kind != domain.CallerSystem:
 			p.Add(at, httpx.CodeInvalidValue, "must be user or system")
@@ -127,9 +126,6 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	}
 }
 
-// element names one entry of a list in problems.
-func element(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
-
 // apply changes an agent to what the fields say. What only makes sense with what the agent was before
 // is checked here. New secrets go through the seals.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
@@ -139,7 +135,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Model = f.Model.Or(a.Model)
 	a.FallbackModels = f.FallbackModels.Or(a.FallbackModels)
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
-		p.Add(element("fallbackModels", i), httpx.CodeDuplicate, "is the model itself")
+		p.Add(httpx.Element("fallbackModels", i), httpx.CodeDuplicate, "is the model itself")
 	}
 	a.AllowedCallers = f.AllowedCallers.Or(a.AllowedCallers)
 	if f.AllowedCallers.Null {

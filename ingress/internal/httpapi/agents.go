@@ -267,3 +267,16 @@ func hide(headers map[string]string) {
 		headers[name] = hidden
 	}
 }
+
+// toolDocuments checks the documents that a body binds an agent to, which may be those that it was bound to before.
+func (a *api) toolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, before domain.Tools) error {
+	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
+	if ids == nil {
+		return nil
+	}
+	var old []string
+	if before.Knowledge != nil {
+		old = before.Knowledge.DocumentIDs
+	}
+	return a.CheckDocuments(c, found, "tools.knowledge.documentIds", *ids, old)
+}

@@ -78,6 +78,7 @@ type Deps struct {
 type api struct {
 	Deps
 	*httpx.Limiter
+	*httpx.References
 	httpx.SessionChecks
 	checks     heldChecks
 	passwords  *auth.Passwords
@@ -127,6 +128,7 @@ func newAPI(deps Deps) (*api, error) {
 		unsigned:      ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 		tools:         agenttools.New(openapi.Version()),
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
+		References:    httpx.NewReferences(deps.Store),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {

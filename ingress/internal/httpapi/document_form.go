@@ -172,7 +172,7 @@ func (f *documentForm) at(n int) string {
 	if f.most == 1 {
 		return partFile
 	}
-	return element(partFile, n)
+	return httpx.Element(partFile, n)
 }
 
 func (f *documentForm) tooMany() string {

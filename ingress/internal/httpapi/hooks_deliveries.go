@@ -95,7 +95,7 @@ func (a *api) getDelivery(c *gin.Context, hookID, deliveryID string) {
 
 func (a *api) listDeliveries(c *gin.Context, hookID string) {
 	found := &httpx.Problems{}
-	if err := a.references(c, found, "hookId", "runId"); err != nil {
+	if err := a.CheckReferences(c, found, "hookId", "runId"); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

@@ -84,9 +84,9 @@ func checkOperations(p *httpx.Problems, operations []string) {
 	}
 	p.Count(path, len(operations), endpointsMost)
 	for i, name := range operations[:min(len(operations), endpointsMost)] {
-		p.Text(element(path, i), name, 1, operationMost)
+		p.Text(httpx.Element(path, i), name, 1, operationMost)
 		if slices.Contains(operations[:i], name) {
-			p.Add(element(path, i), httpx.CodeDuplicate, "is given twice")
+			p.Add(httpx.Element(path, i), httpx.CodeDuplicate, "is given twice")
 		}
 	}
 }

@@ -50,7 +50,7 @@ type foundList struct {
 // search is GET /api/knowledge?query=: what of the organization's documents is like it.
 func (a *api) search(c *gin.Context, found *httpx.Problems) {
 	request := searchAsked(c, found)
-	err := a.documentsKnown(c, found, "documentId", request.DocumentIDs, nil)
+	err := a.CheckDocuments(c, found, "documentId", request.DocumentIDs, nil)
 	if err == nil {
 		err = found.Err()
 	}
@@ -101,7 +101,7 @@ func searchAsked(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	seen := map[string]bool{}
 	for i, documentID := range ids[:min(len(ids), searchedMost)] {
-		switch at := element("documentId", i); {
+		switch at := httpx.Element("documentId", i); {
 		case !id.Valid(id.Document, documentID):
 			found.Add(at, httpx.CodeInvalidValue, "must be a document's id")
 		case seen[documentID]:
@@ -117,7 +117,7 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
 	for i, pair := range pairs[:min(len(pairs), metadataMost)] {
 		name, value, cut := strings.Cut(pair, ":")
-		at := element("metadata", i)
+		at := httpx.Element("metadata", i)
 		if _, known := out[name]; known {
 			found.Add(at, httpx.CodeDuplicate, "names what another names: a document has one value of each name")
 		}

@@ -66,9 +66,9 @@ func checkEvents(p *httpx.Problems, events []string) {
 	for i, event := range events[:min(len(events), len(domain.NotificationEvents))] {
 		switch {
 		case !slices.Contains(domain.NotificationEvents, event):
-			p.Add(element("events", i), httpx.CodeInvalidValue, "must be one of %s", enumerated(domain.NotificationEvents))
+			p.Add(httpx.Element("events", i), httpx.CodeInvalidValue, "must be one of %s", enumerated(domain.NotificationEvents))
 		case slices.Contains(events[:i], event):
-			p.Add(element("events", i), httpx.CodeDuplicate, "is given twice")
+			p.Add(httpx.Element("events", i), httpx.CodeDuplicate, "is given twice")
 		}
 	}
 	p.Count("events", len(events), len(domain.NotificationEvents)) // last: a list's own problem would hide those of its entries
@@ -312,7 +312,7 @@ func (a *api) getMessages(c *gin.Context) {
 
 func (a *api) messageFilter(c *gin.Context) (f store.NotificationFilter, err error) {
 	found := &httpx.Problems{}
-	if err := a.references(c, found, "endpointId"); err != nil {
+	if err := a.CheckReferences(c, found, "endpointId"); err != nil {
 		return f, err
 	}
 	f.EndpointID, _ = httpx.QueryValue(c, "endpointId", found)

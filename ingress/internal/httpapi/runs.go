@@ -69,7 +69,7 @@ func (a *api) listRuns(c *gin.Context) {
 
 func (a *api) runFilter(c *gin.Context) (store.RunFilter, error) {
 	found := &httpx.Problems{}
-	if err := a.references(c, found, "agentId"); err != nil {
+	if err := a.CheckReferences(c, found, "agentId"); err != nil {
 		return store.RunFilter{}, err
 	}
 	value := func(name string) string {

@@ -343,3 +343,11 @@ func (a *api) preferredWait(header http.Header) time.Duration {
 	}
 	return wait
 }
+
+// asTarget names the target of run-automation when it is not found: a reference in a body.
+func (s *submission) asTarget(err error) error {
+	if s.endpoint == contract.EndpointAutomation && apierr.CodeOf(err) == apierr.NotFound {
+		return apierr.Invalid("target", httpx.CodeInvalidValue, "is no agent of this organization")
+	}
+	return err
+}

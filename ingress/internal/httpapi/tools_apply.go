@@ -111,7 +111,7 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 	}
 	t.Endpoints = make([]domain.Endpoint, len(b.Endpoints.Value))
 	for i, e := range b.Endpoints.Value {
-		at := element("tools.httpRequest.endpoints", i)
+		at := httpx.Element("tools.httpRequest.endpoints", i)
 		t.Endpoints[i] = domain.Endpoint{
 			Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL, InputSchema: e.schema,
 			// Whoever does not say that a call may be repeated has it made once.
@@ -138,7 +138,7 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 	for i, s := range b.Servers.Value {
 		t.Servers[i] = domain.MCPServer{
 			Name: s.Name, URL: s.URL, SideEffect: s.SideEffect.Value,
-			Headers: known[s.Name].merge(p, element("tools.mcp.servers", i)+".headers", s.URL, s.Headers, seal),
+			Headers: known[s.Name].merge(p, httpx.Element("tools.mcp.servers", i)+".headers", s.URL, s.Headers, seal),
 		}
 	}
 	return t

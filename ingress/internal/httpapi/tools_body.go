@@ -164,7 +164,7 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	p.Count(path, len(ids), documentsMost)
 	seen := map[string]bool{}
 	for i, doc := range ids {
-		at := element(path, i)
+		at := httpx.Element(path, i)
 		if !id.Valid(id.Document, doc) {
 			p.Add(at, httpx.CodeInvalidValue, "must be a document's id")
 		}
@@ -180,7 +180,7 @@ func (b *httpBody) Check(p *httpx.Problems) {
 	p.Count(path, len(b.Endpoints.Value), endpointsMost)
 	seen := map[string]bool{}
 	for i := range b.Endpoints.Value {
-		b.Endpoints.Value[i].Check(p, element(path, i), seen)
+		b.Endpoints.Value[i].Check(p, httpx.Element(path, i), seen)
 	}
 }
 
@@ -256,7 +256,7 @@ func (b *mcpBody) Check(p *httpx.Problems) {
 	p.Count(path, len(b.Servers.Value), serversMost)
 	seen := map[string]bool{}
 	for i, s := range b.Servers.Value {
-		at := element(path, i)
+		at := httpx.Element(path, i)
 		checkToolName(p, at+".name", s.Name, seen)
 		checkURL(p, at+".url", s.URL)
 		checkHeaders(p, at+".headers", s.Headers)

@@ -81,7 +81,7 @@ func (a *api) getUsage(c *gin.Context) {
 	}
 	filter.AgentID, _ = httpx.QueryValue(c, "agentId", found)
 	filter.KeyID, _ = httpx.QueryValue(c, "keyId", found)
-	if err := a.references(c, found, "agentId", "keyId"); err != nil {
+	if err := a.CheckReferences(c, found, "agentId", "keyId"); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

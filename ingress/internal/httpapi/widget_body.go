@@ -48,7 +48,7 @@ func checkOrigins(p *httpx.Problems, origins []string) {
 	const path = "widget.allowedOrigins"
 	p.Count(path, len(origins), originsMost)
 	for i, origin := range origins {
-		at := element(path, i)
+		at := httpx.Element(path, i)
 		switch {
 		case !isOrigin(origin):
 			p.Add(at, httpx.CodeInvalidValue, "must be the scheme and host of one site as browsers send them, such as https://www.example.com: "+

@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -47,4 +48,12 @@ func ByID(find func(c *gin.Context, thing string) error, prefixes ...string) Fin
 		}
 		return find(c, given[0])
 	}
+}
+
+// InOrganization makes the finder of things that everybody in the organization may read.
+func InOrganization[S, T any](store S, read func(S, context.Context, string, string) (T, error), prefixes ...string) Finder {
+	return ByID(func(c *gin.Context, thing string) error {
+		_, err := read(store, c.Request.Context(), Caller(c).OrganizationID, thing)
+		return err
+	}, prefixes...)
 }

@@ -3,6 +3,7 @@ package httpx
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -95,3 +96,6 @@ func (p *Problems) Take(err error) error {
 
 // Err makes one error of all problems, nil when there are none.
 func (p *Problems) Err() error { return apierr.InvalidFields(p.List) }
+
+// Element names an entry of a list, such as tools[2].
+func Element(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
