@@ -86,8 +86,7 @@ type api struct {
 	signups    *ratelimit.Failures // accounts that were made, by client address; nil: no limit
 	origins    *http.CrossOriginProtection
 	downloads  transfer.Limiter
-	uploads    transfer.Limiter
-	texts      transfer.Limiter // bodies of JSON that are uploads
+	knowledge  *knowledgeHandler
 	deliveries transfer.Limiter // large ones, to hooks
 	large      httpx.LargeAnswers
 	hooks      *liveHooks
@@ -122,7 +121,7 @@ func newAPI(deps Deps) (*api, error) {
 	}
 	a := &api{
 		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
-		downloads: transfer.Limiter{Policy: transfer.Files}, uploads: transfer.Limiter{Policy: transfer.Documents}, texts: transfer.Limiter{Policy: transfer.DocumentTexts},
+		downloads:  transfer.Limiter{Policy: transfer.Files},
 		large:      httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.AnswersAtOnce},
 		deliveries: transfer.Limiter{Policy: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
 		unsigned:      ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
@@ -131,6 +130,10 @@ func newAPI(deps Deps) (*api, error) {
 		References:    httpx.NewReferences(deps.Store),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
+	a.knowledge = newKnowledge(knowledgeDeps{
+		SessionChecks: a.SessionChecks, References: a.References, Store: deps.Store, Dispatch: deps.Dispatch, Bells: deps.Bells,
+		Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads, Limits: deps.Documents, Log: deps.Log,
+	})
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)
 	}, deps.Secrets)

@@ -16,6 +16,7 @@ import (
 
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
 	"parley/shared/bus"
@@ -86,16 +87,19 @@ func arenaOf(tb testing.TB, w *world) *arena {
 		})
 	}
 	tb.Cleanup(wg.Wait)
-	w.api.Changes = changes.New(b.NewChangeWatch(), zerolog.Nop())
-	w.api.Changes.Drain() // a request of a recorder has no other end
-	d.Drain()             // what waits for a run's end, however long, is answered at once
+	watch := changes.New(b.NewChangeWatch(), zerolog.Nop())
+	watch.Drain() // a request of a recorder has no other end
+	d.Drain()     // what waits for a run's end, however long, is answered at once
 	hub.Drain()
-	w.api.Dispatch, w.api.Streams = d, hub
-	w.api.StreamsPerCredential, w.api.StreamsPerOrganization, w.api.VoicePerOrganization = 1000, 1000, 1000
 	w.bells.next = b
-	w.api.Searches, err = b.NewToolCaller()
+	searches, err := b.NewToolCaller()
 	must(tb, err)
-	w.api.RunDeadline, w.api.RetentionDefault = time.Minute, 24*time.Hour
+	w.rebuild(func(to *Deps) {
+		to.Changes, to.Dispatch, to.Streams, to.Searches = watch, d, hub, searches
+		to.StreamLimits = httpx.StreamLimits{StreamsPerCredential: 1000, StreamsPerOrganization: 1000}
+		to.VoicePerOrganization = 1000
+		to.RunDeadline, to.RetentionDefault = time.Minute, 24*time.Hour
+	})
 	super, err := sql.Open("postgres", w.dsn)
 	must(tb, err)
 	super.SetMaxIdleConns(2)

@@ -66,8 +66,9 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
 	t.Cleanup(func() { _ = away.Close() })
-	w.api.Store = away
-	w.api.Dispatch = dispatch.New(dispatch.Config{Window: 1, BacklogMax: 1}, away, w.bus, zerolog.Nop())
+	w.rebuild(func(d *Deps) {
+		d.Store, d.Dispatch = away, dispatch.New(dispatch.Config{Window: 1, BacklogMax: 1}, away, w.bus, zerolog.Nop())
+	})
 	each(func(o openapi.Operation, target, body string) {
 		if slices.Contains([]string{"runAutomation", "createCompletion", "createResponse", "createWidgetSession", "beginOidc", "finishOidc"}, o.ID) {
 			return // the first three need a dispatcher that runs, the next a page, the others a provider: they have tests of their own
@@ -96,6 +97,6 @@ func TestProbesWithoutBody(t *testing.T) {
 	w := newWorld(t, manyRequests)
 	w.do("HEAD", "/healthz", "").want(t, "alive", 200, "")
 	w.do("HEAD", "/readyz", "").want(t, "ready", 200, "")
-	w.api.Draining = func() bool { return true }
+	w.rebuild(func(d *Deps) { d.Draining = func() bool { return true } })
 	w.do("HEAD", "/readyz", "").want(t, "draining", 503, "")
 }

@@ -324,7 +324,7 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 	narrow, err := store.Open(a.dsn, 1)
 	must(t, err)
 	t.Cleanup(func() { _ = narrow.Close() })
-	a.api.Store = narrow
+	a.rebuild(func(d *Deps) { d.Store = narrow })
 	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
 	defer cancel()
 	ask := func(target string) *http.Request {

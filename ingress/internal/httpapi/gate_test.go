@@ -209,9 +209,9 @@ func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 		}
 	}
 	const one, total, victims = 20, 40, 15
-	var err error
-	w.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: one, System: 1000})
+	limits, err := ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: one, System: 1000})
 	must(t, err)
+	w.rebuild(func(d *Deps) { d.Limits = limits })
 	for scope, all := range credentials {
 		passed := 0
 		for n := range 5 * one {
@@ -344,7 +344,7 @@ func TestReadiness(t *testing.T) {
 	}
 	delete(w.api.Checks, "nats")
 	w.api.checks = heldChecks{}
-	w.api.Draining = func() bool { return true }
+	w.rebuild(func(d *Deps) { d.Draining = func() bool { return true } })
 	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "status") != "draining" {
 		t.Errorf("readyz while draining %d %s", a.status, a.body)
 	}

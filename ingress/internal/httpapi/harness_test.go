@@ -49,6 +49,7 @@ func (c *cancels) CancelQueued(_ context.Context, org, agentID string) error {
 type world struct {
 	t       testing.TB
 	dsn     string // of the database, as a superuser
+	deps    Deps
 	api     *api
 	handler http.Handler
 	store   *store.Store
@@ -107,19 +108,28 @@ func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Se
 	var wg sync.WaitGroup
 	wg.Go(func() { resolver.Run(tb.Context()) })
 	tb.Cleanup(wg.Wait)
-	w.api, err = newAPI(Deps{
+	w.deps = Deps{
 		Store: s, Auth: resolver, Limits: l, Secrets: box, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
 		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
 		Bells: w.bells, Searches: nobody{}, Signer: signer, Outside: outside,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
-	})
-	must(tb, err)
-	w.api.passwords, err = auth.NewPasswords(0, cheapPasswords)
-	must(tb, err)
-	m, err := newMetrics(nil)
-	must(tb, err)
-	w.handler = w.api.engine(m)
+	}
+	w.rebuild(func(*Deps) {})
 	return w
+}
+
+// rebuild makes the HTTP face anew over changed dependencies. What it has counted in memory begins at nothing.
+func (w *world) rebuild(change func(*Deps)) {
+	w.t.Helper()
+	change(&w.deps)
+	var err error
+	w.api, err = newAPI(w.deps)
+	must(w.t, err)
+	w.api.passwords, err = auth.NewPasswords(0, cheapPasswords)
+	must(w.t, err)
+	m, err := newMetrics(nil)
+	must(w.t, err)
+	w.handler = w.api.engine(m)
 }
 
 // cheapPasswords are hashed in well under a millisecond: thousands of people sign up in these tests.
@@ -271,4 +281,12 @@ func (w *world) key(p person, scope domain.KeyScope) (header, keyID string) {
 	w.t.Helper()
 	a := w.do("POST", "/api/keys", `{"name":"test","scope":"`+string(scope)+`"}`, p.auth).want(w.t, "making a key", 201, "")
 	return "X-Api-Key: " + a.text(w.t, "key"), a.text(w.t, "id")
+}
+
+// tableOf is an api whose route table can be read, and which can carry nothing out.
+func tableOf(t *testing.T) *api {
+	t.Helper()
+	a, err := newAPI(Deps{})
+	must(t, err)
+	return a
 }

@@ -21,7 +21,7 @@ var (
 )
 
 // getKnowledge is GET /api/knowledge: a search with ?query=, with ?id= a document or a part of it, else a list.
-func (a *api) getKnowledge(c *gin.Context) {
+func (h *knowledgeHandler) getKnowledge(c *gin.Context) {
 	_, searches := httpx.Query(c)["query"]
 	_, one := httpx.Query(c)["id"]
 	found := &httpx.Problems{}
@@ -32,21 +32,21 @@ func (a *api) getKnowledge(c *gin.Context) {
 				found.Add(name, httpx.CodeConflict, "cannot come with query: beside it there may be %s", strings.Join(searchParams[1:], ", "))
 			}
 		}
-		a.search(c, found)
+		h.search(c, found)
 	case one:
-		a.readDocument(c, found)
+		h.readDocument(c, found)
 	default:
 		for _, name := range searchParams[1:3] {
 			if _, given := httpx.Query(c)[name]; given {
 				found.Add("query", httpx.CodeRequired, "a query with %s must say by query what is looked for", name)
 			}
 		}
-		a.listDocuments(c, found)
+		h.listDocuments(c, found)
 	}
 }
 
 // listDocuments gives the organization's documents, newest first.
-func (a *api) listDocuments(c *gin.Context, found *httpx.Problems) {
+func (h *knowledgeHandler) listDocuments(c *gin.Context, found *httpx.Problems) {
 	p, err := httpx.ReadPage(c, id.Document)
 	err = found.Take(err)
 	var filter store.DocumentFilter
@@ -63,7 +63,7 @@ func (a *api) listDocuments(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
-	docs, err := a.Store.Documents(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.After, p.Limit+1)
+	docs, err := h.Store.Documents(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -75,7 +75,7 @@ func (a *api) listDocuments(c *gin.Context, found *httpx.Problems) {
 }
 
 // deleteDocument is DELETE /api/knowledge?id=: it goes, and with it what runs were told of it.
-func (a *api) deleteDocument(c *gin.Context) {
+func (h *knowledgeHandler) deleteDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -84,7 +84,7 @@ func (a *api) deleteDocument(c *gin.Context) {
 	// Once it has begun it is carried through, whether or not the caller waits for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), eraseTime)
 	defer cancel()
-	if err := a.Dispatch.DeleteDocument(ctx, httpx.Caller(c).OrganizationID, documentID); err != nil {
+	if err := h.Dispatch.DeleteDocument(ctx, httpx.Caller(c).OrganizationID, documentID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

@@ -165,12 +165,12 @@ func nameOfAddress(address string) string {
 }
 
 // bindDocument reads a JSON body that may hold a document. The body is the caller's own: its long texts are parts of it.
-func bindDocument[T any](a *api, c *gin.Context) (body T, leave func(), err error) {
+func bindDocument[T any](h *knowledgeHandler, c *gin.Context) (body T, leave func(), err error) {
 	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
-	in, err := transfer.Receive(c, &a.texts, documentBodyMost, a.Permit(c))
+	in, err := transfer.Receive(c, &h.texts, documentBodyMost, h.Permit(c))
 	if err != nil {
 		return body, nil, err
 	}

@@ -78,7 +78,7 @@ func numbered(c *gin.Context, found *httpx.Problems, name string, least, most in
 }
 
 // readDocument gives a document, its content, or what stands at a place in it.
-func (a *api) readDocument(c *gin.Context, found *httpx.Problems) {
+func (h *knowledgeHandler) readDocument(c *gin.Context, found *httpx.Problems) {
 	asked := askedOf(c, found)
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
@@ -91,13 +91,13 @@ func (a *api) readDocument(c *gin.Context, found *httpx.Problems) {
 	}
 	switch {
 	case asked.content:
-		a.sendDocument(c, documentID)
+		h.sendDocument(c, documentID)
 	case asked.page != nil:
-		a.showPage(c, documentID, *asked.page)
+		h.showPage(c, documentID, *asked.page)
 	case asked.chunk != nil:
-		a.showChunk(c, documentID, *asked.chunk)
+		h.showChunk(c, documentID, *asked.chunk)
 	default:
-		doc, err := a.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+		doc, err := h.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -107,14 +107,14 @@ func (a *api) readDocument(c *gin.Context, found *httpx.Problems) {
 }
 
 // sendDocument answers with the original, as it was sent or fetched.
-func (a *api) sendDocument(c *gin.Context, documentID string) {
-	place, err := a.downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
+func (h *knowledgeHandler) sendDocument(c *gin.Context, documentID string) {
+	place, err := h.Downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.downloads.Leave(place)
-	doc, content, err := a.Store.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	defer h.Downloads.Leave(place)
+	doc, content, err := h.Store.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -124,18 +124,18 @@ func (a *api) sendDocument(c *gin.Context, documentID string) {
 	if doc.SHA256 != nil {
 		file.SHA256 = *doc.SHA256
 	}
-	transfer.SendFile(c, file, documentCaching, content, place, a.Permit(c))
+	transfer.SendFile(c, file, documentCaching, content, place, h.Permit(c))
 }
 
 // showPage gives the text of a page, or the beginning of a long one. Pages are as large as files may be, and take their places.
-func (a *api) showPage(c *gin.Context, documentID string, page int) {
-	place, err := a.downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
+func (h *knowledgeHandler) showPage(c *gin.Context, documentID string, page int) {
+	place, err := h.Downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.downloads.Leave(place)
-	shown, err := a.pageOfDocument(c, documentID, page)
+	defer h.Downloads.Leave(place)
+	shown, err := h.pageOfDocument(c, documentID, page)
 	if err == nil {
 		err = place.Extend(int64(2 * len(shown.Text))) // as passages it comes once more
 	}
@@ -147,8 +147,8 @@ func (a *api) showPage(c *gin.Context, documentID string, page int) {
 }
 
 // pageOfDocument reads a page. Of a document that is not ready, or has no such page, there is none.
-func (a *api) pageOfDocument(c *gin.Context, documentID string, page int) (shown documentPage, err error) {
-	doc, err := a.readyDocument(c, documentID)
+func (h *knowledgeHandler) pageOfDocument(c *gin.Context, documentID string, page int) (shown documentPage, err error) {
+	doc, err := h.readyDocument(c, documentID)
 	switch {
 	case err != nil:
 		return shown, err
@@ -157,7 +157,7 @@ func (a *api) pageOfDocument(c *gin.Context, documentID string, page int) (shown
 	case page > *doc.Pages:
 		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
 	}
-	passages, err := a.Store.DocumentPassages(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, page, pagePassagesMost+1)
+	passages, err := h.Store.DocumentPassages(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, page, pagePassagesMost+1)
 	if err != nil {
 		return shown, err
 	}
@@ -168,8 +168,8 @@ func (a *api) pageOfDocument(c *gin.Context, documentID string, page int) (shown
 }
 
 // showChunk gives a passage, and those before and behind it.
-func (a *api) showChunk(c *gin.Context, documentID string, chunk int) {
-	doc, err := a.readyDocument(c, documentID)
+func (h *knowledgeHandler) showChunk(c *gin.Context, documentID string, chunk int) {
+	doc, err := h.readyDocument(c, documentID)
 	if err == nil && chunk >= doc.Chunks {
 		err = apierr.New(apierr.NotFound, "there is no passage %d: the document has %d, and the first is 0", chunk, doc.Chunks)
 	}
@@ -177,7 +177,7 @@ func (a *api) showChunk(c *gin.Context, documentID string, chunk int) {
 		httpx.Fail(c, err)
 		return
 	}
-	passages, err := a.Store.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
+	passages, err := h.Store.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
 	if err == nil && len(passages) == 0 { // it was replaced meanwhile
 		err = noDocument()
 	}
@@ -189,8 +189,8 @@ func (a *api) showChunk(c *gin.Context, documentID string, chunk int) {
 }
 
 // readyDocument gives a document that was read.
-func (a *api) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
-	doc, err := a.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+func (h *knowledgeHandler) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
+	doc, err := h.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
 		err = apierr.New(apierr.NotFound, "the document is %s: only one that is ready has pages and passages", doc.Status)
 	}

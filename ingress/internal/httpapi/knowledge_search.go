@@ -48,9 +48,9 @@ type foundList struct {
 }
 
 // search is GET /api/knowledge?query=: what of the organization's documents is like it.
-func (a *api) search(c *gin.Context, found *httpx.Problems) {
+func (h *knowledgeHandler) search(c *gin.Context, found *httpx.Problems) {
 	request := searchAsked(c, found)
-	err := a.CheckDocuments(c, found, "documentId", request.DocumentIDs, nil)
+	err := h.CheckDocuments(c, found, "documentId", request.DocumentIDs, nil)
 	if err == nil {
 		err = found.Err()
 	}
@@ -58,7 +58,7 @@ func (a *api) search(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
-	reply, err := a.sought(c.Request.Context(), httpx.Caller(c).OrganizationID, request)
+	reply, err := h.sought(c.Request.Context(), httpx.Caller(c).OrganizationID, request)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -133,7 +133,7 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 }
 
 // sought has a worker search. Whose documents they are is signed: what a request names counts for nothing.
-func (a *api) sought(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
+func (h *knowledgeHandler) sought(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -146,7 +146,7 @@ func (a *api) sought(ctx context.Context, org string, request contract.SearchReq
 		return reply, fmt.Errorf("writing claims: %w", err)
 	}
 	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
-	answer, err := a.Searches.Call(ctx, contract.KindSearch, a.Signer.Sign(claims, body), body, deadline)
+	answer, err := h.Searches.Call(ctx, contract.KindSearch, h.Signer.Sign(claims, body), body, deadline)
 	if err != nil {
 		return reply, cannotSearch(err)
 	}

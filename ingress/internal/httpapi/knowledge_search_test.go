@@ -62,7 +62,7 @@ func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
 	s := &searched{reply: `{"found":[{"documentId":"` + id.New(id.Document) + `","name":"n","chunk":0,"page":null,"headings":null,"text":"t","startIndex":0,"endIndex":1,"box":null,"score":0.1,"matchedBy":null}],"without":["vector"]}`}
-	a.api.Searches = s
+	a.rebuild(func(d *Deps) { d.Searches = s })
 	one, two := a.document(h), a.ok("POST", "/api/knowledge", `{"name":"o","content":"another"}`, h.key).text(t, "id")
 	got := a.ok("GET", "/api/knowledge?query=%C3%84%20b&limit=50&documentId="+one+"&documentId="+two+"&metadata=a:b:c&metadata=d.e:", "", h.key)
 	want := contract.SearchRequest{Query: "Ä b", Limit: 50, DocumentIDs: []string{one, two}, Metadata: map[string]string{"a": "b:c", "d.e": ""}}
@@ -92,14 +92,14 @@ func TestSearchThatCannotBe(t *testing.T) {
 		"too late":      {err: context.DeadlineExceeded},
 		"not available": {reply: `{"unavailable":true}`},
 	} {
-		a.api.Searches = s
+		a.rebuild(func(d *Deps) { d.Searches = s })
 		got := a.from("GET", "/api/knowledge?query=secretword", "", h.key).want(t, name, 503, "unavailable")
 		if got.header.Get("Retry-After") != "2" {
 			t.Errorf("%s: Retry-After %q", name, got.header.Get("Retry-After"))
 		}
 	}
-	a.api.Searches = &searched{reply: `<`}
-	if _, err := a.api.sought(t.Context(), h.org, contract.SearchRequest{Query: "a"}); apierr.CodeOf(err) != apierr.Internal {
+	a.rebuild(func(d *Deps) { d.Searches = &searched{reply: `<`} })
+	if _, err := a.api.knowledge.sought(t.Context(), h.org, contract.SearchRequest{Query: "a"}); apierr.CodeOf(err) != apierr.Internal {
 		t.Errorf("an answer that is none: %v", err)
 	}
 	a.logsClean("secretword")

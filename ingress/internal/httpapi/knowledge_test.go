@@ -81,8 +81,8 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	a.from("POST", "/api/knowledge", body(documentMost+1), h.key).want(t, "one byte more", 413, "payload_too_large contentBase64:too_long")
 	a.from("POST", "/api/knowledge", `{"name":"a","content":"`+string(content)+`"}`, h.key).want(t, "as text", 413, "payload_too_large content:too_long")
 	a.from("POST", "/api/knowledge", body(10)+strings.Repeat(" ", documentBodyMost), h.key).want(t, "more than is read", 413, "payload_too_large")
-	if a.contents(h.org) != 0 || len(a.api.texts.Open) != 0 {
-		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.texts.Open))
+	if a.contents(h.org) != 0 || len(a.api.knowledge.texts.Open) != 0 {
+		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.knowledge.texts.Open))
 	}
 	got := a.from("POST", "/api/knowledge", body(documentMost), h.key).want(t, "as large as may be", 202, "")
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+got.text(t, "id"), "", h.key); !bytes.Equal(back.body, content[:documentMost]) {
@@ -93,11 +93,11 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+id, "", h.key); string(back.body) != strings.Repeat("ä", 100_000) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
-	place := placeOf(t, &a.api.texts, nil, transferrerFor(callerOf(t, a, h)))
+	place := placeOf(t, &a.api.knowledge.texts, nil, transferrerFor(callerOf(t, a, h)))
 	a.from("POST", "/api/knowledge", escaped, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "beside another", 429, "rate_limited")
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small"}`, h.key)
-	a.api.texts.Leave(place)
+	a.api.knowledge.texts.Leave(place)
 }
 
 // callerOf is who acts with the house's key.

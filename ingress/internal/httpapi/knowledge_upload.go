@@ -30,8 +30,8 @@ type Doorbells interface {
 }
 
 // addDocuments is POST /api/knowledge: documents to be read, from a form or from JSON.
-func (a *api) addDocuments(c *gin.Context) {
-	docs, leave, err := a.documentsSent(c)
+func (h *knowledgeHandler) addDocuments(c *gin.Context) {
+	docs, leave, err := h.documentsSent(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -40,12 +40,12 @@ func (a *api) addDocuments(c *gin.Context) {
 	for i := range docs {
 		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), httpx.Caller(c).Principal()
 	}
-	queued, err := a.Store.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, a.Documents)
+	queued, err := h.Store.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, h.Limits)
 	if err != nil {
 		httpx.Fail(c, refusedDocument(err))
 		return
 	}
-	a.ring(c, queued...)
+	h.ring(c, queued...)
 	if len(queued) == 1 {
 		httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 		return
@@ -60,9 +60,9 @@ func (a *api) addDocuments(c *gin.Context) {
 }
 
 // documentsSent reads the documents of a request. leave must be called when they are stored.
-func (a *api) documentsSent(c *gin.Context) (docs []store.NewDocument, leave func(), err error) {
+func (h *knowledgeHandler) documentsSent(c *gin.Context) (docs []store.NewDocument, leave func(), err error) {
 	if isForm(c.Request.Header) {
-		form, leave, err := a.readDocumentForm(c, formFilesMost)
+		form, leave, err := h.readDocumentForm(c, formFilesMost)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -71,12 +71,12 @@ func (a *api) documentsSent(c *gin.Context) (docs []store.NewDocument, leave fun
 		}
 		return form.files, leave, nil
 	}
-	body, leave, err := bindDocument[newDocumentBody](a, c)
+	body, leave, err := bindDocument[newDocumentBody](h, c)
 	if err != nil {
 		return nil, nil, err
 	}
 	doc := body.newDocument(body.URL.Value)
-	if doc.Content, err = a.keepContent(c, &body.documentFields); err != nil {
+	if doc.Content, err = h.keepContent(c, &body.documentFields); err != nil {
 		leave()
 		return nil, nil, err
 	}
@@ -84,21 +84,21 @@ func (a *api) documentsSent(c *gin.Context) (docs []store.NewDocument, leave fun
 }
 
 // readDocumentForm takes a form with up to most files, whose contents are kept as they come.
-func (a *api) readDocumentForm(c *gin.Context, most int) (form *documentForm, leave func(), err error) {
+func (h *knowledgeHandler) readDocumentForm(c *gin.Context, most int) (form *documentForm, leave func(), err error) {
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
-	in, err := transfer.Receive(c, &a.uploads, formMost, a.Permit(c))
+	in, err := transfer.Receive(c, &h.uploads, formMost, h.Permit(c))
 	if err != nil {
 		return nil, nil, err
 	}
-	form, err = newDocumentForm(in, c.GetHeader("Content-Type"), most, a.keeper(c))
+	form, err = newDocumentForm(in, c.GetHeader("Content-Type"), most, h.keeper(c))
 	if err == nil {
 		err = form.read()
 	}
 	if err != nil {
 		in.Leave()
-		a.dropUploads(c, form)
+		h.dropUploads(c, form)
 		return nil, nil, err
 	}
 	in.Complete()
@@ -106,7 +106,7 @@ func (a *api) readDocumentForm(c *gin.Context, most int) (form *documentForm, le
 }
 
 // dropUploads removes the contents of a form that was not taken. What it leaves, the sweeper removes.
-func (a *api) dropUploads(c *gin.Context, form *documentForm) {
+func (h *knowledgeHandler) dropUploads(c *gin.Context, form *documentForm) {
 	if form == nil || len(form.files) == 0 {
 		return
 	}
@@ -116,24 +116,24 @@ func (a *api) dropUploads(c *gin.Context, form *documentForm) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTime)
 	defer cancel()
-	if err := a.Store.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
-		a.Log.Warn().Err(err).Str("org_id", httpx.Caller(c).OrganizationID).Msg("cannot remove what a refused form has left; the sweeper will")
+	if err := h.Store.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
+		h.Log.Warn().Err(err).Str("org_id", httpx.Caller(c).OrganizationID).Msg("cannot remove what a refused form has left; the sweeper will")
 	}
 }
 
 // keeper keeps contents of the caller's organization, for as long as the request lasts.
-func (a *api) keeper(c *gin.Context) func(io.Reader) (store.Upload, error) {
+func (h *knowledgeHandler) keeper(c *gin.Context) func(io.Reader) (store.Upload, error) {
 	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
-	return func(content io.Reader) (store.Upload, error) { return a.Store.Upload(ctx, org, content, documentMost) }
+	return func(content io.Reader) (store.Upload, error) { return h.Store.Upload(ctx, org, content, documentMost) }
 }
 
 // keepContent keeps the content that a body holds; nil when it holds none.
-func (a *api) keepContent(c *gin.Context, f *documentFields) (*store.Upload, error) {
+func (h *knowledgeHandler) keepContent(c *gin.Context, f *documentFields) (*store.Upload, error) {
 	from, name := f.content()
 	if from == nil {
 		return nil, nil //nolint:nilnil // there may be none
 	}
-	kept, err := a.keeper(c)(from)
+	kept, err := h.keeper(c)(from)
 	if errors.Is(err, store.ErrTooLarge) {
 		return nil, documentTooLarge(name)
 	}
@@ -144,23 +144,23 @@ func (a *api) keepContent(c *gin.Context, f *documentFields) (*store.Upload, err
 }
 
 // putDocument is PUT /api/knowledge?id=: another content, name or metadata. What is left out stays.
-func (a *api) putDocument(c *gin.Context) {
+func (h *knowledgeHandler) putDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	// Before the body comes: of what is not there nothing is kept.
-	known, err := a.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	known, err := h.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	if isForm(c.Request.Header) {
-		a.putForm(c, known)
+		h.putForm(c, known)
 		return
 	}
-	body, leave, err := bindDocument[documentChangeBody](a, c)
+	body, leave, err := bindDocument[documentChangeBody](h, c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -170,7 +170,7 @@ func (a *api) putDocument(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	a.putBody(c, known, &body)
+	h.putBody(c, known, &body)
 }
 
 // fits reports what of the body does not go with the document that it changes.
@@ -187,13 +187,13 @@ func (b *documentChangeBody) fits(known domain.Document) error {
 }
 
 // putBody changes a document as a JSON body says.
-func (a *api) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
+func (h *knowledgeHandler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
 		address = httpx.Optional[string]{} // sent back as it was read
 	}
 	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
-		a.editDocument(c, known, &body.documentFields)
+		h.editDocument(c, known, &body.documentFields)
 		return
 	}
 	if !body.Name.Set && !address.Set { // the name stays, and says what the content is
@@ -210,16 +210,16 @@ func (a *api) putBody(c *gin.Context, known domain.Document, body *documentChang
 		with.Metadata = known.Metadata
 	}
 	var err error
-	if with.Content, err = a.keepContent(c, &body.documentFields); err != nil {
+	if with.Content, err = h.keepContent(c, &body.documentFields); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.replaceDocument(c, known.ID, with)
+	h.replaceDocument(c, known.ID, with)
 }
 
 // putForm replaces a document by the one file of a form.
-func (a *api) putForm(c *gin.Context, known domain.Document) {
-	form, leave, err := a.readDocumentForm(c, 1)
+func (h *knowledgeHandler) putForm(c *gin.Context, known domain.Document) {
+	form, leave, err := h.readDocumentForm(c, 1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -229,10 +229,10 @@ func (a *api) putForm(c *gin.Context, known domain.Document) {
 	if with.Metadata = form.metadata; !form.told {
 		with.Metadata = known.Metadata
 	}
-	a.replaceDocument(c, known.ID, with)
+	h.replaceDocument(c, known.ID, with)
 }
 
-func (a *api) editDocument(c *gin.Context, known domain.Document, f *documentFields) {
+func (h *knowledgeHandler) editDocument(c *gin.Context, known domain.Document, f *documentFields) {
 	var name *string
 	var metadata *map[string]string
 	if f.Name.Set {
@@ -241,7 +241,7 @@ func (a *api) editDocument(c *gin.Context, known domain.Document, f *documentFie
 	if f.Metadata.Set {
 		metadata = &f.Metadata.Value
 	}
-	edited, err := a.Store.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
+	edited, err := h.Store.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -250,39 +250,39 @@ func (a *api) editDocument(c *gin.Context, known domain.Document, f *documentFie
 	if edited.Job != nil { // names are searched: it is read anew
 		status = http.StatusAccepted
 	}
-	a.ring(c, edited)
+	h.ring(c, edited)
 	httpx.WriteJSON(c, status, shownDocument(edited.Document))
 }
 
-func (a *api) replaceDocument(c *gin.Context, documentID string, with store.NewDocument) {
+func (h *knowledgeHandler) replaceDocument(c *gin.Context, documentID string, with store.NewDocument) {
 	with.CreatedBy = httpx.Caller(c).Principal()
-	queued, err := a.Store.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, a.Documents)
+	queued, err := h.Store.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
 	if err != nil {
 		httpx.Fail(c, refusedDocument(err))
 		return
 	}
-	a.ring(c, queued)
+	h.ring(c, queued)
 	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
 // retryDocument is POST /api/knowledge?id=&action=retry: a document is read again, one that failed or one that is ready.
-func (a *api) retryDocument(c *gin.Context) {
+func (h *knowledgeHandler) retryDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	queued, err := a.Store.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	queued, err := h.Store.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.ring(c, queued)
+	h.ring(c, queued)
 	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
 // ring tells workers of documents that wait, and whoever watches that they have changed. Without it workers look by themselves.
-func (a *api) ring(c *gin.Context, queued ...store.QueuedDocument) {
+func (h *knowledgeHandler) ring(c *gin.Context, queued ...store.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
@@ -291,8 +291,8 @@ func (a *api) ring(c *gin.Context, queued ...store.QueuedDocument) {
 			jobs = append(jobs, job)
 		}
 	}
-	a.Bells.Ring(jobs...)
-	a.Bells.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
+	h.Bells.Ring(jobs...)
+	h.Bells.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
 }
 
 // refusedDocument turns what the store says of documents that it does not take into coded errors.

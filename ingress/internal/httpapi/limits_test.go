@@ -82,9 +82,9 @@ func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	agentID := a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 8, User: 500, System: 1000}
 	counts := &tally{used: map[string]int{}}
-	var err error
-	a.api.Limits, err = ratelimit.New(counts, settings)
+	limits, err := ratelimit.New(counts, settings)
 	must(t, err)
+	a.rebuild(func(d *Deps) { d.Limits = limits })
 	left := map[string]int{"demo": settings.Demo, "user": settings.User, "system": settings.System}
 	auto := func(target, more string) string {
 		return `{"target":"` + target + `","input":{"message":"m"}` + more + `}`
@@ -172,9 +172,9 @@ func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 	h := a.newHouse("red")
 	agentID := a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 1, User: 2, System: 3}
-	var err error
-	a.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, settings)
+	limits, err := ratelimit.New(&tally{used: map[string]int{}}, settings)
 	must(t, err)
+	a.rebuild(func(d *Deps) { d.Limits = limits })
 	body := `{"target":"` + agentID + `","input":{"message":"m"},"idempotencyKey":"k"}`
 	send := func(body string) answer {
 		return a.do("POST", "/api/internal/run-automation", body, h.key, "Prefer: respond-async")
@@ -217,9 +217,9 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 
 	var err error
 	counter := &tally{used: map[string]int{}}
-	a.api.Limits, err = ratelimit.New(counter, settings)
+	counted, err := ratelimit.New(counter, settings)
 	must(t, err)
-	a.api.Dispatch = running(t, a)
+	a.rebuild(func(d *Deps) { d.Limits, d.Dispatch = counted, running(t, a) })
 
 	replays := func(what, key, agent string, left int) {
 		t.Helper()
@@ -240,9 +240,9 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	send(body(agentID, "first", "something else")).want(t, "another request with a key over the limit", 422, "idempotency_key_reused")
 
 	counter.err = driver.ErrBadConn // nothing can be written
-	a.api.Limits, err = ratelimit.New(counter, settings)
+	counted, err = ratelimit.New(counter, settings)
 	must(t, err)
-	a.api.Dispatch = running(t, a)
+	a.rebuild(func(d *Deps) { d.Limits, d.Dispatch = counted, running(t, a) })
 	send(body(agentID, "newer", "m")).want(t, "while nothing is counted", 503, "unavailable")
 	send(body(agentID, "third", "m")).want(t, "a replay while nothing is counted", 200, "")
 }

@@ -59,8 +59,7 @@ func newWaitingArena(tb testing.TB, limits ratelimit.Settings) *arena {
 		})
 	}
 	tb.Cleanup(wg.Wait)
-	a.api.Dispatch, a.api.Streams = d, hub
-	a.api.WaitDefault = 55 * time.Second
+	a.rebuild(func(to *Deps) { to.Dispatch, to.Streams, to.WaitDefault = d, hub, 55*time.Second })
 	return a
 }
 

@@ -12,8 +12,10 @@ import (
 func TestAnOrganizationSeesItsLimits(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
-	a.api.StreamsPerCredential, a.api.StreamsPerOrganization, a.api.RunDeadline = 7, 70, 90*time.Second
-	a.api.VoicePerOrganization = 17
+	a.rebuild(func(d *Deps) {
+		d.StreamLimits.StreamsPerCredential, d.StreamLimits.StreamsPerOrganization = 7, 70
+		d.RunDeadline, d.VoicePerOrganization = 90*time.Second, 17
+	})
 	ada, bob := a.signUp("ada@example.com"), a.signUp("bob@example.com")
 	a.join(bob, ada.org, domain.RoleMember)
 	read := func(what string, headers ...string) (got limitsView) {
@@ -36,7 +38,7 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 		got.Run.DeadlineSeconds != 90 {
 		t.Errorf("%+v", got)
 	}
-	a.api.Documents = store.DocumentLimits{Documents: 5, Bytes: 1000}
+	a.rebuild(func(d *Deps) { d.Documents = store.DocumentLimits{Documents: 5, Bytes: 1000} })
 	for _, content := range []string{"twelve bytes", "ten bytes."} {
 		a.do("POST", "/api/knowledge", `{"name":"a.txt","content":"`+content+`"}`, ada.auth).want(t, "a document", 202, "")
 	}

@@ -14,7 +14,7 @@ import (
 
 // finders holds the finder of each collection.
 type finders struct {
-	agent, target, template, session, run, automation, budget, source, file, document, hook, delivery, endpoint, message,
+	agent, target, template, session, run, automation, budget, source, file, hook, delivery, endpoint, message,
 	organization, member, invitation, key, login httpx.Finder
 }
 
@@ -22,7 +22,6 @@ func (a *api) finders() finders {
 	return finders{
 		agent:        inOrganization(a, (*store.Store).Agent, id.Agent),
 		budget:       inOrganization(a, (*store.Store).Budget, id.Budget),
-		document:     inOrganization(a, (*store.Store).DocumentByID, id.Document),
 		hook:         inOrganization(a, (*store.Store).Hook, id.Hook),
 		endpoint:     inOrganization(a, (*store.Store).Endpoint, id.Endpoint),
 		message:      inOrganization(a, (*store.Store).Notification, id.Notification),

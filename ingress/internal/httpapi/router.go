@@ -17,7 +17,7 @@ import (
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []httpx.Route {
 	const member = domain.RoleMember
-	return slices.Concat(a.loginRoutes(), a.accountRoutes(), a.agentRoutes(), a.runRoutes(), a.documentRoutes(), a.deliveryRoutes(), []httpx.Route{
+	return slices.Concat(a.loginRoutes(), a.accountRoutes(), a.agentRoutes(), a.runRoutes(), a.knowledge.routes(), a.deliveryRoutes(), []httpx.Route{
 		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: a.runAutomation},
 		{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: member, Handle: a.mcp},
 	}, a.v1Routes())
@@ -101,32 +101,6 @@ func (a *api) runRoutes() []httpx.Route {
 
 		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: of.source, Handle: a.getSource},
 		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: of.file, Handle: a.getFile},
-	}
-}
-
-// documentRoutes are the documents of an organization.
-func (a *api) documentRoutes() []httpx.Route {
-	const member, admin = domain.RoleMember, domain.RoleAdmin
-	of := a.finders()
-	return []httpx.Route{
-		{
-			Method: "GET", Path: "/api/knowledge", Need: auth.NeedUser, Role: member,
-			Find: of.document, List: httpx.Params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"},
-			Beside: httpx.Params{"content", "page", "chunk"},
-			Handle: a.getKnowledge,
-		},
-		{Method: "POST", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true, Handle: a.addDocuments},
-		{
-			Method: "POST", Path: "/api/knowledge", Action: "retry", Need: auth.NeedUser, Role: admin,
-			Find:   of.document,
-			Handle: a.retryDocument,
-		},
-		{
-			Method: "PUT", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true,
-			Find:   of.document,
-			Handle: a.putDocument,
-		},
-		{Method: "DELETE", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Find: of.document, Handle: a.deleteDocument},
 	}
 }
 

@@ -87,7 +87,7 @@ func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 	a.from("POST", "/v1/responses", after(second), h.memberKey, h.header, "Idempotency-Key: k").
 		want(t, "the key, after another response", 200, "") // which is of the same session
 	away := &dialed{}
-	a.api.Store = store.On(away, 1)
+	a.rebuild(func(d *Deps) { d.Store = store.On(away, 1) })
 	a.from("POST", "/v1/responses", after(first), h.memberKey, h.header).want(t, "beyond the limit", 429, "rate_limited")
 	if n := away.times.Load(); n > 0 {
 		t.Errorf("the response was looked up by %d connections", n)

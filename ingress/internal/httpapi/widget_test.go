@@ -442,9 +442,9 @@ func (cr crowd) refused(t *testing.T, what string, got answer, tier string) {
 }
 
 func (cr crowd) set(w ratelimit.Widget) {
-	var err error
-	cr.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
+	limits, err := ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
 	must(cr.t, err)
+	cr.rebuild(func(d *Deps) { d.Limits = limits })
 }
 
 func newCrowd(t *testing.T) crowd {
@@ -542,9 +542,10 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
 	t.Cleanup(func() { _ = away.Close() })
-	a.api.Auth = auth.New(away, auth.NewWidgets(away, a.api.Secrets), nil)
+	resolver := auth.New(away, auth.NewWidgets(away, a.api.Secrets), nil)
+	a.rebuild(func(d *Deps) { d.Auth = resolver })
 	var wg sync.WaitGroup
-	wg.Go(func() { a.api.Auth.Run(t.Context()) })
+	wg.Go(func() { resolver.Run(t.Context()) })
 	t.Cleanup(wg.Wait)
 	for name, got := range map[string]answer{"token": a.visit(agentID, "", widgetPage), "message": a.says(g, "s", "m")} {
 		if got.want(t, name, 503, "unavailable"); got.sharedWith() != "" || got.header.Get("Retry-After") == "" {

@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// DocumentEraser deletes documents, and what runs read of them.
+type DocumentEraser interface {
+	DeleteDocument(ctx context.Context, organizationID, documentID string) error
+}
+
+// knowledgeDeps is what the handler of documents needs.
+type knowledgeDeps struct {
+	httpx.SessionChecks
+	*httpx.References
+	Store     *store.Store
+	Dispatch  DocumentEraser
+	Bells     Doorbells
+	Searches  SearchCaller
+	Signer    ClaimSigner
+	Downloads *transfer.Limiter
+	Limits    store.DocumentLimits // of an organization
+	Log       zerolog.Logger
+}
+
+// knowledgeHandler answers /api/knowledge.
+type knowledgeHandler struct {
+	knowledgeDeps
+	uploads transfer.Limiter
+	texts   transfer.Limiter // bodies of JSON that are uploads
+}
+
+// newKnowledge makes the handler of documents.
+func newKnowledge(deps knowledgeDeps) *knowledgeHandler {
+	return &knowledgeHandler{
+		knowledgeDeps: deps, uploads: transfer.Limiter{Policy: transfer.Documents}, texts: transfer.Limiter{Policy: transfer.DocumentTexts},
+	}
+}
+
+// routes are the documents of an organization.
+func (h *knowledgeHandler) routes() []httpx.Route {
+	const member, admin = domain.RoleMember, domain.RoleAdmin
+	document := httpx.InOrganization(h.Store, (*store.Store).DocumentByID, id.Document)
+	return []httpx.Route{
+		{
+			Method: "GET", Path: "/api/knowledge", Need: auth.NeedUser, Role: member,
+			Find: document, List: httpx.Params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"},
+			Beside: httpx.Params{"content", "page", "chunk"},
+			Handle: h.getKnowledge,
+		},
+		{Method: "POST", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true, Handle: h.addDocuments},
+		{
+			Method: "POST", Path: "/api/knowledge", Action: "retry", Need: auth.NeedUser, Role: admin,
+			Find:   document,
+			Handle: h.retryDocument,
+		},
+		{
+			Method: "PUT", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true,
+			Find:   document,
+			Handle: h.putDocument,
+		},
+		{Method: "DELETE", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Find: document, Handle: h.deleteDocument},
+	}
+}
