@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	searchMost = 120
 	cancelTime = 10 * time.Second
 )
 
@@ -38,7 +37,7 @@ func (a *api) getAgents(c *gin.Context) {
 	}
 	found := &httpx.Problems{}
 	q, _ := httpx.QueryValue(c, "q", found)
-	found.Text("q", q, 0, searchMost)
+	found.Text("q", q, 0, httpx.MaxSearch)
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return

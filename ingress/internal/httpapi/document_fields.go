@@ -1,11 +1,8 @@
 package httpapi
 
 import (
-	"maps"
 	"mime"
 	"path"
-	"regexp"
-	"slices"
 	"strings"
 
 	"parley/ingress/internal/httpapi/httpx"
@@ -14,28 +11,12 @@ import (
 
 // Bounds of what is said of documents, in characters and entries.
 const (
-	documentNameMost  = 255
-	mimeTypeMost      = 255
-	metadataMost      = 20
-	metadataValueMost = 256
+	documentNameMost = 255
+	mimeTypeMost     = 255
 
 	namelessDocument = "document"
 	octetStream      = "application/octet-stream"
 )
-
-var metadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
-
-// checkMetadata finds what is wrong with names and values that documents have, or must have to be found.
-func checkMetadata(p *httpx.Problems, at string, metadata map[string]string) {
-	for _, name := range slices.Sorted(maps.Keys(metadata)) { // the same request always gets the same answer
-		if !metadataName.MatchString(name) {
-			p.Add(at, httpx.CodeInvalidValue, "holds what is no name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
-			continue
-		}
-		p.Text(at+"."+name, metadata[name], 0, metadataValueMost)
-	}
-	p.Count(at, len(metadata), metadataMost) // last: its own problem would hide those of its entries
-}
 
 // documentName is what a document is called: the last part of a name, without what cannot be seen in it or turns it
 // around. Whoever made the file, or wrote the page that sends it, chose the name: a list, a log and a reader's eye are to take it

@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
-	"net/http"
 	"net/textproto"
 	"strconv"
 	"strings"
@@ -20,8 +19,6 @@ import (
 )
 
 const (
-	contentForm = "multipart/form-data"
-
 	documentMost     = 20 << 20 // bytes of a document
 	formFilesMost    = 20
 	formPartsMost    = 64
@@ -35,21 +32,6 @@ const (
 	partFile     = "file"
 	partMetadata = "metadata"
 )
-
-// isForm reports whether a body says of itself that it is a form that may hold files, and not compressed.
-func isForm(header http.Header) bool {
-	values := header["Content-Type"]
-	if len(values) != 1 || len(header["Content-Encoding"]) > 0 {
-		return false
-	}
-	media, _, err := mime.ParseMediaType(values[0])
-	// What comes behind a good type may be broken: that is a bad boundary.
-	return media == contentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
-}
-
-func neitherJSONNorForm() error {
-	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: multipart/form-data, or application/json")
-}
 
 // documentForm is a form that holds documents, read part by part.
 type documentForm struct {
@@ -269,7 +251,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		f.found.Add(at, p.Code, "%s", p.Message)
 	}
 	if !f.found.Has(partMetadata) && utf8.Valid(text) {
-		checkMetadata(&f.found, partMetadata, f.metadata)
+		httpx.CheckMetadata(&f.found, partMetadata, f.metadata)
 	}
 	return nil
 }

@@ -17,8 +17,6 @@ const (
 
 	// The content of an id never changes; what may change is who may see it.
 	fileCaching = "private, max-age=3600, immutable, no-transform"
-	// A document's content is replaced and deleted under the same id: whoever has it asks again each time.
-	documentCaching = "private, no-cache, no-transform"
 )
 
 // getFile is GET /api/files?id=: the content of a file that a run has made, for whoever may see the run.

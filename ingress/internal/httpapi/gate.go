@@ -105,10 +105,10 @@ func readableBody(req *http.Request, forms bool) error {
 		return nil
 	case !forms:
 		return httpx.NotJSON()
-	case isForm(req.Header):
+	case httpx.IsForm(req.Header):
 		return nil
 	}
-	return neitherJSONNorForm()
+	return httpx.NeitherJSONNorForm()
 }
 
 // count counts a request against its caller's limit, when it is known who calls and it was not counted already. A

@@ -50,7 +50,7 @@ func (b *importBody) Check(p *httpx.Problems) {
 		checkOperations(p, b.Operations.Value)
 	}
 	if b.ServerURL.Set {
-		checkURL(p, "serverUrl", b.ServerURL.Value)
+		httpx.CheckURL(p, "serverUrl", b.ServerURL.Value)
 	}
 	checkHeaders(p, "headers", b.Headers)
 	checkApproval(p, "approval", b.Approval)

@@ -51,7 +51,7 @@ func (h *knowledgeHandler) listDocuments(c *gin.Context, found *httpx.Problems) 
 	err = found.Take(err)
 	var filter store.DocumentFilter
 	filter.Query, _ = httpx.QueryValue(c, "q", found)
-	found.Text("q", filter.Query, 0, searchMost)
+	found.Text("q", filter.Query, 0, httpx.MaxSearch)
 	status, given := httpx.QueryValue(c, "status", found)
 	if filter.Status = domain.DocumentStatus(status); given && !slices.Contains(domain.DocumentStatuses, filter.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "must be queued, processing, ready or failed")
@@ -82,7 +82,7 @@ func (h *knowledgeHandler) deleteDocument(c *gin.Context) {
 		return
 	}
 	// Once it has begun it is carried through, whether or not the caller waits for it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), eraseTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
 	if err := h.Dispatch.DeleteDocument(ctx, httpx.Caller(c).OrganizationID, documentID); err != nil {
 		httpx.Fail(c, err)

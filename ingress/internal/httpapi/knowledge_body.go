@@ -84,9 +84,9 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 	if f.MIMEType.Set {
 		f.MIMEType.Value = documentType(p, "mimeType", f.MIMEType.Value, f.Name.Value, octetStream)
 	}
-	checkMetadata(p, "metadata", f.Metadata.Value)
+	httpx.CheckMetadata(p, "metadata", f.Metadata.Value)
 	if address.Set {
-		checkURL(p, "url", address.Value)
+		httpx.CheckURL(p, "url", address.Value)
 	}
 	given := ""
 	for _, of := range []struct {

@@ -133,7 +133,7 @@ func TestNamesOfFiles(t *testing.T) {
 
 // formIn is a form whose contents are kept nowhere.
 func formIn(body, boundary string, most int) *documentForm {
-	form, err := formOfType(body, contentForm+"; boundary="+boundary, most)
+	form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, most)
 	if err != nil {
 		panic(err) // the tests name good boundaries
 	}
@@ -298,11 +298,11 @@ func TestBoundaries(t *testing.T) {
 		}
 	}
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", strings.NewReader("x"))
-	req.Header["Content-Type"] = []string{contentForm + "; boundary=b", contentForm + "; boundary=b"}
+	req.Header["Content-Type"] = []string{httpx.ContentForm + "; boundary=b", httpx.ContentForm + "; boundary=b"}
 	a.send(with(req, h.key)).want(t, "two types", 415, "unsupported_media_type")
-	a.raw("POST", "/api/knowledge", contentForm+"; boundary=b", nil, h.key).want(t, "no body", 400, "invalid_request body:required")
-	a.raw("POST", "/api/knowledge?action=retry&id="+a.document(h), contentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form to an action", 415, "unsupported_media_type")
-	a.raw("POST", "/api/agents", contentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form elsewhere", 415, "unsupported_media_type")
+	a.raw("POST", "/api/knowledge", httpx.ContentForm+"; boundary=b", nil, h.key).want(t, "no body", 400, "invalid_request body:required")
+	a.raw("POST", "/api/knowledge?action=retry&id="+a.document(h), httpx.ContentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form to an action", 415, "unsupported_media_type")
+	a.raw("POST", "/api/agents", httpx.ContentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form elsewhere", 415, "unsupported_media_type")
 }
 
 // endless is a body that goes on for ever, and counts what was read of it.
@@ -344,7 +344,7 @@ func TestFormsEndEarly(t *testing.T) {
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", &tc.body)
 		req.ContentLength = -1
-		req.Header.Set("Content-Type", contentForm+"; boundary=b")
+		req.Header.Set("Content-Type", httpx.ContentForm+"; boundary=b")
 		rec := httptest.NewRecorder() // what is sent is not to be kept
 		a.handler.ServeHTTP(rec, with(req, h.key))
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}.want(t, name, tc.status, tc.problems)
@@ -372,7 +372,7 @@ func TestDocumentsHaveAMostSize(t *testing.T) {
 	}
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", strings.NewReader("--b"))
 	req.ContentLength = formMost + 1
-	req.Header.Set("Content-Type", contentForm+"; boundary=b")
+	req.Header.Set("Content-Type", httpx.ContentForm+"; boundary=b")
 	a.send(with(req, h.key)).want(t, "that says to be larger", 413, "payload_too_large")
 }
 

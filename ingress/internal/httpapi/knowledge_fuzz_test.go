@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 )
 
@@ -20,7 +21,7 @@ func FuzzUpload(f *testing.F) {
 	f.Add("", "")
 	f.Add("b; boundary*0=c", strings.Repeat("--b\r\n\r\n", 100))
 	f.Fuzz(func(t *testing.T, boundary, body string) {
-		form, err := formOfType(body, contentForm+"; boundary="+boundary, formFilesMost)
+		form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, formFilesMost)
 		if err == nil {
 			err = form.read()
 		}
@@ -36,7 +37,7 @@ func FuzzUpload(f *testing.F) {
 			}
 			return
 		}
-		if len(form.files) == 0 || len(form.files) > formFilesMost || len(form.metadata) > metadataMost {
+		if len(form.files) == 0 || len(form.files) > formFilesMost || len(form.metadata) > httpx.MaxMetadata {
 			t.Errorf("%d files, %d names", len(form.files), len(form.metadata))
 		}
 		for _, doc := range form.files {
@@ -51,7 +52,7 @@ func FuzzUpload(f *testing.F) {
 			}
 		}
 		for name, value := range form.metadata {
-			if !metadataName.MatchString(name) || !utf8.ValidString(value) || utf8.RuneCountInString(value) > metadataValueMost {
+			if !httpx.MetadataName.MatchString(name) || !utf8.ValidString(value) || utf8.RuneCountInString(value) > httpx.MaxMetadataValue {
 				t.Errorf("%q: %q", name, value)
 			}
 		}

@@ -20,6 +20,8 @@ const (
 	chunksMost        = 100_000_000 // the same
 	// Passages of a page that are shown: about half a million characters. A sheet may be one page with all of a document's text.
 	pagePassagesMost = 500
+	// A document's content is replaced and deleted under the same id: whoever has it asks again each time.
+	documentCaching = "private, no-cache, no-transform"
 )
 
 // documentAsked is what of a document a query asks for: at most one of these.

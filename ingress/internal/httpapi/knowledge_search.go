@@ -115,20 +115,20 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 
 func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
-	for i, pair := range pairs[:min(len(pairs), metadataMost)] {
+	for i, pair := range pairs[:min(len(pairs), httpx.MaxMetadata)] {
 		name, value, cut := strings.Cut(pair, ":")
 		at := httpx.Element("metadata", i)
 		if _, known := out[name]; known {
 			found.Add(at, httpx.CodeDuplicate, "names what another names: a document has one value of each name")
 		}
-		if !cut || !metadataName.MatchString(name) {
+		if !cut || !httpx.MetadataName.MatchString(name) {
 			found.Add(at, httpx.CodeInvalidValue, "must be a name, a colon and a value; names have 1 to 64 letters, digits, dots, underscores and hyphens")
 			continue
 		}
-		found.Text(at, value, 0, metadataValueMost)
+		found.Text(at, value, 0, httpx.MaxMetadataValue)
 		out[name] = value
 	}
-	found.Count("metadata", len(pairs), metadataMost)
+	found.Count("metadata", len(pairs), httpx.MaxMetadata)
 	return out
 }
 

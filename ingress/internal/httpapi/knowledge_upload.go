@@ -61,7 +61,7 @@ func (h *knowledgeHandler) addDocuments(c *gin.Context) {
 
 // documentsSent reads the documents of a request. leave must be called when they are stored.
 func (h *knowledgeHandler) documentsSent(c *gin.Context) (docs []store.NewDocument, leave func(), err error) {
-	if isForm(c.Request.Header) {
+	if httpx.IsForm(c.Request.Header) {
 		form, leave, err := h.readDocumentForm(c, formFilesMost)
 		if err != nil {
 			return nil, nil, err
@@ -156,7 +156,7 @@ func (h *knowledgeHandler) putDocument(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if isForm(c.Request.Header) {
+	if httpx.IsForm(c.Request.Header) {
 		h.putForm(c, known)
 		return
 	}

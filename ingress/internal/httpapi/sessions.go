@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
@@ -21,7 +20,6 @@ import (
 )
 
 const (
-	eraseTime  = 30 * time.Second
 	maxContent = 100_000 // characters of a message that does not fit a page
 )
 
@@ -213,7 +211,7 @@ func (a *api) eraseSession(c *gin.Context) {
 		return
 	}
 	// Once it has begun it is carried through, whether or not the caller waits for it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), eraseTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
 	if err := a.Dispatch.EraseSession(ctx, name); err != nil {
 		httpx.Fail(c, err)

@@ -294,7 +294,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 			"application/json, text/plain", "application/vnd.api+json", "", "json", "application/json;", "text/plain; x=application/json", "*/*", "application/ json",
 		} {
 			want := 415
-			if media == "application/json;" || strings.HasPrefix(media, contentForm) && r.path == "/api/knowledge" { // which says nothing else, which takes forms
+			if media == "application/json;" || strings.HasPrefix(media, httpx.ContentForm) && r.path == "/api/knowledge" { // which says nothing else, which takes forms
 				continue
 			}
 			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))

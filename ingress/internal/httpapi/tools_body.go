@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,7 +23,6 @@ const (
 	documentsMost       = 1_000
 	headersMost         = 32
 	headerValueMost     = 4_096
-	urlMost             = 2_048
 	toolDescriptionMost = 1_000
 	schemaMost          = 16 << 10 // bytes
 	voiceMost           = 64
@@ -151,7 +149,7 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 		if len(*metadata) == 0 {
 			p.Add(path, httpx.CodeTooShort, "must not be empty; null stands for documents with whatever metadata")
 		}
-		checkMetadata(p, path, *metadata)
+		httpx.CheckMetadata(p, path, *metadata)
 	}
 }
 
@@ -194,7 +192,7 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	if !slices.Contains(methods, b.Method) {
 		p.Add(at+".method", httpx.CodeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
 	}
-	checkURL(p, at+".url", b.URL)
+	httpx.CheckURL(p, at+".url", b.URL)
 	checkHeaders(p, at+".headers", b.Headers)
 	b.checkSchema(p, at+".inputSchema")
 	b.checkTemplate(p, at)
@@ -258,7 +256,7 @@ func (b *mcpBody) Check(p *httpx.Problems) {
 	for i, s := range b.Servers.Value {
 		at := httpx.Element(path, i)
 		checkToolName(p, at+".name", s.Name, seen)
-		checkURL(p, at+".url", s.URL)
+		httpx.CheckURL(p, at+".url", s.URL)
 		checkHeaders(p, at+".headers", s.Headers)
 		checkSideEffect(p, at+".sideEffect", s.SideEffect)
 	}
@@ -272,22 +270,6 @@ func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 		p.Add(at, httpx.CodeDuplicate, "is the name of an entry before")
 	}
 	seen[name] = true
-}
-
-// checkURL takes absolute addresses without what belongs into headers. Which hosts may be reached is
-// decided when a request is sent, for that can change.
-func checkURL(p *httpx.Problems, at, address string) {
-	u, err := url.Parse(address)
-	switch {
-	case len(address) > urlMost:
-		p.Add(at, httpx.CodeTooLong, "must have at most %d characters", urlMost)
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		p.Add(at, httpx.CodeInvalidValue, "must be an address that begins with https:// or http://")
-	case u.User != nil:
-		p.Add(at, httpx.CodeInvalidValue, "must hold no user name and password: send them in a header")
-	case u.Fragment != "":
-		p.Add(at, httpx.CodeInvalidValue, "must hold no fragment")
-	}
 }
 
 func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {

@@ -14,6 +14,9 @@ import (
 	"parley/shared/apierr"
 )
 
+// ContentForm is the media type of a form that may hold files.
+const ContentForm = "multipart/form-data"
+
 const (
 	MaxBody  = 256 << 10 // bytes of JSON that are accepted
 	maxReuse = 64 << 10  // buffers that grew beyond are not kept
@@ -127,4 +130,20 @@ func CheckedBody(b Checked) error {
 	found := &Problems{}
 	b.Check(found)
 	return found.Err()
+}
+
+// IsForm reports whether a body says of itself that it is a form that may hold files, and not compressed.
+func IsForm(header http.Header) bool {
+	values := header["Content-Type"]
+	if len(values) != 1 || len(header["Content-Encoding"]) > 0 {
+		return false
+	}
+	media, _, err := mime.ParseMediaType(values[0])
+	// What comes behind a good type may be broken: that is a bad boundary.
+	return media == ContentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
+}
+
+// NeitherJSONNorForm is the refusal of a body that is no JSON where a form may stand, too.
+func NeitherJSONNorForm() error {
+	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: multipart/form-data, or application/json")
 }

@@ -3,6 +3,10 @@ package httpx
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -99,3 +103,42 @@ func (p *Problems) Err() error { return apierr.InvalidFields(p.List) }
 
 // Element names an entry of a list, such as tools[2].
 func Element(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// Bounds of what several bodies and filters hold.
+const (
+	MaxMetadata      = 20 // names
+	MaxMetadataValue = 256
+	MaxSearch        = 120
+	maxURL           = 2_048
+)
+
+// MetadataName matches a name of metadata.
+var MetadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// CheckURL takes absolute addresses without what belongs into headers. Which hosts may be reached is
+// decided when a request is sent, for that can change.
+func CheckURL(p *Problems, at, address string) {
+	u, err := url.Parse(address)
+	switch {
+	case len(address) > maxURL:
+		p.Add(at, CodeTooLong, "must have at most %d characters", maxURL)
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		p.Add(at, CodeInvalidValue, "must be an address that begins with https:// or http://")
+	case u.User != nil:
+		p.Add(at, CodeInvalidValue, "must hold no user name and password: send them in a header")
+	case u.Fragment != "":
+		p.Add(at, CodeInvalidValue, "must hold no fragment")
+	}
+}
+
+// CheckMetadata finds what is wrong with names and values that documents have, or must have to be found.
+func CheckMetadata(p *Problems, at string, metadata map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(metadata)) { // the same request always gets the same answer
+		if !MetadataName.MatchString(name) {
+			p.Add(at, CodeInvalidValue, "holds what is no name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
+			continue
+		}
+		p.Text(at+"."+name, metadata[name], 0, MaxMetadataValue)
+	}
+	p.Count(at, len(metadata), MaxMetadata) // last: its own problem would hide those of its entries
+}

@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"net/url"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -67,3 +68,6 @@ func About(c *gin.Context, agentID, runID, sessionID string) {
 		}
 	}
 }
+
+// EraseTime is how long an erasure may take. Once it has begun it is carried through, whether or not its caller waits.
+const EraseTime = 30 * time.Second
