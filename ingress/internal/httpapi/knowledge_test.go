@@ -434,7 +434,7 @@ func TestOriginalsOfDocuments(t *testing.T) {
 		t.Errorf("after a replacement: %d %v %s", fresh.status, fresh.header, fresh.body)
 	}
 	a.ok("PUT", "/api/knowledge?id="+sent.text(t, "id"), `{"content":"<script>alert(1)</script>","mimeType":"text/html"}`, h.key)
-	if page := a.ok("GET", target, "", h.key); page.header.Get("Content-Type") != octetStream || !strings.HasPrefix(page.header.Get("Content-Disposition"), "attachment") {
+	if page := a.ok("GET", target, "", h.key); page.header.Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(page.header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("a page: %v", page.header)
 	}
 	if open := len(a.api.downloads.Open); open != 0 {
