@@ -17,6 +17,7 @@ import (
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/knowledge"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/openid"
@@ -43,9 +44,9 @@ type Deps struct {
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
 	Changes  *changes.Hub
-	Bells    Doorbells
-	Searches SearchCaller
-	Signer   ClaimSigner
+	Bells    knowledge.Doorbells
+	Searches knowledge.SearchCaller
+	Signer   knowledge.ClaimSigner
 	Outside  AddressChecker // of addresses that are told of events
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
@@ -86,7 +87,7 @@ type api struct {
 	signups    *ratelimit.Failures // accounts that were made, by client address; nil: no limit
 	origins    *http.CrossOriginProtection
 	downloads  transfer.Limiter
-	knowledge  *knowledgeHandler
+	knowledge  *knowledge.Handler
 	deliveries transfer.Limiter // large ones, to hooks
 	large      httpx.LargeAnswers
 	hooks      *liveHooks
@@ -130,7 +131,7 @@ func newAPI(deps Deps) (*api, error) {
 		References:    httpx.NewReferences(deps.Store),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
-	a.knowledge = newKnowledge(knowledgeDeps{
+	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: a.References, Store: deps.Store, Dispatch: deps.Dispatch, Bells: deps.Bells,
 		Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads, Limits: deps.Documents, Log: deps.Log,
 	})

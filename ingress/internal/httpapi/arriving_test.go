@@ -23,10 +23,10 @@ func TestUploadsAreCounted(t *testing.T) {
 	a, h := knowledgeWorld(t)
 	who := transferrerFor(callerOf(t, a, h))
 	form := []filePart{{name: "file", content: "x"}}
-	a.api.knowledge.uploads.Policy = impatient(transfer.Documents)
+	a.api.knowledge.Uploads.Policy = impatient(transfer.Documents)
 	var places []*transfer.Slot
 	for range transfer.UploadsPerCredential {
-		places = append(places, placeOf(t, &a.api.knowledge.uploads, httptest.NewRecorder(), who))
+		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	got := a.form("POST", "/api/knowledge", form, h.key).want(t, "by the same key", 429, "rate_limited")
 	if got.header.Get("Retry-After") == "" || !strings.Contains(got.text(t, "detail"), "credential") {
@@ -34,14 +34,14 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small ones need none"}`, h.key)
 	for n := transfer.UploadsPerCredential; n < transfer.UploadsPerOrganization; n++ {
-		places = append(places, placeOf(t, &a.api.knowledge.uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
+		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
 	}
 	got = a.form("POST", "/api/knowledge", form, h.owner.auth).want(t, "by another", 429, "rate_limited")
 	if !strings.Contains(got.text(t, "detail"), "organization") {
 		t.Errorf("%s", got.body)
 	}
-	for org := 1; len(a.api.knowledge.uploads.Open) < transfer.UploadsAtOnce; org++ {
-		places = append(places, placeOf(t, &a.api.knowledge.uploads, httptest.NewRecorder(), reader(org, 0)))
+	for org := 1; len(a.api.knowledge.Uploads.Open) < transfer.UploadsAtOnce; org++ {
+		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
 	}
 	away := a.newHouse("away")
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside uploads that keep the pace", 503, "overloaded")
@@ -51,7 +51,7 @@ func TestUploadsAreCounted(t *testing.T) {
 		t.Error("another upload than the slow one made room")
 	}
 	for _, p := range places {
-		a.api.knowledge.uploads.Leave(p)
+		a.api.knowledge.Uploads.Leave(p)
 	}
 	a.form("POST", "/api/knowledge", form, h.key).want(t, "once there is room", 202, "")
 }
@@ -121,9 +121,9 @@ func TestUploadsThatBreakOff(t *testing.T) {
 		must(t, res.Body.Close())
 	}
 	for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
-		a.api.knowledge.uploads.Mu.Lock()
-		open := len(a.api.knowledge.uploads.Open)
-		a.api.knowledge.uploads.Mu.Unlock()
+		a.api.knowledge.Uploads.Mu.Lock()
+		open := len(a.api.knowledge.Uploads.Open)
+		a.api.knowledge.Uploads.Mu.Unlock()
 		left := a.contents(h.org)
 		if open == 0 && left == 0 {
 			break

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/ingress/internal/httpapi/knowledge"
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -23,7 +24,7 @@ type bells struct {
 	mu   sync.Mutex
 	seen []domain.Job
 	told map[string]int // how often, by kind and organization
-	next Doorbells
+	next knowledge.Doorbells
 }
 
 func (b *bells) Ring(jobs ...domain.Job) {

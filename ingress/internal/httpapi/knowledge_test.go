@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/knowledge"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -74,18 +75,18 @@ func TestDocumentsAsJSON(t *testing.T) {
 func TestLargeDocumentsAsJSON(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
-	content := numbers(documentMost + 1)
+	content := numbers(knowledge.DocumentMost + 1)
 	body := func(n int) string {
 		return `{"name":"a.bin","contentBase64":"` + base64.StdEncoding.EncodeToString(content[:n]) + `"}`
 	}
-	a.from("POST", "/api/knowledge", body(documentMost+1), h.key).want(t, "one byte more", 413, "payload_too_large contentBase64:too_long")
+	a.from("POST", "/api/knowledge", body(knowledge.DocumentMost+1), h.key).want(t, "one byte more", 413, "payload_too_large contentBase64:too_long")
 	a.from("POST", "/api/knowledge", `{"name":"a","content":"`+string(content)+`"}`, h.key).want(t, "as text", 413, "payload_too_large content:too_long")
-	a.from("POST", "/api/knowledge", body(10)+strings.Repeat(" ", documentBodyMost), h.key).want(t, "more than is read", 413, "payload_too_large")
-	if a.contents(h.org) != 0 || len(a.api.knowledge.texts.Open) != 0 {
-		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.knowledge.texts.Open))
+	a.from("POST", "/api/knowledge", body(10)+strings.Repeat(" ", knowledge.DocumentBodyMost), h.key).want(t, "more than is read", 413, "payload_too_large")
+	if a.contents(h.org) != 0 || len(a.api.knowledge.Texts.Open) != 0 {
+		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.knowledge.Texts.Open))
 	}
-	got := a.from("POST", "/api/knowledge", body(documentMost), h.key).want(t, "as large as may be", 202, "")
-	if back := a.ok("GET", "/api/knowledge?content=1&id="+got.text(t, "id"), "", h.key); !bytes.Equal(back.body, content[:documentMost]) {
+	got := a.from("POST", "/api/knowledge", body(knowledge.DocumentMost), h.key).want(t, "as large as may be", 202, "")
+	if back := a.ok("GET", "/api/knowledge?content=1&id="+got.text(t, "id"), "", h.key); !bytes.Equal(back.body, content[:knowledge.DocumentMost]) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
 	escaped := `{"name":"a","content":"` + strings.Repeat(`\u00e4`, 100_000) + `"}`
@@ -93,11 +94,11 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+id, "", h.key); string(back.body) != strings.Repeat("ä", 100_000) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
-	place := placeOf(t, &a.api.knowledge.texts, nil, transferrerFor(callerOf(t, a, h)))
+	place := placeOf(t, &a.api.knowledge.Texts, nil, transferrerFor(callerOf(t, a, h)))
 	a.from("POST", "/api/knowledge", escaped, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "beside another", 429, "rate_limited")
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small"}`, h.key)
-	a.api.knowledge.texts.Leave(place)
+	a.api.knowledge.Texts.Leave(place)
 }
 
 // callerOf is who acts with the house's key.
@@ -346,9 +347,9 @@ func TestLongPages(t *testing.T) {
 	a, h := knowledgeWorld(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.xlsx","content":"x"}`, h.key).text(t, "id")
 	target := "/api/knowledge?id=" + documentID + "&page=1"
-	for _, passages := range []int{pagePassagesMost, pagePassagesMost + 1} {
+	for _, passages := range []int{knowledge.PagePassagesMost, knowledge.PagePassagesMost + 1} {
 		var truncated any // which is left out unless it is true
-		if passages > pagePassagesMost {
+		if passages > knowledge.PagePassagesMost {
 			truncated = true
 		}
 		a.exec(`DELETE FROM document_chunks WHERE document_id = $1`, documentID)
@@ -357,12 +358,12 @@ func TestLongPages(t *testing.T) {
 		a.exec(`UPDATE documents SET status = 'ready', pages = 1, pages_done = 1, chunks = $2 WHERE id = $1`, documentID, passages)
 		got := a.ok("GET", target, "", h.key)
 		list, _ := got.json(t, "passages").([]any)
-		if len(list) != pagePassagesMost || got.json(t, "truncated") != truncated || !strings.HasSuffix(got.text(t, "text"), fmt.Sprint("\nr", pagePassagesMost-1)) {
+		if len(list) != knowledge.PagePassagesMost || got.json(t, "truncated") != truncated || !strings.HasSuffix(got.text(t, "text"), fmt.Sprint("\nr", knowledge.PagePassagesMost-1)) {
 			t.Errorf("%d passages: %d, truncated %v", passages, len(list), got.json(t, "truncated"))
 		}
 	}
-	next := a.ok("GET", fmt.Sprint("/api/knowledge?id=", documentID, "&chunk=", pagePassagesMost), "", h.key)
-	if next.text(t, "passages.1.text") != fmt.Sprint("r", pagePassagesMost) {
+	next := a.ok("GET", fmt.Sprint("/api/knowledge?id=", documentID, "&chunk=", knowledge.PagePassagesMost), "", h.key)
+	if next.text(t, "passages.1.text") != fmt.Sprint("r", knowledge.PagePassagesMost) {
 		t.Errorf("%s", next.body)
 	}
 	var places []*transfer.Slot
@@ -374,25 +375,6 @@ func TestLongPages(t *testing.T) {
 		a.api.downloads.Leave(p)
 	}
 	a.ok("GET", target, "", h.key)
-}
-
-func TestTextOfPassages(t *testing.T) {
-	t.Parallel()
-	p := func(start int, text string) domain.Passage {
-		return domain.Passage{Text: text, StartIndex: start, EndIndex: start + len([]rune(text))}
-	}
-	for want, passages := range map[string][]domain.Passage{
-		"":           nil,
-		"ä\nb":       {p(0, "ä"), p(2, "b")},
-		"a":          {p(3, "a")},
-		"abcd":       {p(0, "abc"), p(1, "bcd")},
-		"xyz":        {p(0, "xyz"), p(0, "xyz"), p(1, "y")},
-		"one\n\ntwo": {p(0, "one"), p(5, "two")},
-	} {
-		if got := textOf(passages); got != want {
-			t.Errorf("%v: %q, want %q", passages, got, want)
-		}
-	}
 }
 
 func TestOriginalsOfDocuments(t *testing.T) {

@@ -31,7 +31,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	for n := range transfer.UploadsAtOnce / transfer.AddressShare {
 		who := reader(n, 0)
 		who.Client = attacker
-		places = append(places, placeOf(t, &a.api.knowledge.uploads, httptest.NewRecorder(), who))
+		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	send := func(client string) answer {
 		body, contentType := formOf(t, filePart{name: "file", content: client})
@@ -57,8 +57,8 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 	body, contentType := formOf(t, filePart{name: "file", file: "a", content: string(numbers(2 << 20))})
 	came := 0
 	from := &pausing{from: strings.NewReader(string(body)), every: 1 << 20, pause: func() {
-		for org := 0; len(a.api.knowledge.uploads.Open) < transfer.UploadsAtOnce; org++ {
-			placeOf(t, &a.api.knowledge.uploads, httptest.NewRecorder(), reader(org, 0))
+		for org := 0; len(a.api.knowledge.Uploads.Open) < transfer.UploadsAtOnce; org++ {
+			placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0))
 		}
 		for _, s := range strangers {
 			came++

@@ -17,7 +17,7 @@ import (
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []httpx.Route {
 	const member = domain.RoleMember
-	return slices.Concat(a.loginRoutes(), a.accountRoutes(), a.agentRoutes(), a.runRoutes(), a.knowledge.routes(), a.deliveryRoutes(), []httpx.Route{
+	return slices.Concat(a.loginRoutes(), a.accountRoutes(), a.agentRoutes(), a.runRoutes(), a.knowledge.Routes(), a.deliveryRoutes(), []httpx.Route{
 		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: a.runAutomation},
 		{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: member, Handle: a.mcp},
 	}, a.v1Routes())

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/knowledge"
 	"parley/shared/domain"
 )
 
@@ -113,7 +114,7 @@ func (r bodyRow) most() int {
 		return importMost
 	}
 	if r.path == "/api/knowledge" {
-		return documentBodyMost
+		return knowledge.DocumentBodyMost
 	}
 	if r.open() && r.path != secretsPath {
 		return v1Body

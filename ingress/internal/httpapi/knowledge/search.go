@@ -1,4 +1,4 @@
-package httpapi
+package knowledge
 
 import (
 	"context"
@@ -48,7 +48,7 @@ type foundList struct {
 }
 
 // search is GET /api/knowledge?query=: what of the organization's documents is like it.
-func (h *knowledgeHandler) search(c *gin.Context, found *httpx.Problems) {
+func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 	request := searchAsked(c, found)
 	err := h.CheckDocuments(c, found, "documentId", request.DocumentIDs, nil)
 	if err == nil {
@@ -133,7 +133,7 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 }
 
 // sought has a worker search. Whose documents they are is signed: what a request names counts for nothing.
-func (h *knowledgeHandler) sought(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
+func (h *Handler) sought(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()

@@ -1,4 +1,4 @@
-package httpapi
+package knowledge
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type Doorbells interface {
 }
 
 // addDocuments is POST /api/knowledge: documents to be read, from a form or from JSON.
-func (h *knowledgeHandler) addDocuments(c *gin.Context) {
+func (h *Handler) addDocuments(c *gin.Context) {
 	docs, leave, err := h.documentsSent(c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -60,7 +60,7 @@ func (h *knowledgeHandler) addDocuments(c *gin.Context) {
 }
 
 // documentsSent reads the documents of a request. leave must be called when they are stored.
-func (h *knowledgeHandler) documentsSent(c *gin.Context) (docs []store.NewDocument, leave func(), err error) {
+func (h *Handler) documentsSent(c *gin.Context) (docs []store.NewDocument, leave func(), err error) {
 	if httpx.IsForm(c.Request.Header) {
 		form, leave, err := h.readDocumentForm(c, formFilesMost)
 		if err != nil {
@@ -84,11 +84,11 @@ func (h *knowledgeHandler) documentsSent(c *gin.Context) (docs []store.NewDocume
 }
 
 // readDocumentForm takes a form with up to most files, whose contents are kept as they come.
-func (h *knowledgeHandler) readDocumentForm(c *gin.Context, most int) (form *documentForm, leave func(), err error) {
+func (h *Handler) readDocumentForm(c *gin.Context, most int) (form *documentForm, leave func(), err error) {
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
-	in, err := transfer.Receive(c, &h.uploads, formMost, h.Permit(c))
+	in, err := transfer.Receive(c, &h.Uploads, FormMost, h.Permit(c))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,7 +106,7 @@ func (h *knowledgeHandler) readDocumentForm(c *gin.Context, most int) (form *doc
 }
 
 // dropUploads removes the contents of a form that was not taken. What it leaves, the sweeper removes.
-func (h *knowledgeHandler) dropUploads(c *gin.Context, form *documentForm) {
+func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	if form == nil || len(form.files) == 0 {
 		return
 	}
@@ -122,13 +122,13 @@ func (h *knowledgeHandler) dropUploads(c *gin.Context, form *documentForm) {
 }
 
 // keeper keeps contents of the caller's organization, for as long as the request lasts.
-func (h *knowledgeHandler) keeper(c *gin.Context) func(io.Reader) (store.Upload, error) {
+func (h *Handler) keeper(c *gin.Context) func(io.Reader) (store.Upload, error) {
 	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
-	return func(content io.Reader) (store.Upload, error) { return h.Store.Upload(ctx, org, content, documentMost) }
+	return func(content io.Reader) (store.Upload, error) { return h.Store.Upload(ctx, org, content, DocumentMost) }
 }
 
 // keepContent keeps the content that a body holds; nil when it holds none.
-func (h *knowledgeHandler) keepContent(c *gin.Context, f *documentFields) (*store.Upload, error) {
+func (h *Handler) keepContent(c *gin.Context, f *documentFields) (*store.Upload, error) {
 	from, name := f.content()
 	if from == nil {
 		return nil, nil //nolint:nilnil // there may be none
@@ -144,7 +144,7 @@ func (h *knowledgeHandler) keepContent(c *gin.Context, f *documentFields) (*stor
 }
 
 // putDocument is PUT /api/knowledge?id=: another content, name or metadata. What is left out stays.
-func (h *knowledgeHandler) putDocument(c *gin.Context) {
+func (h *Handler) putDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -187,7 +187,7 @@ func (b *documentChangeBody) fits(known domain.Document) error {
 }
 
 // putBody changes a document as a JSON body says.
-func (h *knowledgeHandler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
+func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
 		address = httpx.Optional[string]{} // sent back as it was read
@@ -218,7 +218,7 @@ func (h *knowledgeHandler) putBody(c *gin.Context, known domain.Document, body *
 }
 
 // putForm replaces a document by the one file of a form.
-func (h *knowledgeHandler) putForm(c *gin.Context, known domain.Document) {
+func (h *Handler) putForm(c *gin.Context, known domain.Document) {
 	form, leave, err := h.readDocumentForm(c, 1)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -232,7 +232,7 @@ func (h *knowledgeHandler) putForm(c *gin.Context, known domain.Document) {
 	h.replaceDocument(c, known.ID, with)
 }
 
-func (h *knowledgeHandler) editDocument(c *gin.Context, known domain.Document, f *documentFields) {
+func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documentFields) {
 	var name *string
 	var metadata *map[string]string
 	if f.Name.Set {
@@ -254,7 +254,7 @@ func (h *knowledgeHandler) editDocument(c *gin.Context, known domain.Document, f
 	httpx.WriteJSON(c, status, shownDocument(edited.Document))
 }
 
-func (h *knowledgeHandler) replaceDocument(c *gin.Context, documentID string, with store.NewDocument) {
+func (h *Handler) replaceDocument(c *gin.Context, documentID string, with store.NewDocument) {
 	with.CreatedBy = httpx.Caller(c).Principal()
 	queued, err := h.Store.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
 	if err != nil {
@@ -266,7 +266,7 @@ func (h *knowledgeHandler) replaceDocument(c *gin.Context, documentID string, wi
 }
 
 // retryDocument is POST /api/knowledge?id=&action=retry: a document is read again, one that failed or one that is ready.
-func (h *knowledgeHandler) retryDocument(c *gin.Context) {
+func (h *Handler) retryDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -282,7 +282,7 @@ func (h *knowledgeHandler) retryDocument(c *gin.Context) {
 }
 
 // ring tells workers of documents that wait, and whoever watches that they have changed. Without it workers look by themselves.
-func (h *knowledgeHandler) ring(c *gin.Context, queued ...store.QueuedDocument) {
+func (h *Handler) ring(c *gin.Context, queued ...store.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {

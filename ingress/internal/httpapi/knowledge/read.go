@@ -1,4 +1,4 @@
-package httpapi
+package knowledge
 
 import (
 	"net/http"
@@ -19,7 +19,7 @@ const (
 	documentPagesMost = 1_000_000   // that a query can name
 	chunksMost        = 100_000_000 // the same
 	// Passages of a page that are shown: about half a million characters. A sheet may be one page with all of a document's text.
-	pagePassagesMost = 500
+	PagePassagesMost = 500
 	// A document's content is replaced and deleted under the same id: whoever has it asks again each time.
 	documentCaching = "private, no-cache, no-transform"
 )
@@ -80,7 +80,7 @@ func numbered(c *gin.Context, found *httpx.Problems, name string, least, most in
 }
 
 // readDocument gives a document, its content, or what stands at a place in it.
-func (h *knowledgeHandler) readDocument(c *gin.Context, found *httpx.Problems) {
+func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 	asked := askedOf(c, found)
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
@@ -109,7 +109,7 @@ func (h *knowledgeHandler) readDocument(c *gin.Context, found *httpx.Problems) {
 }
 
 // sendDocument answers with the original, as it was sent or fetched.
-func (h *knowledgeHandler) sendDocument(c *gin.Context, documentID string) {
+func (h *Handler) sendDocument(c *gin.Context, documentID string) {
 	place, err := h.Downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
@@ -130,7 +130,7 @@ func (h *knowledgeHandler) sendDocument(c *gin.Context, documentID string) {
 }
 
 // showPage gives the text of a page, or the beginning of a long one. Pages are as large as files may be, and take their places.
-func (h *knowledgeHandler) showPage(c *gin.Context, documentID string, page int) {
+func (h *Handler) showPage(c *gin.Context, documentID string, page int) {
 	place, err := h.Downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
@@ -149,7 +149,7 @@ func (h *knowledgeHandler) showPage(c *gin.Context, documentID string, page int)
 }
 
 // pageOfDocument reads a page. Of a document that is not ready, or has no such page, there is none.
-func (h *knowledgeHandler) pageOfDocument(c *gin.Context, documentID string, page int) (shown documentPage, err error) {
+func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (shown documentPage, err error) {
 	doc, err := h.readyDocument(c, documentID)
 	switch {
 	case err != nil:
@@ -159,18 +159,18 @@ func (h *knowledgeHandler) pageOfDocument(c *gin.Context, documentID string, pag
 	case page > *doc.Pages:
 		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
 	}
-	passages, err := h.Store.DocumentPassages(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, page, pagePassagesMost+1)
+	passages, err := h.Store.DocumentPassages(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, page, PagePassagesMost+1)
 	if err != nil {
 		return shown, err
 	}
-	shown = documentPage{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Truncated: len(passages) > pagePassagesMost}
-	passages = passages[:min(len(passages), pagePassagesMost)]
+	shown = documentPage{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Truncated: len(passages) > PagePassagesMost}
+	passages = passages[:min(len(passages), PagePassagesMost)]
 	shown.Text, shown.Passages = textOf(passages), shownPassages(passages)
 	return shown, nil
 }
 
 // showChunk gives a passage, and those before and behind it.
-func (h *knowledgeHandler) showChunk(c *gin.Context, documentID string, chunk int) {
+func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 	doc, err := h.readyDocument(c, documentID)
 	if err == nil && chunk >= doc.Chunks {
 		err = apierr.New(apierr.NotFound, "there is no passage %d: the document has %d, and the first is 0", chunk, doc.Chunks)
@@ -191,7 +191,7 @@ func (h *knowledgeHandler) showChunk(c *gin.Context, documentID string, chunk in
 }
 
 // readyDocument gives a document that was read.
-func (h *knowledgeHandler) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
+func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
 	doc, err := h.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
 		err = apierr.New(apierr.NotFound, "the document is %s: only one that is ready has pages and passages", doc.Status)

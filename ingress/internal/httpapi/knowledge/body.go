@@ -1,4 +1,4 @@
-package httpapi
+package knowledge
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"parley/shared/store"
 )
 
-// documentBodyMost is how many bytes a document sent as JSON may take: those of the largest one in base64, and some.
-const documentBodyMost = 28 << 20
+// DocumentBodyMost is how many bytes a document sent as JSON may take: those of the largest one in base64, and some.
+const DocumentBodyMost = 28 << 20
 
 // documentFields are what a body says of a document. Of content, contentBase64 and url there may be one.
 type documentFields struct {
@@ -165,12 +165,12 @@ func nameOfAddress(address string) string {
 }
 
 // bindDocument reads a JSON body that may hold a document. The body is the caller's own: its long texts are parts of it.
-func bindDocument[T any](h *knowledgeHandler, c *gin.Context) (body T, leave func(), err error) {
+func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err error) {
 	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
-	in, err := transfer.Receive(c, &h.texts, documentBodyMost, h.Permit(c))
+	in, err := transfer.Receive(c, &h.Texts, DocumentBodyMost, h.Permit(c))
 	if err != nil {
 		return body, nil, err
 	}

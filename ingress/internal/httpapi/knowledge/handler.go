@@ -1,4 +1,4 @@
-package httpapi
+package knowledge
 
 import (
 	"context"
@@ -18,8 +18,8 @@ type DocumentEraser interface {
 	DeleteDocument(ctx context.Context, organizationID, documentID string) error
 }
 
-// knowledgeDeps is what the handler of documents needs.
-type knowledgeDeps struct {
+// Deps is what the handler of documents needs.
+type Deps struct {
 	httpx.SessionChecks
 	*httpx.References
 	Store     *store.Store
@@ -32,22 +32,22 @@ type knowledgeDeps struct {
 	Log       zerolog.Logger
 }
 
-// knowledgeHandler answers /api/knowledge.
-type knowledgeHandler struct {
-	knowledgeDeps
-	uploads transfer.Limiter
-	texts   transfer.Limiter // bodies of JSON that are uploads
+// Handler answers /api/knowledge.
+type Handler struct {
+	Deps
+	Uploads transfer.Limiter
+	Texts   transfer.Limiter // bodies of JSON that are uploads
 }
 
-// newKnowledge makes the handler of documents.
-func newKnowledge(deps knowledgeDeps) *knowledgeHandler {
-	return &knowledgeHandler{
-		knowledgeDeps: deps, uploads: transfer.Limiter{Policy: transfer.Documents}, texts: transfer.Limiter{Policy: transfer.DocumentTexts},
+// New makes the handler of documents.
+func New(deps Deps) *Handler {
+	return &Handler{
+		Deps: deps, Uploads: transfer.Limiter{Policy: transfer.Documents}, Texts: transfer.Limiter{Policy: transfer.DocumentTexts},
 	}
 }
 
-// routes are the documents of an organization.
-func (h *knowledgeHandler) routes() []httpx.Route {
+// Routes are the documents of an organization.
+func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	document := httpx.InOrganization(h.Store, (*store.Store).DocumentByID, id.Document)
 	return []httpx.Route{

@@ -1,4 +1,4 @@
-package httpapi
+package knowledge
 
 import (
 	"errors"
@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	documentMost     = 20 << 20 // bytes of a document
+	DocumentMost     = 20 << 20 // bytes of a document
 	formFilesMost    = 20
 	formPartsMost    = 64
 	formHeaderMost   = 8 << 10  // bytes of a part's header; a little more is read ahead
 	formMetadataMost = 64 << 10 // bytes
-	formMost         = formFilesMost*documentMost + 1<<20
+	FormMost         = formFilesMost*DocumentMost + 1<<20
 	// Of a form that is refused so much more is read, to report what else is wrong with it.
 	formRestMost = 1 << 20
 	boundaryMost = 70 // RFC 2046
@@ -222,7 +222,7 @@ func fileName(part *multipart.Part) string {
 }
 
 func documentTooLarge(at string) error {
-	e := apierr.New(apierr.PayloadTooLarge, "%s: a document may have %d bytes at most", at, documentMost)
+	e := apierr.New(apierr.PayloadTooLarge, "%s: a document may have %d bytes at most", at, DocumentMost)
 	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "may have 20971520 bytes at most"}}
 	return e
 }

@@ -1,4 +1,4 @@
-package httpapi
+package knowledge
 
 import (
 	"context"
@@ -21,7 +21,7 @@ var (
 )
 
 // getKnowledge is GET /api/knowledge: a search with ?query=, with ?id= a document or a part of it, else a list.
-func (h *knowledgeHandler) getKnowledge(c *gin.Context) {
+func (h *Handler) getKnowledge(c *gin.Context) {
 	_, searches := httpx.Query(c)["query"]
 	_, one := httpx.Query(c)["id"]
 	found := &httpx.Problems{}
@@ -46,7 +46,7 @@ func (h *knowledgeHandler) getKnowledge(c *gin.Context) {
 }
 
 // listDocuments gives the organization's documents, newest first.
-func (h *knowledgeHandler) listDocuments(c *gin.Context, found *httpx.Problems) {
+func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 	p, err := httpx.ReadPage(c, id.Document)
 	err = found.Take(err)
 	var filter store.DocumentFilter
@@ -75,7 +75,7 @@ func (h *knowledgeHandler) listDocuments(c *gin.Context, found *httpx.Problems) 
 }
 
 // deleteDocument is DELETE /api/knowledge?id=: it goes, and with it what runs were told of it.
-func (h *knowledgeHandler) deleteDocument(c *gin.Context) {
+func (h *Handler) deleteDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
